@@ -55,13 +55,21 @@ class Remembered(Generic[Found]):
 
     def get(self) -> Found:
         """Return the value; raise the fault of the look that this request waits for."""
+        return self._current().found
+
+    def get_aged(self) -> tuple[Found, float]:
+        """Return the value and the seconds since it was looked up, as `get` does."""
+        current = self._current()
+        return current.found, self._age(current)
+
+    def _current(self) -> _Look[Found]:
         last = self._living()
         if last is None:
             with self._looking:
                 last = self._living() or self._taken()  # another request may have looked while this one waited
         elif self._age(last) >= self._lifetime.fresh and self._looking.acquire(blocking=False):
             self._later(self._refresh)
-        return last.found
+        return last
 
     def forget(self) -> None:
         """Forget the value: the next request looks again."""

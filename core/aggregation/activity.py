@@ -28,6 +28,17 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
+class HomeReading:
+    """A reading of a home as its row has it: a switch has a `state`, a meter has `ppm`."""
+
+    sensor_id: str
+    kind: str
+    state: str | None
+    ppm: int | None
+    observed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Period:
     """The period that a page shows: it ends at `until` and is cut into steps. `length` and `step` are whole windows."""
 

@@ -1,12 +1,14 @@
-"""Homes in SQL: registrations, alerts, and the last window of a home."""
+"""Homes in SQL: registrations, alerts, the last window and the newest readings of a home."""
 
 from datetime import datetime
 
-from core.aggregation.activity import Alert, RegisteredHome
+from core.aggregation.activity import Alert, HomeReading, RegisteredHome
 from core.store.columns import instant_of, instant_or_none, instant_text
 from core.store.database import Database
 from core.store.script import of_rows
 from core.transforms.aggregates.home_activity import HomeActivity
+
+MOST_ROWS = 5_000  # newest rows of a partition among which the readings of one home are found
 
 
 class Homes:
@@ -31,3 +33,11 @@ class Homes:
         statement = of_rows("read_last_window", HomeActivity)
         ((found,),) = self._database.ask(statement, key_value=home_id, until_at=instant_text(until))
         return instant_or_none(found)
+
+    def read_newest_readings(self, home_id: str, most: int) -> tuple[HomeReading, ...]:
+        """Return the readings of a home that arrived last, the last first; raw rows, whether they are summed or not.
+
+        Only the newest `MOST_ROWS` rows of the partition of its registration are looked at: no index leads to a home.
+        """
+        found = self._database.ask("read_newest_readings", home_id=home_id, most_rows=MOST_ROWS, most=most)
+        return tuple(HomeReading(sensor, kind, state, ppm, instant_of(at)) for sensor, kind, state, ppm, at in found)

@@ -179,9 +179,11 @@ class OrderAnswer(Answered):
 
 class AggregationsAnswer(Answered):
     """The committed cut, the checkpoints that are `reached`, and a page of runs. `lag_seconds` is the age of the oldest
-    commit that is not in the aggregate; `waiting` is the order that has no run yet; `history` has the newest first."""
+    commit that is not in the aggregate; `waiting` is the order that has no run yet; `history` has the newest first.
+    With the `engine` "none" no step is taken, and nothing is summed."""
 
     job: str
+    engine: str
     cut: dict[str, int]
     reached: dict[str, int]
     lag_seconds: float

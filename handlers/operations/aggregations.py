@@ -53,6 +53,7 @@ def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> Aggreg
     page, following = page_of(found, query.limit, bound_to, lambda run: (run.number,))
     return AggregationsAnswer(
         job=job,
+        engine=own.settings.spark.engine,
         cut=json.loads(standing.cut),
         reached=json.loads(standing.reached),
         lag_seconds=0.0 if oldest is None else max(0.0, (call.at - oldest).total_seconds()),

@@ -1,5 +1,6 @@
-"""The description of the API, and the pages with their files: octets that change only with the app."""
+"""The description of the API, and the pages with their files and guides: octets that change only with the app."""
 
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +14,14 @@ from handlers.web.operation import JSON, Answer, Call, Nothing, Shape, operation
 from handlers.web.problems import NOT_FOUND, not_found
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
-MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+GUIDES = tuple(PAGES.parents[1] / "docs" / name for name in ("operator.md", "resident.md", "aggregation.md"))
+MEDIA = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+    ".md": "text/plain",
+}
 ENTRY, HOME = "ops.html", "home.html"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none';"
@@ -22,9 +30,9 @@ POLICY = (
 
 
 class FilePath(Shape):
-    """A file of the pages."""
+    """A file of the pages, or a guide that their panels link to."""
 
-    file: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z_-]{0,30}\.(css|js|svg)\Z")]
+    file: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z_-]{0,30}\.(css|js|svg|md)\Z")]
 
 
 @operation("This description", "description", {200: JSON})
@@ -48,20 +56,20 @@ def home_page(call: Call[HomePath, Nothing, Nothing]) -> Answer:
 
 @operation("A file of the pages", "page", {200: "text/css"}, (NOT_FOUND,))
 def ops_file(call: Call[FilePath, Nothing, Nothing]) -> Answer:
-    """Return a file of the pages; no other file is served."""
+    """Return a file of the pages, or a guide as plain text; no other file is served."""
     if call.path.file not in _files():
         raise not_found("file", "the pages have no such file")
     return _page(call.path.file)
 
 
 @cache
-def _files() -> frozenset[str]:
-    return frozenset(path.name for path in PAGES.iterdir() if path.suffix in MEDIA)
+def _files() -> Mapping[str, Path]:
+    return {path.name: path for path in (*PAGES.iterdir(), *GUIDES) if path.suffix in MEDIA and path.exists()}
 
 
 @cache
 def _page(name: str) -> Answer:
-    body = (PAGES / name).read_bytes()
+    body = _files()[name].read_bytes()
     headers = {
         **_revalidated(body),
         "Content-Security-Policy": POLICY,

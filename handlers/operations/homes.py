@@ -17,7 +17,7 @@ from handlers.web.problems import NOT_FOUND, invalid, not_found
 
 DAY, DAY_STEP = timedelta(days=1), timedelta(minutes=30)
 WEEK, WEEK_STEP = timedelta(days=7), timedelta(hours=4)
-MOST_ALERTS, MOST_RUNS = 50, 100
+MOST_ALERTS, MOST_READINGS, MOST_RUNS = 50, 20, 100
 EARLIEST, LATEST = (
     datetime(2000, 1, 1, tzinfo=UTC),
     datetime(2101, 1, 1, tzinfo=UTC),
@@ -112,6 +112,16 @@ class AlertAnswer(Answered):
     observed_at: datetime
 
 
+class ReadingAnswer(Answered):
+    """A reading as its sensor sent it; `ppm` is null for a switch, `state` for a meter."""
+
+    sensor_id: str
+    kind: str
+    state: str | None
+    ppm: int | None
+    observed_at: datetime
+
+
 class AsOfAnswer(Answered):
     """The cut of the sums: the commit number of each stream and partition, and the time when its run was committed
     (null before the first run). `is_current` is true if nothing was committed since."""
@@ -123,7 +133,8 @@ class AsOfAnswer(Answered):
 
 class ActivityAnswer(Answered):
     """A home. `newest_at` is the time of its newest event in the answer. `alerts` are those of the week, the newest
-    first; they do not wait for a run. `more_alerts`: the week has older alerts, which are left out."""
+    first; they do not wait for a run. `more_alerts`: the week has older alerts, which are left out. `readings` are the
+    newest ones of a home without sums, as they arrived; empty where the week has sums, and where `until` is given."""
 
     at: datetime
     home_id: str
@@ -135,6 +146,7 @@ class ActivityAnswer(Answered):
     week: PeriodAnswer
     alerts: list[AlertAnswer]
     more_alerts: bool
+    readings: list[ReadingAnswer]
 
 
 def ppm_of(one: HomeActivity) -> PpmAnswer | None:
@@ -185,7 +197,13 @@ def activity_of(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityAnswer:
         week=_period(week, windows),
         alerts=[msgspec.convert(one, AlertAnswer, from_attributes=True) for one in alerts[:MOST_ALERTS]],
         more_alerts=len(alerts) > MOST_ALERTS,
+        readings=[] if windows or call.query.until else _readings(own, home_id),
     )
+
+
+def _readings(own: App, home_id: str) -> list[ReadingAnswer]:
+    found = own.homes.read_newest_readings(home_id, MOST_READINGS)
+    return [msgspec.convert(one, ReadingAnswer, from_attributes=True) for one in found]
 
 
 def _until(call: Call[HomePath, ActivityQuery, Nothing], own: App) -> datetime:

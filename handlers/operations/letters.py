@@ -72,7 +72,7 @@ class LettersQuery(HidingChoice):
 
 
 class GroupsQuery(HidingChoice):
-    """Letters by cause, the largest groups first."""
+    """Letters by cause, the groups with the most open letters first."""
 
     limit: GroupsLimit = 50
 
@@ -85,7 +85,7 @@ class RevealedLettersQuery(LetterChoice):
 
 
 class RevealedGroupsQuery(LetterChoice):
-    """Letters by cause, the largest groups first."""
+    """Letters by cause, the groups with the most open letters first."""
 
     limit: GroupsLimit = 50
 
@@ -157,7 +157,7 @@ class GroupAnswer(Answered):
 
 
 class GroupsAnswer(Answered):
-    """The largest groups."""
+    """The groups with the most open letters, then the largest ones."""
 
     groups: list[GroupAnswer]
 
@@ -195,8 +195,8 @@ def list_letters(call: Call[Nothing, LettersQuery, Nothing]) -> LettersAnswer:
 
 @operation("Letters by cause, without the texts that quote events", "letters")
 def group_letters(call: Call[Nothing, GroupsQuery, Nothing]) -> GroupsAnswer:
-    """Return the largest groups of letters of one cause, and hide what the sample's event holds."""
-    found = largest_groups(call.query, call.query.limit).groups
+    """Return the letters by cause, and hide what the event of each sample holds."""
+    found = groups_by_cause(call.query, call.query.limit).groups
     return GroupsAnswer(groups=[msgspec.structs.replace(one, sample=hide_letter(one.sample)) for one in found])
 
 
@@ -238,8 +238,8 @@ def _parts(letter: ListedLetter) -> tuple[datetime, str, int]:
     return letter.key.failed_at, letter.key.partition_id, letter.key.sequence_number
 
 
-def largest_groups(choice: HidingChoice, limit: int) -> GroupsAnswer:
-    """Return the largest groups of letters of one cause."""
+def groups_by_cause(choice: HidingChoice, limit: int) -> GroupsAnswer:
+    """Return the letters by cause, the groups with the most open letters first."""
     return GroupsAnswer(groups=[_group(one) for one in app().listing.group_letters(filter_of(choice), limit)])
 
 

@@ -11,7 +11,7 @@ from handlers.operations.letters import (
     RevealedLettersQuery,
     WholeLetterAnswer,
     found_letter,
-    largest_groups,
+    groups_by_cause,
     page_of_letters,
     whole_answer,
 )
@@ -43,8 +43,8 @@ def reveal_letters(call: Call[Nothing, RevealedLettersQuery, Nothing]) -> Letter
 
 @operation("Letters by cause, each with the error of a sample", "revealed")
 def reveal_groups(call: Call[Nothing, RevealedGroupsQuery, Nothing]) -> GroupsAnswer:
-    """Return the largest groups of letters of one cause."""
-    return largest_groups(call.query, call.query.limit)
+    """Return the letters by cause, the groups with the most open letters first."""
+    return groups_by_cause(call.query, call.query.limit)
 
 
 @operation("One letter with its errors and properties; its body on request", "revealed", problems=(NOT_FOUND,))

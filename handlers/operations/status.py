@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from core.errors import HubRefused, HubUnreachable
 from core.ledger.books import Books, PartitionBooks, lag_of, lag_time
@@ -66,7 +66,8 @@ class OldestLetter(Answered):
 
 
 class StatusAnswer(Answered):
-    """The books: `accounted` must equal `numbers`. Numbers of events are numbers; sequence numbers are strings."""
+    """The books: `accounted` must equal `numbers`. Numbers of events are numbers; sequence numbers are strings. Each
+    `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since."""
 
     at: datetime
     event_hub: str
@@ -74,6 +75,7 @@ class StatusAnswer(Answered):
     incarnation: int | None
     hub_created_at: datetime | None
     hub_fault: str | None
+    hub_read_at: datetime | None
     ledger_balanced: bool
     numbers: int
     accounted: int
@@ -96,7 +98,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     own = app()
     counted = own.letter_counts.get()
     books = Books(own.ledger.read_books(), counted.letters)
-    ends, fault = _hub_ends(own)
+    (ends, age), fault = _hub_ends(own)
     stops, incarnation = own.ledger.read_stops(), own.ledger.read_incarnation()
     partitions = _partitions(Sources(books, ends, stops), call.at)
     return StatusAnswer(
@@ -106,6 +108,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         incarnation=None if incarnation is None else incarnation.number,
         hub_created_at=None if incarnation is None else incarnation.hub_created_at,
         hub_fault=fault,
+        hub_read_at=None if age is None else call.at - age,
         ledger_balanced=books.balanced,
         numbers=books.numbers,
         accounted=books.accounted,
@@ -119,11 +122,13 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     )
 
 
-def _hub_ends(own: App) -> tuple[Mapping[PartitionId, int] | None, str | None]:
+def _hub_ends(own: App) -> tuple[tuple[Mapping[PartitionId, int] | None, timedelta | None], str | None]:
+    """Return the ends of the hub with their age, or the fault of a hub that does not answer."""
     try:
-        return own.hub_ends.get(), None
+        ends, seconds = own.hub_ends.get_aged()
+        return (ends, timedelta(seconds=seconds)), None
     except (HubUnreachable, HubRefused) as fault:
-        return None, str(fault)
+        return (None, None), str(fault)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,11 @@ export class Problem extends Error {
     super(body.detail ?? `the app answers ${status}`);
     Object.assign(this, body, { status, detail: this.message });
   }
+
+  /** Whether the host of the app, and not the app itself, refused the request: without a key, or with a wrong one. */
+  get needsKey() {
+    return (this.status === 401 || this.status === 403) && !this.type;
+  }
 }
 
 /** Read; where a twin reveals more, ask it first, and fall back to the route that hides. */
@@ -27,7 +32,8 @@ export async function get(path, parameters = {}, headers = {}) {
     try {
       return await answered(await send(`revealed/${from}`, { headers }));
     } catch (problem) {
-      if (onlyRevealed || ![401, 403].includes(problem.status)) throw problem;
+      if (onlyRevealed) throw unrevealed(problem);
+      if (!isRefusal(problem)) throw problem;
     }
   }
   const hidden = await answered(await send(from, { headers }));
@@ -35,6 +41,14 @@ export async function get(path, parameters = {}, headers = {}) {
   if (document.getElementById("notice").hidden) notice(HIDDEN);
   return hidden;
 }
+
+/** Whether the host or the app refused the key or the account of this tab. */
+export const isRefusal = (problem) => [401, 403].includes(problem.status);
+
+/** The host refuses a key that opens other routes as it refuses a wrong one: the page stays, and says which right is missing. */
+const unrevealed = (problem) => (problem.needsKey && sessionStorage.getItem(KEY) !== null
+  ? new Problem(problem.status, { type: "about:blank", detail: "the key of this tab does not open what reveals events" })
+  : problem);
 
 /** POST once: a second request under the same `key` changes nothing more. */
 export async function post(path, body, key = crypto.randomUUID()) {
@@ -55,27 +69,43 @@ async function send(path, options) {
 async function answered(response) {
   const body = await response.json().catch(() => ({}));
   if (response.ok) return body;
-  if (response.status === 401 || (response.status === 403 && !body.type)) {
-    body.detail = "the app needs a key: enter it with the button Key";
-  }
-  throw new Problem(response.status, body);
+  const problem = new Problem(response.status, body);
+  if (problem.needsKey) problem.detail = "the app needs a key for this: enter it with the button Key";
+  throw problem;
 }
 
 /** Ask for the key of operators, which Azure's host needs; never for the master key. */
 export function askForKey(done) {
-  const input = el("input", { type: "password", name: "key", autocomplete: "off", maxlength: 200 });
   const dialog = el("dialog", { "aria-labelledby": "key-title" },
-    el("form", { method: "dialog", onsubmit: () => keep(input.value, done) },
-      el("h2", { id: "key-title" }, "Key of the function app"),
-      el("p", { class: "quiet" }, "This tab stores it until you close the tab. The local host needs none."),
-      field("Key", input),
-      el("div", { class: "row" },
-        el("button", { class: "main" }, "Use this key"),
-        button("Cancel", () => dialog.close()))));
+    el("form", { method: "dialog", onsubmit: (event) => keep(event.target.key.value, done) },
+      el("h2", { id: "key-title" }, "Key of the function app"), aboutKeys(), field("Key", keyInput()),
+      el("div", { class: "row" }, useKey(), button("Cancel", () => dialog.close()))));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
 }
+
+/** Fill `place` with one card that takes the key, instead of a part that the app shows to no one without it. */
+export function lock(place, done) {
+  const refused = sessionStorage.getItem(KEY) !== null;
+  const use = (event) => {
+    event.preventDefault();
+    document.body.classList.remove("locked");
+    keep(event.target.key.value, done);
+  };
+  document.body.classList.toggle("locked", !refused); // a key may open other parts: their links stay
+  place.replaceChildren(el("section", { class: "card lone", "aria-labelledby": "key-title" },
+    el("form", { onsubmit: use },
+      el("h1", { id: "key-title" }, "This page needs a key"), aboutKeys(),
+      refused ? el("p", { class: "fault", role: "alert" }, "The app refused the key of this tab.") : null,
+      field("Key", keyInput()), el("div", { class: "row" }, useKey()))));
+  place.querySelector("input").focus();
+}
+
+const keyInput = () => el("input", { type: "password", name: "key", autocomplete: "off", maxlength: 200 });
+const useKey = () => el("button", { class: "main" }, "Use this key");
+const aboutKeys = () => el("p", { class: "quiet" },
+  "Enter a key of the function app. This tab stores it until you close the tab. The local host needs none.");
 
 function keep(value, done) {
   hides = false;

@@ -1,5 +1,7 @@
 // Make elements from text: all that is shown goes through textContent or an attribute, never through markup.
 
+import { guideOf } from "./guides.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Make an element. Functions in `attributes` listen ("onclick"); null and false are left out. */
@@ -32,6 +34,41 @@ export const grouped = (digits) => (digits === null ? "?" : String(digits).repla
 export function instant(text) {
   if (!text) return "–";
   return el("time", { datetime: text, title: text }, text.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC"));
+}
+
+const UNITS = [[86_400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+/** Say how long ago an instant is, or in how long it comes; `now` in milliseconds. */
+export function relative(text, now = Date.now()) {
+  const seconds = Math.round((now - Date.parse(text)) / 1000);
+  const [size, unit] = UNITS.find(([size]) => Math.abs(seconds) >= size) ?? [1, "s"];
+  const number = Math.floor(Math.abs(seconds) / size);
+  if (number === 0) return "now";
+  return seconds < 0 ? `in ${number} ${unit}` : `${number} ${unit} ago`;
+}
+
+/** Show how long ago an instant is, with the instant itself on hover; `keepTime` renews the words. */
+export function ago(text) {
+  const node = instant(text);
+  if (!text) return node;
+  node.title = node.textContent;
+  node.textContent = relative(text);
+  node.className = "ago";
+  return node;
+}
+
+/** Return the message of a letter; it is null for a caller who may not see it. */
+export const messageOf = (one) => (one.error === null ? "The message is hidden." : one.error || "There is no message.");
+
+/** Show an instant, and how long ago it is. */
+export const dated = (text) => (text ? [instant(text), " (", ago(text), ")"] : instant(text));
+
+/** Renew the words of every relative time on the page. */
+export function keepTime() {
+  for (const node of document.querySelectorAll("time.ago")) {
+    const words = relative(node.dateTime);
+    if (node.textContent !== words) node.textContent = words;
+  }
 }
 
 export function duration(seconds) {
@@ -92,7 +129,14 @@ export function facts(pairs) {
 }
 
 export const card = (title, ...children) => el("section", { class: "card", "aria-label": title },
-  title ? el("h2", {}, title) : null, ...children);
+  title ? headed(title) : null, ...children);
+
+/** Make the heading of a panel, with a link to its guide where there is one. */
+function headed(title) {
+  const guide = guideOf(title);
+  return el("div", { class: "head" }, el("h2", {}, title), guide ? el("a", { class: "guide", href: guide,
+    target: "_blank", rel: "noopener", "aria-label": `Guide to ${title}` }, "Guide") : null);
+}
 
 export const button = (text, onclick, more = {}) => el("button", { type: "button", onclick, ...more }, text);
 

@@ -1,8 +1,8 @@
 // The resident's page: the last day and week of a home by kind of sensor, and its alerts.
 
-import { askForKey, get, Problem } from "./api.js";
+import { askForKey, get, lock, Problem } from "./api.js";
 import { activityChart } from "./activity.js";
-import { badge, button, card, count, duration, el, fault, plural, renew } from "./dom.js";
+import { badge, button, card, count, duration, el, fault, plural, renew, table } from "./dom.js";
 import { findHomes } from "./homes.js";
 import { themeButton } from "./theme.js";
 import { clock } from "./zone.js";
@@ -20,7 +20,8 @@ const wordsOf = (kind) => {
 const main = document.getElementById("main");
 const id = decodeURIComponent(location.pathname.split("/").at(-1));
 const view = { span: "day", until: "", every: false };
-let asked = 0;
+const LOCKED = -1;
+let asked = 0; // the number of the last request
 
 /** The link of a resident, after the # of the address: browsers send that part to no server. */
 const link = () => new URLSearchParams(location.hash.slice(1)).get("link");
@@ -40,8 +41,16 @@ async function show() {
     if (own === asked) renew(main, ...parts(home));
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
-    if (own === asked) renew(main, el("h1", {}, `Home ${id}`), fault(problem));
+    if (own !== asked) return;
+    if (problem.needsKey) refuse();
+    else renew(main, el("h1", {}, `Home ${id}`), fault(problem));
   }
+}
+
+/** Show the card that takes a key, and request nothing until there is one. */
+function refuse() {
+  asked = LOCKED;
+  lock(main, () => { asked = 0; show(); });
 }
 
 function parts(home) {
@@ -60,13 +69,29 @@ function parts(home) {
     el("p", { class: "quiet", id: "period" }, `${at.dated(period.since)} to ${at.dated(period.until)}, `,
       `${at.zone}. `, asOf(home, at)),
     period.kinds.length ? el("div", { class: "columns" }, period.kinds.map((one) => kind(one, period, at)))
-      : card("", el("p", { id: "nothing" }, nothing(home))),
+      : home.readings.length ? unsummed(home, at) : card("", el("p", { id: "nothing" }, nothing(home))),
   ];
 }
 
-const nothing = (home) => (home.newest_at || view.until
-  ? "No sensor sent a reading in this period."
-  : "No sensor of this home has sent a reading yet. Readings appear here soon after they arrive.");
+function nothing(home) {
+  if (home.newest_at || view.until) return "No sensor sent a reading in this period.";
+  return home.as_of.is_current
+    ? "No sensor of this home has sent a reading yet. Readings appear here soon after they arrive."
+    : "No reading of this home is summed yet, and none is among the newest ones. The sums follow with the next run.";
+}
+
+/** Show the newest readings as they came, while no sum holds any of the home. */
+function unsummed(home, at) {
+  const columns = [
+    ["Time", (one) => el("time", { datetime: one.observed_at }, at.dated(one.observed_at))],
+    ["Sensor", (one) => [wordsOf(one.kind)[0], el("span", { class: "quiet" }, ` ${one.sensor_id}`)]],
+    ["Reading", (one) => (one.ppm === null ? one.state ?? "–" : `${count(one.ppm)} ppm`)],
+  ];
+  return card("Newest readings", el("p", { id: "unsummed" }, home.as_of.committed_at
+    ? "The readings of this home are not summed yet. The charts follow with the next run."
+    : "No readings are summed yet: the charts follow with the first run. These are the newest ones, as they came."),
+  table("Newest readings", columns, home.readings));
+}
 
 const choose = (span, text) => button(text, () => { view.span = span; show(); },
   { "aria-pressed": String(view.span === span), "data-span": span });
@@ -126,5 +151,10 @@ document.querySelector(".skip").addEventListener("click", (event) => { event.pre
 search(document.getElementById("search"));
 window.addEventListener("hashchange", () => { ownOnly(); show(); });
 ownOnly();
-setInterval(() => { if (!document.hidden && !view.until) show(); }, EVERY_MS);
+window.addEventListener("unhandledrejection", (event) => {
+  if (!event.reason?.needsKey) return;
+  event.preventDefault();
+  refuse();
+});
+setInterval(() => { if (!document.hidden && !view.until && asked !== LOCKED) show(); }, EVERY_MS);
 show();

@@ -17,7 +17,7 @@ export async function findHomes(place, prefix, cursor = "", before = []) {
       : el("p", { class: "quiet" }, "No home id begins with this text."),
     page.next ? button("More", () => findHomes(place, prefix, page.next, homes)) : "");
   } catch (problem) {
-    if (!(problem instanceof Problem)) throw problem;
+    if (!(problem instanceof Problem) || problem.needsKey) throw problem;
     if (own === asked) place.replaceChildren(fault(problem));
   }
 }

@@ -1,7 +1,7 @@
 // The ledger explorer: enter a number, see where it went.
 
 import { get, Problem } from "./api.js";
-import { badge, card, count, el, facts, fault, field, grouped, instant, table } from "./dom.js";
+import { ago, badge, card, count, dated, el, facts, fault, field, grouped, messageOf, table } from "./dom.js";
 
 export async function ledger(place, left, partition = "", number = "") {
   const id = el("input", { name: "partition", size: 6, required: true, value: partition, autocomplete: "off" });
@@ -16,7 +16,7 @@ export async function ledger(place, left, partition = "", number = "") {
     else location.hash = asked;
   };
   place.append(el("h1", {}, "Where did a number go?"),
-    card("", el("form", { class: "row", onsubmit: go }, field("Partition", id), field("Sequence number", digits),
+    card("Find a number", el("form", { class: "row", onsubmit: go }, field("Partition", id), field("Sequence number", digits),
       el("button", { class: "main" }, "Explain"))), found);
   if (partition) await show(found, left, partition, number);
 }
@@ -26,7 +26,7 @@ async function show(found, left, partition, number) {
     const told = await get(`ledger/${encodeURIComponent(partition)}/${encodeURIComponent(number)}`);
     if (!left.aborted) found.replaceChildren(...parts(told));
   } catch (problem) {
-    if (!(problem instanceof Problem)) throw problem;
+    if (!(problem instanceof Problem) || problem.needsKey) throw problem;
     found.replaceChildren(fault(problem));
   }
 }
@@ -45,18 +45,24 @@ function parts(told) {
       card("Commit", told.range ? range(told.range) : el("p", {}, "No range of the ledger holds this number."),
         facts([["Ledger", `${grouped(told.first)} to ${grouped(told.checkpoint)}, the checkpoint`]])),
       told.letter ? card("Letter", facts([["Status", badge(told.letter.status)],
-        ["Error", el("span", { class: "error" }, told.letter.error)], ["Attempts", count(told.letter.attempts)]]),
+        ["Error", el("span", { class: "error" }, messageOf(told.letter))], ["Attempts", count(told.letter.attempts)]]),
       el("p", {}, el("a", { href: `#/letters/${encodeURIComponent(told.partition_id)}/${told.sequence_number}` },
         "Show the letter"))) : null,
       told.gap ? card("Gap", facts([["Numbers", `${grouped(told.gap.first)} to ${grouped(told.gap.last)}`],
-        ["Status", badge(told.gap.status)], ["Found", instant(told.gap.found_at)]])) : null),
-    told.rows?.length ? card("Rows", told.rows.map(row)) : null,
+        ["Status", badge(told.gap.status)], ["Found", dated(told.gap.found_at)]])) : null),
+    rowsCard(told),
     told.changes.length ? card("Changes by retries and replays", table("Changes", [
       ["Commit", (one) => count(one.commit_number)], ["Kind", (one) => badge(one.kind)],
       ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`],
       ["Written", (one) => count(one.written), "amount"],
-      ["When", (one) => instant(one.committed_at)]], told.changes)) : null,
+      ["When", (one) => ago(one.committed_at)]], told.changes)) : null,
   ].filter(Boolean);
+}
+
+/** Show the rows of a number; they are null for a caller who may not see them. */
+function rowsCard({ rows, outcome }) {
+  if (rows === null && outcome.startsWith("written")) return card("Rows", el("p", { class: "quiet" }, "The rows are hidden."));
+  return rows?.length ? card("Rows", rows.map(row)) : null;
 }
 
 const range = (one) => facts([["Number", count(one.commit_number)],
@@ -64,7 +70,7 @@ const range = (one) => facts([["Number", count(one.commit_number)],
   ["Outcomes", ["written", "filtered", "dead_lettered", "held", "absent"].filter((name) => one[name])
     .map((name) => `${count(one[name])} ${name.replace("_", "-")}`).join(", ")],
   ["Transform", one.transform_version], ["Invocation", el("span", { class: "mono" }, one.invocation_id)],
-  ["Committed", instant(one.committed_at)]]);
+  ["Committed", dated(one.committed_at)]]);
 
 const row = (one) => [el("h3", {}, one.table), facts([["Commit", count(one.commit_number)],
   ...Object.entries(one.columns).map(([name, value]) => [name, mono(value)])])];

@@ -2,13 +2,14 @@
 
 import { get, post } from "./api.js";
 import { confirm } from "./confirm.js";
-import { badge, button, card, choice, count, el, facts, fault, field, grouped, instant, plural, table }
+import { ago, badge, button, card, choice, count, dated, el, facts, fault, field, grouped, messageOf, plural, table }
   from "./dom.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
 const CLASSES = ["", "poison", "reference", "refused", "unknown", "crash"];
 const NAMES = ["fingerprint", "status", "error_class", "partition_id", "partition_key", "failed_from", "failed_before"];
 const PAGE = 50;
+const NARROW = "(max-width: 760px)"; // as in ops.css
 
 const MOVES = {
   retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false,
@@ -51,7 +52,10 @@ function filterCard(chosen) {
     field("before (UTC)", moment("failed_before", chosen)),
     el("button", { class: "main" }, "Filter"),
     button("All", () => { location.hash = "#/letters"; }));
-  return card("Filter", form);
+  const set = Object.entries(chosen).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`);
+  return el("section", { class: "card", "aria-label": "Filter" },
+    el("details", { class: "filter", open: !matchMedia(NARROW).matches },
+      el("summary", {}, set.length ? `Filter: ${set.join(", ")}` : "Filter"), form));
 }
 
 const text = (name, chosen, size) => el("input", { name, size, value: chosen[name] ?? "", autocomplete: "off" });
@@ -66,25 +70,38 @@ function follow(form) {
   location.hash = `#/letters${asked.size ? `?${asked}` : ""}`;
 }
 
+/** Show the causes with open letters first; those whose letters are all settled are one line, which unfolds. */
 function groupsCard(groups, chosen, again) {
   const within = (group) => ({ ...chosen, fingerprint: group.fingerprint });
+  const cause = (one) => [el("a", { class: "error", href: `#/letters?${new URLSearchParams(within(one))}` },
+    messageOf(one.sample)), kindOf(one.sample)];
   const columns = [
-    ["Cause", (one) => [el("a", { href: `#/letters?${new URLSearchParams(within(one))}` }, one.sample.error_type),
-      el("span", { class: "error" }, one.sample.error)], "wide"],
-    ["Class", (one) => badge(one.sample.error_class)],
+    ["Cause", cause, "wide"],
     ["Open", (one) => count(one.open), "amount"],
     ["All", (one) => count(one.letters), "amount"],
-    ["First", (one) => instant(one.first_failed_at)],
-    ["Last", (one) => instant(one.last_failed_at)],
-    ["", (one) => (one.open ? moveButtons((move) => order(move, { filter: within(one) }, one.open, again)) : null),
-      "wide"],
+    ["First", (one) => ago(one.first_failed_at)],
+    ["Last", (one) => ago(one.last_failed_at)],
   ];
-  return card("By cause", groups.length ? table("Letters by cause", columns, groups)
-    : el("p", {}, "No letter matches the filter."));
+  const moves = ["", (one) => moveButtons((move) => order(move, { filter: within(one) }, one.open, again)), "wide"];
+  const [open, settled] = [true, false].map((isOpen) => groups.filter((one) => (one.open > 0) === isOpen));
+  return card("By cause", groups.length ? null : el("p", {}, "No letter matches the filter."),
+    open.length ? table("Letters by cause", [...columns, moves], open) : null,
+    settled.length ? el("details", { id: "settled", open: open.length === 0 },
+      el("summary", {}, plural(settled.length, "settled cause")), table("Settled causes", columns, settled)) : null);
 }
 
-const moveButtons = (ask) => el("span", { class: "row" }, Object.keys(MOVES).map((move) =>
-  button(MOVES[move].word, () => ask(move), { class: MOVES[move].grave ? "grave" : null })));
+/** Return the partition key of a letter, which is hidden with its message. */
+const keyOf = (one) => el("span", { class: "mono" }, one.error === null ? "hidden" : one.partition_key ?? "–");
+
+/** Show the type and the class of a failure as badges. */
+const kindOf = (one) => el("span", { class: "kinds" }, one.error_type ? el("span", { class: "badge type" }, one.error_type)
+  : null, " ", badge(one.error_class));
+
+const moveButtons = (ask) => el("span", { class: "row moves" }, Object.keys(MOVES).map((move) => moveButton(move, ask)));
+
+/** A grave move is quiet until it has the focus or the pointer. */
+const moveButton = (move, ask) =>
+  button(MOVES[move].word, () => ask(move), { class: MOVES[move].grave ? "grave calm" : null });
 
 /** Ask for the count, and send the order; for a large filter the answer says how many letters are left. */
 async function order(move, chosen, number, again) {
@@ -111,11 +128,11 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
   const columns = [
     ["", box],
     ["Position", (one) => el("a", { href: address(one) }, `${one.partition_id} / ${grouped(one.sequence_number)}`)],
+    ["Error", (one) => [el("span", { class: "error" }, messageOf(one)), kindOf(one)], "wide"],
     ["Status", (one) => badge(one.status)],
-    ["Error", (one) => el("span", { class: "error" }, one.error), "wide"],
-    ["Key", (one) => el("span", { class: "mono" }, one.partition_key ?? "–")],
+    ["Key", keyOf],
     ["Attempts", (one) => count(one.attempts), "amount"],
-    ["Failed", (one) => instant(one.failed_at)],
+    ["Failed", (one) => ago(one.failed_at)],
   ];
   const every = button("Choose all shown", () => {
     const all = [...boxes.keys()].every((input) => input.checked);
@@ -135,7 +152,7 @@ function tell(actions, boxes, again) {
   actions.replaceChildren(...Object.keys(MOVES).map((move) => {
     const own = chosen.filter((one) => movable[move].includes(one.status));
     const ask = () => order(move, { letters: named(own) }, own.length, again);
-    const look = { disabled: own.length === 0, class: MOVES[move].grave ? "grave" : null };
+    const look = { disabled: own.length === 0, class: MOVES[move].grave ? "grave calm" : null };
     return button(`${MOVES[move].word} ${count(own.length)}`, ask, look);
   }));
 }
@@ -158,27 +175,31 @@ function parts(whole, path, again) {
   const ask = (move) => order(move, { letters: named([one]) }, 1, again);
   const allowed = Object.keys(MOVES).filter((move) => movable[move].includes(one.status));
   return [
-    el("h1", {}, `Letter ${one.partition_id} / ${grouped(one.sequence_number)} `, badge(one.status)),
-    el("div", { class: "row actions" },
-      allowed.map((move) => button(MOVES[move].word, () => ask(move), { class: MOVES[move].grave ? "grave" : null })),
-      el("a", { href: `#/ledger/${here}` }, "Where it went"),
-      el("a", { href: `#/replays?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Replay it")),
+    el("div", { class: "title" },
+      el("h1", {}, `Letter ${one.partition_id} / ${grouped(one.sequence_number)} `, badge(one.status)),
+      el("div", { class: "row actions" },
+        allowed.includes("retry") ? moveButton("retry", ask) : null,
+        el("a", { href: `#/ledger/${here}` }, "Where it went"),
+        el("a", { href: `#/replays?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Replay it")),
+      allowed.includes("discard") ? el("div", { class: "apart" }, moveButton("discard", ask)) : null),
     el("div", { class: "columns" },
-      card("Why", el("pre", {}, one.error), facts([["Type", el("span", { class: "mono" }, one.error_type)],
+      card("Why", el("pre", {}, messageOf(one)), facts([
+        ["Type", el("span", { class: "mono" }, one.error_type)],
         ["Class", badge(one.error_class)],
         ["Cause", el("a", { class: "mono", href: `#/letters?fingerprint=${encodeURIComponent(one.fingerprint)}` },
           one.fingerprint)],
-        ["Transform", one.transform_version], ["Failed", instant(one.failed_at)],
+        ["Transform", one.transform_version], ["Failed", dated(one.failed_at)],
         ["Attempts", count(one.attempts)],
         one.held_behind === null ? null : ["Waits for", el("a", {
           href: address({ partition_id: one.partition_id, sequence_number: one.held_behind }) },
-        `${one.partition_id} / ${grouped(one.held_behind)}`)], one.due_at ? ["Due", instant(one.due_at)] : null,
-        one.settled_at ? ["Settled", instant(one.settled_at)] : null,
+        `${one.partition_id} / ${grouped(one.held_behind)}`)], one.due_at ? ["Due", dated(one.due_at)] : null,
+        one.settled_at ? ["Settled", dated(one.settled_at)] : null,
         one.settled_why ? ["because", one.settled_why] : null])),
-      card("Event", facts([["Enqueued", instant(one.enqueued_at)],
+      card("Event", facts([["Enqueued", dated(one.enqueued_at)],
         ["Offset", el("span", { class: "mono" }, whole.offset)],
-        ["Partition key", el("span", { class: "mono" }, one.partition_key ?? "–")]]),
-      el("h3", {}, "Properties"), el("pre", {}, JSON.stringify(whole.properties, null, 2)))),
+        ["Partition key", keyOf(one)]]),
+      el("h3", {}, "Properties"), whole.properties === null ? el("p", { class: "quiet" }, "The properties are hidden.")
+        : el("pre", {}, JSON.stringify(whole.properties, null, 2)))),
     bodyCard(one, path),
     attemptsCard(whole.history ?? []),
   ];
@@ -212,7 +233,7 @@ const hexLines = (hex) => (hex.match(/.{1,32}/g) ?? []).map((line, at) =>
 
 function attemptsCard(history) {
   const line = (one) => el("li", {}, badge(one.status), " ",
-    el("b", {}, one.kind), " by ", one.done_by, ", ", instant(one.done_at),
+    el("b", {}, one.kind), " by ", one.done_by, ", ", ago(one.done_at),
     one.commit_number ? ` (commit ${count(one.commit_number)})` : "",
     one.why ? el("p", { class: "quiet" }, one.why) : null,
     one.error ? el("span", { class: "error" }, one.error) : null);

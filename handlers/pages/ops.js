@@ -1,7 +1,7 @@
 // The page: it shows the part that the address names after its #, and holds the parts' common controls.
 
-import { askForKey } from "./api.js";
-import { fault, notice } from "./dom.js";
+import { askForKey, lock } from "./api.js";
+import { fault, keepTime, notice } from "./dom.js";
 import { ledger } from "./ledger.js";
 import { letter, letters } from "./letters.js";
 import { overview } from "./overview.js";
@@ -22,6 +22,7 @@ const PLACES = [
   [/^#\/ledger\/([^/?]+)\/([^/?]+)$/, ledger, "ledger"],
 ];
 
+const CLOCK_MS = 10_000;
 const main = document.getElementById("main");
 let leave = () => {};
 
@@ -44,12 +45,26 @@ async function show(moveFocus = true) {
   try {
     await part(place, left.signal, ...found.slice(1).map((text) => decodeURIComponent(text ?? "")));
   } catch (problem) {
-    if (!left.signal.aborted) place.append(fault(problem));
+    if (problem.needsKey) refuse();
+    else if (!left.signal.aborted) place.append(fault(problem));
   }
+}
+
+/** Show the card that takes a key, and nothing else: a part that was left requests nothing more. */
+function refuse() {
+  leave();
+  notice("");
+  lock(main, () => show());
 }
 
 themeButton(document.getElementById("theme"));
 document.getElementById("key").addEventListener("click", () => askForKey(() => show()));
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+window.addEventListener("unhandledrejection", (event) => {
+  if (!event.reason?.needsKey) return;
+  event.preventDefault();
+  refuse();
+});
+setInterval(keepTime, CLOCK_MS);
 window.addEventListener("hashchange", () => { notice(""); show(); });
 show(false);

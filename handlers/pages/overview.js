@@ -1,9 +1,10 @@
 // The first screen: the balance of the ledger with the numbers that prove it, lag and gaps by partition, a chart.
 
 import { get, post } from "./api.js";
-import { badge, button, card, count, duration, el, facts, fault, grouped, instant, plural, renew, svg, table }
+import { ago, badge, button, card, count, el, facts, fault, grouped, instant, plural, renew, svg, table }
   from "./dom.js";
 import { minutesOfApp, overTime } from "./history.js";
+import { byPartition } from "./partitions.js";
 
 const EVERY_MS = 2000;
 const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lettered", "dead-lettered"],
@@ -31,6 +32,7 @@ export async function overview(place, left) {
         document.getElementById("stream").textContent = nameOf(status);
       }
     } catch (problem) {
+      if (problem.needsKey) throw problem;
       trouble.replaceChildren(fault(problem));
     }
     await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
@@ -41,8 +43,9 @@ const nameOf = (status) => `${status.event_hub} · ${status.consumer_group}`
   + (status.incarnation > 1 ? ` · incarnation ${status.incarnation}` : "");
 
 const REMEDIES = {
-  incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream: docs/operator.md.",
+  incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream, as the guide says.",
   outage: "Most events of a batch fail: the batch is held back and tried again, and no letter is written yet.",
+  store: "The database fails again and again on one batch: the detail has its words. End what blocks it.",
   held: "Too many events wait after open letters of their keys: retry or discard these letters.",
 };
 
@@ -64,11 +67,10 @@ async function withDetails(status) {
 function stops(status) {
   const found = status.partitions.flatMap((one) => one.stops);
   if (found.length === 0) return null;
-  const now = Date.parse(status.at);
   const columns = [
     ["Partition", (one) => one.partition_id],
     ["Reason", (one) => el("span", { class: "badge bad" }, one.reason)],
-    ["Since", (one) => [instant(one.stopped_at), ` (${duration((now - Date.parse(one.stopped_at)) / 1000)})`]],
+    ["Since", (one) => ago(one.stopped_at)],
     ["Attempts", (one) => count(one.attempts), "amount"],
     ["Detail", (one) => one.detail, "wide"],
   ];
@@ -114,34 +116,15 @@ function shares(status) {
 function letters(status) {
   const found = status.letters;
   const oldest = status.oldest_open_letter;
-  const age = oldest ? (Date.parse(status.at) - Date.parse(oldest.failed_at)) / 1000 : null;
   return card("Dead letters",
     el("dl", { class: "proof" },
       el("div", {}, el("dt", {}, "open"), el("dd", { id: "open-letters" }, count(found.open)))),
     el("ul", { class: "legend" }, ["waiting", "retrying", "held", "exhausted", "resolved", "discarded"].map((word) =>
       el("li", {}, `${count(found[word])} ${word}`))),
-    el("p", { hidden: !oldest }, oldest ? [`The oldest open letter failed ${duration(age)} ago: `,
+    el("p", { hidden: !oldest }, oldest ? ["The oldest open letter failed ", ago(oldest.failed_at), ": ",
       el("a", { class: "whole", href: `#/letters/${oldest.partition_id}/${oldest.sequence_number}` },
         `${oldest.partition_id} / ${grouped(oldest.sequence_number)}`)] : null), // a later one moves no focus
     el("p", {}, el("a", { href: "#/letters" }, "Show the letters")));
-}
-
-function byPartition(status) {
-  const columns = [
-    ["Partition", (one) => one.partition_id],
-    ["Checkpoint", (one) => grouped(one.checkpoint ?? null), "amount"],
-    ["Hub's end", (one) => grouped(one.hub_end), "amount"],
-    ["Lag", (one) => count(one.lag), "amount"],
-    ["Behind", (one) => duration(one.lag_seconds), "amount"],
-    ["Open gaps", (one) => count(one.open_gaps ?? 0), "amount"],
-    ["Accounted", (one) => count(one.accounted), "amount"],
-    ["Letters", (one) => count(one.dead_lettered), "amount"],
-    ["Ledger", (one) => [
-      one.balanced ? badge("balanced") : el("span", { class: "badge bad" }, "not balanced"),
-      one.stops.length ? el("span", { class: "badge bad" }, "stopped") : null]],
-  ];
-  return card("Partitions", status.partitions.length
-    ? table("Partitions", columns, status.partitions) : el("p", {}, "Nothing is committed yet."));
 }
 
 function auditing() {

@@ -1,12 +1,13 @@
 // Replays: choose a range, see in a dry run what would change, then replay it for good and follow the progress.
 
-import { get, post, Problem } from "./api.js";
+import { get, isRefusal, post, Problem } from "./api.js";
 import { confirm } from "./confirm.js";
-import { badge, button, card, choice, count, el, facts, fault, field, grouped, instant, plural, renew, table }
+import { ago, badge, button, card, choice, count, dated, el, facts, fault, field, grouped, plural, renew, table }
   from "./dom.js";
 
 const EVERY_MS = 1000;
 const PAGE = 20;
+const GONE = [400, 404];
 const ENDED = ["done", "cancelled", "failed"];
 const WAYS = [["", "everything committed"], ["sequence_number", "by sequence number"],
   ["enqueued_at", "by enqueued time (UTC)"], ["offset", "by offset"]];
@@ -20,7 +21,7 @@ export async function replays(place, left, asked = "") {
       const page = await get("replays", { limit: PAGE, cursor });
       if (!left.aborted) found.replaceChildren(list(page, cursor, before, show));
     } catch (problem) {
-      if (!(problem instanceof Problem)) throw problem;
+      if (!(problem instanceof Problem) || problem.needsKey) throw problem;
       found.replaceChildren(fault(problem));
     }
   };
@@ -29,7 +30,7 @@ export async function replays(place, left, asked = "") {
 
 function list(page, cursor, before, show) {
   const columns = [
-    ["Requested", (one) => el("a", { href: address(one) }, instant(one.requested_at))],
+    ["Requested", (one) => el("a", { href: address(one) }, ago(one.requested_at))],
     ["Kind", (one) => (one.dry_run ? "dry run" : "replay")],
     ["Status", (one) => badge(one.status)],
     ["Done", (one) => `${count(one.done)} of ${count(one.total)}`, "amount"],
@@ -95,7 +96,7 @@ export async function replay(place, left, id) {
       await follow(diff, job, shown);
       if (ENDED.includes(job.status)) return;
     } catch (problem) {
-      if (!(problem instanceof Problem) || problem.status === 400 || problem.status === 404) throw problem;
+      if (!(problem instanceof Problem) || problem.needsKey || GONE.includes(problem.status)) throw problem;
       trouble.replaceChildren(fault(problem)); // it may pass by itself
     }
     await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
@@ -126,8 +127,8 @@ function progress(job) {
         ["Rows added", count(counts.rows_added)],
         ["Rows removed", count(counts.rows_removed)], ["Rows changed", count(counts.rows_changed)]]
         : [["Rows written", count(counts.rows_written)], ["Rows removed", count(counts.rows_retracted)]]),
-      facts([["Requested by", job.requested_by], ["Why", job.reason], ["Requested", instant(job.requested_at)],
-        ["Transform", job.transform_version], ["Ended", instant(job.ended_at)]])),
+      facts([["Requested by", job.requested_by], ["Why", job.reason], ["Requested", dated(job.requested_at)],
+        ["Transform", job.transform_version], ["Ended", dated(job.ended_at)]])),
     el("p", { class: "quiet" }, job.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `)),
     el("div", { class: "row" }, allowed.map((move) => button(capital(move), () => ask(job, move))),
       job.dry_run && job.status === "done"
@@ -145,7 +146,7 @@ function ranges(job) {
     ["Gone", (one) => (one.gone.length ? one.gone.map((span) => (span.first === span.last ? grouped(span.first)
       : `${grouped(span.first)} to ${grouped(span.last)}`)).join(", ") : "none"), "wide"],
   ];
-  return card("Partitions", table("Ranges", columns, job.partitions),
+  return card("By partition", table("Ranges", columns, job.partitions),
     job.partitions.filter((one) => one.note).map((one) => el("p", { class: "quiet" },
       `Partition ${one.partition_id}: ${one.note}`)));
 }
@@ -153,7 +154,7 @@ function ranges(job) {
 const moves = (job) => (job.history.length
   ? card("Moves", el("ol", { class: "attempts" }, job.history.map(moved))) : null);
 
-const moved = (one) => el("li", {}, badge(one.move), ` by ${one.by}, `, instant(one.at),
+const moved = (one) => el("li", {}, badge(one.move), ` by ${one.by}, `, ago(one.at),
   one.why ? el("p", { class: "quiet" }, one.why) : null);
 
 const capital = (word) => word[0].toUpperCase() + word.slice(1);
@@ -186,11 +187,16 @@ const byNumbers = (one) => ({ partitions: [one.partition_id], from: { sequence_n
   to: { sequence_number: one.last } });
 
 async function differences(place, id, isWhole, cursor = "") {
-  const page = await get(`replays/${encodeURIComponent(id)}/diff`, { limit: 50, cursor });
-  const told = (one) => Object.entries(one.columns)
-    .map(([name, [before, after]]) => `${name}: ${JSON.stringify(before)} → ${JSON.stringify(after)}`).join(", ");
-  const rows = (title, changed) => changed.map((one) => el("div", {}, el("b", {}, title), " ", one.table, " ",
-    el("span", { class: "mono" }, one.columns ? told(one) : JSON.stringify(one.row))));
+  let page;
+  try {
+    page = await get(`replays/${encodeURIComponent(id)}/diff`, { limit: 50, cursor });
+  } catch (problem) {
+    if (!isRefusal(problem)) throw problem;
+    renew(place, card("What would change", el("p", { id: "hidden-changes" },
+      "Hidden: the changes quote events, and this key or account may not reveal them.")));
+    return;
+  }
+  const rows = (word, changed) => changed.map((one) => change(word, one));
   const columns = [
     ["Position", (one) => el("a", { href: `#/ledger/${encodeURIComponent(one.partition_id)}/${one.sequence_number}` },
       `${one.partition_id} / ${grouped(one.sequence_number)}`)],
@@ -201,4 +207,25 @@ async function differences(place, id, isWhole, cursor = "") {
   renew(place, card("What would change", page.events.length ? table("Differences", columns, page.events)
     : el("p", { id: "no-change" }, isWhole ? "Nothing would change." : "No changes so far."),
   page.next ? button("More", () => differences(place, id, isWhole, page.next)) : null));
+}
+
+/** Show a row that changes: each column with its value before and after. */
+function change(word, one) {
+  const sides = { added: (value) => [ABSENT, value], removed: (value) => [value, ABSENT] };
+  const columns = one.columns ? Object.entries(one.columns)
+    : Object.entries(one.row).map(([name, value]) => [name, sides[word](value)]);
+  return el("table", { class: "diff", "aria-label": `${word} ${one.table}` },
+    el("caption", {}, badge(word), " ", one.table),
+    el("thead", {}, el("tr", {}, ["Column", "Before", "After"].map((title) => el("th", { scope: "col" }, title)))),
+    el("tbody", {}, columns.map(([name, [before, after]]) => el("tr", {}, el("th", { scope: "row" }, name),
+      el("td", { class: "before" }, shown(before)), el("td", { class: "after" }, shown(after))))));
+}
+
+const ABSENT = Symbol("no row");
+
+/** Show a value of a column; null is told from a text, and a row that is not there has no value. */
+function shown(value) {
+  if (value === ABSENT) return "–";
+  if (value === null) return el("span", { class: "quiet" }, "null");
+  return el("span", { class: "mono" }, typeof value === "object" ? JSON.stringify(value) : String(value));
 }

@@ -1,8 +1,8 @@
-// The runs of the aggregation: its cut, the distance to the checkpoints, the result of each run, and its failures.
+// The runs of the aggregation: how far its sums reach, the result of each run, and its failures.
 
 import { get, post } from "./api.js";
 import { confirm } from "./confirm.js";
-import { badge, button, card, count, duration, el, fault, field, instant, plural, renew, table } from "./dom.js";
+import { ago, badge, button, card, count, duration, el, fault, field, plural, renew, table } from "./dom.js";
 
 const EVERY_MS = 5000;
 const PAGE = 20;
@@ -21,12 +21,13 @@ export async function runs(place, left) {
     renew(list, listed(found, page, again));
     const wanted = page.shown ?? found.runs.find((one) => OPEN.includes(one.status))?.run_id;
     const one = wanted ? await get(`aggregations/runs/${encodeURIComponent(wanted)}`) : null;
-    if (!left.aborted) renew(detail, one && inspected(one, again));
+    if (!left.aborted) renew(detail, one && inspected(one, found.engine, again));
   };
   while (!left.aborted) {
     try {
       if (!document.hidden) await again();
     } catch (problem) {
+      if (problem.needsKey) throw problem;
       renew(head, fault(problem));
     }
     await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
@@ -36,7 +37,7 @@ export async function runs(place, left) {
 function standing(found, again) {
   const behind = Object.entries(found.reached).map(([name, number]) => number - (found.cut[name] ?? 0));
   const commits = behind.reduce((sum, one) => sum + one, 0);
-  return card("Cut",
+  return card("How far the sums reach",
     el("p", { class: `verdict ${commits ? "" : "good"}`, id: "cut" }, commits
       ? `${plural(commits, "commit")} behind the checkpoints, the oldest for ${duration(found.lag_seconds)}`
       : "Level with the checkpoints"),
@@ -44,18 +45,30 @@ function standing(found, again) {
       `Paused by ${found.paused.who}: ${found.paused.reason}`) : null,
     found.waiting ? el("p", { class: "quiet", id: "waiting" }, `Waiting for its run: ${found.waiting.kind} of `
       + `${daysOf(found.waiting)}, ordered by ${found.waiting.who}: ${found.waiting.reason}`) : null,
-    el("p", { class: "quiet" }, "A run covers the commits between two cuts. Its sums are added slice by slice, and then the "
-      + "cut moves."),
-    el("div", { class: "row" }, button("Take a step now", () => step(again)),
-      found.paused ? button("Resume", () => ordered(RESUME, "aggregations/resume", {}, again))
-        : button("Pause", () => ordered(PAUSE, "aggregations/pause", {}, again)),
-      found.waiting ? button("Withdraw the order", () => ordered(WITHDRAW, "aggregations/withdraw", {}, again))
-        : button(fitting(found).word, () => placed(fitting(found), again))),
+    el("p", { class: "quiet" }, "The sums hold each commit up to a place in every partition, which is called the cut. "
+      + "A run computes the commits after the cut. Its sums are added slice by slice, and then the cut moves to its end."),
+    offers(found, again),
     found.history.length ? el("details", {}, el("summary", {}, "Orders"),
       table("Orders about the aggregation", ORDERS, found.history)) : null);
 }
 
-const ORDERS = [["When", (one) => instant(one.at)],
+/** Offer the orders that can work, with a sentence that says what a step does; without an engine there is no step. */
+function offers(found, again) {
+  const works = found.engine !== "none";
+  const said = works ? el("p", { class: "quiet", id: "step-does" }, "The timer takes a step every few minutes: it plans a "
+    + "run, submits its Spark job, asks the engine for the result, or writes the result to the sums. The button takes "
+    + "the next step at once.") : el("p", { id: "no-engine" }, "No Spark engine is set (SPARK_ENGINE is none), so no run "
+    + "is made and nothing new is summed.");
+  const order = fitting(found);
+  return [said, el("div", { class: "row" },
+    works ? button("Take the next step now", () => step(again), { "aria-describedby": "step-does" }) : null,
+    found.paused ? button("Resume", () => ordered(RESUME, "aggregations/resume", {}, again)) : null,
+    works && !found.paused ? button("Pause", () => ordered(PAUSE, "aggregations/pause", {}, again)) : null,
+    found.waiting ? button("Withdraw the order", () => ordered(WITHDRAW, "aggregations/withdraw", {}, again)) : null,
+    works && !found.waiting ? button(order.word, () => placed(order, again)) : null)];
+}
+
+const ORDERS = [["When", (one) => ago(one.at)],
   ["Order", (one) => [one.move.replaceAll("_", " "), one.days ? ` of ${one.days}` : ""]],
   ["By", (one) => one.by], ["Why", (one) => one.why, "wide"]];
 const PAUSE = { title: "Pause the aggregation", word: "Pause",
@@ -93,17 +106,17 @@ const ordered = (order, path, body, again) => confirm({ ...order, number: null, 
     return `Done: ${order.title.toLowerCase()}`;
   } }).then((done) => { if (done) again(); });
 
-function inspected({ run, failures, staged_at: stagedAt }, again) {
+function inspected({ run, failures, staged_at: stagedAt }, engine, again) {
   const at = `aggregations/runs/${encodeURIComponent(run.run_id)}`;
   const discard = (order, what) => button(order.word, () => ordered(order, `${at}/discard`, { what }, again),
     { class: "grave" });
   return card(`Run ${count(run.number)}`,
     el("p", {}, badge(run.status), ` attempt ${count(run.attempt)} `, stagedAt ? "with a staged result of " : "",
-      stagedAt ? instant(stagedAt) : ""),
+      stagedAt ? ago(stagedAt) : ""),
     run.quality ? qualityOf(run.quality) : null,
     failures.length ? table("Failures of the run", FAILURES, failures) : el("p", { class: "quiet" }, "No failure."),
     OPEN.includes(run.status) ? el("div", { class: "row" },
-      run.engine_job_id ? button("Cancel the job", () => ordered(CANCEL, `${at}/cancel`, {}, again)) : null,
+      run.engine_job_id && engine !== "none" ? button("Cancel the job", () => ordered(CANCEL, `${at}/cancel`, {}, again)) : null,
       stagedAt ? discard(DISCARD_RESULT, "result") : null, discard(DISCARD, "run")) : null);
 }
 
@@ -126,7 +139,7 @@ function qualityOf(found) {
 const qualityCell = (found) => (found === null ? "–"
   : el("span", { class: found.fault ? "error" : "" }, found.fault ? "rows differ" : `late ${share(found.late_share)}`));
 
-const FAILURES = [["When", (one) => instant(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],
+const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],
   ["What", (one) => one.why], ["Reason of the engine", (one) => one.reason ?? "–"],
   ["Log", (one) => [logOf(one), linkOf(one.link)], "wide"]];
 
@@ -138,8 +151,9 @@ const linkOf = (link) => (link && /^https?:\/\//.test(link)
   ? el("a", { href: link, rel: "noreferrer", target: "_blank" }, "Open it in the engine")
   : el("span", { class: "mono" }, link ?? ""));
 
-const step = (again) => confirm({ title: "Advance the aggregation by a step", word: "Take a step", number: null,
-  text: () => "The next step of the timer: plan, submit, check, or commit. A second request changes nothing.",
+const step = (again) => confirm({ title: "Take the next step of the aggregation", word: "Take the step", number: null,
+  text: () => "The app plans a run, submits its job, asks for its result, or writes the result: the next of these. "
+    + "A second request changes nothing.",
   asksWhy: false,
   act: async () => {
     const done = await post("aggregations", {});
@@ -153,7 +167,7 @@ function listed(found, page, again) {
     ["Run", (one) => button(count(one.number), () => { page.shown = one.run_id; again(); }), "amount"],
     ["Kind", (one) => (one.kind === "increment" ? one.kind : `${one.kind} of ${daysOf(one)}`)],
     ["Status", (one) => badge(one.status)],
-    ["When", (one) => instant(one[TIME[one.status]] ?? one.planned_at)],
+    ["When", (one) => ago(one[TIME[one.status]] ?? one.planned_at)],
     ["Took", (one) => took(one), "amount"],
     ["Commits", (one) => count(commitsOf(one)), "amount"],
     ["Rows", (one) => (one.rows_planned === null ? "–" : count(one.rows_planned)), "amount"],
@@ -166,7 +180,7 @@ function listed(found, page, again) {
   ];
   const turn = (cursor, before) => { Object.assign(page, { cursor, before }); again(); };
   return card("Runs", found.runs.length ? table("Aggregation runs", columns, found.runs)
-    : el("p", {}, "No run is planned yet. Runs need SPARK_ENGINE."),
+    : el("p", {}, "No run is planned yet."),
   el("div", { class: "row" },
     page.before.length ? button("Newer", () => turn(page.before.at(-1), page.before.slice(0, -1))) : null,
     found.next ? button("Older", () => turn(found.next, [...page.before, page.cursor])) : null));

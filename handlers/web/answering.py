@@ -22,6 +22,7 @@ from handlers.web.operation import Answer, Answered, Call, Operation, Shape
 from handlers.web.problems import IN_WORK, KEY_REUSED, SAFE, Problem, clipped, of_fault, problem_response, unexpected
 from handlers.web.requests import idempotency_key, read_body, read_path, read_query
 from handlers.web.route import CHANGING, LINKED, LINKING, OPEN, REVEALING, Route
+from handlers.web.slashes import redirect_of
 from handlers.web.tags import is_known
 
 log = logging.getLogger("hubledger.api")
@@ -44,7 +45,7 @@ def answer(
     A refusal on a route without a key logs nothing: anybody could fill the log.
     """
     try:
-        return _written(req, _answered(req, route, operations))
+        return redirect_of(req, route) or _written(req, _answered(req, route, operations))
     except Problem as problem:
         if route.level.needs_key:
             facts = {"problem": problem.kind.name, "detail": problem.detail, "who": _caller(req, route).name}

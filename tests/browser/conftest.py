@@ -25,7 +25,7 @@ from local.stack import HUB, Place, Stack
 from tests.browser import homes
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Route
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
@@ -118,6 +118,12 @@ class Run:
         """The JSON twin of the first screen."""
         with urlopen(f"{self.address}/api/status", timeout=DEADLINE_S) as answer:
             return json.loads(answer.read())
+
+    def letters(self, partition_id: str) -> Any:
+        """The open letters of a partition."""
+        asked = f"{self.address}/api/dead-letters?partition_id={partition_id}"
+        with urlopen(asked, timeout=DEADLINE_S) as answer:
+            return json.loads(answer.read())["letters"]
 
     def until(self, holds: Callable[[Any], object]) -> Any:
         """Wait until the status is as it should be."""
@@ -223,6 +229,16 @@ def picture() -> Callable[..., None]:
             page.screenshot(path=str(IMAGES / f"{name}.png"), animations="disabled")
 
     return keep
+
+
+def with_engine(page: "Page") -> None:
+    """Let the page see an app with a Spark engine: that of the local run has none."""
+
+    def answer(route: "Route") -> None:
+        response = route.fetch()
+        route.fulfill(response=response, json={**response.json(), "engine": "livy"})
+
+    page.route("**/api/aggregations?*", answer)
 
 
 def registration(number: int) -> bytes:

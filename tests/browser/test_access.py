@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from tests.browser.conftest import Run
 from tests.browser.homes import HOME
@@ -14,15 +15,15 @@ HIDDEN = "#notice:has-text('Messages are hidden')"
 REFUSED = {"type": "urn:hubledger:problem:not-allowed", "status": 403, "detail": "this route needs the app role"}
 
 
-def refuse(page: "Page") -> list[str]:
-    """Refuse all that reveals from now on, as the app does without the role; return the requests that were refused."""
+def refuse(page: "Page", at: str = "**/api/revealed/**") -> list[str]:
+    """Refuse what reveals from now on, as the app does without the role; return the requests that were refused."""
     asked: list[str] = []
 
     def answer(route: Any) -> None:
         asked.append(route.request.url)
         route.fulfill(status=403, json=REFUSED, content_type="application/problem+json")
 
-    page.route("**/api/revealed/**", answer)
+    page.route(at, answer)
     return asked
 
 
@@ -38,6 +39,8 @@ def test_a_key_that_may_not_reveal_shows_letters_without_their_messages(page: "P
     page.click("table[aria-label=Letters] tbody tr:first-child a")
     page.wait_for_selector("button[data-form=text]")
     assert "unrevealed" not in page.inner_text("main")
+    for said in ("The message is hidden.", "The properties are hidden."):
+        assert said in page.inner_text("main")
     page.click("button[data-form=text]")
     page.wait_for_selector("main .fault:has-text('this route needs the app role')")
     assert len(asked) == 2  # the first list, and the body: once refused, the page asks for no more
@@ -49,7 +52,29 @@ def test_a_key_that_may_not_reveal_explains_a_number_without_its_rows(page: "Pag
     page.goto(f"{run.address}/api/ops#/ledger/{written['partition_id']}/{written['first']}")
     page.wait_for_selector("#outcome")
     page.wait_for_selector(HIDDEN)
-    assert page.locator("h2:text-is('Rows')").count() == 0
+    assert page.locator("main h3").count() == 0  # the name of a table
+    is_written = page.inner_text("#outcome .badge").startswith("written")
+    assert page.locator("main p:text-is('The rows are hidden.')").count() == int(is_written)
+
+
+def test_the_changes_of_a_dry_run_are_hidden_without_the_role(page: "Page", run: Run) -> None:
+    refuse(page, "**/api/replays/*/diff*")
+    order = {"reason": "look first", "partitions": ["9"], "to": {"sequence_number": "0"}}
+    sent = page.request.post(f"{run.address}/api/replays", data=order, headers={"Idempotency-Key": uuid4().hex})
+    page.goto(f"{run.address}/api/ops#/replays/{sent.json()['job_id']}")
+    page.wait_for_selector("#hidden-changes")
+    page.wait_for_selector("#replay-status .badge:text-is('done')")
+    assert page.locator("main .fault").count() == 0
+
+
+def test_a_key_that_the_twins_do_not_take_keeps_the_page(page: "Page", run: Run) -> None:
+    page.evaluate("sessionStorage.setItem('hubledger.key', 'of readers')")
+    page.route("**/api/revealed/**", lambda route: route.fulfill(status=401, body=""))
+    page.goto(f"{run.address}/api/ops#/letters?partition_key=x")
+    page.wait_for_selector("main .fault:has-text('does not open what reveals events')")
+    assert page.locator(".lone").count() == 0
+    page.goto(f"{run.address}/api/ops#/letters")
+    page.wait_for_selector(HIDDEN)
 
 
 def test_a_stop_by_an_error_hides_its_detail_without_the_role(page: "Page", run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,17 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 Picture = Callable[..., None]
-PAGES = ("#/", "#/letters", "#/letters/3/41", "#/replays", "#/ledger", "#/ledger/3/41", "#/runs", "#/homes")
+LAST = {  # the heading of each part that comes last
+    "#/": "Audit",
+    "#/letters": "One by one",
+    "#/letters/3/41": "Attempts",
+    "#/replays": "Jobs",
+    "#/ledger": "Find a number",
+    "#/ledger/3/41": "Letter",
+    "#/runs": "Runs",
+    "#/homes": "Find a home",
+}
+PAGES = tuple(LAST)
 FOCUSED = "document.activeElement.innerText || document.activeElement.name || document.activeElement.tagName"
 
 
@@ -20,6 +31,14 @@ def show(page: "Page", fragment: str) -> None:
     """Go to a part of the page, and wait until it is filled."""
     page.evaluate("to => { location.hash = to }", fragment)
     page.wait_for_selector("main .card")
+
+
+def show_whole(page: "Page", fragment: str) -> None:
+    """Go to a part of the page, and wait until its last panel is filled."""
+    show(page, fragment)
+    page.wait_for_selector(f"main h2:text-is('{LAST[fragment]}')")
+    if fragment == "#/":
+        page.wait_for_selector("#verdict")
 
 
 def order(page: "Page", count: str, reason: str = "known poison") -> None:
@@ -35,6 +54,8 @@ def test_the_first_screen_says_whether_the_ledger_is_balanced_and_proves_it(
     numbers, accounted = page.inner_text("#numbers"), page.inner_text("#accounted")
     assert (page.inner_text("#verdict"), numbers) == ("Balanced", accounted)
     assert int(accounted.replace(",", "")) == run.status()["accounted"]
+    page.wait_for_selector("#healthy summary:text-is('16 partitions healthy')")
+    page.click("#healthy summary")
     page.wait_for_selector("table[aria-label=Partitions] tbody tr:nth-child(16)")
     lags = page.locator("table[aria-label=Partitions] tbody td[data-label=Lag]").all_inner_texts()
     assert lags == ["0"] * 16
@@ -85,7 +106,9 @@ def test_a_stopped_partition_is_shown_with_its_reason_its_time_and_the_action(pa
         rows = page.locator("table[aria-label='Stopped partitions'] tbody tr")
         assert rows.locator("td[data-label=Reason]").all_inner_texts() == ["held", "incarnation", "outage"]
         assert rows.locator("td[data-label=Detail]").all_inner_texts()[1] == HOSTILE
-        assert "2026-01-02 00:00:00 UTC" in rows.locator("td[data-label=Since]").first.inner_text()
+        since = rows.locator("td[data-label=Since] time").first
+        assert since.get_attribute("title") == "2026-01-02 00:00:00 UTC"
+        assert since.inner_text().endswith(" ago")
         assert page.locator("text=Open the next incarnation of the stream").count() == 1
         assert page.evaluate("window.hacked") is None
     page.wait_for_selector("#stopped", state="detached")
@@ -314,6 +337,19 @@ def test_every_field_has_a_label_and_every_part_a_heading(page: "Page") -> None:
         )
         assert page.evaluate(unnamed) == 0, fragment
         assert page.locator("h1").count() == 1, fragment
+
+
+def test_every_control_has_a_name_and_no_heading_skips_a_level(page: "Page") -> None:
+    nameless = (
+        "[...document.querySelectorAll('a, button, summary')]"
+        ".filter(one => !(one.ariaLabel || one.innerText).trim() && one.checkVisibility()).length"
+    )
+    for fragment in PAGES:
+        show_whole(page, fragment)
+        assert page.evaluate(nameless) == 0, fragment
+        levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(one => Number(one.tagName[1]))")
+        assert levels[0] == 1
+        assert all(after - before <= 1 for before, after in pairwise(levels)), fragment
 
 
 def test_the_first_paint_comes_within_a_second(page: "Page") -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from handlers.operations.description import GUIDES
 from infra.hooks import app_start, package
 from infra.hooks.__main__ import main
 from infra.hooks.errors import HookRefused
@@ -46,7 +47,8 @@ def test_the_package_has_every_module_of_the_app_and_none_of_anything_else() -> 
     sql = {name_of(path) for path in (ROOT / "sql").rglob("*.sql")}
     assert app | sql | {"host.json", "requirements.txt"} <= names
     others = {name for name in names if name.partition("/")[0] not in ("core", "handlers", "sql", "jobs")}
-    assert others == {"function_app.py", "host.json", "requirements.txt"}
+    assert others - {name_of(path) for path in GUIDES} == {"function_app.py", "host.json", "requirements.txt"}
+    assert {name_of(path) for path in GUIDES} <= others  # the pages serve them
 
 
 def test_the_package_is_small_and_the_same_files_make_the_same_archive(tmp_path: Path) -> None:

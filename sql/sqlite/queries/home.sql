@@ -13,3 +13,20 @@ SELECT h.home_id
 SELECT h.home_id, h.time_zone, h.armed
   FROM home AS h
  WHERE h.home_id = :home_id;
+
+-- name: read_newest_readings
+-- Read a home's readings among the newest rows of the partition that its registration came from, the last to arrive
+-- first. No index leads to the readings of a home, so the number of rows that are looked at is limited.
+-- params: home_id, most_rows, most
+SELECT n.sensor_id, n.kind, n.state, n.ppm, n.observed_at
+  FROM (
+    SELECT r.home_id, r.sensor_id, r.kind, r.state, r.ppm, r.observed_at, r.sequence_number, r.ordinal
+      FROM sensor_reading AS r
+     WHERE r.stream_id = (SELECT h.stream_id FROM home AS h WHERE h.home_id = :home_id)
+       AND r.partition_id = (SELECT h.partition_id FROM home AS h WHERE h.home_id = :home_id)
+     ORDER BY r.sequence_number DESC, r.ordinal DESC
+     LIMIT :most_rows
+  ) AS n
+ WHERE n.home_id = :home_id
+ ORDER BY n.sequence_number DESC, n.ordinal DESC
+ LIMIT :most;

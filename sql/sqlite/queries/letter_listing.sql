@@ -65,8 +65,8 @@ SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
  LIMIT :most;
 
 -- name: group_letters
--- Group letters by cause, the largest groups first: the numbers of all and of settled letters, the first and last
--- failure.
+-- Group letters by cause, the groups with the most open letters first: the numbers of all and of settled letters, the
+-- first and last failure.
 -- params: stream_id, fingerprint, status, partition_id, since_at, until_at, most
 SELECT d.fingerprint, COUNT(*) AS letters,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
@@ -78,11 +78,11 @@ SELECT d.fingerprint, COUNT(*) AS letters,
    AND +d.partition_id = :partition_id  -- if given
    AND +d.failed_at >= :since_at AND +d.failed_at < :until_at  -- +: by the index of causes, which has all of it
  GROUP BY d.fingerprint
- ORDER BY letters DESC, d.fingerprint
+ ORDER BY COUNT(*) - SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) DESC, letters DESC, d.fingerprint
  LIMIT :most;
 
 -- name: group_letters_of_kind
--- Group letters of a class or a partition key by cause; no index covers either.
+-- Group letters of a class or a partition key by cause, in the same order; no index covers either.
 -- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, most
 SELECT d.fingerprint, COUNT(*) AS letters,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
@@ -96,7 +96,7 @@ SELECT d.fingerprint, COUNT(*) AS letters,
    AND +d.partition_key = :partition_key  -- if given
    AND d.failed_at >= :since_at AND d.failed_at < :until_at
  GROUP BY d.fingerprint
- ORDER BY letters DESC, d.fingerprint
+ ORDER BY COUNT(*) - SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) DESC, letters DESC, d.fingerprint
  LIMIT :most;
 
 -- name: read_letter

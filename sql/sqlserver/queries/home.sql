@@ -12,3 +12,18 @@ SELECT TOP (@most) h.home_id
 SELECT h.home_id, h.time_zone, h.armed
   FROM hubledger.home AS h
  WHERE h.home_id = @home_id;
+
+-- name: read_newest_readings
+-- Read a home's readings among the newest rows of the partition that its registration came from, the last to arrive
+-- first. No index leads to the readings of a home, so the number of rows that are looked at is limited.
+-- params: home_id nvarchar(4000), most_rows int, most int
+SELECT TOP (@most) n.sensor_id, n.kind, n.state, n.ppm, CONVERT(varchar(33), n.observed_at, 126) AS observed_at
+  FROM hubledger.home AS h
+ CROSS APPLY (
+    SELECT TOP (@most_rows) r.home_id, r.sensor_id, r.kind, r.state, r.ppm, r.observed_at, r.sequence_number, r.ordinal
+      FROM hubledger.sensor_reading AS r
+     WHERE r.stream_id = h.stream_id AND r.partition_id = h.partition_id
+     ORDER BY r.sequence_number DESC, r.ordinal DESC
+  ) AS n
+ WHERE h.home_id = @home_id AND n.home_id = h.home_id
+ ORDER BY n.sequence_number DESC, n.ordinal DESC;

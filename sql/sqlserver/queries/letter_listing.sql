@@ -62,8 +62,8 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
  ORDER BY d.failed_at DESC, d.partition_id DESC, d.sequence_number DESC;
 
 -- name: group_letters
--- Group letters by cause, the largest groups first: the numbers of all and of settled letters, the first and last
--- failure.
+-- Group letters by cause, the groups with the most open letters first: the numbers of all and of settled letters, the
+-- first and last failure.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), partition_id varchar(8000), since_at datetime2(7), until_at datetime2(7), most int
 SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
@@ -75,10 +75,10 @@ SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
    AND d.partition_id = @partition_id  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
  GROUP BY d.fingerprint
- ORDER BY letters DESC, d.fingerprint;
+ ORDER BY COUNT(*) - SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) DESC, letters DESC, d.fingerprint;
 
 -- name: group_letters_of_kind
--- Group letters of a class or a partition key by cause; no index covers either.
+-- Group letters of a class or a partition key by cause, in the same order; no index covers either.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), most int
 SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
@@ -92,7 +92,7 @@ SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
    AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
  GROUP BY d.fingerprint
- ORDER BY letters DESC, d.fingerprint;
+ ORDER BY COUNT(*) - SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) DESC, letters DESC, d.fingerprint;
 
 -- name: read_letter
 -- Read one letter without its body.

@@ -2,8 +2,11 @@
 
 from datetime import timedelta
 
-from core.aggregation.activity import Alert, RegisteredHome
-from core.transforms.home_security import Home, HomeAlert
+import pytest
+
+from core.aggregation.activity import Alert, HomeReading, RegisteredHome
+from core.store import homes
+from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, partition, settled
 
@@ -62,3 +65,26 @@ def test_alerts_at_one_time_come_in_one_order_always(office: Office) -> None:
 def test_a_home_without_windows_and_alerts_has_none(office: Office) -> None:
     assert office.desk.homes.read_last_window("home-1", LATER) is None
     assert office.desk.homes.read_alerts("home-1", EPOCH, LATER, 10) == ()
+
+
+def switch(minute: int, home_id: str = "home-1") -> SensorReading:
+    return SensorReading(home_id, "motion-1", "motion", "idle", None, EPOCH + timedelta(minutes=minute))
+
+
+def test_the_newest_readings_of_a_home_are_read_from_the_last_to_arrive(office: Office) -> None:
+    meter = SensorReading("home-1", "co-1", "carbon_monoxide", None, 7, EPOCH)
+    home = Home("home-1", "Europe/Paris", True)
+    office.commit(0, 3, settled({0: [home], 1: [switch(9)], 2: [switch(5, "home-10"), switch(3)], 3: [meter]}))
+    office.commit(0, 0, settled({0: [switch(4)]}), partition("7"))
+    found = office.desk.homes.read_newest_readings("home-1", 10)
+    assert found[0] == HomeReading("co-1", "carbon_monoxide", None, 7, EPOCH)
+    assert [one.observed_at.minute for one in found] == [0, 3, 9]  # of the partition of its registration only
+    assert office.desk.homes.read_newest_readings("home-1", 2) == found[:2]
+    assert office.desk.homes.read_newest_readings("home-2", 10) == ()
+
+
+def test_only_the_newest_rows_of_a_partition_are_looked_at(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(homes, "MOST_ROWS", 3)
+    others = [switch(3, "home-2"), switch(4, "home-2")]
+    office.commit(0, 3, settled({0: [Home("home-1", "UTC", True)], 1: [switch(1)], 2: [switch(2)], 3: others}))
+    assert [one.observed_at.minute for one in office.desk.homes.read_newest_readings("home-1", 10)] == [2]

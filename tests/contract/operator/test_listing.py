@@ -107,7 +107,16 @@ def test_groups_sum_to_the_letters_of_the_filter(office: Office, name: str) -> N
         assert (group.letters, group.sample) == (len(own), own[0])
         assert group.settled == sum(one.status in ("resolved", "discarded") for one in own)
         assert (group.first_failed_at, group.last_failed_at) == (own[-1].failed_at, own[0].failed_at)
-    assert [group.letters for group in groups] == sorted((group.letters for group in groups), reverse=True)
+    order = [(group.letters - group.settled, group.letters) for group in groups]
+    assert order == sorted(order, reverse=True)
+
+
+def test_a_cause_with_an_open_letter_comes_before_a_larger_one_that_is_settled(office: Office) -> None:
+    closed = [replace(letter(event(at)), fingerprint="settled", status="discarded") for at in range(3)]
+    office.letters(*closed, replace(letter(event(3)), fingerprint="open"))
+    listed = [office.desk.letters.group_letters(wanted, 10) for wanted in (ALL, LetterFilter(error_class="unknown"))]
+    assert [[group.fingerprint for group in groups] for groups in listed] == [["open", "settled"]] * 2
+    assert office.desk.letters.group_letters(ALL, 1)[0].fingerprint == "open"
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)

@@ -131,3 +131,10 @@ def test_requests_that_wait_for_one_look_share_it() -> None:
         asked += [pool.submit(remembered.get) for _ in range(3)]
         release.set()
         assert [one.result(10) for one in asked] == [1, 1, 1, 1]
+
+
+def test_the_age_of_a_value_is_that_of_its_look() -> None:
+    own = Looking(QUICK * 5)
+    assert own.remembered.get_aged() == (1, 0.0)
+    own.time.advance(2.5)
+    assert own.remembered.get_aged() == (1, 2.5)

@@ -51,6 +51,7 @@ BY_INDEX = {
     "count_failures": "COVERING INDEX ix_aggregation_failure_at (failed_at>?)",
     "count_quality_faults": "INDEX ix_aggregation_run_closed (closed_at>?)",
     "find_run": "PRIMARY KEY (run_id=?)",
+    "read_newest_readings": "PRIMARY KEY (stream_id=? AND partition_id=?)",
     "find_stream": "(event_hub=? AND consumer_group=?)",
     "read_incarnation": "(event_hub=? AND consumer_group=?)",
     "read_last_batches": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=?)",

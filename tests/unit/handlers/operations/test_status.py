@@ -1,7 +1,12 @@
 """handlers/operations/status.py: the books, also while the hub does not answer."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
 from core.model.events import Partition, PartitionId
-from handlers.app import app
+from handlers.app import HUB_ENDS, app
+from handlers.remembered import Remembered
 from tests.fakes.builders import EPOCH, NOON
 from tests.unit.handlers.running import HOME, MOTION, Running
 
@@ -18,6 +23,7 @@ def test_the_status_of_an_empty_store_is_balanced(running: Running) -> None:
         "consumer_group": "cg",
         "incarnation": None,
         "hub_created_at": None,
+        "hub_read_at": None,
         "ledger_balanced": True,
         "numbers": 0,
         "accounted": 0,
@@ -102,3 +108,15 @@ def test_the_status_shows_when_the_hub_of_the_stream_was_created(running: Runnin
     own = app()
     own.store.adopt_hub(own.store.read_incarnation(own.settings.stream), EPOCH)
     assert running.get("status").body["hub_created_at"] == "2026-01-01T00:00:00Z"
+
+
+def test_the_status_shows_when_the_ends_of_the_hub_were_read(running: Running) -> None:
+    running.ingest([0, 1], [HOME, MOTION])
+    seconds = iter((100.0, 100.0, 101.5, 101.5, 101.5))
+    ends = Remembered[Mapping[PartitionId, int]](lambda: {PartitionId("1"): 0}, HUB_ENDS, lambda: next(seconds))
+    app.value = replace(app(), hub_ends=ends)
+    ends.get()
+    body = running.get("status").body
+    waited = datetime.fromisoformat(body["at"]) - datetime.fromisoformat(body["hub_read_at"])
+    assert waited == timedelta(seconds=1.5)
+    assert (body["partitions"][0]["hub_end"], body["partitions"][0]["checkpoint"]) == ("0", "1")

@@ -1,0 +1,43 @@
+// The partitions: those in trouble first, with the reason; the healthy ones in one line that unfolds.
+
+import { card, count, duration, el, grouped, plural, relative, table } from "./dom.js";
+
+const LATE_SECONDS = 300; // as the alert `lag` by default
+
+/** List the troubles of a partition, the gravest first: [rank, words]. A healthy partition has none. */
+function troublesOf(one) {
+  return [
+    [0, one.balanced ? "" : "not balanced"],
+    [1, one.stops.length ? "stopped" : ""],
+    [2, one.open_gaps ? plural(one.open_gaps, "open gap") : ""],
+    [3, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : ""],
+  ].filter(([, words]) => words);
+}
+
+/** Whether the hub's end was read before the checkpoint advanced: the end is then older than the checkpoint. */
+const isOlder = (one) => one.hub_end !== null && one.checkpoint !== null && BigInt(one.hub_end) < BigInt(one.checkpoint);
+
+export function byPartition(status) {
+  const now = Date.parse(status.at);
+  const end = (one) => [grouped(one.hub_end),
+    isOlder(one) ? el("span", { class: "quiet" }, ` read ${relative(status.hub_read_at, now)}`) : null];
+  const columns = [
+    ["Partition", (one) => one.partition_id],
+    ["Checkpoint", (one) => grouped(one.checkpoint ?? null), "amount"],
+    ["Hub's end", end, "amount"],
+    ["Lag", (one) => count(one.lag), "amount"],
+    ["Behind", (one) => duration(one.lag_seconds), "amount"],
+    ["Open gaps", (one) => count(one.open_gaps ?? 0), "amount"],
+    ["Accounted", (one) => count(one.accounted), "amount"],
+    ["Letters", (one) => count(one.dead_lettered), "amount"],
+  ];
+  const trouble = ["Trouble", (one) => troublesOf(one).map(([, words]) => [el("span", { class: "badge bad" }, words), " "])];
+  const rank = (one) => troublesOf(one)[0][0];
+  const [bad, healthy] = [true, false].map((isBad) =>
+    status.partitions.filter((one) => (troublesOf(one).length > 0) === isBad));
+  bad.sort((one, other) => rank(one) - rank(other)); // a stable sort: by partition within a rank
+  return card("Partitions", status.partitions.length ? null : el("p", {}, "Nothing is committed yet."),
+    el("div", {}, bad.length ? table("Partitions in trouble", [columns[0], trouble, ...columns.slice(1)], bad) : null),
+    healthy.length ? el("details", { id: "healthy" },
+      el("summary", {}, `${plural(healthy.length, "partition")} healthy`), table("Partitions", columns, healthy)) : null);
+}

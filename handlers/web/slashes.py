@@ -1,0 +1,30 @@
+"""Redirect an address that ends in a slash, below which the relative links of a page would lead nowhere."""
+
+from urllib.parse import quote
+
+import azure.functions as func
+
+from handlers.web.problems import SAFE
+from handlers.web.route import Route
+
+_OF_A_QUERY = "!$&'()*+,-./:;=?@_~%"
+
+
+def redirect_of(req: func.HttpRequest, route: Route) -> func.HttpResponse | None:
+    """Return the redirect to the same address without its last slashes; None where the request needs none.
+
+    `Location` is relative, so it holds behind a proxy that changes the host or the path. The host may have decoded the
+    path of the URL, so the last segment is written again from its value.
+    """
+    path, _, query = req.url.partition("?")
+    slashes = len(path) - len(path.rstrip("/"))
+    last = _last_segment(route, req)
+    if not slashes or req.method not in ("GET", "HEAD") or last in ("", ".", ".."):
+        return None
+    location = "../" * slashes + quote(last, safe="") + (f"?{quote(query, safe=_OF_A_QUERY)}" if query else "")
+    return func.HttpResponse(status_code=308, headers={**SAFE, "Location": location})
+
+
+def _last_segment(route: Route, req: func.HttpRequest) -> str:
+    segment = route.template.rpartition("/")[2]
+    return req.route_params.get(segment[1:-1]) or "" if segment.startswith("{") else segment

@@ -1,0 +1,220 @@
+"""What the operator's page shows first: trouble before health, the message before its type, ages before instants."""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pytest
+
+from tests.browser.conftest import HOSTILE, Run, with_engine
+from tests.browser.test_ops import PAGES, order, press_until, show, show_whole
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Route
+
+Opener = Callable[..., "Page"]
+PHONE = {"width": 390, "height": 844}
+STATUS = "**/api/status"
+
+
+def changed(page: "Page", run: Run, change: Callable[[Any], None], at: str = STATUS) -> None:
+    """Let the page see an answer with a change."""
+
+    def answer(route: "Route") -> None:
+        response = route.fetch()
+        body = response.json()
+        change(body)
+        route.fulfill(response=response, json=body)
+
+    page.route(at, answer)
+    page.reload()
+    page.wait_for_selector("#verdict")
+
+
+def in_trouble(body: Any) -> None:
+    """Four partitions in trouble, and a healthy one whose end at the hub was read before its checkpoint."""
+    of = {one["partition_id"]: one for one in body["partitions"]}
+    stop = {"partition_id": "9", "reason": "held", "detail": HOSTILE, "stopped_at": body["at"], "attempts": 1}
+    of["2"]["lag_seconds"] = 7200.0
+    of["3"]["lag_seconds"] = 299.0
+    of["5"]["open_gaps"] = 2
+    of["9"]["stops"] = [stop]
+    of["11"]["balanced"] = False
+    of["14"].update(hub_end="39", checkpoint="40")
+    body["hub_read_at"] = (datetime.fromisoformat(body["at"]) - timedelta(seconds=4)).isoformat()
+
+
+def test_partitions_in_trouble_come_first_and_healthy_ones_are_one_line(page: "Page", run: Run) -> None:
+    changed(page, run, in_trouble)
+    rows = page.locator("table[aria-label='Partitions in trouble'] tbody tr")
+    told = [row.locator("td").all_inner_texts()[:2] for row in rows.all()]
+    words = [(id, trouble.strip()) for id, trouble in told]
+    assert words == [("11", "not balanced"), ("9", "stopped"), ("5", "2 open gaps"), ("2", "late by 2 h")]
+    assert page.inner_text("#healthy summary") == "12 partitions healthy"
+    assert page.locator("table[aria-label=Partitions]").is_hidden()
+
+
+def test_the_healthy_partitions_unfold_by_keyboard_and_stay_so(page: "Page", run: Run) -> None:
+    changed(page, run, in_trouble)
+    press_until(page, "12 partitions healthy")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("table[aria-label=Partitions] tbody tr:nth-child(12)")
+    for _ in range(2):
+        with page.expect_response(STATUS):
+            pass
+    assert page.locator("table[aria-label=Partitions]").is_visible()
+    assert page.evaluate("document.activeElement.innerText") == "12 partitions healthy"
+
+
+def test_an_end_of_the_hub_that_is_older_than_the_checkpoint_has_its_age(page: "Page", run: Run) -> None:
+    changed(page, run, in_trouble)
+    page.click("#healthy summary")
+    ends = page.locator('table[aria-label=Partitions] td[data-label="Hub\'s end"]').all_inner_texts()
+    assert [end for end in ends if "read" in end] == ["39 read 4 s ago"]
+    assert len(ends) == 12
+
+
+def test_on_a_phone_sixteen_healthy_partitions_are_two_screens_and_the_filter_is_folded(open_page: Opener) -> None:
+    page = open_page(width=PHONE["width"])
+    page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
+    page.wait_for_selector("#healthy summary:text-is('16 partitions healthy')")
+    assert page.evaluate("document.documentElement.scrollHeight") <= 2 * PHONE["height"]
+    show(page, "#/letters?partition_id=3")
+    assert page.locator("select[name=status]").is_hidden()
+    press_until(page, "Filter: partition id 3")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("select[name=status]")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_causes_lead_with_the_message_and_settled_ones_are_folded(page: "Page", run: Run) -> None:
+    before = run.status()["dead_lettered"]
+    run.publish("1", b"{1", b'"a text"')
+    run.until(lambda status: status["dead_lettered"] == before + 2)
+    listed = page.request.get(f"{run.address}/api/revealed/dead-letters/groups?partition_id=1").json()["groups"]
+    show(page, "#/letters?partition_id=1")
+    causes = page.locator("table[aria-label='Letters by cause'] tbody tr")
+    assert causes.locator("td a").all_inner_texts() == [one["sample"]["error"] for one in listed]
+    assert set(causes.locator(".badge.type").all_inner_texts()) == {"core.errors.PoisonEvent"}
+    assert page.locator("#settled").count() == 0
+    gone = causes.first.locator("td a").inner_text()
+    causes.first.locator("button.grave").click()
+    order(page, "1")
+    page.click("dialog button.grave")
+    page.wait_for_selector("#settled summary:text-is('1 settled cause')")
+    assert causes.locator("td a").all_inner_texts() == [one["sample"]["error"] for one in listed[1:]]
+    assert page.locator("table[aria-label='Settled causes']").is_hidden()
+    page.click("#settled summary")
+    settled = page.locator("table[aria-label='Settled causes']")
+    assert settled.locator("td a").inner_text() == gone
+    assert settled.locator("button").count() == 0  # no move can be made
+
+
+def test_a_time_is_an_age_that_grows_and_its_instant_is_on_hover(page: "Page", run: Run) -> None:
+    page.clock.install()
+    page.reload()
+    show(page, "#/letters/3/41")
+    failed = page.request.get(f"{run.address}/api/dead-letters/3/41").json()["letter"]["failed_at"]
+    shown = page.locator("time.ago").first
+    assert shown.get_attribute("datetime") == failed
+    assert shown.get_attribute("title") == re.sub(r"T(.*?)(\.\d+)?Z$", r" \1 UTC", failed)
+    age = datetime.now(UTC) - datetime.fromisoformat(failed)
+    page.clock.fast_forward("03:00:00")
+    page.wait_for_selector(f"time.ago:has-text('{3 + int(age.total_seconds() / 3600)} h ago')")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_actions_of_a_letter_are_small_beside_its_title_and_discard_is_apart_and_quiet(
+    open_page: Opener, width: int
+) -> None:
+    page = open_page(width=width)
+    show(page, "#/letters/3/42")
+    title, retry, discard = (page.locator(at).bounding_box() for at in ("h1", "text=Retry", ".apart button"))
+    assert title is not None
+    assert retry is not None
+    assert discard is not None
+    assert max(retry["width"], discard["width"]) < 120
+    assert retry["y"] < title["y"] + 2 * title["height"]
+    assert discard["x"] + discard["width"] > width - 40
+    if width > 1000:
+        assert retry["y"] < title["y"] + title["height"]
+        assert discard["x"] - retry["x"] > 300
+    looks = "getComputedStyle(document.querySelector('.apart button'))"
+    quiet = page.evaluate(f"[{looks}.color, {looks}.borderColor]")
+    assert quiet[1] == "rgba(0, 0, 0, 0)"
+    press_until(page, "Discard")
+    asked = page.evaluate(f"[{looks}.color, {looks}.borderColor]")
+    assert asked[0] != quiet[0]
+    assert asked[1] == asked[0]
+
+
+def test_hostile_letters_are_text_in_three_forms_on_a_phone_and_do_nothing(open_page: Opener, run: Run) -> None:
+    before = run.status()
+    body = json.dumps({"kind": HOSTILE, HOSTILE: [HOSTILE, {"</pre><script>window.hacked=1</script>": None}]})
+    run.publish("15", body.encode(), **{HOSTILE: HOSTILE})
+    run.until(lambda status: status["dead_lettered"] == before["dead_lettered"] + 1)
+    (letter,) = run.letters(partition_id="15")
+    page = open_page(width=390)
+    show(page, f"#/letters/15/{letter['sequence_number']}")
+    forms = {"text": body, "json": json.dumps(json.loads(body), indent=2), "hex": body.encode().hex(" ")[:47]}
+    for form, told in forms.items():
+        page.click(f"button[data-form={form}]")
+        page.wait_for_selector(f"button[data-form={form}][aria-pressed=true]")
+        page.wait_for_function("text => document.querySelector('#body')?.textContent.includes(text)", arg=told)
+        assert page.locator("main img, main script").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert HOSTILE in page.inner_text("main")
+    show(page, "#/letters?partition_id=15")
+    page.wait_for_selector("table[aria-label=Letters] tbody tr")
+    assert page.evaluate("window.hacked") is None
+
+
+def test_the_aggregation_offers_only_what_can_work_and_says_what_a_step_does(page: "Page", run: Run) -> None:
+    show(page, "#/runs")
+    page.wait_for_selector("#no-engine:has-text('SPARK_ENGINE')")
+    assert page.locator("main .row button").count() == 0
+    assert page.locator("main h2:text-is('Cut')").count() == 0
+    with_engine(page)
+    page.reload()
+    step = page.locator("button:text-is('Take the next step now')")
+    step.wait_for()
+    described = page.inner_text(f"#{step.get_attribute('aria-describedby')}")
+    assert "plans a run, submits its Spark job" in described
+    step.click()
+    page.click("dialog form button:not([type=button])")
+    page.wait_for_selector("dialog .fault:has-text('SPARK_ENGINE')")  # the app itself has none
+    page.keyboard.press("Escape")
+
+
+def guides(page: "Page") -> set[str]:
+    """The address of the guide of each panel in sight; each panel has one."""
+    found = set()
+    for head in page.locator(".card .head").all():
+        link = head.locator("a.guide")
+        assert link.count() == 1, head.inner_text()
+        assert link.get_attribute("aria-label") == f"Guide to {head.locator('h2').inner_text()}"
+        found.add(str(link.get_attribute("href")))
+    return found
+
+
+def test_every_panel_leads_to_its_section_of_the_guide(aggregated: Run, page: "Page") -> None:
+    page.wait_for_selector("#verdict")
+    met: set[str] = set()
+    with aggregated.stopped("7", {"held": "too many wait"}):
+        page.wait_for_selector("#stopped")
+        for fragment in PAGES:
+            show_whole(page, fragment)
+            met |= guides(page)
+    show_whole(page, "#/runs")
+    page.locator("td[data-label=Run] button").first.click()
+    page.wait_for_selector("#quality")
+    met |= guides(page)
+    assert len(met) == 8
+    for href in met:
+        path, _, heading = href.partition("#:~:text=")
+        guide = page.request.get(f"{aggregated.address}{path}")
+        assert (guide.status, guide.headers["content-type"]) == (200, "text/plain; charset=utf-8"), href
+        assert f"\n{unquote(heading)}\n" in f"\n{guide.text()}", href
