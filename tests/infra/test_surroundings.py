@@ -5,9 +5,12 @@ import re
 
 import yaml
 
+from handlers.api import ROUTES
+from handlers.web.route import COUNTING, OPEN
 from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
+from tests.smoke.checks import CHECKS
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 HUB = json.loads((ROOT / "local" / "docker" / "event-hubs.json").read_text(encoding="utf-8"))
@@ -78,3 +81,19 @@ def test_who_signs_in_to_azure_does_so_by_federated_identity(name: str) -> None:
 def test_a_pull_request_from_a_fork_gets_no_identity() -> None:
     job = yaml.safe_load(WORKFLOWS["infra.yml"])["jobs"]["what-if"]
     assert "head.repo.full_name == github.repository" in job["if"]
+
+
+def test_the_smoke_tests_use_a_key_of_monitors_that_ends_with_them() -> None:
+    steps = [step.get("run", "") for step in yaml.safe_load(WORKFLOWS["deploy.yml"])["jobs"]["deploy"]["steps"]]
+    set_on, taken_from = (
+        next(re.findall(r"for function in (.+);", step)[0].split() for step in steps if f"keys {verb}" in step)
+        for verb in ("set", "delete")
+    )
+    assert set_on == taken_from == sorted(one.name for one in ROUTES if one.level is COUNTING)
+    assert not any("functionapp keys" in step for step in steps)
+
+
+def test_the_smoke_tests_need_no_role() -> None:
+    needs = {one.template: one.level for one in ROUTES if one.method == "GET"}
+    assert {needs[check.route] for check in CHECKS} == {OPEN, COUNTING}
+    assert {route for route, level in needs.items() if level is COUNTING} <= {check.route for check in CHECKS}
