@@ -45,7 +45,7 @@ class PlacedAnswer(Answered):
 @operation("One run of the aggregation with its failures", "aggregations", problems=(NOT_FOUND,))
 def show_aggregation(call: Call[RunPath, Nothing, Nothing]) -> RunDetailAnswer:
     """Show a run."""
-    return _detail(_found(call.path.run_id))
+    return detail_of(found_run(call.path.run_id))
 
 
 @operation("Pause the aggregation", "aggregations", problems=(CONFLICT,))
@@ -90,23 +90,23 @@ def withdraw_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PlacedAnsw
 @operation("Cancel the job of an open run; its next attempt follows", "aggregations", problems=(NOT_FOUND, CONFLICT))
 def cancel_aggregation(call: Call[RunPath, Nothing, CancelShape]) -> RunDetailAnswer:
     """Ask the engine to end the job."""
-    run = _found(call.path.run_id)
+    run = found_run(call.path.run_id)
     order = Order(run.job, "cancel", call.who, call.body.reason, call.at, run.run_id)
     _carry_out(lambda: orders.cancel(order, run, app().pipelines, open_spark()))
-    return _detail(_found(run.run_id))
+    return detail_of(found_run(run.run_id))
 
 
 @operation("Discard an open run, or its staged result", "aggregations", problems=(NOT_FOUND, CONFLICT))
 def discard_aggregation(call: Call[RunPath, Nothing, DiscardShape]) -> RunDetailAnswer:
     """Close the run without a result, or take the result away; nothing is lost, because the cut stays."""
-    run = _found(call.path.run_id)
+    run = found_run(call.path.run_id)
     move: Move = "discard_run" if call.body.what == "run" else "discard_result"
     order = Order(run.job, move, call.who, call.body.reason, call.at, run.run_id)
     if call.body.what == "run":
         _carry_out(lambda: orders.discard_run(order, run, app().pipelines, open_spark()))
     else:
         _carry_out(lambda: orders.discard_result(order, run, app().pipelines))
-    return _detail(_found(run.run_id))
+    return detail_of(found_run(run.run_id))
 
 
 def open_spark() -> SparkEngine | None:
@@ -130,7 +130,8 @@ def _carry_out(order: Callable[[], None]) -> None:
         raise Problem(CONFLICT, str(conflict)) from conflict
 
 
-def _found(run_id: str) -> AggregationRun:
+def found_run(run_id: str) -> AggregationRun:
+    """Return a run of any job; raise a problem where there is none."""
     for job in app().jobs:
         run = app().pipelines.find_run(job, run_id)
         if run is not None:
@@ -138,7 +139,8 @@ def _found(run_id: str) -> AggregationRun:
     raise not_found("run_id", f"there is no run {run_id}")
 
 
-def _detail(run: AggregationRun) -> RunDetailAnswer:
+def detail_of(run: AggregationRun) -> RunDetailAnswer:
+    """Write a run with its failures as an answer."""
     store = app().pipelines
     staged = store.read_staged(run.run_id)
     failures = [_failure(one) for one in store.read_failures(run.run_id)]

@@ -85,7 +85,8 @@ class PartitionRowsAnswer(Answered):
 class QualityAnswer(Answered):
     """The rows that a run read beside those that the ledger counts, with the `fault` in words if they differ, and the
     shares of late, missing and out-of-range values among them. `null_shares` and `out_of_range_shares` are by column,
-    `transforms` counts the commits by version, and `code` is the version of the modules. New figures may be added."""
+    `transforms` counts the commits by version, and `code` is the version of the modules. Only the revealing route has
+    `largest_key`, because a key can name a home. New figures may be added."""
 
     fault: str | None
     rows_ledger: int | None
@@ -216,7 +217,15 @@ class RunDetailAnswer(Answered):
 
 
 def run_answer(run: AggregationRun) -> RunAnswer:
-    """Return a run as it is shown."""
+    """Return a run as it is shown, without the key that has the most rows: it can name a home."""
+    shown = revealed_run(run)
+    if shown.quality is None:
+        return shown
+    return msgspec.structs.replace(shown, quality=msgspec.structs.replace(shown.quality, largest_key=None))
+
+
+def revealed_run(run: AggregationRun) -> RunAnswer:
+    """Return a run with the key that has the most rows."""
     shown: dict[str, Any] = asdict(run)
     days = shown.pop("days")
     cuts = {"cut_from": json.loads(run.cut_from), "cut_to": json.loads(run.cut_to)}

@@ -1,7 +1,11 @@
-"""Show letters, numbers and stops with the texts that quote events; each answer is logged with who requested it."""
+"""Show letters, numbers, stops and runs with what quotes events or names homes; each answer is logged."""
+
+import msgspec
 
 from core.letters.listing import ListedLetter
 from handlers.app import app
+from handlers.operations.aggregation_orders import detail_of, found_run
+from handlers.operations.aggregation_shapes import RunDetailAnswer, RunPath, revealed_run
 from handlers.operations.ledger import ExplanationAnswer, NumberPath, explanation_of
 from handlers.operations.letters import (
     GroupsAnswer,
@@ -65,6 +69,13 @@ def reveal_stops(call: Call[Nothing, Nothing, Nothing]) -> StopsAnswer:
     """List the stops with every detail."""
     found = app().ledger.read_stops()
     return StopsAnswer(stops=[answer for id, each in found.items() for answer in revealed_stops(id, each)])
+
+
+@operation("One run of the aggregation with its largest key", "revealed", problems=(NOT_FOUND,))
+def reveal_run(call: Call[RunPath, Nothing, Nothing]) -> RunDetailAnswer:
+    """Show a run, and name the key that has the most rows."""
+    run = found_run(call.path.run_id)
+    return msgspec.structs.replace(detail_of(run), run=revealed_run(run))
 
 
 def _body(letter: ListedLetter, form: BodyForm) -> BodyAnswer:

@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { confirm } from "./confirm.js";
-import { ago, badge, button, card, count, duration, el, fault, field, plural, renew, table } from "./dom.js";
+import { ago, badge, button, card, count, duration, el, fault, field, notice, plural, renew, table } from "./dom.js";
 
 const EVERY_MS = 5000;
 const PAGE = 20;
@@ -113,7 +113,7 @@ function inspected({ run, failures, staged_at: stagedAt }, engine, again) {
   return card(`Run ${count(run.number)}`,
     el("p", {}, badge(run.status), ` attempt ${count(run.attempt)} `, stagedAt ? "with a staged result of " : "",
       stagedAt ? ago(stagedAt) : ""),
-    run.quality ? qualityOf(run.quality) : null,
+    run.quality ? qualityOf(run) : null,
     failures.length ? table("Failures of the run", FAILURES, failures) : el("p", { class: "quiet" }, "No failure."),
     OPEN.includes(run.status) ? el("div", { class: "row" },
       run.engine_job_id && engine !== "none" ? button("Cancel the job", () => ordered(CANCEL, `${at}/cancel`, {}, again)) : null,
@@ -123,7 +123,7 @@ function inspected({ run, failures, staged_at: stagedAt }, engine, again) {
 const share = (part) => `${(100 * part).toLocaleString("en", { maximumFractionDigits: 2 })} %`;
 
 /** One line of figures; a fault is red and comes first. */
-function qualityOf(found) {
+function qualityOf({ run_id: id, quality: found }) {
   const columns = (shares, what) => Object.entries(shares).map(([name, part]) => `${name} ${what} ${share(part)}`);
   const known = found.rows_ledger === null ? "an unknown number" : count(found.rows_ledger);
   const rows = found.rows_read + found.rows_removed + found.rows_elsewhere;
@@ -132,8 +132,21 @@ function qualityOf(found) {
     el("p", {}, [`${count(rows)} of ${known} rows, ${count(found.rows_read)} of them read`,
       `late ${share(found.late_share)}`, ...columns(found.null_shares, "missing"),
       ...columns(found.out_of_range_shares, "out of range"),
-      `${plural(found.keys, "key")}, the largest ${found.largest_key ?? "–"} ${share(found.largest_key_share)}`].join(" · ")),
+      `${plural(found.keys, "key")}, the largest ${share(found.largest_key_share)}`].join(" · ")),
+    found.keys ? el("p", {}, named.get(id) ?? button("Name the largest key", (event) => nameKey(id, event.target))) : null,
     el("p", { class: "quiet" }, `Code ${found.code ?? "–"}, transform ${Object.keys(found.transforms).join(", ") || "–"}`));
+}
+
+const named = new Map(); // the line of each run whose largest key was named: the log records who requested it
+
+async function nameKey(id, asked) {
+  try {
+    const { run } = await get(`revealed/aggregations/runs/${encodeURIComponent(id)}`);
+    named.set(id, `The largest key is ${run.quality.largest_key ?? "not known"}.`);
+    asked.replaceWith(named.get(id));
+  } catch (problem) {
+    notice(problem.detail ?? String(problem), true);
+  }
 }
 
 const qualityCell = (found) => (found === null ? "–"

@@ -17,13 +17,17 @@ def test_the_quality_of_a_run_is_shown_and_a_fault_is_red(aggregated: Run, page:
     assert "error" in str(cell.locator("span").get_attribute("class"))
     page.locator("table[aria-label='Aggregation runs'] td[data-label=Run] button").first.click()
     page.wait_for_selector("#quality")
-    fault, figures, code = page.locator("#quality p").all_inner_texts()
+    fault, figures, key, code = page.locator("#quality p").all_inner_texts()
     assert fault == f"Rows differ: {QUALITY['fault']}."
     assert figures == (
         "11 of 12 rows, 8 of them read · late 25 % · ppm missing 75 % · ppm out of range 12.5 %"
-        f" · 3 keys, the largest {QUALITY['largest_key']['key']} 50 %"
+        " · 3 keys, the largest 50 %"
     )
+    assert key == "Name the largest key"
     assert code == "Code 0.1.7, transform home_security/3"
+    page.click("#quality button")
+    page.wait_for_selector("#quality p:has-text('The largest key is ')")
+    assert page.inner_text("#quality p:nth-of-type(3)") == f"The largest key is {QUALITY['largest_key']['key']}."
     assert page.evaluate("window.hacked") is None
 
 

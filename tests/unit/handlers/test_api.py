@@ -34,6 +34,7 @@ BY_LEVEL = {
         "reveal_letter",
         "reveal_letters",
         "reveal_number",
+        "reveal_run",
         "reveal_stops",
         "show_activity",
         "show_replay_diff",

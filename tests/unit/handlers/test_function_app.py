@@ -111,6 +111,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "reveal_letter",
         "reveal_letters",
         "reveal_number",
+        "reveal_run",
         "reveal_stops",
         "run_audits",
         "show_activity",

@@ -8,7 +8,7 @@ from handlers import pipeline
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH
 from tests.unit.core.aggregation.test_quality import LOST
-from tests.unit.handlers.operations.test_aggregation_orders import Ordering, ordering  # noqa: F401 - a fixture
+from tests.unit.handlers.operations.test_aggregation_orders import NOBODY, Ordering, ordering  # noqa: F401 - a fixture
 
 
 def test_the_quality_of_a_committed_run_is_shown_everywhere(
@@ -33,3 +33,24 @@ def test_the_quality_of_a_committed_run_is_shown_everywhere(
     told = capsys.readouterr().out
     assert "  quality: rows 8 read, 1 removed, 2 elsewhere of 12; late 25.00%" in told
     assert f"  FAULT: {LOST['fault']}" in told
+
+
+def test_only_the_revealing_route_names_the_largest_key_and_logs_it(
+    ordering: Ordering,  # noqa: F811
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run_id = ordering.begin()
+    tables = SqliteAggregation(ordering.sqlite)
+    stage(tables, "s", run_id, [])
+    finish(tables, "s", run_id, EPOCH, json.dumps(LOST))
+    stepped = ordering.post("start_aggregation", {}).body["run"]
+    (listed,) = ordering.listed().body["runs"]
+    for shown in (stepped, listed, ordering.shown(run_id).body["run"]):
+        assert shown["quality"]["largest_key"] is None
+        assert shown["quality"]["largest_key_share"] > 0
+    revealed = ordering.get("reveal_run", {"run_id": run_id})
+    assert revealed.body["run"]["quality"]["largest_key"] == LOST["largest_key"]["key"]
+    (line,) = [vars(one) for one in caplog.records if getattr(one, "action", "") == "reveal"]
+    assert (line["route"], line["run_id"], line["who"]) == ("reveal_run", run_id, "unverified (key holder)")
+    assert revealed.body["failures"] == ordering.shown(run_id).body["failures"]
+    assert ordering.get("reveal_run", {"run_id": NOBODY}).status == 404
