@@ -28,6 +28,7 @@ _OF_ALL = (INVALID, METHOD, UNEXPECTED, UNAVAILABLE)
 _OF_CHANGES = (IN_WORK, TOO_LARGE, NOT_JSON, KEY_REUSED)
 _OPTIONAL = {  # the headers of some answers, by status
     202: ("Location", "Retry-After"),
+    308: ("Location",),
     405: ("Allow",),
     409: ("Retry-After",),
     503: ("Retry-After",),
@@ -38,7 +39,7 @@ _MEANINGS = {
     "Strict-Transport-Security": "Browsers use https only.",
     "Cross-Origin-Resource-Policy": "No page of a different site may embed the answer.",
     "ETag": "The version of the answer; send it back as `If-None-Match`.",
-    "Location": "The address of the job.",
+    "Location": "The address of the job; with status 308, the address without its last slashes, relative.",
     "Retry-After": "Seconds to wait before the next request.",
     "Allow": "The methods of the address.",
 }
@@ -69,6 +70,9 @@ def responses_of(operation: Operation, route: Route, refs: Mapping[type, dict[st
         if isinstance(answer, str):
             responses["304"] = {"description": "The client has this version.", "headers": _headers(304, "ETag")}
             responses[str(status)]["headers"] |= _headers(status, "ETag")
+    if route.method == "GET":
+        said = "The address ends in a slash: the same one without it has the answer. No body."
+        responses["308"] = {"description": said, "headers": _headers(308)}
     if route.level.needs_key:
         responses["401"] = {"description": "The host refuses the request: its key is missing or wrong. No body."}
     problems = (*_OF_ALL, *operation.problems, *_of_level(route.level))

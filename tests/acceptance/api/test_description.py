@@ -11,7 +11,7 @@ import pytest
 from handlers.api import ROUTES
 from handlers.web.route import LEVELS, LINKED, OPEN
 from tests.acceptance.api.conftest import fill
-from tests.acceptance.api.routes import CATCH_ALL, served_by_the_app
+from tests.acceptance.api.routes import CATCH_ALL, paths, served_by_the_app
 from tests.acceptance.api.served import Served
 from tests.unit.handlers.test_function_app import index
 
@@ -96,6 +96,16 @@ def test_every_operation_describes_the_refusals_and_faults_of_all(description: A
         assert ("304" in responses) == ("ETag" in responses.get("200", {"headers": {}})["headers"]), place
 
 
+def test_an_address_with_a_slash_at_its_end_answers_as_it_is_described(served: Served, description: Any) -> None:
+    of = described(description)
+    assert {place for place, one in of.items() if "308" in one["responses"]} == {at for at in of if at[1] == "GET"}
+    for path in paths("GET"):
+        answer = served.get(f"{path}/")
+        assert (answer.status, answer.body) == (308, b""), path
+        assert answer.headers["location"] == f"../{path.rpartition('/')[2]}", path
+    assert served.post("replays/", {}).status != 308
+
+
 def test_every_answer_has_the_headers_that_are_described_as_required(served: Served, description: Any) -> None:
     headers = description["components"]["headers"]
     required = {name for name, of in headers.items() if of["required"]}
@@ -105,8 +115,13 @@ def test_every_answer_has_the_headers_that_are_described_as_required(served: Ser
             assert status == "401" or required <= set(response["headers"]), (place, status)
     tag = served.get("ops").headers["etag"]
     answers = [served.get("status"), served.get("ops"), served.get("ops", headers={"If-None-Match": tag})]
-    answers += [served.get("nothing"), served.get("status", bogus=1), served.request("DELETE", "/api/status")]
-    assert [one.status for one in answers] == [200, 200, 304, 404, 400, 405]
+    answers += [
+        served.get("status/"),
+        served.get("nothing"),
+        served.get("status", bogus=1),
+        served.request("DELETE", "/api/status"),
+    ]
+    assert [one.status for one in answers] == [200, 200, 304, 308, 404, 400, 405]
     for answer in answers:
         assert {name.lower() for name in required} <= set(answer.headers), answer
 
