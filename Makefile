@@ -148,7 +148,7 @@ $(VENV)/azurite/node_modules/.bin/azurite: | $(VENV)/bin/python
 	@echo "installing Azurite (186 MB)"
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.35.0
 
-screenshots: $(VENV)/dev.done ## Make the pictures of docs/images/ again, with Chromium
+screenshots: $(VENV)/dev.done ## Make the pictures of docs/images/ again with Chromium, and of each state in .local-run/screenshots/
 	@SCREENSHOTS=1 $(BIN)/python -m pytest -rs tests/browser
 
 bench: $(VENV)/local.done $(VENV)/spark.done ## Measure the figures of docs/benchmarks.md, as ratios in one run

@@ -14,7 +14,7 @@ export async function findHomes(place, prefix, cursor = "", before = []) {
     if (own !== asked) return;
     const homes = [...before, ...page.homes];
     place.replaceChildren(homes.length ? el("ul", { class: "homes", "aria-label": "Homes" }, homes.map(link))
-      : el("p", { class: "quiet" }, "No home id begins with this text."),
+      : el("p", { class: "quiet" }, prefix ? "No home id begins with this text." : "No home is registered yet."),
     page.next ? button("More", () => findHomes(place, prefix, page.next, homes)) : "");
   } catch (problem) {
     if (!(problem instanceof Problem) || problem.needsKey) throw problem;

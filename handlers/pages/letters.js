@@ -84,7 +84,8 @@ function groupsCard(groups, chosen, again) {
   ];
   const moves = ["", (one) => moveButtons((move) => order(move, { filter: within(one) }, one.open, again)), "wide"];
   const [open, settled] = [true, false].map((isOpen) => groups.filter((one) => (one.open > 0) === isOpen));
-  return card("By cause", groups.length ? null : el("p", {}, "No letter matches the filter."),
+  const none = Object.keys(chosen).length ? "No letter matches the filter." : "No event has failed: there is no letter.";
+  return card("By cause", groups.length ? null : el("p", {}, none),
     open.length ? table("Letters by cause", [...columns, moves], open) : null,
     settled.length ? el("details", { id: "settled", open: open.length === 0 },
       el("summary", {}, plural(settled.length, "settled cause")), table("Settled causes", columns, settled)) : null);

@@ -83,9 +83,10 @@ function stops(status) {
 
 function balance(status) {
   const even = status.ledger_balanced;
+  const isEmpty = even && status.numbers === 0;
   return card("Ledger",
-    el("p", { class: `verdict ${even ? "good" : "bad"}`, id: "verdict" }, mark(even),
-      even ? "Balanced" : "Not balanced"),
+    isEmpty ? el("p", { class: "verdict", id: "verdict" }, "No event has arrived yet")
+      : el("p", { class: `verdict ${even ? "good" : "bad"}`, id: "verdict" }, mark(even), even ? "Balanced" : "Not balanced"),
     el("dl", { class: "proof" },
       proof("numbers up to the checkpoints", status.numbers, "numbers"),
       proof("accounted for", status.accounted, "accounted")),

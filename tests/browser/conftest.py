@@ -1,7 +1,8 @@
 """A real browser before the whole local run: emulator, store and functions host, as a person has them on one machine.
 
 Chromium is Debian's (`apt-get install chromium`) or the one that CHROMIUM names; Playwright comes with
-requirements-dev.txt. Where either is missing these tests say so. `make screenshots` has them write docs/images/.
+requirements-dev.txt. Where either is missing these tests say so. `make screenshots` has them write docs/images/, and
+the states of the pages in both colour schemes and widths to .local-run/screenshots/.
 """
 
 import json
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
 
 ROOT = Path(__file__).parents[2]
-IMAGES = ROOT / "docs" / "images"
+IMAGES, LOOKS = ROOT / "docs" / "images", ROOT / ".local-run" / "screenshots"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 NO_PLAYWRIGHT = "Playwright is not installed: python -m pip install -r requirements-dev.txt"
@@ -227,6 +228,21 @@ def picture() -> Callable[..., None]:
             page.wait_for_timeout(200)
             page.evaluate("at => document.querySelector(at).scrollIntoView({ block: 'nearest' })", seen)
             page.screenshot(path=str(IMAGES / f"{name}.png"), animations="disabled")
+
+    return keep
+
+
+@pytest.fixture
+def portrait() -> Callable[["Page", str], None]:
+    """Keeps a whole page as it looks now, for people who compare it, when SCREENSHOTS is set."""
+
+    def keep(page: "Page", name: str) -> None:
+        if os.environ.get("SCREENSHOTS"):
+            LOOKS.mkdir(parents=True, exist_ok=True)
+            is_phone = page.evaluate("innerWidth") < 500
+            is_dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+            look = f"{'phone' if is_phone else 'desktop'}-{'dark' if is_dark else 'light'}"
+            page.screenshot(path=str(LOOKS / f"{name}-{look}.png"), animations="disabled", full_page=True)
 
     return keep
 

@@ -15,7 +15,7 @@ from tests.browser.test_ops import press_until, show
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-Picture = Callable[..., None]
+Picture = Portrait = Callable[..., None]
 Opener = Callable[..., "Page"]
 KINDS = ["Carbon monoxide", "Doors", "Motion", "Windows"]
 
@@ -153,13 +153,14 @@ def test_the_operator_finds_homes_page_by_page(page: "Page", aggregated: Run) ->
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1600])
 def test_the_page_fits_the_screen_in_either_colour_scheme(
-    aggregated: Run, open_page: Opener, picture: Picture, width: int, scheme: str
+    aggregated: Run, open_page: Opener, picture: Picture, portrait: Portrait, width: int, scheme: str
 ) -> None:
-    for home_id in (HOME, EMPTY, "NOWHERE"):
+    for home_id, state in ((HOME, "alerts"), (EMPTY, "empty"), ("NOWHERE", "unknown")):
         page = open_page(f"/api/homes/{home_id}", width=width, scheme=scheme)
         page.wait_for_selector("main h1")
         page.wait_for_timeout(200)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, home_id
+        portrait(page, f"home-{state}")
         if home_id == HOME:
             inside = (
                 "[...document.querySelectorAll('main svg')].every(s => s.getBoundingClientRect().right <= innerWidth)"

@@ -12,7 +12,7 @@ from tests.browser.conftest import HOSTILE, Run, reading
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-Picture = Callable[..., None]
+Picture = Portrait = Callable[..., None]
 LAST = {  # the heading of each part that comes last
     "#/": "Audit",
     "#/letters": "One by one",
@@ -304,7 +304,7 @@ def test_escape_closes_a_dialog_and_changes_nothing(page: "Page", run: Run) -> N
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1600])
 def test_no_part_is_wider_than_the_screen_in_either_colour_scheme(
-    open_page: Callable[..., "Page"], aggregated: Run, picture: Picture, width: int, scheme: str
+    open_page: Callable[..., "Page"], aggregated: Run, picture: Picture, portrait: Portrait, width: int, scheme: str
 ) -> None:
     page = open_page(width=width, scheme=scheme)
     page.wait_for_selector("#verdict")
@@ -312,6 +312,7 @@ def test_no_part_is_wider_than_the_screen_in_either_colour_scheme(
         show(page, fragment)
         page.wait_for_timeout(300)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, fragment
+        portrait(page, f"ops-{fragment[2:].replace('/', '-') or 'overview'}")
     show(page, "#/")
     page.wait_for_selector("#verdict")
     if (width, scheme) == (360, "dark"):

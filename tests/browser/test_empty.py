@@ -1,0 +1,53 @@
+"""The operator's page before the first event: the hub of this app is empty, and each part says so."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from local.processes import Children
+from tests.browser.conftest import Run
+from tests.browser.test_ops import show
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+Portrait = Callable[["Page", str], None]
+
+
+@pytest.fixture(scope="module")
+def run(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """A run without any event."""
+    folder = tmp_path_factory.mktemp("empty")
+    with Children(folder) as children:
+        made = Run(folder, children)
+        yield made
+        made.close()
+
+
+SAID = {  # by each part before the first event
+    "": "No event has arrived yet",
+    "letters": "No event has failed: there is no letter.",
+    "replays": "No replay has been requested yet.",
+    "runs": "No run is planned yet.",
+    "homes": "No home is registered yet.",
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1600])
+def test_each_part_of_an_empty_app_says_so_in_words(
+    open_page: Callable[..., "Page"], portrait: Portrait, width: int, scheme: str
+) -> None:
+    page = open_page(width=width, scheme=scheme)
+    for part, said in SAID.items():
+        show(page, f"#/{part}")
+        page.wait_for_selector(f"main p:text-is('{said}')")
+        assert page.locator("main table:visible").count() == 0, part
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, part
+        portrait(page, f"ops-empty-{part or 'overview'}")
+
+
+def test_a_filter_that_nothing_matches_is_named_as_the_cause(page: "Page") -> None:
+    show(page, "#/letters?status=exhausted")
+    page.wait_for_selector("main p:text-is('No letter matches the filter.')")
