@@ -1,4 +1,5 @@
-"""Attacks on the edges of the API: newlines in paths, forged cursors, one key in many threads, and large bodies."""
+"""Attacks on the edges of the API: newlines in paths, forged cursors, one key in many threads, large bodies,
+and foreign hosts."""
 
 import http.client
 import json
@@ -15,7 +16,7 @@ from handlers.web.problems import SAFE
 from handlers.web.requests import LARGEST_BODY
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.hostile import BOUND, ENDS, SHAPES, WRONG, forged, replay
-from tests.acceptance.api.routes import VALUES, filled, paths, served_by_the_app
+from tests.acceptance.api.routes import VALUES, filled, methods_by_path, paths, served_by_the_app
 from tests.acceptance.api.served import Reply, Served, segment
 from tests.acceptance.api.test_bad_input import BEFORE_READING, is_problem, names
 
@@ -105,6 +106,18 @@ def test_a_body_in_chunks_has_no_length_and_arrives_empty(own: Served) -> None:
     answer = connection.getresponse()
     assert answer.status == 400
     connection.close()
+
+
+def test_a_foreign_host_or_origin_reaches_no_route(own: Served) -> None:
+    before = own.contents()
+    sent = {"Content-Type": "application/json", "Idempotency-Key": "foreign"}
+    refusals = {"Host": ("evil.example", 421), "Origin": ("https://evil.example", 403)}
+    for path, methods in methods_by_path().items():
+        for method in methods:
+            for name, (foreign, status) in refusals.items():
+                answer = own.request(method, f"/api/{path}", b"{}", {**sent, name: foreign})
+                assert (answer.status, answer.json["status"]) == (status, status), (method, path, name)
+    assert own.contents() == before
 
 
 def test_every_address_that_takes_get_takes_head_with_the_same_headers_and_no_body(served: Served) -> None:

@@ -115,6 +115,16 @@ MUTANTS = (
         ("a reader sees the attempts of a number", "history=hide_history(found.history))", "history=found.history)"),
     ),
     *in_file(
+        "handlers/operations/aggregation_shapes.py",
+        "tests/unit/handlers/operations/test_run_quality.py",
+        ("a reader sees the largest key", "replace(shown.quality, largest_key=None)", "replace(shown.quality)"),
+    ),
+    *in_file(
+        "handlers/operations/revealed.py",
+        "tests/unit/handlers/operations/test_run_quality.py",
+        ("nobody sees the largest key", "replace(detail_of(run), run=revealed_run(run))", "replace(detail_of(run))"),
+    ),
+    *in_file(
         "handlers/operations/stops.py",
         ACCESS,
         ("a monitor sees the errors of an outage", '{"incarnation", "held"}', '{"incarnation", "held", "outage"}'),
