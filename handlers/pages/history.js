@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { chart } from "./chart.js";
-import { card, count, duration, el, plural } from "./dom.js";
+import { ago, card, count, duration, el, plural } from "./dom.js";
 
 const MINUTES = 180;
 const EVERY_MS = 10_000;
@@ -32,11 +32,13 @@ export function overTime({ minutes, fault }, lag) {
     .map((one) => ({ at: Date.parse(one.at), value: one[name] }));
   const lags = points("lag");
   const rates = points("rate");
+  const isLate = minutes.length > 0 && Date.now() - Date.parse(minutes.at(-1).at) > BREAK_MS;
   return card("Over time",
     el("p", { class: "key-of-chart" },
       el("b", { class: "lag" }, `lag ${lag === null ? "unknown" : plural(lag, "event")}`), " · ",
-      el("b", { class: "rate" }, rates.length ? `${perSecond(rates.at(-1).value)} in the last minute` : "rate unknown")),
+      el("b", { class: "rate" }, rates.length && !isLate ? `${perSecond(rates.at(-1).value)} in the last minute` : "rate unknown")),
     chart([["lag", lags], ["rate", rates]], BREAK_MS),
+    isLate ? el("p", { class: "fault", id: "late-watch" }, "The watch stored the last minute ", ago(minutes.at(-1).at), ".") : null,
     el("p", { class: "quiet", id: "scale" }, fault ? `The minutes were not read: ${fault}` : scales(lags, rates)));
 }
 

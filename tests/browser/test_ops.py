@@ -24,6 +24,10 @@ LAST = {  # the heading of each part that comes last
     "#/homes": "Find a home",
 }
 PAGES = tuple(LAST)
+STICKING_OUT = (
+    "[...document.querySelectorAll('main .card table')].filter(one => one.getBoundingClientRect().right"
+    " > one.closest('.card').getBoundingClientRect().right).map(one => one.ariaLabel)"
+)
 FOCUSED = "document.activeElement.innerText || document.activeElement.name || document.activeElement.tagName"
 
 
@@ -96,6 +100,11 @@ def test_the_chart_shows_the_minutes_of_the_store_and_not_the_time_of_this_tab(p
         page.wait_for_selector("#scale:text('0 s by minute')")
         assert page.inner_text(".key-of-chart .rate") == "rate unknown"
     page.wait_for_selector("#scale:text('No minute is stored yet')")
+    old = [(at - timedelta(hours=2), *counts) for at, *counts in minutes]
+    with run.minutes(*old):
+        page.wait_for_selector("#late-watch:text('The watch stored the last minute 2 h ago.')")
+        assert page.inner_text(".key-of-chart .rate") == "rate unknown"
+    page.wait_for_selector("#late-watch", state="detached")
 
 
 def test_a_stopped_partition_is_shown_with_its_reason_its_time_and_the_action(page: "Page", run: Run) -> None:
@@ -302,7 +311,7 @@ def test_escape_closes_a_dialog_and_changes_nothing(page: "Page", run: Run) -> N
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1600])
+@pytest.mark.parametrize("width", [360, 1040, 1600])
 def test_no_part_is_wider_than_the_screen_in_either_colour_scheme(
     open_page: Callable[..., "Page"], aggregated: Run, picture: Picture, portrait: Portrait, width: int, scheme: str
 ) -> None:
@@ -312,7 +321,9 @@ def test_no_part_is_wider_than_the_screen_in_either_colour_scheme(
         show(page, fragment)
         page.wait_for_timeout(300)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, fragment
-        portrait(page, f"ops-{fragment[2:].replace('/', '-') or 'overview'}")
+        assert page.evaluate(STICKING_OUT) == [], fragment
+        if width != 1040:
+            portrait(page, f"ops-{fragment[2:].replace('/', '-') or 'overview'}")
     show(page, "#/")
     page.wait_for_selector("#verdict")
     if (width, scheme) == (360, "dark"):
