@@ -179,7 +179,7 @@ function listed(found, page, again) {
   const columns = [
     ["Run", (one) => button(count(one.number), () => { page.shown = one.run_id; again(); }), "amount"],
     ["Kind", (one) => (one.kind === "increment" ? one.kind : `${one.kind} of ${daysOf(one)}`)],
-    ["Status", (one) => badge(one.status)],
+    ["Status", (one) => [badge(one.status), one.attempt > 1 ? ` attempt ${count(one.attempt)}` : ""]],
     ["When", (one) => ago(one[TIME[one.status]] ?? one.planned_at)],
     ["Took", (one) => took(one), "amount"],
     ["Commits", (one) => count(commitsOf(one)), "amount"],
@@ -187,7 +187,6 @@ function listed(found, page, again) {
     ["Readings", (one) => (one.readings === null ? "–" : count(one.readings)), "amount"],
     ["Windows", (one) => (one.windows === null ? "–" : count(one.windows)), "amount"],
     ["Quality", (one) => qualityCell(one.quality)],
-    ["Attempt", (one) => count(one.attempt), "amount"],
     ["Engine", (one) => [one.engine, one.engine_job_id ? el("span", { class: "mono" }, ` ${one.engine_job_id}`) : ""]],
     ["", (one) => (one.failure ? el("span", { class: "error" }, one.failure) : null), "wide"],
   ];
