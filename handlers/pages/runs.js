@@ -150,7 +150,7 @@ async function nameKey(id, asked) {
 }
 
 const qualityCell = (found) => (found === null ? "–"
-  : el("span", { class: found.fault ? "error" : "" }, found.fault ? "rows differ" : `late ${share(found.late_share)}`));
+  : el("span", { class: found.fault ? "badge bad" : "" }, found.fault ? "rows differ" : `late ${share(found.late_share)}`));
 
 const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],
   ["What", (one) => one.why], ["Reason of the engine", (one) => one.reason ?? "–"],
