@@ -15,7 +15,8 @@ from tests.browser.test_ops import press_until, show
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-Picture = Portrait = Callable[..., None]
+Picture = Callable[..., None]
+Portrait = Callable[["Page", str], None]
 Opener = Callable[..., "Page"]
 KINDS = ["Carbon monoxide", "Doors", "Motion", "Windows"]
 

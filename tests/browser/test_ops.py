@@ -12,7 +12,8 @@ from tests.browser.conftest import HOSTILE, Run, reading
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-Picture = Portrait = Callable[..., None]
+Picture = Callable[..., None]
+Portrait = Callable[["Page", str], None]
 LAST = {  # the heading of each part that comes last
     "#/": "Audit",
     "#/letters": "One by one",
