@@ -101,7 +101,7 @@ def test_the_chart_shows_the_minutes_of_the_store_and_not_the_time_of_this_tab(p
         page.wait_for_selector("#scale:text('0 s by minute')")
         assert page.inner_text(".key-of-chart .rate") == "rate unknown"
     page.wait_for_selector("#scale:text('No minute is stored yet')")
-    old = [(at - timedelta(hours=2), *counts) for at, *counts in minutes]
+    old = [(at - timedelta(hours=2), lag, accounted) for at, lag, accounted in minutes]
     with run.minutes(*old):
         page.wait_for_selector("#late-watch:text('The watch stored the last minute 2 h ago.')")
         assert page.inner_text(".key-of-chart .rate") == "rate unknown"
