@@ -1,7 +1,7 @@
 """`python -m infra.capacity.aggregation READINGS`: costs and needs of the aggregation of so many readings a day.
 
-The load is even: each kind of sensor of a home reports once a minute. Its readings are added up by 15 minutes, hour and
-day, as `home_activity` has them.
+The load is even: each kind of sensor of a home reports once a minute. `home_activity` adds its readings up by
+15 minutes, hour and day.
 """
 
 import argparse
@@ -56,7 +56,7 @@ class Aggregating:
 
     @property
     def windows(self) -> float:
-        """The windows that a run touches: one of each level for each sensor, and more in a run that is longer."""
+        """The windows that a run touches: one for each sensor in each level, and more in a longer run."""
         sensors = self.readings / (DAY / MINUTE)
         return sensors * sum(max(1, self.pace.interval / (WINDOW * windows)) for _, windows, _ in KEPT)
 
