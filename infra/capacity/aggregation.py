@@ -7,6 +7,7 @@ The load is even: each kind of sensor of a home reports once a minute. `home_act
 import argparse
 from dataclasses import dataclass
 
+from infra.capacity.arguments import positive, whole
 from infra.capacity.limits import DAY, MB
 from infra.capacity.load import Load
 from infra.capacity.sizing import size
@@ -152,8 +153,10 @@ def _line(name: str, text: str) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Print the figures of one load."""
     parser = argparse.ArgumentParser(prog="python -m infra.capacity.aggregation", description=__doc__)
-    parser.add_argument("readings", type=lambda text: float(text.replace("_", "")), help="readings a day")
-    parser.add_argument("--interval", type=int, default=Pace().interval, help="seconds between two runs (default 300)")
+    parser.add_argument("readings", type=positive, help="readings a day")
+    parser.add_argument(
+        "--interval", type=whole, default=Pace().interval, help="seconds between two runs (default 300)"
+    )
     given = parser.parse_args(arguments)
     print(report(Aggregating(given.readings, Pace(interval=given.interval))))
     return 0
