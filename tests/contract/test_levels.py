@@ -79,9 +79,9 @@ TAMPERED = {
 }
 
 
-@pytest.mark.parametrize("level", OF.rollups, ids=lambda level: level.name)
+@pytest.mark.parametrize("level", OF.levels, ids=lambda level: level.name)
 @pytest.mark.parametrize("name", TAMPERED)
-def test_a_wrong_row_in_the_staging_of_a_rollup_is_refused_and_no_level_is_written(
+def test_a_wrong_row_in_the_staging_of_any_level_is_refused_and_no_level_is_written(
     store: AggregationStore, database: AggregationEngine, level: Any, name: str
 ) -> None:
     run = opened_run(store)

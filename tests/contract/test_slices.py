@@ -28,7 +28,11 @@ from tests.fakes.runs import HOMES, NOW, OF, Dying, last_run, opened_run, staged
 NUMBERS = sorted({OF.slice_of(home) for home in HOMES})
 
 
-WINDOWS = [window(home, minute) for home in HOMES for minute in (0, 15)]
+WINDOWS = [
+    replace(window(home, minute), least_ppm_hundredths=200, most_ppm_hundredths=300)
+    for home in HOMES
+    for minute in (0, 15)
+]
 
 
 OF_HOME = "home_id = 'home-3' AND window_start = (SELECT MIN(window_start) FROM {p}home_activity_staged)"
@@ -64,7 +68,7 @@ def test_a_result_that_is_not_what_its_job_staged_is_refused_and_another_result_
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
     database.change(TAMPERED[name])
-    with pytest.raises(StagingRefused, match=r"staging \w+-s is refused"):
+    with pytest.raises(StagingRefused, match=f"staging {run.run_id}-s is refused"):
         committed(store, run, staged, NOW)
     assert store.read_windows(HomeActivity, "home-3", EPOCH, NOW) == ()
     assert (last_run(store).status, store.read_standing(HOME_ACTIVITY).cut) == ("submitting", run.cut_from)
@@ -221,13 +225,13 @@ def test_a_run_with_a_committed_slice_is_never_given_up(
 def test_small_slices_share_a_transaction_and_a_large_one_has_its_own() -> None:
     slices = [StagedSlice(number, windows, 0, "a") for number, windows in ((0, 7_000), (7, 900), (9, 200), (11, 9_000))]
     slices.append(StagedSlice(200, 1, 1, "a"))
-    assert [next_portion(slices, first, 8_000) for first in (0, 8, 10, 12)] == [
+    assert [next_portion(slices, first, PORTION) for first in (0, 8, 10, 12)] == [
         Portion(0, 7, (Part("a", 2, has_whole=False),)),
         Portion(8, 9, (Part("a", 1, has_whole=False),)),
         Portion(10, 11, (Part("a", 1, has_whole=False),)),
         Portion(12, SLICES - 1, (Part("a", 1, has_whole=True),)),
     ]
-    assert next_portion(slices, SLICES, 8_000) is next_portion([], 0, 8_000) is None
+    assert next_portion(slices, SLICES, PORTION) is next_portion([], 0, PORTION) is None
 
 
 def test_the_levels_of_a_slice_are_in_one_portion_and_their_windows_are_counted_together() -> None:
