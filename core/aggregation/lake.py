@@ -87,7 +87,7 @@ class Lake(Protocol):
         """Return a table; NO_TABLE when there is none yet. LakeUnreachable when it is not a table of this job."""
 
     def commit(self, table: str, standing: StandingTable, change: TableChange, mark: Mark) -> bool:
-        """Commit a change to the table in exactly this version; False when a different commit was first."""
+        """Commit a change that fits the table in exactly this version; False when a different commit was first."""
 
     def lacks(self, table: str, files: Sequence[LakeFile]) -> bool:
         """Return True when a file of a change is not in the lake any more."""
