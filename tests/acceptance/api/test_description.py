@@ -140,9 +140,8 @@ def can_be_judged(case: Any) -> bool:
     takes no address of 8 kB, a number of 19 digits may have more than 64 bits, a count is written without a fraction,
     and there is no hub to be asked here, nor a partition under any name.
     """
-    sent = parse_qsl(
-        urlencode(case.query, doseq=True), keep_blank_values=True
-    )  # as the client writes lists and objects
+    # The client writes lists and objects as these parameters.
+    sent = parse_qsl(urlencode(case.query, doseq=True), keep_blank_values=True)
     number = str(case.path_parameters.get("sequence_number", ""))
     count = case.body.get("expected_count") if isinstance(case.body, dict) else None
     refused = [
