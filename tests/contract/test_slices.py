@@ -20,12 +20,13 @@ from tests.fakes.aggregation_engines import (
     AggregationEngine,
     committed,
     finish,
+    slice_of,
     stage,
 )
 from tests.fakes.builders import EPOCH
-from tests.fakes.runs import HOMES, NOW, OF, Dying, last_run, opened_run, staged_result, stored, window
+from tests.fakes.runs import HOMES, NOW, Dying, last_run, opened_run, staged_result, stored, window
 
-NUMBERS = sorted({OF.slice_of(home) for home in HOMES})
+NUMBERS = sorted({slice_of(home) for home in HOMES})
 
 
 WINDOWS = [
@@ -55,9 +56,9 @@ TAMPERED = {
         " FROM {p}home_activity_staged AS g WHERE g.home_id = 'home-3'"
     ),
     "a deleted slice": "DELETE FROM {p}home_activity_staged WHERE home_id = 'home-3'",
-    "deleted facts": f"DELETE FROM {{p}}staged_slice WHERE slice = {OF.slice_of('home-3')}",
-    "changed facts": f"UPDATE {{p}}staged_slice SET windows = windows + 1 WHERE slice = {OF.slice_of('home-3')}",
-    "a changed hash": f"UPDATE {{p}}staged_slice SET rows_hash = 7 WHERE slice = {OF.slice_of('home-3')}",
+    "deleted facts": f"DELETE FROM {{p}}staged_slice WHERE slice = {slice_of('home-3')}",
+    "changed facts": f"UPDATE {{p}}staged_slice SET windows = windows + 1 WHERE slice = {slice_of('home-3')}",
+    "a changed hash": f"UPDATE {{p}}staged_slice SET rows_hash = 7 WHERE slice = {slice_of('home-3')}",
 }
 
 
@@ -153,7 +154,7 @@ def test_a_commit_that_dies_between_any_two_slices_is_continued_and_counts_once(
         committed(dying, run, staged, NOW)
     found = stored(store)
     assert all(found.count(one) == found.count(other) for one, other in zip(WINDOWS[::2], WINDOWS[1::2], strict=True))
-    assert len(found) == 2 * len([home for home in HOMES if OF.slice_of(home) in NUMBERS[: (at + 1) // 2]])
+    assert len(found) == 2 * len([home for home in HOMES if slice_of(home) in NUMBERS[: (at + 1) // 2]])
     left = last_run(store)
     if left.status != "committed":
         assert committed(store, left, staged, NOW)
@@ -245,4 +246,4 @@ def test_each_window_keeps_its_slice(store: AggregationStore, database: Aggregat
     run = opened_run(store)
     assert committed(store, run, staged_result(store, database, run, WINDOWS), NOW)
     kept = database.change("SELECT home_id, slice FROM {p}home_activity")
-    assert {tuple(row) for row in kept} == {(home, OF.slice_of(home)) for home in HOMES}
+    assert {tuple(row) for row in kept} == {(home, slice_of(home)) for home in HOMES}

@@ -12,7 +12,7 @@ from core.errors import StoreUnavailable
 from core.model.aggregates import aggregate_table
 from core.transforms.aggregates.home_activity import HomeActivity
 from jobs.rebuild_aggregate import LOOKS, main, rebuild
-from tests.fakes.aggregation_engines import HOME_ACTIVITY
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, slice_of
 from tests.fakes.replaying import order as replay_order
 from tests.spark.readings import NOON, gas, switch
 from tests.spark.repairing import DAY, HOMES, DyingStore, LiveTables, fill, spoil
@@ -125,6 +125,6 @@ def test_the_job_prints_figures_by_slice_and_its_code_says_whether_windows_diffe
     capsys.readouterr()
     assert main([*store, "--since", "2026-02-10"]) == 1
     out, err = capsys.readouterr()
-    assert json.loads(out)["home_activity"]["slices"][str(OF.slice_of("home-1"))] == [2, 2, 0]
+    assert json.loads(out)["home_activity"]["slices"][str(slice_of("home-1"))] == [2, 2, 0]
     assert err.count("difference: ") == 4
     assert rebuild(world.tables, OF, Days(until=(NOON - DAY).date())).differing == 0
