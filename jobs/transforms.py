@@ -78,12 +78,13 @@ def by_level(of: Aggregate, windows_of: Callable[[Aggregate], DataFrame]) -> Dat
 
 def leveled(of: Aggregate, windows: DataFrame) -> DataFrame:
     """Return the windows of all levels, from those of the finest."""
+    return by_level(of, lambda level: windows.select(*of.columns) if level is of else begun(level, windows))
 
-    def rolled(level: Aggregate) -> DataFrame:
-        begin = F.timestamp_micros(_window_micros(level, F.unix_micros(WINDOW_START)))
-        return added(level, windows.withColumn(WINDOW_START, begin))
 
-    return by_level(of, lambda level: windows.select(*of.columns) if level is of else rolled(level))
+def begun(level: Aggregate, windows: DataFrame) -> DataFrame:
+    """Return the windows of a level, from those of a finer one."""
+    begin = F.timestamp_micros(_window_micros(level, F.unix_micros(WINDOW_START)))
+    return added(level, windows.withColumn(WINDOW_START, begin))
 
 
 def at_level(windows: DataFrame, level: Aggregate) -> DataFrame:
