@@ -87,7 +87,7 @@ class Aggregating:
     def ends_at(self) -> float:
         """The readings of a day above which runs fall behind: the limit of their rows, or of their time."""
         per_row = (self.job_seconds - self.pace.session_seconds) / self.rows
-        by_time = (self.pace.interval - self.pace.session_seconds) / per_row
+        by_time = max(0.0, self.pace.interval - self.pace.session_seconds) / per_row  # 0: no session starts in time
         return self.runs * min(self.pace.rows_limit, by_time)
 
 

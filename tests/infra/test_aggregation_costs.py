@@ -63,6 +63,7 @@ def test_the_limit_is_that_of_rows_or_of_time() -> None:
     slow = Aggregating(1e9, Pace(read_per_second=1_000))
     assert slow.ends_at < Aggregating(1e9).ends_at
     assert Aggregating(slow.ends_at, slow.pace).job_seconds == pytest.approx(300)
+    assert Aggregating(1e6, Pace(interval=1)).ends_at == 0
 
 
 def test_the_command_prints_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
