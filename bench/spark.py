@@ -153,7 +153,7 @@ def _increment(spark: Any, path: Path, times: int) -> float:
 
 
 def timed_run(spark: Any, path: Path) -> float:
-    """Return the seconds of a run's job and commit, over the commits of a store that no run has yet."""
+    """Aggregate the commits that no run has yet; return the seconds of the job and of the run's commit."""
     from core.aggregation.commit import commit_run
     from core.aggregation.runs import planned_run
     from core.store.aggregation import Aggregations

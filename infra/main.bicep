@@ -155,7 +155,7 @@ param httpConcurrency int = 16
 ])
 param sparkEngine string = 'none'
 
-@description('True appends to the lake the rows that aggregates read: a second copy of them, and a Spark job more for each of their tables.')
+@description('With true, the lake also has the rows that aggregates read. Each of their tables has one more Spark job.')
 param lakeRows bool = false
 
 @description('Size of a node of the Synapse pool.')

@@ -16,7 +16,6 @@ from time import perf_counter
 from pyspark.sql import DataFrame, SparkSession
 
 from core.aggregation.silver import is_rows_job
-from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
 from jobs import lake
 from jobs.facts import rows_read, slice_facts
@@ -55,25 +54,22 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     if run.kind != "increment":
         place = None if target is None else (target.lake, target.state)
         history = open_history(spark, tables, run.rows_from, place)
-        return _staged(tables, target, (run, staging_id), (of, repaired(tables, of, history, run)), None)
+        return _staged(tables, target, (run, staging_id), repaired(tables, of, history, run), None)
     delta = delta_of(tables, of, run)
     delta.added.persist()
     windows = windows_after(tables, of, delta, run)
     quality = quality_of(tables, of, delta.added, delta.commits, execution.code)
-    staged = _staged(tables, target, (run, staging_id), (of, windows), quality)
+    staged = _staged(tables, target, (run, staging_id), windows, quality)
     delta.added.unpersist()
     return staged
 
 
 def _staged(
-    tables: Tables,
-    target: Target | None,
-    of_run: tuple[Run, str],
-    result: tuple[Aggregate, DataFrame],
-    quality: str | None,
+    tables: Tables, target: Target | None, of_run: tuple[Run, str], windows: DataFrame, quality: str | None
 ) -> Result:
     """Stage the windows of all levels; all are computed before the first one is written."""
-    (run, staging_id), (of, windows) = of_run, result
+    run, staging_id = of_run
+    of = find_aggregate(run.job)
     computed = [(level, sliced(level, at_level(windows, level)).persist()) for level in of.levels]
     levels = [(level, stored_at(level, found, run.planned_at)) for level, found in computed]
     facts = slice_facts(levels, tables.row_hash)

@@ -69,8 +69,11 @@ def open_history(spark: SparkSession, tables: Tables, rows_from: str, place: tup
 
 
 def repaired(tables: Tables, of: Aggregate, history: History, run: Run) -> DataFrame:
-    """Return the windows of a run's days at the end of the run, in all levels, and each other stored window of these
-    days without a row. The rows are read once."""
+    """Return whole windows of all levels for the days of a run, from the rows that count at the end of the run.
+
+    A stored window of these days that has none of these rows is removed: its whole window counts no row. The rows are
+    read once.
+    """
     finest = partial_sums(of, history.rows(of, run.cut_to, run.days)).persist()
     standing = by_level(of, lambda level: tables.standing(level, None))
     return whole(of, leveled(of, finest), within(standing, "window_start", run.days))

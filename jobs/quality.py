@@ -93,7 +93,7 @@ def fault_of(rows: Mapping[str, Any]) -> str | None:
 
 
 def appended_tables() -> tuple[str, ...]:
-    """Return the appended tables of all transforms here: the ledger counts their rows together."""
+    """Return the appended tables of all transforms of this app: the ledger counts their rows together."""
     for module in pkgutil.iter_modules(transforms.__path__):
         import_module(f"{transforms.__name__}.{module.name}")
     here = (row_table(one) for one in declared() if one.__module__.startswith(f"{transforms.__name__}."))

@@ -1,11 +1,12 @@
 """Retraction is arithmetic: a window that lost rows is its stored window, plus the added rows, minus the removed ones.
 
 Counts and sums are subtracted. Only where a removed row held the least or the greatest value, and no added row restores
-it, the window is recomputed from its rows, which its key and its time find.
+it, the window is computed again: one of the finest level from its rows, and one of a coarser level from its finer
+windows, or from its rows where some of these are missing. Key and time find the rows.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial, reduce
@@ -17,9 +18,20 @@ from pyspark.sql import functions as F
 
 from core.model.aggregates import EPOCH, WINDOW_START, Aggregate, Measure
 from jobs.quality import Commits, counted_columns
-from jobs.ranges import replayed_spans, slices_of, spans_between
+from jobs.ranges import CommitSpan, replayed_spans, slices_of, spans_between
 from jobs.tables import Run, Tables
-from jobs.transforms import LEVEL, at_level, by_level, counts_of, in_windows, leveled, partial_sums, whole
+from jobs.transforms import (
+    LEVEL,
+    at_level,
+    begun,
+    by_level,
+    counts_of,
+    in_windows,
+    leveled,
+    partial_sums,
+    snapshot,
+    whole,
+)
 
 SEEKS = 100_000  # windows that are sought one by one; more are found by a join with the whole table
 
@@ -58,12 +70,8 @@ def windows_after(tables: Tables, of: Aggregate, delta: Delta, run: Run) -> Data
     removed, key = leveled(of, delta.removed).localCheckpoint(), [LEVEL, *of.key]
     stored = standing(tables, of, removed.select(*key))
     after = subtracted(of, stored, added, removed, run.run_number).localCheckpoint()
-    sound = after.where(~F.col("is_lost")).drop("is_lost")
-    lost = after.where("is_lost").select(*key)
-    again = recount(tables, of, lost, run.cut_to)
-    if again is None:
-        return sound
-    return sound.unionByName(whole(of, again, lost))
+    found = after.where(~F.col("is_lost")).select(*key, "is_whole", *of.values)
+    return _with_lost(tables, of, found, after.where("is_lost"), run)
 
 
 def subtracted(of: Aggregate, stored: DataFrame, added: DataFrame, removed: DataFrame, run_number: int) -> DataFrame:
@@ -91,7 +99,7 @@ def subtracted(of: Aggregate, stored: DataFrame, added: DataFrame, removed: Data
     ]
     is_lost = ~is_done & (~F.col("is_sound") | (~is_empty & reduce(or_, map(_is_lost, of.measures))))
     is_lost = F.col("is_whole") & F.coalesce(is_lost, F.lit(True))
-    return joined.select(*key, "is_whole", is_lost.alias("is_lost"), *values)
+    return joined.select(*key, "is_whole", is_lost.alias("is_lost"), "is_sound", *values)
 
 
 def standing(tables: Tables, of: Aggregate, keys: DataFrame) -> DataFrame:
@@ -102,15 +110,46 @@ def standing(tables: Tables, of: Aggregate, keys: DataFrame) -> DataFrame:
     return by_level(of, lambda level: tables.standing(level, few[level.name]))
 
 
-def recount(tables: Tables, of: Aggregate, keys: DataFrame, cut: str) -> DataFrame | None:
-    """Return the windows of these keys from all their rows that count at a cut; None without a key."""
-    few, spans = _few(of, keys), spans_between("{}", cut)
+def _with_lost(tables: Tables, of: Aggregate, found: DataFrame, lost: DataFrame, run: Run) -> DataFrame:
+    """Add the windows that arithmetic does not tell to those of a run: from their finer windows or from their rows."""
+    cut, key, few = spans_between("{}", run.cut_to), [LEVEL, *of.key], _few(of, lost)
     if few is None:
-        rows = tables.rows(of, slices_of(spans, tables.read_ledger(spans)))
-        return by_level(of, lambda level: partial_sums(level, in_windows(level, rows, at_level(keys, level))))
-    if not few:
-        return None
-    return by_level(of, lambda level: partial_sums(level, tables.rows_of_windows(level, few[level.name], spans)))
+        return found.unionByName(whole(of, _of_all_rows(tables, of, lost, cut), lost))
+    for finer, level in zip((None, *of.levels), of.levels, strict=False):
+        keys, wanted = lost.where(F.col(LEVEL) == level.name), few[level.name]
+        inner = [] if finer is None else _inner(finer, level, wanted)
+        if finer is not None and 0 < len(inner) <= SEEKS:
+            after = snapshot(finer, tables.standing(finer, inner), at_level(found, finer))
+            again = rolled_up(level, after, keys).localCheckpoint()
+            found, keys = found.unionByName(again), keys.join(again, key, how="left_anti")
+            wanted = (_few(of, keys) or {}).get(level.name, [])
+        if wanted:
+            again = partial_sums(level, tables.rows_of_windows(level, wanted, cut)).withColumn(LEVEL, F.lit(level.name))
+            found = found.unionByName(whole(of, again, keys)).localCheckpoint()
+    return found
+
+
+def _inner(finer: Aggregate, level: Aggregate, keys: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the keys of the windows of a finer level within some windows of a level."""
+    steps = range(level.window // finer.window)
+    return [{**one, WINDOW_START: one[WINDOW_START] + step * finer.window} for one in keys for step in steps]
+
+
+def rolled_up(level: Aggregate, finer: DataFrame, lost: DataFrame) -> DataFrame:
+    """Return those of some lost windows whose finer windows, after the run, count as many rows as arithmetic says.
+
+    The others lack finer windows, which retention removed, or a different attempt has just committed some of these.
+    """
+    key = [LEVEL, *level.key]
+    counted = lost.where("is_sound").select(*key, F.col(level.count).alias("__rows"))
+    both = begun(level, finer).withColumn(LEVEL, F.lit(level.name)).join(counted, key)
+    return both.where(F.col(level.count) == F.col("__rows")).select(*key, F.lit(True).alias("is_whole"), *level.values)
+
+
+def _of_all_rows(tables: Tables, of: Aggregate, keys: DataFrame, cut: Sequence[CommitSpan]) -> DataFrame:
+    """Return the windows of these keys from a look at all rows that count at a cut."""
+    rows = tables.rows(of, slices_of(cut, tables.read_ledger(cut)))
+    return by_level(of, lambda level: partial_sums(level, in_windows(level, rows, at_level(keys, level))))
 
 
 def _few(of: Aggregate, keys: DataFrame) -> Mapping[str, list[dict[str, Any]]] | None:

@@ -23,6 +23,6 @@ def row_kinds(row_class: type) -> dict[str, str]:
 
 
 def kind_of(hint: Any) -> str:
-    """Return the type in Spark of a column, by its annotation."""
+    """Return the Spark type of a column that has this annotation."""
     found = [_KINDS[one] for one in (get_args(hint) or (hint,)) if one in _KINDS]
     return found[0] if found else "string"

@@ -106,13 +106,11 @@ class SqliteTables:
 
     def standing(self, of: Aggregate, windows: Sequence[as_of.Window] | None) -> DataFrame:
         columns = {**window_columns(of), "run_number": "bigint"}
-        every = f"SELECT {', '.join(map(WORDS.named, columns))} FROM {of.name}"
-        some = (
-            [every]
-            if windows is None
-            else [as_of.standing_windows(of, each, WORDS) for each in as_of.portions(windows)]
-        )
-        return self._selected(some, schema_of(columns))
+        if windows is None:
+            every = f"SELECT {', '.join(map(WORDS.named, columns))} FROM {of.name}"
+            return self._selected([every], schema_of(columns))
+        statements = [as_of.standing_windows(of, some, WORDS) for some in as_of.portions(windows)]
+        return self._selected(statements, schema_of(columns))
 
     def lineage_rows(self, row_class: type, slices: Sequence[Slice]) -> DataFrame:
         columns = {**LINEAGE_KINDS, **{name: _STORED.get(kind, kind) for name, kind in row_kinds(row_class).items()}}

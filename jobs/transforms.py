@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from core.model.aggregates import EPOCH, SLICES, WINDOW_START, Aggregate, Measure
 from jobs.row_kinds import kind_of, row_kinds
 
-LEVEL = "level"  # the column of the name of a level, where windows of all levels are together
+LEVEL = "level"  # the column that names the level of a window, in a frame of all levels
 NOTHING: Mapping[str, Column] = MappingProxyType({})
 
 
@@ -78,12 +78,13 @@ def by_level(of: Aggregate, windows_of: Callable[[Aggregate], DataFrame]) -> Dat
 
 def leveled(of: Aggregate, windows: DataFrame) -> DataFrame:
     """Return the windows of all levels, from those of the finest."""
+    return by_level(of, lambda level: windows.select(*of.columns) if level is of else begun(level, windows))
 
-    def rolled(level: Aggregate) -> DataFrame:
-        begin = F.timestamp_micros(_window_micros(level, F.unix_micros(WINDOW_START)))
-        return added(level, windows.withColumn(WINDOW_START, begin))
 
-    return by_level(of, lambda level: windows.select(*of.columns) if level is of else rolled(level))
+def begun(level: Aggregate, windows: DataFrame) -> DataFrame:
+    """Return the windows of a level, from those of a finer one."""
+    begin = F.timestamp_micros(_window_micros(level, F.unix_micros(WINDOW_START)))
+    return added(level, windows.withColumn(WINDOW_START, begin))
 
 
 def at_level(windows: DataFrame, level: Aggregate) -> DataFrame:
@@ -106,9 +107,9 @@ def in_windows(of: Aggregate, rows: DataFrame, windows: DataFrame) -> DataFrame:
 
 
 def whole(of: Aggregate, windows: DataFrame, keys: DataFrame) -> DataFrame:
-    """Mark windows of all levels as whole, to replace the stored windows.
+    """Return windows of all levels, marked as whole: each replaces the stored window.
 
-    Each of these keys that has no window becomes one that counts no row, which removes the stored one.
+    A key without a window gets a window that counts no row, and so removes the stored window.
     """
     key = [LEVEL, *of.key]
     both = windows.unionByName(keys.select(*key), allowMissingColumns=True).groupBy(*key)

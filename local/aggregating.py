@@ -48,7 +48,11 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 
 def senders_for(options: argparse.Namespace) -> int:
-    """Return the usual number of senders; of homes with a page so few that each publishes for more than an hour."""
+    """Return the number of senders of a demo.
+
+    A demo that aggregates homes has fewer senders than usual. So each home publishes for more than an hour, and its
+    page shows several windows.
+    """
     events, domain = options.events, options.transform
     return max(40, events // 400) if options.aggregate and domain is HOMES else int(domain.senders_for(events))
 

@@ -149,7 +149,7 @@ def select(store: LiveStore, query: str, most: int | None = None) -> list[Any]:
 
 @contextmanager
 def reading(store: Path) -> Iterator[sqlite3.Connection]:
-    """Open a file of SQLite to be read only."""
+    """Open a SQLite file for reads only."""
     with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         yield connection
 

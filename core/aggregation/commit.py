@@ -19,7 +19,7 @@ from core.errors import StagingRefused
 from core.model.aggregates import SLICES
 from core.transforms.aggregates import find_aggregate
 
-PORTION = 8_000  # windows of a transaction at most, if a slice has no more: a tenth of a second into SQLite
+PORTION = 8_000  # windows of a transaction at most, unless its only slice has more: a tenth of a second into SQLite
 LEAST = 500  # windows, on the slowest disk
 SLOW = timedelta(milliseconds=150)  # a transaction that took longer is followed by one of half as many windows
 FAST = SLOW / 3  # a transaction that took less is followed by one of twice as many
@@ -82,7 +82,7 @@ def refusal(staged: Staged, what: str) -> StagingRefused:
 
 
 def size_after(size: int, taken: timedelta) -> int:
-    """Return the number of windows of the transaction after one that took this time, so that no writer waits long."""
+    """Return the number of windows of the next transaction, so that no writer waits long; the last one took `taken`."""
     wanted = size // 2 if taken > SLOW else 2 * size if taken < FAST else size
     return min(PORTION, max(LEAST, wanted))
 
@@ -109,9 +109,9 @@ def _names(levels: Iterable[str]) -> str:
 
 
 def next_portion(slices: Sequence[StagedSlice], first: int, size: int) -> Portion | None:
-    """Return the portion of the slices, in their order, from a number on; None when no slice is left.
+    """Return the next portion of ordered slices, which begins at the number `first`; None when no slice is left.
 
-    It has at most `size` windows, if its only slice has no more; the last portion ends with the last slice.
+    A portion has at most `size` windows, unless its only slice has more. The last portion ends with the last slice.
     """
     windows, members = 0, list[StagedSlice]()
     left = (one for one in slices if one.number >= first)

@@ -87,7 +87,7 @@ class Lake(Protocol):
         """Return a table; NO_TABLE when there is none yet. LakeUnreachable when it is not a table of this job."""
 
     def commit(self, table: str, standing: StandingTable, change: TableChange, mark: Mark) -> bool:
-        """Commit a change to the table in exactly this version; False when a different commit was first."""
+        """Commit a change that fits the table in exactly this version; False when a different commit was first."""
 
     def lacks(self, table: str, files: Sequence[LakeFile]) -> bool:
         """Return True when a file of a change is not in the lake any more."""
@@ -144,7 +144,7 @@ def fits(standing: StandingTable, change: TableChange) -> bool:
 
 
 def range_end(value: Any) -> Any:
-    """Return the least or the greatest value of a column as a range has it."""
+    """Return the least or the greatest value of a column as JSON has it: an instant or a day is a text."""
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return value.isoformat() if isinstance(value, date) else value

@@ -24,7 +24,7 @@ class RowSource:
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """The reason why an order has no run. `ends`: it never has one. `holds`: no increment begins before its run."""
+    """The reason why an order has no run. `ends`: it never gets one. `holds`: no increment begins before its run."""
 
     why: str
     ends: bool = False

@@ -18,7 +18,7 @@ class AggregationStore(Protocol):
     """
 
     def read_standing(self, job: str) -> Standing:
-        """Return the progress of a job, and the cut that the checkpoints allow at one moment."""
+        """Return the progress of a job, and the cut that the checkpoints of one moment allow."""
 
     def read_reach(self, cut: Cut, most_rows: int) -> Reach | None:
         """Return the end of a run that begins at a cut, after about `most_rows` rows; None without new commits.
@@ -51,8 +51,7 @@ class AggregationStore(Protocol):
         """Return a complete staged result of this run, or None."""
 
     def read_slices(self, staged: Staged) -> tuple[StagedSlice, ...]:
-        """Return the slices of a staged result in the order of their numbers, each level apart, as its job described
-        them."""
+        """Return the slices of a staged result as its job described them: by number, and one for each level."""
 
     def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
         """Compare the staged windows of some slices with the facts of their job, and add them, in one transaction.

@@ -93,7 +93,7 @@ def commit_rows(
 
 
 def _published(store: AggregationStore, lake: Lake, job: str, table: str) -> bool:
-    last = _last_run(store, lake.read_table(table, job), job)  # before the runs: one that is published is closed
+    last = _last_run(store, lake.read_table(table, job), job)  # before the runs, because a published run is closed
     for run in _from_last_snapshot(store.read_committed_runs(job, last.number if last else 0)):
         place, here = run.lake_path or "", f"{lake.location}/"
         changes = _changes(lake, place.removeprefix(here)) if place.startswith(here) else None

@@ -268,7 +268,7 @@ def planned_run(
 
 
 def next_run(job: str, standing: Standing, cut_to: Cut, engine: str, now: datetime) -> AggregationRun:
-    """Return the run from the job's cut to a cut; its id follows from its job, number and cuts."""
+    """Return the next run of a job, which ends at `cut_to`. Its id follows from its job, number and cuts."""
     number = standing.number + 1
     source = json.dumps([job, number, standing.cut, cut_to])
     run_id = hashlib.sha256(source.encode()).hexdigest()[:16]

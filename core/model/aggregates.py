@@ -11,7 +11,6 @@
 `docs/your-own-aggregate.md` leads through all steps.
 """
 
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
@@ -123,10 +122,6 @@ class Aggregate:
     def instants(self) -> tuple[str, ...]:
         """The names of the columns that hold instants."""
         return (WINDOW_START, *(one.name for one in self.measures if one.holds is datetime))
-
-    def slice_of(self, key: object) -> int:
-        """Return the slice of a value of the first column of the key."""
-        return zlib.crc32(str(key).encode()) % SLICES
 
     def end_of_window(self, moment: datetime) -> datetime:
         """Return the end of the window of an instant."""

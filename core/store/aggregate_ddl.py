@@ -62,7 +62,7 @@ def _level(one: Aggregate, engine: Engine) -> str:
     if one.keep is None:
         return text
     index = f"CREATE INDEX ix_{one.name}_{WINDOW_START} ON {_PREFIX[engine]}{one.name} ({WINDOW_START});"
-    return f"{text}\n-- Old windows are found by this index.\n{index}\n"
+    return f"{text}\n-- Retention finds old windows by this index.\n{index}\n"
 
 
 def _of_job(one: Aggregate, engine: Engine) -> str:

@@ -32,7 +32,7 @@ from core.transforms.aggregates import find_aggregate, load_aggregates
 FAILURE_LENGTH = 2_000  # characters that are stored of the reason of a failed run
 LOG_LENGTH, LINK_LENGTH = 4_000, 1_000  # characters that are stored of the end of a job's log, and of its address
 STAGED_CHUNK = 4_000  # rows of one deletion: SQL Server locks a whole table for 5,000
-APP = "the app"  # the author of the end of an order that nobody withdrew
+APP = "the app"  # withdraws an order that never has a run
 PREFIX_END = "\x7f"  # sorts after every character that an id may have
 
 

@@ -71,7 +71,7 @@ def place_values(order: RunOrder) -> dict[str, str]:
 
 
 def end_values(order: Order, waiting: RunOrder) -> dict[str, str]:
-    """Return the parameters of the end of an order that waits, which a different order ends."""
+    """Return the parameters of the statement that ends the `waiting` order, and adds `order` to the history."""
     return {**entry_values(order), "ordered_at": instant_text(waiting.at)}
 
 

@@ -89,7 +89,7 @@ class Script:
 
     `may_repeat`: running it twice does no more than running it once, so a lost answer is StoreUnavailable, which is
     retried. Without `durable`, a loss of power may take the transaction back, together with every later one, until the
-    next durable transaction is committed. So its caller reads from the database where the work continues.
+    next durable transaction is committed. So a caller that continues the work reads its progress from the database.
     """
 
     subject: str

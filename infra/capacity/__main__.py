@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from infra.capacity.arguments import positive, whole
 from infra.capacity.limits import INSTANCE_CORES
 from infra.capacity.load import Costs, Load
 from infra.capacity.sizing import Sizing, size, stored_bytes_per_day
@@ -34,21 +35,21 @@ def report(sizing: Sizing) -> str:
 def _parser() -> argparse.ArgumentParser:
     own, costs = Load(0), Costs()
     parser = argparse.ArgumentParser(prog="python -m infra.capacity", description=__doc__)
-    parser.add_argument("events", type=_positive, help="events a second at the busiest hour")
-    parser.add_argument("--bytes", type=_whole, default=own.event_bytes, help="size of an event (default %(default)s)")
+    parser.add_argument("events", type=positive, help="events a second at the busiest hour")
+    parser.add_argument("--bytes", type=whole, default=own.event_bytes, help="size of an event (default %(default)s)")
     parser.add_argument(
         "--log-bytes",
-        type=_whole,
+        type=whole,
         default=own.log_bytes_per_event,
         help="bytes that an event adds to the database's log (default %(default)s)",
     )
     parser.add_argument(
-        "--row-bytes", type=_whole, default=own.row_bytes_per_event, help="bytes of its rows (default %(default)s)"
+        "--row-bytes", type=whole, default=own.row_bytes_per_event, help="bytes of its rows (default %(default)s)"
     )
-    parser.add_argument("--headroom", type=_positive, default=own.headroom, help="factor (default %(default)s)")
+    parser.add_argument("--headroom", type=positive, default=own.headroom, help="factor (default %(default)s)")
     parser.add_argument(
         "--cpu",
-        type=_positive,
+        type=positive,
         default=costs.cpu_seconds_per_event * 1e6,
         help="µs of one core per event, your transform included (default %(default)s)",
     )
@@ -56,20 +57,6 @@ def _parser() -> argparse.ArgumentParser:
         "--memory", type=int, choices=sorted(INSTANCE_CORES), default=2048, help="MB of an instance (default 2048)"
     )
     return parser
-
-
-def _positive(text: str) -> float:
-    value = float(text.replace(",", "").replace("_", ""))
-    if not 0 < value < 1e12:
-        raise argparse.ArgumentTypeError(f"must be above 0, not {text!r}")
-    return value
-
-
-def _whole(text: str) -> int:
-    value = int(text.replace(",", "").replace("_", ""))
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text!r}")
-    return value
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """`python -m infra.capacity.aggregation READINGS`: costs and needs of the aggregation of so many readings a day.
 
-The load is even: each kind of sensor of a home reports once a minute. Its readings are added up by 15 minutes, hour and
-day, as `home_activity` has them.
+The load is even: each kind of sensor of a home reports once a minute. `home_activity` adds its readings up by
+15 minutes, hour and day.
 """
 
 import argparse
 from dataclasses import dataclass
 
+from infra.capacity.arguments import positive, whole
 from infra.capacity.limits import DAY, MB
 from infra.capacity.load import Load
 from infra.capacity.sizing import size
@@ -56,7 +57,7 @@ class Aggregating:
 
     @property
     def windows(self) -> float:
-        """The windows that a run touches: one of each level for each sensor, and more in a run that is longer."""
+        """The windows that a run touches: one for each sensor in each level, and more in a longer run."""
         sensors = self.readings / (DAY / MINUTE)
         return sensors * sum(max(1, self.pace.interval / (WINDOW * windows)) for _, windows, _ in KEPT)
 
@@ -86,7 +87,7 @@ class Aggregating:
     def ends_at(self) -> float:
         """The readings of a day above which runs fall behind: the limit of their rows, or of their time."""
         per_row = (self.job_seconds - self.pace.session_seconds) / self.rows
-        by_time = (self.pace.interval - self.pace.session_seconds) / per_row
+        by_time = max(0.0, self.pace.interval - self.pace.session_seconds) / per_row  # 0: no session starts in time
         return self.runs * min(self.pace.rows_limit, by_time)
 
 
@@ -152,8 +153,10 @@ def _line(name: str, text: str) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Print the figures of one load."""
     parser = argparse.ArgumentParser(prog="python -m infra.capacity.aggregation", description=__doc__)
-    parser.add_argument("readings", type=lambda text: float(text.replace("_", "")), help="readings a day")
-    parser.add_argument("--interval", type=int, default=Pace().interval, help="seconds between two runs (default 300)")
+    parser.add_argument("readings", type=positive, help="readings a day")
+    parser.add_argument(
+        "--interval", type=whole, default=Pace().interval, help="seconds between two runs (default 300)"
+    )
     given = parser.parse_args(arguments)
     print(report(Aggregating(given.readings, Pace(interval=given.interval))))
     return 0

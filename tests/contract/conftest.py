@@ -1,4 +1,4 @@
-"""The stores of aggregation that every contract test of runs is given: SQLite, and the server of MSSQL_CONNECTION."""
+"""The stores of aggregation on which each contract test of runs is run: SQLite, and the server of MSSQL_CONNECTION."""
 
 import os
 from collections.abc import Iterator

@@ -15,13 +15,14 @@ from tests.fakes.aggregation_engines import (
     AggregationEngine,
     SqliteAggregation,
     committed,
+    slice_of,
 )
 from tests.fakes.builders import EPOCH
 from tests.fakes.rollups import rolled, with_levels
 from tests.fakes.runs import FAR, HOMES, OF, Dying, close, last_run, opened_run, staged_result, stored, window
 
 EIGHT = HOMES[:8]
-NUMBERS = sorted({OF.slice_of(home) for home in EIGHT})
+NUMBERS = sorted({slice_of(home) for home in EIGHT})
 MINUTES = (0, 15, 60, 1_425, 1_440)
 pytestmark = pytest.mark.usefixtures("single")
 
@@ -79,14 +80,14 @@ TAMPERED = {
 }
 
 
-@pytest.mark.parametrize("level", OF.rollups, ids=lambda level: level.name)
+@pytest.mark.parametrize("level", OF.levels, ids=lambda level: level.name)
 @pytest.mark.parametrize("name", TAMPERED)
-def test_a_wrong_row_in_the_staging_of_a_rollup_is_refused_and_no_level_is_written(
+def test_a_wrong_row_in_the_staging_of_any_level_is_refused_and_no_level_is_written(
     store: AggregationStore, database: AggregationEngine, level: Any, name: str
 ) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, with_levels(FIRST))
-    names = {"t": level.staged, "l": level.name, "s": OF.slice_of("home-3")}
+    names = {"t": level.staged, "l": level.name, "s": slice_of("home-3")}
     database.change(TAMPERED[name].format(p="{p}", **names))
     with pytest.raises(StagingRefused, match="is refused"):
         committed(store, run, staged, FAR)
@@ -105,7 +106,7 @@ def test_a_slice_of_a_level_that_lacks_its_rows_and_their_facts_is_missed(
     run = opened_run(store)
     staged = staged_result(store, database, run, with_levels(FIRST))
     database.change(f"DELETE FROM {{p}}{level.staged} WHERE home_id = 'home-3'")
-    database.change(f"DELETE FROM {{p}}staged_slice WHERE level = '{level.name}' AND slice = {OF.slice_of('home-3')}")
+    database.change(f"DELETE FROM {{p}}staged_slice WHERE level = '{level.name}' AND slice = {slice_of('home-3')}")
     with pytest.raises(StagingRefused, match="the facts of some slices are missing"):
         committed(store, run, staged, FAR)
     assert stored(store) == []

@@ -1,5 +1,7 @@
-"""Every store keeps one waiting order of a repair or a backfill. Its run is planned, and the order ends, in one
-transaction; the run then replaces windows."""
+"""Every store keeps one waiting order of a job: a repair or a backfill.
+
+One transaction opens the run of the order and ends the order. The run replaces windows.
+"""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

@@ -20,15 +20,20 @@ from tests.fakes.aggregation_engines import (
     AggregationEngine,
     committed,
     finish,
+    slice_of,
     stage,
 )
 from tests.fakes.builders import EPOCH
-from tests.fakes.runs import HOMES, NOW, OF, Dying, last_run, opened_run, staged_result, stored, window
+from tests.fakes.runs import HOMES, NOW, Dying, last_run, opened_run, staged_result, stored, window
 
-NUMBERS = sorted({OF.slice_of(home) for home in HOMES})
+NUMBERS = sorted({slice_of(home) for home in HOMES})
 
 
-WINDOWS = [window(home, minute) for home in HOMES for minute in (0, 15)]
+WINDOWS = [
+    replace(window(home, minute), least_ppm_hundredths=200, most_ppm_hundredths=300)
+    for home in HOMES
+    for minute in (0, 15)
+]
 
 
 OF_HOME = "home_id = 'home-3' AND window_start = (SELECT MIN(window_start) FROM {p}home_activity_staged)"
@@ -51,9 +56,9 @@ TAMPERED = {
         " FROM {p}home_activity_staged AS g WHERE g.home_id = 'home-3'"
     ),
     "a deleted slice": "DELETE FROM {p}home_activity_staged WHERE home_id = 'home-3'",
-    "deleted facts": f"DELETE FROM {{p}}staged_slice WHERE slice = {OF.slice_of('home-3')}",
-    "changed facts": f"UPDATE {{p}}staged_slice SET windows = windows + 1 WHERE slice = {OF.slice_of('home-3')}",
-    "a changed hash": f"UPDATE {{p}}staged_slice SET rows_hash = 7 WHERE slice = {OF.slice_of('home-3')}",
+    "deleted facts": f"DELETE FROM {{p}}staged_slice WHERE slice = {slice_of('home-3')}",
+    "changed facts": f"UPDATE {{p}}staged_slice SET windows = windows + 1 WHERE slice = {slice_of('home-3')}",
+    "a changed hash": f"UPDATE {{p}}staged_slice SET rows_hash = 7 WHERE slice = {slice_of('home-3')}",
 }
 
 
@@ -64,7 +69,7 @@ def test_a_result_that_is_not_what_its_job_staged_is_refused_and_another_result_
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
     database.change(TAMPERED[name])
-    with pytest.raises(StagingRefused, match=r"staging \w+-s is refused"):
+    with pytest.raises(StagingRefused, match=f"staging {run.run_id}-s is refused"):
         committed(store, run, staged, NOW)
     assert store.read_windows(HomeActivity, "home-3", EPOCH, NOW) == ()
     assert (last_run(store).status, store.read_standing(HOME_ACTIVITY).cut) == ("submitting", run.cut_from)
@@ -149,7 +154,7 @@ def test_a_commit_that_dies_between_any_two_slices_is_continued_and_counts_once(
         committed(dying, run, staged, NOW)
     found = stored(store)
     assert all(found.count(one) == found.count(other) for one, other in zip(WINDOWS[::2], WINDOWS[1::2], strict=True))
-    assert len(found) == 2 * len([home for home in HOMES if OF.slice_of(home) in NUMBERS[: (at + 1) // 2]])
+    assert len(found) == 2 * len([home for home in HOMES if slice_of(home) in NUMBERS[: (at + 1) // 2]])
     left = last_run(store)
     if left.status != "committed":
         assert committed(store, left, staged, NOW)
@@ -221,13 +226,13 @@ def test_a_run_with_a_committed_slice_is_never_given_up(
 def test_small_slices_share_a_transaction_and_a_large_one_has_its_own() -> None:
     slices = [StagedSlice(number, windows, 0, "a") for number, windows in ((0, 7_000), (7, 900), (9, 200), (11, 9_000))]
     slices.append(StagedSlice(200, 1, 1, "a"))
-    assert [next_portion(slices, first, 8_000) for first in (0, 8, 10, 12)] == [
+    assert [next_portion(slices, first, PORTION) for first in (0, 8, 10, 12)] == [
         Portion(0, 7, (Part("a", 2, has_whole=False),)),
         Portion(8, 9, (Part("a", 1, has_whole=False),)),
         Portion(10, 11, (Part("a", 1, has_whole=False),)),
         Portion(12, SLICES - 1, (Part("a", 1, has_whole=True),)),
     ]
-    assert next_portion(slices, SLICES, 8_000) is next_portion([], 0, 8_000) is None
+    assert next_portion(slices, SLICES, PORTION) is next_portion([], 0, PORTION) is None
 
 
 def test_the_levels_of_a_slice_are_in_one_portion_and_their_windows_are_counted_together() -> None:
@@ -241,4 +246,4 @@ def test_each_window_keeps_its_slice(store: AggregationStore, database: Aggregat
     run = opened_run(store)
     assert committed(store, run, staged_result(store, database, run, WINDOWS), NOW)
     kept = database.change("SELECT home_id, slice FROM {p}home_activity")
-    assert {tuple(row) for row in kept} == {(home, OF.slice_of(home)) for home in HOMES}
+    assert {tuple(row) for row in kept} == {(home, slice_of(home)) for home in HOMES}

@@ -14,7 +14,7 @@ from core.aggregation.commit import commit_run
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import AggregationRun
 from core.aggregation.runs import Staged as StagedResult
-from core.model.aggregates import WINDOW_START, Aggregate, aggregate_table
+from core.model.aggregates import SLICES, WINDOW_START, Aggregate, aggregate_table
 from core.model.rows import Row
 from core.store.aggregation import Aggregations
 from core.store.columns import instant_text
@@ -150,6 +150,11 @@ def committed(store: AggregationStore, run: AggregationRun, staged: StagedResult
     return commit_run(store, run, staged, lambda: at, at + timedelta(minutes=1)) == "committed"
 
 
+def slice_of(key: object) -> int:
+    """Return the slice of a value of the first column of a key, as jobs compute it."""
+    return crc32(str(key).encode()) % SLICES
+
+
 def _row(
     engine: AggregationEngine, of: Aggregate, staging_id: str, run_id: str, one: Any, whole: bool
 ) -> tuple[str, tuple[Any, ...]]:
@@ -158,7 +163,7 @@ def _row(
         given |= {measure.name: None for measure in of.measures if measure.holds is datetime}
     values = (engine.instant(value) if isinstance(value, datetime) else value for value in given.values())
     columns = ", ".join(["staging_id", "run_id", "slice", "is_whole", *(f"[{name}]" for name in given)])
-    return columns, (staging_id, run_id, of.slice_of(given[of.keys[0].name]), int(whole), *values)
+    return columns, (staging_id, run_id, slice_of(given[of.keys[0].name]), int(whole), *values)
 
 
 def finish(
@@ -169,7 +174,7 @@ def finish(
     known = engine.staged.get(staging_id, {})
     for whole, one in known.values():
         of = aggregate_table(type(one))
-        slices.setdefault((of.name, of.slice_of(getattr(one, of.keys[0].name))), []).append((whole, one))
+        slices.setdefault((of.name, slice_of(getattr(one, of.keys[0].name))), []).append((whole, one))
     facts = [_facts(engine, staging_id, run_id, number, each) for (_, number), each in slices.items()]
     engine.insert("staged_slice", FACTS, facts)
     levels = levels_of([one for _, one in known.values()])

@@ -1,4 +1,4 @@
-"""Runs of home_activity as tests of stores need them: their windows and results, and a process that dies."""
+"""Runs of home_activity for the tests of stores: their windows and results, and a process that dies."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -50,7 +50,7 @@ def last_run(store: AggregationStore) -> AggregationRun:
 def staged_result(
     store: AggregationStore, database: AggregationEngine, run: AggregationRun, windows: Sequence[Any], name: str = "s"
 ) -> Staged:
-    """Stage a complete result of a run as its job does; return the first one that it has."""
+    """Stage a complete result of a run as its job does; return the first result of the run."""
     stage(database, f"{run.run_id}-{name}", run.run_id, windows)
     finish(database, f"{run.run_id}-{name}", run.run_id, LATER)
     staged = store.read_staged(run.run_id)

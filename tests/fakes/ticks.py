@@ -18,7 +18,11 @@ WINDOW = HomeActivity("home-1", EPOCH, "motion", 1, 1, None, None, None, EPOCH, 
 
 @dataclass
 class FakeEngine:
-    """Keeps jobs by name; they end when a test says so. `answers` go wrong one after the other."""
+    """Keeps jobs by name; they end when a test says so.
+
+    Each submit takes the next of `answers`, and raises it if it is an exception. Then its job runs only if the engine
+    `accepts` it.
+    """
 
     answers: list[Exception | None] = field(default_factory=list)
     accepts: bool = True
@@ -85,7 +89,7 @@ class World:
         return run
 
     def finish(self, staging_id: str = "s") -> None:
-        """The job of the open run stages a window, and ends."""
+        """Stage a window as the job of the open run does, and end the job."""
         stage(self.database, staging_id, self.run.run_id, [WINDOW])
         finish(self.database, staging_id, self.run.run_id, self.clock.now())
         self.engine.states[self.run.job_name] = JobState.SUCCEEDED

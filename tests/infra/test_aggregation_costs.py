@@ -1,8 +1,12 @@
 """The arithmetic of the aggregation's costs, and the page that quotes it."""
 
+from datetime import timedelta
+
 import pytest
 
-from infra.capacity.aggregation import WINDOW_BYTES, Aggregating, Pace, main, report
+from core.model.aggregates import aggregate_table
+from core.transforms.aggregates.home_activity import HomeActivity
+from infra.capacity.aggregation import KEPT, WINDOW, WINDOW_BYTES, Aggregating, Pace, main, report
 from infra.capacity.load import Load
 from tests.repo.product import ROOT
 
@@ -33,6 +37,12 @@ def test_the_page_names_the_figures_that_the_calculator_counts_with() -> None:
     assert [one for one in named if one not in PAGE] == []
 
 
+def test_the_levels_are_those_of_home_activity() -> None:
+    of = aggregate_table(HomeActivity)
+    assert timedelta(seconds=WINDOW) == of.window
+    assert [windows for _, windows, _ in KEPT] == [level.window // of.window for level in of.levels]
+
+
 def test_a_run_touches_a_window_of_each_level_and_sensor_and_more_windows_when_it_is_longer() -> None:
     assert Aggregating(1_440_000).windows == 3 * 1_000
     assert Aggregating(1_440_000, Pace(interval=3_600)).windows == (4 + 1 + 1) * 1_000
@@ -53,8 +63,27 @@ def test_the_limit_is_that_of_rows_or_of_time() -> None:
     slow = Aggregating(1e9, Pace(read_per_second=1_000))
     assert slow.ends_at < Aggregating(1e9).ends_at
     assert Aggregating(slow.ends_at, slow.pace).job_seconds == pytest.approx(300)
+    assert Aggregating(1e6, Pace(interval=1)).ends_at == 0
 
 
 def test_the_command_prints_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["1_000_000", "--interval", "3600"]) == 0
     assert capsys.readouterr().out.strip() == report(QUOTED[3])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["0"], "argument readings: must be above 0 and below 1,000,000,000,000, not '0'"),
+        (["-1.5"], "argument readings: must be above 0 and below 1,000,000,000,000, not '-1.5'"),
+        (["nan"], "argument readings: must be above 0 and below 1,000,000,000,000, not 'nan'"),
+        (["1_000", "--interval", "0"], "argument --interval: must be at least 1, not '0'"),
+    ],
+)
+def test_the_command_refuses_a_load_of_which_there_are_no_figures(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert reason in capsys.readouterr().err

@@ -10,11 +10,13 @@ import pytest
 from azure.storage.blob import BlobServiceClient
 
 from core.aggregation.lake import NO_TABLE, Mark, TableChange
+from core.aggregation.publish import states_of
 from core.errors import LakeUnreachable
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lakes import BlobStorage
 from core.transforms.aggregates import find_aggregate
-from jobs.lake_files import CONNECTION
+from jobs.lake import gold_layout
+from jobs.lake_files import CONNECTION, read_files
 from tests.acceptance.storage import azurite
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import gas, switch
@@ -53,6 +55,10 @@ def test_runs_are_uploaded_by_the_executors_and_their_tables_are_those_of_sql(
         world.commit([gas(), switch(), switch("home-2")])
         world.settle()
         world.settle(job=ROWS)
+    standing = world.tables.standing(OF, None).select(*OF.columns)
+    files = states_of(world.store, lake, HOME_ACTIVITY)[GOLD].files
+    in_lake = read_files(spark, lake.location, gold_layout(OF), files).select(*OF.columns)
+    assert in_lake.orderBy(*OF.key).collect() == standing.orderBy(*OF.key).collect() != []
     found = pl.read_delta(storage.uri(GOLD), storage_options=storage.options())
     expected = [tuple(getattr(one, name) for name in OF.columns) for one in world.activity()]
     assert found.select(OF.columns).sort(OF.key).rows() == sorted(expected, key=lambda row: row[:3])

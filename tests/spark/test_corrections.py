@@ -103,9 +103,10 @@ def test_a_replay_that_changes_rows_recomputes_the_windows_that_won_and_lost_the
         stream.deploy(mended, f"mended/{number}")
         assert stream.replay().counts.rows_retracted > 0
         stream.take(gas_event("home-1", 950), motion_event("home-9"))
-        world.engine.fates = [Fate.KILLED_DURING] if mended is moved else []
+        world.engine.fates = [Fate.KILLED_DURING, Fate.WELL]
         monkeypatch.setattr("jobs.retraction.SEEKS", 1 if mended is fewer else 100_000)  # too many to seek
         world.settle()
+        assert world.engine.fates == []
         assert world.activity() != before
         world.prove()
     world.prove_by_rebuild()

@@ -2,10 +2,14 @@
 
 import random
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from tests.fakes.aggregation_engines import HOME_ACTIVITY
+from core.model.aggregates import SLICES, aggregate_table
+from core.transforms.aggregates.home_activity import HomeActivity
+from jobs import transforms
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, slice_of
 from tests.spark.readings import NOON, by_chance, gas, switch
 from tests.spark.world import Fate, World
 
@@ -22,6 +26,16 @@ def test_a_first_run_adds_up_what_is_there(world: World) -> None:
     )
     assert (motion.kind, motion.readings, motion.active, motion.ppm_hundredths) == ("motion", 2, 1, None)
     world.prove_by_rebuild()
+
+
+def test_a_slice_follows_from_the_first_column_of_the_key_alone_and_never_changes(spark: Any) -> None:
+    of, slices = aggregate_table(HomeActivity), {"home-1": 200, "home-2": 114, "é": 62}
+    assert (SLICES, slice_of(7)) == (256, 130)
+    assert {key: slice_of(key) for key in slices} == slices
+    rows = spark.createDataFrame([(key, kind) for key in slices for kind in "ab"], "home_id string, kind string")
+    assert {tuple(row) for row in rows.select("home_id", transforms.slice_of(of)).collect()} == set(slices.items())
+    number = spark.createDataFrame([(7,)], "home_id bigint")
+    assert [tuple(row) for row in number.select(transforms.slice_of(of)).collect()] == [(130,)]
 
 
 def test_no_fate_of_a_job_changes_the_sums(world: World) -> None:

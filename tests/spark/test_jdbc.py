@@ -21,6 +21,7 @@ from jobs.jdbc_tables import JdbcTables, NoSnapshots
 from jobs.ranges import CommitSpan, Slice
 from jobs.server_words import ServerWords
 from jobs.tables import Run
+from tests.fakes.aggregation_engines import slice_of
 from tests.sql.gates import gates
 
 OF = aggregate_table(HomeActivity)
@@ -175,7 +176,7 @@ def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tab
         ("2026-02-10T11:45:00.000000", 0, 1, 0, None, "2026-02-10T11:59:00.000000", result.staging_id),
         ("2026-02-10T12:00:00.000000", 0, 2, 0, 1200, "2026-02-10T12:00:00.123457", result.staging_id),
     ]
-    number = OF.slice_of("home-1")
+    number = slice_of("home-1")
     sums = (0, "3|0|1200|500|700")
     assert sorted(derby.select("level, slice, windows, whole_windows, sums", "staged_slice")) == [
         ("home_activity", number, 2, *sums),

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from core.aggregation import commit
 from core.aggregation.commit import commit_run
 from core.aggregation.runs import AggregationRun, planned_run
-from core.model.aggregates import SLICES, aggregate_table
+from core.model.aggregates import SLICES, Aggregate, aggregate_table
 from core.transforms.aggregates.home_activity import HomeActivity
 from jobs.aggregate import Execution, aggregate
 from jobs.facts import SliceFacts, slice_facts
@@ -22,6 +22,7 @@ from jobs.tables import Run
 from jobs.transforms import at_level, partial_sums, sliced
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.replaying import order
+from tests.fakes.rollups import rolled
 from tests.spark.readings import NOON, gas, switch
 from tests.spark.stream import Stream, as_they_are, fewer, gas_event, motion_event, moved, refusing, registered, twice
 from tests.spark.world import Fate, World
@@ -174,6 +175,77 @@ def test_a_run_has_the_same_result_before_and_after_replays_and_commits_of_its_o
     world.settle()
     assert world.store.read_standing(HOME_ACTIVITY).number == 3
     world.prove()
+
+
+def levels_read(world: World, patched: pytest.MonkeyPatch) -> list[str]:
+    """Return the levels whose rows are read from now on, in order, as they come."""
+    asked, read = list[str](), world.tables.rows_of_windows
+
+    def rows_of_windows(of: Aggregate, *more: Any) -> DataFrame:
+        asked.append(of.name)
+        return read(of, *more)
+
+    patched.setattr(world.tables, "rows_of_windows", rows_of_windows)
+    return asked
+
+
+def test_a_lost_hour_and_day_are_computed_from_finer_windows_and_only_the_finest_from_its_rows(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, asked = stream.world, levels_read(stream.world, monkeypatch)
+    earlier = NOON - timedelta(hours=3)
+    stream.take(gas_event("home-1", 99, earlier), gas_event("home-1", 12, earlier), gas_event("home-1", 5), of="4")
+    world.settle()
+    stream.deploy(fewer, "mended/1")
+    stream.take(gas_event("home-1", 80, earlier + timedelta(minutes=15)), gas_event("home-1", 70))
+    stream.replay()
+    world.settle()
+    world.prove()
+    assert asked == [OF.name]
+
+
+def test_a_lost_day_is_computed_from_its_rows_where_retention_removed_its_hours(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, asked = stream.world, levels_read(stream.world, monkeypatch)
+    hour, day = OF.rollups
+    stream.take(gas_event("home-1", 55, NOON - timedelta(hours=3)), of="4")
+    world.settle()
+    for level in (OF, hour):
+        world.sqlite.sql(f"DELETE FROM {level.name} WHERE home_id = 'home-1' AND window_start < ?", NOON.isoformat())
+    stream.deploy(fewer, "mended/1")
+    stream.replay(order(["0"]))
+    world.settle()
+    assert asked == [OF.name, day.name]
+    assert world.activity(day.of) == rolled(world.recounted(), day)
+
+
+def test_slices_that_a_different_attempt_commits_during_a_computation_count_once(
+    stream: Stream, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = stream.world
+    stream.deploy(fewer, "mended/1")
+    stream.replay()
+    stream.take(gas_event("home-1", 70, NOON - timedelta(hours=2)), gas_event("home-3", 80), of="4")
+    run = opened(world)
+    before = facts_of(world, run)
+    assert aggregate(spark, world.tables, Execution(run.run_id, 1)) is not None
+    staged = world.store.read_staged(run.run_id)
+    assert staged is not None
+    slices = world.store.read_slices(staged)
+    portion = commit.next_portion(slices, 0, 10**6)
+    assert portion is not None
+    levels, read = list[str](), world.tables.standing
+
+    def standing(of: Aggregate, windows: Any) -> DataFrame:
+        if levels == [one.name for one in OF.levels]:  # each was read once; finer windows follow
+            assert world.store.commit_portion(run, staged, portion)
+        levels.append(of.name)
+        return read(of, windows)
+
+    monkeypatch.setattr(world.tables, "standing", standing)
+    assert facts_of(world, run) == before
+    assert levels[3:] == [OF.name, OF.rollups[0].name]
 
 
 def test_a_replay_between_the_plan_of_a_run_and_its_job_belongs_to_the_next_run_alone(stream: Stream) -> None:

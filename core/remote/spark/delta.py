@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from core.aggregation.lake import NO_TABLE, LakeFile, Mark, StandingTable, TableChange, fits, range_end
+from core.aggregation.lake import NO_TABLE, LakeFile, Mark, StandingTable, TableChange, range_end
 from core.errors import LakeUnreachable
 from core.remote.hub.client import first_line
 from core.remote.spark.lakes import Storage
@@ -48,8 +48,6 @@ class DeltaLake:
         from deltalake.exceptions import CommitFailedError, DeltaError
         from deltalake.transaction import create_table_with_add_actions
 
-        if not fits(standing, change):
-            return False
         schema, properties = _schema(change), _properties(mark)
         with _faults(table):
             try:

@@ -3,6 +3,7 @@
 from tests.mutants.mutant import in_file
 
 LEVELS = "tests/contract/test_levels.py"
+RETRACTION = "tests/spark/test_retraction.py"
 RETENTION = "tests/unit/core/aggregation/test_retention.py"
 
 MUTANTS = (
@@ -112,6 +113,25 @@ MUTANTS = (
             "a late event opens a window that is not kept",
             "    if horizon is None:\n        return windows",
             "    if True:\n        return windows",
+        ),
+    ),
+    *in_file(
+        "jobs/retraction.py",
+        f"{RETRACTION}::test_a_lost_day_is_computed_from_its_rows_where_retention_removed_its_hours",
+        (
+            "a lost day lacks the hours that retention removed",
+            'both.where(F.col(level.count) == F.col("__rows"))',
+            'both.where(F.col(level.count) <= F.col("__rows"))',
+        ),
+        ("a lost hour is computed from its rows", "0 < len(inner) <= SEEKS", "len(inner) < 0"),
+    ),
+    *in_file(
+        "jobs/retraction.py",
+        f"{RETRACTION}::test_slices_that_a_different_attempt_commits_during_a_computation_count_once",
+        (
+            "rows of a slice that was just committed count twice in the hour and the day",
+            'both.where(F.col(level.count) == F.col("__rows"))',
+            'both.where(F.col(level.count) >= F.col("__rows"))',
         ),
     ),
 )

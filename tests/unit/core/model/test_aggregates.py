@@ -9,7 +9,6 @@ import pytest
 
 from core.errors import InvalidTransform
 from core.model.aggregates import (
-    SLICES,
     Count,
     CountOf,
     Key,
@@ -48,12 +47,6 @@ def test_the_aggregates_of_a_transform_are_those_of_its_rows() -> None:
     assert [one.name for one in load_aggregates((Home, SensorReading))] == ["home_activity"]
     assert [one.name for one in load_aggregates((FlightChange,))] == ["flight_punctuality"]
     assert load_aggregates(()) == ()
-
-
-def test_a_slice_follows_from_the_first_column_of_the_key_alone_and_never_changes() -> None:
-    one = aggregate_table(HomeActivity)
-    assert SLICES == 256
-    assert [one.slice_of(key) for key in ("home-1", "home-2", "é", 7)] == [200, 114, 62, 130]
 
 
 def test_a_window_ends_after_its_length() -> None:

@@ -1,6 +1,6 @@
-"""Operators' questions are answered by an index: SQLite's plans of the statements behind the API.
+"""Each statement of the API finds its rows by an index, as SQLite's plans show.
 
-Each is planned on an empty store as it is with millions of rows: the store keeps no statistics.
+The plans on an empty store are those on a store with millions of rows, because the store keeps no statistics.
 """
 
 import sqlite3

@@ -22,12 +22,13 @@ from tests.fakes.aggregation_engines import (
     SqliteAggregation,
     committed,
     ingest,
+    slice_of,
 )
 from tests.fakes.builders import reading
 from tests.fakes.engines import SqliteEngine
-from tests.fakes.runs import HOMES, NOW, OF, opened_run, staged_result, stored, window
+from tests.fakes.runs import HOMES, NOW, opened_run, staged_result, stored, window
 
-NUMBERS = sorted({OF.slice_of(home) for home in HOMES})
+NUMBERS = sorted({slice_of(home) for home in HOMES})
 HEADER, FRAME_HEADER = 32, 24  # bytes of the log, and of each of its frames, which has a page after them
 
 
@@ -130,7 +131,7 @@ def continued(place: Path, files: Files, staged: Staged) -> int:
         left = store.read_standing(HOME_ACTIVITY).last_run
         assert left is not None
         done = sum(number < left.committed_slices for number in NUMBERS)
-        assert readings(store) == {home: 4 if OF.slice_of(home) < left.committed_slices else 2 for home in HOMES}
+        assert readings(store) == {home: 4 if slice_of(home) < left.committed_slices else 2 for home in HOMES}
         assert committed(store, left, staged, NOW)
         assert readings(store) == dict.fromkeys(HOMES, 4)
         closed = store.read_standing(HOME_ACTIVITY)
