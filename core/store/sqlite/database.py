@@ -17,7 +17,11 @@ from core.store.sqlite.rows import EXACT_FLOAT, checksum_of_values, many_values,
 from core.store.sqlite.schema import check_columns, open_checked
 from core.store.sqlite.windows import ROWS_HASH, rows_hash
 
-NOT_DURABLE = ("PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0")  # of a connection: no commit waits
+NOT_DURABLE = (  # of a connection: no commit waits, and the 16 MB hold a portion of a run, which is then written once
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA wal_autocheckpoint = 0",
+    "PRAGMA cache_size = -16000",
+)
 PAUSE = 0.002  # seconds
 CHECKPOINT_AFTER = 4  # such commits: a portion of a run writes 600 to 1,100 pages, and a checkpoint waits for the disk
 

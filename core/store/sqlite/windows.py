@@ -36,17 +36,23 @@ def windows_text(of: OfRows, sql: Dialect) -> str:
 
 
 def _verify_slices(one: Aggregate, sql: Dialect) -> str:
+    """Return the statement that compares slices with their facts.
+
+    The texts are hashed before the window function: it would copy them to a temporary table.
+    """
     sums = _printed([f"SUM(g.{quoted(name)})" for name in summed(one)], {})
     texts = f" || '{SEPARATOR}' || ".join(f"g.{quoted(name)}" for name in texts_of_row(one))
-    blanked = f"replace({texts}, char(10), ' ') || '{SEPARATOR}' || " if texts else ""
+    blanked = f"replace({texts}, char(10), ' ') || " if texts else ""
     numbers = ("is_whole", *(each.name for each in one.measures if each.kind == "count"))
     places = dict.fromkeys(numbers, "%d")  # faster than %s, but 0 for NULL
-    text = blanked + _printed([f"g.{quoted(name)}" for name in others_of_row(one)], places)
+    text = blanked + _printed([f"g.{quoted(name)}" for name in others_of_row(one)], places, SEPARATOR if texts else "")
     return (
         "UPDATE staged_slice AS d\n   SET is_verified = 1\n"
-        f"  FROM (SELECT g.slice, COUNT(*) AS windows, SUM(COUNT(*)) OVER () AS portion_windows, {sums} AS sums,\n"
-        f"               {ROWS_HASH}(CAST(group_concat({text}, char(10)) AS BLOB)) AS rows_hash\n"
-        f"          FROM {one.staged} AS g\n         WHERE {of_portion('g', sql)}\n         GROUP BY g.slice) AS f\n"
+        "  FROM (SELECT s.slice, s.windows, s.sums, s.rows_hash, SUM(s.windows) OVER () AS portion_windows\n"
+        f"          FROM (SELECT g.slice, COUNT(*) AS windows, {sums} AS sums,\n"
+        f"                       {ROWS_HASH}(CAST(group_concat({text}, char(10)) AS BLOB)) AS rows_hash\n"
+        f"                  FROM {one.staged} AS g\n                 WHERE {of_portion('g', sql)}\n"
+        "                 GROUP BY g.slice) AS s) AS f\n"
         f" WHERE d.staging_id = :staging_id AND d.level = '{one.name}' AND d.slice = f.slice\n"
         "   AND d.windows = f.windows AND d.sums = f.sums AND d.rows_hash = f.rows_hash\n"
         f"   AND f.portion_windows = {of_facts(one, sql)}"
@@ -108,10 +114,10 @@ def _read_last_window(one: Aggregate, sql: Dialect) -> str:
     )
 
 
-def _printed(columns: list[str], places: Mapping[str, str]) -> str:
+def _printed(columns: list[str], places: Mapping[str, str], before: str = "") -> str:
     """Return an expression for the values of columns as a text; one that is NULL is empty, except for a %d."""
     form = SEPARATOR.join(places.get(column.removeprefix("g.").strip("[]"), "%s") for column in columns)
-    return f"printf('{form}', {', '.join(columns)})"
+    return f"printf('{before}{form}', {', '.join(columns)})"
 
 
 _TEXTS: Mapping[RowVerb, Callable[[Aggregate, Dialect], str]] = {
