@@ -34,7 +34,7 @@ class AccessPolicy:
 
     @property
     def faults(self) -> list[str]:
-        """The faults of the settings behind these values; no fault quotes a secret."""
+        """The faults of these settings; no fault quotes a secret."""
         found = []
         if self.front_door is not None and not _FRONT_DOOR.fullmatch(self.front_door):
             found.append("TRUSTED_FRONT_DOOR must be the id of an Azure Front Door, which its X-Azure-FDID carries")

@@ -41,7 +41,7 @@ resource signIn 'Microsoft.Web/sites/config@2024-04-01' = {
       }
     }
     login: {
-      preserveUrlFragmentsForLogins: true // the operator's page has its places behind the #
+      preserveUrlFragmentsForLogins: true // the operator's page has its places after the #
       tokenStore: { enabled: false }
     }
   }
