@@ -37,6 +37,7 @@ NO_BROWSER = "no Chromium: apt-get install chromium, or name one in CHROMIUM"
 DEADLINE_S = 60.0
 HEIGHT, PATIENCE_MS = 700, 20_000
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>{{7*7}}\'; DROP TABLE home; --'
+KEEP_STOPS = "CREATE TRIGGER stops_stay BEFORE DELETE ON partition_stop BEGIN SELECT RAISE(IGNORE); END"
 STOP = """
 INSERT INTO partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
 SELECT MAX(stream_id), ?, ?, ?, 3, '2026-01-02T00:00:00.000000Z' FROM event_stream
@@ -90,13 +91,18 @@ class Run:
 
     @contextmanager
     def stopped(self, partition_id: str, why: dict[str, str]) -> Iterator[None]:
-        """While this is open, a partition is recorded as stopped for each reason."""
+        """While this is open, a partition is recorded as stopped for each reason.
+
+        The app's check ends stops of partitions where no event waits; here it ends none, however often it comes by.
+        """
         stops = [(partition_id, reason, detail) for reason, detail in why.items()]
         with closing(sqlite3.connect(self.store, isolation_level=None, timeout=DEADLINE_S)) as connection:
+            connection.execute(KEEP_STOPS)
             connection.executemany(STOP, stops)
             try:
                 yield
             finally:
+                connection.execute("DROP TRIGGER stops_stay")
                 connection.execute("DELETE FROM partition_stop")
 
     @contextmanager
