@@ -134,3 +134,9 @@ def test_the_settings_page_tells_the_values_of_host_json() -> None:
     hubs = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["extensions"]["eventHubs"]
     for name in ("maxEventBatchSize", "minEventBatchSize", "prefetchCount", "batchCheckpointFrequency"):
         assert f"| `extensions.eventHubs.{name}` | {hubs[name]} |" in page
+
+
+def test_the_migrations_of_the_guides_have_the_next_free_number() -> None:
+    last = max(int(path.name[:4]) for path in (ROOT / "sql/sqlite/migrations").glob("*.sql"))
+    guide = (ROOT / "docs/your-own-aggregate.md").read_text(encoding="utf-8")
+    assert {int(number) for number in re.findall(r"/migrations/([0-9]{4})_", guide)} == {last + 1}
