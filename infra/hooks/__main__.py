@@ -15,7 +15,7 @@ SUPPORTED = ((3, 11), (3, 12))
 
 
 def provisioned() -> None:
-    """Prepare the environment after `azd provision`: database, jobs, Spark role, no deployment by password."""
+    """Prepare the environment after `azd provision`: database, jobs, Spark role."""
     from infra.hooks import database, lake, rights
     from infra.hooks.rest import Rest, deployer_token
 
@@ -23,7 +23,6 @@ def provisioned() -> None:
     database.prepare(outputs.store_connection, rights.database_users(outputs, rest, os.environ))
     lake.upload_jobs(_container(outputs))
     rights.allow_submitting(outputs, rest)
-    rights.refuse_passwords(outputs, rest)
 
 
 def deployable() -> None:

@@ -146,13 +146,6 @@ def test_the_files_that_a_batch_names_are_those_that_were_uploaded(tmp_path: Pat
     assert named <= set(container.blobs)
 
 
-def test_both_doors_for_passwords_are_closed() -> None:
-    cloud = Cloud([])
-    rights.refuse_passwords(outputs(), cloud)
-    assert [path.split("/")[-1].split("?")[0] for path in cloud.put_] == ["scm", "ftp"]
-    assert all(body == {"properties": {"allow": False}} for body in cloud.put_.values())
-
-
 def test_users_are_admitted_with_the_grants_of_their_roles_and_their_client_ids_as_sids() -> None:
     connection = Database()
     database.admit("c", USERS, lambda _: Session(connection, Driver))  # type: ignore[arg-type]
