@@ -22,6 +22,17 @@ SUPPORTED = ((3, 11), (3, 12))
 TRACEBACK = "HOOKS_TRACEBACK"  # set it to see the traceback of an error that no hook foresees
 
 
+def preprovision() -> None:
+    """Set the deployer's address and the administrator of the database, or refuse them, before `azd provision`."""
+    from infra.hooks.deployer.address import choose_address, find_address
+    from infra.hooks.deployer.administrator import choose_administrator
+    from infra.hooks.deployer.environment import set_values
+    from infra.hooks.deployer.sign_in import open_identity
+
+    administrator = choose_administrator(os.environ, open_identity(os.environ).account())
+    set_values({**administrator, **choose_address(os.environ, find_address)}, os.environ)
+
+
 def provisioned() -> None:
     """Prepare the environment after `azd provision`: database, jobs, Spark role, no deployment by password."""
     from infra.hooks import lake, rights
@@ -50,6 +61,7 @@ def deployable() -> None:
 
 
 STEPS: dict[str, Callable[[], None]] = {
+    "preprovision": preprovision,
     "provisioned": provisioned,
     "deployable": deployable,
 }
