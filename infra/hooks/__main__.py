@@ -34,8 +34,9 @@ def preprovision() -> None:
 
 
 def provisioned() -> None:
-    """Prepare the environment after `azd provision`: database, jobs, Spark role, no deployment by password."""
+    """Prepare the environment after `azd provision`: database, jobs, Spark role, passwords, local.settings.json."""
     from infra.hooks import lake, rights
+    from infra.hooks.deployer.local_settings import write_local_settings
     from infra.hooks.deployer.sign_in import open_identity
     from infra.hooks.rest import Rest
 
@@ -46,6 +47,7 @@ def provisioned() -> None:
     lake.upload_jobs(outputs.spark_engine, lambda: _container(outputs, identity), time)
     rights.allow_submitting(outputs, rest)
     rights.refuse_passwords(outputs, rest)
+    write_local_settings(ROOT, outputs, os.environ)
 
 
 def deployable() -> None:
