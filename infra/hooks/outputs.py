@@ -16,6 +16,10 @@ class Outputs:
     app_identity_client_id: uuid.UUID
     app_identity_principal_id: uuid.UUID
     store_connection: str
+    hub_namespace: str
+    hub_name: str
+    trigger_group: str
+    reader_group: str
     lake_blob_endpoint: str
     lake_container: str
     spark_engine: str
@@ -29,6 +33,10 @@ NAMES = {
     "app_identity_client_id": "APP_IDENTITY_CLIENT_ID",
     "app_identity_principal_id": "APP_IDENTITY_PRINCIPAL_ID",
     "store_connection": "STORE_CONNECTION",
+    "hub_namespace": "EVENTHUB__fullyQualifiedNamespace",
+    "hub_name": "EVENTHUB_NAME",
+    "trigger_group": "EVENTHUB_CONSUMER_GROUP",
+    "reader_group": "HUB_READER_CONSUMER_GROUP",
     "lake_blob_endpoint": "LAKE_BLOB_ENDPOINT",
     "lake_container": "LAKE_CONTAINER",
     "spark_engine": "SPARK_ENGINE_CHOICE",
