@@ -189,8 +189,7 @@ class SqlCheckpointStore(CheckpointStore):
             stream, owner_id = self._owner or (None, "")
             for one in () if stream is None else self._store.read_ownerships(stream):
                 if one.owner_id == owner_id:
-                    released = Ownership(one.partition, "", str(uuid.uuid4()), self._now())
-                    self._store.claim_ownership(OwnershipClaim(released, one.etag))
+                    self._store.claim_ownership(OwnershipClaim(self._ownership(one.partition, ""), one.etag))
 
     def _given_away(self, ownership_list: list[Claim]) -> Claim | None:
         """Return a renewed claim to give away if this owner has more than its share; an owner with less claims it."""
@@ -201,8 +200,10 @@ class SqlCheckpointStore(CheckpointStore):
     def _claim(self, wanted: Claim) -> OwnershipClaim:
         stream = stream_of(wanted["fully_qualified_namespace"], wanted["eventhub_name"], wanted["consumer_group"])
         partition = stream.partition(PartitionId(wanted["partition_id"]))
-        ownership = Ownership(partition, wanted["owner_id"], str(uuid.uuid4()), self._now())
-        return OwnershipClaim(ownership, wanted.get("etag"))
+        return OwnershipClaim(self._ownership(partition, wanted["owner_id"]), wanted.get("etag"))
+
+    def _ownership(self, partition: Partition, owner_id: str) -> Ownership:
+        return Ownership(partition, owner_id, str(uuid.uuid4()), self._now())
 
 
 def _claim_of(ownership: Ownership, names: tuple[str, str, str]) -> Claim:
