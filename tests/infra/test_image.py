@@ -16,10 +16,13 @@ import pytest
 from azure.eventhub import EventData
 from packaging.requirements import Requirement
 
+from core.worker.health import ANSWER_WITHIN, PATH
 from tests.acceptance.worker.conftest import place  # noqa: F401  # the fixture
 from tests.acceptance.worker.started import DEADLINE, TIMES, Workplace, settings_of
 from tests.infra import dockerfile
+from tests.infra.bicep import read_folder
 from tests.infra.dockerfile import POLICIES, Policy
+from tests.infra.policies import shown
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
 
@@ -188,6 +191,28 @@ def answers(check: list[str], folder: Path) -> bool:
     return done.returncode == 0
 
 
+def of_container_apps() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters of the container app, and the question that its probes ask."""
+    file = read_folder(ROOT / "infra")["app/worker.bicep"]
+    app = next(one for one in file.of_kind("module") if one.name == "worker").value["params"]
+    return app, file.var("health")
+
+
+def test_the_probes_ask_where_the_image_answers() -> None:
+    app, asked = of_container_apps()
+    assert asked == {"path": PATH, "port": int(dockerfile.last(IMAGE, "EXPOSE").text)}
+    probes = app["containers"][0]["probes"]
+    assert [shown(one["httpGet"]) for one in probes] == ["health", "health"]
+    assert all(one["timeoutSeconds"] >= ANSWER_WITHIN for one in probes)
+
+
+def test_container_apps_waits_longer_than_the_worker_takes_to_end() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    grace = re.search(r"^\| `--grace` \| `(\d+)` \|", page, re.MULTILINE)
+    assert grace is not None
+    assert of_container_apps()[0]["terminationGracePeriodSeconds"] >= int(grace[1]) + 5
+
+
 WORKFLOW = ROOT / ".github" / "workflows" / "image.yml"
 
 
@@ -209,7 +234,7 @@ def test_only_a_release_pushes_the_image_and_it_pushes_what_was_tested() -> None
 def test_the_workflow_of_the_image_needs_no_secret_and_may_write_packages_only_where_it_pushes() -> None:
     text = WORKFLOW.read_text(encoding="utf-8")
     assert set(re.findall(r"secrets\.(\w+)", text)) == {"GITHUB_TOKEN"}
-    assert "permissions" not in jobs()["build"] and text.startswith("name: image\n")
+    assert "permissions" not in jobs()["build"]
     assert jobs()["push"]["permissions"] == {"packages": "write", "id-token": "write"}
     assert all(job["timeout-minutes"] <= 20 for job in jobs().values())
     assert re.search(r"^permissions:\n  contents: read\n", text, re.MULTILINE)
