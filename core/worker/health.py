@@ -21,7 +21,7 @@ NOT_ASKED_FOR = (404, "Not Found", f"only GET {PATH} is answered")
 
 
 class Pulse:
-    """The signs of life of a worker: its rounds of balancing, and the work in hand. What outlasts the limit hangs."""
+    """The signs of life of a worker: its rounds of balancing, and the work in hand. Work past the limit hangs."""
 
     def __init__(self, limit: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._limit = limit.total_seconds()

@@ -57,7 +57,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The settings of a worker, and what they name."""
+    """The settings of a worker, with the database, the hub and the transform that they name."""
 
     settings: Settings
     database: Database
@@ -132,7 +132,7 @@ async def work(terms: Terms) -> None:
             await asyncio.to_thread(check_access, settings)
             await asyncio.to_thread(hub.check_access)
             await _work_on(Sources(settings, database, hub, transform), terms)
-        finally:  # the thread of a cancelled call still uses what is closed next
+        finally:  # the thread of a cancelled call still uses the database and the hub
             await asyncio.get_running_loop().shutdown_default_executor()
 
 

@@ -78,7 +78,7 @@ def nobody_is_root(instructions: Sequence[Instruction]) -> Iterator[str]:
     if not re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", user.text):
         yield f"USER must be a number above 999 with its group, not {user.text!r}"
     elif any(one.name in ("RUN", "COPY") for one in instructions[list(instructions).index(user) :]):
-        yield "the user may write what runs or is copied after USER"
+        yield "the user owns the files of a RUN or COPY after USER"
 
 
 def nothing_unknown_is_fetched(instructions: Sequence[Instruction]) -> Iterator[str]:
@@ -101,7 +101,7 @@ def the_image_is_small(instructions: Sequence[Instruction]) -> Iterator[str]:
         if "apt-get update" in one.text and "rm -rf /var/lib/apt/lists/*" not in one.text:
             yield "the lists of apt stay in the image"
         if "apt-get install" in one.text and "--no-install-recommends" not in one.text:
-            yield "apt-get installs what is only recommended"
+            yield "apt-get installs recommended packages"
         if "pip install" in one.text and "--no-cache-dir" not in one.text:
             yield "the cache of pip stays in the image"
         if (
@@ -109,7 +109,7 @@ def the_image_is_small(instructions: Sequence[Instruction]) -> Iterator[str]:
             and one.stage == instructions[-1].stage
             and re.search(r"\b(pip install|curl|gnupg)", one.text)
         ):
-            yield "what only the build needs belongs into its stage"
+            yield "tools of the build belong into its stage"
     yield from (f"COPY {source} copies too much" for source in copied(instructions) if source in (".", "./"))
 
 

@@ -1,4 +1,4 @@
-"""The image of the worker: its Dockerfile keeps its policies, and what it copies and installs is enough to work."""
+"""The image of the worker: its Dockerfile keeps its policies, and its files and packages are enough to work."""
 
 import json
 import re
@@ -118,7 +118,7 @@ def test_the_packages_of_the_image_have_the_versions_that_are_tested() -> None:
     assert not {name for name in pins("requirements-worker.txt") if "functions" in name}
 
 
-def test_only_what_is_copied_reaches_the_build() -> None:
+def test_only_files_that_are_copied_reach_the_build() -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     rules = [line for line in lines if line and not line.startswith("#")]
     assert rules[0] == "*"
@@ -142,7 +142,7 @@ def installed() -> set[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Copy what the image has into a folder of its own."""
+    """Copy the files of the image into an empty folder."""
     folder = tmp_path / "app"
     for source, destination in dockerfile.copied(IMAGE).items():
         shutil.copytree(ROOT / source, folder / destination, ignore=shutil.ignore_patterns("__pycache__"))
@@ -156,7 +156,7 @@ def command(words: list[str], *more: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_what_is_copied_and_installed_is_enough_to_work_and_to_drain(place: Workplace, folder: Path) -> None:  # noqa: F811
+def test_the_files_and_packages_of_the_image_are_enough_to_work_and_to_drain(place: Workplace, folder: Path) -> None:  # noqa: F811
     place.producer.send_batch([EventData(b"no reading")])
     settings = settings_of(place.emulator.connection_string, place.engine.path)
     with started(folder, {**settings, "TRANSFORM": "core.transforms.home_security"}) as worker:
