@@ -79,6 +79,11 @@ class Settings:
         return stream_of(self.namespace, self.event_hub, self.consumer_group)
 
     @property
+    def longest_work(self) -> timedelta:
+        """The longest time that one attempt at a batch may take: heal a gap, transform, and wait for the store."""
+        return self.heal_deadline + self.transform_deadline + self.store_patience
+
+    @property
     def namespace(self) -> str:
         """The host name of the hub, without a port, as the trigger's partition context has it."""
         endpoint = _ENDPOINT.search(self.hub_connection or "")

@@ -247,6 +247,33 @@ param durableAlwaysReady int = 1
 ])
 param updateStrategy string = 'Recreate'
 
+@description('Image of the worker that ingests in place of the trigger (docs/scale-out.md); empty for the trigger.')
+@maxLength(300)
+param workerImage string = ''
+
+@description('Resource id of the Azure registry that holds the image; empty for a public image.')
+@maxLength(400)
+param workerRegistryId string = ''
+
+@description('Replicas of the worker that always run.')
+@minValue(1)
+@maxValue(100)
+param workerReplicas int = 1
+
+@description('Limit of replicas of the worker; there are never more than partitions.')
+@minValue(1)
+@maxValue(1000)
+param workerMaximumReplicas int = 4
+
+@description('Address in Key Vault of the connection string with which KEDA reads the lag; empty to scale by processor time.')
+@maxLength(400)
+param workerLagConnectionUri string = ''
+
+@description('Number of waiting events for which one more replica of the worker starts, when it scales by the lag.')
+@minValue(1000)
+@maxValue(100000000)
+param workerLagPerReplica int = 250000
+
 @description('HTTP requests that one instance takes at a time.')
 @minValue(1)
 @maxValue(1000)
@@ -352,6 +379,8 @@ var conventionalNames = {
   appIdentity: '${names.userAssignedIdentity}app-${token}'
   applicationInsights: '${names.applicationInsights}${token}'
   captureIdentity: '${names.userAssignedIdentity}capture-${token}'
+  containerApp: '${names.containerApp}${token}'
+  containerAppsEnvironment: '${names.containerAppsEnvironment}${token}'
   databricksWorkspace: '${names.databricksWorkspace}${token}'
   eventHubNamespace: '${names.eventHubNamespace}${token}'
   functionApp: '${names.functionApp}${token}'
@@ -685,6 +714,7 @@ module function 'app/function.bicep' = {
     chosenSettings: appSettings
     instanceMemoryMB: instanceMemoryMB
     maximumInstances: maximumInstances
+    ingestDisabled: !empty(workerImage)
     ingestAlwaysReady: ingestAlwaysReady
     httpAlwaysReady: httpAlwaysReady
     durableAlwaysReady: durableAlwaysReady
@@ -694,6 +724,31 @@ module function 'app/function.bicep' = {
     subnetId: vnetEnabled ? network!.outputs.appSubnetId : ''
   }
   dependsOn: [roles] // the first start of the host fails without them
+}
+
+// After the app: its trigger is off before the worker takes the partitions.
+module worker 'app/worker.bicep' = if (!empty(workerImage)) {
+  name: 'worker'
+  scope: group
+  params: {
+    name: resourceName.containerApp
+    environmentName: resourceName.containerAppsEnvironment
+    location: location
+    tags: tags
+    image: workerImage
+    registryId: workerRegistryId
+    identityId: appIdentity.outputs.resourceId
+    identityClientId: appIdentity.outputs.clientId
+    identityPrincipalId: appIdentity.outputs.principalId
+    workspaceId: monitoring.outputs.workspaceId
+    settings: function.outputs.settings
+    subnetId: vnetEnabled ? network!.outputs.workerSubnetId : ''
+    partitions: partitionCount
+    replicas: workerReplicas
+    maximumReplicas: workerMaximumReplicas
+    lagConnectionUri: workerLagConnectionUri
+    lagPerReplica: workerLagPerReplica
+  }
 }
 
 module signIn 'app/signin.bicep' = {
@@ -731,6 +786,9 @@ output FUNCTION_APP_ID string = function.outputs.resourceId
 
 @description('Address of the function app.')
 output FUNCTION_APP_URI string = function.outputs.uri
+
+@description('Name of the container app of the worker; empty when there is none.')
+output WORKER_APP_NAME string = empty(workerImage) ? '' : worker!.outputs.name
 
 @description('Name of the app identity, and of its database user.')
 output APP_IDENTITY_NAME string = appIdentity.outputs.name

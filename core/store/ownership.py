@@ -10,6 +10,7 @@ it.
 """
 
 import asyncio
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,17 +106,28 @@ class Ownerships(Partitions):
 class SqlCheckpointStore(CheckpointStore):
     """Claims ownership by compare and set on etags; returns checkpoints from the transactions and never writes any."""
 
-    def __init__(self, store: OwnershipStore, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self,
+        store: OwnershipStore,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        beat: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`beat` is called at the beginning of each balancing."""
         self._store = store
         self._now = now
+        self._beat = beat
         self._stream_id: int | None = None
         self._begins_anew = False  # the stream has a new incarnation: every partition is read from its beginning
         self._standing: tuple[Ownership, ...] = ()  # the last list: the SDK lists right before it claims
+        self._claiming = threading.Lock()
+        self._owner: tuple[Stream, str] | None = None
+        self._is_released = False
 
     async def list_ownership(
         self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str, **kwargs: Any
     ) -> Iterable[Claim]:
         """Return every ownership of the hub and group, including expired and released ones."""
+        self._beat()
         names = (fully_qualified_namespace, eventhub_name, consumer_group)
         stream_id = await asyncio.to_thread(self._store.open_stream, stream_of(*names))
         self._begins_anew = self._begins_anew or self._stream_id not in (None, stream_id)
@@ -137,9 +149,16 @@ class SqlCheckpointStore(CheckpointStore):
         for wanted in ownership_list:
             names = (wanted["fully_qualified_namespace"], wanted["eventhub_name"], wanted["consumer_group"])
             claim = self._claim({**wanted, "owner_id": ""} if wanted is given_away else wanted)
-            if await asyncio.to_thread(self._store.claim_ownership, claim) and wanted is not given_away:
+            if await asyncio.to_thread(self._write, claim) and wanted is not given_away:
                 won.append(_claim_of(claim.ownership, names))
         return won
+
+    async def release_all(self) -> None:
+        """Release the partitions that this owner still has, and let no claim win any more.
+
+        The SDK releases only those that it knows: a claim that it cancelled may have won.
+        """
+        await asyncio.to_thread(self._release_all)
 
     async def update_checkpoint(self, checkpoint: dict[str, Any], **kwargs: Any) -> None:
         """Do nothing: our checkpoint moves only in the transaction that writes the rows."""
@@ -155,6 +174,23 @@ class SqlCheckpointStore(CheckpointStore):
             for partition_id, (sequence_number, offset) in found.items()
         ]
 
+    def _write(self, claim: OwnershipClaim) -> bool:
+        ownership = claim.ownership
+        with self._claiming:
+            if ownership.owner_id:
+                if self._is_released:
+                    return False
+                self._owner = (ownership.partition.stream, ownership.owner_id)
+            return self._store.claim_ownership(claim)
+
+    def _release_all(self) -> None:
+        with self._claiming:
+            self._is_released = True
+            stream, owner_id = self._owner or (None, "")
+            for one in () if stream is None else self._store.read_ownerships(stream):
+                if one.owner_id == owner_id:
+                    self._store.claim_ownership(OwnershipClaim(self._ownership(one.partition, ""), one.etag))
+
     def _given_away(self, ownership_list: list[Claim]) -> Claim | None:
         """Return a renewed claim to give away if this owner has more than its share; an owner with less claims it."""
         etags = {one.etag for one in self._standing if one.owner_id}
@@ -164,8 +200,10 @@ class SqlCheckpointStore(CheckpointStore):
     def _claim(self, wanted: Claim) -> OwnershipClaim:
         stream = stream_of(wanted["fully_qualified_namespace"], wanted["eventhub_name"], wanted["consumer_group"])
         partition = stream.partition(PartitionId(wanted["partition_id"]))
-        ownership = Ownership(partition, wanted["owner_id"], str(uuid.uuid4()), self._now())
-        return OwnershipClaim(ownership, wanted.get("etag"))
+        return OwnershipClaim(self._ownership(partition, wanted["owner_id"]), wanted.get("etag"))
+
+    def _ownership(self, partition: Partition, owner_id: str) -> Ownership:
+        return Ownership(partition, owner_id, str(uuid.uuid4()), self._now())
 
 
 def _claim_of(ownership: Ownership, names: tuple[str, str, str]) -> Claim:

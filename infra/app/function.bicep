@@ -73,6 +73,9 @@ param instanceMemoryMB int
 @maxValue(1000)
 param maximumInstances int
 
+@description('True turns the trigger off, because the worker ingests. HTTP, timers and Durable go on.')
+param ingestDisabled bool
+
 @description('Instances of the trigger that are always ready. With 0, an idle hub costs nothing, and the first event waits for a cold start.')
 @minValue(0)
 @maxValue(32)
@@ -108,7 +111,7 @@ param httpConcurrency int
 param subnetId string
 
 var alwaysReady = concat(
-  ingestAlwaysReady > 0 ? [{ name: 'function:ingest', instanceCount: ingestAlwaysReady }] : [],
+  ingestAlwaysReady > 0 && !ingestDisabled ? [{ name: 'function:ingest', instanceCount: ingestAlwaysReady }] : [],
   httpAlwaysReady > 0 ? [{ name: 'http', instanceCount: httpAlwaysReady }] : [],
   durableAlwaysReady > 0 ? [{ name: 'durable', instanceCount: durableAlwaysReady }] : []
 )
@@ -130,6 +133,8 @@ var hostSettings = {
   PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY: 'true'
   PYTHON_APPLICATIONINSIGHTS_LOGGER_NAME: 'hubledger'
 }
+
+var appSettings = union(loadJsonContent('../settings.json'), wiredSettings, chosenSettings)
 
 resource plan 'Microsoft.Web/serverfarms@2024-04-01' = {
   name: planName
@@ -182,7 +187,7 @@ resource app 'Microsoft.Web/sites@2024-04-01' = {
 resource settings 'Microsoft.Web/sites/config@2024-04-01' = {
   parent: app
   name: 'appsettings'
-  properties: union(loadJsonContent('../settings.json'), wiredSettings, chosenSettings, hostSettings)
+  properties: union(appSettings, hostSettings, ingestDisabled ? { 'AzureWebJobs.ingest.Disabled': 'true' } : {})
 }
 
 // Deployment by user name and password is off; azd deploys with a token.
@@ -203,3 +208,6 @@ output uri string = 'https://${app.properties.defaultHostName}'
 
 @description('Resource id of the app.')
 output resourceId string = app.id
+
+@description('Settings of the app, without those of its host.')
+output settings object = appSettings

@@ -30,6 +30,7 @@ param zones string[]
 
 var appSubnet = 'app'
 var endpointSubnet = 'endpoints'
+var workerSubnet = 'worker' // Container Apps and Flex Consumption cannot share one
 
 module network 'br/public:avm/res/network/virtual-network:0.7.1' = {
   name: 'virtual-network'
@@ -42,6 +43,7 @@ module network 'br/public:avm/res/network/virtual-network:0.7.1' = {
     subnets: [
       { name: appSubnet, addressPrefix: cidrSubnet(addressPrefix, 26, 0), delegation: 'Microsoft.App/environments' }
       { name: endpointSubnet, addressPrefix: cidrSubnet(addressPrefix, 26, 1) }
+      { name: workerSubnet, addressPrefix: cidrSubnet(addressPrefix, 26, 2), delegation: 'Microsoft.App/environments' }
     ]
   }
 }
@@ -82,3 +84,6 @@ module endpoint 'br/public:avm/res/network/private-endpoint:0.11.1' = [
 
 @description('Resource id of the subnet for the app.')
 output appSubnetId string = '${network.outputs.resourceId}/subnets/${appSubnet}'
+
+@description('Resource id of the subnet for the worker.')
+output workerSubnetId string = '${network.outputs.resourceId}/subnets/${workerSubnet}'

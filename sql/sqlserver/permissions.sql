@@ -71,3 +71,9 @@ GRANT SELECT, INSERT ON hubledger.home_activity_hour_staged TO hubledger_job;
 GRANT SELECT, INSERT ON hubledger.home_activity_day_staged TO hubledger_job;
 GRANT SELECT, INSERT ON hubledger.flight_punctuality_staged TO hubledger_job;
 GRANT SELECT, INSERT ON hubledger.staged_event TO hubledger_job;
+
+-- The role of the scaler of the worker (docs/scale-out.md): it reads the lag and nothing else.
+IF DATABASE_PRINCIPAL_ID(N'hubledger_scaler') IS NULL
+    CREATE ROLE hubledger_scaler;
+
+GRANT SELECT ON hubledger.stream_minute TO hubledger_scaler;

@@ -76,6 +76,7 @@ ALERTS = {
 PREVIEW_ONLY = {"Microsoft.Insights/diagnosticSettings@2021-05-01-preview"}
 SECRET_CALL = re.compile(r"\blist(Keys|Secrets|Sas|AccountSas|ServiceSas|ConnectionStrings|Credentials|\w*Key\w*)\s*\(")
 SECRET_TEXT = re.compile(r"AccountKey=|SharedAccessKey|\bPwd=|Password=|\bsig=|primaryKey|secondaryKey", re.IGNORECASE)
+IN_THE_VAULT = re.compile(r"secrets(\[\d+\])?|secretRef")  # parameters that may only refer to Key Vault
 SECRET_NAME = re.compile(r"password|secret|sharedKey|accountKey|sasToken", re.IGNORECASE)
 
 
@@ -113,6 +114,68 @@ def nothing_holds_a_secret(files: Files) -> Iterator[str]:
         for one in file.declarations:
             names = [one.name, *(path.rpartition(".")[2] for path, _ in nodes_in(one.value))]
             yield from (f"{file.name}:{one.line}: {name} sounds like a secret" for name in names if _secret(name))
+
+
+def secrets_stay_in_the_vault(files: Files) -> Iterator[str]:
+    """Require that each secret of a module is read from Key Vault by identity, and never given as a value."""
+    for file, one in all_of(files, "module"):
+        for path, given in nodes_in(one.value):
+            is_secret = re.search(r"\.secrets\[\d+\]$", path) and isinstance(given, dict)
+            if is_secret and set(given) != {"name", "keyVaultUrl", "identity"}:
+                yield f"{file.name}:{one.line}: {one.name}{path} must have keyVaultUrl and identity, and no value"
+
+
+def the_worker_opens_no_door(files: Files) -> Iterator[str]:
+    """Require the identity of the app, no ingress, no public environment, logs without a key, and both probes."""
+    file = files["app/worker.bicep"]
+    calls = {one.name: one.value["params"] for one in file.of_kind("module")}
+    app, place = calls["worker"], calls["place"]
+    wanted = {
+        "disableIngress": app.get("disableIngress") is True,
+        "managedIdentities": shown(at(app, "managedIdentities.userAssignedResourceIds")) == "[identityId]",
+        "publicNetworkAccess": place.get("publicNetworkAccess") == "Disabled",
+        "appLogsConfiguration": at(place, "appLogsConfiguration.destination") == "azure-monitor",
+        "probes": {each["type"] for each in app["containers"][0]["probes"]} == {"Startup", "Liveness"},
+    }
+    yield from (f"app/worker.bicep: {name} is not as the policy has it" for name, holds in wanted.items() if not holds)
+    call = next(one for one in files["main.bicep"].of_kind("module") if one.name == "worker")
+    if shown(at(call.value, "params.identityId")) != "appIdentity.outputs.resourceId":
+        yield f"main.bicep:{call.line}: the worker must run as the identity of the app"
+
+
+def one_of_trigger_and_worker_ingests(files: Files) -> Iterator[str]:
+    """Require that the image of the worker turns the trigger off, before the worker begins."""
+    main, function = files["main.bicep"], files["app/function.bicep"]
+    calls = {one.name: one.value["params"] for one in main.of_kind("module")}
+    if "module worker 'app/worker.bicep' = if (!empty(workerImage))" not in main.text:
+        yield "main.bicep: the worker must depend on workerImage"
+    if shown(calls["function"].get("ingestDisabled")) != "!empty(workerImage)":
+        yield "main.bicep: the trigger must be off where there is a worker"
+    if shown(calls["worker"].get("settings")) != "function.outputs.settings":
+        yield "main.bicep: the worker must have the settings of the app, and begin after it"
+    settings = next(one for one in function.of_kind("resource") if one.name == "settings")
+    if "ingestDisabled ? { 'AzureWebJobs.ingest.Disabled': 'true' } : {}" not in shown(
+        at(settings.value, "properties")
+    ):
+        yield "app/function.bicep: ingestDisabled must turn the trigger off"
+    if "ingestAlwaysReady > 0 && !ingestDisabled" not in shown(function.var("alwaysReady")):
+        yield "app/function.bicep: a trigger that is off needs no instance"
+
+
+def replicas_have_work(files: Files) -> Iterator[str]:
+    """Require that there are never more replicas of the worker than partitions."""
+    file = files["app/worker.bicep"]
+    scale = next(one for one in file.of_kind("module") if one.name == "worker").value["params"]["scaleSettings"]
+    if (shown(scale["maxReplicas"]), shown(file.var("most"))) != (
+        "most",
+        "min(max(replicas, maximumReplicas), partitions)",
+    ):
+        yield "app/worker.bicep: maxReplicas must be limited by the partitions"
+    if shown(scale["minReplicas"]) != "min(replicas, partitions)":
+        yield "app/worker.bicep: minReplicas must be limited by the partitions"
+    call = next(one for one in files["main.bicep"].of_kind("module") if one.name == "worker")
+    if shown(at(call.value, "params.partitions")) != "partitionCount":
+        yield f"main.bicep:{call.line}: the worker must know the partitions of the hub"
 
 
 def every_door_takes_an_identity(files: Files) -> Iterator[str]:
@@ -252,6 +315,10 @@ POLICIES: tuple[Policy, ...] = (
     guards_are_on,
     networks_can_be_closed,
     nothing_holds_a_secret,
+    secrets_stay_in_the_vault,
+    the_worker_opens_no_door,
+    one_of_trigger_and_worker_ingests,
+    replicas_have_work,
     every_door_takes_an_identity,
     rights_are_named_and_explained,
     sign_in_admits_one_tenant_and_leaves_keys_alone,
@@ -301,11 +368,12 @@ def shown(value: Any) -> str:
 
 
 def _secret(name: str) -> bool:
-    return bool(SECRET_NAME.search(name)) and not name.startswith("allow")
+    allowed = name.startswith("allow") or IN_THE_VAULT.fullmatch(name)
+    return bool(SECRET_NAME.search(name)) and not allowed
 
 
 def _grant(grant: Mapping[str, Any], roles: Mapping[str, str]) -> Iterator[str]:
-    known = grant.get("role") in roles if "role" in grant else "roleDefinitionIdOrName" in grant
+    known = grant.get("role") in roles if "role" in grant else {"roleDefinitionIdOrName", "roleName"} & set(grant)
     if not known:
         yield f"role {shown(grant.get('role'))} is not one of app/roles.bicep"
     if len(str(grant.get("reason", grant.get("description", "")))) < 20:

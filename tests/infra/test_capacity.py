@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from infra.capacity import limits
 from infra.capacity.__main__ import main, report
+from infra.capacity.limits import DATABASES, MB
 from infra.capacity.load import Costs, Load
 from infra.capacity.sizing import size, stored_bytes_per_day
 from tests.repo.product import ROOT
@@ -94,3 +95,14 @@ def test_wrong_figures_are_refused(wrong: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(wrong)
     assert ended.value.code == 2
+
+
+def test_the_page_on_scaling_out_has_the_load_that_each_database_carries() -> None:
+    page = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8")
+    load = Load(0)
+    rows = [
+        f"| {one} | {one.log_bytes_per_second / MB:,.0f} MB/s | {carried:,.0f} | {carried / load.headroom:,.0f} |"
+        for one in DATABASES
+        for carried in [one.log_bytes_per_second / load.log_bytes_per_event]
+    ]
+    assert len(rows) >= 6 and [row for row in rows if row not in page] == []

@@ -111,6 +111,6 @@ def test_the_page_says_the_kinds_of_names_and_the_units_of_premium() -> None:
     assert ", ".join(map(str, PREMIUM_UNITS)) in PAGE
 
 
-def test_the_page_registers_the_provider_of_the_apps_subnet() -> None:
-    (provider,) = re.findall(r"delegation: '([\w.]+)/", FILES["app/network.bicep"].text)
+def test_the_page_registers_the_provider_of_the_subnets() -> None:
+    (provider,) = set(re.findall(r"delegation: '([\w.]+)/", FILES["app/network.bicep"].text))
     assert f"az provider register --namespace {provider} --wait" in PAGE

@@ -41,7 +41,7 @@ def test_a_module_has_the_outputs_that_are_asked_of_it(name: str) -> None:
 
 def test_modules_of_the_registry_send_no_telemetry_of_their_own() -> None:
     registry = [call for _, call in CALLS.values() if call.of.startswith(REGISTRY)]
-    assert len(registry) == 6
+    assert len(registry) == 9
     assert [call.name for call in registry if call.value["params"]["enableTelemetry"] is not False] == []
 
 
@@ -55,6 +55,16 @@ def test_parameters_of_main_come_from_the_environment_of_azd() -> None:
         assert default is not None
         if default[1]:
             assert default[1] == str(declared[name].value).replace("True", "true").replace("False", "false")
+
+
+def test_the_page_on_scaling_out_has_every_choice_of_the_worker_with_its_default() -> None:
+    page = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8")
+    given = (FOLDER / "main.parameters.json").read_text(encoding="utf-8")
+    choices = dict(re.findall(r"\$\{(WORKER_\w+)=(\w*)\}", given))
+    assert len(choices) == 6
+    rows = [line for line in page.splitlines() if line.startswith("| `WORKER_")]
+    found = {name: next((row for row in rows if f"`{name}`" in row), "") for name in choices}
+    assert [name for name, default in choices.items() if not found[name] or default not in found[name]] == []
 
 
 def test_every_abbreviation_is_used() -> None:

@@ -58,6 +58,31 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ),
         ("app/sql.bicep", "    minimalTlsVersion", "    administratorLoginPassword: 'x'\n    minimalTlsVersion"),
     ],
+    policies.secrets_stay_in_the_vault: [
+        ("app/worker.bicep", "keyVaultUrl: lagConnectionUri, ", "value: lagConnectionUri, "),
+        ("app/worker.bicep", "keyVaultUrl: lagConnectionUri, identity: identityId", "keyVaultUrl: lagConnectionUri"),
+    ],
+    policies.the_worker_opens_no_door: [
+        ("app/worker.bicep", "disableIngress: true", "ingressExternal: true"),
+        ("app/worker.bicep", "{ userAssignedResourceIds: [identityId] }", "{ systemAssigned: true }"),
+        ("app/worker.bicep", "publicNetworkAccess: 'Disabled'", "publicNetworkAccess: 'Enabled'"),
+        ("app/worker.bicep", "destination: 'azure-monitor'", "destination: 'log-analytics'"),
+        ("app/worker.bicep", "{ type: 'Liveness', ", "{ type: 'Readiness', "),
+        ("main.bicep", "Id: workerRegistryId\n    identityId: app", "Id: workerRegistryId\n    identityId: capture"),
+    ],
+    policies.one_of_trigger_and_worker_ingests: [
+        ("main.bicep", "    ingestDisabled: !empty(workerImage)", "    ingestDisabled: false"),
+        ("main.bicep", "'app/worker.bicep' = if (!empty(workerImage))", "'app/worker.bicep' = if (workerReplicas > 1)"),
+        ("main.bicep", "settings: function.outputs.settings", "settings: appSettings"),
+        ("app/function.bicep", "'AzureWebJobs.ingest.Disabled': 'true'", "'AzureWebJobs.ingest.Disabled': 'false'"),
+        ("app/function.bicep", "ingestAlwaysReady > 0 && !ingestDisabled", "ingestAlwaysReady > 0"),
+    ],
+    policies.replicas_have_work: [
+        ("app/worker.bicep", "maxReplicas: most", "maxReplicas: maximumReplicas"),
+        ("app/worker.bicep", "min(max(replicas, maximumReplicas), partitions)", "max(replicas, maximumReplicas)"),
+        ("app/worker.bicep", "minReplicas: min(replicas, partitions)", "minReplicas: 0"),
+        ("main.bicep", "partitions: partitionCount", "partitions: 1000"),
+    ],
     policies.every_door_takes_an_identity: [
         ("app/function.bicep", "  AzureWebJobsStorage__credential: 'managedidentity'\n", ""),
         ("app/function.bicep", "  EVENTHUB__clientId: identityClientId\n", ""),
@@ -74,6 +99,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/roles.bicep", "    scope: account[index]\n", ""),
         ("app/roles.bicep", "'Event Hubs Data Sender'", "Contributor"),
         ("app/roles.bicep", "    description: grant.reason\n", ""),
+        ("app/worker.bicep", "    roleName: 'AcrPull'\n", ""),
     ],
     policies.sign_in_admits_one_tenant_and_leaves_keys_alone: [
         ("app/signin.bicep", "name: 'authsettingsV2'", "name: 'authsettings'"),

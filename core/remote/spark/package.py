@@ -12,7 +12,7 @@ from pathlib import Path
 APP = Path(__file__).resolve().parents[3]
 ARCHIVE, PACKAGES = "hubledger.zip", "packages.zip"
 UNPACKED = "packages"  # the folder in which an engine unpacks PACKAGES
-WITHOUT = ("core/store/", "core/worker.py")  # the app's way to SQL, which no job uses
+WITHOUT = ("core/store/", "core/worker/")  # the app's way to SQL, which no job uses
 REQUIRED = ("msgspec", "fastavro")  # what the modules import and no engine has
 
 

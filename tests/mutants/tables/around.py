@@ -96,8 +96,8 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/worker.py",
-        "tests/unit/core/test_worker.py",
+        "core/worker/work.py",
+        "tests/unit/core/worker/test_work.py",
         ("the loss of a partition interrupts a commit", "        await asyncio.shield(task)\n", "        await task\n"),
         (
             "an infrastructure fault ends the worker",
@@ -105,6 +105,19 @@ MUTANTS = (
             "            except ValueError as fault:\n                facts",
         ),
         ("a round that can claim nothing spins", "timedelta() if chunks else min(look, LETTER_PAUSE)", "timedelta()"),
+    ),
+    *in_file(
+        "core/worker/health.py",
+        "tests/unit/core/worker/test_health.py",
+        ("a worker without rounds lives", "if self._round_at < since:", "if self._round_at < 0:"),
+        ("work that hangs is no fault", "if begun_at < since)", "if begun_at < 0)"),
+        ("a worker that hangs answers 200", '(503, "Service Unavailable", fault)', '(200, "OK", fault)'),
+    ),
+    *in_file(
+        "core/store/ownership.py",
+        "tests/unit/core/test_ownership.py",
+        ("a claim wins after the release", "if self._is_released:", "if False:"),
+        ("the partitions of peers are released", "if one.owner_id == owner_id:", "if one.owner_id:"),
     ),
     *in_file(
         "core/transforms/home_security.py",

@@ -252,8 +252,8 @@ MUTANTS = (
         ),
         (
             "a claim that was lost comes back as won",
-            "if await asyncio.to_thread(self._store.claim_ownership, claim) and wanted",
-            "if (await asyncio.to_thread(self._store.claim_ownership, claim) or 1) and wanted",
+            "if await asyncio.to_thread(self._write, claim) and wanted",
+            "if (await asyncio.to_thread(self._write, claim) or 1) and wanted",
         ),
         (
             "a partition that was given away comes back as owned",

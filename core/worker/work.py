@@ -1,28 +1,19 @@
-"""`python -m core.worker`: ingest events without the Functions host, sharing partitions with its peers.
+"""The work of a worker: it receives and ingests batches, retries letters that are due, and checks for gaps."""
 
-The worker also retries dead letters when they are due, and checks for gaps. It logs one line of JSON for each batch on
-stdout. After SIGTERM or Ctrl-C, it finishes the current batch and releases its partitions.
-"""
-
-import argparse
 import asyncio
-import contextlib
-import json
 import logging
 import os
 import random
-import signal
-import sys
 import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from core.errors import HubledgerError, InfrastructureFault
+from core.errors import InfrastructureFault
 from core.ingest.gaps import Healing, gap_facts
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch, report_facts
@@ -32,25 +23,46 @@ from core.letters.port import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.clock import Clock
 from core.model.events import EventBatch
+from core.model.transform import Transform
 from core.remote.hub.client import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
 from core.remote.hub.reader import SdkHubReader
-from core.settings import read_settings
+from core.settings import Settings, read_settings
 from core.store.attempts import Attempts
 from core.store.connect import open_database
-from core.store.database import PatientDatabase
+from core.store.database import Database, PatientDatabase
 from core.store.letters import Letters
 from core.store.memory import Memory
 from core.store.partitions import Partitions
 from core.transforms import load_transform
 from core.transforms.watchdog import Watchdog
+from core.worker.health import Pulse, answering
 
 log = logging.getLogger("hubledger.worker")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds: the trigger's retry policy has the same
 CHECK_EVERY = 60.0  # seconds between two checks for gaps
 LETTER_PAUSE = timedelta(seconds=5)  # for letters that are due but cannot be claimed: another keeper has them
-LONGEST_SPAN = 3600  # seconds: the limit of --interval and --expiry
+LONGEST_WORK = timedelta(minutes=10)  # the least limit for one attempt at a batch: the trigger has the same
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The options of a worker: the times of sharing, and the address where it answers for its health."""
+
+    interval: timedelta
+    expiry: timedelta
+    health: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The settings of a worker, with the database, the hub and the transform that they name."""
+
+    settings: Settings
+    database: Database
+    hub: SdkHubReader
+    transform: Transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +79,7 @@ class Ingestion:
 
     means: Means
     pausing: Pausing = field(default_factory=Pausing)
+    over: Callable[[object], AbstractContextManager[object]] = nullcontext  # entered for each attempt
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch, however long it takes. The loss of the partition cancels it, but never during a commit."""
@@ -84,7 +97,8 @@ class Ingestion:
                 return
 
     def _ingest(self, batch: EventBatch) -> None:
-        report = ingest_batch(batch, self.means)
+        with self.over(batch.partition):
+            report = ingest_batch(batch, self.means)
         for gap in report.gaps:
             log.warning("gap healed", extra=gap_facts(batch.partition, gap, report.healed, report.absent))
         log.info("batch ingested", extra=report_facts(report))
@@ -102,36 +116,56 @@ async def _finished(work: Coroutine[Any, Any, None]) -> None:
         raise
 
 
-async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
-    """Receive until a signal comes. Raises HubledgerError when the settings, the store or the hub cannot work."""
-    from core.store.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
-
+async def work(terms: Terms) -> None:
+    """Receive until cancelled. Raises HubledgerError when the settings, the store or the hub cannot work."""
     settings = read_settings(os.environ)
     with (
         closing(open_database(settings)) as database,
         closing(SdkHubReader(settings)) as hub,
         closing(Watchdog(settings.transform_deadline)) as watchdog,
     ):
-        transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-        await asyncio.to_thread(Partitions(database).open_stream, settings.stream)  # reports faults of the store now
-        await asyncio.to_thread(check_access, settings)
-        await asyncio.to_thread(hub.check_access)
-        healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-        patient = PatientDatabase(database, settings.store_patience)
-        store = Letters(patient, Memory(settings.reference_memory))
-        journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
-        means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
-        fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
-        silence = SilenceCheck(fresh, settings.gap_grace)
-        keeper = Keeper(settings.stream, store, transform, hub.find_event, CLOCK, settings.letters)
-        client = open_consumer(settings, Sharing(SqlCheckpointStore(Ownerships(database)), *sharing_times))
-        log.info("worker ready", extra={"action": "ready"})
-        others = (keep_letters(keeper, settings.letter_look), _check_for_gaps(silence))
         try:
-            await _until_signal(_beside(receive(client, Ingestion(means).take, _log_failure), *others))
+            transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
+            await asyncio.to_thread(
+                Partitions(database).open_stream, settings.stream
+            )  # reports faults of the store now
+            await asyncio.to_thread(check_access, settings)
+            await asyncio.to_thread(hub.check_access)
+            await _work_on(Sources(settings, database, hub, transform), terms)
+        finally:  # the thread of a cancelled call still uses the database and the hub
+            await asyncio.get_running_loop().shutdown_default_executor()
+
+
+async def _work_on(sources: Sources, terms: Terms) -> None:
+    from core.store.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
+
+    settings, hub, transform = sources.settings, sources.hub, sources.transform
+    healing = Healing(hub, settings.anchoring, settings.heal_deadline)
+    patient = PatientDatabase(sources.database, settings.store_patience)
+    store = Letters(patient, Memory(settings.reference_memory))
+    journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
+    means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
+    fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
+    silence = SilenceCheck(fresh, settings.gap_grace)
+    keeper = Keeper(settings.stream, store, transform, hub.find_event, CLOCK, settings.letters)
+    pulse = Pulse(max(LONGEST_WORK, settings.longest_work))
+    owners = SqlCheckpointStore(Ownerships(sources.database), beat=pulse.beat)
+    client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry))
+    others = (keep_letters(keeper, settings.letter_look), _check_for_gaps(silence))
+    async with answering(terms.health, pulse) as address:
+        log.info("worker ready", extra={"action": "ready", "health": address})
+        try:
+            await _beside(receive(client, Ingestion(means, over=pulse.over).take, _log_failure), *others)
         finally:
             await client.close()
-    log.info("worker ended", extra={"action": "ended"})
+            await _release(owners)
+
+
+async def _release(owners: Any) -> None:
+    try:
+        await owners.release_all()
+    except InfrastructureFault as fault:
+        log.warning("partitions not released; peers wait for --expiry", extra={"action": "end", "error": str(fault)})
 
 
 def _verification(hub: SdkHubReader) -> HubVerification:
@@ -196,20 +230,6 @@ async def _beside(receiving: Coroutine[Any, Any, None], *others: Coroutine[Any, 
             task.cancel()
 
 
-async def _until_signal(receiving: Coroutine[Any, Any, None]) -> None:
-    """Cancel the work once, however many signals come; the work then releases its partitions."""
-    signalled = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, signalled.set)
-    task, waiting = asyncio.ensure_future(receiving), asyncio.ensure_future(signalled.wait())
-    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
-
-
 def _log_death(facts: dict[str, object]) -> None:
     log.warning("attempt died; its events are tried again", extra=facts)
 
@@ -217,49 +237,3 @@ def _log_death(facts: dict[str, object]) -> None:
 def _log_failure(partition_id: str | None, error: Exception) -> None:
     facts = {"action": "receive", "partition_id": partition_id, "error": f"{type(error).__name__}: {error}"}
     log.warning("receiving failed; the client will retry", extra=facts)
-
-
-class JsonLines(logging.Formatter):
-    """Formats each record as one JSON object, with its extra fields."""
-
-    _own = frozenset(vars(logging.makeLogRecord({})))
-
-    def format(self, record: logging.LogRecord) -> str:
-        extra = {name: value for name, value in vars(record).items() if name not in self._own}
-        at = datetime.fromtimestamp(record.created, UTC).isoformat()
-        line = {"time": at, "level": record.levelname, "logger": record.name, "message": record.getMessage(), **extra}
-        return json.dumps(line, default=str)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Return 0 after a clean end; 1, with one line on stderr, when the worker cannot begin."""
-    parser = argparse.ArgumentParser(prog="python -m core.worker", description=__doc__)
-    parser.add_argument("--interval", type=_seconds, default=10, help="seconds between balancings of partitions (10)")
-    parser.add_argument("--expiry", type=_seconds, default=60, help="seconds until a silent owner counts as gone (60)")
-    given = parser.parse_args(arguments)
-    if given.interval >= given.expiry:
-        parser.error("--interval must be below --expiry")
-    handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(JsonLines())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    logging.getLogger("hubledger").setLevel(logging.INFO)
-    try:
-        asyncio.run(work((timedelta(seconds=given.interval), timedelta(seconds=given.expiry))))
-    except HubledgerError as error:
-        print(f"worker: {error}", file=sys.stderr)  # noqa: T201
-        return 1
-    return 0
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= LONGEST_SPAN:
-        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0 and up to {LONGEST_SPAN}, not {text!r}")
-    return seconds
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""core/worker.py: a batch is held while the infrastructure fails, and due letters are retried, on a fake clock."""
+"""core/worker/work.py: a batch is held while the infrastructure fails, and due letters are retried, on a fake clock."""
 
 import asyncio
 import json
@@ -23,12 +23,12 @@ from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Event, EventBatch, Partition
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber
-from core.worker import (
+from core.worker.__main__ import JsonLines
+from core.worker.work import (
     CLOCK,
     LETTER_PAUSE,
     LONGEST_PAUSE,
     Ingestion,
-    JsonLines,
     Pausing,
     check_gaps,
     keep_letters,

@@ -1,0 +1,182 @@
+// The worker on Container Apps: it ingests in place of the trigger. No door is open; only probes inside its environment ask for
+// its health. By default it scales by its processor time, which needs no sign-in; docs/scale-out.md says when by the lag.
+
+@description('Name of the container app.')
+@minLength(2)
+@maxLength(32)
+param name string
+
+@description('Name of its environment.')
+@minLength(1)
+@maxLength(60)
+param environmentName string
+
+@description('Azure region.')
+@minLength(2)
+@maxLength(40)
+param location string
+
+@description('Tags of the environment.')
+param tags object
+
+@description('Image of the worker, with its registry and a version.')
+@minLength(3)
+@maxLength(300)
+param image string
+
+@description('Resource id of the Azure registry that holds the image; empty for a public image.')
+@maxLength(400)
+param registryId string
+
+@description('Resource id of the identity that the worker runs as: that of the app.')
+@minLength(10)
+@maxLength(400)
+param identityId string
+
+@description('Client id of that identity.')
+@minLength(36)
+@maxLength(36)
+param identityClientId string
+
+@description('Object id of that identity.')
+@minLength(36)
+@maxLength(36)
+param identityPrincipalId string
+
+@description('Resource id of the workspace that gets the log lines.')
+@minLength(10)
+@maxLength(400)
+param workspaceId string
+
+@description('Settings of the function app. Those of its API and references to Key Vault do not reach the worker.')
+param settings object
+
+@description('Resource id of the subnet of the environment; empty without a virtual network.')
+@maxLength(400)
+param subnetId string
+
+@description('Partitions of the hub: more replicas would have no work.')
+@minValue(1)
+@maxValue(1024)
+param partitions int
+
+@description('Replicas that always run.')
+@minValue(1)
+@maxValue(100)
+param replicas int
+
+@description('Limit of replicas.')
+@minValue(1)
+@maxValue(1000)
+param maximumReplicas int
+
+@description('Address in Key Vault of the connection string with which KEDA reads the lag; empty to scale by processor time.')
+@maxLength(400)
+param lagConnectionUri string
+
+@description('Number of waiting events for which one more replica starts, when the worker scales by the lag.')
+@minValue(1000)
+@maxValue(100000000)
+param lagPerReplica int
+
+var ofTheApi = ['OPERATOR_ROLE', 'RESIDENT_LINK_SECRET', 'RESIDENT_LINK_SECRET_PREVIOUS', 'TRUSTED_FRONT_DOOR']
+var ownSettings = filter(
+  items(union(settings, { AZURE_CLIENT_ID: identityClientId })),
+  each => !contains(ofTheApi, each.key) && !empty(each.value) && !startsWith(each.value, '@Microsoft.KeyVault(')
+)
+var most = min(max(replicas, maximumReplicas), partitions)
+var byLag = !empty(lagConnectionUri)
+var lagConnection = 'lag-connection'
+var registry = split(empty(registryId) ? identityId : registryId, '/') // of the identity where there is none: an id must split
+var pullRole = '/providers/Microsoft.Authorization/roleDefinitions/7f951dda-4ed3-4680-a7ca-43fe172d538d' // AcrPull
+var health = { path: '/health', port: 8080 }
+
+module pull 'br/public:avm/ptn/authorization/resource-role-assignment:0.1.2' = if (!empty(registryId)) {
+  name: 'worker-pull'
+  scope: resourceGroup(registry[2], registry[4])
+  params: {
+    resourceId: registryId
+    roleDefinitionId: pullRole
+    roleName: 'AcrPull'
+    principalId: identityPrincipalId
+    principalType: 'ServicePrincipal'
+    description: 'Container Apps pulls the image of the worker with the identity of the app.'
+    enableTelemetry: false
+  }
+}
+
+module place 'br/public:avm/res/app/managed-environment:0.16.0' = {
+  name: 'worker-environment'
+  params: {
+    name: environmentName
+    location: location
+    tags: tags
+    enableTelemetry: false
+    appLogsConfiguration: { destination: 'azure-monitor' } // the other destination needs a key of the workspace
+    diagnosticSettings: [
+      { workspaceResourceId: workspaceId, logCategoriesAndGroups: [{ categoryGroup: 'allLogs' }], metricCategories: [] }
+    ]
+    infrastructureSubnetResourceId: subnetId
+    internal: !empty(subnetId)
+    publicNetworkAccess: 'Disabled'
+    workloadProfiles: [{ name: 'Consumption', workloadProfileType: 'Consumption' }]
+    zoneRedundant: false
+  }
+}
+
+module worker 'br/public:avm/res/app/container-app:0.23.0' = {
+  name: 'worker-app'
+  params: {
+    name: name
+    location: location
+    tags: tags
+    enableTelemetry: false
+    environmentResourceId: place.outputs.resourceId
+    managedIdentities: { userAssignedResourceIds: [identityId] }
+    registries: empty(registryId)
+      ? []
+      : [{ server: '${last(registry)}${environment().suffixes.acrLoginServer}', identity: identityId }]
+    secrets: byLag ? [{ name: lagConnection, keyVaultUrl: lagConnectionUri, identity: identityId }] : []
+    disableIngress: true
+    activeRevisionsMode: 'Single'
+    terminationGracePeriodSeconds: 30 // above the worker's own --grace of 25
+    workloadProfileName: 'Consumption'
+    containers: [
+      {
+        name: 'worker'
+        image: image
+        resources: { cpu: json('1.0'), memory: '2Gi' }
+        env: map(ownSettings, each => { name: each.key, value: each.value })
+        probes: [
+          { type: 'Startup', httpGet: health, periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 10 }
+          { type: 'Liveness', httpGet: health, periodSeconds: 30, timeoutSeconds: 5, failureThreshold: 3 }
+        ]
+      }
+    ]
+    scaleSettings: {
+      minReplicas: min(replicas, partitions)
+      maxReplicas: most
+      pollingInterval: 60 // the watch stores the lag once a minute
+      rules: [
+        byLag
+          ? {
+              name: 'lag'
+              custom: {
+                type: 'mssql'
+                metadata: {
+                  driverName: 'azuresql' // signs in with Entra, from KEDA 2.21 on
+                  query: loadTextContent('worker-lag.sql')
+                  targetValue: string(lagPerReplica)
+                }
+                auth: [{ secretRef: lagConnection, triggerParameter: 'connectionString' }]
+              }
+            }
+          : { name: 'processor', custom: { type: 'cpu', metadata: { type: 'Utilization', value: '70' } } }
+      ]
+    }
+  }
+  dependsOn: [pull]
+}
+
+@description('Name of the container app.')
+output name string = worker.outputs.name

@@ -1,0 +1,76 @@
+"""A worker that is told to end loses and doubles nothing, and leaves its partitions to the next one at once."""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from azure.eventhub import EventData
+
+from core.worker.__main__ import ENDED_EARLY
+from core.worker.health import main as ask
+from tests.acceptance.worker.started import DEADLINE, PARTITIONS, Workplace
+
+pytestmark = pytest.mark.slow
+UNTIL_OWNED, UNTIL_WRITTEN = "claims its first partitions", "writes its first batches"
+
+
+def end(place: Workplace, worker: "subprocess.Popen[str]", moment: str) -> None:
+    """Send two signals at a moment, and assert that the worker ends in order."""
+    before = sum(place.accounted())
+    place.until(lambda: bool(place.shares()) if moment == UNTIL_OWNED else sum(place.accounted()) > before)
+    worker.send_signal(signal.SIGTERM)
+    worker.send_signal(signal.SIGTERM)
+    _, errors = worker.communicate(timeout=DEADLINE)
+    assert (worker.returncode, errors) == (0, ""), moment
+    assert place.shares() == [], f"it still owns partitions after a signal when it {moment}"
+
+
+def test_a_signal_amid_a_load_loses_nothing_and_leaves_every_partition_without_an_owner(place: Workplace) -> None:
+    for moment in (UNTIL_WRITTEN, UNTIL_OWNED):
+        place.publish(500)
+        end(place, place.start_worker(), moment)
+    assert sum(place.accounted()) < PARTITIONS * place.published, "every signal came after the load"
+    place.start_worker()
+    place.until_all_accounted()
+    place.assert_each_event_once()
+
+
+def test_a_signal_before_the_worker_is_ready_ends_it(place: Workplace) -> None:
+    worker = place.start_worker()
+    place.until(lambda: catches(worker.pid, signal.SIGTERM))
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(DEADLINE) == 0
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Return True when a process has a handler of a signal."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    mask = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(mask >> (number - 1) & 1)
+
+
+def test_a_batch_that_hangs_does_not_hold_a_worker_that_is_told_to_end(place: Workplace) -> None:
+    batch = place.producer.create_batch(partition_id="0")
+    batch.add(EventData(b"sleep"))
+    place.producer.send_batch(batch)
+    worker = place.start_worker("--grace", "1", TRANSFORM="tests.fakes.killing_transform")
+    place.until(lambda: place.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(1,)])
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(DEADLINE) == ENDED_EARLY
+    assert sum(place.accounted()) == 0
+    place.start_worker()
+    place.until(lambda: sum(place.accounted()) == 1)
+
+
+def test_a_worker_that_is_asked_answers_until_it_hangs(place: Workplace) -> None:
+    worker = place.start_worker("--health", "127.0.0.1:0")
+    assert worker.stdout is not None
+    address = next(json.loads(line)["health"] for line in worker.stdout if "worker ready" in line)
+    assert ask([address]) == 0
+    place.until(lambda: len(place.shares()) == 1)
+    place.freeze(worker)
+    assert ask([address]) == 1
+    worker.send_signal(signal.SIGCONT)
+    assert ask([address]) == 0
