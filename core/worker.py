@@ -1,7 +1,8 @@
 """`python -m core.worker`: ingest events without the Functions host, sharing partitions with its peers.
 
-The worker also retries dead letters when they are due, and checks for gaps. It logs one line of JSON for each batch on
-stdout. After SIGTERM or Ctrl-C, it finishes the current batch and releases its partitions.
+The worker also retries dead letters when they are due, and checks for gaps. It logs lines of JSON on stdout: one for
+each batch, and above a rate the sums of a minute. After SIGTERM or Ctrl-C, it finishes the current batch, logs the
+sums, and releases its partitions.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -25,8 +26,9 @@ from typing import Any
 from core.errors import HubledgerError, InfrastructureFault
 from core.ingest.gaps import Healing, gap_facts
 from core.ingest.incarnation import HubVerification
-from core.ingest.ingest import Means, ingest_batch, report_facts
+from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import StoredJournal
+from core.ingest.lines import BatchLine, BatchLines
 from core.ingest.silence import Healed, SilenceCheck
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
@@ -35,7 +37,7 @@ from core.model.events import EventBatch
 from core.remote.hub.client import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
 from core.remote.hub.reader import SdkHubReader
-from core.settings import read_settings
+from core.settings import OWN_LINES, read_settings
 from core.store.attempts import Attempts
 from core.store.connect import open_database
 from core.store.database import PatientDatabase
@@ -49,6 +51,7 @@ log = logging.getLogger("hubledger.worker")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds: the trigger's retry policy has the same
 CHECK_EVERY = 60.0  # seconds between two checks for gaps
+LOOK_AT_SUMS = 5.0  # seconds between two looks for sums that are due
 LETTER_PAUSE = timedelta(seconds=5)  # for letters that are due but cannot be claimed: another keeper has them
 LONGEST_SPAN = 3600  # seconds: the limit of --interval and --expiry
 
@@ -67,6 +70,7 @@ class Ingestion:
 
     means: Means
     pausing: Pausing = field(default_factory=Pausing)
+    lines: BatchLines = field(default_factory=lambda: BatchLines(OWN_LINES, threading.Lock()))
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch, however long it takes. The loss of the partition cancels it, but never during a commit."""
@@ -84,10 +88,11 @@ class Ingestion:
                 return
 
     def _ingest(self, batch: EventBatch) -> None:
+        began = time.monotonic()
         report = ingest_batch(batch, self.means)
         for gap in report.gaps:
             log.warning("gap healed", extra=gap_facts(batch.partition, gap, report.healed, report.absent))
-        log.info("batch ingested", extra=report_facts(report))
+        _log_lines(self.lines.add(report, time.monotonic() - began, self.means.clock.now()))
 
 
 async def _finished(work: Coroutine[Any, Any, None]) -> None:
@@ -126,11 +131,14 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         keeper = Keeper(settings.stream, store, transform, hub.find_event, CLOCK, settings.letters)
         client = open_consumer(settings, Sharing(SqlCheckpointStore(Ownerships(database)), *sharing_times))
         log.info("worker ready", extra={"action": "ready"})
-        others = (keep_letters(keeper, settings.letter_look), _check_for_gaps(silence))
+        lines = BatchLines(settings.batch_lines, threading.Lock())
+        ingestion = Ingestion(means, lines=lines)
+        others = (keep_letters(keeper, settings.letter_look), _check_for_gaps(silence), log_sums(lines, means.clock))
         try:
-            await _until_signal(_beside(receive(client, Ingestion(means).take, _log_failure), *others))
+            await _until_signal(_beside(receive(client, ingestion.take, _log_failure), *others))
         finally:
             await client.close()
+            _log_lines(lines.rest())
     log.info("worker ended", extra={"action": "ended"})
 
 
@@ -164,6 +172,13 @@ def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
         log.warning("dead-letter round failed; will retry", extra={"action": "retry_letters", "error": str(fault)})
         return look
     return timedelta() if chunks else min(look, LETTER_PAUSE)
+
+
+async def log_sums(lines: BatchLines, clock: Clock, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    """Log the sums of batches that are due, until cancelled, also when no batch comes any more."""
+    while True:
+        await sleep(LOOK_AT_SUMS)
+        _log_lines(lines.due(clock.now()))
 
 
 async def _check_for_gaps(silence: SilenceCheck) -> None:
@@ -208,6 +223,11 @@ async def _until_signal(receiving: Coroutine[Any, Any, None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+def _log_lines(lines: Iterable[BatchLine]) -> None:
+    for line in lines:
+        log.info(line.text, extra=line.facts)
 
 
 def _log_death(facts: dict[str, object]) -> None:
