@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, List  # noqa: UP035
 
 import azure.functions as func
 
-from core.errors import StoreFault
+from core.errors import InfrastructureFault
 from handlers.timestamps import read_times_fast
 
 if TYPE_CHECKING:
@@ -44,19 +44,19 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     try:
         with in_time():
             report = ingest_batch(batch, own.means)
-    except StoreFault as fault:
+    except InfrastructureFault as fault:
         _log_fault(batch, fault)
         raise
     _log_gaps(report)
     own.batch_log.add(report, time.monotonic() - began)
 
 
-def _log_fault(batch: "EventBatch", fault: StoreFault) -> None:
-    """Log a repeated fault with its count; the host's own log has the first one."""
+def _log_fault(batch: "EventBatch", fault: InfrastructureFault) -> None:
+    """Log a repeated fault with its count: in Azure no line of the host has it."""
     from core.ingest.recurrence import recurrence_facts
 
     if batch.retries:
-        log.warning("a fault of the database repeated; will retry", extra=recurrence_facts(batch, fault))
+        log.warning("a batch failed again; will retry", extra=recurrence_facts(batch, fault))
 
 
 def _log_gaps(report: "IngestReport") -> None:
