@@ -13,6 +13,7 @@ from infra.capacity.telemetry import LETTER_ROUNDS, TIMERS, batches_per_second, 
 
 GB = 1e9
 INSTANCE_GB = 2  # `instanceMemoryMB` of infra/main.bicep
+READY = {"ingestAlwaysReady": 1, "durableAlwaysReady": 1, "httpAlwaysReady": 0}  # of infra/main.bicep
 RULES = 12  # the alerts of infra/app/alerts.bicep
 ENDPOINTS, ZONES = 7, 6  # of infra/app/network.bicep
 IDLE_OPERATIONS = 5.0  # a second, assumed: leases, ownership, timers, queues of Durable
@@ -65,6 +66,7 @@ def costs(sizing: Sizing, partitions: int) -> tuple[Cost, ...]:
             f"{units} units x {HOURS} h x {prices.CAPTURE_UNIT_HOUR}: units that were added cost Capture too",
         ),
         _trigger(sizing, batches),
+        _durable(),
         _timers(),
         _database(sizing),
         _logs(volume_of(idle, partitions, 1), volume_of(sizing.load, partitions, sizing.instances)),
@@ -82,7 +84,7 @@ def volume_of(load: Load, partitions: int, ingesting: int) -> float:
 
 def _trigger(sizing: Sizing, batches: float) -> Cost:
     """Return the costs of the trigger: an always-ready instance is active while a batch runs, a second at least."""
-    ready = INSTANCE_GB * SECONDS * prices.READY_GB_SECOND
+    ready = READY["ingestAlwaysReady"] * INSTANCE_GB * SECONDS * prices.READY_GB_SECOND
     active = INSTANCE_GB * SECONDS * (prices.READY_ACTIVE_GB_SECOND * min(1.0, batches))
     others = INSTANCE_GB * SECONDS * prices.ON_DEMAND_GB_SECOND * (sizing.instances - 1)
     executions = batches * SECONDS / MILLION
@@ -95,13 +97,23 @@ def _trigger(sizing: Sizing, batches: float) -> Cost:
     )
 
 
+def _durable() -> Cost:
+    """Return the costs of Durable, on an instance of its own."""
+    instances = READY["durableAlwaysReady"]
+    seconds = SECONDS / LETTER_ROUNDS
+    active = INSTANCE_GB * seconds * prices.READY_ACTIVE_GB_SECOND
+    dollars = instances * INSTANCE_GB * SECONDS * prices.READY_GB_SECOND + active
+    text = f"{instances} instance of {INSTANCE_GB} GB always ready; {seconds:,.0f} executions of 1 s; idle too"
+    return Cost("Functions: Durable", dollars, dollars, text)
+
+
 def _timers() -> Cost:
-    seconds = sum(SECONDS / every for every in (*TIMERS.values(), LETTER_ROUNDS))
+    seconds = sum(SECONDS / every for every in TIMERS.values())
     paid = max(0.0, INSTANCE_GB * seconds - prices.FREE_GB_SECONDS)
     dollars = paid * prices.ON_DEMAND_GB_SECOND
     dollars += max(0.0, seconds - prices.FREE_EXECUTIONS) / MILLION * prices.MILLION_EXECUTIONS
     text = f"{seconds:,.0f} executions of 1 s x {INSTANCE_GB} GB, less the free grant; idle too"
-    return Cost("Functions: timers, Durable", dollars, dollars, text)
+    return Cost("Functions: timers", dollars, dollars, text)
 
 
 def _database(sizing: Sizing) -> Cost:

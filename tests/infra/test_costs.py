@@ -29,9 +29,14 @@ def test_the_page_quotes_the_program() -> None:
 def test_the_program_counts_the_defaults_of_the_templates() -> None:
     assert default("partitionCount") == PARTITIONS
     assert default("instanceMemoryMB") == 1024 * parts.INSTANCE_GB
-    assert (default("ingestAlwaysReady"), default("httpAlwaysReady")) == (1, 0)
     assert (default("throughputUnits"), default("captureEnabled"), default("sqlVCores")) == (1, True, 2)
     assert len(ALERTS) == parts.RULES
+
+
+def test_the_program_counts_each_kind_of_always_ready_instance() -> None:
+    ready = [one.name for one in FILES["main.bicep"].of_kind("parameter") if one.name.endswith("AlwaysReady")]
+    assert {"ingestAlwaysReady", "httpAlwaysReady"} <= set(ready) <= set(parts.READY)
+    assert {name: default(name) for name in ready} == {name: parts.READY[name] for name in ready}
 
 
 def test_the_program_counts_the_endpoints_and_the_nodes_of_the_templates() -> None:
