@@ -19,6 +19,7 @@ from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.transform import ROWS_LIMIT
 
 EMBEDDED = "sqlite:"
+OWN_LINES = 20  # of batches, a minute and process: the others are summed
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
 SPARK_ENGINES = ("none", "local", "livy", "databricks")
@@ -73,6 +74,7 @@ class Settings:
     replay_most_events: int
     spark: SparkSettings
     access: AccessPolicy
+    batch_lines: int
 
     @property
     def stream(self) -> Stream:
@@ -114,6 +116,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         replay_most_events=reader.count("REPLAY_MOST_EVENTS", 10_000_000, most=999_999_999),
         spark=reader.spark(),
         access=reader.access(),
+        batch_lines=reader.count("BATCH_LINES_PER_MINUTE", OWN_LINES, most=1_000_000, least=0),
     )
     if settings.reader_group.lower() == settings.consumer_group.lower():
         reader.faults.append(

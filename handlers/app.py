@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from core.aggregation.runs import RunLimits
 from core.aggregation.silver import lake_rows
@@ -20,6 +20,7 @@ from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
 from core.ingest.journal import StoredJournal
+from core.ingest.lines import BatchLines
 from core.ingest.silence import SilenceCheck
 from core.ledger.books import BookStore, LetterBooks, read_letter_books
 from core.ledger.next_incarnation import IncarnationMeans
@@ -50,6 +51,7 @@ from core.store.replays import Replays
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.watchdog import Watchdog
+from handlers.batch_log import BatchLog
 from handlers.remembered import Lifetime, Remembered
 
 log = logging.getLogger("hubledger.journal")
@@ -58,6 +60,12 @@ LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of lett
 WAITING_LIMIT = timedelta(minutes=8)  # `functionTimeout` of host.json less the longest call after the last pause
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
 Made = TypeVar("Made")
+
+
+class Closeable(Protocol):
+    """What closes with the app."""
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,7 @@ class App:
     hub_ends: Remembered[Mapping[PartitionId, int]]
     store: Letters
     means: Means
+    batch_log: BatchLog
     silence: SilenceCheck
     incarnations: Incarnations
     replays: Replays
@@ -147,9 +156,7 @@ def _open_app() -> App:
     patient = PatientDatabase(database, settings.store_patience)
     brief = briefly_patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)
-    closing = ExitStack()
-    for opened in (database, hub, watchdog):
-        closing.callback(opened.close)
+    closing = _closing(database, hub, watchdog)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
     journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
     store = Letters(patient, Memory(settings.reference_memory))
@@ -163,6 +170,7 @@ def _open_app() -> App:
         hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),
         store=store,
         means=means,
+        batch_log=_open_batch_log(settings, closing),
         silence=SilenceCheck(fresh, settings.gap_grace),
         incarnations=Incarnations(brief),
         replays=Replays(patient),
@@ -183,6 +191,19 @@ def _open_app() -> App:
 def in_time() -> AbstractContextManager[None]:
     """End every wait for the database before the host ends this invocation, and the process with it."""
     return invocation(WAITING_LIMIT)
+
+
+def _closing(*opened: Closeable) -> ExitStack:
+    closing = ExitStack()
+    for each in opened:
+        closing.callback(each.close)
+    return closing
+
+
+def _open_batch_log(settings: Settings, closing: ExitStack) -> BatchLog:
+    batch_log = BatchLog(BatchLines(settings.batch_lines, threading.Lock()), CLOCK.now)
+    closing.callback(batch_log.close)
+    return batch_log
 
 
 def _log_death(facts: dict[str, object]) -> None:

@@ -1,11 +1,12 @@
-"""The Event Hubs trigger: translate, ingest, log one line. An infrastructure fault escapes, and the host retries."""
+"""The Event Hubs trigger: translate, ingest, log. An infrastructure fault escapes, and the host retries."""
 
 import logging
+import time
 from typing import TYPE_CHECKING, List  # noqa: UP035
 
 import azure.functions as func
 
-from core.errors import StoreFault
+from core.errors import InfrastructureFault
 from handlers.timestamps import read_times_fast
 
 if TYPE_CHECKING:
@@ -39,28 +40,27 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
 
     own = app()
     retries = context.retry_context.retry_count if context.retry_context else 0
-    batch = to_batch(events, context.invocation_id, retries)
+    batch, began = to_batch(events, context.invocation_id, retries), time.monotonic()
     try:
         with in_time():
             report = ingest_batch(batch, own.means)
-    except StoreFault as fault:
+    except InfrastructureFault as fault:
         _log_fault(batch, fault)
         raise
-    _log(report)
+    _log_gaps(report)
+    own.batch_log.add(report, time.monotonic() - began)
 
 
-def _log_fault(batch: "EventBatch", fault: StoreFault) -> None:
-    """Log a repeated fault with its count; the host's own log has the first one."""
+def _log_fault(batch: "EventBatch", fault: InfrastructureFault) -> None:
+    """Log a repeated fault with its count: in Azure no line of the host has it."""
     from core.ingest.recurrence import recurrence_facts
 
     if batch.retries:
-        log.warning("a fault of the database repeated; will retry", extra=recurrence_facts(batch, fault))
+        log.warning("a batch failed again; will retry", extra=recurrence_facts(batch, fault))
 
 
-def _log(report: "IngestReport") -> None:
+def _log_gaps(report: "IngestReport") -> None:
     from core.ingest.gaps import gap_facts
-    from core.ingest.ingest import report_facts
 
     for gap in report.gaps:
         log.warning("gap healed", extra=gap_facts(report.batch.partition, gap, report.healed, report.absent))
-    log.info("batch ingested", extra=report_facts(report))

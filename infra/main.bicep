@@ -344,7 +344,7 @@ param alertRetentionPercent int = 50
 @maxValue(730)
 param logRetentionDays int = 30
 
-@description('Gigabytes of logs a day after which the workspace takes in no more; -1 for no limit.')
+@description('Gigabytes of logs a day after which the workspace takes in no more; an alert fires at 80 %. -1 for no limit. python -m infra.capacity computes the volume.')
 @minValue(-1)
 @maxValue(1000)
 param logDailyGigabytes int = 5
@@ -772,6 +772,7 @@ module alerts 'app/alerts.bicep' = {
     openLetters: alertOpenLetters
     retentionPercent: alertRetentionPercent
     retentionHours: retentionHours
+    dailyGigabytes: logDailyGigabytes
   }
 }
 

@@ -154,6 +154,7 @@ def app_settings(connection: str, place: Place, transform: str) -> dict[str, str
     """Return the settings that connect the app with hub and store."""
     return {
         "EVENTHUB": connection,
+        "BATCH_LINES_PER_MINUTE": "1000000",  # the proof counts by these lines, and kills would lose sums
         "EVENTHUB_NAME": HUB,
         "EVENTHUB_CONSUMER_GROUP": CONSUMER_GROUP,
         "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT": str(LARGEST_BODY),

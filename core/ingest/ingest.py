@@ -276,24 +276,3 @@ def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, means
         absent=last.sequence_number - first + 1 - len(run),
         gaps=gap_rows(run, Span(first, last.sequence_number), batch.asked) if batch.asked else (),
     )
-
-
-def report_facts(report: IngestReport) -> dict[str, object]:
-    """Return the fields of the one log line of a batch."""
-    batch, settled = report.batch, [commit.settled for commit in report.commits]
-    return {
-        "action": "ingest",
-        "partition": str(batch.partition),
-        "first": batch.events[0].sequence_number,
-        "last": batch.events[-1].sequence_number,
-        "commits": len(report.commits),
-        "written": sum(each.written for each in settled),
-        "filtered": sum(each.filtered for each in settled),
-        "dead_lettered": sum(each.dead_lettered for each in settled),
-        "held": sum(each.held for each in settled),
-        "redelivered": report.redelivered,
-        "gaps": [[gap.first, gap.last] for gap in report.gaps],
-        "healed": report.healed,
-        "absent": report.absent,
-        "invocation_id": batch.invocation_id,
-    }

@@ -8,7 +8,7 @@ its events. The host retries without end, so a person must see it.
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from core.errors import StoreFault
+from core.errors import InfrastructureFault, StoreFault
 from core.ingest.port import IngestStore
 from core.model.clock import Clock
 from core.model.events import EventBatch
@@ -30,7 +30,7 @@ def noting_recurrence(batch: EventBatch, store: IngestStore, clock: Clock) -> It
         raise
 
 
-def recurrence_facts(batch: EventBatch, fault: StoreFault) -> dict[str, object]:
+def recurrence_facts(batch: EventBatch, fault: InfrastructureFault) -> dict[str, object]:
     """Return the fields of the log line of a fault that repeated on a batch."""
     error = f"{type(fault).__name__}: {fault}"
     facts: dict[str, object] = {"action": "fault_repeated", "partition": str(batch.partition), "error": error}

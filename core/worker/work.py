@@ -7,7 +7,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -16,8 +16,9 @@ from typing import Any
 from core.errors import InfrastructureFault
 from core.ingest.gaps import Healing, gap_facts
 from core.ingest.incarnation import HubVerification
-from core.ingest.ingest import Means, ingest_batch, report_facts
+from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import StoredJournal
+from core.ingest.lines import BatchLine, BatchLines
 from core.ingest.silence import Healed, SilenceCheck
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
@@ -27,7 +28,7 @@ from core.model.transform import Transform
 from core.remote.hub.client import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
 from core.remote.hub.reader import SdkHubReader
-from core.settings import Settings, read_settings
+from core.settings import OWN_LINES, Settings, read_settings
 from core.store.attempts import Attempts
 from core.store.connect import open_database
 from core.store.database import Database, PatientDatabase
@@ -42,6 +43,7 @@ log = logging.getLogger("hubledger.worker")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds: the trigger's retry policy has the same
 CHECK_EVERY = 60.0  # seconds between two checks for gaps
+LOOK_AT_SUMS = 5.0  # seconds between two looks for sums that are due
 LETTER_PAUSE = timedelta(seconds=5)  # for letters that are due but cannot be claimed: another keeper has them
 LONGEST_WORK = timedelta(minutes=10)  # the least limit for one attempt at a batch: the trigger has the same
 
@@ -80,6 +82,7 @@ class Ingestion:
     means: Means
     pausing: Pausing = field(default_factory=Pausing)
     over: Callable[[object], AbstractContextManager[object]] = nullcontext  # entered for each attempt
+    lines: BatchLines = field(default_factory=lambda: BatchLines(OWN_LINES, threading.Lock()))
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch, however long it takes. The loss of the partition cancels it, but never during a commit."""
@@ -97,11 +100,12 @@ class Ingestion:
                 return
 
     def _ingest(self, batch: EventBatch) -> None:
+        began = time.monotonic()
         with self.over(batch.partition):
             report = ingest_batch(batch, self.means)
         for gap in report.gaps:
             log.warning("gap healed", extra=gap_facts(batch.partition, gap, report.healed, report.absent))
-        log.info("batch ingested", extra=report_facts(report))
+        _log_lines(self.lines.add(report, time.monotonic() - began, self.means.clock.now()))
 
 
 async def _finished(work: Coroutine[Any, Any, None]) -> None:
@@ -151,13 +155,16 @@ async def _work_on(sources: Sources, terms: Terms) -> None:
     pulse = Pulse(max(LONGEST_WORK, settings.longest_work))
     owners = SqlCheckpointStore(Ownerships(sources.database), beat=pulse.beat)
     client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry))
-    others = (keep_letters(keeper, settings.letter_look), _check_for_gaps(silence))
+    lines = BatchLines(settings.batch_lines, threading.Lock())
+    ingestion = Ingestion(means, over=pulse.over, lines=lines)
+    others = (keep_letters(keeper, settings.letter_look), _check_for_gaps(silence), log_sums(lines, means.clock))
     async with answering(terms.health, pulse) as address:
         log.info("worker ready", extra={"action": "ready", "health": address})
         try:
-            await _beside(receive(client, Ingestion(means, over=pulse.over).take, _log_failure), *others)
+            await _beside(receive(client, ingestion.take, _log_failure), *others)
         finally:
             await client.close()
+            _log_lines(lines.rest())
             await _release(owners)
 
 
@@ -200,6 +207,13 @@ def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
     return timedelta() if chunks else min(look, LETTER_PAUSE)
 
 
+async def log_sums(lines: BatchLines, clock: Clock, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    """Log the sums of batches that are due, until cancelled, also when no batch comes any more."""
+    while True:
+        await sleep(LOOK_AT_SUMS)
+        _log_lines(lines.due(clock.now()))
+
+
 async def _check_for_gaps(silence: SilenceCheck) -> None:
     """Check from time to time: no batch shows that retention removed events after the last one read."""
     while True:
@@ -228,6 +242,11 @@ async def _beside(receiving: Coroutine[Any, Any, None], *others: Coroutine[Any, 
         await receiving
         for task in tasks:
             task.cancel()
+
+
+def _log_lines(lines: Iterable[BatchLine]) -> None:
+    for line in lines:
+        log.info(line.text, extra=line.facts)
 
 
 def _log_death(facts: dict[str, object]) -> None:

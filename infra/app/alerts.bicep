@@ -52,6 +52,12 @@ param retentionPercent int
 @maxValue(168)
 param retentionHours int
 
+@description('Gigabytes of logs a day after which the workspace takes in no more; -1 for no limit, and then no alert on it.')
+@minValue(-1)
+@maxValue(1000)
+param dailyGigabytes int
+
+var capMegabytes = dailyGigabytes * 800 // 80 % of the cap: infra/capacity/telemetry.py
 var letterSeconds = retentionHours * 36 * retentionPercent
 
 var alerts = [
@@ -116,6 +122,13 @@ var alerts = [
     query: loadTextContent('../alerts/aggregation-quality.kql')
   }
   {
+    name: 'log-cap'
+    severity: 1
+    description: 'The logs of a day near the daily cap. Above it the workspace takes in none until the next day, and the other alerts are blind: find the table that grows, or raise logDailyGigabytes.'
+    window: 'P1D'
+    query: replace(loadTextContent('../alerts/log-cap.kql'), '{cap_megabytes}', string(capMegabytes))
+  }
+  {
     name: 'watch-silent'
     severity: 1
     description: 'The app has not reported the state of its books for a while: the app or its telemetry is down, and no other alert can fire.'
@@ -148,7 +161,7 @@ module rule 'br/public:avm/res/insights/scheduled-query-rule:0.6.0' = [
       alertDescription: alert.description
       severity: alert.severity
       evaluationFrequency: 'PT5M'
-      windowSize: 'PT15M'
+      windowSize: alert.?window ?? 'PT15M'
       autoMitigate: true
       skipQueryValidation: true // the tables do not exist before the first log line
       scopes: [workspaceId]

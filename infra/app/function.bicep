@@ -130,6 +130,8 @@ var hostSettings = {
   EVENTHUB__credential: 'managedidentity'
   FUNCTIONS_REQUEST_BODY_SIZE_LIMIT: '262144'
   OTEL_PYTHON_DISABLED_INSTRUMENTATIONS: 'azure_sdk,django,fastapi,flask,psycopg2,requests,urllib,urllib3'
+  OTEL_TRACES_SAMPLER: 'microsoft.rate_limited' // of requests only: log lines are never sampled
+  OTEL_TRACES_SAMPLER_ARG: '0.1'
   PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY: 'true'
   PYTHON_APPLICATIONINSIGHTS_LOGGER_NAME: 'hubledger'
 }

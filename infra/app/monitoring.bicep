@@ -49,6 +49,7 @@ resource component 'Microsoft.Insights/components@2020-02-02' = {
     Application_Type: 'web'
     DisableLocalAuth: true
     IngestionMode: 'LogAnalytics'
+    SamplingPercentage: 100 // ingestion drops none of the facts that alerts read
     WorkspaceResourceId: workspace.id
   }
 }

@@ -1,21 +1,26 @@
-"""`python -m infra.capacity`: the sizes that a load needs, with the arithmetic, and the part that breaks first."""
+"""`python -m infra.capacity`: the sizes that a load needs, the part that breaks first, its telemetry and its costs."""
 
 import argparse
 import sys
 
 from infra.capacity.arguments import positive, whole
+from infra.capacity.costs import costs_report
 from infra.capacity.limits import INSTANCE_CORES
 from infra.capacity.load import Costs, Load
 from infra.capacity.sizing import Sizing, size, stored_bytes_per_day
+from infra.capacity.telemetry import telemetry_report
 
 GB = 1e9
+PARTITIONS = 16  # `partitionCount` of infra/main.bicep
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the sizing of one load."""
+    """Print the sizing of one load, its telemetry and its costs."""
     given = _parser().parse_args(arguments)
     load = Load(given.events, given.bytes, given.log_bytes, given.row_bytes, given.headroom)
-    print(report(size(load, Costs(cpu_seconds_per_event=given.cpu * 1e-6), given.memory)))
+    sizing = size(load, Costs(cpu_seconds_per_event=given.cpu * 1e-6), given.memory)
+    partitions = given.partitions or max(PARTITIONS, sizing.partitions)
+    print(report(sizing), telemetry_report(sizing, partitions), costs_report(sizing, partitions), sep="\n\n")
     return 0
 
 
@@ -52,6 +57,9 @@ def _parser() -> argparse.ArgumentParser:
         type=positive,
         default=costs.cpu_seconds_per_event * 1e6,
         help="µs of one core per event, your transform included (default %(default)s)",
+    )
+    parser.add_argument(
+        "--partitions", type=whole, help=f"of the hub (default {PARTITIONS}, or as many as the load needs)"
     )
     parser.add_argument(
         "--memory", type=int, choices=sorted(INSTANCE_CORES), default=2048, help="MB of an instance (default 2048)"

@@ -30,7 +30,10 @@ MUST: dict[str, dict[str, tuple[Any, ...]]] = {
         "properties.restrictOutboundNetworkAccess": ("Enabled",),
     },
     "Microsoft.Synapse/workspaces": {"properties.azureADOnlyAuthentication": (True,)},
-    "Microsoft.Insights/components": {"properties.DisableLocalAuth": (True,)},
+    "Microsoft.Insights/components": {
+        "properties.DisableLocalAuth": (True,),
+        "properties.SamplingPercentage": (100,),  # ingestion would drop facts that alerts read
+    },
     "Microsoft.OperationalInsights/workspaces": {"properties.features.disableLocalAuth": (True,)},
     "Microsoft.Web/sites": {
         "identity.type": ("UserAssigned",),
@@ -68,6 +71,7 @@ ALERTS = {
     "ledger-unbalanced",
     "letter-old",
     "letters-open",
+    "log-cap",
     "partition-stopped",
     "stop-recorded",
     "watch-silent",

@@ -25,6 +25,7 @@ from tests.offenders import holds_for
 from tests.repo.product import ROOT
 from tests.unit.handlers.test_function_app import binding
 
+OF_THE_WORKSPACE = {"log-cap"}  # its query reads the workspace's own table
 QUERIES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "infra" / "alerts").glob("*.kql")}
 PAGE = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
 FACTS = dict(re.findall(r"^\| `(\w+)` \| (truth|number|text) \|", PAGE, flags=re.MULTILINE))
@@ -40,7 +41,8 @@ def test_every_alert_has_a_query_and_every_query_an_alert() -> None:
 def test_a_query_says_its_purpose_and_asks_the_watch(name: str) -> None:
     first, *rest = QUERIES[name].splitlines()
     assert re.fullmatch(r"// [A-Z].*\.", first)
-    assert rest[:2] == ["AppTraces", '| where Properties.action == "watch"']
+    asked = "Usage" if name in OF_THE_WORKSPACE else 'AppTraces\n| where Properties.action == "watch"'
+    assert "\n".join(rest).startswith(f"{asked}\n")
 
 
 @holds_for(QUERIES)
@@ -82,7 +84,9 @@ def test_the_watch_is_logged_as_often_as_the_page_says_and_faults_are_no_watch()
 
 def test_absent_events_are_told_as_long_as_the_alert_on_silence_waits() -> None:
     minutes = ABSENT_WITHIN // timedelta(minutes=1)
-    assert set(re.findall(r"windowSize: '(\w+)'", FILES["app/alerts.bicep"].text)) == {f"PT{minutes}M"}
+    assert re.findall(r"windowSize: (.*)", FILES["app/alerts.bicep"].text) == [f"alert.?window ?? 'PT{minutes}M'"]
+    alerts = FILES["app/alerts.bicep"].var("alerts")
+    assert {alert["name"] for alert in alerts if "window" in alert} == OF_THE_WORKSPACE
     assert f"| events that batches of the last {minutes} minutes found absent |" in PAGE
 
 

@@ -96,7 +96,8 @@ def test_the_page_names_each_setting_of_the_parameters_with_its_default() -> Non
     """Compare the table of docs/deploy.md with main.parameters.json; azd itself sets AZURE_*."""
     given = (FOLDER / "main.parameters.json").read_text(encoding="utf-8")
     settings = dict(re.findall(r"\$\{([A-Z_]+)=?(.*?)\}", given))
-    rows = re.findall(r"^\| (`[A-Z_`, ]+`) \|([^|\n]*)\|", PAGE, flags=re.MULTILINE)
+    choices = PAGE.partition("\n## Choices\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[A-Z_`, ]+`) \|([^|\n]*)\|", choices, flags=re.MULTILINE)
     said = {
         name: default.strip(" `")
         for names, defaults in rows

@@ -29,6 +29,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/sql.bicep", "minimalTlsVersion: '1.2'", "minimalTlsVersion: '1.1'"),
         ("app/spark.bicep", "azureADOnlyAuthentication: true", "azureADOnlyAuthentication: false"),
         ("app/monitoring.bicep", "DisableLocalAuth: true", "DisableLocalAuth: false"),
+        ("app/monitoring.bicep", "SamplingPercentage: 100", "SamplingPercentage: 10"),
         ("app/function.bicep", "httpsOnly: true", "httpsOnly: false"),
         ("app/function.bicep", "ftpsState: 'Disabled'", "ftpsState: 'AllAllowed'"),
         ("app/function.bicep", "type: 'UserAssignedIdentity'", "type: 'StorageAccountConnectionString'"),

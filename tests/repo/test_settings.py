@@ -15,7 +15,8 @@ from tests.repo.product import ROOT
 BY_KEY, BY_IDENTITY = {"EVENTHUB", "LAKE_CONNECTION"}, {"EVENTHUB__fullyQualifiedNamespace"}
 BY_THE_PLATFORM = {"WEBSITE_AUTH_ENABLED"}  # nobody sets it: it says that App Service authentication is on
 BODY_LIMIT = "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT"
-OF_THE_HOST_LOCALLY = {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage", BODY_LIMIT}
+LINES = "AzureFunctionsJobHost__logging__logLevel__Function"  # host.json hides them, because Azure has them already
+OF_THE_HOST_LOCALLY = {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage", BODY_LIMIT, LINES}
 
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 EXAMPLE: dict[str, str] = json.loads((ROOT / "local.settings.example.json").read_text(encoding="utf-8"))["Values"]

@@ -124,8 +124,8 @@ MUTANTS = (
         ("a repeated fault is not recorded", "if count >= RECURRENT:", "if count >= 10 * RECURRENT:"),
         (
             "a commit that is refused without rows is no fault",
-            "from core.errors import StoreFault\n",
-            "from core.errors import StoreUnavailable as StoreFault\n",
+            "from core.errors import InfrastructureFault, StoreFault\n",
+            "from core.errors import InfrastructureFault\nfrom core.errors import StoreUnavailable as StoreFault\n",
         ),
     ),
     *in_file(

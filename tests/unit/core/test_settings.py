@@ -147,6 +147,18 @@ def test_the_fuse_is_set_piece_by_piece() -> None:
     assert read_settings({**GOOD, **own}).fuse == Fuse(share=0.8, floor=5, patience=0)
 
 
+@pytest.mark.parametrize(("value", "lines"), [("0", 0), ("1000000", 1_000_000)])
+def test_the_lines_of_batches_may_all_be_sums_or_none(value: str, lines: int) -> None:
+    assert read_settings({**GOOD, "BATCH_LINES_PER_MINUTE": value}).batch_lines == lines
+
+
+@pytest.mark.parametrize("value", ["-1", "1000001", "twenty"])
+def test_a_number_of_lines_that_is_none_is_refused(value: str) -> None:
+    assert faults(BATCH_LINES_PER_MINUTE=value) == [
+        f"BATCH_LINES_PER_MINUTE must be a whole number from 0 to 1000000, not {value!r}"
+    ]
+
+
 @pytest.mark.parametrize("name", ["FUSE_SHARE_PERCENT", "FUSE_FLOOR", "FUSE_PATIENCE"])
 @pytest.mark.parametrize("value", ["-1", "100000", "half", "0.5"])
 def test_a_fuse_that_is_no_sensible_number_is_refused(name: str, value: str) -> None:

@@ -47,6 +47,16 @@ def test_a_gap_holds_the_batch_while_the_hub_does_not_answer(running: Running) -
     assert [(kept.first, kept.last, kept.status, kept.attempts) for kept in gaps] == [(1, 3, "open", 2)]
 
 
+def test_a_fault_of_the_hub_that_repeats_is_logged_because_no_line_of_the_host_arrives(running: Running) -> None:
+    running.ingest([0], [HOME])
+    for retries in range(3):
+        with pytest.raises(HubUnreachable):
+            running.ingest([0, 4], [HOME, MOTION], retries=retries)
+    lines = [line for line in running.lines if line["action"] == "fault_repeated"]
+    assert [(line["count"], line["levelname"]) for line in lines] == [(2, "WARNING"), (3, "WARNING")]
+    assert lines[0]["error"].startswith("HubUnreachable: ")
+
+
 def test_the_look_for_gaps_fails_while_the_hub_does_not_answer(running: Running) -> None:
     with pytest.raises(HubUnreachable, match="telemetry"):
         functions()["heal_gaps"](None, SimpleNamespace(invocation_id="t-1"))

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from core.errors import HeldLettersFull
-from core.ingest.ingest import IngestReport, Means, ingest_batch, report_facts
+from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.ingest.lines import report_facts
 from core.letters.moves import Mover, discard
 from core.letters.port import Keeper
 from core.model.events import Event, PartitionId

@@ -16,6 +16,7 @@ from core.ingest.guard import Guarded
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
 from core.ingest.journal import Attempt, Journal
+from core.ingest.lines import BatchLines
 from core.ingest.silence import SilenceCheck
 from core.letters.port import Keeper
 from core.model.clock import Clock
@@ -33,6 +34,7 @@ from core.worker.work import (
     check_gaps,
     keep_letters,
     keep_round,
+    log_sums,
 )
 from tests.fakes.builders import NOON, STREAM, FakeClock, batch, events, ids, stamps
 from tests.fakes.builders import keep_letters as given_letters
@@ -75,6 +77,24 @@ def test_a_batch_is_committed_and_logged_in_one_line(caplog: pytest.LogCaptureFi
     assert [(kept.first, kept.last) for kept in store.ledger()] == [(0, 4)]
     (line,) = lines(caplog)
     assert (line["action"], line["written"], line["redelivered"]) == ("ingest", 5, 0)
+
+
+def test_batches_above_the_rate_are_logged_as_sums_although_no_batch_follows(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    clock, sums = FakeClock(), BatchLines(0, threading.Lock())
+    stamped = Clock(clock.now, CLOCK.new_id)
+    asyncio.run(Ingestion(Means(MemoryStore(), PLAIN, stamped), lines=sums).take(GIVEN))
+
+    async def sleep(seconds: float) -> None:
+        if clock.seconds >= 60:
+            raise asyncio.CancelledError
+        assert lines(caplog) == []
+        clock.advance(seconds)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(log_sums(sums, stamped, sleep))
+    (line,) = lines(caplog)
+    assert (line["message"], line["action"], line["batches"], line["written"]) == ("batches ingested", "ingest", 1, 5)
 
 
 @pytest.mark.parametrize("held", [1, 3, 9])

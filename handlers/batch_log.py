@@ -1,0 +1,68 @@
+"""The log of batches: a batch's line at once, sums after their minute, and the rest when the process ends.
+
+The next batch logs the sums of the minute before. Where none comes, a timer does: the trigger has instances of its own,
+so no other function of the app could.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from core.ingest.ingest import IngestReport
+from core.ingest.lines import BatchLine, BatchLines
+
+log = logging.getLogger("hubledger.ingest")
+Ring = Callable[[], None]
+
+
+def ring_later(seconds: float, ring: Ring) -> Ring:
+    """Call `ring` after some seconds, in a thread that no exit waits for; return the call that cancels it."""
+    timer = threading.Timer(seconds, ring)
+    timer.daemon = True
+    timer.start()
+    return timer.cancel
+
+
+class BatchLog:
+    """Logs batches as their lines come due. `later` is a timer."""
+
+    def __init__(
+        self,
+        lines: BatchLines,
+        now: Callable[[], datetime],
+        later: Callable[[float, Ring], Ring] = ring_later,
+    ) -> None:
+        self._lines, self._now, self._later = lines, now, later
+        self._alone = threading.Lock()
+        self._cancel: Ring | None = None
+
+    def add(self, report: IngestReport, seconds: float) -> None:
+        """Log a batch that took so many seconds, or add it to the sums of its minute."""
+        _log(self._lines.add(report, seconds, self._now()))
+        self._set()
+
+    def close(self) -> None:
+        """Log all sums."""
+        with self._alone:
+            if self._cancel is not None:
+                self._cancel()
+        _log(self._lines.rest())
+
+    def _set(self) -> None:
+        """Set the timer, unless it is set or nothing is due."""
+        with self._alone:
+            wait = self._lines.wait(self._now())
+            if self._cancel is None and wait is not None:
+                self._cancel = self._later(wait.total_seconds(), self._ring)
+
+    def _ring(self) -> None:
+        with self._alone:
+            self._cancel = None
+        _log(self._lines.due(self._now()))
+        self._set()  # a batch of this minute may have been added since
+
+
+def _log(lines: Iterable[BatchLine]) -> None:
+    for line in lines:
+        log.info(line.text, extra=line.facts)

@@ -1,0 +1,123 @@
+"""The volume of telemetry that a load gives in a day, by kind, and the share of the daily cap at which an alert fires.
+
+Sizes are bytes as sent; the bill is a quarter less on average (learn.microsoft.com/azure/azure-monitor/logs/cost-logs).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from core.settings import OWN_LINES
+from infra.capacity.limits import DAY
+from infra.capacity.load import Load
+from infra.capacity.sizing import Sizing
+
+GB = 1e9
+MINUTES = DAY / 60
+FULL_BATCH = 100  # `minEventBatchSize` of host.json: a partition gives a smaller batch after `maxWaitTime`, one second
+ALERT_SHARE = 0.8  # of the daily cap
+
+# Measured: what azure-monitor-opentelemetry 1.8 sends, with the longest values of Azure. A test measures both again.
+LINE_BYTES = 1_100
+METRIC_BYTES, WORKER_METRICS = 620, 8  # counters of each worker process, once a minute
+
+# Assumed, from the source of the Functions host: its metrics of ASP.NET, runtime and process, once a minute; a request
+# with its trigger; and the lines Executing, Trigger Details, Executed of its other telemetry mode.
+HOST_METRICS = 40
+REQUEST_BYTES, REQUEST_ITEMS = 1_500, 2
+HOST_LINE_BYTES, HOST_LINES = 1_400, 3
+OTHER_LINES = 3  # a minute: the watch, letters, aggregation
+DIAGNOSTIC_BYTES = 20e6  # of hub, database and storage in a day
+REQUESTS_PER_SECOND = 0.1  # OTEL_TRACES_SAMPLER_ARG of a process in infra/app/function.bicep
+
+
+# Seconds between two runs of each timer (infra/settings.json, handlers/), and of two executions of Durable: a look for
+# letters is two of them. Flex gives each of these instances of its own.
+TIMERS = {
+    "aggregate": 300,
+    "heal_gaps": 60,
+    "maintain_lake": DAY,
+    "run_audits": 10,
+    "watch": 60,
+    "watch_dead_letters": 60,
+    "watch_replays": 60,
+}
+LETTER_ROUNDS = 30
+OTHER_PROCESSES = len(TIMERS) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of telemetry: how many items a day, and the bytes of one."""
+
+    name: str
+    items: float
+    size: float
+
+    @property
+    def gigabytes(self) -> float:
+        return self.items * self.size / GB
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.items:,.0f} x {self.size:,.0f} B = {self.gigabytes:,.3f} GB"
+
+
+def batches_per_second(load: Load, partitions: int) -> float:
+    """Return the batches of all partitions: one a second while a second brings a partition less than a full batch."""
+    each = load.events_per_second / partitions
+    return partitions * max(min(each, 1.0), each / FULL_BATCH)
+
+
+def volume(load: Load, partitions: int, ingesting: int) -> tuple[Kind, ...]:
+    """Return the telemetry of a day, with so many instances of the trigger, and every batch unusual or not."""
+    per_minute = 60 * batches_per_second(load, partitions)
+    own = min(per_minute, 2 * OWN_LINES * ingesting)
+    sums = partitions if per_minute > OWN_LINES * ingesting else 0
+    metrics = (ingesting + OTHER_PROCESSES) * (HOST_METRICS + WORKER_METRICS)
+    return (
+        Kind("lines of batches", MINUTES * (own + sums), LINE_BYTES),
+        Kind("other lines", MINUTES * OTHER_LINES, LINE_BYTES),
+        Kind("requests", DAY * requests_per_second(load, partitions, ingesting) * REQUEST_ITEMS, REQUEST_BYTES),
+        Kind("metrics", MINUTES * metrics, METRIC_BYTES),
+        Kind("diagnostic logs", 1, DIAGNOSTIC_BYTES),
+    )
+
+
+def requests_per_second(load: Load, partitions: int, ingesting: int) -> float:
+    """Return the requests that the sampler of each process lets pass."""
+    trigger = min(batches_per_second(load, partitions), REQUESTS_PER_SECOND * ingesting)
+    others = [min(1 / every, REQUESTS_PER_SECOND) for every in (*TIMERS.values(), LETTER_ROUNDS)]
+    return trigger + sum(others)
+
+
+def unsampled_requests(load: Load, partitions: int) -> Kind:
+    """Return the requests of a host that does not know the sampler."""
+    items = DAY * batches_per_second(load, partitions) * REQUEST_ITEMS
+    return Kind("a request for each batch", items, REQUEST_BYTES)
+
+
+def without_measures(load: Load, partitions: int) -> tuple[Kind, ...]:
+    """Return the kinds that the sums, host.json and the sampler avoid, as they would be."""
+    batches = DAY * batches_per_second(load, partitions)
+    return (
+        Kind("a line for each batch", batches, LINE_BYTES),
+        Kind("lines of the host", batches * HOST_LINES, HOST_LINE_BYTES),
+        unsampled_requests(load, partitions),
+    )
+
+
+def total(kinds: Iterable[Kind]) -> float:
+    """Return the gigabytes of all kinds."""
+    return sum(kind.gigabytes for kind in kinds)
+
+
+def telemetry_report(sizing: Sizing, partitions: int) -> str:
+    """Return the telemetry of a day as text, with the arithmetic."""
+    kinds = volume(sizing.load, partitions, sizing.instances)
+    avoided = without_measures(sizing.load, partitions)
+    lines = [f"telemetry a day, {partitions} partitions, instances of the trigger: {sizing.instances}"]
+    lines += [f"  {kind}" for kind in kinds]
+    lines.append(f"  all: {total(kinds):,.2f} GB; the daily cap must be above {total(kinds) / ALERT_SHARE:,.2f} GB")
+    lines.append("avoided by host.json, the sampler of requests and the sums of batches")
+    lines += [f"  {kind}" for kind in avoided]
+    lines.append(f"  all: {total(avoided):,.2f} GB")
+    return "\n".join(lines)

@@ -1,0 +1,88 @@
+"""The costs: the page quotes the program, and the program counts what the templates deploy."""
+
+import re
+
+import pytest
+
+from infra.capacity import costs as parts
+from infra.capacity.__main__ import PARTITIONS, main
+from infra.capacity.costs import costs, costs_report, extras
+from infra.capacity.load import Load
+from infra.capacity.sizing import size
+from tests.infra.policies import ALERTS, at
+from tests.infra.test_policies import FILES
+from tests.repo.product import ROOT
+
+PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+SIZING = size(Load(1_000))
+
+
+def default(name: str) -> object:
+    """Return the default of a parameter of main.bicep."""
+    return next(one.value for one in FILES["main.bicep"].of_kind("parameter") if one.name == name)
+
+
+def test_the_page_quotes_the_program() -> None:
+    assert costs_report(SIZING, PARTITIONS) in PAGE
+
+
+def test_the_program_counts_the_defaults_of_the_templates() -> None:
+    assert default("partitionCount") == PARTITIONS
+    assert default("instanceMemoryMB") == 1024 * parts.INSTANCE_GB
+    assert (default("throughputUnits"), default("captureEnabled"), default("sqlVCores")) == (1, True, 2)
+    assert len(ALERTS) == parts.RULES
+
+
+def test_the_program_counts_each_kind_of_always_ready_instance() -> None:
+    ready = [one.name for one in FILES["main.bicep"].of_kind("parameter") if one.name.endswith("AlwaysReady")]
+    assert {"ingestAlwaysReady", "httpAlwaysReady"} <= set(ready) <= set(parts.READY)
+    assert {name: default(name) for name in ready} == {name: parts.READY[name] for name in ready}
+
+
+def test_the_program_counts_the_endpoints_and_the_nodes_of_the_templates() -> None:
+    network = next(one for one in FILES["main.bicep"].of_kind("module") if one.name == "network")
+    assert len(at(network.value, "params.targets")) == parts.ENDPOINTS
+    assert len(at(network.value, "params.zones")) == parts.ZONES
+    pool = next(one for one in FILES["app/spark.bicep"].of_kind("resource") if "bigDataPools" in one.of)
+    assert at(pool.value, "properties.autoPause.delayInMinutes") == parts.POOL_PAUSE
+    assert 4 * at(pool.value, "properties.autoScale.minNodeCount") == parts.SPARK_CORES
+    assert default("sparkNodeSize") == "Small"
+
+
+def test_units_that_were_added_cost_capture_too() -> None:
+    one, two = ({each.part: each for each in costs(size(Load(rate)), 16)} for rate in (600, 1_000))
+    assert size(Load(600)).hub_units == 1
+    assert two["Capture"].loaded == 2 * one["Capture"].loaded == 2 * one["Capture"].idle
+
+
+def test_a_shorter_schedule_of_spark_never_costs_less_and_the_shortest_keeps_the_pool_warm() -> None:
+    five, twenty, sixty = [one.dollars for one in extras(SIZING) if one.choice.startswith("Synapse")]
+    assert five > twenty > sixty
+    assert five == pytest.approx(12 * 730 * 0.143)
+
+
+def test_the_schedule_that_the_page_names_keeps_the_alert_silent() -> None:
+    minutes = int(re.findall(r"\*\*every (\d+) minutes\*\*", PAGE)[0])
+    longest = default("alertAggregationLagSeconds")
+    assert isinstance(longest, int)
+    assert 2 * minutes * 60 < longest < 2 * 2 * minutes * 60
+
+
+def test_the_parts_sum_to_the_whole_and_none_is_free_at_the_load() -> None:
+    *each, whole = costs(SIZING, 16)
+    assert (whole.idle, whole.loaded) == (sum(one.idle for one in each), sum(one.loaded for one in each))
+    assert all(0 < one.idle <= one.loaded for one in each)
+
+
+def test_a_load_beyond_the_known_prices_says_so() -> None:
+    assert costs_report(size(Load(100_000)), 16).startswith("costs: this program has prices of Standard hubs")
+
+
+def test_the_command_prints_sizes_telemetry_and_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["1_000"]) == 0
+    printed = capsys.readouterr().out
+    assert "breaks first: throughput" in printed
+    assert "a line for each batch: 1,382,400 x" in printed
+    assert "| Capture | 88 $ | 176 $ |" in printed
+    assert main(["1_000", "--partitions", "4"]) == 0
+    assert "telemetry a day, 4 partitions" in capsys.readouterr().out

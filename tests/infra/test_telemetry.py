@@ -1,0 +1,189 @@
+"""What telemetry costs: sizes are measured, the settings of the templates limit it, and the cap is above it."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from croniter import croniter
+
+from core.settings import OWN_LINES
+from infra.capacity.limits import DAY
+from infra.capacity.load import Load
+from infra.capacity.sizing import size
+from infra.capacity.telemetry import (
+    ALERT_SHARE,
+    LINE_BYTES,
+    METRIC_BYTES,
+    REQUESTS_PER_SECOND,
+    TIMERS,
+    WORKER_METRICS,
+    Kind,
+    batches_per_second,
+    telemetry_report,
+    total,
+    unsampled_requests,
+    volume,
+)
+from tests.fakes.builders import EPOCH
+from tests.infra.policies import Files, at, shown
+from tests.infra.test_alerts import ingestion
+from tests.infra.test_policies import FILES, with_planted
+from tests.repo.product import ROOT
+from tests.unit.handlers.test_function_app import index
+
+LARGEST, USUAL = Load(10_000), Load(1_000)  # the loads that the default cap must bear
+PLANTED = [
+    ("main.bicep", "param logDailyGigabytes int = 5", "param logDailyGigabytes int = 1"),
+    (
+        "main.bicep",
+        "    dailyGigabytes: logDailyGigabytes\n  }\n}\n\n@description('Name of the",
+        "    dailyGigabytes: 50\n  }\n}\n\n@description('Name of the",
+    ),
+    ("app/alerts.bicep", "dailyGigabytes * 800", "dailyGigabytes * 1000"),
+    ("app/alerts.bicep", "'{cap_megabytes}', string(capMegabytes)", "'{cap_megabytes}', '4000'"),
+    ("app/alerts.bicep", "name: 'log-cap'", "name: 'log-caps'"),
+    ("app/function.bicep", "'microsoft.rate_limited'", "'always_on'"),
+    ("app/function.bicep", "OTEL_TRACES_SAMPLER_ARG: '0.1'", "OTEL_TRACES_SAMPLER_ARG: '5'"),
+]
+
+
+def telemetry_can_be_paid(files: Files) -> Iterator[str]:
+    """Require a cap above the computed volume, an alert before the cap that reads the same number, and a sampler."""
+    main = files["main.bicep"]
+    cap = next(one.value for one in main.of_kind("parameter") if one.name == "logDailyGigabytes")
+    if ALERT_SHARE * cap <= (needed := total(volume(LARGEST, 32, size(LARGEST).instances))):
+        yield f"main.bicep: {ALERT_SHARE:.0%} of the cap, {cap} GB, must be above {needed:.2f} GB"
+    needed = total((*volume(USUAL, 16, 1), unsampled_requests(USUAL, 16)))
+    if cap <= needed:
+        yield f"main.bicep: the cap, {cap} GB, must be above the {needed:.2f} GB of a host that samples no requests"
+    for name in ("monitoring", "alerts"):
+        call = next(one for one in main.of_kind("module") if one.name == name)
+        if shown(at(call.value, "params.dailyGigabytes")) != "logDailyGigabytes":
+            yield f"main.bicep: {name} must have the cap logDailyGigabytes"
+    alerts = files["app/alerts.bicep"]
+    if shown(alerts.var("capMegabytes")) != f"dailyGigabytes * {1000 * ALERT_SHARE:.0f}":
+        yield "app/alerts.bicep: capMegabytes must be the alert's share of the cap"
+    queries = [shown(one["query"]) for one in alerts.var("alerts") if one["name"] == "log-cap"]
+    if not any("'{cap_megabytes}', string(capMegabytes)" in query for query in queries):
+        yield "app/alerts.bicep: log-cap must compare with capMegabytes"
+    settings = files["app/function.bicep"].var("hostSettings")
+    sampler = (settings.get("OTEL_TRACES_SAMPLER"), settings.get("OTEL_TRACES_SAMPLER_ARG"))
+    if sampler != ("microsoft.rate_limited", str(REQUESTS_PER_SECOND)):
+        yield f"app/function.bicep: requests must be limited to {REQUESTS_PER_SECOND} a second, not by {sampler}"
+
+
+def test_the_templates_keep_the_policy() -> None:
+    assert list(telemetry_can_be_paid(FILES)) == []
+
+
+def test_the_policy_finds_each_violation_that_is_planted() -> None:
+    assert [change for change in PLANTED if not list(telemetry_can_be_paid(with_planted(*change)))] == []
+
+
+def test_the_host_sends_its_own_lines_from_warning_on_only() -> None:
+    logging = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["logging"]
+    assert logging == {"logLevel": {"default": "Warning"}}
+
+
+SENDER = """
+import logging, sys
+from azure.monitor.opentelemetry import configure_azure_monitor
+from opentelemetry import context, metrics
+from opentelemetry._logs import get_logger_provider
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+import json
+key = "InstrumentationKey=00000000-0000-0000-0000-000000000000"
+configure_azure_monitor(
+    connection_string=f"{key};IngestionEndpoint={sys.argv[1]}", logger_name="hubledger", disable_offline_storage=True
+)
+unsampled = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}
+context.attach(TraceContextTextMapPropagator().extract(unsampled))
+log = logging.getLogger("hubledger.ingest")
+log.setLevel(logging.INFO)
+for text, facts in json.loads(sys.argv[2]):
+    log.info(text, extra=facts)
+get_logger_provider().force_flush()
+metrics.get_meter_provider().force_flush()
+"""
+PARTITION = "evhns-abcdefghijklm.servicebus.windows.net/telemetry/hubledger/12"
+
+
+def a_line(batches: int) -> dict[str, Any]:
+    """Return the fields of a line with numbers as long as those of a busy hub."""
+    ends = {"first": 1_234_567_890, "last": 1_234_567_952}
+    names = ("dead_lettered", "held", "redelivered", "healed", "absent", "filtered")
+    counts = {**dict.fromkeys(names, 0), "commits": batches, "batches": batches, "seconds": 0.013}
+    rest = {"slowest_seconds": 0.1, "minute": "2026-01-01T00:00:00+00:00"}
+    own: dict[str, Any] = {"gaps": [], "invocation_id": "0af76519-16cd-43dd-8448-eb211c80319c"}
+    sizes = dict.fromkeys(("events", "rows", "written"), 62 * batches)
+    return {"action": "ingest", "partition": PARTITION, **ends, **counts, **sizes, **(own if batches == 1 else rest)}
+
+
+@pytest.mark.skipif(find_spec("azure.monitor") is None, reason="azure-monitor-opentelemetry is not installed")
+def test_lines_are_sent_whatever_is_sampled_and_are_as_large_as_the_arithmetic_has_them(tmp_path: Path) -> None:
+    settings = FILES["app/function.bicep"].var("hostSettings")
+    environment = {name: value for name, value in settings.items() if name.startswith("OTEL_")}
+    environment["APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL"] = "true"
+    given = json.dumps([("batch ingested", a_line(1)), ("batches ingested", a_line(60))])
+    with ingestion() as (address, got):
+        command = [sys.executable, "-c", SENDER, address, given]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    sizes: dict[str, list[int]] = {"MessageData": [], "MetricData": []}
+    for each in got:
+        sizes[each["data"]["baseType"]].append(len(json.dumps(each, separators=(",", ":"))))
+    counters = {name for each in got for one in each["data"]["baseData"].get("metrics", ()) for name in [one["name"]]}
+    assert len(sizes["MessageData"]) == 2
+    assert 0.9 * LINE_BYTES < max(sizes["MessageData"]) <= LINE_BYTES
+    assert len([name for name in counters if name.startswith("\\")]) == WORKER_METRICS
+    assert any(0.9 * METRIC_BYTES < each <= METRIC_BYTES for each in sizes["MetricData"])
+
+
+def test_the_timers_run_as_often_as_the_arithmetic_has_them() -> None:
+    bindings = [(name, one) for name, each in index().items() for one in each["bindings"]]
+    timers = {name: _seconds_between(one["schedule"]) for name, one in bindings if one["type"] == "timerTrigger"}
+    assert timers == TIMERS
+
+
+def _seconds_between(schedule: str) -> int:
+    turns = croniter(schedule, EPOCH, second_at_beginning=True)
+    first, second = turns.get_next(datetime), turns.get_next(datetime)
+    return (second - first) // timedelta(seconds=1)
+
+
+def test_a_thousand_events_a_second_are_a_batch_a_second_of_each_partition() -> None:
+    assert DAY * batches_per_second(Load(1_000), 16) == 1_382_400
+    assert batches_per_second(Load(10_000), 16) == 100
+    assert batches_per_second(Load(1), 16) == 1
+    assert batches_per_second(Load(0), 16) == 0
+
+
+def test_lines_are_bounded_whatever_the_load() -> None:
+    def lines(load: float) -> float:
+        return next(one for one in volume(Load(load), 16, 1) if one.name == "lines of batches").items / (DAY / 60)
+
+    assert [lines(load) for load in (1, 1_000, 16_000)] == [40 + 16, 2 * OWN_LINES + 16, 2 * OWN_LINES + 16]
+    assert lines(0.1) == pytest.approx(6)
+
+
+def test_a_kind_is_a_product() -> None:
+    assert Kind("x", 1_000_000, 2_000).gigabytes == 2
+
+
+def test_the_page_quotes_the_telemetry() -> None:
+    page = (ROOT / "docs" / "capacity.md").read_text(encoding="utf-8")
+    assert telemetry_report(size(Load(1_000)), 16) in page
+
+
+def test_the_query_of_the_cap_is_silent_without_a_cap() -> None:
+    query = (ROOT / "infra" / "alerts" / "log-cap.kql").read_text(encoding="utf-8")
+    assert re.search(r"\{cap_megabytes\} > 0 and megabytes > \{cap_megabytes\}", query)

@@ -1,0 +1,41 @@
+"""Mutants of the log lines of batches."""
+
+from tests.mutants.mutant import in_file
+
+MUTANTS = (
+    *in_file(
+        "core/ingest/lines.py",
+        "tests/unit/core/ingest/test_lines.py",
+        ("sums that are logged are counted again", "        self._sums.clear()\n", ""),
+        ("a minute's lines are never spent anew", "        self._logged.clear()\n", ""),
+        (
+            "ordinary batches use up the lines of unusual ones",
+            "self._logged[unusual] < self",
+            "self._logged.total() < self",
+        ),
+        (
+            "a batch has its line and is summed too",
+            "            else:\n                self._sum(",
+            "            if counts:\n                self._sum(",
+        ),
+    ),
+    *in_file(
+        "handlers/batch_log.py",
+        "tests/unit/handlers/test_batch_log.py",
+        (
+            "a timer that has rung is never set again",
+            "            self._cancel = None\n        _log",
+            "            pass\n        _log",
+        ),
+        ("the last sums end with the process", "        _log(self._lines.rest())\n", ""),
+    ),
+    *in_file(
+        "core/worker/work.py",
+        "tests/unit/core/worker/test_work.py",
+        (
+            "a worker without batches logs no sums",
+            "        _log_lines(lines.due(clock.now()))\n",
+            "        clock.now()\n",
+        ),
+    ),
+)

@@ -1,0 +1,108 @@
+"""handlers/batch_log.py: sums are logged after their minute, also when no batch comes any more."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from core.ingest.ingest import Means, ingest_batch
+from core.ingest.lines import BatchLines
+from handlers.batch_log import BatchLog, ring_later
+from tests.fakes.builders import FakeClock, batch, events, stamps
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.plain_transform import PLAIN
+from tests.unit.handlers.running import HOME, MOTION, Running
+
+REPORT = ingest_batch(batch(events(0, 4, "reading a")), Means(MemoryStore(), PLAIN, stamps(3)))
+
+
+class FakeTimer:
+    """Keeps what it is to call, and when."""
+
+    def __init__(self) -> None:
+        self.set: list[tuple[float, Callable[[], None]]] = []
+        self.cancelled = 0
+
+    def later(self, seconds: float, ring: Callable[[], None]) -> Callable[[], None]:
+        self.set.append((seconds, ring))
+        return self.cancel
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
+class World:
+    """A log of which every batch is summed, over a clock and a timer that a test moves."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level("INFO", "hubledger")
+        self._caplog = caplog
+        self.clock, self.timer = FakeClock(), FakeTimer()
+        self.log = BatchLog(BatchLines(0, threading.Lock()), self.clock.now, self.timer.later)
+
+    @property
+    def summed(self) -> list[int]:
+        return [vars(record)["batches"] for record in self._caplog.records]
+
+
+@pytest.fixture
+def world(caplog: pytest.LogCaptureFixture) -> World:
+    return World(caplog)
+
+
+def test_after_the_last_batch_a_timer_logs_the_sums(world: World) -> None:
+    world.clock.advance(20)
+    world.log.add(REPORT, 0.1)
+    world.log.add(REPORT, 0.1)
+    ((seconds, ring),) = world.timer.set
+    assert (seconds, world.summed) == (40, [])
+    world.clock.advance(seconds)
+    ring()
+    assert world.summed == [2]
+    assert len(world.timer.set) == 1
+
+
+def test_a_timer_that_comes_after_the_next_minute_began_is_set_again(world: World) -> None:
+    world.log.add(REPORT, 0.1)
+    world.clock.advance(70)
+    world.log.add(REPORT, 0.1)
+    assert world.summed == [1]
+    world.timer.set[0][1]()
+    assert [seconds for seconds, _ in world.timer.set] == [60, 50]
+
+
+def test_an_end_logs_all_sums_and_cancels_the_timer(world: World) -> None:
+    world.log.add(REPORT, 0.1)
+    world.log.close()
+    assert (world.summed, world.timer.cancelled) == ([1], 1)
+
+
+def test_without_sums_no_timer_is_set(caplog: pytest.LogCaptureFixture) -> None:
+    timer = FakeTimer()
+    log = BatchLog(BatchLines(9, threading.Lock()), FakeClock().now, timer.later)
+    log.add(REPORT, 0.1)
+    log.close()
+    assert (timer.set, timer.cancelled) == ([], 0)
+
+
+def test_the_timer_rings_in_a_thread_that_no_exit_waits_for() -> None:
+    rung: list[bool] = []
+    done = threading.Event()
+
+    def ring() -> None:
+        rung.append(threading.current_thread().daemon)
+        done.set()
+
+    ring_later(0, ring)
+    assert done.wait(10)
+    assert rung == [True]
+
+
+def test_the_setting_decides_and_closing_the_app_logs_the_rest(running: Running) -> None:
+    running.restart(BATCH_LINES_PER_MINUTE="0")
+    running.ingest([0], [HOME])
+    running.ingest([1], [MOTION])
+    running.close()
+    assert {line["msg"] for line in running.lines} == {"batches ingested"}
+    assert sum(line["batches"] for line in running.lines) == 2
+    assert sum(line["written"] for line in running.lines) == 2
