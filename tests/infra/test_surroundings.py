@@ -67,11 +67,11 @@ def test_every_action_names_a_version_and_every_job_an_end(name: str) -> None:
 
 
 def test_schema_goes_before_code() -> None:
-    steps = [step.get("run", "") for step in yaml.safe_load(WORKFLOWS["deploy.yml"])["jobs"]["deploy"]["steps"]]
+    steps = [step.get("run", "") for step in yaml.safe_load(WORKFLOWS["azure-dev.yml"])["jobs"]["deploy"]["steps"]]
     assert steps.index("azd provision --no-prompt") < steps.index("azd deploy --no-prompt")
 
 
-@holds_for(["infra.yml", "deploy.yml"])
+@holds_for(["infra.yml", "azure-dev.yml"])
 def test_who_signs_in_to_azure_does_so_by_federated_identity(name: str) -> None:
     assert "--federated-credential-provider github" in WORKFLOWS[name]
     assert "id-token: write" in WORKFLOWS[name]
@@ -84,7 +84,7 @@ def test_a_pull_request_from_a_fork_gets_no_identity() -> None:
 
 
 def test_the_smoke_tests_use_a_key_of_monitors_that_ends_with_them() -> None:
-    steps = [step.get("run", "") for step in yaml.safe_load(WORKFLOWS["deploy.yml"])["jobs"]["deploy"]["steps"]]
+    steps = [step.get("run", "") for step in yaml.safe_load(WORKFLOWS["azure-dev.yml"])["jobs"]["deploy"]["steps"]]
     set_on, taken_from = (
         next(re.findall(r"for function in (.+);", step)[0].split() for step in steps if f"keys {verb}" in step)
         for verb in ("set", "delete")
