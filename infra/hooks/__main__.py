@@ -3,7 +3,8 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from infra.hooks import package
@@ -37,14 +38,22 @@ def deployable() -> None:
     print("this code runs on the schema of the database")
 
 
-STEPS: dict[str, Callable[[], None]] = {"provisioned": provisioned, "deployable": deployable}
+def deployed() -> None:
+    """Prove the app after `azd deploy`: its routes, and an event from the hub to its row."""
+    from infra.hooks.rest import Rest, deployer_token
+    from infra.hooks.smoke.run import prove_deployment
+
+    prove_deployment(os.environ, Rest(deployer_token), deployer_token, time)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run a step and return 0, or print its faults to standard error and return 1."""
+STEPS: dict[str, Callable[[], None]] = {"provisioned": provisioned, "deployable": deployable, "deployed": deployed}
+
+
+def main(arguments: list[str] | None = None, known: Mapping[str, Callable[[], None]] = STEPS) -> int:
+    """Run a known step and return 0, or print its faults to standard error and return 1."""
     parser = argparse.ArgumentParser(prog="python -m infra.hooks", description=__doc__)
     steps = parser.add_subparsers(dest="step", required=True)
-    for name, run in STEPS.items():
+    for name, run in known.items():
         steps.add_parser(name, help=run.__doc__).set_defaults(run=run)
     packing = steps.add_parser("package", help="Write the package of a deployment, and list its files and its size.")
     packing.add_argument("--to", type=Path, default=Path("package.zip"), help="default: package.zip")
@@ -52,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if sys.version_info[:2] not in SUPPORTED:
             raise HookRefused(f"the hooks need Python 3.11 or 3.12, as the app does; this is {sys.version.split()[0]}")
-        given.run() if given.step in STEPS else _pack(given.to)
+        given.run() if given.step in known else _pack(given.to)
     except HookRefused as error:
         for fault in error.faults:
             print(f"{given.step}: {fault}", file=sys.stderr)

@@ -12,6 +12,9 @@ class Outputs:
     """The outputs that the hooks use; `synapse_workspace` and `synapse_pool` are empty without Synapse."""
 
     function_app_id: str
+    function_app_uri: str
+    hub_namespace: str
+    hub_name: str
     app_identity_name: str
     app_identity_client_id: uuid.UUID
     app_identity_principal_id: uuid.UUID
@@ -25,6 +28,9 @@ class Outputs:
 
 NAMES = {
     "function_app_id": "FUNCTION_APP_ID",
+    "function_app_uri": "FUNCTION_APP_URI",
+    "hub_namespace": "EVENTHUB__fullyQualifiedNamespace",
+    "hub_name": "EVENTHUB_NAME",
     "app_identity_name": "APP_IDENTITY_NAME",
     "app_identity_client_id": "APP_IDENTITY_CLIENT_ID",
     "app_identity_principal_id": "APP_IDENTITY_PRINCIPAL_ID",

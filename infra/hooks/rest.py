@@ -35,6 +35,10 @@ class Rest:
         """Create or replace a resource and return the answer; raise HookRefused with the error text of the service."""
         return self._call(service, "PUT", path, body)
 
+    def delete(self, service: Service, path: str) -> Any:
+        """Delete a resource and return the answer; raise HookRefused with the error text of the service."""
+        return self._call(service, "DELETE", path, None)
+
     def _call(self, service: Service, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         headers = {"Authorization": f"Bearer {self._token(service.scope)}", "Content-Type": "application/json"}
         content = None if body is None else json.dumps(body).encode()
@@ -45,8 +49,8 @@ class Rest:
         except urllib.error.HTTPError as error:
             said = error.read().decode(errors="replace")[:500]
             raise HookRefused(f"{method} {service.address}{path} failed with status {error.code}: {said}") from error
-        except urllib.error.URLError as error:
-            raise HookRefused(f"{service.address} cannot be reached: {error.reason}") from error
+        except OSError as error:
+            raise HookRefused(f"{service.address} cannot be reached: {getattr(error, 'reason', error)}") from error
 
 
 def deployer_token(scope: str) -> str:

@@ -29,6 +29,9 @@ JOBS = uuid.UUID("89abcdef-0123-4567-89ab-cdef01234567")
 USERS = [DatabaseUser("id-app", CLIENT, "hubledger_app"), DatabaseUser("w", JOBS, "hubledger_job")]
 ENVIRONMENT = {
     "FUNCTION_APP_ID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/f",
+    "FUNCTION_APP_URI": "https://f.azurewebsites.net",
+    "EVENTHUB__fullyQualifiedNamespace": "n.servicebus.windows.net",
+    "EVENTHUB_NAME": "telemetry",
     "APP_IDENTITY_NAME": "id-app",
     "APP_IDENTITY_CLIENT_ID": str(CLIENT),
     "APP_IDENTITY_PRINCIPAL_ID": str(CLIENT),
