@@ -12,15 +12,10 @@ param environmentName string
 @maxLength(40)
 param location string
 
-@description('Object id of the deployer, a person or a pipeline, that administers the database and may write to the lake.')
+@description('Object id of the deployer, a person or a pipeline, that may write to the lake.')
 @minLength(36)
 @maxLength(36)
 param principalId string = deployer().objectId
-
-@description('Name of the administrator of the database: only a label, because the id decides.')
-@minLength(1)
-@maxLength(256)
-param principalName string = 'hubledger-deployer'
 
 @description('Kind of the deployer.')
 @allowed([
@@ -30,9 +25,26 @@ param principalName string = 'hubledger-deployer'
 ])
 param principalType string = 'User'
 
-@description('Public address from which the deployer migrates the database; empty when the deployer is inside Azure.')
+@description('Public address from which the deployer migrates the database; none or empty when the deployer is inside Azure.')
 @maxLength(15)
 param deployerAddress string = ''
+
+@description('Name of the administrator of the database: only a label, because the id decides.')
+@minLength(1)
+@maxLength(256)
+param sqlAdministratorName string = 'hubledger-deployer'
+
+@description('Object id of the group or user, or application id of the service principal, that administers the database; empty for the deployer, unless it is a service principal.')
+@maxLength(36)
+param sqlAdministratorId string = ''
+
+@description('Kind of sqlAdministratorId.')
+@allowed([
+  'User'
+  'Group'
+  'ServicePrincipal'
+])
+param sqlAdministratorType string = 'Group'
 
 @description('Tier of the event hub; docs/capacity.md says when Standard is too small.')
 @allowed([
@@ -220,6 +232,8 @@ param logDailyGigabytes int = 5
 var names = loadJsonContent('abbreviations.json')
 var token = toLower(uniqueString(subscription().id, environmentName, location))
 var tags = { 'azd-env-name': environmentName }
+var admittedAddress = deployerAddress == 'none' ? '' : deployerAddress
+var deployerSid = principalType == 'ServicePrincipal' ? '' : principalId // that of a service principal is its application id
 var captureContainer = 'capture'
 var deploymentContainer = 'deployments'
 var sparkContainer = 'spark'
@@ -337,9 +351,9 @@ module sql 'app/sql.bicep' = {
     location: location
     tags: tags
     databaseName: 'hubledger'
-    adminName: principalName
-    adminObjectId: principalId
-    adminType: principalType == 'ServicePrincipal' ? 'Application' : principalType == 'Group' ? 'Group' : 'User'
+    administratorName: sqlAdministratorName
+    administratorId: empty(sqlAdministratorId) ? deployerSid : sqlAdministratorId
+    administratorType: empty(sqlAdministratorId) ? principalType : sqlAdministratorType
     compute: sqlCompute
     tier: sqlTier
     vCores: sqlVCores
@@ -347,7 +361,7 @@ module sql 'app/sql.bicep' = {
     maxSizeGiB: sqlMaxSizeGiB
     backupRedundancy: sqlBackupRedundancy
     publicAccess: !vnetEnabled
-    deployerAddress: deployerAddress
+    deployerAddress: admittedAddress
   }
 }
 
@@ -364,7 +378,7 @@ module spark 'app/spark.bicep' = {
     lakeId: lake.outputs.resourceId
     lakeContainer: sparkContainer
     deployerPrincipalId: principalId
-    deployerAddress: deployerAddress
+    deployerAddress: admittedAddress
     appPrincipalId: appIdentity.outputs.principalId
     nodeSize: sparkNodeSize
     maximumNodes: sparkMaximumNodes

@@ -18,23 +18,23 @@ param tags object
 @maxLength(128)
 param databaseName string
 
-@description('Administrator of the server: sign-in name of the deployer or of a group.')
+@description('Name of the administrator of the server: only a label, because the id decides.')
 @minLength(1)
 @maxLength(256)
-param adminName string
+param administratorName string
 
-@description('Object id of the administrator.')
+@description('Id of the administrator: the object id of a user or a group, the application id of a service principal.')
 @minLength(36)
 @maxLength(36)
-param adminObjectId string
+param administratorId string
 
 @description('Kind of the administrator.')
 @allowed([
   'User'
   'Group'
-  'Application'
+  'ServicePrincipal'
 ])
-param adminType string
+param administratorType string
 
 @description('Serverless bills the seconds of use and can pause; provisioned has one price a month. Both have the same log rate.')
 @allowed([
@@ -96,9 +96,9 @@ resource server 'Microsoft.Sql/servers@2023-08-01' = {
     administrators: {
       administratorType: 'ActiveDirectory'
       azureADOnlyAuthentication: true
-      login: adminName
-      principalType: adminType
-      sid: adminObjectId
+      login: administratorName
+      principalType: administratorType == 'ServicePrincipal' ? 'Application' : administratorType
+      sid: administratorId
       tenantId: tenant().tenantId
     }
   }

@@ -1,52 +1,83 @@
 """`python -m infra.hooks STEP`: the steps that azd's hooks run. Each step is safe to run again."""
 
 import argparse
+import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from infra.hooks import package
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import Outputs, read_outputs
 
+if TYPE_CHECKING:
+    from infra.hooks.database import ServerDatabase
+    from infra.hooks.deployer.sign_in import Identity
+
 ROOT = Path(__file__).resolve().parents[2]
 SUPPORTED = ((3, 11), (3, 12))
+TRACEBACK = "HOOKS_TRACEBACK"  # set it to see the traceback of an error that no hook foresees
+
+
+def preprovision() -> None:
+    """Set the deployer's address and the administrator of the database, or refuse them, before `azd provision`."""
+    from infra.hooks.deployer.address import choose_address, find_address
+    from infra.hooks.deployer.administrator import choose_administrator
+    from infra.hooks.deployer.environment import set_values
+    from infra.hooks.deployer.sign_in import open_identity
+
+    administrator = choose_administrator(os.environ, open_identity(os.environ).account())
+    set_values({**administrator, **choose_address(os.environ, find_address)}, os.environ)
 
 
 def provisioned() -> None:
-    """Prepare the environment after `azd provision`: database, jobs, Spark role, no deployment by password."""
-    from infra.hooks import database, lake, rights
-    from infra.hooks.rest import Rest, deployer_token
+    """Prepare the environment after `azd provision`: database, jobs, Spark role, passwords, local.settings.json."""
+    from infra.hooks import lake, rights
+    from infra.hooks.deployer.local_settings import write_local_settings
+    from infra.hooks.deployer.sign_in import open_identity
+    from infra.hooks.rest import Rest
 
-    outputs, rest = read_outputs(os.environ), Rest(deployer_token)
-    database.prepare(outputs.store_connection, rights.database_users(outputs, rest, os.environ))
-    lake.upload_jobs(_container(outputs))
+    outputs, identity = read_outputs(os.environ), open_identity(os.environ)
+    rest, database = Rest(identity.token, time), _database(outputs, identity)
+    database.migrate()
+    database.admit(rights.database_users(outputs, rest, os.environ))
+    lake.upload_jobs(outputs.spark_engine, lambda: _container(outputs, identity), time)
     rights.allow_submitting(outputs, rest)
     rights.refuse_passwords(outputs, rest)
+    write_local_settings(ROOT, outputs, os.environ)
 
 
 def deployable() -> None:
     """Refuse a package that would not start, and a schema on which this code does not run, before `azd deploy`."""
-    from infra.hooks import app_start, database
+    from infra.hooks import app_start
+    from infra.hooks.deployer.sign_in import open_identity
 
     outputs = read_outputs(os.environ)
     names = app_start.refuse_unstartable(ROOT, app_start.cloud_settings(ROOT, os.environ))
     print(f"the package starts with {len(names)} functions: {', '.join(names)}")
-    database.refuse_other_schema(outputs.store_connection)
+    _database(outputs, open_identity(os.environ)).refuse_other_schema()
     print("this code runs on the schema of the database")
 
 
 def deployed() -> None:
     """Prove the app after `azd deploy`: its routes, and an event from the hub to its row."""
-    from infra.hooks.rest import Rest, deployer_token
+    from infra.hooks.deployer.sign_in import open_identity
+    from infra.hooks.rest import Rest
     from infra.hooks.smoke.run import prove_deployment
 
-    prove_deployment(os.environ, Rest(deployer_token), deployer_token, time)
+    identity = open_identity(os.environ)
+    prove_deployment(os.environ, Rest(identity.token, time), identity.token, time)
 
 
-STEPS: dict[str, Callable[[], None]] = {"provisioned": provisioned, "deployable": deployable, "deployed": deployed}
+STEPS: dict[str, Callable[[], None]] = {
+    "preprovision": preprovision,
+    "provisioned": provisioned,
+    "deployable": deployable,
+    "deployed": deployed,
+}
 
 
 def main(arguments: list[str] | None = None, known: Mapping[str, Callable[[], None]] = STEPS) -> int:
@@ -63,23 +94,41 @@ def main(arguments: list[str] | None = None, known: Mapping[str, Callable[[], No
             raise HookRefused(f"the hooks need Python 3.11 or 3.12, as the app does; this is {sys.version.split()[0]}")
         given.run() if given.step in known else _pack(given.to)
     except HookRefused as error:
-        for fault in error.faults:
-            print(f"{given.step}: {fault}", file=sys.stderr)
-        return 1
+        return _refuse(given.step, error.faults)
+    except KeyboardInterrupt:
+        return _refuse(given.step, ["interrupted; it is safe to run again"])
+    except Exception as error:  # the last line of a hook is for a person
+        if os.environ.get(TRACEBACK):
+            raise
+        said = " ".join(str(error).split())
+        return _refuse(given.step, [f"{type(error).__name__}: {said} ({TRACEBACK}=1 shows the place in the code)"])
     return 0
+
+
+def _refuse(step: str, faults: Iterable[str]) -> int:
+    for fault in faults:
+        print(f"{step}: {fault}", file=sys.stderr)
+    return 1
 
 
 def _pack(archive: Path) -> None:
     print(package.table_of(package.build(ROOT, archive), archive))
 
 
-def _container(outputs: Outputs) -> object:
-    from azure.identity import DefaultAzureCredential
+def _database(outputs: Outputs, identity: "Identity") -> "ServerDatabase":
+    from core.store.sqlserver.odbc import TOKEN_SCOPE, Access
+    from infra.hooks.database import ServerDatabase
+
+    access = Access(token=lambda: identity.token(TOKEN_SCOPE))
+    return ServerDatabase(outputs.store_connection, access, time)
+
+
+def _container(outputs: Outputs, identity: "Identity") -> object:
     from azure.storage.blob import BlobServiceClient
 
-    service = BlobServiceClient(outputs.lake_blob_endpoint, DefaultAzureCredential())
-    return service.get_container_client(outputs.lake_container)
+    return BlobServiceClient(outputs.lake_blob_endpoint, identity).get_container_client(outputs.lake_container)
 
 
 if __name__ == "__main__":
+    logging.disable()  # Azure's clients and the store would log each refusal over many lines before the one of the hook
     sys.exit(main())

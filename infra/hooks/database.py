@@ -2,19 +2,31 @@
 
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
-from core.errors import HubledgerError
-from core.store import migrate
+from core.errors import HubledgerError, StoreUnavailable
 from core.store.queries import SQL
-from core.store.sqlserver.odbc import Session, connect
-from core.store.sqlserver.schema import SCHEMA, check_version
+from core.store.sqlserver.odbc import Access, Session, connect
+from core.store.sqlserver.schema import SCHEMA, check_version, migrate_server
 from infra.hooks.errors import HookRefused
+from infra.hooks.patience import Clock, NotYet, patiently
 
 USER = Path(__file__).with_name("database_user.sql")
 APP, JOB = "hubledger_app", "hubledger_job"  # the roles of permissions.sql
-Open = Callable[[str], Session]
+NOT_KNOWN = "not currently configured to accept this token"  # of error 18456, while a server has no administrator yet
+ADMINISTRATOR = "sign in as the administrator of the server or a member of its group (docs/deploy.md)"
+Answer = TypeVar("Answer")
+
+# By a part of the driver's text, the first that fits: the time in which the refusal may pass, and the action if not.
+PASSING = {
+    "(40615)": (timedelta(minutes=5), "`azd env set DEPLOYER_ADDRESS ''` and `azd provision` find your address again"),
+    "(40613)": (timedelta(minutes=5), "look at the database in the portal: a paused one takes a minute to resume"),
+    NOT_KNOWN: (timedelta(minutes=2), ADMINISTRATOR),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,50 +38,77 @@ class DatabaseUser:
     role: str
 
 
-def prepare(connection: str, users: Sequence[DatabaseUser], open_session: Open = connect) -> None:
-    """Migrate the database with the deployer's token, then admit the users; safe to run again.
+@dataclass(frozen=True, slots=True)
+class ServerDatabase:
+    """The database of an environment: its connection string, the sign-in of the hooks, and the clock of their patience.
 
-    Raise HookRefused when the database cannot be migrated or a user cannot be admitted.
+    Each method raises HookRefused when the server refuses; it waits where a refusal passes by itself, and is safe to
+    run again.
     """
-    if migrate.main(["--store", connection]):
-        raise HookRefused(
-            "the database was not migrated; the line above says why. If its firewall refuses your address:",
-            "  azd env set DEPLOYER_ADDRESS <your address> && azd provision",
-            "With VNET_ENABLED=true, run this from a machine inside the virtual network.",
-        )
-    admit(connection, users, open_session)
 
+    connection: str
+    access: Access
+    clock: Clock
 
-def admit(connection: str, users: Sequence[DatabaseUser], open_session: Open = connect) -> None:
-    """Grant the roles their rights, and put each identity into its role."""
-    session = _open(connection, open_session)
-    failed = "the grants of permissions.sql were not made"
-    try:
-        session.run((SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8"))
+    def migrate(self) -> None:
+        """Bring the schema up to this code."""
+        self._patiently(lambda: migrate_server(self.connection, access=self.access, tell=_tell))
+        _tell("the schema of the database is up to date")
+
+    def admit(self, users: Sequence[DatabaseUser]) -> None:
+        """Grant the roles their rights, and put each identity into its role."""
+        self._patiently(lambda: self._admit(users))
         for user in users:
-            failed = f"the database user {user.name} was not made"
-            session.run(USER.read_text(encoding="utf-8"), [user.name, user.client_id.bytes_le, user.role])
-    except session.fault as error:
-        raise HookRefused(f"{failed}: {error.args[-1]}") from error
-    finally:
-        session.close()
-    for user in users:
-        print(f"database user {user.name} is in the role {user.role}")
+            _tell(f"database user {user.name} is in the role {user.role}")
+
+    def refuse_other_schema(self) -> None:
+        """Refuse unless this code runs on the schema of the database."""
+        self._patiently(self._check_schema)
+
+    def _admit(self, users: Sequence[DatabaseUser]) -> None:
+        with self._session() as session:
+            failed = "the grants of permissions.sql were not made"
+            try:
+                session.run((SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8"))
+                for user in users:
+                    failed = f"the database user {user.name} was not made"
+                    session.run(USER.read_text(encoding="utf-8"), [user.name, user.client_id.bytes_le, user.role])
+            except session.fault as error:
+                raise HookRefused(f"{failed}: {error.args[-1]}") from error
+
+    def _check_schema(self) -> None:
+        with self._session() as session:
+            check_version(session, SCHEMA)
+
+    def _session(self) -> "closing[Session]":
+        return closing(connect(self.connection, access=self.access))
+
+    def _patiently(self, step: Callable[[], Answer]) -> Answer:
+        def attempt() -> Answer:
+            try:
+                return step()
+            except HubledgerError as error:
+                raise _refusal(error) from error
+
+        return patiently(attempt, self.clock)
 
 
-def refuse_other_schema(connection: str, open_session: Open = connect) -> None:
-    """Raise HookRefused unless this code runs on the schema of the database."""
-    session = _open(connection, open_session)
-    try:
-        check_version(session, SCHEMA)
-    except HubledgerError as error:
-        raise HookRefused(str(error)) from error
-    finally:
-        session.close()
+def _refusal(error: HubledgerError) -> HookRefused:
+    """Return the refusal that a fault of the database means.
+
+    Error 18456 is that of a wrong account, which no wait ends; only its wording for a server without an administrator
+    is waited for, and not for long, because a wrong tenant has it too.
+    """
+    text = f"{error} {error.__cause__ or ''}"
+    for part, (patience, remedy) in PASSING.items():
+        if part in text:
+            return NotYet(str(error), patience, remedy)
+    if "(18456)" in text:
+        return HookRefused(f"{error}: {ADMINISTRATOR}")
+    if isinstance(error, StoreUnavailable):
+        return HookRefused(f"{error}; with VNET_ENABLED=true only machines in the virtual network reach the database")
+    return HookRefused(str(error))
 
 
-def _open(connection: str, open_session: Open) -> Session:
-    try:
-        return open_session(connection)
-    except HubledgerError as error:
-        raise HookRefused(str(error)) from error
+def _tell(line: str) -> None:
+    print(line, flush=True)

@@ -5,5 +5,5 @@ class HookRefused(Exception):
     """The refusal of a step; each fault is one line: the problem, the thing that has it, and the action to take."""
 
     def __init__(self, *faults: str) -> None:
-        self.faults = faults
-        super().__init__("\n".join(faults))
+        self.faults = tuple(" ".join(fault.split()) for fault in faults)
+        super().__init__("\n".join(self.faults))

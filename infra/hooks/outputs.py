@@ -13,12 +13,14 @@ class Outputs:
 
     function_app_id: str
     function_app_uri: str
-    hub_namespace: str
-    hub_name: str
     app_identity_name: str
     app_identity_client_id: uuid.UUID
     app_identity_principal_id: uuid.UUID
     store_connection: str
+    hub_namespace: str
+    hub_name: str
+    trigger_group: str
+    reader_group: str
     lake_blob_endpoint: str
     lake_container: str
     spark_engine: str
@@ -29,12 +31,14 @@ class Outputs:
 NAMES = {
     "function_app_id": "FUNCTION_APP_ID",
     "function_app_uri": "FUNCTION_APP_URI",
-    "hub_namespace": "EVENTHUB__fullyQualifiedNamespace",
-    "hub_name": "EVENTHUB_NAME",
     "app_identity_name": "APP_IDENTITY_NAME",
     "app_identity_client_id": "APP_IDENTITY_CLIENT_ID",
     "app_identity_principal_id": "APP_IDENTITY_PRINCIPAL_ID",
     "store_connection": "STORE_CONNECTION",
+    "hub_namespace": "EVENTHUB__fullyQualifiedNamespace",
+    "hub_name": "EVENTHUB_NAME",
+    "trigger_group": "EVENTHUB_CONSUMER_GROUP",
+    "reader_group": "HUB_READER_CONSUMER_GROUP",
     "lake_blob_endpoint": "LAKE_BLOB_ENDPOINT",
     "lake_container": "LAKE_CONTAINER",
     "spark_engine": "SPARK_ENGINE_CHOICE",

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from infra.hooks.errors import HookRefused
+from infra.hooks.patience import RIGHTS, Clock, NotYet, patiently
 
 TIMEOUT = 60.0  # seconds
+BY_POLICY = "RequestDisallowedByPolicy"  # a 403 that no wait ends
 Token = Callable[[str], str]  # returns a token for a scope
 
 
@@ -22,22 +24,23 @@ class Service:
 
 
 class Rest:
-    """A client that calls services with the deployer's tokens."""
+    """A client that calls services with the deployer's tokens; it waits for rights that are not in force yet."""
 
-    def __init__(self, token: Token) -> None:
+    def __init__(self, token: Token, clock: Clock) -> None:
         self._token = token
+        self._clock = clock
 
     def get(self, service: Service, path: str) -> Any:
         """Return the answer as JSON; raise HookRefused with the error text of the service."""
-        return self._call(service, "GET", path, None)
+        return patiently(lambda: self._call(service, "GET", path, None), self._clock)
 
     def put(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
         """Create or replace a resource and return the answer; raise HookRefused with the error text of the service."""
-        return self._call(service, "PUT", path, body)
+        return patiently(lambda: self._call(service, "PUT", path, body), self._clock)
 
     def delete(self, service: Service, path: str) -> Any:
         """Delete a resource and return the answer; raise HookRefused with the error text of the service."""
-        return self._call(service, "DELETE", path, None)
+        return patiently(lambda: self._call(service, "DELETE", path, None), self._clock)
 
     def _call(self, service: Service, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         headers = {"Authorization": f"Bearer {self._token(service.scope)}", "Content-Type": "application/json"}
@@ -48,19 +51,9 @@ class Rest:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             said = error.read().decode(errors="replace")[:500]
-            raise HookRefused(f"{method} {service.address}{path} failed with status {error.code}: {said}") from error
+            fault = f"{method} {service.address}{path} failed with status {error.code}: {said}"
+            if error.code == 403 and BY_POLICY not in said:
+                raise NotYet(fault, RIGHTS, "the account that is signed in needs the role") from error
+            raise HookRefused(fault) from error
         except OSError as error:
             raise HookRefused(f"{service.address} cannot be reached: {getattr(error, 'reason', error)}") from error
-
-
-def deployer_token(scope: str) -> str:
-    """Return a token of the identity that is signed in: with azd, with az, or federated in a pipeline."""
-    from azure.core.exceptions import AzureError
-    from azure.identity import DefaultAzureCredential
-
-    try:
-        return str(DefaultAzureCredential().get_token(scope).token)
-    except AzureError as error:
-        raise HookRefused(
-            f"no token for {scope}; sign in with `azd auth login`: {str(error).splitlines()[0]}"
-        ) from error

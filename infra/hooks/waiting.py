@@ -1,9 +1,10 @@
 """Wait for something with a deadline, and print a line of progress now and then."""
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from infra.hooks.errors import HookRefused
+from infra.hooks.patience import Clock
 
 EVERY = 15.0  # seconds between two lines of progress
 PAUSE = 1.0  # seconds between two questions
@@ -12,14 +13,6 @@ T = TypeVar("T")
 
 class Pending(Exception):
     """The reason why a wait goes on."""
-
-
-class Clock(Protocol):
-    """The part of the module `time` that a wait uses."""
-
-    def monotonic(self) -> float: ...
-
-    def sleep(self, seconds: float, /) -> None: ...
 
 
 def wait_for(goal: str, ask: Callable[[], T], seconds: float, clock: Clock) -> T:

@@ -56,6 +56,7 @@ NOT_OF_SIGN_IN = (
     f"{ENTRA}.registration.clientSecretSettingName",
     "properties.login.allowedExternalRedirectUrls",
 )
+NO_OBJECT_ID = "principalType == 'ServicePrincipal' ? '' : principalId"
 CLOSABLE = ("Microsoft.Storage/storageAccounts", "Microsoft.EventHub/namespaces", "Microsoft.Sql/servers")
 ALERTS = {
     "aggregation-failed",
@@ -166,6 +167,28 @@ def sign_in_admits_one_tenant_and_leaves_keys_alone(files: Files) -> Iterator[st
             yield f"{file.name}:{call.line}: the client id of sign-in must be the parameter signInClientId"
 
 
+def the_administrator_is_known_to_the_database(files: Files) -> Iterator[str]:
+    """Require that the object id of a service principal never becomes the SID of the server's administrator.
+
+    Azure SQL knows a service principal by its application id; an empty id is refused before the server is made.
+    """
+    server = next((one for _, one in resources(files) if type_of(one) == "Microsoft.Sql/servers"), None)
+    if server is None or shown(at(server.value, "properties.administrators.sid")) != "administratorId":
+        yield "app/sql.bicep: the sid of the administrator must be the parameter administratorId"
+    kind = shown(at(server.value, "properties.administrators.principalType")) if server else ""
+    if kind != "administratorType == 'ServicePrincipal' ? 'Application' : administratorType":
+        yield "app/sql.bicep: a service principal is an Application to the server"
+    main = files["main.bicep"]
+    given = next(one for one in main.of_kind("module") if one.name == "sql").value["params"]
+    sid = shown(given["administratorId"])
+    for one in main.of_kind("variable"):
+        sid = f"({shown(one.value)})".join(re.split(rf"\b{one.name}\b", sid))
+    if re.search(r"\bprincipalId\b|deployer\(\)", sid.replace(NO_OBJECT_ID, "")):
+        yield "main.bicep: the object id of a service principal must not become the administrator of the database"
+    if "sqlAdministratorId" not in sid:
+        yield "main.bicep: the administrator of the database must be a parameter"
+
+
 def alerts_are_there(files: Files) -> Iterator[str]:
     """Require that each alert has a severity, a description and a query file, and that its rule notifies people."""
     file = files["app/alerts.bicep"]
@@ -227,6 +250,7 @@ POLICIES: tuple[Policy, ...] = (
     every_door_takes_an_identity,
     rights_are_named_and_explained,
     sign_in_admits_one_tenant_and_leaves_keys_alone,
+    the_administrator_is_known_to_the_database,
     alerts_are_there,
     parameters_are_described_and_limited,
     main_only_wires,

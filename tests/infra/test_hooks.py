@@ -7,35 +7,31 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.spark import JobRequest
-from core.errors import StoreUnavailable
-from core.remote.spark.livy import LivyJobs
-from core.remote.spark.package import package_version
-from core.store.queries import SQL
-from core.store.sqlserver.odbc import Session
 from infra.hooks import __main__ as hooks
-from infra.hooks import database, lake, rights
+from infra.hooks import database, rights
 from infra.hooks.database import DatabaseUser
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import NAMES, Outputs, read_outputs
 from infra.hooks.rest import Service
-from tests.fakes.odbc_driver import Error, fault
 from tests.infra.test_policies import FILES
 from tests.repo.product import ROOT
 from tests.sql.gates import gates
 
 CLIENT = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")
 JOBS = uuid.UUID("89abcdef-0123-4567-89ab-cdef01234567")
+TRACEBACK = "HOOKS_TRACEBACK"
 USERS = [DatabaseUser("id-app", CLIENT, "hubledger_app"), DatabaseUser("w", JOBS, "hubledger_job")]
 ENVIRONMENT = {
     "FUNCTION_APP_ID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/f",
     "FUNCTION_APP_URI": "https://f.azurewebsites.net",
-    "EVENTHUB__fullyQualifiedNamespace": "n.servicebus.windows.net",
-    "EVENTHUB_NAME": "telemetry",
     "APP_IDENTITY_NAME": "id-app",
     "APP_IDENTITY_CLIENT_ID": str(CLIENT),
     "APP_IDENTITY_PRINCIPAL_ID": str(CLIENT),
     "STORE_CONNECTION": "Driver={ODBC Driver 18 for SQL Server};Server=tcp:s,1433;Database=d",
+    "EVENTHUB__fullyQualifiedNamespace": "n.servicebus.windows.net",
+    "EVENTHUB_NAME": "telemetry",
+    "EVENTHUB_CONSUMER_GROUP": "hubledger",
+    "HUB_READER_CONSUMER_GROUP": "hubledger-reader",
     "LAKE_BLOB_ENDPOINT": "https://l.blob.core.windows.net/",
     "LAKE_CONTAINER": "spark",
     "SPARK_ENGINE_CHOICE": "synapse",
@@ -59,39 +55,6 @@ class Cloud:
     def put(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
         self.put_[service.address + path] = body
         return body
-
-
-class Database:
-    """A connection that stores each statement, or refuses it."""
-
-    def __init__(self, refuses: Error | None = None) -> None:
-        self.executed: list[tuple[str, list[object]]] = []
-        self.closed = False
-        self._refuses = refuses
-        self.description = None
-
-    def cursor(self) -> "Database":
-        return self
-
-    def setinputsizes(self, sizes: list[object]) -> None:
-        """Accept the sizes that a session declares for its parameters."""
-
-    def execute(self, text: str, given: list[object]) -> None:
-        if self._refuses is not None:
-            raise self._refuses
-        self.executed.append((text, given))
-
-    def nextset(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class Driver:
-    """The part of a driver that a session needs."""
-
-    Error = Error
 
 
 def outputs(**changes: str) -> Outputs:
@@ -130,42 +93,11 @@ def test_a_workspace_that_does_not_show_the_role_is_refused() -> None:
         rights.allow_submitting(outputs(), Cloud({"value": []}))
 
 
-class Container:
-    """A container that stores each upload."""
-
-    def __init__(self) -> None:
-        self.blobs: dict[str, bytes] = {}
-
-    def upload_blob(self, name: str, content: Any, overwrite: bool) -> None:
-        assert overwrite
-        self.blobs[name] = content.read()
-
-
-def test_the_files_that_a_batch_names_are_those_that_were_uploaded(tmp_path: Path) -> None:
-    container = Container()
-    assert lake.upload_jobs(container, tmp_path) == sorted(container.blobs)
-    batch = LivyJobs(f"jobs/{package_version()}").batch(JobRequest("n", "aggregate.py", ()))
-    named = {batch["file"], *batch["pyFiles"], *(one.partition("#")[0] for one in batch["archives"])}
-    assert named <= set(container.blobs)
-
-
 def test_both_doors_for_passwords_are_closed() -> None:
     cloud = Cloud([])
     rights.refuse_passwords(outputs(), cloud)
     assert [path.split("/")[-1].split("?")[0] for path in cloud.put_] == ["scm", "ftp"]
     assert all(body == {"properties": {"allow": False}} for body in cloud.put_.values())
-
-
-def test_users_are_admitted_with_the_grants_of_their_roles_and_their_client_ids_as_sids() -> None:
-    connection = Database()
-    database.admit("c", USERS, lambda _: Session(connection, Driver))  # type: ignore[arg-type]
-    (grants, _), (user, given), (same, of_jobs) = connection.executed
-    assert grants == (SQL / "sqlserver" / "permissions.sql").read_text("utf-8")
-    assert all(f"CREATE ROLE {one.role};" in grants for one in USERS)
-    assert "CREATE USER" in user and same == user
-    assert given == ["id-app", CLIENT.bytes_le, "hubledger_app"]
-    assert of_jobs == ["w", JOBS.bytes_le, "hubledger_job"]
-    assert connection.closed
 
 
 def test_with_synapse_the_workspaces_own_identity_and_that_of_the_submitter_get_the_role_of_the_jobs() -> None:
@@ -202,21 +134,6 @@ def test_with_databricks_the_identity_that_is_named_enters_and_without_one_that_
         rights.database_users(own, cloud, {"JOB_IDENTITY_NAME": "w"})
 
 
-def test_a_refused_user_is_told_in_the_servers_words() -> None:
-    connection = Database(fault("42000", 33159, "Principal could not be created"))
-    with pytest.raises(HookRefused, match=r"were not made: .*Principal could not be created"):
-        database.admit("c", USERS, lambda _: Session(connection, Driver))  # type: ignore[arg-type]
-    assert connection.closed
-
-
-def test_a_database_out_of_reach_is_refused_in_one_line() -> None:
-    def unreachable(connection: str) -> Session:
-        raise StoreUnavailable("STORE_CONNECTION: the database cannot be reached: Client with IP address")
-
-    with pytest.raises(HookRefused, match="cannot be reached"):
-        database.refuse_other_schema("c", unreachable)
-
-
 @pytest.mark.parametrize("gate", sorted(gates()))
 def test_the_statement_for_the_user_is_t_sql(gate: str) -> None:
     text = database.USER.read_text("utf-8")
@@ -232,6 +149,41 @@ def test_a_step_that_is_refused_ends_with_1_and_a_line_for_each_fault(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == len(NAMES) - 2
     assert all(line.startswith("provisioned: ") for line in lines)
+
+
+def unforeseen() -> None:
+    """Fail as no hook expects."""
+    raise LookupError("a text\nof two lines")
+
+
+def interrupted() -> None:
+    """End as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+def test_an_error_that_no_hook_foresees_is_one_line_and_its_traceback_comes_on_request(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(hooks.STEPS, "deployable", unforeseen)
+    monkeypatch.delenv(TRACEBACK, raising=False)
+    assert hooks.main(["deployable"]) == 1
+    said = f"LookupError: a text of two lines ({TRACEBACK}=1 shows the place in the code)"
+    assert capsys.readouterr().err == f"deployable: {said}\n"
+    monkeypatch.setenv(TRACEBACK, "1")
+    with pytest.raises(LookupError):
+        hooks.main(["deployable"])
+
+
+def test_a_step_that_is_interrupted_ends_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(hooks.STEPS, "deployable", interrupted)
+    assert hooks.main(["deployable"]) == 1
+    assert capsys.readouterr().err == "deployable: interrupted; it is safe to run again\n"
+
+
+def test_each_fault_of_a_refusal_is_one_line() -> None:
+    assert HookRefused("a\n  b", "c").faults == ("a b", "c")
 
 
 def test_every_step_of_the_scripts_is_one_of_the_program() -> None:

@@ -21,8 +21,7 @@ AZURE = (ROOT / "azure.yaml").read_text(encoding="utf-8")
 DEPLOYING = {"azure-dev.yml": "deploy", "infra.yml": "what-if"}
 SIGN_IN = {"AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_SUBSCRIPTION_ID"}
 BY_AZD = {"AZURE_ENV_NAME", "AZURE_LOCATION"}  # `azd pipeline config` sets them without being asked
-# These say who deploys, and from where: another identity and another machine in each run.
-OF_THE_RUN = {"AZURE_PRINCIPAL_ID", "AZURE_PRINCIPAL_TYPE", "DEPLOYER_ADDRESS"}
+OF_THE_RUN = {"AZURE_PRINCIPAL_ID", "AZURE_PRINCIPAL_TYPE"}  # the deployer, a different one in the pipeline
 
 
 def choices(parameters: str) -> set[str]:

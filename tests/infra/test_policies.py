@@ -88,6 +88,14 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/signin.bicep", "tokenStore: { enabled: false }", "tokenStore: { enabled: true }"),
         ("main.bicep", "clientId: signInClientId", "clientId: ''"),
     ],
+    policies.the_administrator_is_known_to_the_database: [
+        ("main.bicep", "var deployerSid = principalType == 'ServicePrincipal' ? '' : ", "var deployerSid = "),
+        ("main.bicep", "empty(sqlAdministratorId) ? deployerSid", "empty(sqlAdministratorId) ? principalId"),
+        ("main.bicep", "empty(sqlAdministratorId) ? deployerSid", "empty(sqlAdministratorId) ? deployer().objectId"),
+        ("main.bicep", "empty(sqlAdministratorId) ? deployerSid : sqlAdministratorId", "deployerSid"),
+        ("app/sql.bicep", "sid: administratorId", "sid: administratorName"),
+        ("app/sql.bicep", "administratorType == 'ServicePrincipal' ? 'Application' : administratorType", "'User'"),
+    ],
     policies.alerts_are_there: [
         ("app/alerts.bicep", "name: 'ledger-unbalanced'", "name: 'something'"),
         ("app/alerts.bicep", "../alerts/letter-old.kql", "../alerts/lag.kql"),

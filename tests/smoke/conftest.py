@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from infra.hooks.rest import deployer_token
+from infra.hooks.deployer.sign_in import open_identity
 from infra.hooks.smoke.app import App
 from infra.hooks.smoke.event import Hub
 from local.processes import Children
@@ -35,7 +35,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         app = App(base_url, os.environ.get("SMOKE_KEY"))
         hub = os.environ.get("SMOKE_EVENTHUB")
         name = os.environ.get("SMOKE_EVENTHUB_NAME", HUB)
-        yield Target(app, Hub(hub, name, deployer_token) if hub else None)
+        yield Target(app, Hub(hub, name, open_identity(os.environ).token) if hub else None)
         return
     folder = tmp_path_factory.mktemp("smoke")
     with Children(folder) as children:
@@ -43,4 +43,4 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         stack.start_emulator()
         stack.migrate()
         _, address = stack.start_host(TRANSFORM)
-        yield Target(App(address), Hub(stack.connection, HUB, deployer_token))
+        yield Target(App(address), Hub(stack.connection, HUB, open_identity(os.environ).token))

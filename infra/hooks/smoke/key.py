@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from infra.hooks.errors import HookRefused
+from infra.hooks.patience import Clock
 from infra.hooks.rest import Service
 from infra.hooks.rights import ARM, ARM_VERSION
-from infra.hooks.waiting import Clock, Pending, wait_for
+from infra.hooks.waiting import Pending, wait_for
 
 FUNCTIONS = ("explain_number", "health_ledger", "status", "status_history")  # of a monitor, and where a number went
 NAME = "smoke"

@@ -9,13 +9,14 @@ from typing import Any, Protocol
 from infra.hooks.app_start import cloud_settings
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import read_outputs
+from infra.hooks.patience import Clock
 from infra.hooks.rest import Service, Token
 from infra.hooks.smoke import event
 from infra.hooks.smoke.app import CHECKS, App, AppUnreachable, fault_of
 from infra.hooks.smoke.key import Keys, smoke_key
 from infra.hooks.smoke.proof import prove_event
 from infra.hooks.smoke.sender import INSIDE, Deployer, NotSent, Sender, namespace_id
-from infra.hooks.waiting import Clock, Pending, wait_for
+from infra.hooks.waiting import Pending, wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
 CHOICE, SKIP = "SMOKE", "skip"

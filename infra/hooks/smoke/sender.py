@@ -1,17 +1,16 @@
 """The sending of the event: with patience for a new role, and a plain line where nothing can be sent."""
 
-import base64
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from infra.hooks.deployer.sign_in import account_of
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import Outputs
+from infra.hooks.patience import Clock
 from infra.hooks.rest import Service, Token
 from infra.hooks.rights import ARM
 from infra.hooks.smoke.event import HubRefused
-from infra.hooks.waiting import Clock, Pending, wait_for
+from infra.hooks.waiting import Pending, wait_for
 
 DEADLINE = 600.0  # seconds: a new role works after some minutes
 ROLE = "Azure Event Hubs Data Sender"
@@ -63,8 +62,7 @@ class Deployer:
         return f"the deployer lacks the role {ROLE} on the hub: {command}"
 
     def _object_id(self) -> str:
-        claims: Mapping[str, str] = json.loads(_decoded(self.token(ARM.scope).split(".")[1]))
-        return claims["oid"]
+        return account_of(self.token(ARM.scope)).object_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,3 @@ def namespace_id(outputs: Outputs) -> str:
     """Return the resource id of the hub's namespace, which is in the app's group."""
     group = outputs.function_app_id.partition("/providers/")[0]
     return f"{group}/providers/Microsoft.EventHub/namespaces/{outputs.hub_namespace.partition('.')[0]}"
-
-
-def _decoded(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,9 +1,9 @@
 """Azure as the smoke tests see it: keys and roles over ARM, and the front of the app, which asks for those keys."""
 
-import base64
 import json
 import re
 import threading
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from infra.hooks.rest import Rest, Service
+from tests.infra.doubles import PERSON, token_of
 
 DEPLOYER = "01234567-89ab-cdef-0123-456789abcdef"
 SENDER = "/providers/Microsoft.Authorization/roleDefinitions/2b629674-e913-4c01-ae53-ef4638d8f975"
@@ -74,7 +75,7 @@ class Azure:
 
 class _Here(Rest):
     def __init__(self, address: str) -> None:
-        super().__init__(token)
+        super().__init__(token, time)
         self._address = address
 
     def _call(self, service: Service, method: str, path: str, body: Any) -> Any:
@@ -83,8 +84,7 @@ class _Here(Rest):
 
 def token(scope: str) -> str:
     """Return a token with the deployer's object id."""
-    claims = base64.urlsafe_b64encode(json.dumps({"oid": DEPLOYER, "aud": scope}).encode()).decode().rstrip("=")
-    return f"e30.{claims}.c2ln"
+    return token_of({**PERSON, "oid": DEPLOYER, "aud": scope})
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from infra.hooks import __main__ as hooks
+from infra.hooks.patience import Clock
 from infra.hooks.smoke.app import CHECKS
 from infra.hooks.smoke.key import FUNCTIONS
 from infra.hooks.smoke.run import prove_deployment
-from infra.hooks.waiting import Clock
 from local.processes import Children
 from local.stack import HUB, Place, Stack
 from tests.acceptance.postdeploy.azure import DEPLOYER, Azure, token

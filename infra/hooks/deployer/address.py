@@ -1,0 +1,61 @@
+"""The public address from which the deployer migrates the database: found, or chosen by a person."""
+
+import ipaddress
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPException
+
+from infra.hooks.deployer.sign_in import in_pipeline
+from infra.hooks.errors import HookRefused
+
+ADDRESS, FOUND = "DEPLOYER_ADDRESS", "DEPLOYER_ADDRESS_FOUND"  # the second tells an address that a hook has set
+NONE = "none"
+SERVICES = ("https://api.ipify.org", "https://checkip.amazonaws.com")
+TIMEOUT = 10.0  # seconds
+BY_HAND = f"set it by `azd env set {ADDRESS} <address>`, or to {NONE} for no firewall rule"
+
+
+def choose_address(environment: Mapping[str, str], find: Callable[[], str]) -> dict[str, str]:
+    """Return the values of azd's environment that have to change for the database to admit the deployer.
+
+    A person's choice stays: `none`, or an address that no hook has set. A pipeline has only `none` of a person: an
+    address in its variables is that of a different machine.
+    """
+    chosen, is_persons = environment.get(ADDRESS, ""), environment.get(ADDRESS) != environment.get(FOUND)
+    if environment.get("VNET_ENABLED", "").lower() == "true" or chosen == NONE:
+        return {}
+    if chosen and is_persons and not in_pipeline(environment):
+        _refuse_unfit(chosen)
+        return {}
+    address = find()
+    if address == chosen:
+        return {}
+    print(f"the database will admit this machine's public address {address}")
+    return {ADDRESS: address, FOUND: address}
+
+
+def find_address(services: Sequence[str] = SERVICES) -> str:
+    """Return the public IPv4 address of this machine, from the first service that tells it."""
+    failures: list[str] = []
+    for service in services:
+        try:
+            with urllib.request.urlopen(service, timeout=TIMEOUT) as answer:
+                return public_address(answer.read(64).decode("ascii", "replace"))
+        except (OSError, ValueError, HTTPException) as error:
+            failures.append(f"{service}: {error}")
+    raise HookRefused(f"this machine's public address was not found: {BY_HAND} ({'; '.join(failures)})")
+
+
+def public_address(text: str) -> str:
+    """Return an IPv4 address of the public internet in its plain form; raise ValueError for any other text."""
+    address = ipaddress.IPv4Address(text.strip())
+    if not address.is_global:
+        raise ValueError(f"{address} is not an address of the public internet")
+    return str(address)
+
+
+def _refuse_unfit(chosen: str) -> None:
+    try:
+        public_address(chosen)
+    except ValueError as error:
+        raise HookRefused(f"{ADDRESS}: {error}; {BY_HAND}, or to an empty text to have it found") from error

@@ -1,0 +1,117 @@
+"""What the tests of the hooks share: a service on loopback, credentials and their tokens, a driver."""
+
+import base64
+import http.server
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from azure.core.credentials import AccessToken
+
+from tests.fakes.odbc_driver import Error
+
+PERSON = {
+    "upn": "ada@contoso.com",
+    "oid": "00000000-0000-0000-0000-00000000000a",
+    "tid": "t",
+    "scp": "x",
+    "appid": "azd",
+}
+PIPELINE = {
+    "oid": "00000000-0000-0000-0000-00000000000b",
+    "appid": "00000000-0000-0000-0000-00000000000c",
+    "tid": "t",
+    "idtyp": "app",
+}
+
+
+def token_of(claims: dict[str, Any]) -> str:
+    """Return a token with these claims, in the form of Entra's."""
+    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"e30.{body}.signature"
+
+
+class Credential:
+    """A credential of azure-identity with one token, or an error in its place."""
+
+    def __init__(self, answer: str | Exception) -> None:
+        self.scopes: list[str] = []
+        self._answer = answer
+
+    def get_token(self, *scopes: str, **options: Any) -> AccessToken:
+        self.scopes += scopes
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return AccessToken(self._answer, 0)
+
+
+class Connection:
+    """A connection that notes each statement, or refuses it."""
+
+    def __init__(self, refuses: Error | None = None) -> None:
+        self.executed: list[tuple[str, list[object]]] = []
+        self.closed = False
+        self._refuses = refuses
+        self.description = None
+
+    def cursor(self) -> "Connection":
+        return self
+
+    def setinputsizes(self, sizes: list[object]) -> None:
+        """Accept the sizes that a session declares for its parameters."""
+
+    def execute(self, text: str, given: list[object]) -> None:
+        if self._refuses is not None:
+            raise self._refuses
+        self.executed.append((text, given))
+
+    def nextset(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Driver:
+    """A driver that refuses the next sign-ins, or gives its one connection."""
+
+    Error: type[Exception] = Error
+
+    def __init__(self, connection: Connection, refusals: Sequence[Exception] = ()) -> None:
+        self.tokens: list[bytes] = []
+        self._connection = connection
+        self._refusals = list(refusals)
+
+    def connect(self, connection_string: str, /, **options: Any) -> Connection:
+        self.tokens += options["attrs_before"].values()
+        if self._refusals:
+            raise self._refusals.pop(0)
+        return self._connection
+
+
+@contextmanager
+def answering(*answers: tuple[int, str]) -> Iterator[str]:
+    """Serve the answers, a status and a body each, one after the other, the last one for ever; yield the address."""
+    left = list(answers)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, text = left.pop(0) if len(left) > 1 else left[0]
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text.encode())))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Write no log."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
