@@ -7,9 +7,42 @@ targetScope = 'subscription'
 @maxLength(64)
 param environmentName string
 
-@description('Azure region of all resources.')
-@minLength(2)
-@maxLength(40)
+// The regions of Azure's own azd templates for Flex Consumption. docs/deploy.md says how to renew the list.
+@description('Azure region of all resources: one that has Flex Consumption.')
+@metadata({ azd: { type: 'location' } })
+@allowed([
+  'australiaeast'
+  'australiasoutheast'
+  'brazilsouth'
+  'canadacentral'
+  'centralindia'
+  'centralus'
+  'eastasia'
+  'eastus'
+  'eastus2'
+  'francecentral'
+  'germanywestcentral'
+  'italynorth'
+  'japaneast'
+  'koreacentral'
+  'northcentralus'
+  'northeurope'
+  'norwayeast'
+  'southafricanorth'
+  'southcentralus'
+  'southeastasia'
+  'southindia'
+  'spaincentral'
+  'swedencentral'
+  'uaenorth'
+  'uksouth'
+  'ukwest'
+  'westcentralus'
+  'westeurope'
+  'westus'
+  'westus2'
+  'westus3'
+])
 param location string
 
 @description('Object id of the deployer, a person or a pipeline, that may write to the lake.')
@@ -63,15 +96,28 @@ param partitionCount int = 16
 @maxValue(168)
 param retentionHours int = 168
 
-@description('Initial throughput units, each for 1,000 events/s or 1 MB/s in; processing units in Premium.')
+@description('Initial throughput units of Standard, each for 1,000 events/s or 1 MB/s in.')
 @minValue(1)
 @maxValue(40)
 param throughputUnits int = 1
 
-@description('Throughput units up to which the namespace grows by itself.')
+@description('Throughput units up to which a Standard namespace grows by itself. Warning: it never shrinks by itself, and each unit is billed, with Capture a second time.')
 @minValue(1)
 @maxValue(40)
-param maximumThroughputUnits int = 10
+param maximumThroughputUnits int = 2
+
+@description('Processing units of Premium, each for 5 to 10 MB/s in.')
+@allowed([
+  1
+  2
+  4
+  6
+  8
+  10
+  12
+  16
+])
+param processingUnits int = 1
 
 @description('True stores every event in the lake.')
 param captureEnabled bool = true
@@ -91,9 +137,25 @@ param sqlCompute string = 'serverless'
 ])
 param sqlTier string = 'GeneralPurpose'
 
-@description('Virtual cores of the database; docs/capacity.md computes them.')
-@minValue(1)
-@maxValue(128)
+@description('Virtual cores of the database; docs/capacity.md computes them. One core exists in serverless only, 128 in provisioned only.')
+@allowed([
+  1
+  2
+  4
+  6
+  8
+  10
+  12
+  14
+  16
+  18
+  20
+  24
+  32
+  40
+  80
+  128
+])
 param sqlVCores int = 2
 
 @description('Largest size of the database in GiB.')
@@ -114,12 +176,31 @@ param sqlAutoPauseMinutes int = -1
 ])
 param sqlBackupRedundancy string = 'Local'
 
-@description('Redundancy of both storage accounts.')
+@description('True spreads hub, database, storage and app over the zones of the region. Choose before the first provisioning.')
+param zoneRedundant bool = false
+
+@description('True refuses the deletion of hub, database and storage until their locks are deleted.')
+param deleteLocks bool = false
+
+@description('Logs of hub, database and storage that the workspace stores. Essential ones are rare; all of them can reach the daily limit of the workspace.')
 @allowed([
-  'Standard_LRS'
-  'Standard_ZRS'
+  'none'
+  'essential'
+  'all'
 ])
-param storageRedundancy string = 'Standard_LRS'
+param diagnosticLogs string = 'essential'
+
+@description('Roles of the deployer on the hub. The smoke test after a deployment sends one event; a receiver sees the data of residents.')
+@allowed([
+  'none'
+  'send'
+  'sendAndReceive'
+])
+param developerRoles string = 'send'
+
+@description('Names of your own, as kind=name,kind=name, where kind is a key of conventionalNames in infra/main.bicep; empty for all by convention.')
+@maxLength(2000)
+param resourceNames string = ''
 
 @description('Python version of the app.')
 @allowed([
@@ -153,6 +234,18 @@ param ingestAlwaysReady int = 1
 @minValue(0)
 @maxValue(32)
 param httpAlwaysReady int = 0
+
+@description('Instances for Durable Functions that are always ready: they start retries and replays.')
+@minValue(0)
+@maxValue(32)
+param durableAlwaysReady int = 1
+
+@description('Recreate restarts all instances at once on an update. RollingUpdate lets running work end first, and for some minutes both versions run.')
+@allowed([
+  'Recreate'
+  'RollingUpdate'
+])
+param updateStrategy string = 'Recreate'
 
 @description('HTTP requests that one instance takes at a time.')
 @minValue(1)
@@ -195,9 +288,9 @@ param vnetAddressPrefix string = '10.0.0.0/24'
 @maxLength(36)
 param signInClientId string = ''
 
-@description('Addresses that get a mail when an alert fires.')
-@maxLength(20)
-param alertEmails string[] = []
+@description('Addresses that get a mail when an alert fires, separated by commas; empty for none.')
+@maxLength(1000)
+param alertEmails string = ''
 
 @description('Age in seconds of the oldest event that is not accounted for; an alert fires above it.')
 @minValue(1)
@@ -245,8 +338,44 @@ var lakeZone = 'privatelink.dfs.${environment().suffixes.storage}'
 var hubZone = 'privatelink.servicebus.windows.net'
 var sqlZone = 'privatelink${environment().suffixes.sqlServerHostname}'
 
+// azd puts texts into parameters, so lists and names of your own arrive as one text.
+var emails = filter(map(split(alertEmails, ','), email => trim(email)), email => !empty(email))
+var receivers = map(
+  emails,
+  email => length(split(email, '@')) == 2 && !startsWith(email, '@') && !endsWith(email, '@') && !contains(email, ' ')
+    ? email
+    : fail('ALERT_EMAILS: "${email}" is not a mail address; separate addresses with commas')
+)
+
+var conventionalNames = {
+  actionGroup: '${names.actionGroup}${token}'
+  appIdentity: '${names.userAssignedIdentity}app-${token}'
+  applicationInsights: '${names.applicationInsights}${token}'
+  captureIdentity: '${names.userAssignedIdentity}capture-${token}'
+  databricksWorkspace: '${names.databricksWorkspace}${token}'
+  eventHubNamespace: '${names.eventHubNamespace}${token}'
+  functionApp: '${names.functionApp}${token}'
+  functionPlan: '${names.functionPlan}${token}'
+  hostStorage: '${names.storageAccount}host${token}'
+  lake: '${names.storageAccount}lake${token}'
+  logAnalyticsWorkspace: '${names.logAnalyticsWorkspace}${token}'
+  resourceGroup: '${names.resourceGroup}${environmentName}'
+  sqlServer: '${names.sqlServer}${token}'
+  synapseWorkspace: '${names.synapseWorkspace}${token}'
+  virtualNetwork: '${names.virtualNetwork}${token}'
+}
+var pairs = map(filter(split(resourceNames, ','), pair => !empty(trim(pair))), pair => map(split(pair, '='), part => trim(part)))
+var chosenNames = toObject(
+  pairs,
+  pair => length(pair) == 2 && contains(conventionalNames, pair[0]) && !empty(last(pair))
+    ? pair[0]
+    : fail('RESOURCE_NAMES: "${join(pair, '=')}" is not kind=name with one of the kinds ${join(objectKeys(conventionalNames), ', ')}'),
+  pair => last(pair)
+)
+var resourceName = union(conventionalNames, chosenNames)
+
 resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
-  name: '${names.resourceGroup}${environmentName}'
+  name: resourceName.resourceGroup
   location: location
   tags: tags
 }
@@ -254,21 +383,21 @@ resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
 module appIdentity 'app/identity.bicep' = {
   name: 'app-identity'
   scope: group
-  params: { name: '${names.userAssignedIdentity}app-${token}', location: location, tags: tags }
+  params: { name: resourceName.appIdentity, location: location, tags: tags }
 }
 
 module captureIdentity 'app/identity.bicep' = {
   name: 'capture-identity'
   scope: group
-  params: { name: '${names.userAssignedIdentity}capture-${token}', location: location, tags: tags }
+  params: { name: resourceName.captureIdentity, location: location, tags: tags }
 }
 
 module monitoring 'app/monitoring.bicep' = {
   name: 'monitoring'
   scope: group
   params: {
-    workspaceName: '${names.logAnalyticsWorkspace}${token}'
-    componentName: '${names.applicationInsights}${token}'
+    workspaceName: resourceName.logAnalyticsWorkspace
+    componentName: resourceName.applicationInsights
     location: location
     tags: tags
     retentionDays: logRetentionDays
@@ -280,10 +409,13 @@ module hostStorage 'app/storage.bicep' = {
   name: 'host-storage'
   scope: group
   params: {
-    name: '${names.storageAccount}host${token}'
+    name: resourceName.hostStorage
     location: location
     tags: tags
-    redundancy: storageRedundancy
+    zoneRedundant: zoneRedundant
+    diagnosticLogs: diagnosticLogs
+    workspaceId: monitoring.outputs.workspaceId
+    locked: deleteLocks
     containers: [deploymentContainer]
     access: vnetEnabled ? 'Private' : 'Public'
   }
@@ -293,10 +425,13 @@ module lake 'app/storage.bicep' = {
   name: 'lake'
   scope: group
   params: {
-    name: '${names.storageAccount}lake${token}'
+    name: resourceName.lake
     location: location
     tags: tags
-    redundancy: storageRedundancy
+    zoneRedundant: zoneRedundant
+    diagnosticLogs: diagnosticLogs
+    workspaceId: monitoring.outputs.workspaceId
+    locked: deleteLocks
     isLake: true
     containers: [captureContainer, sparkContainer]
     access: vnetEnabled ? 'TrustedServices' : 'Public'
@@ -323,7 +458,7 @@ module hub 'app/hub.bicep' = {
   name: 'hub'
   scope: group
   params: {
-    name: '${names.eventHubNamespace}${token}'
+    name: resourceName.eventHubNamespace
     location: location
     tags: tags
     hubName: 'telemetry'
@@ -332,6 +467,11 @@ module hub 'app/hub.bicep' = {
     retentionHours: retentionHours
     throughputUnits: throughputUnits
     maximumThroughputUnits: maximumThroughputUnits
+    processingUnits: processingUnits
+    zoneRedundant: zoneRedundant
+    diagnosticLogs: diagnosticLogs
+    workspaceId: monitoring.outputs.workspaceId
+    locked: deleteLocks
     triggerGroup: 'hubledger'
     readerGroup: 'hubledger-reader'
     captureEnabled: captureEnabled
@@ -347,7 +487,7 @@ module sql 'app/sql.bicep' = {
   name: 'sql'
   scope: group
   params: {
-    name: '${names.sqlServer}${token}'
+    name: resourceName.sqlServer
     location: location
     tags: tags
     databaseName: 'hubledger'
@@ -360,6 +500,10 @@ module sql 'app/sql.bicep' = {
     autoPauseMinutes: sqlAutoPauseMinutes
     maxSizeGiB: sqlMaxSizeGiB
     backupRedundancy: sqlBackupRedundancy
+    zoneRedundant: zoneRedundant
+    diagnosticLogs: diagnosticLogs
+    workspaceId: monitoring.outputs.workspaceId
+    locked: deleteLocks
     publicAccess: !vnetEnabled
     deployerAddress: admittedAddress
   }
@@ -370,8 +514,8 @@ module spark 'app/spark.bicep' = {
   scope: group
   params: {
     engine: sparkEngine
-    synapseName: '${names.synapseWorkspace}${token}'
-    databricksName: '${names.databricksWorkspace}${token}'
+    synapseName: resourceName.synapseWorkspace
+    databricksName: resourceName.databricksWorkspace
     location: location
     tags: tags
     lakeEndpoint: lake.outputs.lakeEndpoint
@@ -439,15 +583,39 @@ module roles 'app/roles.bicep' = {
           ]
         : []
     )
-    hubGrants: [
-      {
-        target: hub.outputs.name
-        role: 'Event Hubs Data Receiver'
-        principalId: appIdentity.outputs.principalId
-        principalType: 'ServicePrincipal'
-        reason: 'The trigger and the reader of gaps and replays receive events; the app sends none.'
-      }
-    ]
+    hubGrants: concat(
+      [
+        {
+          target: hub.outputs.name
+          role: 'Event Hubs Data Receiver'
+          principalId: appIdentity.outputs.principalId
+          principalType: 'ServicePrincipal'
+          reason: 'The trigger and the reader of gaps and replays receive events; the app sends none.'
+        }
+      ],
+      developerRoles == 'none'
+        ? []
+        : [
+            {
+              target: hub.outputs.name
+              role: 'Event Hubs Data Sender'
+              principalId: principalId
+              principalType: principalType
+              reason: 'The deployer sends the event of the smoke test after a deployment.'
+            }
+          ],
+      developerRoles == 'sendAndReceive'
+        ? [
+            {
+              target: hub.outputs.name
+              role: 'Event Hubs Data Receiver'
+              principalId: principalId
+              principalType: principalType
+              reason: 'A developer runs the app on a local machine against this hub.'
+            }
+          ]
+        : []
+    )
     telemetryGrants: [
       {
         target: monitoring.outputs.componentName
@@ -464,7 +632,7 @@ module network 'app/network.bicep' = if (vnetEnabled) {
   name: 'network'
   scope: group
   params: {
-    name: '${names.virtualNetwork}${token}'
+    name: resourceName.virtualNetwork
     location: location
     tags: tags
     addressPrefix: vnetAddressPrefix
@@ -485,8 +653,8 @@ module function 'app/function.bicep' = {
   name: 'function'
   scope: group
   params: {
-    name: '${names.functionApp}${token}'
-    planName: '${names.functionPlan}${token}'
+    name: resourceName.functionApp
+    planName: resourceName.functionPlan
     location: location
     tags: tags
     serviceName: 'hubledger'
@@ -519,6 +687,9 @@ module function 'app/function.bicep' = {
     maximumInstances: maximumInstances
     ingestAlwaysReady: ingestAlwaysReady
     httpAlwaysReady: httpAlwaysReady
+    durableAlwaysReady: durableAlwaysReady
+    updateStrategy: updateStrategy
+    zoneRedundant: zoneRedundant
     httpConcurrency: httpConcurrency
     subnetId: vnetEnabled ? network!.outputs.appSubnetId : ''
   }
@@ -536,11 +707,11 @@ module alerts 'app/alerts.bicep' = {
   scope: group
   params: {
     prefix: names.queryAlert
-    actionGroupName: '${names.actionGroup}${token}'
+    actionGroupName: resourceName.actionGroup
     location: location
     tags: tags
     workspaceId: monitoring.outputs.workspaceId
-    emails: alertEmails
+    emails: receivers
     lagSeconds: alertLagSeconds
     aggregationLagSeconds: alertAggregationLagSeconds
     openLetters: alertOpenLetters

@@ -83,6 +83,21 @@ param ingestAlwaysReady int
 @maxValue(32)
 param httpAlwaysReady int
 
+@description('Instances for Durable Functions that are always ready: they start retries and replays.')
+@minValue(0)
+@maxValue(32)
+param durableAlwaysReady int
+
+@description('Recreate restarts all instances at once on an update. RollingUpdate lets running work end first, and for some minutes both versions run.')
+@allowed([
+  'Recreate'
+  'RollingUpdate'
+])
+param updateStrategy string
+
+@description('True spreads the instances over the zones of the region; Azure then keeps two instances ready where one is asked for.')
+param zoneRedundant bool
+
 @description('HTTP requests that one instance takes at a time.')
 @minValue(1)
 @maxValue(1000)
@@ -94,7 +109,8 @@ param subnetId string
 
 var alwaysReady = concat(
   ingestAlwaysReady > 0 ? [{ name: 'function:ingest', instanceCount: ingestAlwaysReady }] : [],
-  httpAlwaysReady > 0 ? [{ name: 'http', instanceCount: httpAlwaysReady }] : []
+  httpAlwaysReady > 0 ? [{ name: 'http', instanceCount: httpAlwaysReady }] : [],
+  durableAlwaysReady > 0 ? [{ name: 'durable', instanceCount: durableAlwaysReady }] : []
 )
 
 // Settings that the host, the worker and the SDKs need; all others are settings of the app (docs/configuration.md).
@@ -121,7 +137,7 @@ resource plan 'Microsoft.Web/serverfarms@2024-04-01' = {
   tags: tags
   kind: 'functionapp'
   sku: { name: 'FC1', tier: 'FlexConsumption' }
-  properties: { reserved: true }
+  properties: { reserved: true, zoneRedundant: zoneRedundant }
 }
 
 resource app 'Microsoft.Web/sites@2024-04-01' = {
@@ -141,22 +157,25 @@ resource app 'Microsoft.Web/sites@2024-04-01' = {
       minTlsVersion: '1.2'
       scmMinTlsVersion: '1.2'
     }
-    functionAppConfig: {
-      deployment: {
-        storage: {
-          type: 'blobContainer'
-          value: '${hostStorage.blob}${deploymentContainer}'
-          authentication: { type: 'UserAssignedIdentity', userAssignedIdentityResourceId: identityId }
+    functionAppConfig: union(
+      {
+        deployment: {
+          storage: {
+            type: 'blobContainer'
+            value: '${hostStorage.blob}${deploymentContainer}'
+            authentication: { type: 'UserAssignedIdentity', userAssignedIdentityResourceId: identityId }
+          }
         }
-      }
-      runtime: { name: 'python', version: pythonVersion }
-      scaleAndConcurrency: {
-        alwaysReady: alwaysReady
-        instanceMemoryMB: instanceMemoryMB
-        maximumInstanceCount: maximumInstances
-        triggers: { http: { perInstanceConcurrency: httpConcurrency } }
-      }
-    }
+        runtime: { name: 'python', version: pythonVersion }
+        scaleAndConcurrency: {
+          alwaysReady: alwaysReady
+          instanceMemoryMB: instanceMemoryMB
+          maximumInstanceCount: maximumInstances
+          triggers: { http: { perInstanceConcurrency: httpConcurrency } }
+        }
+      },
+      { siteUpdateStrategy: { type: updateStrategy } } // Azure knows it from 2023-12-01 on; the types of Bicep do not
+    )
   }
 }
 
@@ -165,6 +184,16 @@ resource settings 'Microsoft.Web/sites/config@2024-04-01' = {
   name: 'appsettings'
   properties: union(loadJsonContent('../settings.json'), wiredSettings, chosenSettings, hostSettings)
 }
+
+// Deployment by user name and password is off; azd deploys with a token.
+@batchSize(1) // two changes of one app at a time conflict
+resource publishing 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2024-04-01' = [
+  for door in ['ftp', 'scm']: {
+    parent: app
+    name: door
+    properties: { allow: false }
+  }
+]
 
 @description('Name of the app.')
 output name string = app.name

@@ -35,15 +35,31 @@ param retentionHours int
 ])
 param tier string
 
-@description('Initial throughput units, each for 1,000 events/s or 1 MB/s in and twice the bytes out; processing units (1, 2, 4, 6, 8, 10, 12, 16) in Premium.')
+@description('Initial throughput units of Standard, each for 1,000 events/s or 1 MB/s in and twice the bytes out.')
 @minValue(1)
 @maxValue(40)
 param throughputUnits int
 
-@description('Throughput units up to which a Standard namespace grows by itself. It never shrinks by itself.')
+@description('Throughput units up to which a Standard namespace grows by itself. It never shrinks by itself, and each unit is billed, with Capture a second time.')
 @minValue(1)
 @maxValue(40)
 param maximumThroughputUnits int
+
+@description('Processing units of Premium, each for 5 to 10 MB/s in.')
+@allowed([
+  1
+  2
+  4
+  6
+  8
+  10
+  12
+  16
+])
+param processingUnits int
+
+@description('True spreads the namespace over the zones of the region.')
+param zoneRedundant bool
 
 @description('Consumer group of the trigger. The host reads it with an epoch, so no other reader may use it.')
 @minLength(1)
@@ -76,13 +92,29 @@ param captureIdentityId string
 @description('False allows access through private endpoints only.')
 param publicAccess bool
 
+@description('Logs of the service that the workspace stores: none, essential (rare and cheap), or all.')
+@allowed([
+  'none'
+  'essential'
+  'all'
+])
+param diagnosticLogs string
+
+@description('Resource id of the workspace that stores these logs.')
+@minLength(10)
+@maxLength(400)
+param workspaceId string
+
+@description('True refuses every deletion of the namespace until the lock is deleted.')
+param locked bool
+
 var inflates = tier == 'Standard' && maximumThroughputUnits > throughputUnits
 
 resource namespace 'Microsoft.EventHub/namespaces@2024-01-01' = {
   name: name
   location: location
   tags: tags
-  sku: { name: tier, tier: tier, capacity: throughputUnits }
+  sku: { name: tier, tier: tier, capacity: tier == 'Premium' ? processingUnits : throughputUnits }
   identity: { type: 'UserAssigned', userAssignedIdentities: { '${captureIdentityId}': {} } }
   properties: {
     disableLocalAuth: true
@@ -90,6 +122,7 @@ resource namespace 'Microsoft.EventHub/namespaces@2024-01-01' = {
     isAutoInflateEnabled: inflates
     maximumThroughputUnits: inflates ? maximumThroughputUnits : 0
     publicNetworkAccess: publicAccess ? 'Enabled' : 'Disabled'
+    zoneRedundant: zoneRedundant ? true : null // where a region has zones, Azure uses them anyway
   }
 }
 
@@ -128,6 +161,25 @@ resource trigger 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2024-01
 resource reader 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2024-01-01' = {
   parent: hub
   name: readerGroup
+}
+
+// Failures of Capture, growth of the namespace, changes of its resources, and counts of errors: a few lines a day.
+resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (diagnosticLogs != 'none') {
+  name: 'to-workspace'
+  scope: namespace
+  properties: {
+    workspaceId: workspaceId
+    logAnalyticsDestinationType: 'Dedicated' // one table a category
+    logs: diagnosticLogs == 'all'
+      ? [{ categoryGroup: 'allLogs', enabled: true }]
+      : map(['ArchiveLogs', 'AutoScaleLogs', 'DiagnosticErrorLogs', 'OperationalLogs'], category => { category: category, enabled: true })
+  }
+}
+
+resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (locked) {
+  name: 'keep'
+  scope: namespace
+  properties: { level: 'CanNotDelete', notes: 'It holds the only copy of events that are not committed yet.' }
 }
 
 @description('Name of the namespace.')

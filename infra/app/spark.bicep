@@ -76,7 +76,7 @@ resource synapse 'Microsoft.Synapse/workspaces@2021-06-01' = if (engine == 'syna
   tags: tags
   identity: { type: 'SystemAssigned' }
   properties: {
-    azureADOnlyAuthentication: true
+    azureADOnlyAuthentication: true // so there is no sqlAdministratorLogin: nobody could sign in with it
     cspWorkspaceAdminProperties: { initialWorkspaceAdminObjectId: deployerPrincipalId }
     defaultDataLakeStorage: { accountUrl: lakeEndpoint, filesystem: lakeContainer, resourceId: lakeId }
     publicNetworkAccess: 'Enabled'

@@ -51,9 +51,25 @@ param compute string
 ])
 param tier string
 
-@description('Virtual cores; with serverless, the limit of them.')
-@minValue(1)
-@maxValue(128)
+@description('Virtual cores; with serverless, the limit of them. One core exists in serverless only, 128 in provisioned only.')
+@allowed([
+  1
+  2
+  4
+  6
+  8
+  10
+  12
+  14
+  16
+  18
+  20
+  24
+  32
+  40
+  80
+  128
+])
 param vCores int
 
 @description('Minutes without a session after which a serverless database pauses; -1 for never, because the first call after a pause takes a minute.')
@@ -74,6 +90,9 @@ param maxSizeGiB int
 ])
 param backupRedundancy string
 
+@description('True spreads the database and its backups over the zones of the region.')
+param zoneRedundant bool
+
 @description('False allows access through private endpoints only.')
 param publicAccess bool
 
@@ -81,7 +100,26 @@ param publicAccess bool
 @maxLength(15)
 param deployerAddress string
 
+@description('Logs of the service that the workspace stores: none, essential (rare and cheap), or all.')
+@allowed([
+  'none'
+  'essential'
+  'all'
+])
+param diagnosticLogs string
+
+@description('Resource id of the workspace that stores these logs.')
+@minLength(10)
+@maxLength(400)
+param workspaceId string
+
+@description('True refuses every deletion of the database until the lock is deleted.')
+param locked bool
+
 var prefixes = { GeneralPurpose: 'GP', BusinessCritical: 'BC', Hyperscale: 'HS' }
+var backups = zoneRedundant
+  ? { Local: 'Zone', Zone: 'Zone', Geo: 'GeoZone' }
+  : { Local: 'Local', Zone: 'Zone', Geo: 'Geo' }
 var isServerless = compute == 'serverless' && tier != 'BusinessCritical'
 var skuName = isServerless ? '${prefixes[tier]}_S_Gen5' : '${prefixes[tier]}_Gen5'
 
@@ -115,8 +153,9 @@ resource database 'Microsoft.Sql/servers/databases@2023-08-01' = {
     maxSizeBytes: tier == 'Hyperscale' ? null : maxSizeGiB * 1073741824
     autoPauseDelay: isServerless && tier == 'GeneralPurpose' ? autoPauseMinutes : null
     minCapacity: isServerless ? (vCores <= 4 ? json('0.5') : (vCores + 7) / 8) : null // the minimum of each size
-    requestedBackupStorageRedundancy: backupRedundancy
-    zoneRedundant: false
+    requestedBackupStorageRedundancy: backups[backupRedundancy]
+    zoneRedundant: zoneRedundant
+    highAvailabilityReplicaCount: zoneRedundant && tier == 'Hyperscale' ? 1 : null // the second zone
   }
 }
 
@@ -131,6 +170,24 @@ resource fromDeployer 'Microsoft.Sql/servers/firewallRules@2023-08-01' = if (pub
   parent: server
   name: 'deployer'
   properties: { startIpAddress: deployerAddress, endIpAddress: deployerAddress }
+}
+
+// Faults only. Query statistics and waits come every few minutes from each database and cost gigabytes.
+resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (diagnosticLogs != 'none') {
+  name: 'to-workspace'
+  scope: database
+  properties: {
+    workspaceId: workspaceId
+    logs: diagnosticLogs == 'all'
+      ? [{ categoryGroup: 'allLogs', enabled: true }]
+      : map(['Blocks', 'Deadlocks', 'Errors', 'Timeouts'], category => { category: category, enabled: true })
+  }
+}
+
+resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (locked) {
+  name: 'keep'
+  scope: database
+  properties: { level: 'CanNotDelete', notes: 'It holds all rows and the ledger.' }
 }
 
 @description('Resource id of the server.')

@@ -13,12 +13,8 @@ param location string
 @description('Tags of the environment.')
 param tags object
 
-@description('Redundancy. Zone-redundant storage survives the loss of a data centre; not every region has it.')
-@allowed([
-  'Standard_LRS'
-  'Standard_ZRS'
-])
-param redundancy string = 'Standard_LRS'
+@description('True stores each blob in three zones of the region. Azure does not change this on an existing account by a template.')
+param zoneRedundant bool
 
 @description('True makes a data lake (hierarchical namespace). The host cannot store its state in such an account.')
 param isLake bool = false
@@ -36,12 +32,28 @@ param containers string[]
 ])
 param access string = 'Public'
 
+@description('Logs of the service that the workspace stores: none, essential (rare and cheap), or all.')
+@allowed([
+  'none'
+  'essential'
+  'all'
+])
+param diagnosticLogs string
+
+@description('Resource id of the workspace that stores these logs.')
+@minLength(10)
+@maxLength(400)
+param workspaceId string
+
+@description('True refuses every deletion of the account until the lock is deleted.')
+param locked bool
+
 resource account 'Microsoft.Storage/storageAccounts@2024-01-01' = {
   name: name
   location: location
   tags: tags
   kind: 'StorageV2'
-  sku: { name: redundancy }
+  sku: { name: zoneRedundant ? 'Standard_ZRS' : 'Standard_LRS' }
   properties: {
     allowSharedKeyAccess: false
     allowBlobPublicAccess: false
@@ -73,6 +85,24 @@ resource container 'Microsoft.Storage/storageAccounts/blobServices/containers@20
     properties: { publicAccess: 'None' }
   }
 ]
+
+// Deletions only: the host renews leases and writes checkpoints all the time, a gigabyte of lines a day.
+resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (diagnosticLogs != 'none') {
+  name: 'to-workspace'
+  scope: blobs
+  properties: {
+    workspaceId: workspaceId
+    logs: diagnosticLogs == 'all'
+      ? [{ categoryGroup: 'allLogs', enabled: true }]
+      : map(['StorageDelete'], category => { category: category, enabled: true })
+  }
+}
+
+resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (locked) {
+  name: 'keep'
+  scope: account
+  properties: { level: 'CanNotDelete', notes: 'It holds captured events, or the state of the host.' }
+}
 
 @description('Name of the account.')
 output name string = account.name

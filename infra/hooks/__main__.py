@@ -34,7 +34,7 @@ def preprovision() -> None:
 
 
 def provisioned() -> None:
-    """Prepare the environment after `azd provision`: database, jobs, Spark role, passwords, local.settings.json."""
+    """Prepare the environment after `azd provision`: database, jobs, Spark role, local.settings.json."""
     from infra.hooks import lake, rights
     from infra.hooks.deployer.local_settings import write_local_settings
     from infra.hooks.deployer.sign_in import open_identity
@@ -46,7 +46,6 @@ def provisioned() -> None:
     database.admit(rights.database_users(outputs, rest, os.environ))
     lake.upload_jobs(outputs.spark_engine, lambda: _container(outputs, identity), time)
     rights.allow_submitting(outputs, rest)
-    rights.refuse_passwords(outputs, rest)
     write_local_settings(ROOT, outputs, os.environ)
 
 

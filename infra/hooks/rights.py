@@ -1,4 +1,4 @@
-"""Rights that Bicep cannot give: the app's role in Synapse, the users of the database, no deployment by password."""
+"""Rights that Bicep cannot give: the app's role in Synapse, and the users of the database."""
 
 import uuid
 from collections.abc import Mapping
@@ -12,7 +12,6 @@ from infra.hooks.rest import Service
 SYNAPSE_ROLE = "Synapse Compute Operator"  # may only submit batches to a pool and read their status
 SYNAPSE_VERSION = "api-version=2020-12-01"
 ARM = Service("https://management.azure.com", "https://management.azure.com/.default")
-ARM_VERSION = "api-version=2024-04-01"
 IDENTITY_VERSION = "api-version=2023-01-31"
 JOB_IDENTITY = ("JOB_IDENTITY_NAME", "JOB_IDENTITY_CLIENT_ID")  # the identity of the jobs on Databricks
 
@@ -77,14 +76,6 @@ def _named_user(environment: Mapping[str, str]) -> list[DatabaseUser]:
         return [DatabaseUser(name or client_id, uuid.UUID(client_id), JOB)]
     except ValueError as error:
         raise HookRefused(f"{JOB_IDENTITY[1]} must be the client id of an identity, not {client_id!r}") from error
-
-
-def refuse_passwords(outputs: Outputs, rest: Calls) -> None:
-    """Turn off deployment by user name and password; safe to run again."""
-    for door in ("scm", "ftp"):
-        path = f"{outputs.function_app_id}/basicPublishingCredentialsPolicies/{door}?{ARM_VERSION}"
-        rest.put(ARM, path, {"properties": {"allow": False}})
-    print("deployment by password is off")
 
 
 def _role_id(rest: Calls, workspace: Service) -> str:

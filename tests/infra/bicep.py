@@ -21,7 +21,8 @@ class Expression:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A parameter, variable, output, resource or module. `of` is its type, or the path of its module."""
+    """A parameter, variable, output, resource or module. `of` is its type, or the path of its module; `head` is the
+    condition or the loop before the object of a resource or module."""
 
     kind: str
     name: str
@@ -30,6 +31,7 @@ class Declaration:
     value: Any = None
     decorators: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     existing: bool = False
+    head: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,23 +107,31 @@ def _decorator(node: Node) -> tuple[str, tuple[Any, ...]]:
 def _declaration(node: Node, decorators: Mapping[str, tuple[Any, ...]]) -> Declaration:
     kind, children = node.type.removesuffix("_declaration"), node.named_children
     existing = any(child.type == "existing" or _text(child) == "existing" for child in node.children)
-    rest, of = children[1:], ""
+    rest, of, head = children[1:], "", ""
     if kind in ("resource", "module"):
         of, rest = str(_value(rest[0])), rest[1:]
         value = _body(rest[-1]) if rest else None
+        head = _head(rest[-1]) if rest else ""
     else:
         of = next((_text(each) for each in rest if each.type in ("type", "nullable_type")), "")
         values = [each for each in rest if each.type not in ("type", "nullable_type", "comment")]
         value = _value(values[-1]) if values else None
     name = _text(children[0]) if children else ""
-    return Declaration(kind, name, node.start_point[0] + 1, of, value, decorators, existing)
+    return Declaration(kind, name, node.start_point[0] + 1, of, value, decorators, existing, head)
 
 
 def _body(node: Node) -> Any:
     """Return the object of a resource or module, through `if` and `for`."""
-    if node.type in ("if_statement", "for_statement"):
-        return _body(node.named_children[-1])
-    return _value(node)
+    return _value(_innermost(node))
+
+
+def _head(node: Node) -> str:
+    """Return the text before that object."""
+    return (node.text or b"")[: _innermost(node).start_byte - node.start_byte].decode().strip()
+
+
+def _innermost(node: Node) -> Node:
+    return _innermost(node.named_children[-1]) if node.type in ("if_statement", "for_statement") else node
 
 
 def _value(node: Node) -> Any:

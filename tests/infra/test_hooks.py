@@ -93,13 +93,6 @@ def test_a_workspace_that_does_not_show_the_role_is_refused() -> None:
         rights.allow_submitting(outputs(), Cloud({"value": []}))
 
 
-def test_both_doors_for_passwords_are_closed() -> None:
-    cloud = Cloud([])
-    rights.refuse_passwords(outputs(), cloud)
-    assert [path.split("/")[-1].split("?")[0] for path in cloud.put_] == ["scm", "ftp"]
-    assert all(body == {"properties": {"allow": False}} for body in cloud.put_.values())
-
-
 def test_with_synapse_the_workspaces_own_identity_and_that_of_the_submitter_get_the_role_of_the_jobs() -> None:
     cloud = Cloud({"properties": {"clientId": str(JOBS), "principalId": "p"}})
     submitter = DatabaseUser("id-app", CLIENT, "hubledger_job")

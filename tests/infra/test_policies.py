@@ -13,7 +13,7 @@ FILES = read_folder(FOLDER)
 PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
     policies.syntax_is_whole: [
         ("app/monitoring.bicep", "kind: 'web'", "kind: 'web"),
-        ("app/storage.bicep", "sku: { name: redundancy }", "sku: { name: redundancy"),
+        ("app/storage.bicep", "networkAcls: {", "networkAcls: "),
     ],
     policies.guards_are_on: [
         ("app/storage.bicep", "allowSharedKeyAccess: false", "allowSharedKeyAccess: true"),
@@ -33,6 +33,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/function.bicep", "ftpsState: 'Disabled'", "ftpsState: 'AllAllowed'"),
         ("app/function.bicep", "type: 'UserAssignedIdentity'", "type: 'StorageAccountConnectionString'"),
         ("app/function.bicep", "identity: { type: 'UserAssigned'", "identity: { type: 'None'"),
+        ("app/function.bicep", "properties: { allow: false }", "properties: { allow: true }"),
     ],
     policies.networks_can_be_closed: [
         (
@@ -104,7 +105,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
     ],
     policies.parameters_are_described_and_limited: [
         ("app/sql.bicep", "@description('Largest size of the data in GiB.')\n", ""),
-        ("app/sql.bicep", "@maxValue(128)\n", ""),
+        ("app/sql.bicep", "@maxValue(4096)\n", ""),
         ("app/hub.bicep", "@minLength(6)\n@maxLength(50)\n", ""),
         ("main.bicep", "@description('Name of the function app.')\n", ""),
     ],
@@ -118,6 +119,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
     ],
     policies.versions_are_stable: [
         ("app/sql.bicep", "servers@2023-08-01'", "servers@2023-08-01-preview'"),
+        ("app/hub.bicep", "2021-05-01-preview'", "2017-05-01-preview'"),
         ("app/network.bicep", "virtual-network:0.7.1'", "virtual-network:0.7'"),
     ],
 }

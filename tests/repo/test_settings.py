@@ -3,10 +3,12 @@
 import json
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 from core.settings import read_settings
 from handlers.web.requests import LARGEST_BODY
+from local.functions_host.time_spans import parse_time_span
 from tests.infra.bicep import read_text
 from tests.repo.product import ROOT
 
@@ -100,10 +102,13 @@ def test_every_value_of_host_json_is_in_the_page_with_its_value() -> None:
     assert in_page("host.json\n") == {path: str(value) for path, value in leaves(HOST_JSON)}
 
 
-def test_the_bundle_is_new_enough_for_the_checkpoints_and_offsets_that_we_rely_on() -> None:
-    least = re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+), 5\.0\.0\)", HOST_JSON["extensionBundle"]["version"])
-    assert least is not None
-    assert tuple(map(int, least.groups())) >= (4, 38, 0)
+def test_the_bundle_is_new_enough_for_our_offsets_and_old_enough_for_every_image() -> None:
+    assert HOST_JSON["extensionBundle"]["version"] == "[4.28.0, 5.0.0)"
+
+
+def test_an_idle_queue_of_durable_functions_is_read_every_ten_seconds() -> None:
+    longest = HOST_JSON["extensions"]["durableTask"]["storageProvider"]["maxQueuePollingInterval"]
+    assert timedelta(0) < parse_time_span(longest) <= timedelta(seconds=10)
 
 
 def test_the_package_that_sends_log_values_is_deployed() -> None:

@@ -55,11 +55,9 @@ class Deployer:
         return not any(role.endswith(SENDERS) for role in roles)
 
     def remedy(self) -> str:
-        """Return the sentence that names the role and the command that gives it."""
-        command = (
-            f'az role assignment create --assignee {self._object_id()} --role "{ROLE}" --scope {self.namespace_id}'
-        )
-        return f"the deployer lacks the role {ROLE} on the hub: {command}"
+        """Return the sentence that names the role and the choice that gives it."""
+        lacking = f"the account {self._object_id()} lacks the role {ROLE} on {self.namespace_id}"
+        return f"{lacking}: `azd env set DEVELOPER_ROLES send`, then `azd provision`"
 
     def _object_id(self) -> str:
         return account_of(self.token(ARM.scope)).object_id

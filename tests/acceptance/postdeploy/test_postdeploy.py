@@ -164,9 +164,9 @@ def test_a_deployer_without_the_role_is_told_and_the_routes_are_proven(
     said = capsys.readouterr()
     routes, nothing, page = said.out.splitlines()
     assert routes.startswith(f"{len(CHECKS)} routes") and page.endswith("/api/ops")
-    assert nothing.startswith("no event was sent, so only the routes are proven: the deployer lacks the role")
-    assert f'--assignee {DEPLOYER} --role "Azure Event Hubs Data Sender"' in nothing
-    assert nothing.endswith("/resourceGroups/g/providers/Microsoft.EventHub/namespaces/n")
+    namespace = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventHub/namespaces/n"
+    lacks = f"the account {DEPLOYER} lacks the role Azure Event Hubs Data Sender on {namespace}"
+    assert nothing.startswith(f"no event was sent, so only the routes are proven: {lacks}: `azd env set")
 
 
 def test_a_hub_in_a_private_network_is_named_at_once(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:

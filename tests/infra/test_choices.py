@@ -1,0 +1,116 @@
+"""The choices of an operator keep every policy, and every policy finds its planted violations."""
+
+import re
+
+from infra.capacity.limits import PREMIUM_UNITS
+from tests.infra import choices
+from tests.infra.choices import CHOICES
+from tests.infra.policies import Policy
+from tests.infra.test_policies import FILES, FOLDER, with_planted
+from tests.offenders import holds_for
+from tests.repo.product import ROOT
+
+PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+
+# By policy: the file, the text that stands there, and the violation that is planted in its place.
+PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
+    choices.locations_are_regions_of_flex: [
+        ("main.bicep", "type: 'location'", "type: 'generate'"),
+        ("main.bicep", "@metadata({ azd: { type: 'location' } })\n", ""),
+        ("main.bicep", "  'australiaeast'\n", "  'Australia East'\n"),
+        ("main.bicep", "  'australiaeast'\n", "  'westus4'\n"),
+    ],
+    choices.sizes_are_those_that_azure_sells: [
+        ("main.bicep", "  12\n  16\n])\nparam processingUnits", "  16\n])\nparam processingUnits"),
+        ("main.bicep", "  12\n  16\n])\nparam processingUnits", "  12\n  16\n  20\n])\nparam processingUnits"),
+        ("main.bicep", "  8\n  10\n  12\n  14\n", "  10\n  12\n  14\n"),
+        ("main.bicep", "  4096\n])\nparam instanceMemoryMB", "])\nparam instanceMemoryMB"),
+    ],
+    choices.growth_for_ever_is_small_and_said: [
+        ("main.bicep", "param maximumThroughputUnits int = 2", "param maximumThroughputUnits int = 10"),
+        ("main.bicep", "it never shrinks by itself", "it grows"),
+    ],
+    choices.functions_start_and_end_as_chosen: [
+        ("app/function.bicep", "name: 'durable'", "name: 'function:durable'"),
+        ("app/function.bicep", "name: 'function:ingest'", "name: 'ingest'"),
+        ("app/function.bicep", "siteUpdateStrategy: { type: updateStrategy }", "x: {}"),
+        ("app/function.bicep", "{ type: updateStrategy }", "{ type: 'Recreate' }"),
+        ("app/function.bicep", "  'RollingUpdate'\n", ""),
+    ],
+    choices.no_password_deploys: [
+        ("app/function.bicep", "['ftp', 'scm']", "['ftp']"),
+        ("app/function.bicep", "@batchSize(1)", "@batchSize(2)"),
+    ],
+    choices.zones_are_one_choice: [
+        ("app/hub.bicep", "zoneRedundant ? true : null", "null"),
+        ("app/sql.bicep", "    zoneRedundant: zoneRedundant\n", "    zoneRedundant: false\n"),
+        ("app/storage.bicep", "zoneRedundant ? 'Standard_ZRS' : 'Standard_LRS'", "'Standard_LRS'"),
+        ("app/function.bicep", ", zoneRedundant: zoneRedundant }", " }"),
+        ("main.bicep", "    zoneRedundant: zoneRedundant\n", "    zoneRedundant: false\n"),
+    ],
+    choices.services_log_into_the_workspace: [
+        ("app/hub.bicep", "  scope: namespace\n", "  scope: hub\n"),
+        ("app/sql.bicep", "diagnosticLogs != 'none'", "true"),
+        ("app/sql.bicep", "'Blocks', ", "'DatabaseWaitStatistics', "),
+        ("app/storage.bicep", "['StorageDelete']", "['StorageDelete', 'StorageRead']"),
+        ("app/storage.bicep", "    workspaceId: workspaceId\n", ""),
+    ],
+    choices.data_can_be_locked: [
+        ("app/hub.bicep", "if (locked)", "if (!locked)"),
+        ("app/sql.bicep", "  scope: database\n  properties: { level", "  scope: server\n  properties: { level"),
+        ("app/storage.bicep", "'CanNotDelete'", "'ReadOnly'"),
+        ("main.bicep", "    locked: deleteLocks\n", "    locked: false\n"),
+    ],
+    choices.names_can_be_chosen: [
+        ("main.bicep", "name: resourceName.sqlServer", "name: '${names.sqlServer}${token}'"),
+        ("main.bicep", "  name: resourceName.resourceGroup\n", "  name: 'rg'\n"),
+        ("main.bicep", "name: resourceName.functionApp", "name: resourceName.funktionApp"),
+        ("main.bicep", "planName: resourceName.functionPlan", "planName: resourceName.functionApp"),
+        ("main.bicep", ": fail('RESOURCE_NAMES: ", ": format('"),
+    ],
+    choices.mails_come_from_the_environment: [
+        ("main.bicep", "param alertEmails string = ''", "param alertEmails string[] = []"),
+        ("main.bicep", ": fail('ALERT_EMAILS: ", ": format('"),
+        ("main.bicep", "    emails: receivers\n", "    emails: emails\n"),
+    ],
+    choices.developers_get_the_roles_that_are_chosen: [
+        ("main.bicep", "developerRoles == 'none'", "developerRoles == 'no'"),
+        ("main.bicep", "developerRoles == 'sendAndReceive'", "developerRoles != 'none'"),
+        ("main.bicep", "param developerRoles string = 'send'", "param developerRoles string = 'sendAndReceive'"),
+    ],
+}
+
+
+def test_the_choices_keep_every_policy() -> None:
+    assert [fault for policy in CHOICES for fault in policy(FILES)] == []
+
+
+@holds_for(CHOICES)
+def test_a_policy_finds_each_violation_that_is_planted(policy: Policy) -> None:
+    planted = PLANTED[policy]
+    assert planted
+    assert [change for change in planted if not list(policy(with_planted(*change)))] == []
+
+
+def test_the_page_names_each_setting_of_the_parameters_with_its_default() -> None:
+    """Compare the table of docs/deploy.md with main.parameters.json; azd itself sets AZURE_*."""
+    given = (FOLDER / "main.parameters.json").read_text(encoding="utf-8")
+    settings = dict(re.findall(r"\$\{([A-Z_]+)=?(.*?)\}", given))
+    rows = re.findall(r"^\| (`[A-Z_`, ]+`) \|([^|\n]*)\|", PAGE, flags=re.MULTILINE)
+    said = {
+        name: default.strip(" `")
+        for names, defaults in rows
+        for name, default in zip(re.findall(r"\w+", names), defaults.split(","), strict=True)
+    }
+    assert said == {name: default for name, default in settings.items() if not name.startswith("AZURE_")}
+
+
+def test_the_page_says_the_kinds_of_names_and_the_units_of_premium() -> None:
+    kinds = FILES["main.bicep"].var("conventionalNames")
+    assert [kind for kind in kinds if f"`{kind}`" not in PAGE] == []
+    assert ", ".join(map(str, PREMIUM_UNITS)) in PAGE
+
+
+def test_the_page_registers_the_provider_of_the_apps_subnet() -> None:
+    (provider,) = re.findall(r"delegation: '([\w.]+)/", FILES["app/network.bicep"].text)
+    assert f"az provider register --namespace {provider} --wait" in PAGE
