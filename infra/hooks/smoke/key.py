@@ -9,11 +9,12 @@ from typing import Any, Protocol
 
 from infra.hooks.errors import HookRefused
 from infra.hooks.rest import Service
-from infra.hooks.rights import ARM, ARM_VERSION
+from infra.hooks.rights import ARM
 from infra.hooks.waiting import Clock, Pending, wait_for
 
 FUNCTIONS = ("explain_number", "health_ledger", "status", "status_history")  # of a monitor, and where a number went
 NAME = "smoke"
+VERSION = "api-version=2024-04-01"
 DEADLINE = 180.0  # seconds: Azure knows the functions of a package some time after its upload
 
 
@@ -41,7 +42,7 @@ def smoke_key(app_id: str, rest: Keys, clock: Clock) -> Iterator[str]:
 
 
 def _path(app_id: str, function: str) -> str:
-    return f"{app_id}/functions/{function}/keys/{NAME}?{ARM_VERSION}"
+    return f"{app_id}/functions/{function}/keys/{NAME}?{VERSION}"
 
 
 def _set(rest: Keys, path: str, key: str) -> None:
