@@ -1,4 +1,7 @@
-"""Wait for something with a deadline, and print a line of progress now and then."""
+"""Wait for something that comes within seconds or minutes, and print a line of progress now and then.
+
+A refusal that Azure withdraws by itself, and that is asked for seldom, has `patience.py`.
+"""
 
 from collections.abc import Callable
 from typing import TypeVar
