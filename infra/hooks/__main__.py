@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,18 +61,29 @@ def deployable() -> None:
     print("this code runs on the schema of the database")
 
 
+def deployed() -> None:
+    """Prove the app after `azd deploy`: its routes, and an event from the hub to its row."""
+    from infra.hooks.deployer.sign_in import open_identity
+    from infra.hooks.rest import Rest
+    from infra.hooks.smoke.run import prove_deployment
+
+    identity = open_identity(os.environ)
+    prove_deployment(os.environ, Rest(identity.token, time), identity.token, time)
+
+
 STEPS: dict[str, Callable[[], None]] = {
     "preprovision": preprovision,
     "provisioned": provisioned,
     "deployable": deployable,
+    "deployed": deployed,
 }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run a step and return 0, or print its faults to standard error and return 1."""
+def main(arguments: list[str] | None = None, known: Mapping[str, Callable[[], None]] = STEPS) -> int:
+    """Run a known step and return 0, or print its faults to standard error and return 1."""
     parser = argparse.ArgumentParser(prog="python -m infra.hooks", description=__doc__)
     steps = parser.add_subparsers(dest="step", required=True)
-    for name, run in STEPS.items():
+    for name, run in known.items():
         steps.add_parser(name, help=run.__doc__).set_defaults(run=run)
     packing = steps.add_parser("package", help="Write the package of a deployment, and list its files and its size.")
     packing.add_argument("--to", type=Path, default=Path("package.zip"), help="default: package.zip")
@@ -80,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if sys.version_info[:2] not in SUPPORTED:
             raise HookRefused(f"the hooks need Python 3.11 or 3.12, as the app does; this is {sys.version.split()[0]}")
-        given.run() if given.step in STEPS else _pack(given.to)
+        given.run() if given.step in known else _pack(given.to)
     except HookRefused as error:
         return _refuse(given.step, error.faults)
     except KeyboardInterrupt:

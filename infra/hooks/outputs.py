@@ -12,6 +12,7 @@ class Outputs:
     """The outputs that the hooks use; `synapse_workspace` and `synapse_pool` are empty without Synapse."""
 
     function_app_id: str
+    function_app_uri: str
     app_identity_name: str
     app_identity_client_id: uuid.UUID
     app_identity_principal_id: uuid.UUID
@@ -29,6 +30,7 @@ class Outputs:
 
 NAMES = {
     "function_app_id": "FUNCTION_APP_ID",
+    "function_app_uri": "FUNCTION_APP_URI",
     "app_identity_name": "APP_IDENTITY_NAME",
     "app_identity_client_id": "APP_IDENTITY_CLIENT_ID",
     "app_identity_principal_id": "APP_IDENTITY_PRINCIPAL_ID",

@@ -38,6 +38,10 @@ class Rest:
         """Create or replace a resource and return the answer; raise HookRefused with the error text of the service."""
         return patiently(lambda: self._call(service, "PUT", path, body), self._clock)
 
+    def delete(self, service: Service, path: str) -> Any:
+        """Delete a resource and return the answer; raise HookRefused with the error text of the service."""
+        return patiently(lambda: self._call(service, "DELETE", path, None), self._clock)
+
     def _call(self, service: Service, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         headers = {"Authorization": f"Bearer {self._token(service.scope)}", "Content-Type": "application/json"}
         content = None if body is None else json.dumps(body).encode()
@@ -51,5 +55,5 @@ class Rest:
             if error.code == 403 and BY_POLICY not in said:
                 raise NotYet(fault, RIGHTS, "the account that is signed in needs the role") from error
             raise HookRefused(fault) from error
-        except urllib.error.URLError as error:
-            raise HookRefused(f"{service.address} cannot be reached: {error.reason}") from error
+        except OSError as error:
+            raise HookRefused(f"{service.address} cannot be reached: {getattr(error, 'reason', error)}") from error

@@ -1,7 +1,7 @@
 # Run a step of `python -m infra.hooks` in its own virtual environment. $env:PYTHON names a different interpreter.
 param(
     [Parameter(Mandatory = $true)]
-    [ValidateSet('preprovision', 'provisioned', 'deployable')]
+    [ValidateSet('preprovision', 'provisioned', 'deployable', 'deployed')]
     [string] $Step
 )
 $ErrorActionPreference = 'Stop'

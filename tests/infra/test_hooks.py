@@ -23,6 +23,7 @@ TRACEBACK = "HOOKS_TRACEBACK"
 USERS = [DatabaseUser("id-app", CLIENT, "hubledger_app"), DatabaseUser("w", JOBS, "hubledger_job")]
 ENVIRONMENT = {
     "FUNCTION_APP_ID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/f",
+    "FUNCTION_APP_URI": "https://f.azurewebsites.net",
     "APP_IDENTITY_NAME": "id-app",
     "APP_IDENTITY_CLIENT_ID": str(CLIENT),
     "APP_IDENTITY_PRINCIPAL_ID": str(CLIENT),

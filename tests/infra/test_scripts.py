@@ -63,7 +63,7 @@ def test_the_service_and_the_template_are_where_azure_yaml_says() -> None:
 
 
 def test_each_hook_has_a_script_for_both_platforms_and_posix_can_run_it() -> None:
-    assert set(AZURE["hooks"]) == {"preprovision", "postprovision", "predeploy"}
+    assert set(AZURE["hooks"]) == {"preprovision", "postprovision", "predeploy", "postdeploy"}
     for hook, platforms in AZURE["hooks"].items():
         assert set(platforms) == {"posix", "windows"}
         for platform, suffix in (("posix", "sh"), ("windows", "ps1")):

@@ -8,14 +8,14 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
-from azure.eventhub import EventData, EventHubProducerClient
 
+from infra.hooks.deployer.sign_in import open_identity
+from infra.hooks.smoke.app import App
+from infra.hooks.smoke.event import Hub
 from local.processes import Children
 from local.stack import HUB, Place, Stack
-from tests.smoke.checks import App
 
 TRANSFORM = "core.transforms.home_security"
 
@@ -25,24 +25,7 @@ class Target:
     """An app, and its hub where it is known."""
 
     app: App
-    hub: str | None = None
-    hub_name: str = HUB
-
-    def publish(self, *bodies: bytes) -> None:
-        """Send events to the hub."""
-        with self._producer() as producer:
-            batch = producer.create_batch(partition_key="smoke")
-            for body in bodies:
-                batch.add(EventData(body))
-            producer.send_batch(batch)
-
-    def _producer(self) -> Any:
-        assert self.hub is not None
-        if "=" in self.hub:
-            return EventHubProducerClient.from_connection_string(self.hub, eventhub_name=self.hub_name)
-        from azure.identity import DefaultAzureCredential
-
-        return EventHubProducerClient(self.hub, self.hub_name, DefaultAzureCredential())
+    hub: Hub | None = None
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +33,9 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """The app that the environment names, or one on this machine."""
     if base_url := os.environ.get("SMOKE_BASE_URL"):
         app = App(base_url, os.environ.get("SMOKE_KEY"))
-        yield Target(app, os.environ.get("SMOKE_EVENTHUB"), os.environ.get("SMOKE_EVENTHUB_NAME", HUB))
+        hub = os.environ.get("SMOKE_EVENTHUB")
+        name = os.environ.get("SMOKE_EVENTHUB_NAME", HUB)
+        yield Target(app, Hub(hub, name, open_identity(os.environ).token) if hub else None)
         return
     folder = tmp_path_factory.mktemp("smoke")
     with Children(folder) as children:
@@ -58,4 +43,4 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         stack.start_emulator()
         stack.migrate()
         _, address = stack.start_host(TRANSFORM)
-        yield Target(App(address), stack.connection)
+        yield Target(App(address), Hub(stack.connection, HUB, open_identity(os.environ).token))

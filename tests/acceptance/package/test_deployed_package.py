@@ -14,8 +14,8 @@ import pytest
 
 from core.store.sqlite.schema import migrate_sqlite
 from infra.hooks import package
+from infra.hooks.smoke.app import App
 from tests.repo.product import ROOT
-from tests.smoke.checks import App, registered
 
 pytestmark = pytest.mark.slow
 
@@ -118,5 +118,4 @@ def index(python: Path, app: Path) -> list[str]:
 
 
 def test_it_answers_on_the_local_host(running: App) -> None:
-    path = "health/live" if "health/live" in registered() else "status"
-    assert running.get(f"/api/{path}").status == 200
+    assert running.get("/api/health/live").status == 200

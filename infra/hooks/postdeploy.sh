@@ -1,0 +1,5 @@
+#!/bin/sh
+# After `azd deploy`: run the smoke tests with an event that is really sent, and print the address of the page.
+set -eu
+cd "$(dirname "$0")/../.."
+exec infra/hooks/run.sh deployed

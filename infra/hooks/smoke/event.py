@@ -1,0 +1,85 @@
+"""The event of the smoke tests: its body, and the hub that takes it."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.hooks.errors import HookRefused
+from infra.hooks.rest import Token
+from infra.hooks.waiting import Pending
+
+SCOPE = "https://eventhubs.azure.net/.default"
+TOKEN_LIFE = 300  # seconds: longer than one sending
+FILE = "SMOKE_EVENT"
+BODIES = {  # of each transform, an event that becomes a row wherever it is sent
+    "core.transforms.home_security": (
+        b'{"kind":"registration","home_id":"H-smoke","time_zone":"Europe/Paris","armed":false}'
+    ),
+    "core.transforms.flight_info": (
+        b'{"carrier":"ZZ","flight_number":1,"departure_date":"2026-01-01","status":"scheduled",'
+        b'"changed_at":"2026-01-01T00:00:00Z"}'
+    ),
+}
+
+
+class HubRefused(Pending):
+    """The hub does not let this identity send."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """A hub by its namespace, or by a connection string, and by its name; `token` signs in to a namespace."""
+
+    address: str
+    name: str
+    token: Token
+
+    def send(self, body: bytes, partition_id: str) -> None:
+        """Send one event to a partition; raise Pending when the hub takes none, HubRefused when it lacks a right."""
+        from azure.eventhub import EventData
+        from azure.eventhub.exceptions import AuthenticationError, EventHubError
+
+        try:
+            with self._producer() as producer:
+                batch = producer.create_batch(partition_id=partition_id)
+                batch.add(EventData(body))
+                producer.send_batch(batch)
+        except AuthenticationError as error:
+            raise HubRefused(f"{self.name} refuses: {error}") from error
+        except (EventHubError, OSError) as error:
+            raise Pending(f"{self.name} takes no event: {error}") from error
+        except ValueError as error:
+            raise HookRefused(f"{FILE}: {self.name} takes no event of {len(body):,} bytes: {error}") from error
+
+    def _producer(self) -> Any:
+        from azure.eventhub import EventHubProducerClient
+
+        once = {"retry_total": 0}  # the hook has its own deadline
+        if "=" in self.address:
+            return EventHubProducerClient.from_connection_string(self.address, eventhub_name=self.name, **once)
+        return EventHubProducerClient(self.address, self.name, _Credential(self.token(SCOPE)), **once)
+
+
+class _Credential:
+    """A credential that has one token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def get_token(self, *_scopes: str, **_more: Any) -> Any:
+        """Return the token, as azure-core's TokenCredential does."""
+        from azure.core.credentials import AccessToken
+
+        return AccessToken(self._token, int(time.time()) + TOKEN_LIFE)
+
+
+def body_of(root: Path, settings: Mapping[str, str], environment: Mapping[str, str]) -> bytes | None:
+    """Return the body to send: the file of SMOKE_EVENT, else that of the app's transform; None without one."""
+    if path := environment.get(FILE):
+        try:
+            return (root / path).read_bytes()
+        except OSError as error:
+            raise HookRefused(f"{FILE} names no file that can be read: {root / path}: {error.strerror}") from error
+    return BODIES.get(settings["TRANSFORM"])

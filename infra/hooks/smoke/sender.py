@@ -1,0 +1,100 @@
+"""The sending of the event: with patience for a new role, and a plain line where nothing can be sent."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from infra.hooks.deployer.sign_in import account_of
+from infra.hooks.errors import HookRefused
+from infra.hooks.outputs import Outputs
+from infra.hooks.patience import Clock
+from infra.hooks.rest import Service, Token
+from infra.hooks.rights import ARM
+from infra.hooks.smoke.event import HubRefused
+from infra.hooks.waiting import Pending, wait_for
+
+DEADLINE = 600.0  # seconds: a new role works after some minutes
+ROLE = "Azure Event Hubs Data Sender"
+SENDERS = ("2b629674-e913-4c01-ae53-ef4638d8f975", "f526a384-b230-433a-b45c-95f59c4a2dec")  # Data Sender, Data Owner
+ROLES_VERSION = "api-version=2022-04-01"
+CLOSED = "prevented to connect"  # the service's words for an address that a firewall stops
+INSIDE = "run `azd hooks run postdeploy` on a machine inside the virtual network"
+
+
+class NotSent(Exception):
+    """Nothing can be sent from here; the line says why and what to do. The other checks hold without it."""
+
+
+class Reads(Protocol):
+    """The call of Rest that this module makes."""
+
+    def get(self, service: Service, path: str) -> Any: ...
+
+
+class Sends(Protocol):
+    """The call of Hub that this module makes."""
+
+    def send(self, body: bytes, partition_id: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Deployer:
+    """The identity that is signed in, and the hub's namespace as a scope of its roles."""
+
+    rest: Reads
+    token: Token
+    namespace_id: str
+
+    def may_not_send(self) -> bool:
+        """Return True when Azure lists the deployer's roles on the hub, and none of them lets it send."""
+        query = f"{ROLES_VERSION}&$filter=atScope()+and+assignedTo('{self._object_id()}')"
+        try:
+            found = self.rest.get(ARM, f"{self.namespace_id}/providers/Microsoft.Authorization/roleAssignments?{query}")
+        except HookRefused:  # the deployer may not list roles: the sending itself will say
+            return False
+        roles = [one["properties"]["roleDefinitionId"] for one in found["value"]]
+        return not any(role.endswith(SENDERS) for role in roles)
+
+    def remedy(self) -> str:
+        """Return the sentence that names the role and the choice that gives it."""
+        lacking = f"the account {self._object_id()} lacks the role {ROLE} on {self.namespace_id}"
+        return f"{lacking}: `azd env set DEVELOPER_ROLES send`, then `azd provision`"
+
+    def _object_id(self) -> str:
+        return account_of(self.token(ARM.scope)).object_id
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """The hub of a deployment, to which this deployer sends; `private`: it is closed to other networks."""
+
+    hub: Sends
+    deployer: Deployer
+    private: bool
+    clock: Clock
+
+    def send(self, body: bytes, partition_id: str) -> None:
+        """Send one event to a partition. Raise NotSent when this deployer or this machine may not send, and
+        HookRefused when the hub does not answer."""
+        if self.deployer.may_not_send():
+            raise NotSent(self.deployer.remedy())
+        try:
+            wait_for("the hub", lambda: self._try(body, partition_id), DEADLINE, self.clock)
+        except HookRefused as error:
+            if isinstance(error.__cause__, HubRefused):
+                raise NotSent(f"{error}; {self.deployer.remedy()}") from error
+            raise
+
+    def _try(self, body: bytes, partition_id: str) -> None:
+        try:
+            self.hub.send(body, partition_id)
+        except Pending as error:
+            closed = CLOSED in str(error) or not isinstance(error, HubRefused)
+            if self.private and closed:
+                raise NotSent(f"the hub is closed to this network (VNET_ENABLED=true): {INSIDE}") from error
+            raise
+
+
+def namespace_id(outputs: Outputs) -> str:
+    """Return the resource id of the hub's namespace, which is in the app's group."""
+    group = outputs.function_app_id.partition("/providers/")[0]
+    return f"{group}/providers/Microsoft.EventHub/namespaces/{outputs.hub_namespace.partition('.')[0]}"

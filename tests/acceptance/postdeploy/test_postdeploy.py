@@ -1,0 +1,202 @@
+"""The hook after a deployment, against the app on the local host and the emulator: real AMQP and HTTP."""
+
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from infra.hooks import __main__ as hooks
+from infra.hooks.patience import Clock
+from infra.hooks.smoke.app import CHECKS
+from infra.hooks.smoke.key import FUNCTIONS
+from infra.hooks.smoke.run import prove_deployment
+from local.processes import Children
+from local.stack import HUB, Place, Stack
+from tests.acceptance.postdeploy.azure import DEPLOYER, Azure, token
+from tests.fakes.leaping import Leaping
+from tests.infra.test_hooks import ENVIRONMENT
+
+TRANSFORM = "core.transforms.home_security"
+
+
+@dataclass(frozen=True)
+class Running:
+    """An app that works, its hub, and a hub that nobody reads."""
+
+    app: str
+    hub: str
+    unread_hub: str
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Start the app with its hub, and one more hub."""
+    folder, elsewhere = tmp_path_factory.mktemp("app"), tmp_path_factory.mktemp("unread")
+    with Children(folder) as children, Children(elsewhere) as others:
+        stack, unread = Stack(Place(folder), children, time.sleep), Stack(Place(elsewhere), others, time.sleep)
+        stack.start_emulator()
+        unread.start_emulator()
+        stack.migrate()
+        _, address = stack.start_host(TRANSFORM)
+        yield Running(address, stack.connection, unread.connection)
+
+
+@pytest.fixture
+def azure(running: Running) -> Iterator[Azure]:
+    """Put Azure's front before the app."""
+    with Azure(running.app) as started:
+        yield started
+
+
+class Quick:
+    """The real time, with short pauses."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float, /) -> None:
+        time.sleep(seconds / 20)
+
+
+def deploy(azure: Azure, clock: Clock | None = None, **changes: str) -> int:
+    """Run the hook as azd does, and return its exit code."""
+    environment = {**ENVIRONMENT, "EVENTHUB_NAME": HUB, "FUNCTION_APP_URI": azure.address, **changes}
+    waits = clock or Quick()
+    return hooks.main(["deployed"], {"deployed": lambda: prove_deployment(environment, azure.rest(), token, waits)})
+
+
+def closed_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def test_the_event_is_sent_and_its_row_is_found(
+    running: Running, azure: Azure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    azure.unknown_functions = 2
+    assert deploy(azure, EVENTHUB__fullyQualifiedNamespace=running.hub) == 0
+    said = capsys.readouterr()
+    lines = [line for line in said.out.splitlines() if not line.startswith("waiting for ")]
+    assert lines[0] == f"{len(CHECKS)} routes answer as they should"
+    assert lines[1].startswith("event 0/0: ") and "Its range is 0 to 0." in lines[1]
+    assert lines[2:] == [f"the page of the app: {azure.address}/api/ops"]
+    assert "waiting for the key of explain_number (0 s of 180)" in said.out
+    assert (sorted(azure.given), azure.keys) == (sorted(FUNCTIONS), {})
+
+
+def test_where_sign_in_asks_for_a_role_the_counts_prove_the_event(
+    running: Running, azure: Azure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    azure.asks_for_role = True
+    assert deploy(azure, EVENTHUB__fullyQualifiedNamespace=running.hub) == 0
+    assert "the range 0/1 to 0/1 is accounted for; events of it that became rows: 1\n" in capsys.readouterr().out
+
+
+def test_an_event_that_becomes_no_row_fails(
+    running: Running, azure: Azure, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    poison = tmp_path / "poison.json"
+    poison.write_text("no event")
+    assert deploy(azure, EVENTHUB__fullyQualifiedNamespace=running.hub, SMOKE_EVENT=str(poison)) == 1
+    assert one_line(capsys).endswith("was sent and became no row: It is a dead letter, exhausted, after 1 attempt.")
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the only line on standard error."""
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("deployed: ")
+    return line
+
+
+def test_an_app_that_is_not_there_fails_in_one_line(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:
+    nowhere = f"http://127.0.0.1:{closed_port()}"
+    assert deploy(azure, Leaping(), FUNCTION_APP_URI=nowhere) == 1
+    line = one_line(capsys)
+    assert line.startswith(f"deployed: waited 300 s for the app: {nowhere} cannot be reached: ")
+    assert "azd hooks run postdeploy" in line and "azd env set SMOKE skip" in line
+    assert azure.given and not azure.keys
+
+
+def test_a_route_that_does_not_answer_fails_in_one_line(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:
+    azure.broken = "health/ready"
+    assert deploy(azure, Leaping()) == 1
+    line = one_line(capsys)
+    assert line.startswith(
+        "deployed: waited 300 s for every route: GET /api/health/ready: 503 application/json, not 200"
+    )
+    assert azure.given and not azure.keys
+
+
+def test_a_key_that_is_refused_fails_in_one_line_and_is_removed(
+    azure: Azure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    azure.refuses_keys = True
+    assert deploy(azure, Leaping()) == 1
+    assert one_line(capsys).endswith("refuses the key of the smoke tests (401)")
+    assert azure.given and not azure.keys
+
+
+def test_a_key_that_cannot_be_made_fails_in_one_line(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:
+    azure.unknown_functions = 10**6
+    assert deploy(azure, Leaping()) == 1
+    assert "for the key of explain_number: PUT" in one_line(capsys)
+
+
+def test_an_event_that_never_arrives_fails_at_the_deadline(
+    running: Running, azure: Azure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert deploy(azure, Leaping(), EVENTHUB__fullyQualifiedNamespace=running.unread_hub) == 1
+    assert one_line(capsys).startswith("deployed: waited 300 s for the event in the hub: ")
+    assert azure.given and not azure.keys
+
+
+def test_a_deployer_without_the_role_is_told_and_the_routes_are_proven(
+    azure: Azure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    azure.roles = ["/providers/Microsoft.Authorization/roleDefinitions/another"]
+    assert deploy(azure, Leaping()) == 0
+    said = capsys.readouterr()
+    routes, nothing, page = said.out.splitlines()
+    assert routes.startswith(f"{len(CHECKS)} routes") and page.endswith("/api/ops")
+    namespace = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventHub/namespaces/n"
+    lacks = f"the account {DEPLOYER} lacks the role Azure Event Hubs Data Sender on {namespace}"
+    assert nothing.startswith(f"no event was sent, so only the routes are proven: {lacks}: `azd env set")
+
+
+def test_a_hub_in_a_private_network_is_named_at_once(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:
+    nowhere = (
+        f"Endpoint=sb://localhost:{closed_port()};SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true"
+    )
+    assert deploy(azure, Leaping(), EVENTHUB__fullyQualifiedNamespace=nowhere, VNET_ENABLED="true") == 0
+    assert "the hub is closed to this network (VNET_ENABLED=true): run `azd hooks run" in capsys.readouterr().out
+
+
+def test_a_hub_that_cannot_be_reached_fails_in_one_line(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:
+    nowhere = (
+        f"Endpoint=sb://localhost:{closed_port()};SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true"
+    )
+    assert deploy(azure, Leaping(), EVENTHUB__fullyQualifiedNamespace=nowhere) == 1
+    assert one_line(capsys).startswith(f"deployed: waited 600 s for the hub: {HUB} takes no event: ")
+
+
+def test_the_smoke_tests_can_be_skipped_and_a_wrong_choice_is_refused(
+    azure: Azure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert deploy(azure, SMOKE="skip") == 0
+    assert capsys.readouterr().out == "no smoke tests: SMOKE=skip\n"
+    assert deploy(azure, SMOKE="no") == 1
+    assert one_line(capsys) == "deployed: SMOKE must be empty or 'skip', not 'no'"
+    assert azure.given == []
+
+
+def test_without_an_event_of_the_transform_only_the_routes_are_proven(
+    azure: Azure, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert deploy(azure, SMOKE_EVENT="no-such-file") == 1
+    assert "SMOKE_EVENT names no file that can be read" in one_line(capsys)

@@ -1,0 +1,155 @@
+"""The pipeline: it keeps the choices of the environment, and jobs of GitHub environments can sign in."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.hooks.rights import JOB_IDENTITY
+from infra.hooks.smoke.run import CHOICES
+from tests.infra.test_policies import FILES
+from tests.infra.test_surroundings import WORKFLOWS
+from tests.offenders import holds_for
+from tests.repo.product import ROOT, TEXTS
+
+PARAMETERS = (ROOT / "infra" / "main.parameters.json").read_text(encoding="utf-8")
+AZURE = (ROOT / "azure.yaml").read_text(encoding="utf-8")
+DEPLOYING = {"azure-dev.yml": "deploy", "infra.yml": "what-if"}
+SIGN_IN = {"AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_SUBSCRIPTION_ID"}
+BY_AZD = {"AZURE_ENV_NAME", "AZURE_LOCATION"}  # `azd pipeline config` sets them without being asked
+OF_THE_RUN = {"AZURE_PRINCIPAL_ID", "AZURE_PRINCIPAL_TYPE"}  # the deployer, a different one in the pipeline
+
+
+def choices(parameters: str) -> set[str]:
+    """Return the names that a person sets with `azd env set`: those of the parameters, and those of the hooks."""
+    named = set(re.findall(r"\$\{(\w+)", parameters))
+    return named - OF_THE_RUN - BY_AZD | {*JOB_IDENTITY, *CHOICES}
+
+
+def faults(parameters: str, azure: str, workflows: dict[str, str]) -> list[str]:
+    """Return each choice that a pipeline would lose, and each name that it passes on and nothing reads."""
+    kept = choices(parameters)
+    found = {"azure.yaml": set(yaml.safe_load(azure)["pipeline"]["variables"]) ^ kept}
+    for name, job in DEPLOYING.items():
+        env: dict[str, Any] = yaml.safe_load(workflows[name])["jobs"][job]["env"]
+        passed = {one for one, value in env.items() if value == f"${{{{ vars.{one} }}}}"}
+        found[name] = passed ^ (kept | SIGN_IN | BY_AZD)
+        found[name] |= set() if env["AZURE_PRINCIPAL_TYPE"] == "ServicePrincipal" else {"AZURE_PRINCIPAL_TYPE"}
+    return sorted(f"{name}: {one}" for name, differing in found.items() for one in differing)
+
+
+def test_each_choice_is_in_azure_yaml_and_in_the_environment_of_each_workflow_that_provisions() -> None:
+    assert faults(PARAMETERS, AZURE, WORKFLOWS) == []
+
+
+@pytest.mark.parametrize("gone", ["azure.yaml", *DEPLOYING])
+def test_a_choice_that_is_missing_or_too_many_is_seen(gone: str) -> None:
+    without = {name: text.replace("      SQL_TIER: ${{ vars.SQL_TIER }}\n", "") for name, text in WORKFLOWS.items()}
+    workflows = {**WORKFLOWS, gone: without[gone]} if gone in WORKFLOWS else WORKFLOWS
+    azure = AZURE.replace("    - SQL_TIER\n", "") if gone == "azure.yaml" else AZURE
+    assert faults(PARAMETERS, azure, workflows) == [f"{gone}: SQL_TIER"]
+    more = PARAMETERS.replace("${LAKE_ROWS=false}", "${LAKE_ROWS=false}${NEW=}")
+    assert len(faults(more, AZURE, WORKFLOWS)) == 3
+
+
+def test_a_variable_that_github_does_not_have_is_the_default() -> None:
+    """azd replaces an empty variable by the default after `=` too (drone/envsubst), so each choice needs one; that of a
+    list or an object is JSON, because azd refuses an empty text there."""
+    kinds = {one.name: one.of for one in FILES["main.bicep"].of_kind("parameter")}
+    for parameter, entry in json.loads(PARAMETERS)["parameters"].items():
+        for name, default in re.findall(r"\$\{(\w+)(=[^}]*)?", entry["value"]):
+            assert default or name in BY_AZD | OF_THE_RUN, f"{parameter} has no default for an empty {name}"
+            if kinds[parameter] not in ("string", "int", "bool"):
+                json.loads(default.removeprefix("="))
+
+
+def test_no_parameter_is_a_secret_that_a_variable_would_show() -> None:
+    given = json.loads(PARAMETERS)["parameters"]
+    secret = {one.name for one in FILES["main.bicep"].of_kind("parameter") if "secure" in str(one.decorators)}
+    assert not secret & set(given)
+    assert "secrets" not in yaml.safe_load(AZURE)["pipeline"]
+
+
+def test_azd_finds_the_workflow_that_it_looks_for() -> None:
+    assert "azure-dev.yml" in WORKFLOWS
+
+
+def test_the_hooks_of_a_pipeline_sign_in_as_azd_whose_sign_in_does_not_expire() -> None:
+    """`az` keeps the assertion that GitHub made for it, which ends after minutes (Azure/login, 372); azd fetches a
+    new one each time."""
+    steps = yaml.safe_load(WORKFLOWS["azure-dev.yml"])["jobs"]["deploy"]["steps"]
+    does = [step.get("run", step.get("uses", "")) for step in steps]
+    assert [one for one in does[: does.index("azd deploy --no-prompt")] if one.startswith(("azure/login", "az "))] == []
+
+
+@holds_for(
+    [path for path in TEXTS if path.suffix in (".md", ".yml", ".sh", ".py")] + sorted((ROOT / ".github").rglob("*.yml"))
+)
+def test_no_command_lists_keys_by_an_option_that_is_not_there(path: Path) -> None:
+    assert not lists_by_ids(path.read_text(encoding="utf-8"))
+
+
+def test_a_command_that_lists_keys_by_ids_is_seen() -> None:
+    assert lists_by_ids("az functionapp keys list --query masterKey \\\n  --ids $ID")
+    assert not lists_by_ids("az functionapp keys list --name a\naz resource show --ids $ID")
+
+
+def lists_by_ids(text: str) -> bool:
+    """Return True when a command `az functionapp keys list` has the option --ids."""
+    commands = re.findall(r"az functionapp (?:function )?keys list[^\n]*", text.replace("\\\n", " "))
+    return any("--ids" in command for command in commands)
+
+
+AZ = """#!/bin/sh
+case "$*" in
+    *" list "*) printf '%s\\n' repo:o/r:pull_request repo:o/r:environment:dev ;;
+    *) printf '%s\\n' "$*" >> "$CALLS" ;;
+esac
+"""
+
+
+def federate(folder: Path, *arguments: str, **more: str) -> tuple["subprocess.CompletedProcess[str]", str]:
+    """Run the script with an `az` that stores its calls; return them too."""
+    tool, calls = folder / "az", folder / "calls"
+    tool.write_text(AZ)
+    tool.chmod(0o755)
+    calls.touch()
+    environment = {"PATH": f"{folder}:/usr/bin:/bin", "CALLS": str(calls), **more}
+    script = str(ROOT / "infra" / "hooks" / "federate.sh")
+    done = subprocess.run([script, *arguments], env=environment, capture_output=True, text=True, check=False)
+    return done, calls.read_text()
+
+
+def test_an_environment_that_is_not_admitted_yet_gets_a_credential(tmp_path: Path) -> None:
+    done, calls = federate(tmp_path, "o/r", "dev", "what-if", AZURE_PIPELINE_CLIENT_ID="c")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "repo:o/r:environment:dev may already sign in",
+        "repo:o/r:environment:what-if may sign in",
+    ]
+    assert calls.startswith("ad app federated-credential create --id c ")
+    assert json.loads(calls[calls.index("{") :]) == {
+        "name": "o-r-environment-what-if",
+        "subject": "repo:o/r:environment:what-if",
+        "audiences": ["api://AzureADTokenExchange"],
+        "issuer": "https://token.actions.githubusercontent.com",
+    }
+
+
+@pytest.mark.parametrize("arguments", [(), ("o/r",), ("r", "dev"), ("o/r/x", "dev"), ("o/r", 'a"b'), ("o/r", "")])
+def test_a_wrong_argument_is_refused_in_one_line_and_nothing_is_made(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    done, calls = federate(tmp_path, *arguments, AZURE_PIPELINE_CLIENT_ID="c")
+    assert (done.returncode, done.stdout, calls) == (1, "", "")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_an_identity_the_command_that_makes_it_is_named(tmp_path: Path) -> None:
+    done, _ = federate(tmp_path, "o/r", "dev")
+    assert done.returncode == 1
+    assert done.stderr == "federate: run `azd pipeline config` first: it makes the identity\n"

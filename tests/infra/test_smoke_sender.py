@@ -1,0 +1,109 @@
+"""The sending of the smoke tests' event: the role of the deployer, the time that a role takes, a closed network."""
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from core.model.rows import References
+from infra.hooks.errors import HookRefused
+from infra.hooks.rest import Service
+from infra.hooks.smoke.event import BODIES, HubRefused, body_of
+from infra.hooks.smoke.sender import Deployer, NotSent, Sender, namespace_id
+from infra.hooks.waiting import Pending, wait_for
+from tests.acceptance.postdeploy.azure import DEPLOYER, SENDER, token
+from tests.fakes.builders import event
+from tests.fakes.leaping import Leaping
+from tests.infra.test_hooks import outputs
+from tests.repo.product import ROOT
+
+
+class Roles:
+    """A list of role assignments, or the refusal to show it."""
+
+    def __init__(self, *roles: str, refuses: bool = False) -> None:
+        self._roles = roles
+        self._refuses = refuses
+        self.asked: list[str] = []
+
+    def get(self, service: Service, path: str) -> Any:
+        self.asked.append(service.address + path)
+        if self._refuses:
+            raise HookRefused("GET failed with status 403")
+        return {"value": [{"properties": {"roleDefinitionId": role}} for role in self._roles]}
+
+
+class Hub:
+    """A hub that raises the faults that it was given, one after the other, and then takes events."""
+
+    def __init__(self, *faults: Pending) -> None:
+        self._faults = list(faults)
+        self.sent: list[tuple[bytes, str]] = []
+
+    def send(self, body: bytes, partition_id: str) -> None:
+        if self._faults:
+            raise self._faults.pop(0)
+        self.sent.append((body, partition_id))
+
+
+def sender(hub: Hub, roles: Roles, private: bool = False, leap: float = 1.0) -> Sender:
+    return Sender(hub, Deployer(roles, token, namespace_id(outputs())), private, Leaping(leap))
+
+
+def test_a_new_role_that_takes_minutes_is_waited_for_with_lines_of_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    hub = Hub(*(HubRefused("Unauthorized access") for _ in range(100)))
+    sender(hub, Roles(SENDER)).send(b"x", "3")
+    assert hub.sent == [(b"x", "3")]
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 7
+    assert lines[1] == "waiting for the hub (15 s of 600): Unauthorized access"
+
+
+@pytest.mark.parametrize("roles", [Roles(SENDER), Roles(refuses=True)], ids=["role", "unknown"])
+def test_a_hub_that_refuses_until_the_deadline_names_the_role(roles: Roles) -> None:
+    hub = Hub(*(HubRefused("Unauthorized\naccess") for _ in range(1000)))
+    with pytest.raises(NotSent) as refusal:
+        sender(hub, roles).send(b"x", "3")
+    assert str(refusal.value).startswith(f"waited 600 s for the hub: Unauthorized access; the account {DEPLOYER} lacks")
+    assert hub.sent == []
+
+
+def test_a_deployer_without_the_role_sends_nothing_and_does_not_wait() -> None:
+    hub, roles = Hub(), Roles(SENDER[:-1] + "0")
+    with pytest.raises(NotSent, match=f"{DEPLOYER} lacks the role .* DEVELOPER_ROLES send"):
+        sender(hub, roles).send(b"x", "3")
+    assert hub.sent == []
+    (asked,) = roles.asked
+    assert "/namespaces/n/providers/Microsoft.Authorization/roleAssignments?" in asked
+
+
+def test_a_closed_network_is_named_and_a_role_that_is_new_there_is_not_taken_for_it() -> None:
+    for fault in (Pending("Connection refused"), HubRefused("Ip has been prevented to connect to the endpoint")):
+        with pytest.raises(NotSent, match="closed to this network"):
+            sender(Hub(fault), Roles(SENDER), private=True).send(b"x", "3")
+    inside = Hub(HubRefused("Unauthorized access"))
+    sender(inside, Roles(SENDER), private=True).send(b"x", "3")
+    assert inside.sent == [(b"x", "3")]
+
+
+def test_the_body_is_that_of_the_transform_unless_a_file_is_named() -> None:
+    assert body_of(ROOT, {"TRANSFORM": "core.transforms.flight_info"}, {}) == BODIES["core.transforms.flight_info"]
+    assert body_of(ROOT, {"TRANSFORM": "own"}, {"SMOKE_EVENT": ""}) is None
+    assert body_of(ROOT, {"TRANSFORM": "own"}, {"SMOKE_EVENT": "host.json"}) == (ROOT / "host.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", sorted(BODIES))
+def test_the_body_of_a_transform_becomes_a_row_without_any_other_event(name: str) -> None:
+    rows = import_module(name).transform(event(0, BODIES[name]), References({}))
+    assert len(list(rows)) >= 1
+
+
+def test_a_wait_returns_the_answer_or_refuses_with_the_last_reason_on_one_line() -> None:
+    leaping = Leaping(1.0)
+    assert wait_for("it", lambda: 1, 0, leaping) == 1
+
+    def ask() -> None:
+        raise Pending(f"still\n{leaping.at:.0f}")
+
+    with pytest.raises(HookRefused, match=r"^waited 30 s for it: still 30$"):
+        wait_for("it", ask, 30, leaping)
