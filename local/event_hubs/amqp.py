@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
     def fail(self, error: AmqpError) -> None:
         """Close the connection for a fault of its peer, and log the fault."""
         values = {"action": "close", "reason": str(error)}
-        _log.warning("a peer broke the protocol; its connection is closed", extra=values)
+        _log.warning("a peer made a fault; its connection is closed", extra=values)
         self.close(error)
 
     def drop(self) -> None:
@@ -280,7 +280,7 @@ class Connection(asyncio.Protocol):
                 session.act(code, fields, body)
         except SessionError as error:
             values = {"action": "end", "reason": str(error)}
-            _log.warning("a peer broke the protocol; its session is ended", extra=values)
+            _log.warning("a peer made a fault; its session is ended", extra=values)
             session.failure = error  # the end goes out after the outcomes of the deliveries so far
 
     def _on_attach(self, session: Session, fields: Fields, body: bytes) -> None:

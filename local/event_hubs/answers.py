@@ -39,4 +39,4 @@ class Answers:
         self._boxes[link].append(answer)
         self._size += len(answer)
         link.pump()
-        refuse_unread(self._size)
+        refuse_unread(self._size + sum(one.waiting for one in self._boxes))

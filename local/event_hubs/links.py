@@ -94,6 +94,11 @@ class OutgoingLink(Link):
         self._next: list[bytes] = []  # taken, but not begun
         self._owes_drain = False
 
+    @property
+    def waiting(self) -> int:
+        """The bytes of the payloads that are taken and not begun."""
+        return sum(map(len, self._next))
+
     def pump(self) -> None:
         """Send the next payloads, as far as credit, the session's window and the socket allow; then answer a drain."""
         while self.credit > 0 and self._has_next() and (room := min(self.credit, self.session.room)) > 0:
@@ -121,7 +126,8 @@ class OutgoingLink(Link):
 
     def on_flow(self, flow: Flow) -> None:
         if flow.credit is not None:
-            self.credit = max(0, flow.credit + difference(flow.delivery_count, self.delivery_count))
+            credit = flow.credit + difference(flow.delivery_count, self.delivery_count)
+            self.credit = min(max(0, credit), SERIAL)
         self.is_draining = self._owes_drain = flow.drain
 
 

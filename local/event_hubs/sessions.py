@@ -71,7 +71,7 @@ class _CutDelivery:
 class Session:
     """A session: the links on a channel of a connection, and the numbering of their deliveries.
 
-    `failure` is the fault that ends it, once there is one; from then on, only the peer's end counts.
+    `failure` is the fault that ends it, once there is one; from then on its frames are ignored.
     """
 
     def __init__(self, wire: Wire, channel: int, begin: Begin) -> None:

@@ -69,7 +69,8 @@ MUTANTS = (
     *in_file(
         "local/event_hubs/answers.py",
         RULES,
-        ("answers that wait for credit have no bound", "        refuse_unread(self._size)\n", ""),
+        ("answers that wait for credit have no bound", "        refuse_unread(self._size + ", "        (self._size + "),
+        ("an answer to each link of a closed window has no bound", " + sum(one.waiting for one in self._boxes)", ""),
     ),
     *in_file(
         "local/event_hubs/errors.py",

@@ -74,6 +74,8 @@ async def test_the_largest_window_and_credit_are_no_negative_ones() -> None:
     peer = reader(broker, window=1)
     peer.flow((0, LARGEST), (1, 0, LARGEST))
     assert bodies(peer)[0] == 20
+    peer.flow((20, LARGEST), (1, 30, LARGEST), echo=True)  # a count that is ahead of ours
+    assert [fields[6] for code, fields, _ in peer.frames() if code == FLOW] == [LARGEST]
 
 
 async def test_ids_and_counts_begin_again_after_the_last() -> None:
@@ -345,6 +347,19 @@ async def test_a_peer_that_gives_no_credit_for_its_answers_is_closed_when_4_mb_w
     peer.put(*[REQUEST] * (WAITING_LIMIT // 31_000))
     assert not peer.transport.is_closing()
     peer.put(*[REQUEST] * 10)
+    assert peer.refusals(CLOSE) == ["amqp:resource-limit-exceeded"]
+
+
+async def test_answers_to_many_links_in_a_closed_window_are_bounded_together() -> None:
+    peer = Peer(make_broker()).begin()
+    peer.attach_sender("$management")
+    links = 2 * WAITING_LIMIT // 30_000
+    for handle in range(1, links):
+        peer.attach_reader("$management", handle)
+    peer.frames()
+    for handle in range(1, links):
+        peer.flow((0, 0), (handle, 0, 1))
+    peer.put(REQUEST)
     assert peer.refusals(CLOSE) == ["amqp:resource-limit-exceeded"]
 
 
