@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run demo serve needs-java test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench clean
+.PHONY: help run demo serve func needs-java test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -25,7 +25,7 @@ FIRST ?= 0
 
 help: ## Show the targets and their settings
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  STORE=\"<ODBC string>\" for run, demo and bench: the store is on SQL Server (docs/run.md)"
+	@echo "  STORE=\"<ODBC string>\" for run, demo, bench and func: the store is on SQL Server (docs/run.md)"
 	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 AGGREGATE=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security or flight_info; PYTHON=python3"
 
 $(VENV)/bin/python:
@@ -72,6 +72,9 @@ needs-java:
 
 serve: $(VENV)/local.done ## Serve the pages of a stored demo until Ctrl-C: AGGREGATE=1 stores its files; FOLDER= and PORT=7071
 	@$(BIN)/python -m local.serve $(if $(FOLDER),--folder $(FOLDER)) $(if $(PORT),--port $(PORT))
+
+func: $(VENV)/local.done ## Run the app on Microsoft's host until Ctrl-C, where func and Docker are: .env, services, database, settings, func start
+	@$(BIN)/python -m local.func
 
 test: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine can run
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs --durations=50 tests

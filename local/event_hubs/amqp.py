@@ -7,17 +7,14 @@ import logging
 from typing import Protocol
 
 from local.event_hubs.codec import Array, DecodeError, Symbol, UByte, UInt, UShort
-from local.event_hubs.errors import AmqpError
+from local.event_hubs.errors import AmqpError, SessionError
 from local.event_hubs.frames import (
     AMQP_FRAME,
     AMQP_HEADER,
     ATTACH,
     BEGIN,
     CLOSE,
-    DETACH,
-    DISPOSITION,
     END,
-    FLOW,
     FRAME_HEADER,
     HEARTBEAT,
     MAX_FRAME,
@@ -27,7 +24,6 @@ from local.event_hubs.frames import (
     SASL_INIT,
     SASL_MECHANISMS,
     SASL_OUTCOME,
-    TRANSFER,
     Fields,
     composite,
     describe,
@@ -35,13 +31,11 @@ from local.event_hubs.frames import (
     frame_size,
     read_attach,
     read_begin,
-    read_flow,
     read_open,
     read_performative,
-    read_transfer,
 )
 from local.event_hubs.links import Link
-from local.event_hubs.peers import refuse_foreign
+from local.event_hubs.peers import UnreadBytes, refuse_foreign
 from local.event_hubs.sessions import Session
 
 _MECHANISMS = ("MSSBCBS", "ANONYMOUS")  # a peer proves its identity to $cbs later
@@ -82,6 +76,7 @@ class Connection(asyncio.Protocol):
         self._needed = _HEADER_SIZE
         self._negotiating, self._opened = True, False
         self._full = self._frozen = False
+        self._unread: UnreadBytes
         self._frames = 0
 
     # called by the event loop
@@ -89,7 +84,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if not isinstance(transport, asyncio.Transport):
             raise TypeError(f"a connection needs an asyncio.Transport, not a {type(transport).__name__}")
-        self._transport = transport
+        self._transport, self._unread = transport, UnreadBytes(transport)
         self._broker.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -104,6 +99,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._full = False
+        self._unread.forget()
         self._pump()
 
     def data_received(self, data: bytes) -> None:
@@ -114,9 +110,9 @@ class Connection(asyncio.Protocol):
         try:
             del self._buffer[: self._consume(bytes(self._buffer))]
         except DecodeError as error:
-            self._fail(AmqpError("amqp:decode-error", str(error)))
+            self.fail(AmqpError("amqp:decode-error", str(error)))
         except AmqpError as error:
-            self._fail(error)
+            self.fail(error)
         self._settle()
 
     # called by sessions, the broker and the emulator
@@ -132,8 +128,16 @@ class Connection(asyncio.Protocol):
         return not (self._full or self._frozen or self._transport.is_closing())
 
     def write(self, data: bytes) -> None:
-        if not self._transport.is_closing():
-            self._transport.write(data)
+        """Write bytes; close a connection whose peer lets too many of them wait."""
+        if self._transport.is_closing():
+            return
+        self._transport.write(data)
+        try:
+            if self._full:
+                self._unread.add(len(data))
+        except AmqpError as error:
+            self._full = False  # so that the close can be written
+            self.fail(error)
 
     def send(self, performative: bytes, channel: int = 0) -> None:
         self.write(frame(performative, channel))
@@ -143,6 +147,12 @@ class Connection(asyncio.Protocol):
         self.send(composite(CLOSE, describe(error)))
         self._transport.close()
         asyncio.get_running_loop().call_later(_CLOSING_TIME, self._transport.abort)
+
+    def fail(self, error: AmqpError) -> None:
+        """Close the connection for a fault of its peer, and log the fault."""
+        values = {"action": "close", "reason": str(error)}
+        _log.warning("a peer made a fault; its connection is closed", extra=values)
+        self.close(error)
 
     def drop(self) -> None:
         """Cut the connection without a close, as a failing network would."""
@@ -161,15 +171,7 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
             self._pump()
 
-    def links(self) -> list[Link]:
-        return [link for session in self.sessions.values() for link in session.links.values()]
-
     # bytes
-
-    def _fail(self, error: AmqpError) -> None:
-        values = {"action": "close", "reason": str(error)}
-        _log.warning("a frame could not be handled; its connection is closed", extra=values)
-        self.close(error)
 
     def _settle(self) -> None:
         failure = None
@@ -177,8 +179,10 @@ class Connection(asyncio.Protocol):
             self._broker.commit()
         except AmqpError as error:
             failure = error
-        for session in self.sessions.values():
+        for session in list(self.sessions.values()):
             session.settle(failure)
+            if session.failure is not None:
+                self._end(session, session.failure)
 
     def _pump(self) -> None:
         for session in self.sessions.values():
@@ -227,7 +231,7 @@ class Connection(asyncio.Protocol):
             self._on_sasl(code, fields)
         elif code in (OPEN, BEGIN, CLOSE):
             self._on_connection_frame(code, fields, channel)
-        elif session := self.sessions.get(channel):  # azure-eventhub detaches its links after it ends their session
+        elif (session := self.sessions.get(channel)) and session.failure is None:  # the SDK detaches after its end
             self._on_session_frame(session, code, fields, (body, end))
 
     # frames
@@ -267,18 +271,17 @@ class Connection(asyncio.Protocol):
         self._heartbeat = asyncio.get_running_loop().call_later(seconds, self._beat, seconds)
 
     def _on_session_frame(self, session: Session, code: int, fields: Fields, body: tuple[bytes, int]) -> None:
-        if code == TRANSFER:
-            session.on_transfer(read_transfer(fields, body[0][body[1] :]))
-        elif code == FLOW:
-            session.on_flow(read_flow(fields))
-        elif code == ATTACH:
-            self._on_attach(session, fields, body[0])
-        elif code == DETACH:
-            session.on_detach(fields.number(0))
-        elif code == END:
-            self._on_end(session)
-        elif code != DISPOSITION:  # deliveries are sent settled, so a receiver's disposition changes nothing
-            raise AmqpError("amqp:not-implemented", f"performative {code:#x} is not emulated")
+        try:
+            if code == ATTACH:
+                self._on_attach(session, fields, body[0])
+            elif code == END:
+                self._end(session)
+            else:
+                session.act(code, fields, body)
+        except SessionError as error:
+            values = {"action": "end", "reason": str(error)}
+            _log.warning("a peer made a fault; its session is ended", extra=values)
+            session.failure = error  # the end goes out after the outcomes of the deliveries so far
 
     def _on_attach(self, session: Session, fields: Fields, body: bytes) -> None:
         link = session.link(read_attach(fields, body))
@@ -292,7 +295,6 @@ class Connection(asyncio.Protocol):
         else:
             session.attached(link)
 
-    def _on_end(self, session: Session) -> None:
+    def _end(self, session: Session, error: AmqpError | None = None) -> None:
         del self.sessions[session.channel]
-        session.close()
-        session.send(composite(END))
+        session.end(error)

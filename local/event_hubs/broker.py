@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from local.event_hubs.amqp import Connection
+from local.event_hubs.answers import Answers
 from local.event_hubs.errors import AmqpError, NotEmulated
 from local.event_hubs.hubs import Clock, Hub, Hubs
 from local.event_hubs.links import IncomingLink, Link, OutgoingLink
@@ -52,19 +52,20 @@ class HubBroker:
         self._readers = Readers()
         self._slow = SlowPeers[Connection]()
         self._needs: dict[Link, _Need] = {}
-        self._outboxes: dict[Link, deque[bytes]] = {}
+        self._answers: dict[Connection, Answers] = {}
         self._grown: dict[PartitionLog, None] = {}
 
     # called by connections
 
     def connected(self, connection: Connection) -> None:
         self.connections[connection] = Grants()
+        self._answers[connection] = Answers()
         self.idle.clear()
         if self._faults.frozen:
             connection.freeze()
 
     def disconnected(self, connection: Connection) -> None:
-        del self.connections[connection]
+        del self.connections[connection], self._answers[connection]
         if not self.connections:
             self.idle.set()
 
@@ -103,9 +104,7 @@ class HubBroker:
         if isinstance(link, IncomingLink):
             link.accept = partial(self._answer, connection, link, act)
         elif isinstance(link, OutgoingLink):
-            outbox = self._outboxes[link] = deque()
-            link.take = partial(_take, outbox)
-            link.on_closed = partial(self._outboxes.__delitem__, link)
+            self._answers[connection].open(link)
 
     def _answer(self, connection: Connection, requester: Link, act: _Act, message: bytes, message_format: int) -> None:
         request = read_request(message)
@@ -113,10 +112,13 @@ class HubBroker:
             answer = act(self.connections[connection], request)
         except AmqpError as error:
             answer = refusal(request, error)
-        for link in connection.links():
-            if isinstance(link, OutgoingLink) and link in self._outboxes and _expects_answer(link, requester, request):
-                self._outboxes[link].append(answer)
-                link.pump()
+        answers = self._answers[connection]
+        try:
+            for link in answers.links():
+                if _expects_answer(link, requester, request):
+                    answers.add(link, answer)
+        except AmqpError as error:
+            connection.fail(error)
 
     def _put_token(self, grants: Grants, request: Request) -> bytes:
         grants.add(read_token(str(request.value), self._keys, self._clock()))
@@ -204,10 +206,6 @@ class HubBroker:
         for link in list(self._needs):
             if isinstance(link, OutgoingLink):
                 link.pump()
-
-
-def _take(outbox: deque[bytes], count: int) -> list[bytes]:
-    return [outbox.popleft() for _ in range(min(count, len(outbox)))]
 
 
 def _expects_answer(link: Link, requester: Link, request: Request) -> bool:

@@ -12,6 +12,28 @@ class AmqpError(Exception):
         self.description = description
 
 
+def not_found(entity: str) -> AmqpError:
+    """Return the refusal of an entity that does not exist, in the service's words.
+
+    The service names a hub by its address, and a consumer group as namespace:eventhub:hub~number|group.
+    """
+    return AmqpError("amqp:not-found", f"The messaging entity '{entity}' could not be found.")
+
+
+class MalformedMessage(AmqpError):
+    """A message whose sections are not AMQP's: its link ends."""
+
+    def __init__(self, description: str) -> None:
+        super().__init__("amqp:decode-error", description)
+
+
+class SessionError(AmqpError):
+    """A fault of a peer that ends its session (AMQP 1.0 part 2.8.17)."""
+
+    def __init__(self, condition: str, description: str) -> None:
+        super().__init__(f"amqp:session:{condition}", description)
+
+
 class NotEmulated(AmqpError):
     """A feature that Azure Event Hubs has and this emulator does not."""
 

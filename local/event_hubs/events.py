@@ -6,7 +6,7 @@ import struct
 from typing import Any, NamedTuple
 
 from local.event_hubs.codec import DecodeError, Raw, Symbol, decode, encode, encode_map
-from local.event_hubs.errors import AmqpError
+from local.event_hubs.errors import AmqpError, MalformedMessage
 from local.event_hubs.sections import DATA, DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, items, sections
 
 BATCH_FORMAT = 0x80013700  # Microsoft's message format: every data section is a separate message
@@ -50,7 +50,7 @@ class Publication(NamedTuple):
 def read_publication(message: bytes, message_format: int) -> Publication:
     """Return the events of a message: one, or those of a batch.
 
-    Raises AmqpError amqp:decode-error for broken bytes, amqp:not-implemented for an unknown message format.
+    Raises MalformedMessage for broken bytes, AmqpError amqp:not-implemented for an unknown message format.
     """
     if message_format not in _MESSAGE_FORMATS:
         raise AmqpError("amqp:not-implemented", f"message format {message_format:#x} is not emulated")
@@ -59,7 +59,7 @@ def read_publication(message: bytes, message_format: int) -> Publication:
         events = [outer] if message_format == 0 else _batched(message, outer.annotations)
         return Publication(_partition_key(outer.annotations), events)
     except DecodeError as error:
-        raise AmqpError("amqp:decode-error", str(error)) from error
+        raise MalformedMessage(str(error)) from error
 
 
 def _batched(message: bytes, outer: list[Raw]) -> list[Unstamped]:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from local.event_hubs.disk import Disk
-from local.event_hubs.errors import AmqpError
+from local.event_hubs.errors import AmqpError, not_found
 from local.event_hubs.events import read_publication
 from local.event_hubs.log import PartitionLog
 from local.event_hubs.partition_key import partition_index
@@ -94,7 +94,7 @@ class Hubs:
         """Return the hub of this name, in any case. Raises AmqpError amqp:not-found."""
         hub = self._hubs.get(name.lower())
         if hub is None:
-            raise AmqpError("amqp:not-found", f"the messaging entity '{name}' could not be found")
+            raise not_found(f"sb://localhost/{name}")
         return hub
 
     def open(self, path: Path) -> None:

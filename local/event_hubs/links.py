@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from local.event_hubs.codec import Raw, UInt
-from local.event_hubs.errors import AmqpError, NotEmulated
+from local.event_hubs.codec import Raw
+from local.event_hubs.errors import AmqpError, MalformedMessage, NotEmulated
 from local.event_hubs.frames import (
     ACCEPTED,
-    DETACH,
     REJECTED,
     SOURCE,
     TARGET,
@@ -19,10 +18,10 @@ from local.event_hubs.frames import (
     composite,
     describe,
 )
+from local.event_hubs.serials import SERIAL, difference
 
 MAX_MESSAGE = 1_048_576  # bytes: the limit of the Standard tier
 CHUNK = 262_144  # bytes that a link passes to the socket at once; the last event may exceed it
-SERIAL = 0xFFFFFFFF  # delivery ids and counts are serial numbers of 32 bits
 ACCEPTED_STATE = composite(ACCEPTED)
 _CREDIT = 1_000
 
@@ -34,15 +33,18 @@ class Carrier(Protocol):
     def room(self) -> int:
         """The number of frames that may be sent now."""
 
-    def send(self, performative: bytes) -> None: ...
+    def deliver(self, handle: int, payloads: list[bytes]) -> int:
+        """Send payloads as far as the window allows, and return the number of deliveries begun."""
 
-    def deliver(self, handle: int, payloads: list[bytes]) -> None: ...
+    def is_cut(self, handle: int) -> bool: ...
 
     def settle_later(self, delivery_id: int, state: Raw) -> None: ...
 
     def flow(self, link: Link) -> None: ...
 
-    def forget(self, link: Link) -> None: ...
+    def detach(self, link: Link, error: AmqpError | None = None) -> None: ...
+
+    def detach_later(self, link: Link, error: AmqpError) -> None: ...
 
 
 class Link:
@@ -53,6 +55,7 @@ class Link:
         self.attach = attach
         self.name, self.handle = attach.name, attach.handle
         self.delivery_count = self.credit = 0
+        self.is_draining = False
         self.on_closed: Callable[[], None] = lambda: None
 
     @property
@@ -69,10 +72,13 @@ class Link:
     def on_flow(self, flow: Flow) -> None:
         """Apply a flow of the peer to this link; the flow of a sender changes nothing."""
 
+    def receive(self, transfer: Transfer) -> None:
+        """Detach the link, whose peer may not send; only a link over which the peer sends takes a transfer."""
+        self.detach(AmqpError("amqp:not-allowed", "a transfer came over a link on which the peer receives"))
+
     def detach(self, error: AmqpError | None = None) -> None:
         """Detach the link and send the peer the reason."""
-        self.session.send(composite(DETACH, UInt(self.handle), True, describe(error)))
-        self.session.forget(self)
+        self.session.detach(self, error)
 
 
 class OutgoingLink(Link):
@@ -85,26 +91,44 @@ class OutgoingLink(Link):
         super().__init__(session, attach)
         self.take: Callable[[int], list[bytes]] = lambda count: []
         self.offered: tuple[str, ...] = ()
+        self._next: list[bytes] = []  # taken, but not begun
+        self._owes_drain = False
+
+    @property
+    def waiting(self) -> int:
+        """The bytes of the payloads that are taken and not begun."""
+        return sum(map(len, self._next))
 
     def pump(self) -> None:
-        """Send the next payloads, as far as credit, the session's window and the socket allow."""
-        while (room := min(self.credit, self.session.room)) > 0:
-            payloads = self.take(room)
-            if not payloads:
-                return
-            self.credit -= len(payloads)
-            self.delivery_count = (self.delivery_count + len(payloads)) & SERIAL
-            self.session.deliver(self.handle, payloads)
+        """Send the next payloads, as far as credit, the session's window and the socket allow; then answer a drain."""
+        while self.credit > 0 and self._has_next() and (room := min(self.credit, self.session.room)) > 0:
+            begun = self.session.deliver(self.handle, self._next[:room])
+            del self._next[:begun]
+            self.credit -= begun
+            self.delivery_count = (self.delivery_count + begun) & SERIAL
+        if self._owes_drain:
+            self._drain()
+
+    def _has_next(self) -> bool:
+        """Take the next payloads when there are none; one even when no frame may be sent, to know whether it waits."""
+        if not self._next:
+            self._next = self.take(max(1, min(self.credit, self.session.room)))
+        return bool(self._next)
+
+    def _drain(self) -> None:
+        """Give the rest of the credit back and say so, unless something that the peer has credit for waits."""
+        if (self.credit > 0 and self._next) or self.session.is_cut(self.handle):
+            return
+        self._owes_drain = False
+        self.delivery_count = (self.delivery_count + self.credit) & SERIAL
+        self.credit = 0
+        self.session.flow(self)
 
     def on_flow(self, flow: Flow) -> None:
         if flow.credit is not None:
-            self.credit = (flow.delivery_count + flow.credit - self.delivery_count) & SERIAL
-            if self.credit > SERIAL // 2:  # the new limit is below the number sent already
-                self.credit = 0
-        self.pump()
-        if flow.drain:
-            self.delivery_count = (self.delivery_count + self.credit) & SERIAL
-            self.credit = 0
+            credit = flow.credit + difference(flow.delivery_count, self.delivery_count)
+            self.credit = min(max(0, credit), SERIAL)
+        self.is_draining = self._owes_drain = flow.drain
 
 
 class IncomingLink(Link):
@@ -117,6 +141,7 @@ class IncomingLink(Link):
         super().__init__(session, attach)
         self.accept: Callable[[bytes, int], None] = lambda message, message_format: None
         self._first: Transfer | None = None
+        self._is_settled = False
         self._parts: list[bytes] = []
         self._size = 0
 
@@ -128,31 +153,47 @@ class IncomingLink(Link):
     def receive(self, transfer: Transfer) -> None:
         """Collect a part of a delivery, and accept the delivery when it is whole."""
         first = self._first = self._first or transfer
+        if first.delivery_id is None or transfer.delivery_id not in (None, first.delivery_id):
+            return self._end("amqp:invalid-field", "a transfer without a delivery id, or with a different one, came")
+        self._is_settled |= transfer.settled
         if transfer.aborted:
+            self._count()
             return self._start_over()
-        self._parts.append(transfer.payload)
-        self._size += len(transfer.payload)
+        if transfer.payload:
+            self._parts.append(transfer.payload)
+            self._size += len(transfer.payload)
         if self._size > MAX_MESSAGE:
             too_large = f"the message is larger than the limit of {MAX_MESSAGE} bytes"
-            return self.detach(AmqpError("amqp:link:message-size-exceeded", too_large))
+            return self._end("amqp:link:message-size-exceeded", too_large)
         if not transfer.more:
-            message = b"".join(self._parts)
+            message, settled = b"".join(self._parts), self._is_settled
             self._start_over()
-            self._take(first, message)
+            self._take(message, first.message_format, None if settled else first.delivery_id)
         return None
 
     def _start_over(self) -> None:
-        self._first, self._parts, self._size = None, [], 0
+        self._first, self._is_settled, self._parts, self._size = None, False, [], 0
 
-    def _take(self, first: Transfer, message: bytes) -> None:
+    def _end(self, condition: str, description: str) -> None:
+        self.session.detach_later(self, AmqpError(condition, description))
+
+    def _take(self, message: bytes, message_format: int, unsettled_id: int | None) -> None:
+        """Accept a message; store its outcome unless its sender has settled it."""
+        state, failure = ACCEPTED_STATE, None
+        try:
+            self.accept(message, message_format)
+        except AmqpError as error:
+            failure, state = error, composite(REJECTED, describe(error))
+        if unsettled_id is not None:
+            self.session.settle_later(unsettled_id, state)
+        if isinstance(failure, MalformedMessage):
+            self.session.detach_later(self, failure)
+        else:
+            self._count()
+
+    def _count(self) -> None:
+        """Count a delivery, and let the peer send more when half of its credit is used."""
         self.delivery_count = (self.delivery_count + 1) & SERIAL
         self.credit -= 1
-        state = ACCEPTED_STATE
-        try:
-            self.accept(message, first.message_format)
-        except AmqpError as error:
-            state = composite(REJECTED, describe(error))
-        if not first.settled:
-            self.session.settle_later(first.delivery_id or 0, state)
         if self.credit <= _CREDIT // 2:
             self.grant()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from local.event_hubs.codec import NULL, Array, DecodeError, Described, Int, Raw, Timestamp, ULong, decode, encode
-from local.event_hubs.errors import AmqpError, NotEmulated
+from local.event_hubs.errors import AmqpError, MalformedMessage, NotEmulated
 from local.event_hubs.hubs import Hub
 from local.event_hubs.log import PartitionLog
 from local.event_hubs.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, items, sections
@@ -28,7 +28,7 @@ class Request:
 
 
 def read_request(message: bytes) -> Request:
-    """Read the request in a message. Raises AmqpError amqp:decode-error."""
+    """Read the request in a message. Raises MalformedMessage."""
     try:
         bodies = {section.code: section.body for section in sections(message)}
         fields = items(message, bodies[PROPERTIES]) if PROPERTIES in bodies else []
@@ -37,9 +37,7 @@ def read_request(message: bytes) -> Request:
         properties = decode(message, bodies[APPLICATION_PROPERTIES])[0] if APPLICATION_PROPERTIES in bodies else {}
         reply_to = decode(fields[4])[0]
     except DecodeError as error:
-        raise AmqpError("amqp:decode-error", str(error)) from error
-    if not isinstance(properties, dict):
-        raise AmqpError("amqp:decode-error", "application properties are not a map")
+        raise MalformedMessage(str(error)) from error
     return Request(fields[0], reply_to if isinstance(reply_to, str) else None, properties, value)
 
 

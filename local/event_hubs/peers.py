@@ -1,7 +1,8 @@
-"""Refuse peers that the emulator is not for: one that means a different host, and one that sends a frame too slowly."""
+"""Refuse peers that the emulator is not for: one that means a different host, sends too slowly, or does not read."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
@@ -9,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 from local.event_hubs.errors import AmqpError
 
 PATIENCE = 20_000  # milliseconds that a peer has for its greeting, and then for each frame
+WAITING_LIMIT = 4_194_304  # bytes that may wait for a peer that does not read
 _LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[?::1\]?)(:[0-9]{1,5})?\Z", re.IGNORECASE)
 
 
@@ -28,6 +30,29 @@ def refuse_foreign(hostname: str) -> None:
     if hostname and not _LOOPBACK.match(hostname):
         described = f"this emulator is not {hostname[:200]!r}: connect to localhost, 127.0.0.1 or [::1]"
         raise AmqpError("amqp:not-allowed", described)
+
+
+def refuse_unread(size: int) -> None:
+    """Raise AmqpError when more bytes than the limit wait for a peer that does not read."""
+    if size > WAITING_LIMIT:
+        raise AmqpError("amqp:resource-limit-exceeded", f"more than {WAITING_LIMIT} bytes wait for a peer to read them")
+
+
+class UnreadBytes:
+    """The bytes that a transport has been given since its buffer was full."""
+
+    def __init__(self, transport: asyncio.WriteTransport) -> None:
+        self._transport, self._size = transport, 0
+
+    def forget(self) -> None:
+        self._size = 0
+
+    def add(self, size: int) -> None:
+        """Count bytes; ask the transport only at the limit. Raises AmqpError when too many wait."""
+        self._size += size
+        if self._size > WAITING_LIMIT:
+            self._size = self._transport.get_write_buffer_size()
+            refuse_unread(self._size)
 
 
 class SlowPeers(Generic[Peer]):

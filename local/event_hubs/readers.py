@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from local.event_hubs.codec import Described, Symbol, Timestamp, ULong, encode
-from local.event_hubs.errors import AmqpError, NotEmulated
+from local.event_hubs.errors import AmqpError, NotEmulated, not_found
 from local.event_hubs.events import Event
 from local.event_hubs.hubs import Clock, Hub
 from local.event_hubs.links import CHUNK, OutgoingLink
@@ -144,5 +144,5 @@ class Readers:
 def slot_of(hub: Hub, consumer_group: str, partition: PartitionLog) -> Slot:
     """Return the slot that readers of a partition share. Raises AmqpError amqp:not-found for an unknown group."""
     if consumer_group not in hub.consumer_groups:
-        raise AmqpError("amqp:not-found", f"hub {hub.name} has no consumer group '{consumer_group}'")
+        raise not_found(f"localhost:eventhub:{hub.name}~32766|{consumer_group}")
     return hub.name, consumer_group, partition.partition_id

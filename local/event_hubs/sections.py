@@ -17,7 +17,22 @@ MESSAGE_ANNOTATIONS = 0x72
 PROPERTIES = 0x73
 APPLICATION_PROPERTIES = 0x74
 DATA = 0x75
+SEQUENCE = 0x76
 VALUE = 0x77
+FOOTER = 0x78
+_LISTS, _MAPS = b"\x45\xc0\xd0", b"\xc1\xd1"
+_CONSTRUCTORS = {
+    HEADER: _LISTS,
+    DELIVERY_ANNOTATIONS: _MAPS,
+    MESSAGE_ANNOTATIONS: _MAPS,
+    PROPERTIES: _LISTS,
+    APPLICATION_PROPERTIES: _MAPS,
+    DATA: b"\xa0\xb0",
+    SEQUENCE: _LISTS,
+    VALUE: bytes(range(256)),
+    FOOTER: _MAPS,
+}
+_STARTS = frozenset(bytes((0, 0x53, code, first)) for code, firsts in _CONSTRUCTORS.items() for first in firsts)
 
 
 class Section(NamedTuple):
@@ -54,10 +69,10 @@ def _cut(buffer: bytes, at: int, count: int, end: int) -> Iterator[Raw]:
 
 
 def sections(message: bytes) -> Iterator[Section]:
-    """Yield the sections of a message in their order. Raises DecodeError for a section that is not whole."""
+    """Yield the sections of a message in their order. Raises DecodeError for one that is not whole or of no kind."""
     at, length = 0, len(message)
     while at < length:
-        if message[at : at + 2] == b"\x00\x53" and at + 3 < length:
+        if message[at : at + 4] in _STARTS:
             code, body = message[at + 2], at + 3
         else:
             code, body = _long_descriptor(message, at)
@@ -72,4 +87,6 @@ def _long_descriptor(message: bytes, at: int) -> tuple[int, int]:
     code, body = decode(message, at + 1)
     if message[at] != 0 or type(code) is not int:
         raise DecodeError("the message is not a sequence of sections")
+    if body >= len(message) or message[body] not in _CONSTRUCTORS.get(code, b""):
+        raise DecodeError(f"the section {code:#x} at byte {at} is not one of a message")
     return code, body

@@ -24,6 +24,19 @@ def test_the_services_listen_on_loopback_only() -> None:
     assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
 
 
+def test_a_service_waits_for_the_health_of_those_it_needs() -> None:
+    services = COMPOSE["services"]
+    needs = [needed for service in services.values() for needed in service.get("depends_on", {}).items()]
+    assert needs == [("azurite", {"condition": "service_healthy"})]
+    checked = {name for name, service in services.items() if "healthcheck" in service}
+    assert checked == {"azurite", "sql"}, "the image of the emulator has no program that could look"
+    for name in checked:
+        check = services[name]["healthcheck"]
+        assert check["test"][0] == "CMD-SHELL" and check["retries"] * int(check["interval"].rstrip("s")) >= 60
+    assert all(f"127.0.0.1 {port}" in services["azurite"]["healthcheck"]["test"][1] for port in (10000, 10001, 10002))
+    assert {volume.split(":")[0] for one in services.values() for volume in one["volumes"]} >= set(COMPOSE["volumes"])
+
+
 def test_images_are_microsofts_and_passwords_come_from_outside() -> None:
     for service in COMPOSE["services"].values():
         assert service["image"].startswith("mcr.microsoft.com/")

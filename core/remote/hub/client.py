@@ -3,6 +3,7 @@
 The SDK's async consumer retries refused links for ever, so the sync client checks the access first.
 """
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from core.settings import Settings
 LINK_TIMEOUT = 20.0  # seconds for the first answer of a link, and for one event
 REFUSED_WITHIN = 0.5  # seconds: a hub attaches a link that it refuses, and detaches it a moment later
 _STOLEN = "link:stolen"  # refused because a peer reads with an epoch: the group and the token are right
-_REFUSED = ("notfound", "not-found", "unauthorized", "404", "401")
+_REFUSED = re.compile(r"not-?found|unauthorized|\b40[14]\b", re.IGNORECASE)  # the digits of a tracking id do not count
 
 
 def open_client(
@@ -78,8 +79,7 @@ def check_access(settings: Settings) -> None:
 def link_fault(settings: Settings, group: str, setting: str, error: Exception) -> HubRefused | HubUnreachable:
     """Return the fault of a link to a consumer group, in one line; a refusal begins with the name of the setting."""
     text = f"{settings.event_hub}, consumer group {group}: {first_line(error)}"
-    refused = any(word in str(error).lower() for word in _REFUSED)
-    return HubRefused(f"{setting}: {text}") if refused else HubUnreachable(text)
+    return HubRefused(f"{setting}: {text}") if _REFUSED.search(str(error)) else HubUnreachable(text)
 
 
 def first_line(error: Exception) -> str:

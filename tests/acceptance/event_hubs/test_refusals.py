@@ -54,7 +54,7 @@ def test_a_producer_is_refused_with_the_reason(emulator: Emulator) -> None:
     wrong_key = EventHubProducerClient.from_connection_string(wrong, eventhub_name=HUB, retry_total=0)
     expired = with_token(emulator, timedelta(seconds=-5))
     cases: list[tuple[EventHubProducerClient, Callable[[EventHubProducerClient], object], type[Exception], str]] = [
-        (nowhere(), lambda client: client.create_batch(), EventHubError, "'nowhere' could not be found"),
+        (nowhere(), lambda client: client.create_batch(), EventHubError, "/nowhere' could not be found"),
         (nowhere(), lambda client: client.get_eventhub_properties(), EventHubError, "404"),
         (here(), lambda client: send(client, "9"), EventHubError, "Invalid partition 9"),
         (here(), lambda client: client.get_partition_properties("9"), EventHubError, "400"),
@@ -77,7 +77,7 @@ def test_a_reader_of_an_unknown_group_or_of_a_position_past_the_end_is_refused_w
     publish(emulator, range(5))
     positions = ({"starting_position": 71181}, {"starting_position": "99999"})
     group, number, offset = refusals(emulator, {"group": "nobody"}, *positions)
-    assert "no consumer group 'nobody'" in group
+    assert "The messaging entity 'localhost:eventhub:telemetry~32766|nobody' could not be found." in group
     assert "sequence number '71181' is invalid. The last sequence number in the system is '4'" in number
     assert "The supplied offset '99999' is invalid" in offset
 

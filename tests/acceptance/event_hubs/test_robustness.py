@@ -4,13 +4,27 @@ import logging
 import random
 import socket
 import struct
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
 
 from local.event_hubs import Emulator
-from local.event_hubs.codec import Symbol, UInt
-from local.event_hubs.frames import AMQP_HEADER, BEGIN, FLOW, OPEN, SASL_HEADER, SASL_INIT, composite, frame
+from local.event_hubs.codec import Described, Symbol, UInt, ULong, encode
+from local.event_hubs.frames import (
+    AMQP_HEADER,
+    ATTACH,
+    BEGIN,
+    FLOW,
+    OPEN,
+    SASL_HEADER,
+    SASL_INIT,
+    SOURCE,
+    TARGET,
+    composite,
+    frame,
+)
+from local.event_hubs.sections import PROPERTIES
 from tests.acceptance.event_hubs.clients import HUB, publish, received, talk, wait_until
 from tests.unit.local.event_hubs.messages import attach_sender, transfer
 
@@ -98,3 +112,24 @@ def test_many_connections_that_say_nothing_leave_nothing(server: Emulator) -> No
     wait_until(lambda: server.connection_count == 100)
     for connection in connections:
         connection.close()
+
+
+def test_a_peer_that_asks_and_never_reads_is_cut_and_takes_little_memory(server: Emulator) -> None:
+    node = Described(ULong(SOURCE), ["$management"]), Described(ULong(TARGET), ["$management"])
+    begun = (
+        composite(OPEN, "peer"),
+        composite(BEGIN, None, UInt(0), UInt(1_000_000), UInt(100)),
+        attach_sender("$management"),
+        composite(ATTACH, "answers", UInt(1), True, None, None, *node),
+        composite(FLOW, UInt(0), UInt(1_000_000), UInt(0), UInt(100), UInt(1), UInt(0), UInt(1_000_000)),
+    )
+    request = frame(transfer(encode(Described(ULong(PROPERTIES), ["i" * 60_000]))))
+    tracemalloc.start()
+    try:
+        with connect(server) as connection, pytest.raises(ConnectionError):
+            connection.sendall(AMQP_HEADER + b"".join(map(frame, begun)))
+            for _ in range(1_000):
+                connection.sendall(request)
+        assert tracemalloc.get_traced_memory()[1] < 15_000_000, "the answers are 60 MB"
+    finally:
+        tracemalloc.stop()

@@ -5,6 +5,7 @@ from tests.mutants.tables import (
     around,
     demo,
     edges,
+    emulator,
     engines,
     held,
     ingest,
@@ -48,4 +49,5 @@ MUTANTS = (
     *around.MUTANTS,
     *edges.MUTANTS,
     *demo.MUTANTS,
+    *emulator.MUTANTS,
 )

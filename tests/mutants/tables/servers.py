@@ -65,6 +65,21 @@ MUTANTS = (
         ("make expands a password", "override export STORE := $(value STORE)", "export STORE"),
     ),
     *in_file(
+        "local/func.py",
+        "tests/unit/local/test_func.py",
+        ("a failed step shows the password", '.replace(password, "***")', ""),
+        ("a failed step is passed over", "        if process.returncode:\n", "        if False:\n"),
+        ("settings that are there are replaced", "    if settings.exists():\n", "    if False:\n"),
+        ("a database may lack row versions", "AND is_read_committed_snapshot_on = 0", "AND 1 = 0"),
+        ("Ctrl-C leaves func running", "            process.send_signal(signal.SIGINT)\n", "            return\n"),
+        ("a store of one's own gets a server too", "[*_UP, *_BESIDE_A_STORE]", "[*_UP]"),
+    ),
+    *in_file(
+        "local/environment_file.py",
+        "tests/unit/local/test_func.py",
+        ("others may read an old password", "        file.chmod(0o600)\n", "        pass\n"),
+    ),
+    *in_file(
         "local/stack.py",
         LOCAL,
         (

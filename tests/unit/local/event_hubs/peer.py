@@ -38,13 +38,18 @@ class FakeTransport(asyncio.Transport):
     def __init__(self, connection: Connection) -> None:
         super().__init__()
         self.written = bytearray()
-        self.largest_write = 0
+        self.largest_write = self.waiting = 0
+        self.is_read = True
         self._connection = connection
         self._closing = False
 
     def write(self, data: Any) -> None:
         self.written += data
         self.largest_write = max(self.largest_write, len(data))
+        self.waiting += 0 if self.is_read else len(data)
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting
 
     def pause_reading(self) -> None:
         """Do nothing: the tests send nothing to a frozen connection."""
@@ -75,9 +80,13 @@ class Peer:
         """Open the connection and a session on channel 0."""
         self.connection.data_received(AMQP_HEADER)
         self.send(OPEN, "peer", None, UInt(max_frame))
+        self.begin_session(window)
+        return self
+
+    def begin_session(self, window: int = 1_000_000) -> None:
+        """Begin a session on channel 0, and forget all answers so far."""
         self.send(BEGIN, None, UInt(0), UInt(window), UInt(1000))
         self.frames()
-        return self
 
     def send(self, code: int, *fields: Any, channel: int = 0) -> None:
         self.put(composite(code, *fields), channel=channel)
@@ -103,8 +112,18 @@ class Peer:
         self.frames()
 
     def grant(self, credit: int, handle: int = 1, received: int = 0, drain: bool = False) -> None:
-        session = (UInt(0), UInt(1_000_000), UInt(0), UInt(1000))
-        self.send(FLOW, *session, UInt(handle), UInt(received), UInt(credit), None, drain)
+        self.flow((0, 1_000_000), (handle, received, credit), drain)
+
+    def flow(
+        self, window: tuple[int, int], link: tuple[int, ...] = (), drain: bool = False, echo: bool = False
+    ) -> None:
+        """Send a flow: next incoming id and window, and for a link its handle, delivery count and credit."""
+        ends: list[UInt | None] = [UInt(each) for each in link] or [None] * 3
+        self.send(FLOW, *map(UInt, window), UInt(0), UInt(1000), *ends, None, drain, echo)
+
+    def stop_reading(self) -> None:
+        self.transport.is_read = False
+        self.connection.pause_writing()
 
     def frames(self) -> list[tuple[int, Sequence[Any], bytes]]:
         """Return the performatives received since the last call, with their fields and payloads."""
@@ -131,9 +150,10 @@ class Peer:
             (fields[1], fields[2], fields[4].descriptor) for code, fields, _ in self.frames() if code == DISPOSITION
         ]
 
-    def refusals(self) -> list[str]:
-        """Return the conditions of the detaches received."""
-        return [fields[2].value[0] for code, fields, _ in self.frames() if code == DETACH and fields[2]]
+    def refusals(self, code: int = DETACH) -> list[str]:
+        """Return the conditions of the detaches received, or of the ends or closes."""
+        at = 2 if code == DETACH else 0
+        return [fields[at].value[0] for found, fields, _ in self.frames() if found == code and fields[at]]
 
 
 def make_broker(*settings: HubSettings, kind: type[HubBroker] = HubBroker, faults: Faults | None = None) -> HubBroker:

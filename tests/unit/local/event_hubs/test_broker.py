@@ -46,6 +46,18 @@ async def test_a_link_to_an_unknown_or_unsupported_node_is_refused_with_its_cond
     assert found == [[condition] for condition, _ in attaches]
 
 
+async def test_an_unknown_hub_or_group_is_refused_in_the_words_of_the_service() -> None:
+    words = {
+        "nowhere/ConsumerGroups/hubledger/Partitions/0": "sb://localhost/nowhere",
+        "telemetry/ConsumerGroups/nobody/Partitions/0": "localhost:eventhub:telemetry~32766|nobody",
+    }
+    for address, entity in words.items():
+        peer = Peer(make_broker()).begin()
+        peer.attach_reader(address)
+        [refused] = [fields[2].value for code, fields, _ in peer.frames() if code == DETACH]
+        assert refused[:2] == ["amqp:not-found", f"The messaging entity '{entity}' could not be found."]
+
+
 async def test_a_link_without_a_token_or_without_the_right_is_refused() -> None:
     for grant in (None, Grant(("telemetry",), frozenset({LISTEN}), 2**62)):
         peer = Peer(make_broker(), grant).begin()

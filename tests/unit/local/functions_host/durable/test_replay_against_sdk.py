@@ -246,3 +246,24 @@ def test_every_result_gets_to_the_task_that_waits_for_it(steps: list[Step], seed
             assert any(label in got for label in failing), got
         else:
             assert got == expected(step, number)
+
+
+def cancelling(wait: timedelta) -> Any:
+    """Return an orchestrator that cancels a timer when an event comes first, and returns."""
+
+    def orchestrate(context: df.DurableOrchestrationContext) -> Generator[Any, Any, Any]:
+        timer = context.create_timer(context.current_utc_datetime + wait)
+        yield context.task_any([timer, context.wait_for_external_event("0.0")])
+        timer.cancel()
+
+    return df.Orchestrator.create(orchestrate)
+
+
+def test_a_cancelled_timer_of_more_than_six_days_holds_its_orchestration_for_a_piece_of_three() -> None:
+    ends = []
+    for days in (6, 7, 20):
+        world = World([], random.Random(0))
+        world.handlers["caller"], world.events = cancelling(timedelta(days=days)), ["0.0"]
+        assert world.run().status is Status.COMPLETED
+        ends.append((world.now - NOON).days)
+    assert ends == [0, 3, 3]

@@ -1,0 +1,188 @@
+"""`make func`: run the app on Microsoft's host, with Microsoft's storage, hub and SQL Server in Docker, until Ctrl-C.
+
+docs/run-with-func.md explains the steps. Each of them leaves alone what is there already, so the program can run again.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.environment_file import EnvironmentRefused, sa_password
+from local.interruption import Interrupted, Interruption
+from local.odbc_driver import MISSING, microsoft_driver
+from local.processes import APP, GRACE, Pause
+
+_LOOK = 0.05  # seconds
+_MISSING = {
+    "docker": "docker is missing: install Docker Engine or Docker Desktop (docs.docker.com/get-docker)",
+    "func": "func is missing: install Azure Functions Core Tools 4 (npm install -g azure-functions-core-tools@4)",
+}
+_UP = ("docker", "compose", "up", "--detach", "--wait", "--quiet-pull")
+_BESIDE_A_STORE = ("azurite", "event-hubs")  # the services of a run whose store is somewhere else
+_MAKE_DATABASE = (
+    "IF DB_ID(N'hubledger') IS NULL CREATE DATABASE hubledger; "
+    "IF EXISTS (SELECT * FROM sys.databases WHERE name = N'hubledger' AND is_read_committed_snapshot_on = 0) "
+    "ALTER DATABASE hubledger SET READ_COMMITTED_SNAPSHOT ON WITH ROLLBACK IMMEDIATE;"
+)
+_SQLCMD = 'SQLCMDPASSWORD="$MSSQL_SA_PASSWORD" exec /opt/mssql-tools18/bin/sqlcmd -C -b -S localhost -U sa -Q "$0"'
+_IN_SQL = ("docker", "compose", "exec", "-T", "sql", "sh", "-c", _SQLCMD, _MAKE_DATABASE)
+_STOP = (
+    "func has ended; the services still run. `docker compose stop` keeps their data, and `docker compose down -v` "
+    "deletes it: the database, host checkpoints and Durable's state"
+)
+
+
+class StepFailed(Exception):
+    """A step failed, or a program that it needs is missing; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A program to run to its end: the words that announce it, its arguments, its folder, settings on top of ours."""
+
+    title: str
+    command: Sequence[str]
+    folder: Path
+    settings: Mapping[str, str]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Return 0 after Ctrl-C; return 1, with one line on stderr, when a step failed or func ended by itself."""
+    options = _options(arguments)
+    interruption = Interruption()
+    try:
+        _refuse_missing()
+        interruption.listen()
+        settings = _prepare(options.folder, interruption.pause)
+        _serve(options.folder, settings, interruption.pause)
+    except Interrupted as stopped:
+        print(f"func: {stopped}", flush=True)
+        return 0
+    except (StepFailed, EnvironmentRefused, OSError) as error:
+        print(f"func: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m local.func",
+        description=__doc__,
+        epilog="The environment variable STORE, sqlite:PATH or an ODBC string, replaces the services' SQL Server.",
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=APP, metavar="DIR", help="of docker-compose.yml; default: the app"
+    )
+    return parser.parse_args(arguments)
+
+
+def _refuse_missing() -> None:
+    """Raise StepFailed for the first program that is missing or too old."""
+    for program, complaint in _MISSING.items():
+        if shutil.which(program) is None:
+            raise StepFailed(complaint)
+    if subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode:
+        raise StepFailed("docker has no compose: install the Compose plugin (docs.docker.com/compose/install)")
+    version = subprocess.run(["func", "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    if not version.startswith("4."):
+        raise StepFailed(f"func is version {version or 'unknown'}: install Azure Functions Core Tools 4")
+
+
+def _prepare(folder: Path, pause: Pause) -> Mapping[str, str]:
+    """Take every step before the start of func, and return the settings for it."""
+    store = os.environ.get("STORE", "")
+    if not store and microsoft_driver() is None:
+        raise StepFailed(MISSING)
+    password = sa_password(folder / ".env")
+    steps = _steps(folder, store, password)
+    _copy_settings(folder)
+    for step in steps:
+        print(f"func: {step.title}", flush=True)
+        _run(step, password, pause)
+    return steps[-1].settings
+
+
+def _steps(folder: Path, store: str, password: str) -> list[Step]:
+    """Return the steps in their order; the last one migrates the store."""
+    settings = {"STORE_CONNECTION": store or _connection(password)}
+    services = Step("starting the services; the first time this downloads them", [*_UP], folder, {})
+    migrate = Step("migrating the store", [sys.executable, "-m", "core.store.migrate"], APP, settings)
+    if store:
+        return [Step(services.title, [*_UP, *_BESIDE_A_STORE], folder, {}), migrate]
+    return [services, Step("making the database hubledger, where it is missing", _IN_SQL, folder, {}), migrate]
+
+
+def _connection(password: str) -> str:
+    quoted = password.replace("}", "}}")
+    words = f"Server=localhost,1433;Database=hubledger;UID=sa;PWD={{{quoted}}};TrustServerCertificate=yes"
+    return f"Driver={{{microsoft_driver()}}};{words}"
+
+
+def _copy_settings(folder: Path) -> None:
+    """Make local.settings.json from the example; leave one that is there alone."""
+    settings = folder / "local.settings.json"
+    if settings.exists():
+        print("func: local.settings.json is there already, and its hub is used", flush=True)
+        return
+    shutil.copyfile(folder / "local.settings.example.json", settings)
+    print("func: made local.settings.json from the example", flush=True)
+
+
+def _run(step: Step, password: str, pause: Pause) -> None:
+    """Run a step. Raises StepFailed with its last line, in which the password is hidden."""
+    with tempfile.TemporaryFile() as output, _started(step, output.fileno()) as process:
+        while process.poll() is None:
+            pause(_LOOK)
+        if process.returncode:
+            output.seek(0)
+            lines = output.read().decode(errors="replace").replace(password, "***").split("\n")
+            last = next((line.strip() for line in reversed(lines) if line.strip()), f"code {process.returncode}")
+            raise StepFailed(f"{step.title} failed: {last}")
+
+
+def _serve(folder: Path, settings: Mapping[str, str], pause: Pause) -> None:
+    """Run func until a signal, and say how to stop the services. Raises StepFailed when func ends by itself."""
+    python = {"VIRTUAL_ENV": sys.prefix, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    try:
+        with _started(Step("", ["func", "start"], folder, {**settings, **python}), None) as process:
+            while process.poll() is None:
+                pause(_LOOK)
+            raise StepFailed(f"func ended with code {process.returncode}")
+    finally:
+        print(f"func: {_STOP}", flush=True)
+
+
+@contextmanager
+def _started(step: Step, output: int | None) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a program that ends with the block. It has its own session, so that Ctrl-C reaches this process alone."""
+    process = subprocess.Popen(
+        step.command,
+        cwd=step.folder,
+        env={**os.environ, **step.settings},
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output and subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

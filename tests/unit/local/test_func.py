@@ -1,0 +1,223 @@
+"""`python -m local.func`, a process whose docker and func are small programs on the PATH that note their calls."""
+
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.environment_file import EnvironmentRefused, sa_password
+from tests.repo.product import ROOT
+
+DEADLINE = 30.0
+STAND_IN = f"""#!{sys.executable} -IS
+import json, os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
+store = os.environ.get("STORE_CONNECTION", "")
+migrated = os.path.exists(store.removeprefix("sqlite:")) if store else False
+with open(os.environ["CALLS"], "a") as calls:
+    print(json.dumps(dict(words=[name, *words], store=store, migrated=migrated, path=os.environ["PATH"])), file=calls)
+if os.environ.get("FAILS") in words:
+    print("layer 1 of 2\\nno space is left; the password is " + open(".env").read().split("=")[-1] * (name == "docker"))
+    sys.exit(3)
+if os.environ.get("HANGS") in words:
+    signal.pause()
+if words == ["--version"]:
+    print(os.environ.get("FUNC_VERSION", "4.0.7030"))
+"""
+GREETING = [["docker", "compose", "version"], ["func", "--version"]]
+UP = ["docker", "compose", "up", "--detach", "--wait", "--quiet-pull"]
+
+
+class Place:
+    """A folder of the app with stand-ins for docker and func, and the calls that they noted."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.bin, self._calls = folder / "app", folder / "bin", folder / "calls"
+        self.folder.mkdir()
+        self.bin.mkdir()
+        shutil.copy(ROOT / "local.settings.example.json", self.folder)
+        for name in ("docker", "func"):
+            (self.bin / name).write_text(STAND_IN)
+            (self.bin / name).chmod(0o755)
+        (folder / "odbcinst.ini").write_text("[ODBC Driver 18 for SQL Server]\nDriver=/nowhere/libmsodbcsql.so\n")
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if name not in ("MSSQL_SA_PASSWORD", "STORE")},
+            "PATH": str(self.bin),
+            "CALLS": str(self._calls),
+            "ODBCSYSINI": str(folder),
+            "HANGS": "start",
+        }
+
+    @property
+    def store(self) -> str:
+        return f"sqlite:{self.folder}/store.db"
+
+    @property
+    def password(self) -> str:
+        return (self.folder / ".env").read_text().split("=")[-1].strip()
+
+    def start(self, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "local.func", "--folder", str(self.folder)],
+            cwd=ROOT,
+            env={**self.environment, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, **environment: str) -> tuple[int, str, str]:
+        """Run to the end, with Ctrl-C as soon as a stand-in waits; return the code, the output and the errors."""
+        before, waiting = len(self.calls()), {**self.environment, **environment}["HANGS"]
+        with self.start(**environment) as process:
+            wait_until(lambda: process.poll() is not None or any(waiting in one for one in self.words()[before:]))
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=DEADLINE)
+        for secret in (self.password,) if (self.folder / ".env").exists() else ():
+            assert secret not in output + errors
+            assert all(secret not in word for words in self.words() for word in words)
+        return process.returncode, output, errors
+
+    def calls(self) -> list[dict[str, Any]]:
+        """Return the calls so far: words, the store and whether it was migrated, the path."""
+        return [json.loads(line) for line in self._calls.read_text().splitlines()] if self._calls.exists() else []
+
+    def words(self) -> list[list[str]]:
+        return [call["words"] for call in self.calls()]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    nobody, ends_at = threading.Event(), time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < ends_at
+        nobody.wait(0.01)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_every_step_is_taken_in_its_order_and_a_second_run_changes_nothing(place: Place) -> None:
+    code, output, errors = place.run(STORE=place.store)
+    assert (code, errors) == (0, "")
+    assert place.words() == [*GREETING, [*UP, "azurite", "event-hubs"], ["func", "start"]]
+    started = place.calls()[-1]
+    assert (started["store"], started["migrated"]) == (place.store, True)
+    assert started["path"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
+    assert output.index("docker compose stop") < output.index("docker compose down -v") < output.index("SIGINT")
+    assert "accepts Microsoft's licences" in output
+    settings = json.loads((place.folder / "local.settings.json").read_text())
+    assert settings == json.loads((ROOT / "local.settings.example.json").read_text())
+    assert stat.S_IMODE((place.folder / ".env").stat().st_mode) == 0o600
+    before = [
+        (path.name, path.stat().st_mtime_ns) for path in sorted(place.folder.iterdir()) if "store" not in path.name
+    ]
+    assert place.run(STORE=place.store)[0] == 0
+    after = [
+        (path.name, path.stat().st_mtime_ns) for path in sorted(place.folder.iterdir()) if "store" not in path.name
+    ]
+    assert after == before
+    assert place.words()[4:] == place.words()[:4]
+
+
+def test_the_database_is_made_on_the_healthy_server_and_before_the_migration(place: Place) -> None:
+    code, output, errors = place.run()
+    *_, up, made = place.words()
+    assert up == UP
+    assert made[:6] == ["docker", "compose", "exec", "-T", "sql", "sh"]
+    assert made[-1].index("IF DB_ID(N'hubledger') IS NULL CREATE DATABASE") < made[-1].index(
+        "READ_COMMITTED_SNAPSHOT ON"
+    )
+    assert "is_read_committed_snapshot_on = 0" in made[-1]
+    assert 'SQLCMDPASSWORD="$MSSQL_SA_PASSWORD"' in made[-2]
+    assert output.splitlines()[-1] == "func: migrating the store"
+    assert code == 1, "the driver of this test is no library, so the migration fails"
+    assert errors.startswith(
+        "func: migrating the store failed: migrate: STORE_CONNECTION: the ODBC driver that it names"
+    )
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(("fails", "step"), [("up", "starting the services"), ("exec", "making the database")])
+def test_a_failed_step_is_one_line_with_its_last_words_and_without_the_password(
+    place: Place, fails: str, step: str
+) -> None:
+    code, _, errors = place.run(FAILS=fails)
+    assert code == 1
+    assert errors.startswith(f"func: {step}")
+    assert errors.endswith(" failed: no space is left; the password is ***\n")
+    assert errors.count("\n") == 1
+    assert fails in place.words()[-1], "no step follows"
+
+
+def test_func_that_ends_by_itself_is_reported_with_the_way_to_stop_the_services(place: Place) -> None:
+    code, output, errors = place.run(STORE=place.store, FAILS="start", HANGS="never")
+    assert (code, errors) == (1, "func: func ended with code 3\n")
+    assert "docker compose down -v" in output
+
+
+def test_a_step_that_is_interrupted_ends_and_no_other_follows(place: Place) -> None:
+    code, output, errors = place.run(HANGS="up")
+    assert (code, errors) == (0, "")
+    assert output.endswith("func: stopped by SIGINT\n")
+    assert place.words() == [*GREETING, UP]
+
+
+def test_what_is_missing_is_said_in_one_line_and_nothing_is_made(place: Place) -> None:
+    def without(*names: str, **environment: str) -> str:
+        for name in names:
+            (place.bin / name).rename(place.bin / f"no-{name}")
+        code, output, errors = place.run(**environment)
+        for name in names:
+            (place.bin / f"no-{name}").rename(place.bin / name)
+        assert (code, output, errors.count("\n")) == (1, "", 1)
+        assert [path.name for path in place.folder.iterdir()] == ["local.settings.example.json"]
+        return errors
+
+    assert "docker is missing: install" in without("docker")
+    assert "docker is missing: install" in without("docker", "func")
+    assert "func is missing: install Azure Functions Core Tools 4" in without("func")
+    assert "func is version 3.0.1: install" in without(FUNC_VERSION="3.0.1")
+
+
+def test_a_file_of_the_environment_that_is_there_is_used_and_closed_to_others(tmp_path: Path) -> None:
+    file = tmp_path / ".env"
+    for line in (
+        "MSSQL_SA_PASSWORD=it's=mine",
+        'export MSSQL_SA_PASSWORD="it\'s=mine"',
+        "MSSQL_SA_PASSWORD='it's=mine'",
+    ):
+        file.write_text(f"ACCEPT_EULA=Y\n{line}\n")
+        file.chmod(0o644)
+        assert sa_password(file) == "it's=mine"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.write_text("ACCEPT_EULA=Y\n")
+    with pytest.raises(EnvironmentRefused, match=r"\.env has no MSSQL_SA_PASSWORD: add the line"):
+        sa_password(file)
+    assert file.read_text() == "ACCEPT_EULA=Y\n"
+
+
+def test_each_password_is_a_different_one_that_sql_server_takes(tmp_path: Path) -> None:
+    passwords = {sa_password(tmp_path / f"{number}.env") for number in range(5)}
+    assert len(passwords) == 5
+    for each in passwords:
+        assert (
+            len(each) > 30
+            and any(map(str.isupper, each))
+            and any(map(str.islower, each))
+            and any(map(str.isdigit, each))
+        )
+        assert not set(each) & set("$'\"\\ ={};"), "no sign that compose, a shell or ODBC reads in its own way"
