@@ -30,6 +30,13 @@ UPDATE event_stream
    SET hub_created_at = :hub_created_at
  WHERE stream_id = :stream_id AND hub_created_at IS NULL;
 
+-- name: lock_stream
+-- Find a stream. The transaction is its lock: its replays are opened one after the other, and not while it is closed.
+-- params: stream_id
+SELECT stream_id AS locked_stream
+  FROM event_stream
+ WHERE stream_id = :stream_id;
+
 -- name: close_incarnation
 -- Compare and set: touches no row when a different operator opened the next incarnation first.
 -- params: stream_id, incarnation, closed_at
