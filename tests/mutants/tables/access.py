@@ -33,7 +33,7 @@ MUTANTS = (
         ),
         ("the end of a claim's type makes a role", "if claim.typ in ROLE_CLAIMS)", 'if claim.typ.endswith("/role"))'),
         ("a type that is almost right makes a role", 'ROLE_CLAIMS = {"roles",', 'ROLE_CLAIMS = {"role", "roles",'),
-        ("an object id of any form is recorded", " and _OBJECT_ID.fullmatch(one.val)", ""),
+        ("an object id of any form is recorded", " and GUID.fullmatch(one.val)", ""),
         ("an object id is not recorded", "ids[0] if ids else", "'' if ids else"),
         ("a header that is not ASCII raises", "except (ValueError, ", "except (KeyError, "),
         ("a header that is nested deep raises", "except (ValueError, RecursionError):", "except ValueError:"),
