@@ -52,9 +52,9 @@ MUTANTS = (
         "handlers/web/answering.py",
         f"{EDGES} {REPLAYS}",
         ("callers share their keys", "KeyClaim(key_of_caller(call.who, key), ", "KeyClaim(key, "),
-        ("anybody may fill the log", "        if route.level.needs_key:\n", "        if route.level:\n"),
+        ("refusals without a key fill the log", "        if route.level.needs_key:\n", "        if route.level:\n"),
         (
-            "a fault that nothing foresaw is the host's",
+            "an unforeseen fault reaches the host",
             "        return answer_unexpected(route, invocation_id)\n",
             "        raise\n",
         ),
@@ -87,14 +87,27 @@ MUTANTS = (
         ("one replay too many is opened", "AND :most_open > (", "AND :most_open >= ("),
     ),
     *in_file(
+        "sql/sqlserver/queries/event_stream.sql",
+        "tests/sql/test_house_rules.py",
+        ("simultaneous replays pass the limit on the server", " AS e WITH (UPDLOCK)", " AS e"),
+    ),
+    *in_file(
         "core/store/replays.py",
         "tests/contract/test_open_replays.py",
-        ("a dry run is told of an overlap", "standing is not None and not request.is_dry_run", "standing is not None"),
+        (
+            "a dry run is refused for an overlap",
+            "standing is not None and not request.is_dry_run",
+            "standing is not None",
+        ),
     ),
     *in_file(
         "core/remote/hub/reader.py",
         "tests/acceptance/event_hubs/test_offsets.py",
-        ("a hub that refuses an offset is unreachable", "if isinstance(place, str) and any(", "if not place and any("),
+        (
+            "a refused offset looks like an unreachable hub",
+            "if isinstance(place, str) and any(",
+            "if not place and any(",
+        ),
     ),
     *in_file(
         "core/replay/ranges.py",
