@@ -1,4 +1,4 @@
-"""The resident's page in a real browser: a home with a week behind it, a silent one, and one that is not there."""
+"""The resident's page in a real browser: a home with a week behind it, a silent one, and a missing one."""
 
 import json
 from collections.abc import Callable

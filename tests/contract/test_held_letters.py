@@ -198,7 +198,7 @@ def test_letters_that_several_commits_free_are_tried_in_the_order_of_their_numbe
     world.broken = {0, 1}
     world.ingest([event(number, "body", key=key) for number, key in enumerate("abba")])
     world.clock.advance(3_600)
-    claim_due(world.keeper)  # its process dies, so each letter is tried alone, in a commit of its own
+    claim_due(world.keeper)  # its process dies, so each letter is tried alone, in a separate commit
     world.broken.clear()
     world.retry()
     assert statuses(engine) == dict.fromkeys(range(4), "resolved")

@@ -1,4 +1,4 @@
-"""core/ledger/watch.py: what alerts are told of one moment, and when the hub is asked for it."""
+"""core/ledger/watch.py: the facts of one moment for the alerts, and the reads of the hub for them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -32,7 +32,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     "partitions that are no list": ({"reason": "good enough", "partitions": "1"}, "partitions"),
     "no partitions": ({"reason": "good enough", "partitions": []}, "partitions"),
     "a hostile partition": ({"reason": "good enough", "partitions": [HOSTILE]}, "partitions[0]"),
-    "a partition that is not there": ({"reason": "good enough", "partitions": ["9"]}, "partitions"),
+    "a missing partition": ({"reason": "good enough", "partitions": ["9"]}, "partitions"),
     "a number that is a number": ({"reason": "good enough", "from": {"sequence_number": 1}}, "from.sequence_number"),
     "a number below zero": ({"reason": "good enough", "from": {"sequence_number": "-1"}}, "from.sequence_number"),
     "a number of 65 bits": ({"reason": "good enough", "to": {"sequence_number": str(2**63)}}, "to.sequence_number"),
