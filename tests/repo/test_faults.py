@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from core import errors
-from tests.repo.product import MODULES, ROOT, nodes_of
+from tests.repo.product import ROOT, errors_of_the_product, nodes_of
 
 PAGE = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
 HEADING = "| fault | what happens | what the operator sees | what to do | shown by |"
@@ -31,25 +30,6 @@ def is_there(test: str) -> bool:
     return any(isinstance(node, ast.FunctionDef) and node.name == name for node in nodes_of(file))
 
 
-def errors_of_the_product() -> dict[str, str]:
-    """Return the base of each error below HubledgerError, by its name."""
-    classes = [node for path in MODULES for node in nodes_of(path) if isinstance(node, ast.ClassDef)]
-    bases = [(one.name, ast.unparse(base).rpartition(".")[2]) for one in classes for base in one.bases]
-    found: dict[str, str] = {}
-    while more := {name: base for name, base in bases if base in {"HubledgerError", *found} and name not in found}:
-        found |= more
-    return found
-
-
-def tree_of_errors() -> dict[str, str]:
-    """Return the base of each error in the docstring of core/errors.py."""
-    found, path = {}, ["HubledgerError"]
-    for bars, name in re.findall(r"^ {4}([│ ]*)[├└]── (\w+)", errors.__doc__ or "", re.M):
-        path[len(bars) // 4 + 1 :] = [name]
-        found[name] = path[-2]
-    return found
-
-
 def test_every_row_is_whole() -> None:
     assert [row for row in rows() if len(row) != 5 or not all(row)] == []
     assert len(rows()) >= 40
@@ -69,11 +49,6 @@ def test_every_row_names_a_test_that_exists() -> None:
 def test_every_error_has_a_row() -> None:
     faults = {word for row in rows() for word in re.findall(r"`(\w+)`", row[0] + row[1])}
     assert errors_of_the_product().keys() - GROUPS - faults == set()
-
-
-def test_the_tree_of_errors_has_every_error_of_the_product_below_its_base() -> None:
-    assert tree_of_errors() == errors_of_the_product()
-    assert len(tree_of_errors()) >= 40
 
 
 @pytest.mark.parametrize("test", ["tests/unit/core/test_gone.py::test_x", "tests/repo/test_faults.py::test_gone"])
