@@ -111,7 +111,7 @@ def standing(tables: Tables, of: Aggregate, keys: DataFrame) -> DataFrame:
 
 
 def _with_lost(tables: Tables, of: Aggregate, found: DataFrame, lost: DataFrame, run: Run) -> DataFrame:
-    """Add the windows that arithmetic does not tell to those of a run: from their finer windows or from their rows."""
+    """Add the windows that arithmetic cannot compute to those of a run: from finer windows or from rows."""
     cut, key, few = spans_between("{}", run.cut_to), [LEVEL, *of.key], _few(of, lost)
     if few is None:
         return found.unionByName(whole(of, _of_all_rows(tables, of, lost, cut), lost))

@@ -33,7 +33,7 @@ FAULT_LENGTH = 2_000
 
 
 class Overlapped(Exception):
-    """The job was not added: an open job holds part of its range, or too many jobs are open."""
+    """The job was not added: an open job holds part of its range, too many jobs are open, or the stream is closed."""
 
 
 def open_script(request: ReplayRequest, stream_id: int) -> Script:

@@ -168,7 +168,7 @@ class WaitingAnswer(Answered):
 
 
 class OrderAnswer(Answered):
-    """An order about the job or one of its runs: by whom, when and why, and for which days."""
+    """An order about the job or one of its runs: its author, time, reason and days."""
 
     at: datetime
     move: str

@@ -52,7 +52,7 @@ const REMEDIES = {
   held: "Too many events wait after open letters of their keys: retry or discard these letters.",
 };
 
-/** Add the details of stops that quote errors, to those who may see them; each change of the stops is one request. */
+/** Add the details that quote errors to the stops, if the key may reveal them; each change of the stops is one request. */
 async function withDetails(status) {
   const found = status.partitions.flatMap((one) => one.stops).filter((one) => one.detail === null);
   const now = JSON.stringify(found);

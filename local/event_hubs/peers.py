@@ -1,4 +1,4 @@
-"""Refuse peers that the emulator is not for: one that means a different host, and one that sends a frame too slowly."""
+"""Refuse peers that ask for a different host, and peers that send a frame too slowly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way in: a page without a key, addresses with a slash at the end, a home that nothing was summed of yet."""
+"""Entries to the pages: without a key, with a slash at the end of the address, and for a home without sums."""
 
 import json
 import sqlite3
@@ -20,7 +20,7 @@ KEY = "the right key"
 
 
 def guarded(page: "Page") -> list[str]:
-    """Let a host that checks keys stand before the app; return the requests for data."""
+    """Put a host that checks keys before the app; return the requests for data."""
     asked: list[str] = []
 
     def answer(route: "Route") -> None:

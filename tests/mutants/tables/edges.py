@@ -1,4 +1,4 @@
-"""Mutants of the edges of the API: forms of values, headers, limits, and faults that nothing foresaw."""
+"""Mutants of the edges of the API: forms of values, headers, limits, and unforeseen faults."""
 
 from tests.mutants.mutant import in_file
 

@@ -1,4 +1,4 @@
-"""handlers/web: faults that nothing foresaw, entity tags, keys of callers, and the texts of callers in answers."""
+"""handlers/web: unforeseen faults, entity tags, keys of callers, and the texts of callers in answers."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""handlers/web/identity.py: nobody is believed but those who can be, and no header raises."""
+"""handlers/web/identity.py: the app trusts no header that a client can forge, and no header raises."""
 
 import base64
 import json

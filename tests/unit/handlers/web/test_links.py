@@ -1,4 +1,4 @@
-"""handlers/web/links.py: a link opens one home for a time, and nothing else does."""
+"""handlers/web/links.py: a link opens one home for a limited time, and no other text opens it."""
 
 import base64
 import hmac
