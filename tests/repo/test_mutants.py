@@ -1,4 +1,4 @@
-"""Every mutant applies to the tree, is code, and names tests that are there; the runner tells a kill from the rest."""
+"""Every mutant applies to the tree, is code, and names tests that are there; the runner recognizes a kill."""
 
 import ast
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Every store tells the watch the times of commits, and counts the numbers found absent since a time."""
+"""Every store gives the watch the times of commits, and counts the numbers found absent since a time."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
