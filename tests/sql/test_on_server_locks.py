@@ -1,4 +1,4 @@
-"""Locks of letters and gaps on the T-SQL server of MSSQL_CONNECTION: the transactions that wait, and those that do not."""
+"""Locks of letters and gaps on the T-SQL server of MSSQL_CONNECTION: which transactions wait."""
 
 import os
 from collections.abc import Iterator
