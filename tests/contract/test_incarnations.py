@@ -52,7 +52,7 @@ def open_next(store: Store, first: int = 0) -> None:
     Incarnations(store.database).open_incarnation(opening(store, first))
 
 
-def test_a_stream_begins_in_its_first_incarnation_of_a_hub_that_nobody_has_read(store: Store) -> None:
+def test_a_stream_begins_in_its_first_incarnation_of_a_hub_that_was_never_read(store: Store) -> None:
     found = store.read_incarnation(STREAM)
     assert (found.number, found.hub_created_at, found.opened_by, found.opened_why) == (1, None, None, None)
     assert found == store.read_incarnation(STREAM)
@@ -72,7 +72,7 @@ def test_a_hub_is_adopted_once(store: Store) -> None:
     assert store.read_incarnation(STREAM) == replace(found, hub_created_at=CREATED)
 
 
-def test_the_next_incarnation_is_a_stream_of_its_own_with_its_anchors(store: Store) -> None:
+def test_the_next_incarnation_is_a_separate_stream_with_its_anchors(store: Store) -> None:
     before = store.read_partition(P)
     store.commit_batch(commit(before, 0, 4, settled({0: [reading()]}, filtered=4)))
     open_next(store, first=7)

@@ -203,7 +203,7 @@ class TestSignIn:
         (line,) = [one for one in filled.lines if one["msg"] == "request refused"]
         assert line["who"] == f"ada@example.org ({ADA})"
 
-    def test_behind_a_front_door_its_id_makes_the_headers_true(self, filled: Running) -> None:
+    def test_with_a_front_door_its_id_makes_the_headers_trusted(self, filled: Running) -> None:
         filled.restart(TRUSTED_FRONT_DOOR=JOB)
         person = as_role("Hubledger.Read")
         assert ask("show_letter", person).status == 403

@@ -112,7 +112,7 @@ def test_a_result_that_rewrote_a_compacted_file_is_refused_and_the_next_attempt_
     assert both(world) == (["d"], ["gone-a", "gone-b", "gone-c"])
 
 
-def test_a_result_in_a_lake_that_is_not_set_any_more_is_refused(world: LakeWorld) -> None:
+def test_a_result_in_a_lake_that_is_no_longer_set_is_refused(world: LakeWorld) -> None:
     run, result = staged(world, "a")
     with pytest.raises(StagingRefused, match="LAKE is no longer set"):
         commit_rows(world.store, None, run, result, EPOCH)

@@ -74,7 +74,7 @@ def test_a_job_names_the_rows_and_ranges_that_were_changed_after_an_audit(filled
     assert {one["kind"] for one in done["faults"]} >= {"commits", "short", "rows_missing"}
 
 
-def test_a_job_names_a_partition_that_no_table_names_any_more(filled: Running) -> None:
+def test_a_job_names_a_partition_that_no_table_names_now(filled: Running) -> None:
     job = opened(filled)
     own = app()
     claimed = own.audits.claim_audit(CLOCK.now(), CLOCK.now())

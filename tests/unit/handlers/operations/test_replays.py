@@ -215,7 +215,7 @@ def test_a_second_replay_of_a_range_in_work_is_refused_and_names_the_first(repla
     assert replays.start({"reason": "beside it", "dry_run": False, "from": {"sequence_number": "3"}}).status == 202
 
 
-def test_a_job_is_paused_resumed_and_cancelled_and_says_by_whom_and_why(replays: Replays) -> None:
+def test_a_job_is_paused_resumed_and_cancelled_and_names_authors_and_reasons(replays: Replays) -> None:
     job = replays.start({"reason": "to be steered", "dry_run": False}).body["job_id"]
     paused, again = replays.move(job, "pause"), replays.move(job, "pause")
     assert (paused.status, paused.body["status"]) == (200, "paused")
@@ -253,7 +253,7 @@ def test_whatever_is_wrong_with_a_request_is_a_problem_that_names_the_field_and_
     assert replays.sqlite.sql("SELECT COUNT(*) FROM replay_job") == [(0,)]
 
 
-def test_a_job_that_is_not_there_is_not_found_and_an_id_that_is_none_is_refused(replays: Replays) -> None:
+def test_a_missing_job_is_not_found_and_an_invalid_id_is_refused(replays: Replays) -> None:
     missing = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
     assert (replays.show(missing).status, replays.move(missing, "cancel").status) == (404, 404)
     hostile = replays.show(HOSTILE)

@@ -33,7 +33,7 @@ def test_a_link_opens_its_home_until_it_ends() -> None:
     assert not opens(LINK, now=END + timedelta(days=400))
 
 
-def test_an_ended_link_is_told_so_only_if_it_was_signed() -> None:
+def test_only_a_signed_link_gets_the_answer_that_it_has_ended() -> None:
     ended = END + timedelta(seconds=1)
     with pytest.raises(Problem, match="has ended"):
         refuse_without_link(LINK, "H1", ended, (SECRET,))

@@ -119,7 +119,7 @@ class TestBodies:
         answer = shown(body, len(body), "json")
         assert (answer.shown, bool(answer.fault)) == (None, True)
 
-    def test_a_long_body_is_cut_and_says_so(self) -> None:
+    def test_a_long_body_is_cut_and_marked_as_cut(self) -> None:
         answer = shown(b"12345", 9, "text")
         assert (answer.shown, answer.truncated, answer.bytes) == ("12345", True, 9)
         assert shown(b"12345", 9, "json").shown is None
