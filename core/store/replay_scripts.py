@@ -33,7 +33,11 @@ FAULT_LENGTH = 2_000
 
 
 class Overlapped(Exception):
-    """The job was not added: an open job holds part of its range, too many jobs are open, or the stream is closed."""
+    """The job was not added: an open job holds part of its range, or too many jobs are open."""
+
+
+class StreamClosed(Exception):
+    """The job was not added: the stream of its numbers is closed."""
 
 
 def open_script(request: ReplayRequest, stream_id: int) -> Script:
@@ -55,7 +59,7 @@ def open_script(request: ReplayRequest, stream_id: int) -> Script:
     return Script(
         f"replay {request.job_id}",
         (
-            Step("lock_stream", {"stream_id": stream_id}, keeps="locked_stream"),
+            Step("lock_stream", {"stream_id": stream_id}, expect=1, otherwise=StreamClosed, keeps="locked_stream"),
             Step("add_replay_job", values, expect=1, otherwise=Overlapped),
             Step("add_replay_progress", {**job, **ranges, "requested_at": at}),
         ),

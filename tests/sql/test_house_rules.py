@@ -270,7 +270,7 @@ EXPECTING = {
     "replay ": ["count_replay", "advance_replay", "hold_replay_job"],
     "rehearsal ordered": ["count_replay", "stay_in_order"],
     "rehearsal ": ["count_replay"],
-    "job open": ["add_replay_job"],
+    "job open": ["lock_stream", "add_replay_job"],
     "job move": [],
     "job rehearsed": ["advance_replay", "hold_replay_job"],
     "job close": ["hold_replay_job"],

@@ -36,11 +36,11 @@ UPDATE hubledger.event_stream
  WHERE stream_id = @stream_id AND hub_created_at IS NULL;
 
 -- name: lock_stream
--- Lock a stream: its replays are opened one after the other, and not while it is closed. Commits do not wait.
+-- Lock a stream: its replays are opened one after the other, and commits do not wait. No row when the stream is closed.
 -- params: stream_id int
 SELECT @locked_stream = e.stream_id
   FROM hubledger.event_stream AS e WITH (UPDLOCK)
- WHERE e.stream_id = @stream_id;
+ WHERE e.stream_id = @stream_id AND e.closed_at IS NULL;
 
 -- name: close_incarnation
 -- Compare and set: touches no row when a different operator opened the next incarnation first.

@@ -84,7 +84,16 @@ MUTANTS = (
     *in_file(
         "sql/sqlite/queries/replay_job.sql",
         "tests/contract/test_open_replays.py",
-        ("one replay too many is opened", "AND :most_open > (", "AND :most_open >= ("),
+        ("one replay too many is opened", " WHERE :most_open > (", " WHERE :most_open >= ("),
+    ),
+    *in_file(
+        "sql/sqlite/queries/event_stream.sql",
+        "tests/contract/test_incarnations.py",
+        (
+            "a replay of numbers of the former hub is opened",
+            "stream_id AND closed_at IS NULL;\n\n-- name: close",
+            "stream_id;\n\n-- name: close",
+        ),
     ),
     *in_file(
         "sql/sqlserver/queries/event_stream.sql",
