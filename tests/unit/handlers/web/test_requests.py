@@ -12,6 +12,7 @@ from handlers.web.operation import Answered, Call, Instant, NumberText, Shape, n
 from handlers.web.problems import Problem
 from handlers.web.requests import (
     LARGEST_BODY,
+    LARGEST_QUERY,
     idempotency_key,
     read_body,
     read_path,
@@ -67,6 +68,14 @@ def test_a_parameter_is_refused_by_its_name(params: dict[str, Any], field: str) 
     with pytest.raises(Problem) as caught:
         read_query(request(**params), tested)
     assert field_of(caught) == [field]
+
+
+def test_all_parameters_together_have_a_limit() -> None:
+    longest = "n" * (LARGEST_QUERY - len("name"))
+    assert read_query(request(name=longest), tested) == Given(name=longest)
+    with pytest.raises(Problem) as caught:
+        read_query(request(name=f"{longest}n"), tested)
+    assert field_of(caught) == ["query"]
 
 
 @pytest.mark.parametrize(
