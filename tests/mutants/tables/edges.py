@@ -72,6 +72,12 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "handlers/operations/health.py",
+        "tests/unit/handlers/operations/test_health.py",
+        ("books that do not balance are healthy", "healthy=books.balanced and not stops", "healthy=not stops"),
+        ("each request for the health reads the books", "fresh=5.0, limit=5.0", "fresh=0.0, limit=0.0"),
+    ),
+    *in_file(
         "handlers/web/route.py",
         "tests/unit/handlers/test_function_app.py",
         ("no route takes HEAD", 'return (self.method, "HEAD") if', "return (self.method,) if"),
