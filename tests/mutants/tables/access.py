@@ -129,6 +129,20 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "handlers/operations/revealed.py",
+        "tests/unit/handlers/operations/test_letter_bodies.py",
+        ("a body of a different hub is shown", "event.enqueued_at != letter.enqueued_at", "not event.body"),
+    ),
+    *in_file(
+        "handlers/operations/audit.py",
+        "tests/unit/handlers/operations/test_audit.py",
+        (
+            "audits at the same time read the ledger",
+            "not _auditing.acquire(blocking=False):",
+            "_auditing.acquire(timeout=0) == 7:",
+        ),
+    ),
+    *in_file(
         "handlers/operations/stops.py",
         ACCESS,
         ("a monitor sees the errors of an outage", '{"incarnation", "held"}', '{"incarnation", "held", "outage"}'),
