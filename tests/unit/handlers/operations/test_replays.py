@@ -14,6 +14,7 @@ from core.model.rows import References
 from core.replay.job import MOST_OPEN
 from core.transforms import home_security
 from handlers.app import app
+from tests.contract.test_open_replays import request as request_of
 from tests.fakes.builders import event
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
@@ -258,6 +259,16 @@ def test_a_missing_job_is_not_found_and_an_invalid_id_is_refused(replays: Replay
     assert (replays.show(missing).status, replays.move(missing, "cancel").status) == (404, 404)
     hostile = replays.show(HOSTILE)
     assert (hostile.status, hostile.fields) == (400, ["job_id"])
+
+
+def test_a_job_of_a_different_stream_is_not_found(replays: Replays) -> None:
+    foreign = request_of(1)
+    app().replays.open_replay(foreign)
+    job = str(foreign.job_id)
+    assert (replays.show(job).status, replays.move(job, "cancel").status) == (404, 404)
+    found = app().replays.find_replay(foreign.job_id)
+    assert found is not None
+    assert found.status == "planned"
 
 
 def test_a_hub_that_does_not_answer_holds_the_job_and_is_named_there(replays: Replays) -> None:
