@@ -99,7 +99,7 @@ def _summed(ask: Callable[..., Any]) -> None:
 def _forgetting_health(ask: Callable[..., Any]) -> None:
     from handlers.operations import health
 
-    health._books.forget()
+    health.BOOKS.forget()
     ask("health_ledger")
 
 

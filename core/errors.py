@@ -12,6 +12,10 @@
     ├── ReplayRefused              the requested range cannot be replayed
     ├── ReplayOverlap              a different replay is working on part of the range
     ├── AggregationConflict        the aggregation is not in the state that an order needs
+    ├── OffsetRefused              the hub does not accept an offset             (in core/model/hub.py)
+    ├── TooManyReplays             as many replays are open as the limit allows  (in core/replay/job.py)
+    ├── StateDiffers               the stream or hub changed since the dry run   (in core/ledger/next_incarnation.py)
+    ├── HubFits                    the hub is still the one that was read        (in core/ledger/next_incarnation.py)
     └── InfrastructureFault        always leaves the handler, so that the host retries
         ├── BatchRefused           the host's batch is incomplete; nothing is guessed
         ├── HubUnreachable         the hub did not answer, or not in time
@@ -23,6 +27,7 @@
         │   └── HeldLettersFull        the partition holds as many letters as HELD_LIMIT allows
         ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
+        │   └── NotFound               the Spark engine does not know the job     (in core/remote/spark/http.py)
         ├── LakeUnreachable        the lake did not answer, or holds a table that this app did not make
         └── StoreFault
             ├── CheckpointConflict     another owner committed first, or the stream is closed; nothing was written
@@ -137,9 +142,7 @@ class GapNotHealed(InfrastructureFault):
             f"{partition}: events {first} to {last} are missing, and the time to read them back from the hub is up;"
             " the events before them are committed, and the next try continues from there (HEAL_DEADLINE_SECONDS)"
         )
-        self.partition = partition
-        self.first = first
-        self.last = last
+        self.partition, self.first, self.last = partition, first, last
 
 
 class PartitionStopped(InfrastructureFault):
@@ -159,9 +162,7 @@ class OutageSuspected(PartitionStopped):
             f" the batch is held and tried again (attempt {attempt[0]} of {attempt[1]}); then its letters are accepted."
             f" Repair the cause, or deploy a transform that works. One of the errors: {sample}"
         )
-        self.partition = partition
-        self.failed = failed
-        self.attempt = attempt
+        self.partition, self.failed, self.attempt = partition, failed, attempt
 
 
 class StreamIncarnationChanged(PartitionStopped):
@@ -190,9 +191,7 @@ class HeldLettersFull(PartitionStopped):
             f" {limit} letters are held already (HELD_LIMIT); nothing was dropped. Requeue, discard or replay the"
             " letters that the held letters wait for: the partition then continues"
         )
-        self.partition = partition
-        self.sequence_number = sequence_number
-        self.limit = limit
+        self.partition, self.sequence_number, self.limit = partition, sequence_number, limit
 
 
 class EngineUnreachable(InfrastructureFault):

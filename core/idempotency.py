@@ -13,7 +13,7 @@ KeyStatus = Literal["free", "answered", "other_request", "in_work"]
 
 @dataclass(frozen=True, slots=True)
 class KeyClaim:
-    """A request that claims its key, which is its caller's; `request_hash` covers its method, route and body."""
+    """A request that claims a key of its caller; `request_hash` covers the operation, the path and the body."""
 
     key: str
     request_hash: str
@@ -41,7 +41,7 @@ class KeptKey:
 
 
 def key_of_caller(caller: str, key: str) -> str:
-    """Return the text under which a caller's key is stored: no caller meets the keys of a different one."""
+    """Return the text under which a caller's key is stored; callers with the same key have different texts."""
     return sha256(f"{caller}\n{key}".encode()).hexdigest()
 
 

@@ -5,7 +5,6 @@ question: give it the incarnation and the time of creation that the dry run prin
 """
 
 import argparse
-import getpass
 import sys
 from datetime import datetime
 
@@ -16,6 +15,7 @@ from core.ingest.anchor import Anchoring, anchoring_of
 from core.ledger.next_incarnation import IncarnationOrder, next_incarnation
 from core.model.clock import parse_instant
 from handlers.app import app
+from handlers.arguments import author, reason_of
 from handlers.operations.streams import IncarnationAnswer, answer_of
 
 REFUSED = 1
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         own = app()
         number = given.open or own.incarnations.read_incarnation(own.settings.stream).number
         order = IncarnationOrder(
-            f"command:{getpass.getuser()}",
+            author(),
             given.reason,
             number,
             given.hub_created_at,
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--reason", required=True, type=_reason, help="the reason, which is stored; 3 to 400 characters")
+    add("--reason", required=True, type=reason_of, help="the reason, which is stored; 3 to 400 characters")
     add("--open", type=int, metavar="N", help="open it; N is the incarnation to close, as the dry run printed it")
     add("--hub-created-at", type=_instant, metavar="TIME", help="when the hub was created, as the dry run printed it")
     add(
@@ -75,12 +75,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--force", action="store_true", help="open an incarnation although the hub still fits")
     add("--json", action="store_true", help="print the answer of POST /api/streams/next-incarnation")
     return parser
-
-
-def _reason(text: str) -> str:
-    if not text.strip() or not 3 <= len(text) <= 400:
-        raise argparse.ArgumentTypeError(f"a reason has 3 to 400 characters and is not blank; this one has {len(text)}")
-    return text
 
 
 def _instant(text: str) -> datetime:

@@ -5,7 +5,6 @@ All but the last do the same as the routes under /api/aggregations. They need th
 """
 
 import argparse
-import getpass
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from core.aggregation.runs import AggregationRun
 from core.aggregation.silver import rows_job
 from core.errors import AggregationConflict, HubledgerError
 from handlers.app import CLOCK, aggregation, app
+from handlers.arguments import author, reason_of
 from handlers.operations.aggregation_orders import open_spark
 
 REFUSED = 1
@@ -135,9 +135,8 @@ COMMANDS: Mapping[str, Callable[[Any], list[str]]] = {
 
 
 def _order(move: Move, given: argparse.Namespace, run: AggregationRun | None = None) -> Order:
-    who = f"command:{getpass.getuser()}"
     job = _job(given) if run is None else run.job
-    return Order(job, move, who, given.reason, CLOCK.now(), None if run is None else run.run_id)
+    return Order(job, move, author(), given.reason, CLOCK.now(), None if run is None else run.run_id)
 
 
 def _run(given: argparse.Namespace) -> AggregationRun:
@@ -180,14 +179,8 @@ def _parser() -> argparse.ArgumentParser:
         if name in ("repair", "backfill"):
             command.add_argument("--since", type=_day, metavar="DAY", help="the first day, in UTC; default: all before")
             command.add_argument("--until", type=_day, metavar="DAY", help="the last day, in UTC; default: all after")
-        command.add_argument("--reason", required=True, type=_reason, help="it is stored; 3 to 400 characters")
+        command.add_argument("--reason", required=True, type=reason_of, help="it is stored; 3 to 400 characters")
     return parser
-
-
-def _reason(text: str) -> str:
-    if not text.strip() or not 3 <= len(text) <= 400:
-        raise argparse.ArgumentTypeError(f"a reason has 3 to 400 characters and is not blank; this one has {len(text)}")
-    return text
 
 
 def _day(text: str) -> date:

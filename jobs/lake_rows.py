@@ -1,4 +1,4 @@
-"""The rows of a source in the lake: appended by a job of their own, and read as of any cut up to the lake's.
+"""The rows of a source in the lake: appended by a separate job, and read as of any cut up to the lake's.
 
 A run (f, t] adds the rows that its commits wrote and that count at t, and takes away those that replays removed in it.
 The removed rows go to a second table. The app commits that table first: a reader ignores removals after the cut of the

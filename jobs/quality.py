@@ -84,7 +84,7 @@ def quality_of(tables: Tables, of: Aggregate, windows: DataFrame, commits: Commi
 
 
 def fault_of(rows: Mapping[str, Any]) -> str | None:
-    """Return in words that the rows are not those that the ledger counts; None when they are, or nobody knows."""
+    """Return a sentence if the rows differ from the ledger's; None if they do not, or the ledger's are unknown."""
     if not rows["difference"]:
         return None
     places = [f"{one['partition']} has {one['found']} of {one['ledger']}" for one in rows["partitions"]]

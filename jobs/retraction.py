@@ -87,7 +87,7 @@ def subtracted(of: Aggregate, stored: DataFrame, added: DataFrame, removed: Data
     counts = [_changed(name).alias(f"n_{name}") for name in counts_of(of)]
     is_own = F.coalesce(F.col("s_run_number") == run_number, F.lit(False)).alias("is_done")
     is_whole = F.col(f"r_{of.count}").isNotNull().alias("is_whole")
-    joined = joined.select("*", *counts, is_own, is_whole)  # an expression of its own, so that Spark's code stays short
+    joined = joined.select("*", *counts, is_own, is_whole)  # a separate expression, so that Spark's code stays short
     joined = joined.select("*", (F.col(f"n_{of.count}") == 0).alias("is_empty"), _is_consistent(of).alias("is_sound"))
     is_done, is_empty = F.col("is_done"), F.col("is_empty")
     values = [
@@ -111,7 +111,7 @@ def standing(tables: Tables, of: Aggregate, keys: DataFrame) -> DataFrame:
 
 
 def _with_lost(tables: Tables, of: Aggregate, found: DataFrame, lost: DataFrame, run: Run) -> DataFrame:
-    """Add the windows that arithmetic does not tell to those of a run: from their finer windows or from their rows."""
+    """Add the windows that arithmetic cannot compute to those of a run: from finer windows or from rows."""
     cut, key, few = spans_between("{}", run.cut_to), [LEVEL, *of.key], _few(of, lost)
     if few is None:
         return found.unionByName(whole(of, _of_all_rows(tables, of, lost, cut), lost))

@@ -90,7 +90,7 @@ class Lake(Protocol):
         """Commit a change that fits the table in exactly this version; False when a different commit was first."""
 
     def lacks(self, table: str, files: Sequence[LakeFile]) -> bool:
-        """Return True when a file of a change is not in the lake any more."""
+        """Return True when a file of a change is no longer in the lake."""
 
     def maintain(self, table: str) -> Mapping[str, int]:
         """Compact a table, remove files that no reader of the last days needs, and shorten its log; return counts."""

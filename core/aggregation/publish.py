@@ -77,17 +77,17 @@ def commit_rows(
 ) -> str:
     """Commit a run of rows: mark it, commit its tables, and close it. Returns the result in words.
 
-    Raises StagingRefused when its files do not fit its tables any more: the next attempt writes them again.
+    Raises StagingRefused when its files no longer fit its tables: the next attempt writes them again.
     """
     if lake is None:
-        raise StagingRefused(f"staging {staged.staging_id} is refused: LAKE is not set any more")
+        raise StagingRefused(f"staging {staged.staging_id} is refused: LAKE is no longer set")
     if not run.committed_slices and not store.mark_lake(run):
         return HELD
     tables = tables_of(run.job)
     changes = _changes(lake, f"{tables[0]}/{staged.staging_id}") or {}
     for table in tables:
         if not _committed(store, lake, table, run, changes.get(table)):
-            raise refusal(staged, f"its files do not fit {table} any more")
+            raise refusal(staged, f"its files no longer fit {table}")
     marked = replace(run, committed_slices=SLICES)
     return "committed" if store.close_run(marked, staged, closed_at) else HELD
 

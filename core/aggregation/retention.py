@@ -1,4 +1,4 @@
-"""Retention: windows that a level does not keep any more are removed between two runs, in small transactions.
+"""Retention: remove the windows that a level no longer keeps, between two runs, in small transactions.
 
 A run leaves such windows out too, by the time of its plan. So a late event opens no window that lacks its other events.
 """

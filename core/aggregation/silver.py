@@ -1,4 +1,4 @@
-"""The rows of a source in the lake. A job of its own appends new rows, and removes the rows that replays removed.
+"""The rows of a source in the lake. A separate job appends new rows, and removes the rows that replays removed.
 
 `silver/TABLE` has the rows that count at its cut, by stream and event date. `silver/TABLE_removed` has the rows that
 replays removed up to then, so that a reader finds the rows of any earlier cut.

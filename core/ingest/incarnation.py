@@ -1,8 +1,7 @@
 """The incarnation of a hub: check that the hub is still the one that a stream was read from.
 
-Two facts are compared. The hub's time of creation with the one that the stream stores: a recreated hub has a different
-one. And the hub's event at the checkpoint with the checkpoint: after a failover or a restore, the same number may mean
-a different event.
+The check compares two facts with the store: the hub's time of creation, which a recreated hub does not share, and the
+event at the checkpoint, because after a failover or a restore the same number may mean a different event.
 """
 
 from bisect import bisect_left

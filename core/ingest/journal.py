@@ -120,7 +120,7 @@ class Journal:
     """Records attempts at batches; this class itself records none, and every attempt takes all events."""
 
     def attempt(self, batch: EventBatch, state: PartitionState, guarded: Guarded) -> AbstractContextManager[Attempt]:
-        """Begin an attempt at the first new events of a batch; it names them, and has to be told of their commit."""
+        """Begin an attempt at the first new events of a batch; the caller reports their commit to it."""
         return nullcontext(Attempt(guarded.run))
 
 

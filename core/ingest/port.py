@@ -42,7 +42,7 @@ class IngestStore(Protocol):
     def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
         """Record a gap that is being healed, and count each further try.
 
-        Raises CheckpointConflict when the checkpoint has moved since the state was read: there may be no gap any more.
+        Raises CheckpointConflict when the checkpoint has moved since the state was read: the gap may be settled.
         """
 
     def read_incarnation(self, stream: Stream) -> Incarnation:

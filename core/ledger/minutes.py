@@ -1,4 +1,4 @@
-"""The minutes of a stream: its lag and its accounted numbers, which the watch stores once a minute, for a day."""
+"""The minutes of a stream: once a minute, the watch stores the lag and the count of accounted numbers, for a day."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ KEPT = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """The count of events after the checkpoints at a time, and the count of numbers that were accounted for by then."""
+    """The lag of a stream, in events, and the count of its accounted numbers at one time."""
 
     at: datetime
     lag: int
@@ -22,14 +22,14 @@ class MinuteStore(Protocol):
     """Stores the minutes of one stream."""
 
     def store_minute(self, minute: Minute) -> None:
-        """Store a minute unless its minute of the clock is stored already, and remove the minutes older than KEPT."""
+        """Store a minute, unless there is one for the same minute of the clock; remove the minutes older than KEPT."""
 
     def read_minutes(self, since: datetime) -> tuple[Minute, ...]:
         """Return the minutes since a time, in order."""
 
 
 def rates(minutes: Sequence[Minute]) -> list[float | None]:
-    """Return for each minute the numbers accounted for per second since the one before it; None for the first."""
+    """Return the numbers accounted for per second since the minute before, for each minute; None for the first."""
     return [None, *(_rate(before, after) for before, after in pairwise(minutes))][: len(minutes)]
 
 

@@ -56,7 +56,7 @@ class Commits:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEnds:
-    """Where a partition ends, read at one moment: its checkpoint (-1: none), the letters that its batches made, the
+    """The end of a partition, read at one moment: its checkpoint (-1: none), the letters that its batches made, the
     commits that the checkpoint has counted, and the newest commit in the ledger."""
 
     partition: Partition

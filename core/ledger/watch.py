@@ -105,11 +105,12 @@ def observe(own: Watching, now: datetime) -> Observation:
     InfrastructureFault."""
     ends = own.ends()
     books = Books(own.store.read_books(), own.letters())
-    oldest, waiting = books.letters.oldest, _waiting(own, books.partitions, ends)
+    known = {one.partition_id: one for one in books.partitions}
+    oldest, waiting = books.letters.oldest, _waiting(own, known, ends)
     return Observation(
         at=now,
         books=books,
-        lagging=tuple(_lagging(own, books.partitions, waiting, now)),
+        lagging=tuple(_lagging(own, known, waiting, now)),
         oldest_letter_at=None if oldest is None else own.enqueued_at(oldest),
         absent=own.store.count_absent(now - ABSENT_WITHIN),
         stops=sum(map(len, own.store.read_stops().values())),
@@ -139,18 +140,16 @@ def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
 
 
 def _waiting(
-    own: Watching, books: Iterable[PartitionBooks], ends: Mapping[PartitionId, int]
+    own: Watching, known: Mapping[PartitionId, PartitionBooks], ends: Mapping[PartitionId, int]
 ) -> Mapping[PartitionId, int]:
     """Count the numbers that wait in each partition that lags."""
-    known = {one.partition_id: one for one in books}
     counts = {id: end + 1 - _following(own, id, known.get(id)) for id, end in ends.items()}
     return {id: count for id, count in counts.items() if count > 0}
 
 
 def _lagging(
-    own: Watching, books: Iterable[PartitionBooks], waiting: Iterable[PartitionId], now: datetime
+    own: Watching, known: Mapping[PartitionId, PartitionBooks], waiting: Iterable[PartitionId], now: datetime
 ) -> Iterator[LaggingPartition]:
-    known = {one.partition_id: one for one in books}
     moved = own.store.read_last_batches()
     for id in waiting:
         yield LaggingPartition(_since(own, known.get(id), own.stream.partition(id), now), moved.get(id))

@@ -18,7 +18,7 @@ from core.model.rows import References
 from core.settle.settle import settle
 
 GONE = "the event left the hub, and its body was not stored"
-CRASHED = (  # nobody can tell a dead holder from one that is slower than its lease, so the words name both
+CRASHED = (  # a dead holder and one slower than its lease look the same, so the words name both
     "the process died, or took longer than the lease of {lease:g} s (DEAD_LETTER_LEASE_SECONDS), each of the"
     " {times} times that it tried this letter alone"
 )

@@ -73,7 +73,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     remain.
     The other letters are released if the store can be reached; otherwise the lease frees them when it ends.
 
-    A chunk begins once: if its process dies, nobody tries the chunk again under this claim. Its letters count a lost
+    A chunk begins once: if its process dies, the chunk is not tried again under this claim. Its letters count a lost
     claim when the lease ends. The held letters that it frees are tried at once, for a part of the lease.
     """
     begun = replace(chunk, claimed_by=str(keeper.clock.new_id()))

@@ -1,4 +1,4 @@
-"""The policy of access: who says who a caller is, and how a resident's link is signed."""
+"""The policy of access: the sign-in of callers, and the secrets that sign residents' links."""
 
 import re
 from collections.abc import Mapping
@@ -6,14 +6,17 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 LEAST_SECRET = 32  # octets
-_FRONT_DOOR = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """Who is believed. `platform_signs_in`: App Service authentication is on. `front_door` is the id of the Azure Front
-    Door that signs callers in instead. `operator_role` overrides the name of the role for changes. `link_secret` signs
-    links, and links that `former_link_secret` signed work too; without a secret there are no links."""
+    """The parties that the app trusts to name a caller, and the secrets of residents' links.
+
+    With `platform_signs_in`, App Service authentication signs callers in. Otherwise the Azure Front Door with the id
+    `front_door` does, if there is one. `operator_role` replaces the name of the role for changes. `link_secret` signs
+    links, and links that `former_link_secret` signed still work; without a secret there are no links.
+    """
 
     platform_signs_in: bool = False
     front_door: str | None = None
@@ -24,7 +27,7 @@ class AccessPolicy:
 
     @property
     def signs_in(self) -> bool:
-        """True if roles are required: the platform or a front door says who a caller is."""
+        """True if callers sign in, at the platform or at a front door: then routes need roles."""
         return self.platform_signs_in or self.front_door is not None
 
     @property
@@ -36,11 +39,11 @@ class AccessPolicy:
     def faults(self) -> list[str]:
         """The faults of these settings; no fault quotes a secret."""
         found = []
-        if self.front_door is not None and not _FRONT_DOOR.fullmatch(self.front_door):
+        if self.front_door is not None and not GUID.fullmatch(self.front_door):
             found.append("TRUSTED_FRONT_DOOR must be the id of an Azure Front Door, which its X-Azure-FDID carries")
         if self.operator_role is not None and not self.signs_in:
             found.append(
-                "OPERATOR_ROLE needs sign-in, without which nobody proves a role: turn on App Service authentication"
+                "OPERATOR_ROLE needs sign-in: turn on App Service authentication"
                 " (WEBSITE_AUTH_ENABLED), name TRUSTED_FRONT_DOOR, or leave OPERATOR_ROLE empty"
             )
         if self.former_link_secret and not self.link_secret:

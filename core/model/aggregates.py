@@ -82,7 +82,7 @@ class Aggregate:
         return (self, *self.rollups)
 
     def horizon(self, now: datetime) -> datetime | None:
-        """Return the instant before which windows are not stored any more; None when all are stored.
+        """Return the instant before which windows are removed; None when all stay.
 
         It is the beginning of a day. So the windows of a coarser level are built from all finer windows or from none.
         """
@@ -191,7 +191,7 @@ def _aggregate(declared: type, source: type, name: str, at: str, window: timedel
 
 
 def _rollup(finest: Aggregate, name: str, length: Length) -> Aggregate:
-    """Return a coarser level; its windows are of a class of its own, which extends the declared one."""
+    """Return a coarser level; the class of its windows extends the declared one."""
     of = finest.of
     named = f"{of.__name__}{name.title().replace('_', '')}"
     coarser = type(named, (of,), {"__slots__": (), "__doc__": of.__doc__, "__module__": of.__module__})

@@ -16,7 +16,7 @@ BEFORE_FIRST = "-1"  # the offset before the first event that the hub holds
 
 
 class OffsetRefused(HubledgerError):
-    """The hub does not accept an offset: no event of the partition has it, or it is not in the hub's form."""
+    """The hub does not accept an offset: it is after the last event, or not in the hub's form."""
 
     def __init__(self, partition: object, offset: str) -> None:
         super().__init__(f"{partition}: the hub does not accept the offset {offset}: copy one of an event of this hub")

@@ -36,6 +36,7 @@ class ReplayStore(Protocol):
 
         Raises ReplayOverlap, with nothing written, when an open job holds part of its range; dry runs hold no range.
         Raises TooManyReplays, with nothing written, when MOST_OPEN jobs of the stream are open.
+        Raises ReplayRefused, with nothing written, when the stream was closed after its numbers were read.
         Raises CommitOutcomeUnknown when the answer was lost.
         """
 

@@ -142,7 +142,7 @@ class Partitions(HeldLetters):
 
     def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
         values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at)}
-        if reason == "store":  # a repeated fault has a table of its own
+        if reason == "store":  # repeated faults have a separate table
             self._change_stops("note_partition_fault", state, **values)
         else:
             self._change_stops("note_stop", state, reason=reason, **values)

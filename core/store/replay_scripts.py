@@ -36,8 +36,12 @@ class Overlapped(Exception):
     """The job was not added: an open job holds part of its range, or too many jobs are open."""
 
 
+class StreamClosed(Exception):
+    """The job was not added: the stream of its numbers is closed."""
+
+
 def open_script(request: ReplayRequest, stream_id: int) -> Script:
-    """Return the transaction of a new job; it locks the checkpoint rows of the job's partitions."""
+    """Return the transaction of a new job; it locks the stream, whose jobs are opened one after the other."""
     job = {"job_id": str(request.job_id), "stream_id": stream_id}
     at, ranges = instant_text(request.requested_at), {"ranges": ranges_json(request)}
     values = {
@@ -55,7 +59,7 @@ def open_script(request: ReplayRequest, stream_id: int) -> Script:
     return Script(
         f"replay {request.job_id}",
         (
-            Step("lock_partitions", {"stream_id": stream_id, **ranges}),
+            Step("lock_stream", {"stream_id": stream_id}, expect=1, otherwise=StreamClosed, keeps="locked_stream"),
             Step("add_replay_job", values, expect=1, otherwise=Overlapped),
             Step("add_replay_progress", {**job, **ranges, "requested_at": at}),
         ),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from core.errors import ReplayOverlap
+from core.errors import ReplayOverlap, ReplayRefused
 from core.model.commits import PartitionState
 from core.model.events import Event, PartitionId, Stream
 from core.model.rows import ReferenceKey, keys_by_class, row_table
@@ -50,6 +50,7 @@ from core.store.partitions import Partitions, keys_json
 from core.store.replay_scripts import (
     FAULT_LENGTH,
     Overlapped,
+    StreamClosed,
     close_script,
     commit_script,
     move_script,
@@ -62,6 +63,7 @@ from core.store.replay_scripts import (
 )
 from core.store.script import of_rows
 
+CLOSED = "their numbers are of a former hub, because the next incarnation of the stream is open: request it again"
 NO_COMMIT = 2**63 - 1  # a number that no commit reaches
 LATEST = (datetime.max.replace(tzinfo=UTC), "~")  # after every job
 
@@ -78,12 +80,16 @@ class Replays(Partitions):
             stream_id = self.open_stream(request.stream)
             try:
                 self._database.run(open_script(request, stream_id))
+            except StreamClosed:
+                if self._memory:
+                    self._memory.forget_stream(request.stream)
+                raise ReplayRefused("partitions", CLOSED) from None
             except Overlapped:
                 ((standing,),) = self._database.ask("find_overlap", stream_id=stream_id, ranges=ranges_json(request))
                 if standing is not None and not request.is_dry_run:
                     raise ReplayOverlap(UUID(standing)) from None
                 ((count,),) = self._database.ask("count_open_replays", stream_id=stream_id)
-                if count >= MOST_OPEN:  # otherwise that job has just ended, or the stream is closed
+                if count >= MOST_OPEN:  # otherwise that job has just ended
                     raise TooManyReplays from None
             else:
                 return

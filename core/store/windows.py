@@ -25,7 +25,6 @@ WINDOW_PARAMS: Mapping[RowVerb, tuple[str, ...]] = {
     "read_windows": ("key_value", "since_at", "until_at"),
     "read_last_window": ("key_value", "until_at"),
 }
-Text = Callable[[str], str]  # of a column, as an expression
 
 
 def window_text(of: OfRows, sql: Dialect) -> str | None:

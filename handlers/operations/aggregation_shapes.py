@@ -149,7 +149,7 @@ class StepAnswer(Answered):
 
 
 class PausedAnswer(Answered):
-    """Who paused the job, when and why."""
+    """The pause of a job: its time, author and reason."""
 
     at: datetime
     who: str
@@ -157,7 +157,7 @@ class PausedAnswer(Answered):
 
 
 class WaitingAnswer(Answered):
-    """A repair or a backfill whose run is not planned yet: its days, who ordered it, when and why."""
+    """A repair or a backfill whose run is not planned yet: its days, author, time and reason."""
 
     kind: str
     since_day: date | None
@@ -168,7 +168,7 @@ class WaitingAnswer(Answered):
 
 
 class OrderAnswer(Answered):
-    """An order about the job or one of its runs: by whom, when and why, and for which days."""
+    """An order about the job or one of its runs: its author, time, reason and days."""
 
     at: datetime
     move: str

@@ -62,7 +62,7 @@ def _of_partition(own: App, request: AuditRequest, id: PartitionId, reading: Rea
 
 
 def _vanished(id: PartitionId) -> LedgerFault:
-    text = "the partition had rows when this audit began, but no table names it any more"
+    text = "the partition had rows when this audit began, but no table names it now"
     return LedgerFault(id, "partition", FIRST, FIRST, text)
 
 

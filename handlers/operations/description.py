@@ -10,8 +10,9 @@ import msgspec
 
 from handlers.operations.homes import HomePath
 from handlers.web.openapi import describe
-from handlers.web.operation import JSON, Answer, Call, Nothing, Shape, operation
+from handlers.web.operation import JSON, Answer, Call, Nothing, Operation, Shape, operation
 from handlers.web.problems import NOT_FOUND, not_found
+from handlers.web.route import Route
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
 GUIDES = tuple(PAGES.parents[1] / "docs" / name for name in ("operator.md", "resident.md", "aggregation.md"))
@@ -38,8 +39,7 @@ class FilePath(Shape):
 @operation("This description", "description", {200: JSON})
 def openapi(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     """Describe the API in OpenAPI 3.1."""
-    body = msgspec.json.format(msgspec.json.encode(describe(call.operations)), indent=1)
-    return Answer(body, headers=_revalidated(body))
+    return _description(tuple(call.operations.items()))
 
 
 @operation("The operator's page", "page", {200: "text/html"})
@@ -60,6 +60,12 @@ def ops_file(call: Call[FilePath, Nothing, Nothing]) -> Answer:
     if call.path.file not in _files():
         raise not_found("file", "the pages have no such file")
     return _page(call.path.file)
+
+
+@cache
+def _description(operations: tuple[tuple[Route, Operation], ...]) -> Answer:
+    body = msgspec.json.format(msgspec.json.encode(describe(dict(operations))), indent=1)
+    return Answer(body, headers=_revalidated(body))
 
 
 @cache

@@ -45,7 +45,7 @@ def health_live(call: Call[Nothing, Nothing, Nothing]) -> HealthAnswer:
 @operation("The store can be used", "health", {200: HealthAnswer, 503: HealthAnswer})
 def health_ready(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     """Check that settings, database and schema can be used; a fault is reported by its name only."""
-    fault = _readiness.get()
+    fault = READINESS.get()
     return Answer(HealthAnswer(healthy=fault is None, fault=fault), 200 if fault is None else 503)
 
 
@@ -62,7 +62,7 @@ def _find_fault() -> str | None:
 )
 def health_ledger(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     """Check that the books balance, and that no partition is stopped."""
-    books, stops = _books.get()
+    books, stops = BOOKS.get()
     body = LedgerHealthAnswer(
         healthy=books.balanced and not stops,
         numbers=books.numbers,
@@ -80,4 +80,4 @@ def _read_books() -> tuple[Books, Mapping[PartitionId, tuple[PartitionStop, ...]
     return Books(own.ledger.read_books(), own.letter_counts.get().letters), own.ledger.read_stops()
 
 
-_readiness, _books = Remembered(_find_fault, FIVE_SECONDS), Remembered(_read_books, FIVE_SECONDS)
+READINESS, BOOKS = Remembered(_find_fault, FIVE_SECONDS), Remembered(_read_books, FIVE_SECONDS)

@@ -22,11 +22,11 @@ EARLIEST, LATEST = (
     datetime(2000, 1, 1, tzinfo=UTC),
     datetime(2101, 1, 1, tzinfo=UTC),
 )  # a little wider than event times may be
-_UNADDRESSABLE = re.compile(r".*/.*|\.{1,2}")
 MOST_HOMES = 100
 
 # The ids that a registration may use, without "/", "." and "..", which no address can hold.
-HomeText = Annotated[str, msgspec.Meta(pattern=r"^(?!\.{1,2}\Z)[!-.0-~]{1,32}\Z", description="The id of a home.")]
+ADDRESSABLE = r"^(?!\.{1,2}\Z)[!-.0-~]{1,32}\Z"
+HomeText = Annotated[str, msgspec.Meta(pattern=ADDRESSABLE, description="The id of a home.")]
 Prefix = Annotated[str, msgspec.Meta(pattern=r"^[!-~]{0,32}\Z", description="The beginning of the ids; case matters.")]
 
 
@@ -164,7 +164,7 @@ def find_homes(call: Call[Nothing, HomesQuery, Nothing]) -> HomesAnswer:
     after = "" if query.cursor is None else key_of(bound_to, query.cursor, tuple[Prefix])[0]
     found = app().aggregation_store.find_homes(query.prefix, after, query.limit + 1)
     page, following = page_of(found, query.limit, bound_to, lambda home_id: (home_id,))
-    homes = [HomeAnswer(home_id=one, has_page=not _UNADDRESSABLE.fullmatch(one)) for one in page]
+    homes = [HomeAnswer(home_id=one, has_page=re.match(ADDRESSABLE, one) is not None) for one in page]
     return HomesAnswer(homes=homes, next=following)
 
 

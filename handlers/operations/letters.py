@@ -59,7 +59,7 @@ class HidingChoice(Shape):
 
 
 class LetterChoice(HidingChoice):
-    """The letters that fit every given field. A filter by partition key tells whose letters there are."""
+    """The letters that fit every given field. A filter by partition key reveals the keys that have letters."""
 
     partition_key: PartitionKeyText | None = None
 
@@ -122,7 +122,7 @@ class LetterAnswer(Answered):
 
 
 class AttemptAnswer(Answered):
-    """An attempt to settle a letter, or a person's request: the status after it, by whom, when and why. Only the
+    """An attempt to settle a letter, or a person's request: its author, time, reason and resulting status. Only the
     revealing route has `error`."""
 
     attempt: int
@@ -209,7 +209,7 @@ def show_letter(call: Call[LetterPath, Nothing, Nothing]) -> WholeLetterAnswer:
 
 
 def hide_letter(letter: LetterAnswer) -> LetterAnswer:
-    """Return a letter without the texts that quote its event, or that tell whose event it is."""
+    """Return a letter without its partition key and without the texts that quote its event."""
     return msgspec.structs.replace(letter, error=None, partition_key=None)
 
 

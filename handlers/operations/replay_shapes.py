@@ -112,7 +112,7 @@ class LeftOutAnswer(Answered):
 
 
 class MoveAnswer(Answered):
-    """A change of a job's status: by whom, when and why."""
+    """A change of a job's status: its author, time and reason."""
 
     at: datetime
     move: str

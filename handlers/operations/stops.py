@@ -14,7 +14,7 @@ QUOTES_NOTHING = frozenset({"incarnation", "held"})  # the details of the other 
 
 
 class StopAnswer(Answered):
-    """A partition that is stopped, on purpose or by the database: why, since when, and how often the stop was met.
+    """A stop of a partition, on purpose or by the database: its reason, its time, and the attempts that met it.
     `detail` is null where it may quote an event; `GET /api/revealed/stops` shows it."""
 
     partition_id: str
@@ -25,7 +25,7 @@ class StopAnswer(Answered):
 
 
 def stop_answers(id: PartitionId, stops: Iterable[PartitionStop]) -> list[StopAnswer]:
-    """Return the stops of a partition as everybody may see them."""
+    """Return the stops of a partition without the details that may quote an event."""
     return [
         one if one.reason in QUOTES_NOTHING else msgspec.structs.replace(one, detail=None)
         for one in revealed_stops(id, stops)

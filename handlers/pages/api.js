@@ -16,7 +16,7 @@ export class Problem extends Error {
     Object.assign(this, body, { status, detail: this.message });
   }
 
-  /** Whether the host of the app, and not the app itself, refused the request: without a key, or with a wrong one. */
+  /** True if the host of the app, and not the app itself, refused the request: without a key, or with a wrong one. */
   get needsKey() {
     return (this.status === 401 || this.status === 403) && !this.type;
   }
@@ -42,7 +42,7 @@ export async function get(path, parameters = {}, headers = {}) {
   return hidden;
 }
 
-/** Whether the host or the app refused the key or the account of this tab. */
+/** Return true if the host or the app refused the key or the account of this tab. */
 export const isRefusal = (problem) => [401, 403].includes(problem.status);
 
 /** The host refuses a key that opens other routes as it refuses a wrong one: the page stays, and says which right is missing. */
@@ -85,7 +85,7 @@ export function askForKey(done) {
   dialog.showModal();
 }
 
-/** Fill `place` with one card that takes the key, instead of a part that the app shows to no one without it. */
+/** Fill `place` with one card that takes the key, in place of a part that needs a key. */
 export function lock(place, done) {
   const refused = sessionStorage.getItem(KEY) !== null;
   const use = (event) => {

@@ -80,7 +80,7 @@ function nothing(home) {
     : "No reading of this home is summed yet, and none is among the newest ones. The sums follow with the next run.";
 }
 
-/** Show the newest readings as they came, while no sum holds any of the home. */
+/** Show the newest readings in the order of their arrival, while the home has no sums. */
 function unsummed(home, at) {
   const columns = [
     ["Time", (one) => el("time", { datetime: one.observed_at }, at.dated(one.observed_at))],

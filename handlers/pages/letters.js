@@ -14,10 +14,10 @@ const NARROW = "(max-width: 760px)"; // as in ops.css
 const MOVES = {
   retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false,
     text: (number) =>
-      `${plural(number, "letter")}, waiting or exhausted, will be due now, and their attempts begin again.` },
+      `${plural(number, "letter")}, waiting or exhausted, will be due now, and ${number === 1 ? "its" : "their"} attempts begin again.` },
   discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true,
     text: (number) =>
-      `${plural(number, "letter")} will be discarded for good. The events stay accounted for as dead-lettered.` },
+      `${plural(number, "letter")} will be discarded for good. ${number === 1 ? "Its event stays" : "Their events stay"} accounted for as dead-lettered.` },
 };
 
 const withText = (values) => values.map((value) => [value, value || "any"]);

@@ -1,10 +1,10 @@
 // The page: it shows the part that the address names after its #, and holds the parts' common controls.
 
-import { askForKey, lock } from "./api.js";
+import { askForKey, get, lock } from "./api.js";
 import { fault, keepTime, notice } from "./dom.js";
 import { ledger } from "./ledger.js";
 import { letter, letters } from "./letters.js";
-import { overview } from "./overview.js";
+import { nameStream, overview } from "./overview.js";
 import { homes } from "./homes.js";
 import { replay, replays } from "./replays.js";
 import { runs } from "./runs.js";
@@ -42,12 +42,19 @@ async function show(moveFocus = true) {
   place.className = "place";
   main.replaceChildren(place);
   if (moveFocus) main.focus({ preventScroll: true });
+  if (part !== overview) nameOnce();
   try {
     await part(place, left.signal, ...found.slice(1).map((text) => decodeURIComponent(text ?? "")));
   } catch (problem) {
     if (problem.needsKey) refuse();
     else if (!left.signal.aborted) place.append(fault(problem));
   }
+}
+
+/** Name the stream in the header, unless it is named; the overview does this itself, and a part shows faults. */
+async function nameOnce() {
+  if (document.getElementById("stream").textContent) return;
+  await get("status").then(nameStream, () => {});
 }
 
 /** Show the card that takes a key, and nothing else: a part that was left requests nothing more. */

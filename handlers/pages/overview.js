@@ -29,7 +29,7 @@ export async function overview(place, left) {
         renew(stopped, stops(status));
         renew(top, balance(status), letters(status), overTime(found, status.lag));
         renew(partitions, byPartition(status));
-        document.getElementById("stream").textContent = nameOf(status);
+        nameStream(status);
       }
     } catch (problem) {
       if (problem.needsKey) throw problem;
@@ -39,8 +39,11 @@ export async function overview(place, left) {
   }
 }
 
-const nameOf = (status) => `${status.event_hub} · ${status.consumer_group}`
-  + (status.incarnation > 1 ? ` · incarnation ${status.incarnation}` : "");
+/** Show the name of the stream in the header. */
+export function nameStream(status) {
+  document.getElementById("stream").textContent = `${status.event_hub} · ${status.consumer_group}`
+    + (status.incarnation > 1 ? ` · incarnation ${status.incarnation}` : "");
+}
 
 const REMEDIES = {
   incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream, as the guide says.",
@@ -49,7 +52,7 @@ const REMEDIES = {
   held: "Too many events wait after open letters of their keys: retry or discard these letters.",
 };
 
-/** Add the details of stops that quote errors, to those who may see them; each change of the stops is one request. */
+/** Add the details that quote errors to the stops, if the key may reveal them; each change of the stops is one request. */
 async function withDetails(status) {
   const found = status.partitions.flatMap((one) => one.stops).filter((one) => one.detail === null);
   const now = JSON.stringify(found);

@@ -14,7 +14,7 @@ function troublesOf(one) {
   ].filter(([, words]) => words);
 }
 
-/** Whether the hub's end was read before the checkpoint advanced: the end is then older than the checkpoint. */
+/** Return true if the hub's end was read before the checkpoint advanced: the end is then older than the checkpoint. */
 const isOlder = (one) => one.hub_end !== null && one.checkpoint !== null && BigInt(one.hub_end) < BigInt(one.checkpoint);
 
 export function byPartition(status) {

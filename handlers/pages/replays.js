@@ -223,7 +223,7 @@ function change(word, one) {
 
 const ABSENT = Symbol("no row");
 
-/** Show a value of a column; null is told from a text, and a row that is not there has no value. */
+/** Show the value of a column: a dash without a row, and null unlike the text "null". */
 function shown(value) {
   if (value === ABSENT) return "–";
   if (value === null) return el("span", { class: "quiet" }, "null");

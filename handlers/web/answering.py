@@ -45,12 +45,7 @@ def answer(
     A refusal on a route without a key logs nothing: anybody could fill the log.
     """
     try:
-        return redirect_of(req, route) or _written(req, _answered(req, route, operations))
-    except Problem as problem:
-        if route.level.needs_key:
-            facts = {"problem": problem.kind.name, "detail": problem.detail, "who": _caller(req, route).name}
-            log.info("request refused", extra={"action": route.name, **facts})
-        return problem_response(problem)
+        return redirect_of(req, route) or _answered_or_refused(req, route, operations)
     except HubledgerError as fault:
         log.warning("request failed", extra={"action": route.name, "error": str(fault)})
         return problem_response(of_fault(fault))
@@ -64,8 +59,21 @@ def answer_unexpected(route: Route, invocation_id: str) -> func.HttpResponse:
     return problem_response(unexpected(invocation_id))
 
 
-def _answered(req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation]) -> Answer:
-    operation, caller, at = operations[route], _caller(req, route), datetime.now(UTC)
+def _answered_or_refused(
+    req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation]
+) -> func.HttpResponse:
+    caller = _caller(req, route)
+    try:
+        return _written(req, _answered(req, route, caller, operations))
+    except Problem as problem:
+        if route.level.needs_key:
+            facts = {"problem": problem.kind.name, "detail": problem.detail, "who": caller.name}
+            log.info("request refused", extra={"action": route.name, **facts})
+        return problem_response(problem)
+
+
+def _answered(req: func.HttpRequest, route: Route, caller: Caller, operations: Mapping[Route, Operation]) -> Answer:
+    operation, at = operations[route], datetime.now(UTC)
     _admit(req, route, caller, at)
     changing = route.level is CHANGING
     key = idempotency_key(req) if changing else ""
@@ -93,7 +101,7 @@ def _admit(req: func.HttpRequest, route: Route, caller: Caller, at: datetime) ->
 
 
 def _noted(done: Answer, route: Route, call: Call[Any, Any, Any]) -> Answer:
-    """Log who saw something of an event or a home, and who made a link."""
+    """Log the caller who saw part of an event or of a home, or who made a link."""
     if route.level in (REVEALING, LINKED):
         log.info("data revealed", extra={"action": "reveal", "route": route.name, **_facts(call)})
     if route.level is LINKING:
@@ -102,7 +110,7 @@ def _noted(done: Answer, route: Route, call: Call[Any, Any, Any]) -> Answer:
 
 
 def _facts(call: Call[Any, Any, Any]) -> dict[str, str]:
-    """Return who requested something, its home, letter or job, and the rest of the request in one text."""
+    """Return the caller, the home, letter or job of the request, and the rest of the request in one text."""
     asked = " ".join(f"{name}={value}" for name, value in _logged(call.query).items())
     return {"who": call.who, **_logged(call.path), "asked": asked}
 

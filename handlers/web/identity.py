@@ -1,14 +1,13 @@
-"""Who the caller is: a person, as the platform says where it signs callers in; otherwise an unverified key holder."""
+"""Identify the caller: a person if App Service or a front door signs callers in, else an unverified key holder."""
 
 import base64
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hmac import compare_digest
 
 import msgspec
 
-from core.model.access import AccessPolicy
+from core.model.access import GUID, AccessPolicy
 from handlers.web.problems import NOT_ALLOWED, Problem
 from handlers.web.route import CHANGING, LINKED, OPEN, Level
 
@@ -17,7 +16,6 @@ LARGEST_PRINCIPAL = 64 * 1024  # characters of the header; a token with 200 grou
 MOST_NAME = 160  # characters: with the object id, a caller has at most 200
 ROLE_CLAIMS = {"roles", "http://schemas.microsoft.com/ws/2008/06/identity/claims/role"}
 OBJECT_ID_CLAIMS = {"oid", "http://schemas.microsoft.com/identity/claims/objectidentifier"}
-_OBJECT_ID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class _Principal(msgspec.Struct):
 def identify(headers: Mapping[str, str], level: Level, access: AccessPolicy) -> Caller:
     """Return the caller of a route. Reads the principal headers only where a trusted party has set them.
 
-    A header that is malformed, too long or not ASCII names nobody and gives no role.
+    A header that is malformed, too long or not ASCII gives no name and no role.
     """
     if level in (OPEN, LINKED):
         return ANYBODY if level is OPEN else RESIDENT
@@ -64,7 +62,7 @@ def refuse_without_role(caller: Caller, level: Level, access: AccessPolicy) -> N
 
 
 def _is_trusted(headers: Mapping[str, str], access: AccessPolicy) -> bool:
-    """Check who set the principal headers: the platform replaces those of a client; a front door proves its id."""
+    """Return True if no client set the principal headers: the platform replaces them, or a front door sends its id."""
     if access.platform_signs_in:
         return True
     door = (access.front_door or "").lower().encode()
@@ -81,8 +79,8 @@ def _claims_of(principal: str) -> Sequence[_Claim]:
 
 
 def _name_of(header: str, claims: Sequence[_Claim]) -> str:
-    """Write `name (object id)`: a name can change its person, an object id cannot."""
-    ids = [one.val for one in claims if one.typ in OBJECT_ID_CLAIMS and _OBJECT_ID.fullmatch(one.val)]
+    """Return `name (object id)`: the name may pass to a different person, the object id never does."""
+    ids = [one.val for one in claims if one.typ in OBJECT_ID_CLAIMS and GUID.fullmatch(one.val)]
     # A letter beyond U+FFFF would count twice in a column of SQL Server.
     name = "".join(letter for letter in header if letter.isprintable() and letter <= "\uffff")[:MOST_NAME].strip()
     if not name and not ids:

@@ -1,4 +1,4 @@
-"""Signed links: a text that opens one home, and no other, for a limited time.
+"""Signed links: a link opens exactly one home, for a limited time.
 
 A link is `v1.EXPIRES.SIGNATURE`: the second at which it ends, and HMAC-SHA256 over purpose, version, home and end.
 """

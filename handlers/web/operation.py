@@ -72,7 +72,7 @@ Run = Callable[[Any], Answered | Answer]
 Answers = Mapping[int, type[Answered] | str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # an operation equals only itself, so it is a key
 class Operation:
     """One operation, with the name of its function. `answers` holds its bodies by status, or the media type of octets;
     `problems` are its own, besides those of every route."""

@@ -102,7 +102,7 @@ def of_fault(fault: HubledgerError) -> Problem:
 
 
 def unexpected(invocation_id: str) -> Problem:
-    """Make the problem of a fault that nothing foresaw; `instance` leads to its stack in the log."""
+    """Make the problem of an unforeseen fault; `instance` leads to its stack in the log."""
     said = f"the app failed unexpectedly: the log has the stack of invocation {invocation_id}"
     return Problem(UNEXPECTED, said, more={"instance": f"urn:uuid:{invocation_id}"})
 

@@ -62,6 +62,7 @@ def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
         raise Problem(NOT_JSON, "Content-Type must be application/json", (FieldFault("Content-Type", "not JSON"),))
     try:
         read = _one_of(msgspec.json.decode(octets, type=operation.body))
+        # Read twice: msgspec takes the last of two values of one name, and json alone would take NaN and UTF-16 too.
         json.loads(octets, object_pairs_hook=_refuse_duplicates)
         return read
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""Redirect an address that ends in a slash, below which the relative links of a page would lead nowhere."""
+"""Redirect an address that ends in a slash: from there, the relative links of a page would fail."""
 
 from urllib.parse import quote
 
@@ -13,8 +13,8 @@ _OF_A_QUERY = "!$&'()*+,-./:;=?@_~%"
 def redirect_of(req: func.HttpRequest, route: Route) -> func.HttpResponse | None:
     """Return the redirect to the same address without its last slashes; None where the request needs none.
 
-    `Location` is relative, so it holds behind a proxy that changes the host or the path. The host may have decoded the
-    path of the URL, so the last segment is written again from its value.
+    `Location` is relative, because a proxy may change the host or the path. The last segment is encoded again, because
+    the host may have decoded the URL.
     """
     path, _, query = req.url.partition("?")
     slashes = len(path) - len(path.rstrip("/"))

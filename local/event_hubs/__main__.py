@@ -15,7 +15,7 @@ from local.event_hubs.hubs import DEFAULT_RETAINED_EVENTS, HubSettings
 from local.event_hubs.server import Emulator
 
 _FAILED = 1
-LOOPBACK = ("127.0.0.1", "localhost", "::1")  # no other machine, because everybody knows the key
+LOOPBACK = ("127.0.0.1", "localhost", "::1")  # no other machine, because the key is public
 _EPILOG = """
 examples:
   python -m local.event_hubs

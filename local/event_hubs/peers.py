@@ -1,4 +1,4 @@
-"""Refuse peers that the emulator is not for: one that means a different host, sends too slowly, or does not read."""
+"""Refuse peers that ask for a different host, send a frame too slowly, or do not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The story that flights tell: changes of one flight number at a time, the same for the same seed."""
+"""The story of flights: changes of one flight number at a time, the same for the same seed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The story that homes tell: minutes of one home at a time, the same for the same seed."""
+"""The story of homes: minutes of one home at a time, the same for the same seed."""
 
 import heapq
 import math

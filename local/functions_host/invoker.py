@@ -20,7 +20,7 @@ logger = logging.getLogger("functions_host")
 
 
 class Ending(Enum):
-    """How a function ended for its trigger: ABANDONED means that the host stopped while a retry was due."""
+    """The end of a function for its trigger: ABANDONED means that the host stopped while a retry was due."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"

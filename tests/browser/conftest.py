@@ -143,7 +143,7 @@ class Run:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator["Browser"]:
-    """Chromium, without a window. No longer than for this package: Playwright holds an event loop of its own, which no
+    """Chromium, without a window. No longer than for this package: Playwright holds a separate event loop, which no
     asyncio test can live beside."""
     playwright = pytest.importorskip("playwright.sync_api", reason=NO_PLAYWRIGHT)
     if CHROMIUM is None:
@@ -183,7 +183,7 @@ def aggregated(run: Run) -> Run:
 
 @pytest.fixture
 def open_page(browser: "Browser", run: Run) -> Iterator[Callable[..., "Page"]]:
-    """Opens pages, each in a context of its own. A complaint of one of them fails the test: an error or a warning in
+    """Opens pages, each in a separate context. A complaint of one of them fails the test: an error or a warning in
     the console, a breach of the Content-Security-Policy, a dialog, or a request to anybody but the app."""
     complaints: list[str] = []
     opened = []

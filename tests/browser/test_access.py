@@ -16,7 +16,7 @@ REFUSED = {"type": "urn:hubledger:problem:not-allowed", "status": 403, "detail":
 
 
 def refuse(page: "Page", at: str = "**/api/revealed/**") -> list[str]:
-    """Refuse what reveals from now on, as the app does without the role; return the requests that were refused."""
+    """Refuse the revealing routes from now on, as the app does without the role; return the refused requests."""
     asked: list[str] = []
 
     def answer(route: Any) -> None:

@@ -36,7 +36,7 @@ SAID = {  # by each part before the first event
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1600])
-def test_each_part_of_an_empty_app_says_so_in_words(
+def test_each_part_of_an_empty_app_says_that_it_is_empty(
     open_page: Callable[..., "Page"], portrait: Portrait, width: int, scheme: str
 ) -> None:
     page = open_page(width=width, scheme=scheme)

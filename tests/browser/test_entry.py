@@ -1,4 +1,4 @@
-"""The way in: a page without a key, addresses with a slash at the end, a home that nothing was summed of yet."""
+"""Entries to the pages: without a key, with a slash at the end of the address, and for a home without sums."""
 
 import json
 import sqlite3
@@ -20,7 +20,7 @@ KEY = "the right key"
 
 
 def guarded(page: "Page") -> list[str]:
-    """Let a host that checks keys stand before the app; return the requests for data."""
+    """Put a host that checks keys before the app; return the requests for data."""
     asked: list[str] = []
 
     def answer(route: "Route") -> None:
@@ -89,7 +89,9 @@ def test_an_address_with_a_slash_at_the_end_leads_to_the_page(
     assert page.url == f"{aggregated.address}{address.replace('/?', '?').removesuffix('/')}"
 
 
-def test_a_home_without_sums_says_so_and_shows_its_readings_as_they_came(aggregated: Run, open_page: Opener) -> None:
+def test_a_home_without_sums_shows_its_readings_in_the_order_of_their_arrival(
+    aggregated: Run, open_page: Opener
+) -> None:
     before = aggregated.status()["accounted"]
     meter = {"kind": "carbon_monoxide", "home_id": "H000900", "sensor_id": "co-1", "ppm": 7}
     late = json.dumps({**meter, "observed_at": "2026-11-21T11:00:00Z"}).encode()

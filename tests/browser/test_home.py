@@ -1,4 +1,4 @@
-"""The resident's page in a real browser: a home with a week behind it, a silent one, and one that is not there."""
+"""The resident's page in a real browser: a home with a week behind it, a silent one, and a missing one."""
 
 import json
 from collections.abc import Callable
@@ -105,7 +105,7 @@ def test_earlier_days_are_looked_at_and_left_again(home: "Page") -> None:
     assert home.inner_text("#period").split(" As of")[0] == latest.split(" As of")[0]
 
 
-def test_a_home_that_says_nothing_says_so(aggregated: Run, open_page: Opener) -> None:
+def test_a_silent_home_is_shown_as_silent(aggregated: Run, open_page: Opener) -> None:
     page = open_page(f"/api/homes/{EMPTY}")
     page.wait_for_selector("#nothing")
     current = json.loads(urlopen(f"{aggregated.address}/api/homes/{EMPTY}/activity", timeout=30).read())["as_of"]
@@ -115,7 +115,7 @@ def test_a_home_that_says_nothing_says_so(aggregated: Run, open_page: Opener) ->
     assert page.locator("main svg").count() == 0
 
 
-def test_a_home_that_is_not_there_is_reported_in_words(aggregated: Run, open_page: Opener) -> None:
+def test_a_missing_home_is_reported_in_words(aggregated: Run, open_page: Opener) -> None:
     page = open_page("/api/homes/NOWHERE")
     page.wait_for_selector("main .fault:has-text('no home is registered as NOWHERE')")
 

@@ -1,4 +1,4 @@
-"""What the operator's page shows first: trouble before health, the message before its type, ages before instants."""
+"""The order of the operator's page: trouble before health, the message before its type, ages before instants."""
 
 import json
 import re

@@ -83,6 +83,14 @@ def an_hour() -> list[tuple[datetime, int, int]]:
     return [(now - timedelta(minutes=60 - at), 590 - 10 * at, 1_000 + 100 * at * (at + 1)) for at in times]
 
 
+@pytest.mark.parametrize("part", ["", "#/letters", "#/ledger", "#/homes"])
+def test_the_header_names_the_stream_on_every_part_that_is_opened_first(
+    run: Run, open_page: Callable[..., "Page"], part: str
+) -> None:
+    page = open_page(f"/api/ops{part}")
+    page.wait_for_selector("#stream:has-text('telemetry · hubledger')")
+
+
 def test_the_chart_shows_the_minutes_of_the_store_and_not_the_time_of_this_tab(page: "Page", run: Run) -> None:
     minutes = an_hour()
     with run.minutes(*minutes[:20], *minutes[50:]):
@@ -164,6 +172,7 @@ def test_from_a_poisoned_batch_to_a_discarded_letter(page: "Page", run: Run, pic
     assert page.inner_text("#body") == "{broken"
     picture(page, "ops-letter")
     page.click("button.grave")
+    assert "1 letter will be discarded for good. Its event stays accounted for" in page.inner_text("dialog")
     picture(page, "ops-discard")
     order(page, "2")
     assert page.is_disabled("dialog button.grave")
@@ -186,6 +195,7 @@ def test_all_letters_of_a_cause_are_discarded_and_a_changed_count_is_confirmed_a
     run.publish("6", b"{cause")
     run.until(lambda status: status["dead_lettered"] == before + 3)
     page.click("table[aria-label='Letters by cause'] button.grave")
+    assert "2 letters will be discarded for good. Their events stay accounted for" in page.inner_text("dialog")
     order(page, "2")
     page.click("dialog button.grave")
     page.wait_for_selector("dialog .fault")

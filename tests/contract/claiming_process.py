@@ -1,4 +1,4 @@
-"""A claimer as a process of its own: `python -m tests.contract.claiming_process OWNER_ID`.
+"""A claimer as a separate process: `python -m tests.contract.claiming_process OWNER_ID`.
 
 It claims 200 partitions that nobody ever owned, and prints those it won as JSON.
 """

@@ -25,5 +25,5 @@ def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
 
 @pytest.fixture
 def single(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each slice be a transaction of its own."""
+    """Let each slice be a separate transaction."""
     monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)

@@ -1,4 +1,4 @@
-"""An owner as a process of its own: `python -m tests.contract.owner_process FIRST_SEED BATCHES SIZE`.
+"""An owner as a separate process: `python -m tests.contract.owner_process FIRST_SEED BATCHES SIZE`.
 
 It ingests the batches of partition 0 one after another and prints the number of each one that it is done with.
 """

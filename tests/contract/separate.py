@@ -1,4 +1,4 @@
-"""A process of its own in a test: how it is started, and how it opens the database that its environment names."""
+"""A separate process in a test: how it is started, and how it opens the database that its environment names."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ def start(module: str, engine: PersistentEngine, *arguments: object) -> "subproc
 
 
 def output(running: "subprocess.Popen[str]") -> str:
-    """What it printed, once it has ended well."""
+    """Return the output of a process that ends without a fault."""
     out, fault = running.communicate(timeout=120)
     assert running.returncode == 0, fault
     return out

@@ -229,7 +229,7 @@ def test_nothing_staged_is_an_empty_run(store: AggregationStore, database: Aggre
     assert (closed.status, closed.readings, closed.windows) == ("committed", 0, 0)
 
 
-def test_a_result_that_is_not_finished_is_not_there(store: AggregationStore, database: AggregationEngine) -> None:
+def test_an_unfinished_result_is_not_found(store: AggregationStore, database: AggregationEngine) -> None:
     run = opened_run(store)
     stage(database, "half", run.run_id, [window()])
     finish(database, "of another run", "other", LATER)

@@ -114,7 +114,7 @@ class TestALeaseThatEnded:
         ((number,),) = [[one.lost_claims for one in store.claim_letters(claim(by, at=at))]]
         return number
 
-    def test_gives_the_letter_to_the_next_claim_which_says_so(self, store: Store, engine: Engine) -> None:
+    def test_gives_the_letter_to_the_next_claim_which_counts_the_lost_one(self, store: Store, engine: Engine) -> None:
         keep_letters(store, {0: "a"})
         assert self.lost(store, "claim-1", at=NOON) == 0
         assert self.lost(store, "claim-2", at=NOON + LEASE) == 1

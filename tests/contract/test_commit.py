@@ -31,7 +31,7 @@ def test_a_stream_keeps_its_number_for_every_partition_and_owner(make_store: Cal
     assert one.read_partition(P).stream_id == other.read_partition(partition("7")).stream_id
 
 
-def test_each_hub_and_each_consumer_group_is_a_stream_of_its_own(store: Store) -> None:
+def test_each_hub_and_each_consumer_group_is_a_separate_stream(store: Store) -> None:
     places = [P, partition(group="other"), partition(hub="namespace/other"), partition(hub="other/telemetry")]
     assert len({store.read_partition(place).stream_id for place in places}) == 4
 

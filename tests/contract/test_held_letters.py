@@ -171,13 +171,15 @@ def test_a_held_letter_alone_is_not_requeued(world: World) -> None:
     assert (report.moved, [one.status for one in report.unmoved]) == ((), ["held"])
 
 
-def test_what_is_freed_says_so_in_its_attempts(world: World, engine: Engine) -> None:
+def test_a_freed_letter_has_an_attempt_that_records_it(world: World, engine: Engine) -> None:
     world.discard(0)
     (made,) = [one for one in engine.attempts() if one.sequence_number == 1]
     assert (made.kind, made.status, made.done_by) == ("free", "waiting", "somebody")
 
 
-def test_what_a_retry_frees_says_so_before_it_is_tried(world: World, engine: Engine) -> None:
+def test_a_letter_that_a_retry_frees_has_an_attempt_that_records_it_before_it_is_tried(
+    world: World, engine: Engine
+) -> None:
     world.broken = set()
     world.retry()
     made = [(one.kind, one.done_by) for one in engine.attempts() if one.sequence_number == 1]
@@ -198,7 +200,7 @@ def test_letters_that_several_commits_free_are_tried_in_the_order_of_their_numbe
     world.broken = {0, 1}
     world.ingest([event(number, "body", key=key) for number, key in enumerate("abba")])
     world.clock.advance(3_600)
-    claim_due(world.keeper)  # its process dies, so each letter is tried alone, in a commit of its own
+    claim_due(world.keeper)  # its process dies, so each letter is tried alone, in a separate commit
     world.broken.clear()
     world.retry()
     assert statuses(engine) == dict.fromkeys(range(4), "resolved")

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict
+from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict, ReplayRefused
 from core.ledger.next_incarnation import Opening
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
@@ -52,7 +52,7 @@ def open_next(store: Store, first: int = 0) -> None:
     Incarnations(store.database).open_incarnation(opening(store, first))
 
 
-def test_a_stream_begins_in_its_first_incarnation_of_a_hub_that_nobody_has_read(store: Store) -> None:
+def test_a_stream_begins_in_its_first_incarnation_of_a_hub_that_was_never_read(store: Store) -> None:
     found = store.read_incarnation(STREAM)
     assert (found.number, found.hub_created_at, found.opened_by, found.opened_why) == (1, None, None, None)
     assert found == store.read_incarnation(STREAM)
@@ -72,7 +72,7 @@ def test_a_hub_is_adopted_once(store: Store) -> None:
     assert store.read_incarnation(STREAM) == replace(found, hub_created_at=CREATED)
 
 
-def test_the_next_incarnation_is_a_stream_of_its_own_with_its_anchors(store: Store) -> None:
+def test_the_next_incarnation_is_a_separate_stream_with_its_anchors(store: Store) -> None:
     before = store.read_partition(P)
     store.commit_batch(commit(before, 0, 4, settled({0: [reading()]}, filtered=4)))
     open_next(store, first=7)
@@ -230,6 +230,19 @@ def test_open_replays_of_the_closed_stream_are_cancelled(store: Store) -> None:
     assert found is not None
     assert (found.status, found.ended_at) == ("cancelled", NOON)
     assert "next incarnation" in (found.fault or "")
+
+
+def test_a_replay_of_numbers_of_the_closed_stream_is_refused_and_the_next_request_reads_the_new_one(
+    store: Store,
+) -> None:
+    remembering = store.remembering(timedelta(seconds=5))
+    remembering.commit_batch(commit(remembering.read_partition(P), 0, 9))
+    open_next(store)
+    job = request()
+    with pytest.raises(ReplayRefused, match="next incarnation"):
+        remembering.open_replay(job)
+    assert store.find_replay(job.job_id) is None
+    assert remembering.read_replayable(STREAM) == ()
 
 
 def test_a_replay_that_the_next_incarnation_cancels_leaves_no_carried_states(store: Store) -> None:

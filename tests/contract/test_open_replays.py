@@ -19,9 +19,9 @@ P = partition()
 SPAN = Span(SequenceNumber(0), SequenceNumber(9))
 
 
-def request(number: int, *, dry_run: bool = True) -> ReplayRequest:
+def request(number: int, *, dry_run: bool = True, partition_id: str = "0") -> ReplayRequest:
     id = UUID(int=number, version=4)
-    ranges = (PartitionRange(PartitionId("0"), SPAN),)
+    ranges = (PartitionRange(PartitionId(partition_id), SPAN),)
     return ReplayRequest(id, P.stream, ranges, (), '{"from": null}', dry_run, "test/1", "somebody", "because", EPOCH)
 
 
@@ -61,7 +61,7 @@ def test_replays_of_a_different_stream_do_not_count(full: Store) -> None:
     full.open_replay(replace(request(MOST_OPEN), stream=partition(group="other").stream))
 
 
-def test_of_requests_at_the_same_time_for_one_partition_one_has_the_last_place(
+def test_of_requests_at_the_same_time_for_different_partitions_one_has_the_last_place(
     full: Store, make_store: Callable[[], Store]
 ) -> None:
     assert moved(full, 3, "cancel")
@@ -69,7 +69,7 @@ def test_of_requests_at_the_same_time_for_one_partition_one_has_the_last_place(
 
     def ask(number: int) -> None:
         try:
-            stores[number].open_replay(request(MOST_OPEN + number))
+            stores[number].open_replay(request(MOST_OPEN + number, partition_id=str(number)))
         except TooManyReplays:
             refused.append(number)
 

@@ -89,7 +89,7 @@ def test_days_without_an_end_are_kept(store: AggregatingStore, pipelines: Pipeli
         assert pipelines.withdraw(entry("withdraw"), order)
 
 
-def test_of_orders_at_the_same_time_one_waits_and_the_others_are_told(
+def test_of_orders_at_the_same_time_one_waits_and_the_others_are_refused(
     store: AggregatingStore, pipelines: Pipelines
 ) -> None:
     store.read_standing(HOME_ACTIVITY)

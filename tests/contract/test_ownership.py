@@ -28,7 +28,7 @@ def owners(store: Store) -> Store:
     return store
 
 
-def test_a_stream_that_nobody_owns_has_no_ownerships(owners: Store) -> None:
+def test_a_stream_without_owners_has_no_ownerships(owners: Store) -> None:
     assert owners.read_ownerships(P.stream) == ()
 
 
@@ -101,7 +101,7 @@ def test_checkpoints_are_those_of_the_commits_and_their_offsets_are_texts(store:
     assert dict(owners.read_checkpoints(other.stream)) == {"0": (9, "576")}
 
 
-def test_an_older_claim_of_one_moment_is_told_apart_by_its_etag(owners: Store) -> None:
+def test_claims_of_one_moment_differ_by_their_etags(owners: Store) -> None:
     first = owned("one", "etag-1")
     owners.claim_ownership(OwnershipClaim(first, NEVER_OWNED))
     owners.claim_ownership(OwnershipClaim(replace(first, etag="etag-2"), "etag-1"))

@@ -25,7 +25,7 @@ P = partition()
 
 
 def told(event: Event, references: References) -> Iterable[Row]:
-    """One reading an event, which tells its body."""
+    """Return one reading for each event, with its body."""
     yield SensorReading(event.body.decode(), "sensor", "told", None, event.sequence_number, event.enqueued_at)
 
 
@@ -37,7 +37,7 @@ def bodies(engine: Engine, id: str = "0") -> dict[int, str]:
 
 @pytest.fixture
 def world(store: Store) -> World:
-    """Two partitions of which the hub has nothing any more, with a transform that tells the bodies."""
+    """Two partitions without events in the hub, and a transform that writes the bodies into rows."""
     made = World(store, {"0": LOG, "1": log_of("reading x", "reading y")})
     for id in ("0", "1"):
         made.hub.expire_before(id, 100)

@@ -39,7 +39,7 @@ class Trial:
 
 
 class Runner:
-    """Runs pytest in trees, each run in a process group of its own; `stop` ends all that run."""
+    """Runs pytest in trees, each run in a separate process group; `stop` ends all that run."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline

@@ -44,7 +44,7 @@ DELIVERIES = st.lists(
 
 
 def committed(store: MemoryStore, log: list[Event]) -> int:
-    """How many events of the log are committed."""
+    """Return the count of committed events of the log."""
     checkpoint = store.read_partition(batch(log).partition).checkpoint
     return 0 if checkpoint is None else checkpoint.sequence_number + 1
 

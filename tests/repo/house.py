@@ -239,7 +239,7 @@ def _points_elsewhere(node: ast.AST) -> bool:
 
 
 def _forwards(method: Function) -> bool:
-    """Whether the one statement of a method calls the same name on a different object, with the same arguments."""
+    """Return True if a method only calls the same name on a different object, with the same arguments."""
     body = method.body[1:] if ast.get_docstring(method) else method.body
     parameters = (*method.args.args, *method.args.kwonlyargs, method.args.vararg, method.args.kwarg)
     taken = {one.arg for one in parameters if one is not None} - {"self", "cls"}

@@ -66,3 +66,14 @@ def imports_of(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             found.update({node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)})
     return found
+
+
+@cache
+def errors_of_the_product() -> dict[str, str]:
+    """Return the base of each error below HubledgerError, by its name."""
+    classes = [node for path in MODULES for node in nodes_of(path) if isinstance(node, ast.ClassDef)]
+    bases = [(one.name, ast.unparse(base).rpartition(".")[2]) for one in classes for base in one.bases]
+    found: dict[str, str] = {}
+    while more := {name: base for name, base in bases if base in {"HubledgerError", *found} and name not in found}:
+        found |= more
+    return found

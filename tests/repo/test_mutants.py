@@ -1,4 +1,4 @@
-"""Every mutant applies to the tree, is code, and names tests that are there; the runner tells a kill from the rest."""
+"""Every mutant applies to the tree, is code, and names tests that are there; the runner recognizes a kill."""
 
 import ast
 from collections import Counter
@@ -65,11 +65,11 @@ PLANTED = in_file(
     "code_of.py",
     "test_code.py",
     ("the smaller one is returned", "a > b", "a < b"),
-    ("equal numbers are told apart", "a > b", "a >= b"),
+    ("equal numbers differ", "a > b", "a >= b"),
     ("the code names nothing", "a > b", "a > c"),
     ("the code cannot be read", "a > b", "a > > b"),
     ("the code never ends", "    return a if", "    while True:\n        pass\n    return a if"),
-    ("the code is not there", "a == b", "a != b"),
+    ("the code is missing", "a == b", "a != b"),
 )
 
 

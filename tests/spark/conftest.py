@@ -45,7 +45,7 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the folder of a lake; nobody has made it yet."""
+    """Return the folder of a lake, which does not exist yet."""
     return tmp_path / "lake"
 
 

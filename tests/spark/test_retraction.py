@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from core.aggregation import commit
 from core.aggregation.commit import commit_run
-from core.aggregation.runs import AggregationRun, planned_run
+from core.aggregation.runs import AggregationRun, Staged, planned_run
 from core.model.aggregates import SLICES, Aggregate, aggregate_table
 from core.transforms.aggregates.home_activity import HomeActivity
 from jobs.aggregate import Execution, aggregate
@@ -129,6 +129,14 @@ def opened(world: World) -> AggregationRun:
     return run
 
 
+def executed(world: World, spark: Any, run: AggregationRun) -> Staged:
+    """Execute the job of a run; return the result that the job staged."""
+    assert aggregate(spark, world.tables, Execution(run.run_id, 1)) is not None
+    staged = world.store.read_staged(run.run_id)
+    assert staged is not None
+    return staged
+
+
 def facts_of(world: World, run: AggregationRun) -> list[SliceFacts]:
     read = world.tables.read_run(run.run_id)
     assert isinstance(read, Run)
@@ -162,9 +170,7 @@ def test_a_run_has_the_same_result_before_and_after_replays_and_commits_of_its_o
     assert facts_of(world, run) == before
     stream.deploy(twice, "mended/3")
     stream.replay()
-    assert aggregate(spark, world.tables, Execution(run.run_id, 1)) is not None
-    staged = world.store.read_staged(run.run_id)
-    assert staged is not None
+    staged = executed(world, spark, run)
     monkeypatch.setattr(commit, "PORTION", 1)
     half = iter([world.clock.now(), world.clock.now(), world.clock.now() + timedelta(hours=1)])
     said = commit_run(world.store, run, staged, lambda: next(half), world.clock.now() + timedelta(minutes=1))
@@ -178,7 +184,7 @@ def test_a_run_has_the_same_result_before_and_after_replays_and_commits_of_its_o
 
 
 def levels_read(world: World, patched: pytest.MonkeyPatch) -> list[str]:
-    """Return the levels whose rows are read from now on, in order, as they come."""
+    """Record the levels whose rows are read; return their list, which grows in the order of the reads."""
     asked, read = list[str](), world.tables.rows_of_windows
 
     def rows_of_windows(of: Aggregate, *more: Any) -> DataFrame:
@@ -229,9 +235,7 @@ def test_slices_that_a_different_attempt_commits_during_a_computation_count_once
     stream.take(gas_event("home-1", 70, NOON - timedelta(hours=2)), gas_event("home-3", 80), of="4")
     run = opened(world)
     before = facts_of(world, run)
-    assert aggregate(spark, world.tables, Execution(run.run_id, 1)) is not None
-    staged = world.store.read_staged(run.run_id)
-    assert staged is not None
+    staged = executed(world, spark, run)
     slices = world.store.read_slices(staged)
     portion = commit.next_portion(slices, 0, 10**6)
     assert portion is not None

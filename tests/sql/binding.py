@@ -5,7 +5,7 @@ SQL Server compiles a batch as a whole before it runs any of it. A statement ove
 error 2715. Microsoft's rules for batches: "A table cannot be changed and then the new columns referenced in the same
 batch", and the statement that creates a view, a function, a procedure, a trigger or a schema begins its batch
 ("Batches", learn.microsoft.com, ms175502). A server resolves some names late, for example the key of an index: no
-statement of ours relies on that. The text of an EXEC is a batch of its own, which is compiled when its turn comes.
+statement of ours relies on that. The text of an EXEC is a separate batch, which is compiled when its turn comes.
 """
 
 import re
@@ -105,7 +105,7 @@ def makes(statement: BaseSegment, own: list[BaseSegment]) -> Iterator[Made]:
 
 
 def texts_of(own: list[BaseSegment]) -> list[str]:
-    """Return the texts that a statement runs as batches of their own; the text in a variable is not seen."""
+    """Return the texts that a statement runs as separate batches; the text in a variable is not seen."""
     words = [one.raw.upper() for one in own if one.is_code]
     runs = words[:2] in (["EXEC", "("], ["EXECUTE", "("]) or "sp_executesql" in names_of(own)
     return literals(own)[:1] if runs else []

@@ -225,6 +225,15 @@ def test_a_gap_is_noted_under_the_lock_of_its_checkpoint_which_both_statements_c
     assert text.count("WITH (UPDLOCK, HOLDLOCK)") == text.count(">= @next_sequence_number)") == 2
 
 
+@holds_for(name for name in every_script() if name.startswith("job open"))
+def test_a_replay_is_opened_under_the_lock_of_its_stream_which_an_earlier_statement_takes(name: str) -> None:
+    """A statement that waits for a lock counts the jobs of the time before its wait, if it reads versions of rows."""
+    locked, opened = without_comments(every_run()[name][0]).partition("INSERT INTO hubledger.replay_job")[::2]
+    assert "hubledger.event_stream AS e WITH (UPDLOCK)" in locked.rpartition(";")[0]
+    assert "COUNT(*)" not in locked
+    assert "COUNT(*)" in opened.partition(";")[0]
+
+
 @holds_for([*retries(), *replays()])
 def test_a_retry_or_replay_never_moves_the_checkpoint_and_never_takes_the_id_of_a_batch(name: str) -> None:
     changed = re.findall(r"UPDATE hubledger\.event_hub_checkpoint\s+SET (.*?)\s+WHERE", every_run()[name][0], re.S)
@@ -261,7 +270,7 @@ EXPECTING = {
     "replay ": ["count_replay", "advance_replay", "hold_replay_job"],
     "rehearsal ordered": ["count_replay", "stay_in_order"],
     "rehearsal ": ["count_replay"],
-    "job open": ["add_replay_job"],
+    "job open": ["lock_stream", "add_replay_job"],
     "job move": [],
     "job rehearsed": ["advance_replay", "hold_replay_job"],
     "job close": ["hold_replay_job"],

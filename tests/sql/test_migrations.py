@@ -24,7 +24,7 @@ STEP = re.compile(
 
 
 def breaks(migration: Migration) -> bool:
-    """Whether it takes something away from the code before it, or asks something of it."""
+    """Return True if the migration removes something that older code uses, or needs something that it does not do."""
     return TAKES_AWAY.search(re.sub(r"--.*", "", migration.text)) is not None
 
 

@@ -1,4 +1,4 @@
-"""Behaviour that only a T-SQL server can show: MSSQL_CONNECTION names it, and the tests have a schema of their own."""
+"""Behaviour that only a T-SQL server can show: MSSQL_CONNECTION names it, and the tests have a separate schema."""
 
 import json
 import os

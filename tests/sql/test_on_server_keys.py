@@ -38,7 +38,7 @@ class Folding:
 @state_of("telling", key=("name",))
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """A state whose key tells every two texts apart but for spaces at the end."""
+    """A state whose key folds nothing but spaces at the end."""
 
     name: str
     note: int

@@ -1,4 +1,4 @@
-"""Locks of letters and gaps on the T-SQL server of MSSQL_CONNECTION: who waits for whom, and who does not."""
+"""Locks of letters and gaps on the T-SQL server of MSSQL_CONNECTION: which transactions wait."""
 
 import os
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ from core.model.spans import SequenceNumber, Span
 from core.store.database import write
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Deadlines, Session, connect
+from tests.contract.test_open_replays import request
 from tests.contract.test_retries import resolved, retry
 from tests.fakes.builders import EPOCH, NOON, PATIENCE, STREAM, claim, commit, hold, keep_letters, partition, settled
 from tests.fakes.kept import Engine
@@ -136,6 +137,21 @@ def test_a_gap_is_noted_after_the_commit_that_is_under_way_and_not_at_all_when_t
     with pytest.raises(CheckpointConflict):
         hasty.note_gap(state, gap, EPOCH)
     assert [(kept.first, kept.last, kept.status) for kept in engine.gaps()] == [(5, 9, "absent")]
+
+
+def test_a_replay_is_opened_after_the_opening_that_is_under_way_and_commits_do_not_wait_for_either(
+    hasty: Store, engine: Engine
+) -> None:
+    hasty.commit_batch(commit(hasty.read_partition(partition()), 0, 9))
+    session, schema = connect(CONNECTION), shared_schema(CONNECTION)
+    session.run(f"SET NOCOUNT ON; BEGIN TRANSACTION; SELECT stream_id FROM {schema}.event_stream WITH (UPDLOCK);")
+    with pytest.raises(StoreUnavailable):
+        hasty.open_replay(request(1, partition_id="1"))
+    hasty.commit_batch(commit(hasty.read_partition(partition()), 10, 19))
+    hasty.commit_batch(commit(hasty.read_partition(partition("1")), 0, 9))
+    session.run("SET NOCOUNT ON; ROLLBACK TRANSACTION;")
+    session.close()
+    hasty.open_replay(request(1, partition_id="1"))
 
 
 def test_sums_and_cuts_that_two_open_at_once_are_opened_once_and_are_no_fault(engine: Engine) -> None:

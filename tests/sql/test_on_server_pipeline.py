@@ -1,4 +1,4 @@
-"""The plan of a run on a T-SQL server: it reads a long ledger in time, and tells partitions apart as they are named."""
+"""The plan of a run on a T-SQL server: it reads a long ledger in time, and partitions differ by their exact names."""
 
 import os
 from collections.abc import Iterator

@@ -280,7 +280,7 @@ def test_a_sign_in_that_is_refused_has_its_meaning(
 
 
 @pytest.mark.parametrize("given", ["", "LANGUAGE=French;"])
-def test_a_session_is_told_of_duplicates_in_english_whatever_the_language_of_its_login(
+def test_a_session_reports_duplicates_in_english_whatever_the_language_of_its_login(
     server: TdsServer, driver_name: str, given: str
 ) -> None:
     database = SqlServerDatabase(f"{server.connection_string(driver_name)};{given}", SOON)
@@ -289,7 +289,7 @@ def test_a_session_is_told_of_duplicates_in_english_whatever_the_language_of_its
     assert ["us_english" in login and "French" not in login for login in server.logins] == [True]
 
 
-def test_a_port_where_nobody_listens_is_unavailable(driver_name: str) -> None:
+def test_a_port_without_a_listener_is_unavailable(driver_name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     text = f"DRIVER={{{driver_name}}};SERVER=127.0.0.1,{port};UID=a;PWD=b;Encrypt=no"

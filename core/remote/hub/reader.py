@@ -64,7 +64,7 @@ class SdkHubReader:
         if extent.beginning > extent.last or _is_after(place, extent):
             return None
         deadline = time.monotonic() + LINK_TIMEOUT
-        with _offsets_named(partition, place), self._link(partition, place, 1) as link:
+        with _refusing_offsets(partition, place), self._link(partition, place, 1) as link:
             while not (arrived := link.receive()):
                 if time.monotonic() > deadline:
                     raise HubUnreachable(f"{partition}: no event at {place} in {LINK_TIMEOUT:g} s")
@@ -152,8 +152,8 @@ class SdkHubReader:
 
 
 @contextmanager
-def _offsets_named(partition: Partition, place: Place) -> Iterator[None]:
-    """Name the offset that the hub refuses: it answers, and says in an error condition that the offset is wrong."""
+def _refusing_offsets(partition: Partition, place: Place) -> Iterator[None]:
+    """Raise OffsetRefused instead of a fault of the hub whose error condition says that the offset is wrong."""
     try:
         yield
     except (HubUnreachable, HubRefused) as fault:

@@ -1,7 +1,7 @@
 """Keep the properties and bodies of events encoded until they are ours, because the SDK cannot hold every value.
 
 The SDK (azure-eventhub 5.15) decodes strings, symbols and binary values alike to bytes, timestamps to numbers, and
-decimals wrongly; a char or a short decimal ends its reader, so that the partition is not read any more. Therefore its
+decimals wrongly; a char or a short decimal ends its reader, and with it the reading of the partition. Therefore its
 receivers read messages with `read_message` of this module. docs/adr/0029-values-are-read-from-the-wire.md has the
 reasons.
 """

@@ -25,7 +25,7 @@ _TRANSIENT = {926, 4060, 4221, 10928, 10929, 40197, 40501, 40613, 49918, 49919, 
 _REFUSED_LOGIN = {911, 4064, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615, 47089}
 _SCHEMA = {
     207, 208, 229, 262, 1934, 2760, 2812,
-    271, 273, 544, 8102, 4405, 4406,  # a column that nobody may set: computed, rowversion, identity, derived in a view
+    271, 273, 544, 8102, 4405, 4406,  # a column that cannot be set: computed, rowversion, identity, derived in a view
 }  # fmt: skip
 _LOST = {64, 233, 10053, 10054, 10060}
 _DATA_STATES = ("22", "23")
@@ -107,7 +107,7 @@ def _numbers(message: str) -> list[int]:
 
 
 def _thrown(message: str) -> Fault:
-    """Return the meaning of a THROW. Numbers cannot tell them apart: 51000 is the example of Microsoft's own page."""
+    """Return the meaning of a THROW. The number does not show it: 51000 is the example of Microsoft's own page."""
     return Fault.THROWN if UNMET_WORDS in message else Fault.DATA
 
 

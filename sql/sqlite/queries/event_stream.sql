@@ -30,6 +30,13 @@ UPDATE event_stream
    SET hub_created_at = :hub_created_at
  WHERE stream_id = :stream_id AND hub_created_at IS NULL;
 
+-- name: lock_stream
+-- Find a stream, which the transaction locks: its replays are opened one after the other. No row when it is closed.
+-- params: stream_id
+SELECT stream_id AS locked_stream
+  FROM event_stream
+ WHERE stream_id = :stream_id AND closed_at IS NULL;
+
 -- name: close_incarnation
 -- Compare and set: touches no row when a different operator opened the next incarnation first.
 -- params: stream_id, incarnation, closed_at

@@ -1,16 +1,13 @@
 -- name: add_replay_job
--- Insert a new job, planned; touches no row when an open job holds part of its ranges, too many jobs are open, or the
--- stream is closed. Dry runs hold nothing.
+-- Insert a new job, planned; touches no row when an open job holds part of its ranges, or too many jobs are open. Dry
+-- runs hold nothing.
 -- params: job_id, stream_id, is_dry_run, asked, left_out, transform_version, requested_by, reason, requested_at, most_open, ranges
 INSERT INTO replay_job
        (job_id, stream_id, is_dry_run, status, asked, left_out, transform_version, requested_by, reason, requested_at,
         updated_at, history)
 SELECT :job_id, :stream_id, :is_dry_run, 'planned', :asked, :left_out, :transform_version, :requested_by,
        :reason, :requested_at, :requested_at, ''
- WHERE NOT EXISTS (
-       SELECT 1 FROM event_stream AS e
-        WHERE e.stream_id = :stream_id AND e.closed_at IS NOT NULL)
-   AND :most_open > (
+ WHERE :most_open > (
        SELECT COUNT(*) FROM replay_job AS o
         WHERE o.stream_id = :stream_id AND o.status IN ('planned', 'running', 'paused'))
    AND (:is_dry_run = 1

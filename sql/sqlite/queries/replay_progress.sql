@@ -10,13 +10,6 @@ SELECT :job_id, :stream_id, r.value ->> 0, r.value ->> 1, r.value ->> 2, r.value
        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '[]', :requested_at
   FROM json_each(:ranges) AS r;
 
--- name: lock_partitions
--- Lock the partitions of a new job: another job that needs one of them waits until this one is stored.
--- params: stream_id, ranges
-UPDATE event_hub_checkpoint
-   SET commit_number = commit_number
- WHERE stream_id = :stream_id AND partition_id IN (SELECT r.value ->> 0 FROM json_each(:ranges) AS r);
-
 -- name: find_overlap
 -- Find the first open job, dry runs apart, that holds part of these ranges.
 -- params: stream_id, ranges

@@ -35,6 +35,13 @@ UPDATE hubledger.event_stream
    SET hub_created_at = @hub_created_at
  WHERE stream_id = @stream_id AND hub_created_at IS NULL;
 
+-- name: lock_stream
+-- Lock a stream: its replays are opened one after the other, and commits do not wait. No row when the stream is closed.
+-- params: stream_id int
+SELECT @locked_stream = e.stream_id
+  FROM hubledger.event_stream AS e WITH (UPDLOCK)
+ WHERE e.stream_id = @stream_id AND e.closed_at IS NULL;
+
 -- name: close_incarnation
 -- Compare and set: touches no row when a different operator opened the next incarnation first.
 -- params: stream_id int, incarnation int, closed_at datetime2(7)

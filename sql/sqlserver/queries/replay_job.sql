@@ -1,16 +1,13 @@
 -- name: add_replay_job
--- Insert a new job, planned; touches no row when an open job holds part of its ranges, too many jobs are open, or the
--- stream is closed. Dry runs hold nothing.
+-- Insert a new job, planned; touches no row when an open job holds part of its ranges, or too many jobs are open. Dry
+-- runs hold nothing.
 -- params: job_id varchar(8000), stream_id int, is_dry_run bit, asked nvarchar(max), left_out nvarchar(max), transform_version nvarchar(4000), requested_by nvarchar(4000), reason nvarchar(4000), requested_at datetime2(7), most_open int, ranges nvarchar(max)
 INSERT INTO hubledger.replay_job
        (job_id, stream_id, is_dry_run, status, asked, left_out, transform_version, requested_by, reason, requested_at,
         updated_at, history)
 SELECT @job_id, @stream_id, @is_dry_run, 'planned', @asked, @left_out, @transform_version, @requested_by,
        @reason, @requested_at, @requested_at, ''
- WHERE NOT EXISTS (
-       SELECT 1 FROM hubledger.event_stream AS e
-        WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL)
-   AND @most_open > (
+ WHERE @most_open > (
        SELECT COUNT(*) FROM hubledger.replay_job AS o
         WHERE o.stream_id = @stream_id AND o.status IN ('planned', 'running', 'paused'))
    AND (@is_dry_run = 1

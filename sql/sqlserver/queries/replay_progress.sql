@@ -13,16 +13,6 @@ SELECT @job_id, @stream_id, r.partition_id, r.first_sequence_number, r.last_sequ
        partition_id varchar(40) '$[0]', first_sequence_number bigint '$[1]', last_sequence_number bigint '$[2]',
        note nvarchar(max) '$[3]') AS r;
 
--- name: lock_partitions
--- Lock the partitions of a new job: another job that needs one of them waits until this one is stored.
--- params: stream_id int, ranges nvarchar(max)
-UPDATE hubledger.event_hub_checkpoint
-   SET commit_number = commit_number
- WHERE stream_id = @stream_id
-   AND partition_id IN (
-       SELECT r.partition_id COLLATE Latin1_General_100_BIN2 FROM OPENJSON(@ranges) WITH (
-              partition_id varchar(40) '$[0]') AS r);
-
 -- name: find_overlap
 -- Find the first open job, dry runs apart, that holds part of these ranges.
 -- params: stream_id int, ranges nvarchar(max)

@@ -1,4 +1,4 @@
-"""Serve Hubledger on the local functions host in a process of its own, over HTTP, with an empty hub in memory.
+"""Serve Hubledger on the local functions host in a separate process, over HTTP, with an empty hub in memory.
 
 Arguments: the folder of the app, and a file for its log. Its settings come from the environment. It prints its address
 on its first line, and ends when its input ends.

@@ -18,7 +18,7 @@ OF_THE_HUB = ("start_replay", "open_next_incarnation")  # they read the hub, and
 
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A host of its own: some of the requests change its store."""
+    """A separate host: some of the requests change its store."""
     made = Served(tmp_path_factory.mktemp("hostile"))
     fill(made)
     made.store.open_replay(replay())

@@ -1,4 +1,4 @@
-"""Commands in processes of their own, and waits with a deadline."""
+"""Commands in separate processes, and waits with a deadline."""
 
 import os
 import signal

@@ -33,7 +33,7 @@ def emulator() -> Iterator[Emulator]:
 
 
 class Feeding:
-    """A feed in a process of its own."""
+    """A feed in a separate process."""
 
     def __init__(self, emulator: Emulator, record: Path, *options: str) -> None:
         self._popen = subprocess.Popen(

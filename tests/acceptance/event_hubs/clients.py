@@ -157,7 +157,7 @@ def reading(emulator: Namespace, group: str = "$Default", retry_total: int = 3, 
 
 @contextmanager
 def reading_aio(emulator: Namespace, group: str = "$Default", **options: Any) -> Iterator[Readings]:
-    """Run an aio consumer while the block runs, on an event loop in a thread of its own."""
+    """Run an aio consumer while the block runs, on an event loop in a separate thread."""
     seen, loop, end = Readings(), asyncio.new_event_loop(), asyncio.Event()
     receive = {"starting_position": "-1", **options, "on_error": _as_coroutine(seen.fail)}
 

@@ -38,7 +38,7 @@ def new_hub() -> Emulator:
 
 @dataclass
 class App:
-    """The app in a folder of its own; `lines` has the log of its hosts."""
+    """The app in a separate folder; `lines` has the log of its hosts."""
 
     emulator: Emulator
     folder: Path

@@ -1,4 +1,4 @@
-"""Workers in processes of their own, over the emulator and the embedded store."""
+"""Workers in separate processes, over the emulator and the embedded store."""
 
 import os
 import signal

@@ -178,7 +178,7 @@ class TestAudit:
             office.commit(first, last)
         assert self.kinds(office) == [("hole", 5, 6), ("hole", 10, 19)]
 
-    def test_no_more_faults_are_told_than_help(self, office: Office) -> None:
+    def test_the_number_of_reported_faults_has_a_limit(self, office: Office) -> None:
         for number in range(0, 240, 2):
             office.commit(number, number)
         assert len(self.kinds(office)) == 100
@@ -191,7 +191,7 @@ class TestAudit:
         assert {fault.partition_id for fault in done.faults} == {"1"}
         assert len(done.partitions) == 1
 
-    def test_a_partition_that_is_not_there_has_nothing_to_audit(self, office: Office) -> None:
+    def test_a_missing_partition_has_nothing_to_audit(self, office: Office) -> None:
         self.fill(office)
         assert audit(office.desk.ledger, partition("9").partition_id).partitions == ()
 
@@ -222,7 +222,7 @@ class TestRows:
 class TestGaps:
     """Gaps and anchors, as the status, the audit and the explanation show them."""
 
-    def test_an_open_gap_is_counted_and_told(self, office: Office) -> None:
+    def test_an_open_gap_is_counted_and_reported(self, office: Office) -> None:
         office.commit(0, 4)
         state = office.store.read_partition(partition())
         office.store.note_gap(state, Span(SequenceNumber(5), SequenceNumber(8)), EPOCH)

@@ -35,13 +35,13 @@ def test_a_partition_without_a_commit_explains_nothing(office: Office) -> None:
     assert asked(office, 0, "9") is None
 
 
-def test_a_number_after_the_checkpoint_is_not_there_yet(office: Office) -> None:
+def test_a_number_after_the_checkpoint_is_not_committed_yet(office: Office) -> None:
     office.commit(5, 9)
     assert outcome(office, 10) == "not_yet"
     assert outcome(office, 2**63 - 1) == "not_yet"
 
 
-def test_a_number_before_the_first_is_told(office: Office) -> None:
+def test_a_number_before_the_first_is_explained(office: Office) -> None:
     office.commit(5, 9)
     assert outcome(office, 4) == "before_first"
 
@@ -66,7 +66,7 @@ def test_a_written_number_shows_its_rows_by_table_and_its_range(office: Office) 
     assert found.found.range.invocation_id == "invocation-1"
 
 
-def test_a_dead_letter_is_told_with_its_status(office: Office) -> None:
+def test_a_dead_letter_is_explained_with_its_status(office: Office) -> None:
     office.letters(replace(letter(event(3)), status="exhausted"))
     found = asked(office, 3)
     assert found is not None
@@ -131,7 +131,7 @@ class TestReplayed:
         assert "a replay" in found.sentence
         assert [(change.kind, change.commit_number) for change in found.found.changes] == [("replay", 2)]
 
-    def test_a_letter_that_a_replay_made_is_told_and_the_books_balance(self, office: Office) -> None:
+    def test_a_letter_that_a_replay_made_is_explained_and_the_books_balance(self, office: Office) -> None:
         self.replayed(office, "home h 1", "look h", "reading h")
         assert outcome(office, 1) == "dead_lettered"
         books, done = read_books(office.desk.ledger), audit(office.desk.ledger, None)
@@ -203,13 +203,13 @@ class TestStaged:
         assert [row.ordinal for row in found.found.rows] == [0, 1]
         self.assert_balanced(office, world)
 
-    def test_a_letter_of_what_was_absent_is_told_and_the_books_balance(self, office: Office) -> None:
+    def test_a_letter_of_an_absent_event_is_explained_and_the_books_balance(self, office: Office) -> None:
         world = self.replayed(office, event(6, "reading h"), event(7, "poison"))
         assert [outcome(office, number) for number in (6, 7)] == ["written", "dead_lettered"]
         assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (1, 1)
         self.assert_balanced(office, world)
 
-    def test_of_a_part_that_was_staged_it_is_told_that_it_may_have_left_no_row(self, office: Office) -> None:
+    def test_the_explanation_of_a_staged_part_says_that_it_may_have_left_no_row(self, office: Office) -> None:
         world = self.replayed(office, event(6, "quiet"))
         lost = "The hub no longer had it: numbers 6 to 7 are absent"
         since = "; commit 3, a replay, had only some events of its range, and may have left no row for this event."

@@ -16,7 +16,7 @@ def later(claim: KeyClaim, by: timedelta) -> KeyClaim:
     return replace(claim, claimed_at=claim.claimed_at + by)
 
 
-def test_a_key_that_nobody_used_is_free_and_then_in_work(office: Office) -> None:
+def test_an_unused_key_is_free_and_then_in_work(office: Office) -> None:
     keys = office.desk.keys
     assert keys.read_key("key-1") is None
     assert keys.claim_key(CLAIM)

@@ -146,7 +146,7 @@ def test_an_empty_body_is_read_as_one(office: Office) -> None:
     assert office.desk.letters.read_letter_body(PartitionId("0"), SequenceNumber(3), 10) == b""
 
 
-def test_a_letter_that_is_not_there_is_none(office: Office) -> None:
+def test_a_missing_letter_is_none(office: Office) -> None:
     office.letters(letter(event(3)))
     for partition_id, number in [("0", 4), ("1", 3), ("0", 2**63 - 1)]:
         position = PartitionId(partition_id), SequenceNumber(number)
@@ -166,7 +166,7 @@ def test_nothing_lies_after_the_last_key(office: Office) -> None:
     assert office.desk.letters.list_letters(ALL, key, 10) == ()
 
 
-def test_what_was_asked_of_a_letter_is_told_with_who_and_why(office: Office) -> None:
+def test_the_requests_about_a_letter_are_shown_with_author_and_reason(office: Office) -> None:
     office.letters(letter(event(3)))
     keeper = Keeper(STREAM, office.store, load_transform("core.transforms.home_security"), nobody, stamps())
     position = LetterPosition(PartitionId("0"), SequenceNumber(3))
@@ -212,7 +212,7 @@ class TestMatching:
         found = office.desk.letters.find_selected(tuple(named), ("waiting",))
         assert [one.sequence_number for one in found] == [0, 2]
 
-    def test_a_stream_that_is_not_there_has_none(self, office: Office) -> None:
+    def test_a_missing_stream_has_none(self, office: Office) -> None:
         assert office.desk.letters.count_matching(ALL, ("waiting",)) == 0
         assert office.desk.letters.find_matching(ALL, ("waiting",), 10) == ()
 

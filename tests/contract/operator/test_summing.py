@@ -51,6 +51,6 @@ def test_a_hole_between_two_pieces_is_counted_once(office: Office) -> None:
     assert (one.holes, one.balanced) == (1, False)
 
 
-def test_a_client_is_told_when_to_ask_again() -> None:
+def test_a_client_learns_when_to_ask_again() -> None:
     problem = of_fault(LedgerNotSummed("hub/group", 6, 22))
     assert (problem.kind.status, problem.headers) == (503, {"Retry-After": "5"})

@@ -71,7 +71,7 @@ class TestVerifiedSums:
             assert reads(audit(office.desk.ledger, None, Reading(False, after(pieces), piece=2))) == expected
         assert reads(audit(office.desk.ledger, None, FRESH)) == (6, 7, True, True)
 
-    def test_commits_of_every_kind_count_and_a_lone_partition_has_a_sum_of_its_own(self, office: Office) -> None:
+    def test_commits_of_every_kind_count_and_a_lone_partition_has_a_separate_sum(self, office: Office) -> None:
         fill(office, 0, 1)
         office.commit(0, 0, of=partition("1"))
         assert reads(audit(office.desk.ledger, partition("1").partition_id, FRESH)) == (0, 1, True, True)

@@ -1,4 +1,4 @@
-"""Every store tells the watch the times of commits, and counts the numbers found absent since a time."""
+"""Every store gives the watch the times of commits, and counts the numbers found absent since a time."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ def test_an_empty_database_tells_nothing(office: Office) -> None:
     assert (office.desk.ledger.read_last_batches(), office.desk.ledger.count_absent(EPOCH)) == ({}, 0)
 
 
-def test_the_newest_batch_of_each_partition_is_told_to_the_microsecond(office: Office) -> None:
+def test_the_time_of_the_newest_batch_of_each_partition_is_exact_to_the_microsecond(office: Office) -> None:
     moment = EPOCH + timedelta(hours=5, microseconds=7)
     commit_at(office, EPOCH, 0, 4)
     commit_at(office, moment, 5, 9)

@@ -1,4 +1,4 @@
-"""Mutants of access: who is believed, what each level needs and hides, and how a link is verified."""
+"""Mutants of access: the trust in headers, the rights and limits of each level, and the check of a link."""
 
 from tests.mutants.mutant import in_file
 
@@ -10,7 +10,7 @@ MUTANTS = (
         "handlers/api.py",
         f"{HANDLERS}/test_api.py",
         ("monitors may read letters", '"dead-letters", READING', '"dead-letters", COUNTING'),
-        ("a home is shown to everybody who reads", 'activity", REVEALING', 'activity", READING'),
+        ("the role for reading shows a home", 'activity", REVEALING', 'activity", READING'),
         ("a reader may discard", '"dead-letters/discard", CHANGING', '"dead-letters/discard", READING'),
         ("an operator makes links", '"homes/{home_id}/links", LINKING', '"homes/{home_id}/links", CHANGING'),
         ("the home of a link needs no link", 'own-activity", LINKED', 'own-activity", OPEN'),
@@ -18,22 +18,22 @@ MUTANTS = (
     *in_file(
         "handlers/web/route.py",
         f"{HANDLERS}/test_api.py",
-        ("a revealing route needs the role of reading only", '_KEY, "Hubledger.Reveal"', '_KEY, "Hubledger.Read"'),
+        ("the role for reading opens a revealing route", '_KEY, "Hubledger.Reveal"', '_KEY, "Hubledger.Read"'),
         ("a change needs no key", 'Level("changing", _KEY', 'Level("changing", _ANYBODY'),
     ),
     *in_file(
         "handlers/web/identity.py",
         f"{HANDLERS}/web/test_identity.py",
-        ("a forged header is believed", "    if not _is_trusted(headers, access):\n        return UNVERIFIED\n", ""),
-        ("a front door is believed without its id", "return bool(door) and compare_digest(", "return bool(door) or ("),
+        ("a forged header is trusted", "    if not _is_trusted(headers, access):\n        return UNVERIFIED\n", ""),
+        ("a front door is trusted without its id", "return bool(door) and compare_digest(", "return bool(door) or ("),
         (
-            "a front door's id is a part of the header",
+            "a header that contains the front door's id is trusted",
             'compare_digest(headers.get(FRONT_DOOR, "").lower().encode("utf-8", "replace"), door)',
             'door in headers.get(FRONT_DOOR, "").lower().encode("utf-8", "replace")',
         ),
         ("the end of a claim's type makes a role", "if claim.typ in ROLE_CLAIMS)", 'if claim.typ.endswith("/role"))'),
-        ("a type that is almost right makes a role", 'ROLE_CLAIMS = {"roles",', 'ROLE_CLAIMS = {"role", "roles",'),
-        ("an object id of any form is recorded", " and _OBJECT_ID.fullmatch(one.val)", ""),
+        ("a similar type of claim makes a role", 'ROLE_CLAIMS = {"roles",', 'ROLE_CLAIMS = {"role", "roles",'),
+        ("an object id of any form is recorded", " and GUID.fullmatch(one.val)", ""),
         ("an object id is not recorded", "ids[0] if ids else", "'' if ids else"),
         ("a header that is not ASCII raises", "except (ValueError, ", "except (KeyError, "),
         ("a header that is nested deep raises", "except (ValueError, RecursionError):", "except ValueError:"),
@@ -42,13 +42,13 @@ MUTANTS = (
             "if len(principal) > LARGEST_PRINCIPAL:",
             "if principal == LARGEST_PRINCIPAL:",
         ),
-        ("a name breaks a log line", "if letter.isprintable() and", "if"),
+        ("a line break stays in a name", "if letter.isprintable() and", "if"),
         ("a name is longer than its column", "[:MOST_NAME].strip()", ".strip()"),
-        ("a letter counts twice in a column", ' and letter <= "\\uffff"', ""),
+        ("a letter beyond U+FFFF stays in a name", ' and letter <= "\\uffff"', ""),
         ("a role is never required", "and role not in caller.roles:", "and role is caller.roles:"),
-        ("a role is required where nobody signs in", "if access.signs_in and role and", "if role and"),
-        ("the role of changes opens every level", "if level is CHANGING else None) or", "if level else None) or"),
-        ("the role of changes keeps its own name", "access.operator_role if level", "None if level"),
+        ("a role is required without sign-in", "if access.signs_in and role and", "if role and"),
+        ("the role for changes opens every level", "if level is CHANGING else None) or", "if level else None) or"),
+        ("the setting does not rename the role for changes", "access.operator_role if level", "None if level"),
     ),
     *in_file(
         "handlers/web/links.py",
@@ -58,7 +58,7 @@ MUTANTS = (
         ("a link has no purpose", 'f"{PURPOSE}\\n{home_id}', 'f"{home_id}'),
         ("a link never ends", "if now >= datetime.fromtimestamp(int(expires), UTC):", "if not expires:"),
         ("a link works a moment too long", "if now >= datetime", "if now > datetime"),
-        ("any signature is right", "if form is None or not any(right):", "if form is None:"),
+        ("any signature is accepted", "if form is None or not any(right):", "if form is None:"),
         ("all secrets must have signed", "not any(right)", "not all(right)"),
         ("a link may have more text after it", "_LINK.fullmatch(link)", "_LINK.match(link)"),
         (
@@ -67,7 +67,7 @@ MUTANTS = (
             "_signature(home_id, expires, secret)[:42] == signature[:42]",
         ),
         (
-            "an ended link is told so unsigned",
+            "a forged link gets the answer of an ended one",
             "if form is None or not any(right):",
             "if form is None or (not any(right) and now < datetime.fromtimestamp(int(expires), UTC)):",
         ),
@@ -76,7 +76,7 @@ MUTANTS = (
     *in_file(
         "handlers/web/answering.py",
         ACCESS,
-        ("nobody is admitted or refused", "    _admit(req, route, caller, at)\n", ""),
+        ("no caller is checked", "    _admit(req, route, caller, at)\n", ""),
         (
             "a link is not required",
             "    if route.level is LINKED:\n        secrets",
@@ -84,8 +84,8 @@ MUTANTS = (
         ),
         ("a revealing answer is not logged", "if route.level in (REVEALING, LINKED):", "if route.level is LINKED:"),
         ("the home of a link is not logged", "if route.level in (REVEALING, LINKED):", "if route.level is REVEALING:"),
-        ("a line does not say which letter", "**_logged(call.path), ", ""),
-        ("a line does not say who", '{"who": call.who, **', '{"who": "", **'),
+        ("a log line lacks the letter", "**_logged(call.path), ", ""),
+        ("a log line lacks the caller", '{"who": call.who, **', '{"who": "", **'),
         ("a text of any length or form is logged", "name: clipped(str(value)) for", "name: str(value) for"),
         ("an open route needs the settings", "AccessPolicy() if route.level is OPEN else ", ""),
     ),
@@ -122,26 +122,44 @@ MUTANTS = (
     *in_file(
         "handlers/operations/revealed.py",
         "tests/unit/handlers/operations/test_run_quality.py",
-        ("nobody sees the largest key", "replace(detail_of(run), run=revealed_run(run))", "replace(detail_of(run))"),
+        (
+            "the revealing route hides the largest key",
+            "replace(detail_of(run), run=revealed_run(run))",
+            "replace(detail_of(run))",
+        ),
+    ),
+    *in_file(
+        "handlers/operations/revealed.py",
+        "tests/unit/handlers/operations/test_letter_bodies.py",
+        ("a body of a different hub is shown", "event.enqueued_at != letter.enqueued_at", "not event.body"),
+    ),
+    *in_file(
+        "handlers/operations/audit.py",
+        "tests/unit/handlers/operations/test_audit.py",
+        (
+            "audits at the same time read the ledger",
+            "not _auditing.acquire(blocking=False):",
+            "_auditing.acquire(timeout=0) == 7:",
+        ),
     ),
     *in_file(
         "handlers/operations/stops.py",
         ACCESS,
         ("a monitor sees the errors of an outage", '{"incarnation", "held"}', '{"incarnation", "held", "outage"}'),
         ("a monitor sees the words of the database", '{"incarnation", "held"}', '{"incarnation", "held", "store"}'),
-        ("nobody sees why a partition holds", '{"incarnation", "held"}', '{"incarnation"}'),
+        ("the reason of a held partition is hidden", '{"incarnation", "held"}', '{"incarnation"}'),
     ),
     *in_file(
         "handlers/operations/links.py",
         ACCESS,
         ("the former secret signs", "access.link_secrets[0]", "access.link_secrets[-1]"),
-        ("a home that is not there gets a link", "own.homes.find_home(home_id) is None", "home_id is None"),
+        ("a missing home gets a link", "own.homes.find_home(home_id) is None", "home_id is None"),
     ),
     *in_file(
         "core/model/access.py",
         "tests/unit/core/test_settings.py",
         (
-            "a role without sign-in protects nothing",
+            "a role is accepted without sign-in",
             "if self.operator_role is not None and not self.signs_in:",
             "if False:",
         ),
@@ -151,13 +169,13 @@ MUTANTS = (
             "if self.front_door is None and not",
         ),
         (
-            "a front door signs nobody in",
+            "a front door does not sign callers in",
             "return self.platform_signs_in or self.front_door is not None",
             "return self.platform_signs_in",
         ),
         ("a short secret signs", "< LEAST_SECRET:", "< 8:"),
         (
-            "the text of a reference signs",
+            "the text of an unresolved reference signs",
             'if secret.startswith("@Microsoft.KeyVault("):',
             'if secret.startswith("@@"):',
         ),

@@ -1,4 +1,4 @@
-"""Mutants of the edges of the API: forms of values, headers, limits, and faults that nothing foresaw."""
+"""Mutants of the edges of the API: forms of values, headers, limits, and unforeseen faults."""
 
 from tests.mutants.mutant import in_file
 
@@ -52,9 +52,9 @@ MUTANTS = (
         "handlers/web/answering.py",
         f"{EDGES} {REPLAYS}",
         ("callers share their keys", "KeyClaim(key_of_caller(call.who, key), ", "KeyClaim(key, "),
-        ("anybody may fill the log", "        if route.level.needs_key:\n", "        if route.level:\n"),
+        ("refusals without a key fill the log", "        if route.level.needs_key:\n", "        if route.level:\n"),
         (
-            "a fault that nothing foresaw is the host's",
+            "an unforeseen fault reaches the host",
             "        return answer_unexpected(route, invocation_id)\n",
             "        raise\n",
         ),
@@ -72,6 +72,12 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "handlers/operations/health.py",
+        "tests/unit/handlers/operations/test_health.py",
+        ("books that do not balance are healthy", "healthy=books.balanced and not stops", "healthy=not stops"),
+        ("each request for the health reads the books", "fresh=5.0, limit=5.0", "fresh=0.0, limit=0.0"),
+    ),
+    *in_file(
         "handlers/web/route.py",
         "tests/unit/handlers/test_function_app.py",
         ("no route takes HEAD", 'return (self.method, "HEAD") if', "return (self.method,) if"),
@@ -84,17 +90,39 @@ MUTANTS = (
     *in_file(
         "sql/sqlite/queries/replay_job.sql",
         "tests/contract/test_open_replays.py",
-        ("one replay too many is opened", "AND :most_open > (", "AND :most_open >= ("),
+        ("one replay too many is opened", " WHERE :most_open > (", " WHERE :most_open >= ("),
+    ),
+    *in_file(
+        "sql/sqlite/queries/event_stream.sql",
+        "tests/contract/test_incarnations.py",
+        (
+            "a replay of numbers of the former hub is opened",
+            "stream_id AND closed_at IS NULL;\n\n-- name: close",
+            "stream_id;\n\n-- name: close",
+        ),
+    ),
+    *in_file(
+        "sql/sqlserver/queries/event_stream.sql",
+        "tests/sql/test_house_rules.py",
+        ("simultaneous replays pass the limit on the server", " AS e WITH (UPDLOCK)", " AS e"),
     ),
     *in_file(
         "core/store/replays.py",
         "tests/contract/test_open_replays.py",
-        ("a dry run is told of an overlap", "standing is not None and not request.is_dry_run", "standing is not None"),
+        (
+            "a dry run is refused for an overlap",
+            "standing is not None and not request.is_dry_run",
+            "standing is not None",
+        ),
     ),
     *in_file(
         "core/remote/hub/reader.py",
         "tests/acceptance/event_hubs/test_offsets.py",
-        ("a hub that refuses an offset is unreachable", "if isinstance(place, str) and any(", "if not place and any("),
+        (
+            "a refused offset looks like an unreachable hub",
+            "if isinstance(place, str) and any(",
+            "if not place and any(",
+        ),
     ),
     *in_file(
         "core/replay/ranges.py",

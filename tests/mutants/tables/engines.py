@@ -304,7 +304,7 @@ MUTANTS = (
             "AS h WITH (READPAST)",
         ),
         (
-            "a chunk begins whoever claimed it, on the server",
+            "a chunk begins under any claim on the server",
             "d.status = 'retrying' AND d.claimed_by IN (@claimed_by, @run)",
             "d.status = 'retrying' AND (d.claimed_by IS NOT NULL OR d.claimed_by = @claimed_by)",
         ),

@@ -85,17 +85,17 @@ MUTANTS = (
         "core/store/letters.py",
         HELD,
         (
-            "a resolved letter frees nobody",
+            "a resolved letter frees no letter",
             '            Step("free_letters", freed),\n            Step("record_attempts"',
             '            Step("record_attempts"',
         ),
         (
-            "a discarded letter frees nobody",
+            "a discarded letter frees no letter",
             '            Step("free_letters", freed),\n            *recorded,\n',
             "            *recorded,\n",
         ),
         (
-            "a freed letter does not say so",
+            "a freed letter has no attempt that records it",
             '            Step("record_freed", {**freed, "done_by": commit.invocation_id}),\n',
             "",
         ),
@@ -136,7 +136,7 @@ MUTANTS = (
             "AND o.sequence_number < -h.sequence_number) AS earlier",
         ),
         (
-            "an exhausted letter holds nobody",
+            "an exhausted letter holds no letter",
             "AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.sequence_number < :before);",
             "AND o.status IN ('waiting', 'retrying', 'held') AND o.sequence_number < :before);",
         ),

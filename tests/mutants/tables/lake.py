@@ -21,7 +21,7 @@ MUTANTS = (
             "or False:",
         ),
         (
-            "a lake that is ahead of a restored database is believed",
+            "a lake that is ahead of a restored database is trusted",
             "return found[0] if found and found[0].number == standing.run else None",
             "return replace(found[0], number=standing.run) if found else None",
         ),
@@ -65,7 +65,7 @@ MUTANTS = (
             "found = self._open(table)",
         ),
         (
-            "a table of somebody else is ours",
+            "a table of a different writer counts as the app's",
             "            if run is None:\n",
             "            run = run or 0\n            if run < 0:\n",
         ),

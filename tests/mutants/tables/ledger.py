@@ -229,6 +229,8 @@ MUTANTS = (
             "return own.store.find_anchor(id) or SequenceNumber(0)",
             "return SequenceNumber(0)",
         ),
+        ("a partition ahead of its hub's end reduces the lag of the others", "if count > 0}", "}"),
+        ("a minute records the ends of the hub as its lag", "lag=sum(waiting.values())", "lag=sum(ends.values())"),
     ),
     *in_file(
         "sql/sqlite/queries/ledger_audit.sql",
@@ -326,7 +328,7 @@ MUTANTS = (
             "AND f.portion_windows = {of_facts",
             "AND f.portion_windows >= {of_facts",
         ),
-        ("the end of a line in a key is another row", ", char(10), ' ')", ", char(11), ' ')"),
+        ("a line feed in a key ends its row", ", char(10), ' ')", ", char(11), ' ')"),
     ),
     *in_file(
         "core/aggregation/commit.py",

@@ -201,7 +201,7 @@ MUTANTS = (
             "d.due_at > :latest\n                 AND d.status = 'held'\n               ORDER BY 2",
         ),
         (
-            "a chunk begins whoever claimed it",
+            "a chunk begins under any claim",
             "AND status = 'retrying' AND claimed_by IN (:claimed_by, :run)",
             "AND status = 'retrying'",
         ),

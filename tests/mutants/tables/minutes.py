@@ -1,14 +1,8 @@
-"""Mutants of the minutes that the watch stores, and of the callers that the local host and the emulator refuse."""
+"""Mutants of the stored minutes, and of the callers that the local host and the emulator refuse."""
 
 from tests.mutants.mutant import in_file
 
 MUTANTS = (
-    *in_file(
-        "core/ledger/watch.py",
-        "tests/unit/core/ledger/test_watch.py",
-        ("a partition ahead of its hub's end reduces the lag of the others", "if count > 0}", "}"),
-        ("the minute has the ends of the hub for its lag", "lag=sum(waiting.values())", "lag=sum(ends.values())"),
-    ),
     *in_file(
         "core/store/minutes.py",
         "tests/contract/operator/test_minutes.py",
@@ -19,12 +13,12 @@ MUTANTS = (
         "local/functions_host/callers.py",
         "tests/acceptance/functions_host/test_callers.py",
         (
-            "a stranger's page reaches the host",
+            "a page of a different site reaches the host",
             "return (_from_here, _in_json, _within_limit, read_whole)",
             "return (_in_json, _within_limit, read_whole)",
         ),
-        ("a form gives /admin an order", "_from_here, _in_json, _within", "_from_here, _within"),
-        ("a body may trickle for ever", "_within_limit, read_whole)", "_within_limit)"),
+        ("an HTML form reaches /admin", "_from_here, _in_json, _within", "_from_here, _within"),
+        ("the host waits for a slow body for ever", "_within_limit, read_whole)", "_within_limit)"),
     ),
     *in_file(
         "local/event_hubs/amqp.py",

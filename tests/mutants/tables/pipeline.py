@@ -199,7 +199,7 @@ MUTANTS = (
         "core/store/aggregation.py",
         "tests/unit/core/store/test_power_loss.py",
         (
-            "the mark of slices is a transaction of its own",
+            "the mark of slices is a separate transaction",
             "        return self._is_first(portion_script(run, staged, portion))",
             "        whole = portion_script(run, staged, portion)\n"
             "        mark, *others = (Script(whole.subject, (step,), durable=False) for step in whole.steps)\n"

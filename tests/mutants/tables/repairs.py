@@ -19,9 +19,9 @@ MUTANTS = (
             'cut_to = standing.cut if order.kind == "repair" else source.cut',
             "cut_to = source.cut",
         ),
-        ("a repair that waits lets the cut run away", "holds=now - order.at < HOLD", "holds=False"),
+        ("a waiting repair does not hold the cut", "holds=now - order.at < HOLD", "holds=False"),
         ("a repair that waits stops the aggregate", "holds=now - order.at < HOLD", "holds=True"),
-        ("a backfill lets an increment begin", 'has rows", holds=True)', 'has rows")'),
+        ("an increment begins before a backfill that waits", 'has rows", holds=True)', 'has rows")'),
         ("a backfill counts commits twice", "    if order.kind != fitting(standing.cut):\n", "    if False:\n"),
     ),
     *in_file(

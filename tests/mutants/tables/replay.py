@@ -142,7 +142,7 @@ MUTANTS = (
             'Step("hold_replay_job", {**job, **at}),',
         ),
         (
-            "a piece that another driver did is done again",
+            "a piece that a different driver did is done again",
             'Step("advance_replay", values, expect=1, otherwise=conflict),',
             'Step("advance_replay", values),',
         ),
@@ -176,7 +176,7 @@ MUTANTS = (
         REPLAYS,
         ("a replay reopens a letter that a person discarded", "   AND status <> 'discarded';", "   ;"),
         (
-            "a letter of a replay does not say so",
+            "a letter of a replay does not name its commit",
             ":failed_at, :touched_by, :commit_number)",
             ":failed_at, :touched_by, NULLIF(:commit_number, :commit_number))",
         ),

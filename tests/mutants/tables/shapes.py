@@ -88,7 +88,7 @@ MUTANTS = (
         "sql/sqlite/queries/event_hub_dead_letter.sql",
         INCARNATIONS,
         (
-            "a keeper is not told that its stream is closed",
+            "a keeper does not learn that its stream is closed",
             "AND l.status = 'held' AND :frees_held = 1) AS h\n WHERE NOT EXISTS",
             "AND l.status = 'held' AND :frees_held = 1) AS h\n WHERE 1 = 1 OR NOT EXISTS",
         ),

@@ -87,7 +87,7 @@ MUTANTS = (
         ("a letter has no body", '"body": event.body if letter.keeps_body else b"",', '"body": b"",'),
         ("a lone surrogate in an error loses the letter", '"error": storable(letter.error),', '"error": letter.error,'),
         (
-            "a letter that waits for nobody is due",
+            "a poison letter is due",
             'first_due_at if letter.status == "waiting" else None',
             "first_due_at",
         ),

@@ -15,6 +15,7 @@ from core.ingest.incarnation import NOT_VERIFIED
 from handlers import aggregation as aggregation_timer
 from handlers import api, audits, dead_letters, gaps, ingest, replays, watch
 from handlers.app import aggregation, app
+from handlers.operations import health
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.host_events import decode, metadata_of
 
@@ -89,7 +90,9 @@ class Running:
             self._monkeypatch.delenv(name)
 
     def close(self) -> None:
-        """Close the app."""
+        """Close the app, and forget its health, which is remembered for seconds."""
+        health.READINESS.forget()
+        health.BOOKS.forget()
         if app.value is not None:
             app.value.close()
         app.value = aggregation.value = None

@@ -1,4 +1,4 @@
-"""Who sees what: the levels of routes through the app, what each hides, and the lines that are logged."""
+"""The levels of routes through the app: the caller that each admits, the values that it hides, and its log lines."""
 
 import asyncio
 import base64
@@ -170,7 +170,7 @@ def test_a_line_holds_neither_a_long_text_nor_a_broken_one(filled: Running) -> N
 
 
 class TestSignIn:
-    """Where the platform signs callers in, each level needs its role besides the key."""
+    """When the platform signs callers in, each level needs the key and a role."""
 
     def test_every_route_of_a_level_refuses_all_but_its_role(self, filled: Running) -> None:
         filled.restart(WEBSITE_AUTH_ENABLED="True")
@@ -203,7 +203,7 @@ class TestSignIn:
         (line,) = [one for one in filled.lines if one["msg"] == "request refused"]
         assert line["who"] == f"ada@example.org ({ADA})"
 
-    def test_behind_a_front_door_its_id_makes_the_headers_true(self, filled: Running) -> None:
+    def test_with_a_front_door_its_id_makes_the_headers_trusted(self, filled: Running) -> None:
         filled.restart(TRUSTED_FRONT_DOOR=JOB)
         person = as_role("Hubledger.Read")
         assert ask("show_letter", person).status == 403

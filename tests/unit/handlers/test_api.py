@@ -89,7 +89,7 @@ def test_only_open_and_linked_routes_need_no_key_and_no_route_needs_the_master_k
     assert host == {**dict.fromkeys(BY_LEVEL, "FUNCTION"), "open": "ANONYMOUS", "linked": "ANONYMOUS"}
 
 
-def test_each_level_that_shows_or_changes_more_than_counts_has_an_app_role_of_its_own() -> None:
+def test_each_level_that_shows_or_changes_more_than_counts_has_a_separate_app_role() -> None:
     assert {level.name: level.role for level in LEVELS if level.role} == {
         "reading": "Hubledger.Read",
         "revealing": "Hubledger.Reveal",

@@ -52,7 +52,7 @@ def test_a_span_from_the_first_commit_has_only_its_batches() -> None:
     assert replayed_spans(spans, found) == spans[1:]
 
 
-def test_partitions_and_streams_are_told_apart() -> None:
+def test_partitions_and_streams_stay_separate() -> None:
     rows = [batch(1, 0, 9), batch(1, 0, 9, "it's"), (2, "0", 1, "batch", 0, 9, 10)]
     spans = [CommitSpan(1, "0", 0, 1), CommitSpan(1, "it's", 0, 1)]
     assert {(one.stream_id, one.partition_id) for one in read(rows, *spans)} == {(1, "0"), (1, "it's")}

@@ -158,7 +158,7 @@ def test_the_archive_alone_is_enough_to_settle_events(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_download_that_fails_says_so_and_names_the_option(
+def test_a_failed_download_is_reported_with_the_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")

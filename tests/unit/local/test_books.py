@@ -70,7 +70,7 @@ def test_an_answer_without_books_is_refused_with_its_reason_in_one_line(serve: S
             read_books(serve(status, body))
 
 
-def test_a_host_that_is_not_there_has_no_books() -> None:
+def test_a_missing_host_has_no_books() -> None:
     with pytest.raises(BooksUnavailable, match="refused"):
         read_books("http://127.0.0.1:1")
 

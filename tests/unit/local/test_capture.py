@@ -49,9 +49,7 @@ def test_an_event_without_a_key_has_no_system_property() -> None:
     assert record_of(stamp(event, 0, 0, NINE))["SystemProperties"] == {}
 
 
-def test_a_database_that_is_not_there_is_one_line_and_is_not_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_database_is_one_line_and_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--database", str(tmp_path / "none.db"), "--out", str(tmp_path)]) == 1
     assert capsys.readouterr().err == f"capture: {tmp_path / 'none.db'}: there is no such file\n"
     assert not (tmp_path / "none.db").exists()

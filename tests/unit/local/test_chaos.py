@@ -76,7 +76,7 @@ def test_the_host_loses_its_first_batches_and_some_more_at_each_kill_and_skip(tm
     assert struck.done == [1, "killed", 1, SKIPPED, "cut"]
 
 
-def test_while_the_store_is_locked_nobody_can_write_and_afterwards_everybody_can(tmp_path: Path) -> None:
+def test_while_the_store_is_locked_no_process_can_write_and_afterwards_each_can(tmp_path: Path) -> None:
     path = Place(tmp_path).store
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("CREATE TABLE one (number INTEGER)")

@@ -21,7 +21,7 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_a_child_is_ready_when_it_says_so_and_does_not_outlive_the_block_after_an_error(tmp_path: Path) -> None:
+def test_a_child_is_ready_after_its_ready_line_and_does_not_outlive_the_block_after_an_error(tmp_path: Path) -> None:
     pids = []
     with pytest.raises(OSError, match="disturbed"), Children(tmp_path) as children:
         for _ in range(2):

@@ -238,7 +238,7 @@ def test_flights_without_an_answer_may_be_stored_once_or_twice_and_a_given_up_ch
 
 
 def recounted(folder: Path, name: str, minutes: list[Minute], domain: Domain = HOMES) -> list[str]:
-    """Ingest minutes into a store of their own, and recount it against the record of the folder."""
+    """Ingest minutes into a separate store, and recount it against the record of the folder."""
     files = Files(folder / name)
     (folder / name).mkdir()
     ingest(files.store, minutes, domain)

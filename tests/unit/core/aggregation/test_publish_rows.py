@@ -102,7 +102,7 @@ def test_a_result_that_rewrote_a_compacted_file_is_refused_and_the_next_attempt_
     old = [one.path for one in world.state().files]
     run, result = staged(world, "c", removed=old)
     assert world.lake.maintain(ROWS)["compacted"] == 2
-    with pytest.raises(StagingRefused, match=r"its files do not fit silver/sensor_reading any more"):
+    with pytest.raises(StagingRefused, match=r"its files no longer fit silver/sensor_reading"):
         commit_rows(world.store, world.lake, run, result, EPOCH)
     assert both(world) == (["a", "b"], ["gone-a", "gone-b", "gone-c"])
     assert world.store.discard_staged(result)
@@ -112,9 +112,9 @@ def test_a_result_that_rewrote_a_compacted_file_is_refused_and_the_next_attempt_
     assert both(world) == (["d"], ["gone-a", "gone-b", "gone-c"])
 
 
-def test_a_result_in_a_lake_that_is_not_set_any_more_is_refused(world: LakeWorld) -> None:
+def test_a_result_in_a_lake_that_is_no_longer_set_is_refused(world: LakeWorld) -> None:
     run, result = staged(world, "a")
-    with pytest.raises(StagingRefused, match="LAKE is not set any more"):
+    with pytest.raises(StagingRefused, match="LAKE is no longer set"):
         commit_rows(world.store, None, run, result, EPOCH)
 
 

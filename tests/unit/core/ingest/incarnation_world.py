@@ -73,7 +73,7 @@ class World:
         self.hub.publish("0", events)
 
     def open_next(self, first: int = 0) -> None:
-        """Open the next incarnation as an operator does, in a process of its own."""
+        """Open the next incarnation as an operator does, in a separate process."""
         anchors = {PartitionId(id): SequenceNumber(first) for id in ("0", "1")}
         found, now = self.base.read_incarnation(STREAM), self.clock.now()
         opening = Opening(found, STREAM, self.hub.made_at, anchors, "ada", "recreated", now)

@@ -63,7 +63,7 @@ def test_no_number_is_before_zero_so_the_hub_need_not_be_asked() -> None:
 
 
 class GrowingHub(MemoryHub):
-    """One more event comes in right after each answer."""
+    """A hub that gets an event after each answer."""
 
     def extent(self, partition: Partition) -> Extent:
         found = super().extent(partition)
@@ -85,7 +85,7 @@ def test_an_event_that_comes_in_between_two_questions_is_not_left_out() -> None:
 
 class TestInTheStore:
     def ingest(self, store: MemoryStore, first: int, last: int, anchoring: Anchoring, seed: int = 0) -> int:
-        """How many events of the batch were dropped."""
+        """Return the count of the batch's dropped events."""
         healing = Healing(hub(last=40), anchoring)
         return ingest_batch(batch(events(first, last, "quiet")), Means(store, PLAIN, stamps(seed), healing)).redelivered
 

@@ -114,7 +114,7 @@ class TestTheNormalWay:
 
 
 class TestLetters:
-    """When a batch's letters come back, and what they keep."""
+    """The due times and the contents of a batch's letters."""
 
     def letters(self, chance: float = 1.0, policy: LetterPolicy | None = None) -> list[KeptLetter]:
         store, clock = MemoryStore(), FakeClock()

@@ -1,4 +1,4 @@
-"""core/ledger/watch.py: what alerts are told of one moment, and when the hub is asked for it."""
+"""core/ledger/watch.py: the facts of one moment for the alerts, and the reads of the hub for them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -109,7 +109,13 @@ def test_lag_is_the_age_of_the_oldest_event_that_waits_and_not_the_age_of_the_ch
     assert (facts["lag_seconds"], facts["partitions_stopped"]) == (2.5, 0)
 
 
-def test_a_lag_that_cannot_be_long_is_told_by_the_checkpoint_without_asking_the_hub() -> None:
+def test_a_lag_that_can_be_long_is_read_from_the_hub() -> None:
+    hub = hub_of(timedelta(seconds=2))
+    assert seen(Books((books(9, READ_FROM),)), hub)["lag_seconds"] == 2.0
+    assert hub.asked != []
+
+
+def test_a_lag_that_cannot_be_long_is_the_age_of_the_checkpoint_without_a_read_of_the_hub() -> None:
     hub = hub_of(timedelta(seconds=1))
     facts = seen(Books((books(9, READ_FROM - timedelta(seconds=1)),)), hub)
     assert (facts["lag_seconds"], hub.asked) == (59.0, [])

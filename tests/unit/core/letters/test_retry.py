@@ -104,7 +104,7 @@ class TestAChunk:
         assert (world.letter().status, world.letter().attempts) == ("exhausted", 8)
         assert [kept.attempt for kept in world.inner.attempts()] == list(range(1, 8))
 
-    def test_that_is_run_twice_is_told_the_second_time(self) -> None:
+    def test_that_is_run_twice_finds_no_letter_the_second_time(self) -> None:
         world = World()
         keep_letters(world.inner, {0: "reading a", 1: "bug"})
         (chunk,) = claim_due(world.keeper)

@@ -39,7 +39,7 @@ def plan(
 
 
 def seen(commit: ReplayCommit) -> list[str]:
-    """What looks saw of the home: sensorTrue where it was armed."""
+    """Return the readings of the looks: sensorTrue for a home that was armed."""
     return [
         row.sensor_id for placed in commit.settled.rows.values() for _, _, row in placed if hasattr(row, "sensor_id")
     ]

@@ -95,7 +95,7 @@ REFUSED = {
     "10^12 events": (order(None, 0, 10**12), "to", "1000000000001 events"),
     "one event too many": (order(["0"], 0, 1_000), "to", "REPLAY_MOST_EVENTS allows 1000"),
     "a partition that is not committed": (order(["0", "2"]), "partitions", "no event of partition 2 is committed"),
-    "a partition that is not there": (order(["99"]), "partitions", "no event of partition 99"),
+    "a missing partition": (order(["99"]), "partitions", "no event of partition 99"),
     "after every checkpoint": (order(None, 91), "from", "committed up to 90"),
     "after the last event by time": (order(["0"], at(10**6)), "from", "committed up to 90"),
     "an offset that is none": (order(["0"], "abc"), "from.offset", "the hub does not accept the offset abc"),

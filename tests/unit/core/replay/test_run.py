@@ -32,7 +32,7 @@ ZERO = PartitionId("0")
 
 
 class Watched(MemoryStore):
-    """A store that does something before it commits a piece, and fails when told so."""
+    """A store that does something before it commits a piece, and fails on request."""
 
     def __init__(self) -> None:
         super().__init__()

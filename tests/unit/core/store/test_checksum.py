@@ -1,4 +1,4 @@
-"""core/store/checksum.py and changed.py: a commit's checksums fit as long as nobody changes what it wrote."""
+"""core/store/checksum.py and changed.py: a commit's checksums fit until its rows are changed."""
 
 import json
 import re

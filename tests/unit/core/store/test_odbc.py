@@ -242,7 +242,7 @@ class TestRealDriver:
 
 
 def fault_of_a_process(environment: dict[str, str]) -> str:
-    """What a process of its own says when it signs in with this environment."""
+    """Return the output of a separate process that signs in with this environment."""
     program = f"from core.store.sqlserver.odbc import connect\nconnect({BY_TOKEN!r})"
     done = subprocess.run(
         [sys.executable, "-c", program],

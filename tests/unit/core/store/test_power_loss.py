@@ -95,7 +95,7 @@ def opened(store: AggregatingStore, engine: SqliteAggregation) -> tuple[Aggregat
 
 @pytest.fixture
 def single(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each slice be a transaction of its own."""
+    """Let each slice be a separate transaction."""
     monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
 
 

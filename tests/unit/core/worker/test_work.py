@@ -137,7 +137,7 @@ def test_a_batch_that_is_held_can_be_cancelled_and_writes_nothing() -> None:
 
 
 class SlowStore(MemoryStore):
-    """Commits when it is told to."""
+    """Commits on request."""
 
     def __init__(self, faults: Iterable[Exception] = ()) -> None:
         super().__init__()

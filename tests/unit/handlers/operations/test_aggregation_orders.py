@@ -94,7 +94,7 @@ def test_a_paused_job_begins_submits_and_commits_nothing_until_it_is_resumed(ord
     assert [one["move"] for one in ordering.listed().body["history"]] == ["resume", "pause"]
 
 
-def test_a_job_that_nobody_ever_ran_can_be_paused(ordering: Ordering) -> None:
+def test_a_job_that_never_ran_can_be_paused(ordering: Ordering) -> None:
     assert ordering.order("pause", WHY).status == 200
     ingest(app().store, [reading()])
     assert ordering.step() == ["is paused"]
@@ -178,7 +178,7 @@ def test_a_discarded_result_is_never_committed(ordering: Ordering) -> None:
     assert ordering.step() == ["waits"]
 
 
-def test_an_engine_that_refuses_to_cancel_is_told_and_stops_no_discard(
+def test_an_engine_that_refuses_to_cancel_is_reported_and_stops_no_discard(
     ordering: Ordering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = ordering.begin()

@@ -203,7 +203,7 @@ def test_faults_are_problems_and_show_no_secret(aggregating: Aggregating) -> Non
         assert "hunter2" not in json.dumps(reply.body)
 
 
-def test_an_engine_that_is_not_there_is_a_problem_that_names_its_setting(aggregating: Aggregating) -> None:
+def test_a_missing_engine_is_a_problem_that_names_its_setting(aggregating: Aggregating) -> None:
     aggregating.restart(SPARK_SUBMIT="/none/spark-submit")
     aggregating.commit()
     refused = aggregating.start({})

@@ -1,13 +1,15 @@
 """handlers/operations/audit.py: the ranges since the audit before at once, everything else as a job."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
 from core.model.events import PartitionId
 from handlers.app import CLOCK, app
-from tests.unit.handlers.running import HOME, MOTION, Running, functions
+from tests.unit.handlers.running import HOME, MOTION, Reply, Running, functions
 
 OTHER_ID = "00000000-0000-0000-0000-000000000000"
 
@@ -38,6 +40,29 @@ def test_an_audit_says_which_ranges_it_read(filled: Running) -> None:
             ("1", since, "1"),
             ("10", since, "1"),
         ]
+
+
+class Interrupted:
+    """A ledger: the first use of it sends a request."""
+
+    def __init__(self, ledger: Any, send: Callable[[], Reply]) -> None:
+        self._ledger, self._send = ledger, send
+        self.replies: list[Reply] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if not self.replies:
+            self.replies.append(self._send())
+        return getattr(self._ledger, name)
+
+
+def test_a_second_audit_at_the_same_time_is_refused_and_the_next_one_is_not(filled: Running) -> None:
+    ledger = Interrupted(app().ledger, lambda: filled.get("audit_ledger"))
+    app.value = replace(app(), ledger=ledger)  # type: ignore[arg-type]
+    assert filled.get("audit_ledger").status == 200
+    (refused,) = ledger.replies
+    assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:busy")
+    assert refused.headers["Retry-After"] == "10"
+    assert filled.get("audit_ledger").status == 200
 
 
 def test_rows_and_the_hub_are_recounted_by_a_job_only(filled: Running) -> None:
@@ -74,7 +99,7 @@ def test_a_job_names_the_rows_and_ranges_that_were_changed_after_an_audit(filled
     assert {one["kind"] for one in done["faults"]} >= {"commits", "short", "rows_missing"}
 
 
-def test_a_job_names_a_partition_that_no_table_names_any_more(filled: Running) -> None:
+def test_a_job_names_a_partition_that_no_table_names_now(filled: Running) -> None:
     job = opened(filled)
     own = app()
     claimed = own.audits.claim_audit(CLOCK.now(), CLOCK.now())
@@ -124,6 +149,8 @@ def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
         ({"partition_id": "1", "first": "1"}, ["first"]),
         ({"partition_id": "1", "rows": True, "first": 1}, ["first"]),
         ({"partition_id": "1", "rows": True, "first": "5", "last": "4"}, ["last"]),
+        ({"partition_id": "1", "rows": True, "first": "0", "last": str(MOST_NUMBERS)}, ["last"]),
+        ({"partition_id": "1", "hub": True, "first": "0", "last": str(MOST_EVENTS)}, ["last"]),
         ([], ["body"]),
         ("all", ["body"]),
         (b"", ["body"]),
@@ -132,4 +159,5 @@ def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
     for body, fields in wrong:
         refused = filled.post("request_audit", body)
         assert (refused.status, refused.fields) == (400, fields), (body, refused.body)
-    assert filled.post("request_audit", {}).status == 202
+    largest = {"partition_id": "1", "hub": True, "first": "0", "last": str(MOST_EVENTS - 1)}
+    assert filled.post("request_audit", largest).status == 202

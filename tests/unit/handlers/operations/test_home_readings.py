@@ -1,5 +1,6 @@
-"""handlers/operations/homes.py: a home without sums shows its raw readings, and says that nothing is summed yet."""
+"""handlers/operations/homes.py: the raw readings of a home without sums, and the limit of its alerts."""
 
+from handlers.operations.homes import MOST_ALERTS
 from tests.unit.handlers.running import HOME, MOTION, Running
 
 ASKED = {"home_id": "home-1"}
@@ -16,3 +17,13 @@ def test_a_home_whose_readings_are_not_summed_shows_them_as_they_came(running: R
 def test_an_earlier_period_has_no_raw_readings(running: Running) -> None:
     running.ingest([0, 1], [HOME, MOTION])
     assert running.get("show_activity", ASKED, until="2026-01-02T00:00:00Z").body["readings"] == []
+
+
+def test_only_more_alerts_than_an_answer_holds_are_left_out(running: Running) -> None:
+    active = MOTION.replace(b"idle", b"active")
+    running.ingest([*range(MOST_ALERTS + 1)], [HOME, *[active] * MOST_ALERTS])
+    body = running.get("show_activity", ASKED).body
+    assert (len(body["alerts"]), body["more_alerts"]) == (MOST_ALERTS, False)
+    running.ingest([MOST_ALERTS + 1], [active])
+    body = running.get("show_activity", ASKED).body
+    assert (len(body["alerts"]), body["more_alerts"]) == (MOST_ALERTS, True)

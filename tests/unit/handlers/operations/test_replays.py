@@ -14,6 +14,7 @@ from core.model.rows import References
 from core.replay.job import MOST_OPEN
 from core.transforms import home_security
 from handlers.app import app
+from tests.contract.test_open_replays import request as request_of
 from tests.fakes.builders import event
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
@@ -32,7 +33,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     "partitions that are no list": ({"reason": "good enough", "partitions": "1"}, "partitions"),
     "no partitions": ({"reason": "good enough", "partitions": []}, "partitions"),
     "a hostile partition": ({"reason": "good enough", "partitions": [HOSTILE]}, "partitions[0]"),
-    "a partition that is not there": ({"reason": "good enough", "partitions": ["9"]}, "partitions"),
+    "a missing partition": ({"reason": "good enough", "partitions": ["9"]}, "partitions"),
     "a number that is a number": ({"reason": "good enough", "from": {"sequence_number": 1}}, "from.sequence_number"),
     "a number below zero": ({"reason": "good enough", "from": {"sequence_number": "-1"}}, "from.sequence_number"),
     "a number of 65 bits": ({"reason": "good enough", "to": {"sequence_number": str(2**63)}}, "to.sequence_number"),
@@ -215,7 +216,7 @@ def test_a_second_replay_of_a_range_in_work_is_refused_and_names_the_first(repla
     assert replays.start({"reason": "beside it", "dry_run": False, "from": {"sequence_number": "3"}}).status == 202
 
 
-def test_a_job_is_paused_resumed_and_cancelled_and_says_by_whom_and_why(replays: Replays) -> None:
+def test_a_job_is_paused_resumed_and_cancelled_and_names_authors_and_reasons(replays: Replays) -> None:
     job = replays.start({"reason": "to be steered", "dry_run": False}).body["job_id"]
     paused, again = replays.move(job, "pause"), replays.move(job, "pause")
     assert (paused.status, paused.body["status"]) == (200, "paused")
@@ -253,11 +254,21 @@ def test_whatever_is_wrong_with_a_request_is_a_problem_that_names_the_field_and_
     assert replays.sqlite.sql("SELECT COUNT(*) FROM replay_job") == [(0,)]
 
 
-def test_a_job_that_is_not_there_is_not_found_and_an_id_that_is_none_is_refused(replays: Replays) -> None:
+def test_a_missing_job_is_not_found_and_an_invalid_id_is_refused(replays: Replays) -> None:
     missing = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
     assert (replays.show(missing).status, replays.move(missing, "cancel").status) == (404, 404)
     hostile = replays.show(HOSTILE)
     assert (hostile.status, hostile.fields) == (400, ["job_id"])
+
+
+def test_a_job_of_a_different_stream_is_not_found(replays: Replays) -> None:
+    foreign = request_of(1)
+    app().replays.open_replay(foreign)
+    job = str(foreign.job_id)
+    assert (replays.show(job).status, replays.move(job, "cancel").status) == (404, 404)
+    found = app().replays.find_replay(foreign.job_id)
+    assert found is not None
+    assert found.status == "planned"
 
 
 def test_a_hub_that_does_not_answer_holds_the_job_and_is_named_there(replays: Replays) -> None:

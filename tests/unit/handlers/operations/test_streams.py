@@ -124,7 +124,7 @@ class Overtaken(Incarnations):
             super().open_incarnation(opening)
 
 
-def test_an_operator_whom_a_different_one_overtakes_gets_a_conflict(streams: Streams) -> None:
+def test_the_slower_of_two_operators_gets_a_conflict(streams: Streams) -> None:
     with closing(streams.sqlite.open()) as store:
         app.value = replace(app(), incarnations=Overtaken(store.database))
         overtaken = streams.ask(expected_hub_created_at=CREATED, dry_run=False)

@@ -1,4 +1,4 @@
-"""handlers/web: faults that nothing foresaw, entity tags, keys of callers, and the texts of callers in answers."""
+"""handlers/web: unforeseen faults, entity tags, keys of callers, and the texts of callers in answers."""
 
 import json
 from typing import Any
@@ -159,6 +159,24 @@ def test_a_problem_quotes_at_most_200_characters_of_the_caller(log: pytest.LogCa
     unrouted = answer_unrouted(request(LONG), [Route("GET", "", OPEN, "tests.tagged")])
     assert (unrouted.status_code, unrouted.headers["Allow"]) == (405, "GET, HEAD")
     assert len(unrouted.get_body()) < 600
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("homes/H1", 405),
+        ("HOMES/H1/", 405),
+        ("homes", 404),
+        ("homes/", 404),
+        ("homes/H1/more", 404),
+        ("xhomes/H1", 404),
+    ],
+)
+def test_an_address_without_the_method_is_a_different_refusal_than_no_address(path: str, status: int) -> None:
+    """The host matches addresses in any case."""
+    given = func.HttpRequest("PUT", "/api", route_params={"path": path}, body=b"")
+    refused = answer_unrouted(given, [Route("GET", "homes/{home_id}", OPEN, "tests.tagged")])
+    assert (refused.status_code, refused.headers.get("Allow")) == (status, "GET, HEAD" if status == 405 else None)
 
 
 @pytest.mark.usefixtures("running")

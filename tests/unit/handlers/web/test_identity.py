@@ -1,4 +1,4 @@
-"""handlers/web/identity.py: nobody is believed but those who can be, and no header raises."""
+"""handlers/web/identity.py: the app trusts no header that a client can forge, and no header raises."""
 
 import base64
 import json
@@ -34,19 +34,19 @@ def caller(headers: Mapping[str, str], access: AccessPolicy = ON) -> Caller:
     return identify(headers, READING, access)
 
 
-def test_without_sign_in_no_header_is_believed() -> None:
+def test_without_sign_in_no_header_is_trusted() -> None:
     forged = signed_in(("roles", "Hubledger.Operate"), ("oid", ADA), **{"x-azure-fdid": DOOR})
     for level in set(LEVELS) - {OPEN, LINKED}:
         assert identify(forged, level, OFF) == UNVERIFIED == Caller("unverified (key holder)")
 
 
-def test_the_platform_is_believed_and_the_object_id_stands_beside_the_name() -> None:
+def test_the_platform_is_trusted_and_the_object_id_follows_the_name() -> None:
     found = caller(signed_in(("roles", "Hubledger.Read"), ("oid", ADA)))
     assert found == Caller(f"ada@example.org ({ADA})", frozenset({"Hubledger.Read"}))
     assert caller(signed_in((LONG_ID, ADA))).name == f"ada@example.org ({ADA})"
 
 
-def test_behind_a_front_door_only_requests_with_its_id_are_believed() -> None:
+def test_with_a_front_door_only_requests_with_its_id_are_trusted() -> None:
     given = signed_in(("roles", "Hubledger.Read"), ("oid", ADA))
     assert caller({**given, "x-azure-fdid": DOOR.upper()}, BEHIND_A_DOOR).roles == {"Hubledger.Read"}
     for forged in ({}, {"x-azure-fdid": ""}, {"x-azure-fdid": ADA}, {"x-azure-fdid": f"{DOOR},{DOOR}"}):

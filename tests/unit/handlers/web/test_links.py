@@ -1,4 +1,4 @@
-"""handlers/web/links.py: a link opens one home for a time, and nothing else does."""
+"""handlers/web/links.py: a link opens one home for a limited time, and no other text opens it."""
 
 import base64
 import hmac
@@ -33,7 +33,7 @@ def test_a_link_opens_its_home_until_it_ends() -> None:
     assert not opens(LINK, now=END + timedelta(days=400))
 
 
-def test_an_ended_link_is_told_so_only_if_it_was_signed() -> None:
+def test_only_a_signed_link_gets_the_answer_that_it_has_ended() -> None:
     ended = END + timedelta(seconds=1)
     with pytest.raises(Problem, match="has ended"):
         refuse_without_link(LINK, "H1", ended, (SECRET,))

@@ -12,6 +12,7 @@ from handlers.web.operation import Answered, Call, Instant, NumberText, Shape, n
 from handlers.web.problems import Problem
 from handlers.web.requests import (
     LARGEST_BODY,
+    LARGEST_QUERY,
     idempotency_key,
     read_body,
     read_path,
@@ -69,6 +70,14 @@ def test_a_parameter_is_refused_by_its_name(params: dict[str, Any], field: str) 
     assert field_of(caught) == [field]
 
 
+def test_all_parameters_together_have_a_limit() -> None:
+    longest = "n" * (LARGEST_QUERY - len("name"))
+    assert read_query(request(name=longest), tested) == Given(name=longest)
+    with pytest.raises(Problem) as caught:
+        read_query(request(name=f"{longest}n"), tested)
+    assert field_of(caught) == ["query"]
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -119,7 +128,7 @@ class TestBodies:
         answer = shown(body, len(body), "json")
         assert (answer.shown, bool(answer.fault)) == (None, True)
 
-    def test_a_long_body_is_cut_and_says_so(self) -> None:
+    def test_a_long_body_is_cut_and_marked_as_cut(self) -> None:
         answer = shown(b"12345", 9, "text")
         assert (answer.shown, answer.truncated, answer.bytes) == ("12345", True, 9)
         assert shown(b"12345", 9, "json").shown is None

@@ -180,7 +180,7 @@ def test_events_that_the_disk_refuses_were_never_there(path: Path) -> None:
         assert len(events(hubs, "1")) == 1
 
 
-def test_a_recreated_hub_is_empty_and_has_a_time_of_its_own_also_after_a_restart(path: Path) -> None:
+def test_a_recreated_hub_is_empty_and_has_a_new_time_also_after_a_restart(path: Path) -> None:
     clock = Clock()
     with opened(path, clock=clock) as hubs:
         publish(hubs, 3)

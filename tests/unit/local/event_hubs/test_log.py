@@ -57,7 +57,7 @@ def test_a_selector_names_the_first_event_to_read(log: PartitionLog) -> None:
     assert log.position(None) == 0
 
 
-def test_a_position_that_is_not_there_is_refused(log: PartitionLog) -> None:
+def test_a_position_that_does_not_exist_is_refused(log: PartitionLog) -> None:
     last = "The last sequence number in the system is '9'"
     complaints = {
         "sequence-number > '71181'": f"The supplied sequence number '71181' is invalid. {last}",

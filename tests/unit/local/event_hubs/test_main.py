@@ -46,7 +46,7 @@ def test_it_prints_one_line_when_ready_and_a_signal_ends_it_cleanly(number: sign
         assert (process.returncode, rest, complaints) == (0, "", "")
 
 
-def test_a_signal_cuts_every_connection_and_the_next_is_let_in() -> None:
+def test_a_signal_cuts_every_connection_and_the_next_is_accepted() -> None:
     with serving() as (process, port):
         with greet(port) as cut:
             process.send_signal(signal.SIGUSR1)

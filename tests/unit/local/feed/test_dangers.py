@@ -57,7 +57,7 @@ def test_a_refused_body_makes_a_row_that_no_database_takes() -> None:
     assert list(references(event(0, REFUSED.decode()))) == []
 
 
-def test_a_killing_body_ends_the_process_and_says_so() -> None:
+def test_a_killing_body_ends_the_process_with_a_message() -> None:
     program = (
         "from datetime import UTC, datetime\n"
         "from core.model.events import Event\nfrom core.model.rows import References\n"

@@ -22,7 +22,7 @@ CLUSTER = {"existing_cluster_id": "c"}
 
 
 def command(program: str, arguments: list[str]) -> list[str]:
-    """A job that ends with the code that it is told, or not at all."""
+    """A job that ends with the given code, or never."""
     code = "import sys; sys.stdin.read()" if arguments == [LONG] else f"raise SystemExit({arguments[0]})"
     return [sys.executable, "-c", code] if arguments != [LONG] else ["sleep", "600"]
 
