@@ -107,12 +107,13 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
     from core.store.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
 
     settings = read_settings(os.environ)
+    watchdog = Watchdog(settings.transform_deadline)
+    transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     with (
-        closing(open_database(settings)) as database,
+        closing(watchdog),
+        closing(open_database(settings, transform.row_classes)) as database,
         closing(SdkHubReader(settings)) as hub,
-        closing(Watchdog(settings.transform_deadline)) as watchdog,
     ):
-        transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
         await asyncio.to_thread(Partitions(database).open_stream, settings.stream)  # reports faults of the store now
         await asyncio.to_thread(check_access, settings)
         await asyncio.to_thread(hub.check_access)
