@@ -19,10 +19,10 @@ def assert_rows(transform: Given, body: object, *rows: Row, references: Iterable
     found, subject = _outcome(transform, body, references)
     if found.error is not None:
         raise AssertionError(f"{subject} became no rows: the transform raised {found}") from found.error
-    if differences := list(_differences(found.rows, rows)):
-        raise AssertionError("\n  ".join([f"{subject} became different rows:", *differences]))
     if (fault := fault_of_rows(transform_of(transform), found.rows)) is not None:
         raise AssertionError(f"{subject}: {fault}")
+    if differences := list(_differences(found.rows, rows)):
+        raise AssertionError("\n  ".join([f"{subject} became different rows:", *differences]))
 
 
 def assert_poison(transform: Given, body: object, match: str = "", *, references: Iterable[Row] = ()) -> None:

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 
 from core.model.events import Event
@@ -16,8 +17,6 @@ from local.trials.outcomes import Given, event_of, outcome_of, shown, transform_
 PLACES = (("1", "<+14>-14"), ("2", "<-11>11"), ("3", "UTC0"))
 PROGRAM = "from local.trials.determinism import answer; answer()"
 TIMEOUT = 60.0  # seconds
-
-Call = tuple[str, Sequence[Event], Sequence[Row]]
 
 
 def check_deterministic(transform: Given, events: Iterable[object], *, references: Iterable[Row] = ()) -> None:
@@ -33,9 +32,10 @@ def check_deterministic(transform: Given, events: Iterable[object], *, reference
     backwards = outcomes(transform, given[::-1], known)[::-1]
     _compare(given, at_first, backwards, "after the later events")
     call = pickle.dumps((_name_of(transform), given, known))
-    running = [(seed, zone, _begin(seed, zone)) for seed, zone in PLACES]
-    for seed, zone, process in running:
-        _compare(given, at_first, _answer_of(process, call), f"in a process with PYTHONHASHSEED={seed} TZ={zone}")
+    with ThreadPoolExecutor() as threads:
+        answers = list(threads.map(lambda place: _answer_in(place[0], place[1], call), PLACES))
+    for (seed, zone), found in zip(PLACES, answers, strict=True):
+        _compare(given, at_first, found, f"in a process with PYTHONHASHSEED={seed} TZ={zone}")
 
 
 def outcomes(transform: Given, events: Iterable[Event], known: Sequence[Row]) -> list[str]:
@@ -63,20 +63,14 @@ def _name_of(given: Given) -> str:
     return given if isinstance(given, str) else given.rows_of.__module__
 
 
-def _begin(seed: str, zone: str) -> subprocess.Popen[bytes]:
-    own = {**os.environ, "PYTHONHASHSEED": seed, "TZ": zone, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=pipe, stdout=pipe, stderr=pipe, env=own)
-
-
-def _answer_of(process: subprocess.Popen[bytes], call: bytes) -> list[str]:
-    with process:
-        try:
-            out, err = process.communicate(call, timeout=TIMEOUT)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-    if process.returncode:
-        raise AssertionError(f"the transform does not run in a new process: {err.decode(errors='replace').strip()}")
-    found: list[str] = json.loads(out)
+def _answer_in(seed: str, zone: str, call: bytes) -> list[str]:
+    path = os.pathsep.join(filter(None, sys.path))
+    own = {**os.environ, "PYTHONHASHSEED": seed, "TZ": zone, "PYTHONPATH": path}
+    started = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(started, input=call, env=own, capture_output=True, timeout=TIMEOUT, check=False)
+    if done.returncode:
+        raise AssertionError(
+            f"the transform does not run in a new process: {done.stderr.decode(errors='replace').strip()}"
+        )
+    found: list[str] = json.loads(done.stdout)
     return found

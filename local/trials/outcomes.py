@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import islice
 from types import ModuleType
 
@@ -12,7 +13,7 @@ from core.model.events import Event
 from core.model.rows import LINEAGE, ReferenceKey, References, Row, row_table
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.store.columns import compiled_values, instant_texts
+from core.store.columns import ValuesOf, compiled_values, instant_texts
 from core.transforms import load_transform
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -74,12 +75,17 @@ def fault_of_rows(transform: Transform, rows: Iterable[Row]) -> str | None:
         try:
             key = () if not row_table(row_class).key else ReferenceKey.of(row)
             hash(key)
-            compiled_values(row_class, LINEAGE, instant_texts)([(0, 0, row)], 1, "0", 1)
+            _values_of(row_class)([(0, 0, row)], 1, "0", 1)
         except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
             return f"row {place + 1}, {row!r}, cannot be stored: {error}"
         if place >= transform.rows_limit:
             return f"the event becomes more than {transform.rows_limit} rows"
     return None
+
+
+@cache
+def _values_of(row_class: type) -> ValuesOf:
+    return compiled_values(row_class, LINEAGE, instant_texts)
 
 
 def shown(body: bytes) -> str:
