@@ -37,7 +37,7 @@ def import_transform(module_name: str) -> ModuleType:
     """Import a module. Raises InvalidTransform with the line at which it fails."""
     try:
         return import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         from core.transforms.contract.places import fault_of_import
 
         raise InvalidTransform(*fault_of_import(error, module_name), module=module_name) from error

@@ -62,7 +62,7 @@ def file_of(module_name: str, path: str | None) -> str:
     return "/".join(parts[-depth:]) or f"{module_name.replace('.', '/')}.py"
 
 
-def fault_of_import(error: Exception, module_name: str) -> tuple[str, ...]:
+def fault_of_import(error: BaseException, module_name: str) -> tuple[str, ...]:
     """Return the faults of a module that cannot be imported, with the line of its own package at which it fails."""
     if isinstance(error, SyntaxError):
         return (f"{error.filename}:{error.lineno}: {error.msg}",)

@@ -23,7 +23,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 def findings(text: str, tree: ast.Module) -> list[Finding]:
     """Return the lines of a module that are not pure, except those that a comment accepts."""
-    lines = text.splitlines()
+    lines = text.split("\n")  # as the tree counts them
     found = sorted(_Reading(tree).found)
     return [(line, fault) for line, last, fault in found if not any(map(ACCEPTED.search, lines[line - 1 : last]))]
 

@@ -42,6 +42,7 @@ def test_a_module_that_is_not_there_is_named() -> None:
         ("def f(): 1 / 0\nf()", "3: ZeroDivisionError: division by zero"),
         ("Nobody", "2: NameError: name 'Nobody' is not defined"),
         ("def f(:", "2: invalid syntax"),
+        ("raise SystemExit(3)", "2: SystemExit: 3"),
     ],
 )
 def test_a_module_that_cannot_be_imported_is_refused_with_the_line(
@@ -49,6 +50,15 @@ def test_a_module_that_cannot_be_imported_is_refused_with_the_line(
 ) -> None:
     name = modules.write(f"VERSION = '1'\n{text}\n")
     with pytest.raises(InvalidTransform, match=rf"TRANSFORM={name}: .*{name}\.py:{fault}"):
+        load_transform(name)
+
+
+def test_a_different_package_that_cannot_be_imported_is_refused_with_the_line_that_imports_it(
+    modules: WrittenModules,
+) -> None:
+    modules.write("\n\n\nimport no_such_library\n", "their_library.deeper")
+    name = modules.write("VERSION = '1'\nimport their_library.deeper\n", "own_app.importing")
+    with pytest.raises(InvalidTransform, match=r": own_app/importing\.py:2: No module named 'no_such_library'$"):
         load_transform(name)
 
 

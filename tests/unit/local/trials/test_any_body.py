@@ -29,6 +29,7 @@ DECODE = """try: body = json.loads(event.body)
     [
         ("return reading(event.body.decode())", "UnicodeDecodeError"),
         ("return reading(json.loads(event.body)['name'])", "JSONDecodeError"),
+        ("if text[:1] == '\"': raise KeyError(text)\n    raise PoisonEvent(text)", "KeyError"),
         (f"{DECODE}    return reading(body['name'], 10 // body['ppm'])", "ZeroDivisionError"),
         (f"{DECODE}    return reading(body['name'], body['note'] and body['ppm'])", "KeyError: 'note'"),
         (f"{DECODE}    return reading(body['name'], float('nan') if body['ppm'] > 10 else 1)", "cannot be stored"),

@@ -48,6 +48,12 @@ def test_each_difference_is_a_line_and_names_the_field() -> None:
     assert "became no rows: the transform raised PoisonEvent: the body is empty" in refused(READING, body=b"")
 
 
+def test_a_value_that_is_equal_but_of_a_different_type_differs() -> None:
+    registration = {"kind": "registration", "home_id": "home-1", "time_zone": "UTC", "armed": True}
+    said = refused(Home("home-1", "UTC", 1), body=registration)  # type: ignore[arg-type]
+    assert said.splitlines()[1:] == ["  row 1, Home: armed is True, expected 1"]
+
+
 def test_a_long_body_is_cut_in_the_message() -> None:
     assert len(refused(READING, body=b"x" * 10_000)) < 600
 
@@ -58,6 +64,13 @@ def test_a_reference_that_the_module_does_not_ask_for_is_not_seen() -> None:
     assert_missing(home_security, MOTION, references=[other])
     with pytest.raises(AssertionError, match="raised no MissingReference: its outcome is \\(SensorReading"):
         assert_missing(home_security, MOTION, references=[HOME])
+
+
+def test_a_row_that_references_does_not_name_is_not_seen_although_the_store_has_it(plant: Plant) -> None:
+    name = plant("return reading(references.get(Home, text).time_zone)")
+    homes = [Home("home-1", "UTC", True), Home("home-2", "UTC", True)]
+    assert_rows(name, b"home-1", SensorReading("home-1", "sensor", "UTC", None, None, AT), references=homes)
+    assert_missing(name, b"home-2", references=homes)
 
 
 def test_poison_is_asserted_with_its_text() -> None:

@@ -67,6 +67,7 @@ TYPES = [
     Inner, Tree, Dog | Cat, Point, Pair, Words, Plain, Colour, Literal["a", 5], int, float, bool, str, bytes, Decimal,
     UUID, date, datetime, time, timedelta, Annotated[datetime, Meta(tz=True)], Annotated[datetime, Meta(tz=False)],
     dict[str, int], dict[int, date], set[int], frozenset[str], tuple[int, str], tuple[int, ...], int | None, Any,
+    Annotated[int, Meta(gt=5, lt=7)],
     Annotated[float, Meta(ge=0, le=1)], Annotated[float, Meta(multiple_of=0.5)], Annotated[bytes, Meta(max_length=3)],
     Annotated[str, Meta(min_length=2, max_length=4)], Annotated[list[int], Meta(min_length=2, max_length=3)],
 ]  # fmt: skip

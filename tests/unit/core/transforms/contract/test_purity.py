@@ -95,6 +95,10 @@ def test_a_statement_of_many_lines_is_accepted_on_any_of_them() -> None:
     assert found_in("SEEN.add(\n        event.body  # pure: a cache\n    )") == []
 
 
+def test_a_form_feed_ends_no_line() -> None:
+    assert found_in("'\x0c\u2028'; SEEN.add(1)  # pure: a test says so") == []
+
+
 def test_values_of_the_module_are_made_by_the_module_itself_and_by_no_function() -> None:
     text = f"{HEAD}KINDS['b'] = 2\nSEEN.update('ab')\nSTARTED = datetime.now(UTC)\n"
     ((line, _),) = findings(text, ast.parse(text))
