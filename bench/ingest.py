@@ -17,10 +17,10 @@ from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import StoredJournal
 from core.model.clock import Clock
 from core.model.events import Event
-from core.model.rows import References, Row
+from core.model.rows import LINEAGE, References, Row
 from core.model.transform import Transform
 from core.store.attempts import Attempts
-from core.store.columns import LINEAGE, compiled_values, instant_texts
+from core.store.columns import compiled_values, instant_texts
 from core.store.memory import Memory
 from core.store.partitions import Partitions
 from core.store.script import Outcome, Script, of_rows

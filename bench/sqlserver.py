@@ -17,8 +17,8 @@ from bench.samples import PARTITION, START, reading
 from bench.wire_process import SeparateWire
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Event
+from core.model.rows import LINEAGE
 from core.model.spans import SequenceNumber
-from core.store.columns import LINEAGE
 from core.store.partitions import Partitions, batch_script
 from core.store.queries import load_migrations
 from core.store.sqlserver.database import SqlServerDatabase

@@ -2,7 +2,7 @@
 
     HubledgerError
     ├── SettingsRefused            a setting is missing or wrong; every fault is listed
-    ├── InvalidTransform           the transform's module, or a row class of it, breaks its contract
+    ├── InvalidTransform           the transform's module breaks its contract; every fault is listed
     ├── PoisonEvent                raised by a transform: this event can never succeed              (data)
     ├── MissingReference           raised by a transform: a row that it needs does not exist (yet)  (data)
     ├── ProcessDied                the process died, or was too slow, each time with it alone       (data)
@@ -66,6 +66,10 @@ class SettingsRefused(HubledgerError):
 
 class InvalidTransform(HubledgerError):
     """A transform module or one of its row classes breaks the contract of `core/transforms`."""
+
+    def __init__(self, *faults: str, module: str | None = None) -> None:
+        super().__init__((f"TRANSFORM={module}: " if module else "") + "; ".join(faults))
+        self.faults = faults
 
 
 class PoisonEvent(HubledgerError):
@@ -226,10 +230,7 @@ class IncarnationConflict(StoreFault):
     """The compare-and-set of the stream's incarnation touched no row."""
 
     def __init__(self, stream: object, expected: int) -> None:
-        super().__init__(
-            f"{stream} is no longer in incarnation {expected}: a different operator opened the next one first; nothing"
-            " was written"
-        )
+        super().__init__(f"{stream} left incarnation {expected}: another one was opened first; nothing was written")
         self.expected = expected
 
 

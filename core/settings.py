@@ -19,6 +19,7 @@ from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.transform import ROWS_LIMIT
 
 EMBEDDED = "sqlite:"
+DEFAULT_TRANSFORM = "core.transforms.home_security"
 OWN_LINES = 20  # of batches, a minute and process: the others are summed
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
@@ -97,7 +98,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     reader = _Reader(environment)
     settings = Settings(
         store_connection=reader.store(),
-        transform=reader.text("TRANSFORM", "core.transforms.home_security"),
+        transform=reader.text("TRANSFORM", DEFAULT_TRANSFORM),
         event_hub=reader.text("EVENTHUB_NAME"),
         consumer_group=reader.text("EVENTHUB_CONSUMER_GROUP"),
         hub_connection=environment.get("EVENTHUB") or None,

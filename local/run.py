@@ -10,7 +10,7 @@ from pathlib import Path
 
 from core.errors import HubledgerError
 from core.settings import read_settings
-from core.transforms import load_transform
+from core.transforms.contract.whole import check_transform
 from local.books import Watch, count_accounted
 from local.feed.options import add_domain, choose_senders, positive, rate
 from local.folders import LOCAL_RUN, FolderInUse, kept_folder
@@ -72,11 +72,11 @@ def _rate(text: str) -> str:
 
 
 def _check(options: argparse.Namespace, place: Place) -> None:
-    """Refuse wrong ports and settings before anything starts."""
+    """Refuse wrong ports and settings, and a transform with faults, before anything starts."""
     refuse_port_in_use(options.hub_port, "--hub-port")
     refuse_port_in_use(options.port, "--port")
     settings = read_settings({**os.environ, **app_settings("Endpoint=unknown yet", place, options.transform.transform)})
-    load_transform(settings.transform)
+    check_transform(settings.transform)
 
 
 def refuse_port_in_use(port: int, option: str) -> None:

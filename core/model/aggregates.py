@@ -11,7 +11,7 @@
 `docs/your-own-aggregate.md` leads through all steps.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar, cast, get_type_hints
@@ -176,17 +176,24 @@ def _aggregate(declared: type, source: type, name: str, at: str, window: timedel
     hints = get_type_hints(declared, include_extras=True)
     keys: list[KeyColumn] = []
     measures: list[Measure] = []
+    faults: list[str] = []
     columns = columns_of(source, declared)
     for field in fields(cast(Any, declared)):
-        hint, means = means_of(declared, field.name, hints[field.name])
-        if means is None or isinstance(means, Key):
-            if measures:
-                raise InvalidTransform(f"{declared.__name__}.{field.name}: the key comes before the measures")
-            keys.append(key_column(declared, field.name, hint, means, columns))
-        else:
-            measures.append(measure_of(declared, field.name, hint, means, columns))
+        try:
+            hint, means = means_of(declared, field.name, hints[field.name])
+            if means is None or isinstance(means, Key):
+                if measures:
+                    raise InvalidTransform(f"{declared.__name__}.{field.name}: the key comes before the measures")
+                keys.append(key_column(declared, field.name, hint, means, columns))
+            else:
+                measures.append(measure_of(declared, field.name, hint, means, columns))
+        except InvalidTransform as fault:
+            faults += fault.faults
+    if faults:
+        raise InvalidTransform(*faults)
     found = Aggregate(name, declared, source, at, window, tuple(keys), tuple(measures))
-    _check(found, columns)
+    if faults := list(_faults(found, columns)):
+        raise InvalidTransform(*faults)
     return found
 
 
@@ -198,14 +205,14 @@ def _rollup(finest: Aggregate, name: str, length: Length) -> Aggregate:
     return replace(finest, name=f"{finest.name}_{name}", of=coarser, window=window_of(length), keep=keep_of(length))
 
 
-def _check(one: Aggregate, columns: dict[str, tuple[type, ...]]) -> None:
+def _faults(one: Aggregate, columns: dict[str, tuple[type, ...]]) -> Iterator[str]:
     who = one.of.__name__
     if one.key.count(WINDOW_START) != 1 or not one.grouped_by or one.keys[0].name == WINDOW_START:
-        raise InvalidTransform(f"{who}: the key is one or more columns, the first of them before {WINDOW_START}")
+        yield f"{who}: the key is one or more columns, the first of them before {WINDOW_START}"
     if sum(measure.kind == "count" and measure.column is None for measure in one.measures) != 1:
-        raise InvalidTransform(f"{who}: one measure is Count()")
+        yield f"{who}: one measure is Count()"
     ranges = {(measure.column, measure.within) for measure in one.measures if measure.within}
     if len(ranges) != len({column for column, _ in ranges}):
-        raise InvalidTransform(f"{who}: two measures name different ranges of one column")
+        yield f"{who}: two measures name different ranges of one column"
     if columns.get(one.at) not in ((datetime,), (date,)):
-        raise InvalidTransform(f"{who}: {one.at} is no column of the source that always holds an instant or a day")
+        yield f"{who}: {one.at} is no column of the source that always holds an instant or a day"

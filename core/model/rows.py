@@ -1,7 +1,9 @@
 """The rows that a transform returns, the tables that they name, and the references that a transform may look up."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, fields, is_dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
 
 from core.errors import InvalidTransform, MissingReference
@@ -14,6 +16,10 @@ class Row(Protocol):
 
 
 RowType = TypeVar("RowType", bound=Row)
+
+COLUMN_TYPES = (str, int, bool, float, Decimal, datetime, date)  # of the fields of row classes, with or without None
+LINEAGE = ("stream_id", "partition_id", "commit_number", "sequence_number", "ordinal")  # columns that a store adds
+STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")  # and those of states
 
 # The position that makes a row unique, and the row: (sequence number, ordinal among the event's rows, row).
 PlacedRow = tuple[int, int, Row]
@@ -45,13 +51,15 @@ def appended_to(table: str) -> Callable[[type[RowType]], type[RowType]]:
 
 
 def state_of(table: str, key: tuple[str, ...]) -> Callable[[type[RowType]], type[RowType]]:
-    """Declare rows of which the table keeps one for each key: the row of the newest sequence number."""
+    """Declare rows of which the table keeps one for each key: the row of the newest sequence number.
+
+    Raises InvalidTransform for an empty key. Other faults are found together, when a transform is loaded.
+    """
 
     def declare(row_class: type[RowType]) -> type[RowType]:
-        columns = _columns(row_class)
-        if not key or not set(key) <= set(columns):
-            raise InvalidTransform(f"{row_class.__name__}: the key {key} of {table} is not among its fields {columns}")
-        _TABLES[row_class] = RowTable(table, columns, key)
+        if not key:
+            raise InvalidTransform(f"{row_class.__name__}: the key of {table} names no field")
+        _TABLES[row_class] = RowTable(table, _columns(row_class), key)
         return row_class
 
     return declare
@@ -78,7 +86,7 @@ def declared() -> tuple[type, ...]:
 
 
 def _columns(row_class: type[Row]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(cast(Any, row_class)))
+    return tuple(field.name for field in fields(cast(Any, row_class))) if is_dataclass(row_class) else ()
 
 
 class ReferenceKey(NamedTuple):

@@ -15,9 +15,7 @@ from core.model.events import Stream
 from core.model.rows import PlacedRow, Row, row_table
 from core.model.spans import SequenceNumber, Span
 
-LINEAGE = ("stream_id", "partition_id", "commit_number", "sequence_number", "ordinal")
 WHO_LENGTH, WHY_LENGTH = 100, 400  # characters that are stored of the name of a person or a program, and of its reason
-STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
 FARTHEST = 400  # power of ten of a decimal's first digit, in both directions: the text of 1E-999999999 fills the memory
 _WITH_FRACTION, _WITHOUT_FRACTION = len("2026-01-01T00:00:00.000000Z"), len("2026-01-01T00:00:00Z")
 

@@ -29,16 +29,24 @@ class OperatorStores:
     audits: Audits
 
 
-def open_database(settings: Settings) -> Database:
-    """Return the database; it connects on first use, and reports its faults then."""
-    path = embedded_path(settings.store_connection)
+def open_database(settings: Settings, needed: tuple[type, ...] = ()) -> Database:
+    """Return the database; it connects on first use, and reports its faults then.
+
+    One of them is that the rows of the `needed` classes have no fitting tables.
+    """
+    return database_of(settings.store_connection, needed)
+
+
+def database_of(store_connection: str, needed: tuple[type, ...] = ()) -> Database:
+    """Return the database of a connection, in the same way."""
+    path = embedded_path(store_connection)
     if path is not None:
         from core.store.sqlite.database import SqliteDatabase
 
-        return SqliteDatabase(path)
+        return SqliteDatabase(path, needed=needed)
     from core.store.sqlserver.database import SqlServerDatabase
 
-    return SqlServerDatabase(settings.store_connection)
+    return SqlServerDatabase(store_connection, needed=needed)
 
 
 def briefly_patient(database: Database, patience: timedelta) -> Database:

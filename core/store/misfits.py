@@ -1,25 +1,27 @@
 """Misfits: columns whose type rounds, cuts or folds values of a row class. Each is named when the store opens.
 
-A database changes such values in silence: the audit then finds commits whose rows differ from what they wrote.
+A database changes such values in silence: the audit then finds commits whose rows differ from what they wrote. A table
+or a column of the app's transform that is missing refuses to open, because no commit of its rows could succeed.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
-from core.model.rows import row_table
+from core.errors import SchemaMismatch
+from core.model.rows import COLUMN_TYPES, LINEAGE, STATE_LINEAGE, row_table
 from core.store.columns import fields_of, texts_json, types_of
 
 log = logging.getLogger("hubledger.store")
-_KINDS = (str, int, bool, float, Decimal, datetime, date)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as the database describes it; engines without precision and scale have 0."""
+    """A column as the database describes it; engines without precision and scale have 0.
+
+    `needs_value`: it takes no NULL and has no default, so an insert has to name it.
+    """
 
     table: str
     name: str
@@ -27,8 +29,10 @@ class Column:
     precision: int
     scale: int
     collation: str | None
+    needs_value: int = 0
 
 
+_Columns = Mapping[tuple[str, str], Column]
 Judge = Callable[[Column, type, bool], str | None]  # column, type of the values, is it part of a key: its fault
 
 
@@ -39,17 +43,45 @@ def tables_json(row_classes: Iterable[type]) -> str:
 
 def warn_of_misfits(found: Iterable[Sequence[Any]], row_classes: Iterable[type], judge: Judge) -> None:
     """Log the misfits of the tables that exist, all in one line."""
-    columns = {(one.table, one.name): one for one in (Column(*row) for row in found)}
+    columns = _by_name(found)
     misfits = [fault for each in row_classes for fault in _faults(each, columns, judge)]
     if misfits:
         facts = {"action": "check_columns", "columns": misfits}
         log.warning("columns change values that are sent to them; change their types", extra=facts)
 
 
-def _faults(row_class: type, columns: dict[tuple[str, str], Column], judge: Judge) -> Iterable[str]:
+def refuse_missing(found: Iterable[Sequence[Any]], row_classes: Iterable[type]) -> None:
+    """Raise SchemaMismatch with every table and column that the rows of these classes need and the database lacks."""
+    columns = _by_name(found)
+    if faults := [fault for each in row_classes for fault in _missing(each, columns)]:
+        raise SchemaMismatch(
+            f"the tables do not fit the transform: {'; '.join(faults)}; add a migration (docs/transforms.md), and run"
+            " `python -m core.store.migrate`"
+        )
+
+
+def _by_name(found: Iterable[Sequence[Any]]) -> _Columns:
+    """Return columns by table and name, as SQL compares names: in any case."""
+    return {(one.table.lower(), one.name.lower()): one for one in (Column(*row) for row in found)}
+
+
+def _missing(row_class: type, columns: _Columns) -> Iterable[str]:
+    table = row_table(row_class)
+    there = {name: one for (of, name), one in columns.items() if of == table.name.lower()}
+    if not there:
+        yield f"there is no table {table.name}, or the app has no right on it"
+        return
+    wanted = (*(STATE_LINEAGE if table.key else LINEAGE), *table.columns)
+    yield from (f"{table.name} has no column {name}" for name in wanted if name.lower() not in there)
+    for name in sorted(there.keys() - {name.lower() for name in wanted}):
+        if there[name].needs_value:
+            yield f"{table.name}.{name} needs a value, and {row_class.__name__} has no such field"
+
+
+def _faults(row_class: type, columns: _Columns, judge: Judge) -> Iterable[str]:
     table = row_table(row_class)
     for name, hint in fields_of(row_class):
-        column, kind = columns.get((table.name, name)), _kind_of(hint)
+        column, kind = columns.get((table.name.lower(), name.lower())), _kind_of(hint)
         fault = judge(column, kind, name in table.key) if column and kind else None
         if fault is not None:
             yield f"{table.name}.{name} {fault}"
@@ -57,4 +89,4 @@ def _faults(row_class: type, columns: dict[tuple[str, str], Column], judge: Judg
 
 def _kind_of(hint: Any) -> type | None:
     """Return the type of the values of a column; None for one that has no rule here."""
-    return next((kind for kind in types_of(hint) if kind in _KINDS), None)
+    return next((kind for kind in types_of(hint) if kind in COLUMN_TYPES), None)

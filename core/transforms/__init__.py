@@ -12,27 +12,32 @@ longer written stays in the module until a replay has retracted its rows.
 """
 
 from importlib import import_module
+from types import ModuleType
 
 from core.errors import InvalidTransform
-from core.model.rows import is_row_class
 from core.model.transform import ROWS_LIMIT, Transform, Watch, unwatched
-
-VERSION_LENGTH = 100  # UTF-16 units, as the columns of SQL Server count: it would refuse every commit of a longer one
 
 
 def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch = unwatched) -> Transform:
     """Import a transform module, with the limit of the rows of an event and the watch over it.
 
-    Raises InvalidTransform, which names the part that is missing.
+    Raises InvalidTransform with every fault of its form; docs/adr/0048 says why its purity is checked elsewhere.
     """
+    from core.transforms.contract.form import faults_of_form, row_classes_of  # needed to load, not to index the app
+    from core.transforms.contract.places import placed
+
+    module = import_transform(module_name)
+    if faults := list(faults_of_form(module)):
+        raise InvalidTransform(*placed(faults), module=module_name)
+    rows_of, references_of = module.transform, getattr(module, "references", None)
+    return Transform(module.VERSION, rows_of, references_of, row_classes_of(module), rows_limit, watch)
+
+
+def import_transform(module_name: str) -> ModuleType:
+    """Import a module. Raises InvalidTransform with the line at which it fails."""
     try:
-        module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise InvalidTransform(f"TRANSFORM={module_name}: {error}") from error
-    version, rows_of = getattr(module, "VERSION", None), getattr(module, "transform", None)
-    if not isinstance(version, str) or not callable(rows_of):
-        raise InvalidTransform(f"TRANSFORM={module_name}: the module needs VERSION, a text, and a function transform()")
-    if len(version.encode("utf-16-le", "surrogatepass")) > 2 * VERSION_LENGTH:
-        raise InvalidTransform(f"TRANSFORM={module_name}: VERSION is longer than {VERSION_LENGTH} characters")
-    row_classes = tuple(value for value in vars(module).values() if is_row_class(value))
-    return Transform(version, rows_of, getattr(module, "references", None), row_classes, rows_limit, watch)
+        return import_module(module_name)
+    except (Exception, SystemExit) as error:
+        from core.transforms.contract.places import fault_of_import
+
+        raise InvalidTransform(*fault_of_import(error, module_name), module=module_name) from error

@@ -14,7 +14,7 @@ from core.model.rows import References, Row, appended_to, state_of
 
 VERSION = "flight_info/1"
 
-Carrier = Annotated[str, Meta(pattern="^[A-Z0-9]{2,3}$")]  # IATA or ICAO designator
+Carrier = Annotated[str, Meta(pattern="^[A-Z0-9]{2,3}\\Z")]  # IATA or ICAO designator
 FlightNumber = Annotated[int, Meta(ge=1, le=9999)]
 Status = Literal["scheduled", "delayed", "boarding", "departed", "arrived", "cancelled", "diverted"]
 Gate = Annotated[str, Meta(min_length=1, max_length=10)]

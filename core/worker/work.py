@@ -123,13 +123,14 @@ async def _finished(work: Coroutine[Any, Any, None]) -> None:
 async def work(terms: Terms) -> None:
     """Receive until cancelled. Raises HubledgerError when the settings, the store or the hub cannot work."""
     settings = read_settings(os.environ)
+    watchdog = Watchdog(settings.transform_deadline)
+    transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     with (
-        closing(open_database(settings)) as database,
+        closing(watchdog),
+        closing(open_database(settings, transform.row_classes)) as database,
         closing(SdkHubReader(settings)) as hub,
-        closing(Watchdog(settings.transform_deadline)) as watchdog,
     ):
         try:
-            transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
             await asyncio.to_thread(
                 Partitions(database).open_stream, settings.stream
             )  # reports faults of the store now

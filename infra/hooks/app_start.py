@@ -1,4 +1,4 @@
-"""A trial start of the app: unpack the package, index its functions, read the settings, load the transform."""
+"""A trial start of the app: unpack the package, index its functions, read the settings, check the transform."""
 
 import json
 import os
@@ -32,11 +32,11 @@ TRIAL = """
 import json, os
 from core.remote.spark.open import job_arguments, open_engine
 from core.settings import read_settings
-from core.transforms import load_transform
+from core.transforms.contract.whole import check_transform
 import function_app
 names = [one.get_function_name() for one in function_app.app.get_functions()]
 settings = read_settings(os.environ)
-load_transform(settings.transform)
+check_transform(settings.transform)
 if open_engine(settings) is not None:
     job_arguments(settings)
 print(json.dumps(names))

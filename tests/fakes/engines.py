@@ -8,9 +8,10 @@ from pathlib import Path
 from core.settings import EMBEDDED
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
+from local.trials.memory import migrated
 from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.server_engine import SqlServerEngine
-from tests.fakes.sqlite_eyes import SqliteEyes, migrated
+from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
 
 

@@ -1,12 +1,12 @@
 """The store over SQLite in memory: the statements and scripts of the embedded engine, without a file."""
 
-import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from core.store.sqlite.database import SqliteDatabase
-from tests.fakes.sqlite_eyes import SqliteEyes, migrated
+from local.trials.memory import memory_connection
+from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
 
 
@@ -14,10 +14,7 @@ class MemoryStore(Store, SqliteEyes):
     """An empty, migrated database that is gone with this object. Owners that share it share the object."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        connection.deserialize(_without_wal(migrated()))
-        connection.execute("PRAGMA foreign_keys = ON")
-        self._connection = connection
+        self._connection = connection = memory_connection()
         super().__init__(SqliteDatabase(Path(":memory:"), connect=lambda: connection), now=now)
 
     def note_statements(self, note: Callable[[str], object]) -> None:
@@ -33,8 +30,3 @@ class MemoryStore(Store, SqliteEyes):
 
     def close(self) -> None:
         """Keep the database: other owners share this object."""
-
-
-def _without_wal(database: bytes) -> bytes:
-    """Return a database whose header asks for no write-ahead log, which memory cannot have."""
-    return database[:18] + b"\x01\x01" + database[20:]

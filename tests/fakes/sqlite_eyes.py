@@ -4,16 +4,12 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from core.model.commits import PartitionState
 from core.model.events import Event
 from core.model.rows import Row, row_table
 from core.store.columns import fields_of, types_of
-from core.store.sqlite.schema import migrate_sqlite
 from tests.fakes.kept import (
     EMBEDDED,
     KeptAttempt,
@@ -27,15 +23,6 @@ from tests.fakes.kept import (
 from tests.sql.values import ROW_CLASSES
 
 ORDER = "ORDER BY stream_id, LENGTH(partition_id), partition_id"
-
-
-@cache
-def migrated() -> bytes:
-    """A migrated database: it is made once, because that takes longer than most tests."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "store.db"
-        migrate_sqlite(path)
-        return path.read_bytes()
 
 
 class SqliteEyes:

@@ -146,7 +146,10 @@ def test_a_transform_whose_field_no_column_holds_is_one_line(
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("commit_batch", "rights"):
         assert main([name, "--transform", "pictures"]) == 1
-        assert re.fullmatch(r"explain: <class 'bytes'> is not a type .*\n", capsys.readouterr().err)
+        assert re.fullmatch(
+            r"explain: TRANSFORM=pictures: pictures.py:10: Picture.image is bytes: a column holds .*\n",
+            capsys.readouterr().err,
+        )
 
 
 def test_every_row_class_has_its_part_in_a_commit() -> None:

@@ -35,13 +35,21 @@ class _RolledBack(Exception):
 
 
 class SqliteDatabase:
-    """A Database in one file. `busy_timeout` is the longest wait, in seconds, for another process that writes."""
+    """A Database in one file. `busy_timeout` is the longest wait, in seconds, for another process that writes.
+
+    It does not open unless the rows of the `needed` classes have their tables.
+    """
 
     def __init__(
-        self, path: Path, busy_timeout: float = 5.0, connect: Callable[[], sqlite3.Connection] | None = None
+        self,
+        path: Path,
+        busy_timeout: float = 5.0,
+        connect: Callable[[], sqlite3.Connection] | None = None,
+        needed: tuple[type, ...] = (),
     ) -> None:
         self._path = path
         self._connect = connect or (lambda: open_checked(path, busy_timeout))
+        self._needed = needed
         self._queries = load_queries("sqlite")
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
@@ -138,11 +146,18 @@ class SqliteDatabase:
         connection.create_function(ROWS_HASH, 1, rows_hash, deterministic=True)
         for pragma in () if durable else NOT_DURABLE:
             connection.execute(pragma)
+        if not self._connections:  # once in a process, as a rule
+            self._check(connection)
         self._connections.append(connection)
         self._opened()[durable] = connection
-        if len(self._connections) == 1:  # once in a process, as a rule
-            check_columns(connection)
         return connection
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        try:
+            check_columns(connection, self._needed)
+        except BaseException:
+            connection.close()
+            raise
 
     def _opened(self) -> dict[bool, sqlite3.Connection]:
         """Return the connections of this thread, by durability."""

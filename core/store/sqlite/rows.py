@@ -5,11 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from core.model.rows import row_table
+from core.model.rows import LINEAGE, STATE_LINEAGE, row_table
 from core.store.checksum import POSITION, checksum_of
 from core.store.columns import (
-    LINEAGE,
-    STATE_LINEAGE,
     ValuesOf,
     compiled_values,
     fields_of,

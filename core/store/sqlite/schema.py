@@ -2,14 +2,14 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.model.rows import declared
 from core.store.columns import instant_text
-from core.store.misfits import tables_json, warn_of_misfits
+from core.store.misfits import refuse_missing, tables_json, warn_of_misfits
 from core.store.queries import Migration, load_migrations, load_queries, refuse_breaking
 from core.store.sqlite.misfits import misfit
 
@@ -29,10 +29,14 @@ def open_checked(path: Path, busy_timeout: float) -> sqlite3.Connection:
     return connection
 
 
-def check_columns(connection: sqlite3.Connection) -> None:
-    """Log the columns of the declared row classes that change values in silence."""
+def check_columns(connection: sqlite3.Connection, needed: Iterable[type] = ()) -> None:
+    """Log the columns of the declared row classes that change values in silence.
+
+    Raises SchemaMismatch when the rows of the `needed` classes have no table, or one that lacks columns.
+    """
     tables = {"tables": tables_json(declared())}
-    found = connection.execute(load_queries("sqlite")["read_row_columns"].text, tables)
+    found = connection.execute(load_queries("sqlite")["read_row_columns"].text, tables).fetchall()
+    refuse_missing(found, needed)
     warn_of_misfits(found, declared(), misfit)
 
 

@@ -33,7 +33,10 @@ class _StateTaken(Exception):
 
 
 class SqlServerDatabase:
-    """A Database on a server. Only tests use a `schema` other than `hubledger`: they create their own and drop it."""
+    """A Database on a server. Only tests use a `schema` other than `hubledger`: they create their own and drop it.
+
+    It does not open unless the rows of the `needed` classes have their tables.
+    """
 
     def __init__(
         self,
@@ -41,8 +44,9 @@ class SqlServerDatabase:
         deadlines: Deadlines | None = None,
         schema: str = SCHEMA,
         access: Access | None = None,
+        needed: tuple[type, ...] = (),
     ) -> None:
-        self._schema = schema
+        self._schema, self._needed = schema, needed
         self._driver = (access or Access()).driver
         self._connections = Connections(lambda: connect(connection_string, deadlines, access), self._check)
         self._looked_at_columns = False
@@ -79,7 +83,7 @@ class SqlServerDatabase:
         """Check the schema of a new session, and once in a process the columns of the row classes."""
         check_version(session, self._schema)
         if not self._looked_at_columns:
-            check_columns(session, self._schema)
+            check_columns(session, self._schema, self._needed)
             self._looked_at_columns = True
 
     def _note_crossing(self, trouble: Trouble, subject: str) -> None:

@@ -11,10 +11,8 @@ from functools import cache
 from typing import Any
 
 from core.errors import InvalidTransform
-from core.model.rows import RowTable, row_table
+from core.model.rows import LINEAGE, STATE_LINEAGE, RowTable, row_table
 from core.store.columns import (
-    LINEAGE,
-    STATE_LINEAGE,
     Values,
     ValuesOf,
     compiled_values,

@@ -2,13 +2,13 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.model.rows import declared
-from core.store.misfits import tables_json, warn_of_misfits
+from core.store.misfits import refuse_missing, tables_json, warn_of_misfits
 from core.store.queries import SQL, Migration, load_migrations, refuse_breaking
 from core.store.sqlserver.batch import ask_batch
 from core.store.sqlserver.faults import misses_object, read_trouble
@@ -37,9 +37,13 @@ def check_version(session: Session, schema: str) -> None:
         refuse_breaking("the database", _newer(session, schema, newest), newest)
 
 
-def check_columns(session: Session, schema: str) -> None:
-    """Log the columns of the declared row classes that change values in silence."""
+def check_columns(session: Session, schema: str, needed: Iterable[type] = ()) -> None:
+    """Log the columns of the declared row classes that change values in silence.
+
+    Raises SchemaMismatch when the rows of the `needed` classes have no table, or one that lacks columns.
+    """
     found = _ask(session, schema, "read_row_columns", tables=tables_json(declared()))
+    refuse_missing(found, needed)
     warn_of_misfits(found, declared(), misfit)
 
 

@@ -1,6 +1,7 @@
 -- name: read_row_columns
--- Read the columns of tables or views: table, name, type, precision, scale and collation.
+-- Read the columns of tables or views: table, name, type, precision, scale, collation, 1 if an insert has to name it.
 -- params: tables
-SELECT g.value ->> 0 AS table_name, c.name, c.type AS type_name, 0 AS "precision", 0 AS scale, NULL AS collation_name
+SELECT g.value ->> 0 AS table_name, c.name, c.type AS type_name, 0 AS "precision", 0 AS scale, NULL AS collation_name,
+       c."notnull" = 1 AND c.dflt_value IS NULL AND NOT (c.pk = 1 AND upper(c.type) = 'INTEGER') AS needs_value
   FROM json_each(:tables) AS g INNER JOIN pragma_table_info(g.value ->> 0) AS c
  ORDER BY table_name, c.cid;

@@ -1,8 +1,11 @@
 -- name: read_row_columns
--- Read the columns of tables or views: table, name, type, precision, scale and collation.
+-- Read the columns of tables or views: table, name, type, precision, scale, collation, 1 if an insert has to name it.
 -- params: tables nvarchar(max)
 SELECT g.table_name, c.name, COALESCE(TYPE_NAME(c.system_type_id), TYPE_NAME(c.user_type_id)) AS type_name,
-       c.[precision], c.scale, c.collation_name
+       c.[precision], c.scale, c.collation_name,
+       CASE WHEN c.is_nullable = 0 AND c.default_object_id = 0 AND c.is_identity = 0 AND c.is_computed = 0
+                 AND c.generated_always_type = 0 AND c.system_type_id <> TYPE_ID(N'timestamp')
+            THEN 1 ELSE 0 END AS needs_value
   FROM OPENJSON(@tables) WITH (table_name nvarchar(max) '$[0]') AS g
  INNER JOIN sys.columns AS c ON c.object_id = OBJECT_ID(N'hubledger.' + QUOTENAME(g.table_name))
  ORDER BY g.table_name, c.column_id;

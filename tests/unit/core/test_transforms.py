@@ -1,6 +1,5 @@
 """core/transforms: a module is loaded once, or it is said what it lacks."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,17 +7,14 @@ import pytest
 
 from core.errors import InvalidTransform
 from core.transforms import load_transform
+from tests.fakes.written_modules import WrittenModules, written_modules
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Path]:
+def modules(tmp_path: Path) -> Iterator[WrittenModules]:
     """A folder from which modules can be imported."""
-    sys.path.insert(0, str(tmp_path))
-    known = set(sys.modules)
-    yield tmp_path
-    sys.path.remove(str(tmp_path))
-    for name in set(sys.modules) - known:
-        del sys.modules[name]
+    with written_modules(tmp_path) as found:
+        yield found
 
 
 def test_the_business_of_the_product_loads() -> None:
@@ -28,9 +24,9 @@ def test_the_business_of_the_product_loads() -> None:
     assert transform.references_of is not None
 
 
-def test_a_module_without_references_loads(place: Path) -> None:
-    (place / "only_rows.py").write_text("VERSION = '1'\ndef transform(event, references): return ()\n")
-    assert load_transform("only_rows").references_of is None
+def test_a_module_without_references_loads(modules: WrittenModules) -> None:
+    name = modules.write("VERSION = '1'\ndef transform(event, references): return ()\n")
+    assert load_transform(name).references_of is None
 
 
 def test_a_module_that_is_not_there_is_named() -> None:
@@ -38,10 +34,32 @@ def test_a_module_that_is_not_there_is_named() -> None:
         load_transform("no.such")
 
 
-def test_a_module_that_imports_what_is_not_there_is_named_with_it(place: Path) -> None:
-    (place / "wanting.py").write_text("import no_such_library\n")
-    with pytest.raises(InvalidTransform, match="TRANSFORM=wanting: No module named 'no_such_library'"):
-        load_transform("wanting")
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("import no_such_library", "2: No module named 'no_such_library'"),
+        ("from core.errors import Nobody", "2: cannot import name 'Nobody' from 'core.errors'"),
+        ("def f(): 1 / 0\nf()", "3: ZeroDivisionError: division by zero"),
+        ("Nobody", "2: NameError: name 'Nobody' is not defined"),
+        ("def f(:", "2: invalid syntax"),
+        ("raise SystemExit(3)", "2: SystemExit: 3"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_refused_with_the_line(
+    modules: WrittenModules, text: str, fault: str
+) -> None:
+    name = modules.write(f"VERSION = '1'\n{text}\n")
+    with pytest.raises(InvalidTransform, match=rf"TRANSFORM={name}: .*{name}\.py:{fault}"):
+        load_transform(name)
+
+
+def test_a_different_package_that_cannot_be_imported_is_refused_with_the_line_that_imports_it(
+    modules: WrittenModules,
+) -> None:
+    modules.write("\n\n\nimport no_such_library\n", "their_library.deeper")
+    name = modules.write("VERSION = '1'\nimport their_library.deeper\n", "own_app.importing")
+    with pytest.raises(InvalidTransform, match=r": own_app/importing\.py:2: No module named 'no_such_library'$"):
+        load_transform(name)
 
 
 @pytest.mark.parametrize(
@@ -54,17 +72,19 @@ def test_a_module_that_imports_what_is_not_there_is_named_with_it(place: Path) -
         "VERSION = '1'\ntransform = 'no function'",
     ],
 )
-def test_a_module_that_lacks_version_or_transform_is_refused(place: Path, text: str) -> None:
-    (place / "lacking.py").write_text(text)
-    with pytest.raises(InvalidTransform, match="TRANSFORM=lacking: the module needs VERSION"):
-        load_transform("lacking")
+def test_a_module_that_lacks_version_or_transform_is_refused(modules: WrittenModules, text: str) -> None:
+    name = modules.write(text)
+    with pytest.raises(InvalidTransform, match=rf"TRANSFORM={name}: {name}\.py:[12]: the module needs ") as refused:
+        load_transform(name)
+    assert ("VERSION" in str(refused.value)) is ("VERSION = '1'" not in text)
+    assert ("a function transform" in str(refused.value)) is ("def transform" not in text)
 
 
 @pytest.mark.parametrize("length", [101, 4_001])
-def test_a_version_that_no_column_can_hold_is_refused_before_it_stops_every_partition(place: Path, length: int) -> None:
+def test_a_version_that_no_column_can_hold_is_refused_before_it_stops_every_partition(
+    modules: WrittenModules, length: int
+) -> None:
     text = "VERSION = '{}'\ndef transform(event, references): return ()\n"
-    (place / "talkative.py").write_text(text.format("1" * length))
-    with pytest.raises(InvalidTransform, match="TRANSFORM=talkative: VERSION is longer than 100 characters"):
-        load_transform("talkative")
-    (place / "terse.py").write_text(text.format("1" * 100))
-    assert load_transform("terse").version == "1" * 100
+    with pytest.raises(InvalidTransform, match=r"py:1: VERSION is longer than 100 characters"):
+        load_transform(modules.write(text.format("1" * length)))
+    assert load_transform(modules.write(text.format("1" * 100))).version == "1" * 100

@@ -47,14 +47,13 @@ def test_a_declaration_is_not_inherited() -> None:
         row_table(Heir)
 
 
-@pytest.mark.parametrize("key", [(), ("nothing",), ("home_id", "nothing")])
-def test_a_key_that_is_not_among_the_fields_is_refused(key: tuple[str, ...]) -> None:
+def test_a_key_without_a_field_is_refused() -> None:
     @dataclass(frozen=True)
     class House:
         home_id: str
 
-    with pytest.raises(InvalidTransform, match="House: the key"):
-        state_of("house", key=key)(House)
+    with pytest.raises(InvalidTransform, match="House: the key of house names no field"):
+        state_of("house", key=())(House)
 
 
 def test_a_reference_is_found_by_the_values_of_its_key() -> None:

@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
+from core.errors import SchemaMismatch
 from core.model.rows import appended_to, row_table, state_of
 from core.store.columns import fields_of
 from core.store.misfits import warn_of_misfits
 from core.store.queries import load_migrations
+from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.misfits import misfit
+from core.store.sqlserver.odbc import Access
 from tests.fakes.builders import partition
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.odbc_driver import FakeDriver
@@ -170,3 +173,23 @@ def test_an_embedded_store_whose_columns_fit_names_none(sqlite: SqliteEngine, ca
     )
     sqlite.open().read_partition(partition())
     assert named(caplog) == []
+
+
+def test_a_server_without_the_tables_of_the_transform_does_not_open_until_they_fit(driver: FakeDriver) -> None:
+    database = SqlServerDatabase("SERVER=host;UID=app;PWD=secret", access=Access(lambda: driver), needed=(Depot,))
+    lineage = ("stream_id", "partition_id", "sequence_number", "commit_number")
+    columns = [("depot", name, "nvarchar", 0, 0, BY_CODE_POINT, 1) for name in (*lineage, "DEPOT_ID", "place")]
+    for found, fault in (
+        ([], "there is no table depot, or the app has no right on it"),
+        (columns[1:-1], "depot has no column stream_id; depot has no column place"),
+        (
+            [*columns, ("depot", "owner", "int", 0, 0, None, 1)],
+            "depot.owner needs a value, and Depot has no such field",
+        ),
+    ):
+        driver.server.answers[FOUND] = found
+        with pytest.raises(SchemaMismatch, match=f"do not fit the transform: {fault}; add a migration"):
+            database.ask("read_commit_numbers")
+    driver.server.answers[FOUND] = [*columns, ("depot", "owner", "int", 0, 0, None, 0)]
+    database.ask("read_commit_numbers")
+    database.close()

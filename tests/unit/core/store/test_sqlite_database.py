@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.model.rows import appended_to
+from core.errors import CommitOutcomeUnknown, DataRefused, SchemaMismatch, StoreUnavailable
+from core.model.rows import appended_to, state_of
 from core.settings import read_settings
 from core.store.connect import open_database
 from core.store.database import write
@@ -47,15 +47,58 @@ class BusyAtFirst(sqlite3.Connection):
         return super().execute(text, *given)
 
 
-def test_a_connection_whose_columns_could_not_be_read_is_closed_with_the_store(sqlite: SqliteEngine) -> None:
-    opened = sqlite3.connect(sqlite.path, isolation_level=None, check_same_thread=False, factory=BusyAtFirst)
-    database = SqliteDatabase(sqlite.path, connect=lambda: opened)
+def test_a_connection_whose_columns_could_not_be_read_is_closed_and_the_next_one_is_checked(
+    sqlite: SqliteEngine,
+) -> None:
+    opened = [
+        sqlite3.connect(sqlite.path, isolation_level=None, factory=one) for one in (sqlite3.Connection, BusyAtFirst)
+    ]
+    left = list(opened)
+    database = SqliteDatabase(sqlite.path, connect=left.pop)
     with pytest.raises(StoreUnavailable, match="locked"):
         database.ask("read_commit_numbers")
     assert database.ask("read_commit_numbers") == []
     database.close()
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        opened.execute("SELECT 1")
+    for each in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            each.execute("SELECT 1")
+
+
+@appended_to("crate")
+@dataclass(frozen=True, slots=True)
+class Crate:
+    weight: int
+    sender: str
+
+
+@state_of("yard", key=("depot_id",))
+@dataclass(frozen=True, slots=True)
+class Yard:
+    depot_id: str
+
+
+def test_a_store_without_the_tables_of_the_transform_does_not_open_and_names_every_fault(sqlite: SqliteEngine) -> None:
+    database = SqliteDatabase(sqlite.path, needed=(Crate, Yard, SensorReading))
+    sqlite.sql("CREATE TABLE crate (WEIGHT INTEGER, colour TEXT NOT NULL, stream_id INTEGER, ordinal INTEGER)")
+    sqlite.sql("ALTER TABLE crate ADD COLUMN note TEXT NOT NULL DEFAULT ''")
+    for _ in range(2):
+        with pytest.raises(SchemaMismatch) as refused:
+            database.ask("read_commit_numbers")
+        faults = str(refused.value).removeprefix("the tables do not fit the transform: ").split("; ")
+        assert faults[:-1] == [
+            "crate has no column partition_id",
+            "crate has no column commit_number",
+            "crate has no column sequence_number",
+            "crate has no column sender",
+            "crate.colour needs a value, and Crate has no such field",
+            "there is no table yard, or the app has no right on it",
+        ]
+    sqlite.sql("DROP TABLE crate")
+    columns = "partition_id TEXT, commit_number INTEGER, sequence_number INTEGER, stream_id INTEGER"
+    sqlite.sql(f"CREATE TABLE crate (weight INTEGER, sender TEXT, ordinal INTEGER, {columns})")
+    sqlite.sql(f"CREATE TABLE yard (depot_id TEXT PRIMARY KEY, {columns})")
+    assert database.ask("read_commit_numbers") == []
+    database.close()
 
 
 def test_a_table_that_is_missing_is_the_stores_fault_and_writes_nothing(sqlite: SqliteEngine) -> None:

@@ -1,17 +1,20 @@
 """core/transforms/home_security.py: good events become rows, and every bad one a letter that says why."""
 
 import json
-import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any
+
+import pytest
 
 from core.ingest.ingest import Means, ingest_batch
 from core.model.commits import DeadLetter
 from core.model.events import Event
 from core.model.rows import ReferenceKey, Row
-from core.transforms import load_transform
+from core.transforms import home_security, load_transform
 from core.transforms.home_security import Home, HomeAlert, SensorReading, references
+from local.testing import assert_poison, assert_rows, check_any_body, check_deterministic, check_replay_identity
 from tests.fakes.builders import batch, event, stamps
 from tests.fakes.memory_store import MemoryStore
 from tests.offenders import holds_for
@@ -23,6 +26,7 @@ MISSING = object()
 MOTION = {"kind": "motion", "home_id": "home-1", "sensor_id": "hall", "state": "idle", "observed_at": AT}
 GAS = {"kind": "carbon_monoxide", "home_id": "home-1", "sensor_id": "cellar", "ppm": 5, "observed_at": AT}
 REGISTRATION = {"kind": "registration", "home_id": "home-1", "time_zone": "Europe/Berlin", "armed": True}
+HOME = Home("home-1", "Europe/Berlin", True)
 HEARTBEAT = {"kind": "heartbeat", "home_id": "home-1", "sensor_id": "hall", "observed_at": AT}
 
 
@@ -43,27 +47,23 @@ def rows(store: MemoryStore, row_class: type) -> list[Row]:
 
 
 def test_a_reading_of_a_registered_home_is_written() -> None:
-    store = ingest(body(REGISTRATION), body(MOTION), body(GAS))
-    assert rows(store, Home) == [Home("home-1", "Europe/Berlin", True)]
-    assert rows(store, SensorReading) == [
-        SensorReading("home-1", "hall", "motion", "idle", None, NOON),
-        SensorReading("home-1", "cellar", "carbon_monoxide", None, 5, NOON),
-    ]
-    assert rows(store, HomeAlert) == store.letters() == []
+    motion = SensorReading("home-1", "hall", "motion", "idle", None, NOON)
+    assert_rows(home_security, MOTION, motion, references=[HOME])
+    gas = SensorReading("home-1", "cellar", "carbon_monoxide", None, 5, NOON)
+    assert_rows(home_security, GAS, gas, references=[HOME])
+    assert_rows(home_security, REGISTRATION, HOME)
 
 
 def test_a_heartbeat_is_filtered_whether_its_home_is_registered_or_not() -> None:
-    (kept,) = ingest(body(HEARTBEAT)).ledger()
-    assert (kept.filtered, kept.dead_lettered) == (1, 0)
+    assert_rows(home_security, HEARTBEAT)
+    assert_rows(home_security, HEARTBEAT, references=[HOME])
 
 
 @holds_for(["+02:00", "-11:30", "+00:00"])
 def test_a_time_of_another_zone_is_written_in_utc(zone: str) -> None:
-    store = ingest(body(REGISTRATION), body(MOTION, observed_at=f"2026-01-01T12:00:00.000123{zone}"))
-    (row,) = rows(store, SensorReading)
-    assert isinstance(row, SensorReading)
-    assert row.observed_at == datetime.fromisoformat(f"2026-01-01T12:00:00.000123{zone}")
-    assert row.observed_at.tzinfo is UTC
+    observed_at = f"2026-01-01T12:00:00.000123{zone}"
+    expected = SensorReading("home-1", "hall", "motion", "idle", None, datetime.fromisoformat(observed_at))
+    assert_rows(home_security, {**MOTION, "observed_at": observed_at}, expected, references=[HOME])
 
 
 @holds_for(product(["motion", "door", "window", "glass_break"], ["active", "idle"], [True, False]))
@@ -71,18 +71,20 @@ def test_a_switch_alerts_when_it_is_active_in_an_armed_home_and_breaking_glass_a
     case: tuple[str, str, bool],
 ) -> None:
     kind, state, armed = case
-    store = ingest(body(REGISTRATION, armed=armed), body(MOTION, kind=kind, state=state))
-    alarming = state == "active" and (armed or kind == "glass_break")
-    assert rows(store, HomeAlert) == ([HomeAlert("home-1", "hall", kind, None, NOON)] if alarming else [])
-    assert rows(store, SensorReading) == [SensorReading("home-1", "hall", kind, state, None, NOON)]
+    expected: list[Row] = [SensorReading("home-1", "hall", kind, state, None, NOON)]
+    if state == "active" and (armed or kind == "glass_break"):
+        expected.append(HomeAlert("home-1", "hall", kind, None, NOON))
+    assert_rows(
+        home_security, {**MOTION, "kind": kind, "state": state}, *expected, references=[replace(HOME, armed=armed)]
+    )
 
 
 @holds_for(product([0, 69, 70, 71, 1_000_000], [True, False]))
 def test_carbon_monoxide_alerts_from_seventy_on_armed_or_not(case: tuple[int, bool]) -> None:
     ppm, armed = case
-    store = ingest(body(REGISTRATION, armed=armed), body(GAS, ppm=ppm))
-    expected = [HomeAlert("home-1", "cellar", "carbon_monoxide", ppm, NOON)] if ppm >= 70 else []
-    assert rows(store, HomeAlert) == expected
+    expected: list[Row] = [SensorReading("home-1", "cellar", "carbon_monoxide", None, ppm, NOON)]
+    expected += [HomeAlert("home-1", "cellar", "carbon_monoxide", ppm, NOON)] if ppm >= 70 else []
+    assert_rows(home_security, {**GAS, "ppm": ppm}, *expected, references=[replace(HOME, armed=armed)])
 
 
 def test_a_registration_is_seen_by_later_readings_of_its_batch_and_not_by_earlier_ones() -> None:
@@ -196,23 +198,33 @@ GOOD_BEFORE, GOOD_AFTER = body(REGISTRATION), body(MOTION, state="active")
 
 
 @holds_for(BAD)
-def test_a_bad_body_is_poison_with_its_reason_and_the_rest_commits(case: str) -> None:
+def test_a_bad_body_is_poison_with_its_reason(case: str) -> None:
     given, why = BAD[case]
-    store = ingest(GOOD_BEFORE, given, GOOD_AFTER)
-    (letter,) = store.letters()
-    assert (letter.sequence_number, letter.body) == (1, given)
-    assert (letter.error_class, letter.status) == ("poison", "exhausted")
-    assert letter.error_type == "core.errors.PoisonEvent"
-    assert re.search(why, letter.error, re.IGNORECASE | re.DOTALL), letter.error
+    assert_poison(home_security, given, f"(?i){why}", references=[HOME])
+
+
+def test_all_bad_bodies_of_one_batch_are_letters_and_the_rest_commits() -> None:
+    bad = [given for given, _ in BAD.values()]
+    store = ingest(GOOD_BEFORE, *bad, GOOD_AFTER)
+    letters = store.letters()
+    assert [(letter.sequence_number, letter.body) for letter in letters] == list(enumerate(bad, 1))
+    classes = {(letter.error_class, letter.status, letter.error_type) for letter in letters}
+    assert classes == {("poison", "exhausted", "core.errors.PoisonEvent")}
     (kept,) = store.ledger()
-    assert (kept.written, kept.dead_lettered) == (2, 1)
-    assert [kept.sequence_number for kept in store.rows(HomeAlert)] == [2]
-
-
-def test_all_bad_bodies_of_one_batch_are_letters() -> None:
-    store = ingest(GOOD_BEFORE, *(given for given, _ in BAD.values()), GOOD_AFTER)
-    assert len(store.letters()) == len(BAD)
+    assert (kept.written, kept.dead_lettered) == (2, len(BAD))
+    assert [kept.sequence_number for kept in store.rows(HomeAlert)] == [len(BAD) + 1]
     assert [books.balanced for books in store.read_ledgers()] == [True]
+
+
+def test_any_body_becomes_rows_or_poison() -> None:
+    check_any_body(home_security, home_security._Body, references=[HOME], examples=50)
+
+
+@pytest.mark.slow
+def test_an_event_has_one_outcome_and_a_replay_writes_the_same_rows() -> None:
+    story = [REGISTRATION, MOTION, GAS, HEARTBEAT, {**MOTION, "state": "active"}, {**GAS, "ppm": 70}, b"", REGISTRATION]
+    check_deterministic(home_security, story, references=[HOME])
+    check_replay_identity(home_security, story)
 
 
 def test_a_reading_needs_its_home_and_registrations_and_heartbeats_need_none() -> None:

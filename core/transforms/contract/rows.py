@@ -1,0 +1,117 @@
+"""The row classes of a transform: their tables, columns, types and keys are such that both engines can hold them."""
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from types import ModuleType, UnionType
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+
+from core.model.rows import COLUMN_TYPES, LINEAGE, STATE_LINEAGE, row_table
+from core.transforms.contract.names import fault_of_column, fault_of_table
+from core.transforms.contract.places import Fault, Part
+
+KEY_TYPES = (str, int, bool, datetime, date)  # equal decimals have different texts, and floats are rarely equal
+_NONE = type(None)
+_UNIONS = (None, Union, UnionType)
+
+
+def faults_of_rows(module: ModuleType, row_classes: Sequence[type]) -> Iterator[Fault]:
+    """Yield every fault of the row classes that a module names."""
+    tables: dict[str, list[type]] = defaultdict(list)
+    for each in row_classes:
+        tables[row_table(each).name.lower()].append(each)
+        yield from _faults_of_class(module, each)
+    for of_table in tables.values():
+        for each in of_table[1:]:
+            name, first = row_table(each).name, of_table[0].__name__
+            yield (
+                _part(module, each),
+                f"{each.__name__} and {first} are both rows of the table {name}: one class a table",
+            )
+
+
+def _faults_of_class(module: ModuleType, row_class: type) -> Iterator[Fault]:
+    part, who, table = _part(module, row_class), row_class.__name__, row_table(row_class)
+    if (fault := fault_of_table(table.name)) is not None:
+        yield part, f"{who}: {fault}"
+    if not table.columns:
+        yield part, f"{who} has no fields: its table is declared above @dataclass(frozen=True, slots=True)"
+        return
+    if not cast(Any, row_class).__dataclass_params__.frozen:
+        yield (
+            part,
+            f"{who} can change after transform() returned it: declare it with @dataclass(frozen=True, slots=True)",
+        )
+    try:
+        hints = get_type_hints(row_class)
+    except Exception as error:  # noqa: BLE001 - an annotation is any expression
+        yield part, f"{who}: its annotations cannot be read: {type(error).__name__}: {error}"
+        return
+    yield from _faults_of_columns(part, row_class, hints)
+    yield from _faults_of_key(part, row_class, hints)
+
+
+def _faults_of_columns(part: Part, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
+    who, table = row_class.__name__, row_table(row_class)
+    taken = Counter([name.lower() for name in (*table.columns, *(STATE_LINEAGE if table.key else LINEAGE))])
+    for name in table.columns:
+        at, lineage = _field(part, row_class, name), STATE_LINEAGE if table.key else LINEAGE
+        if (fault := fault_of_column(name)) is not None:
+            yield at, f"{who}.{name}: {fault}"
+        if name.lower() in lineage:
+            yield at, f"{who}.{name}: the store adds a column of this name to the table {table.name}"
+        elif taken[name.lower()] > 1:
+            yield at, f"{who}.{name}: SQL takes it and a field of a different case for one column"
+        if _kind_of(hints[name]) is None:
+            yield (
+                at,
+                f"{who}.{name} is {_written(hints[name])}: a column holds {_one_of(COLUMN_TYPES)}, or None beside it",
+            )
+
+
+def _faults_of_key(part: Part, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
+    who, table = row_class.__name__, row_table(row_class)
+    if isinstance(table.key, str):
+        yield part, f"{who}: the key of {table.name} is a text: write key=({table.key!r},)"
+        return
+    for name, times in Counter(table.key).items():
+        if times > 1:
+            yield part, f"{who}: the key of {table.name} names {name} twice"
+        if name not in table.columns:
+            yield part, f"{who}: the key of {table.name} names {name}, which is no field of the class"
+            continue
+        kind, at = _kind_of(hints[name]), _field(part, row_class, name)
+        if _NONE in get_args(hints[name]):
+            yield at, f"{who}.{name} may be None and is in the key: no two rows without a value have the same key"
+        if kind is not None and kind not in KEY_TYPES:
+            yield at, f"{who}.{name} is {kind.__name__} and is in the key: a key holds {_one_of(KEY_TYPES)}"
+
+
+def _part(module: ModuleType, row_class: type) -> Part:
+    """Return the place of a class, which may come from a different module."""
+    return Part(sys.modules.get(row_class.__module__, module), tuple(row_class.__qualname__.split(".")))
+
+
+def _field(part: Part, row_class: type, name: str) -> Part:
+    """Return the place of a field, which may come from a base of the class."""
+    for base in row_class.__mro__:
+        if name in vars(base).get("__annotations__", {}):
+            own = _part(part.module, base)
+            return Part(own.module, (*own.path, name))
+    return part
+
+
+def _kind_of(hint: Any) -> type | None:
+    """Return the type of the values of a column beside None; None for a type that no column holds."""
+    kinds = [each for each in get_args(hint) or (hint,) if each is not _NONE]
+    return kinds[0] if len(kinds) == 1 and kinds[0] in COLUMN_TYPES and get_origin(hint) in _UNIONS else None
+
+
+def _written(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)
+
+
+def _one_of(kinds: Sequence[type]) -> str:
+    *first, last = (kind.__name__ for kind in kinds)
+    return f"{', '.join(first)} or {last}"

@@ -1,0 +1,23 @@
+"""The contract of a transform as tests: import these names in the tests of your own transform (docs/transforms.md).
+
+The deployed package has neither this module nor hypothesis.
+"""
+
+from local.trials.any_body import check_any_body
+from local.trials.asserting import assert_missing, assert_poison, assert_rows
+from local.trials.determinism import check_deterministic
+from local.trials.messages import bodies, messages
+from local.trials.outcomes import event_of
+from local.trials.replay_identity import check_replay_identity
+
+__all__ = (
+    "assert_missing",
+    "assert_poison",
+    "assert_rows",
+    "bodies",
+    "check_any_body",
+    "check_deterministic",
+    "check_replay_identity",
+    "event_of",
+    "messages",
+)

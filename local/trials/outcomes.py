@@ -1,0 +1,93 @@
+"""The outcome of one event: its rows, or the error that the transform raised."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import islice
+from types import ModuleType
+
+import msgspec
+
+from core.model.events import Event
+from core.model.rows import LINEAGE, ReferenceKey, References, Row, row_table
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
+from core.store.columns import ValuesOf, compiled_values, instant_texts
+from core.transforms import load_transform
+
+BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+SHOWN = 300  # characters of a body in a message
+Given = Transform | ModuleType | str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The rows of an event in their order, or the error that the transform raised."""
+
+    rows: tuple[Row, ...] = ()
+    error: Exception | None = None
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"{type(self.error).__name__}: {self.error}"
+        return f"({', '.join(map(repr, self.rows))})"
+
+
+def transform_of(given: Given) -> Transform:
+    """Return the transform of a module, or of the name of one. Raises InvalidTransform."""
+    if isinstance(given, Transform):
+        return given
+    return load_transform(given if isinstance(given, str) else given.__name__)
+
+
+def event_of(
+    body: object, *, number: int = 0, partition_key: str | None = None, properties: Mapping[str, object] | None = None
+) -> Event:
+    """Return an event. A body that is no bytes, text or event is written as JSON: a dict, a Struct, a dataclass."""
+    if isinstance(body, Event):
+        return body
+    octets = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else msgspec.json.encode(body)
+    at = BEGINNING + timedelta(seconds=number)
+    return Event(SequenceNumber(number), str(64 * number), at, partition_key, properties or {}, octets)
+
+
+def outcome_of(transform: Transform, event: Event, known: Iterable[Row] = ()) -> Outcome:
+    """Return the outcome of an event alone. It sees those `known` rows that references() asks for, as in the app."""
+    by_key = {ReferenceKey.of(row): row for row in known}
+    try:
+        wanted = set(transform.references_of(event)) if transform.references_of else set()
+    except Exception:  # noqa: BLE001 - the app reads no references then, and transform() decides
+        wanted = set()
+    references = References({key: row for key, row in by_key.items() if key in wanted})
+    try:
+        return Outcome(tuple(islice(transform.rows_of(event, references), transform.rows_limit + 1)))
+    except Exception as error:  # noqa: BLE001 - any error is an outcome
+        return Outcome(error=error)
+
+
+def fault_of_rows(transform: Transform, rows: Iterable[Row]) -> str | None:
+    """Return why the app could not keep these rows; None when it can."""
+    for place, row in enumerate(rows):
+        row_class = type(row)
+        if row_class not in transform.row_classes:
+            return f"{row_class.__name__} is no row class of the module: a replay would not find its rows"
+        try:
+            key = () if not row_table(row_class).key else ReferenceKey.of(row)
+            hash(key)
+            _values_of(row_class)([(0, 0, row)], 1, "0", 1)
+        except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
+            return f"row {place + 1}, {row!r}, cannot be stored: {error}"
+        if place >= transform.rows_limit:
+            return f"the event becomes more than {transform.rows_limit} rows"
+    return None
+
+
+@cache
+def _values_of(row_class: type) -> ValuesOf:
+    return compiled_values(row_class, LINEAGE, instant_texts)
+
+
+def shown(body: bytes) -> str:
+    """Return a body as a message shows it."""
+    return repr(body) if len(body) <= SHOWN else f"{body[:SHOWN]!r}… ({len(body)} bytes)"

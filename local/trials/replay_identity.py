@@ -1,0 +1,132 @@
+"""Replay identity: a replay of all events writes the rows that their first ingestion wrote."""
+
+import random
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import count, zip_longest
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from core.ingest.ingest import Means, ingest_batch
+from core.model.clock import Clock
+from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
+from core.model.hub import Extent, Place
+from core.model.rows import Row
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
+from core.replay.ranges import ReplayOrder
+from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.store.columns import row_reader
+from core.store.database import Database
+from core.store.letters import Letters
+from core.store.replays import Replays
+from core.store.script import of_rows
+from core.store.sqlite.database import SqliteDatabase
+from local.trials.memory import memory_connection
+from local.trials.outcomes import BEGINNING, Given, event_of, shown, transform_of
+
+STREAM = Stream("trial/events", "trial")
+EVENTS, KNOWN = (STREAM.partition(PartitionId(name)) for name in ("0", "known"))
+BATCH = 7  # events, so that a few events make several commits
+NOW = BEGINNING + timedelta(days=365)
+FOR_ALL = NOW + timedelta(days=1)
+
+Written = dict[int, list[Row]]  # the rows of each sequence number
+
+
+def check_replay_identity(transform: Given, events: Iterable[object], *, references: Iterable[Row] = ()) -> None:
+    """Assert that a replay of these events, in this order, writes the rows that their ingestion wrote.
+
+    The events go through the app's own ingestion and replay, into SQLite in memory with all migrations. `references`
+    are states that the store has before the first event. Raises SchemaMismatch when a row class has no table.
+    """
+    loaded, known = transform_of(transform), tuple(references)
+    log = [replace(event_of(each, number=at), sequence_number=SequenceNumber(at)) for at, each in enumerate(events)]
+    connection = memory_connection()
+    with closing(SqliteDatabase(Path(":memory:"), connect=lambda: connection, needed=loaded.row_classes)) as database:
+        means = Means(Letters(database), loaded, _clock())
+        if known:
+            seeding = Transform("known/1", lambda event, _: known)
+            ingest_batch(EventBatch(KNOWN, (event_of(b""),), "known"), replace(means, transform=seeding))
+        for at in range(0, len(log), BATCH):
+            ingest_batch(EventBatch(EVENTS, tuple(log[at : at + BATCH]), f"batch {at}"), means)
+        before = _written(database, loaded, len(log))
+        if not any(before.values()):
+            raise AssertionError("no event became a row, so that a replay shows nothing: give events that do")
+        _replay(database, loaded, log)
+        _compare(log, before, _written(database, loaded, len(log)))
+
+
+def _replay(database: Database, transform: Transform, log: Sequence[Event]) -> None:
+    means = ReplayMeans(STREAM, Replays(database), _Log(log), transform, _clock(seed=1))
+    order = ReplayOrder((EVENTS.partition_id,), None, None, "{}", False, "trial", "replay identity")
+    job = request_replay(order, means, most_events=len(log))
+    while partition_ids := open_partitions(job.request.job_id, means):
+        for each in partition_ids:
+            replay_slice(job.request.job_id, each, means, FOR_ALL)
+
+
+def _written(database: Database, transform: Transform, events: int) -> Written:
+    """Return the rows in the tables, appended ones in their order, by the number of the event that wrote them."""
+    stream_id = Letters(database).open_stream(STREAM)
+    place = {"stream_id": stream_id, "partition_id": EVENTS.partition_id}
+    found: Written = {}
+    for number in range(events):
+        placed: list[tuple[Any, Row]] = []
+        for row_class in transform.row_classes:
+            read, named = row_reader(row_class), of_rows("select_placed", row_class)
+            rows = database.ask(named, **place, sequence_number=number)
+            placed += [(ordinal or 0, read(tuple(values))) for ordinal, _, *values in rows]
+        found[number] = [row for _, row in sorted(placed, key=lambda one: (one[0], str(one[1])))]
+    return found
+
+
+def _compare(log: Sequence[Event], before: Written, after: Written) -> None:
+    for event in log:
+        for one, other in zip_longest(before[event.sequence_number], after[event.sequence_number]):
+            if one != other:
+                raise AssertionError(
+                    f"a replay changes the rows of event {event.sequence_number}, {shown(event.body)}:\n"
+                    f"  ingested: {one}\n  replayed: {other}"
+                )
+
+
+def _clock(seed: int = 0) -> Clock:
+    chance = random.Random(seed)
+    ticks = count()
+    return Clock(
+        now=lambda: NOW + timedelta(milliseconds=next(ticks)),
+        new_id=lambda: UUID(int=chance.getrandbits(128), version=4),
+        chance=chance.random,
+    )
+
+
+class _Log:
+    """A HubReader over one partition that still has every event."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._events = events
+
+    def partitions(self) -> tuple[Partition, ...]:
+        return (EVENTS,)
+
+    def created_at(self) -> datetime:
+        return BEGINNING
+
+    def extent(self, partition: Partition) -> Extent:
+        last = self._events[-1]
+        return Extent(self._events[0].sequence_number, last.sequence_number, last.enqueued_at)
+
+    def first_at(self, partition: Partition, place: Place) -> Event | None:
+        return self._events[0]  # a trial asks for the ends only
+
+    def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
+        return self._events[sequence_number]
+
+    def read_range(
+        self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
+    ) -> Generator[Event, None, None]:
+        yield from self._events[first : last + 1]

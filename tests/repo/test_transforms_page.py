@@ -1,0 +1,48 @@
+"""docs/transforms.md: the code of the page runs, and the check prints what the page shows."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from core.store.check import main
+from local import testing
+from tests.fakes.written_modules import written_modules
+from tests.repo.product import ROOT
+
+PAGE = (ROOT / "docs" / "transforms.md").read_text(encoding="utf-8")
+
+
+def blocks(section: str, kind: str) -> list[str]:
+    """Return the blocks of a kind in a section of the page."""
+    (text,) = re.findall(rf"^## {section}\n(.*?)^## ", PAGE, re.S | re.M)
+    return re.findall(rf"```{kind}\n(.*?)```", text, re.S)
+
+
+def test_the_check_prints_the_faults_that_the_page_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STORE_CONNECTION", raising=False)
+    ((module,), (output,)) = (blocks("Checked at start", kind) for kind in ("python", "text"))
+    with written_modules(tmp_path) as modules:
+        modules.write(module, "faulty")
+        assert main(["--transform", "faulty"]) == 1
+    assert capsys.readouterr().err == output
+    assert (
+        f"as in line {module.splitlines().index(next(x for x in module.splitlines() if '# pure:' in x)) + 1}." in PAGE
+    )
+
+
+def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
+    (text,) = blocks("Test it", "python")
+    with written_modules(tmp_path) as modules:
+        name = modules.write(text)
+        tests = [value for key, value in vars(import_module(name)).items() if key.startswith("test_")]
+        assert len(tests) == text.count("\ndef test_") == 6
+        for test in tests:
+            test()
+
+
+def test_every_helper_is_on_the_page() -> None:
+    assert [name for name in testing.__all__ if f"{name}(" not in PAGE] == []

@@ -1,0 +1,52 @@
+"""core/store/check.py: one command says whether a transform and its tables are sound."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.store.check import main
+from tests.fakes.engines import SqliteEngine
+from tests.fakes.written_modules import WrittenModules, written_modules
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WrittenModules]:
+    """A folder from which modules can be imported, and no settings."""
+    for name in ("TRANSFORM", "STORE_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    with written_modules(tmp_path) as found:
+        yield found
+
+
+def test_a_sound_transform_is_one_line_that_says_what_was_checked(
+    modules: WrittenModules, sqlite: SqliteEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--store", f"sqlite:{sqlite.path}"]) == main([]) == 0
+    whole, part = capsys.readouterr().out.splitlines()
+    sound = "core.transforms.home_security has no fault: row classes 3, aggregates 1; "
+    assert whole == f"{sound}the store has their tables"
+    assert part == f"{sound}the tables were not checked, because no store is named"
+
+
+def test_each_fault_is_a_line(modules: WrittenModules, capsys: pytest.CaptureFixture[str]) -> None:
+    name = modules.write("import random\ndef transform(event, references): return random.random()\n")
+    assert main(["--transform", name]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"check: {name} has faults",
+        f"{name}.py:1: the module needs VERSION, a text that the ledger and letters name",
+        f"{name}.py:2: random.random reads chance: a replay makes different rows",
+    ]
+
+
+def test_a_store_that_lacks_a_table_is_a_fault(
+    modules: WrittenModules, sqlite: SqliteEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqlite.sql("DROP TABLE home_alert")
+    monkeypatch.setenv("STORE_CONNECTION", f"sqlite:{sqlite.path}")
+    assert main([]) == 1
+    assert "there is no table home_alert, or the app has no right on it" in capsys.readouterr().err
+    assert main(["--store", "sqlite:"]) == main(["--store", f"sqlite:{sqlite.path}.none"]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("check: settings refused: STORE_CONNECTION must be")
+    assert second.endswith("does not exist: create it with `python -m core.store.migrate`")

@@ -1,0 +1,160 @@
+"""core/transforms/contract/form.py and rows.py: every fault of a module's form is named, with its line."""
+
+import pytest
+
+from core.errors import InvalidTransform
+from core.transforms import load_transform
+from tests.fakes.written_modules import WrittenModules
+
+HEAD = """from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Literal, NewType, Optional, Union
+from core.model.rows import appended_to, state_of
+VERSION = 'form/1'
+def transform(event, references): return ()
+"""
+ROW = "@dataclass(frozen=True, slots=True)\n"
+LINE = HEAD.count("\n") + 4  # of the first field
+
+
+def faults_of(modules: WrittenModules, text: str) -> list[str]:
+    """Return the faults of a module, without the name of its file."""
+    name = modules.write(text)
+    try:
+        load_transform(name)
+    except InvalidTransform as refused:
+        assert str(refused).startswith(f"TRANSFORM={name}: {name}.py:")
+        assert all(fault.startswith(f"{name}.py:") for fault in refused.faults)
+        return [fault.removeprefix(f"{name}.py:") for fault in refused.faults]
+    return []
+
+
+def faults_of_row(modules: WrittenModules, body: str, how: str = "@appended_to('thing')\n") -> list[str]:
+    lines = "".join(f"    {line}\n" for line in body.split("; "))
+    return faults_of(modules, f"{HEAD}{how}{ROW}class Thing:\n{lines}")
+
+
+def test_a_field_is_of_a_type_that_both_engines_hold(modules: WrittenModules) -> None:
+    fitting = [
+        "str",
+        "int",
+        "bool",
+        "float",
+        "Decimal",
+        "datetime",
+        "date",
+        "str | None",
+        "Optional[int]",
+        "None | date",
+    ]
+    assert faults_of_row(modules, "; ".join(f"f{at}: {hint}" for at, hint in enumerate(fitting))) == []
+    for hint in (
+        "bytes", "list[str]", "dict[str, int]", "Any", "int | str", "Union[int, float, None]", "None",
+        "Literal['a']", "NewType('Name', str)", "type", "tuple[int, None]",
+    ):  # fmt: skip
+        (fault,) = faults_of_row(modules, f"fits: int; wrong: {hint}")
+        assert fault.startswith(f"{LINE + 1}: Thing.wrong is "), hint
+        assert fault.endswith("a column holds str, int, bool, float, Decimal, datetime or date, or None beside it")
+
+
+def test_an_annotation_that_cannot_be_read_is_a_fault(modules: WrittenModules) -> None:
+    (fault,) = faults_of_row(modules, "wrong: 'Nobody'")
+    assert fault == f"{LINE - 1}: Thing: its annotations cannot be read: NameError: name 'Nobody' is not defined"
+
+
+def test_a_name_that_the_store_or_sql_needs_is_a_fault(modules: WrittenModules) -> None:
+    for name in ("stream_id", "partition_id", "commit_number", "sequence_number", "Ordinal"):
+        (fault,) = faults_of_row(modules, f"{name}: int")
+        assert fault == f"{LINE}: Thing.{name}: the store adds a column of this name to the table thing"
+    assert faults_of_row(modules, "ordinal: int", "@state_of('thing', key=('ordinal',))\n") == []
+    assert faults_of_row(modules, "order: int; Order: int") == [
+        f"{LINE + at}: Thing.{name}: SQL takes it and a field of a different case for one column"
+        for at, name in enumerate(("order", "Order"))
+    ]
+
+
+def test_a_key_is_of_fields_that_are_never_none_and_of_types_whose_equal_values_are_equal_texts(
+    modules: WrittenModules,
+) -> None:
+    def faults(key: str, body: str = "a: str; b: int") -> list[str]:
+        return faults_of_row(modules, body, f"@state_of('thing', key={key})\n")
+
+    assert faults("('a', 'b')") == faults("('a', 'b', 'c')", "a: bool; b: date; c: datetime") == []
+    assert faults("('a', 'nothing')") == [
+        f"{LINE - 1}: Thing: the key of thing names nothing, which is no field of the class"
+    ]
+    assert faults("('a', 'a')") == [f"{LINE - 1}: Thing: the key of thing names a twice"]
+    assert faults("('a')") == [f"{LINE - 1}: Thing: the key of thing is a text: write key=('a',)"]
+    assert faults("()") == [f"{LINE - 3}: Thing: the key of thing names no field"]
+    assert faults("('a',)", "a: str | None") == [
+        f"{LINE}: Thing.a may be None and is in the key: no two rows without a value have the same key"
+    ]
+    for kind in ("float", "Decimal"):
+        (fault,) = faults("('a',)", f"a: {kind}")
+        assert fault == f"{LINE}: Thing.a is {kind} and is in the key: a key holds str, int, bool, datetime or date"
+
+
+def test_a_field_of_a_base_has_the_line_of_the_base(modules: WrittenModules) -> None:
+    text = f"{HEAD}{ROW}class Base:\n    wrong: bytes\n@appended_to('thing')\n{ROW}class Thing(Base):\n    right: int\n"
+    (fault,) = faults_of(modules, text)
+    assert fault.startswith(f"{LINE - 1}: Thing.wrong is bytes")
+
+
+def test_a_class_that_can_change_or_is_declared_below_its_fields_is_a_fault(modules: WrittenModules) -> None:
+    assert faults_of(modules, f"{HEAD}@appended_to('thing')\n@dataclass\nclass Thing:\n    a: int\n") == [
+        f"{LINE - 1}: Thing can change after transform() returned it:"
+        " declare it with @dataclass(frozen=True, slots=True)"
+    ]
+    for text in (
+        f"{ROW}@appended_to('thing')\nclass Thing:\n    a: int\n",
+        "@appended_to('thing')\nclass Thing: pass\n",
+    ):
+        (fault,) = faults_of(modules, f"{HEAD}{text}")
+        assert fault.endswith("Thing has no fields: its table is declared above @dataclass(frozen=True, slots=True)")
+
+
+def test_two_classes_of_one_table_are_a_fault_and_two_names_of_one_class_are_none(modules: WrittenModules) -> None:
+    first = f"{HEAD}@appended_to('thing')\n{ROW}class Thing:\n    a: int\n"
+    assert faults_of(modules, f"{first}@appended_to('Thing')\n{ROW}class Other:\n    a: int\n") == [
+        f"{LINE + 3}: Other and Thing are both rows of the table Thing: one class a table"
+    ]
+    twice = load_transform(modules.write(f"{first}Other = Thing\n"))
+    assert [each.__name__ for each in twice.row_classes] == ["Thing"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("async def transform(event, references): return ()", "transform() is async: write it with def"),
+        ("async def transform(event, references): yield 1", "transform() is async: write it with def"),
+        ("def transform(event): return ()", "transform() is called as transform(event, references), and has"),
+        ("def transform(event, *, references): return ()", "transform() is called as transform(event, references)"),
+        ("def references(event, more): return ()", "references() is called as references(event), and has"),
+        ("references = 5", "the module needs a function references(event)"),
+        ("transform = 5", "the module needs a function transform(event, references)"),
+        ("VERSION = 5", "the module needs VERSION, a text"),
+        ("VERSION = '\\ud800'", "VERSION has half of a surrogate pair"),
+    ],
+)
+def test_a_part_that_cannot_be_called_or_stored_is_a_fault_with_its_line(
+    modules: WrittenModules, text: str, fault: str
+) -> None:
+    (found,) = faults_of(modules, f"{HEAD}\n{text}\n")
+    assert found.startswith(f"{HEAD.count(chr(10)) + 2}: {fault}")
+
+
+def test_functions_with_more_that_has_a_default_are_called(modules: WrittenModules) -> None:
+    assert faults_of(modules, f"{HEAD}def references(*given, deep=False): return ()\n") == []
+
+
+def test_every_fault_is_reported_at_once_in_the_order_of_lines(modules: WrittenModules) -> None:
+    found = faults_of(modules, f"{HEAD}@appended_to('a b')\n{ROW}class A:\n    a: bytes\nasync def references(): ...\n")
+    assert [fault.split(":")[0] for fault in found] == ["10", "11", "12"]
+
+
+def test_a_row_class_of_a_different_module_has_its_own_file(modules: WrittenModules) -> None:
+    modules.write(f"{HEAD}@appended_to('thing')\n{ROW}class Thing:\n    a: bytes\n", "own_app.tables")
+    modules.write("from own_app.tables import Thing\nVERSION = '1'\ndef transform(a, b): return ()\n", "own_app.things")
+    with pytest.raises(InvalidTransform, match=rf"^TRANSFORM=own_app\.things: own_app/tables\.py:{LINE}: Thing\.a is"):
+        load_transform("own_app.things")

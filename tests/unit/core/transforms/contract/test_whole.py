@@ -1,0 +1,88 @@
+"""core/transforms/contract/whole.py: form, purity and aggregates are checked together."""
+
+import pytest
+
+from core.errors import InvalidTransform
+from core.model import aggregates as declarations
+from core.transforms import aggregates
+from core.transforms.contract.whole import check_transform
+from tests.fakes.written_modules import WrittenModules
+
+PURE = "VERSION = '1'\ndef transform(event, references): return ()\n"
+AGGREGATE = """from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated
+from core.model.aggregates import Count, Key, Most, Sum, aggregate_of
+from core.transforms.home_security import HomeAlert
+@aggregate_of(HomeAlert, "NAME", at="observed_at", window=timedelta(days=1))
+@dataclass(frozen=True, slots=True)
+class Planted:
+"""
+
+
+def test_our_own_transforms_have_no_fault() -> None:
+    assert check_transform("core.transforms.home_security") == (3, 1)
+    assert check_transform("core.transforms.flight_info") == (2, 1)
+
+
+def test_a_fault_of_form_and_one_of_purity_are_reported_together(modules: WrittenModules) -> None:
+    name = modules.write("import time\nSTARTED = time.time()\ndef transform(event): return ()\n")
+    with pytest.raises(InvalidTransform) as refused:
+        check_transform(name)
+    assert refused.value.faults == (
+        f"{name}.py:1: the module needs VERSION, a text that the ledger and letters name",
+        f"{name}.py:3: transform() is called as transform(event, references), and has a different signature",
+        f"{name}.py:2: time.time reads the clock: take the time from the event",
+    )
+
+
+def test_modules_of_the_same_package_are_read_too_and_those_of_others_are_not(modules: WrittenModules) -> None:
+    modules.write("import time\ndef own(): return time.time()\n", "own_app.deeper")
+    modules.write("from own_app.deeper import own\n", "own_app.words")
+    modules.write("import time\ndef other(): return time.time()\n", "other_app.words")
+    name = modules.write(f"import own_app.words\nfrom other_app import words\n{PURE}", "own_app.sensors")
+    with pytest.raises(InvalidTransform) as refused:
+        check_transform(name)
+    assert refused.value.faults == ("own_app/deeper.py:2: time.time reads the clock: take the time from the event",)
+
+
+@pytest.fixture
+def planted(modules: WrittenModules, monkeypatch: pytest.MonkeyPatch) -> WrittenModules:
+    """The folder of a second package of aggregates, whose declarations are forgotten afterwards."""
+    folder = modules.folder / "planted_aggregates"
+    folder.mkdir()
+    monkeypatch.setattr(aggregates, "__path__", [*aggregates.__path__, str(folder)])
+    for table in ("_AGGREGATES", "_ROLLUPS"):
+        monkeypatch.setattr(declarations, table, dict(getattr(declarations, table)))
+    return WrittenModules(folder)
+
+
+def test_every_fault_of_an_aggregate_is_reported_with_the_line_of_its_declaration(planted: WrittenModules) -> None:
+    fields = (
+        "    window_start: datetime\n    most: Annotated[str, Most('ppm')]\n    sum: Annotated[int, Sum('nothing')]\n"
+    )
+    planted.write(AGGREGATE.replace("NAME", "planted") + fields, "planted")
+    with pytest.raises(InvalidTransform) as refused:
+        check_transform("core.transforms.home_security")
+    assert [fault.rpartition("/")[2] for fault in refused.value.faults] == [
+        "planted.py:6: Planted.most: its type is int | None",
+        "planted.py:6: Planted.sum: the source has no column nothing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("home_alert", "Planted and HomeAlert have one table, home_alert: name the aggregate differently"),
+        ("Home_Activity", "HomeActivity and Planted have one table, home_activity: name the aggregate differently"),
+        ("a b", "Planted: the table name 'a b_staged' has other characters"),
+    ],
+)
+def test_the_table_of_an_aggregate_has_a_name_of_its_own_that_sql_can_hold(
+    planted: WrittenModules, name: str, fault: str
+) -> None:
+    fields = "    home_id: Annotated[str, Key(32)]\n    window_start: datetime\n    alerts: Annotated[int, Count()]\n"
+    planted.write(AGGREGATE.replace("NAME", name) + fields, "planted")
+    with pytest.raises(InvalidTransform) as refused:
+        check_transform("core.transforms.home_security")
+    assert fault in refused.value.faults[0]
