@@ -49,6 +49,7 @@ param identityPrincipalId string
 param workspaceId string
 
 @description('Settings of the function app. Those of its API and references to Key Vault do not reach the worker.')
+@secure()
 param settings object
 
 @description('Resource id of the subnet of the environment; empty without a virtual network.')

@@ -120,6 +120,16 @@ def nothing_holds_a_secret(files: Files) -> Iterator[str]:
             yield from (f"{file.name}:{one.line}: {name} sounds like a secret" for name in names if _secret(name))
 
 
+def settings_stay_out_of_the_history(files: Files) -> Iterator[str]:
+    """Require that the history of deployments shows no setting of an operator: secure parameters, and no output."""
+    for file, one in all_of(files, "parameter"):
+        if one.name in ("settings", "appSettings") and "secure" not in one.decorators:
+            yield f"{file.name}:{one.line}: {one.name} must be @secure()"
+    for file, one in all_of(files, "output"):
+        if one.of == "object" or re.search(r"\b(s|appS)ettings\b", shown(one.value)):
+            yield f"{file.name}:{one.line}: output {one.name} shows more than a name, an id or an address"
+
+
 def secrets_stay_in_the_vault(files: Files) -> Iterator[str]:
     """Require that each secret of a module is read from Key Vault by identity, and never given as a value."""
     for file, one in all_of(files, "module"):
@@ -155,9 +165,12 @@ def one_of_trigger_and_worker_ingests(files: Files) -> Iterator[str]:
         yield "main.bicep: the worker must depend on workerImage"
     if shown(calls["function"].get("ingestDisabled")) != "!empty(workerImage)":
         yield "main.bicep: the trigger must be off where there is a worker"
-    if shown(calls["worker"].get("settings")) != "function.outputs.settings":
-        yield "main.bicep: the worker must have the settings of the app, and begin after it"
-    settings = next(one for one in function.of_kind("resource") if one.name == "settings")
+    if {shown(calls[name].get("settings")) for name in ("function", "worker")} != {"settings"}:
+        yield "main.bicep: the worker must have the settings of the app"
+    worker = next(one for one in main.of_kind("module") if one.name == "worker")
+    if shown(worker.value.get("dependsOn")) != "[function]":
+        yield "main.bicep: the worker must begin after the app"
+    settings = next(one for one in function.of_kind("resource") if one.name == "appSettings")
     if "ingestDisabled ? { 'AzureWebJobs.ingest.Disabled': 'true' } : {}" not in shown(
         at(settings.value, "properties")
     ):
@@ -190,10 +203,10 @@ def every_door_takes_an_identity(files: Files) -> Iterator[str]:
             yield f"app/function.bicep: {prefix} must be connected by __credential and __clientId"
     if not str(shown(settings.get("APPLICATIONINSIGHTS_AUTHENTICATION_STRING"))).endswith("Authorization=AAD'"):
         yield "app/function.bicep: telemetry must be sent with Authorization=AAD"
-    for file, one in all_of(files, "module"):
+    for file, one in (*all_of(files, "module"), *all_of(files, "variable")):
         for path, _ in nodes_in(one.value):
             if path.rpartition(".")[2] in ("AzureWebJobsStorage", "EVENTHUB"):
-                yield f"{file.name}:{one.line}: {path} is a connection string; connect by identity"
+                yield f"{file.name}:{one.line}: {one.name}{path} is a connection string; connect by identity"
 
 
 def rights_are_named_and_explained(files: Files) -> Iterator[str]:
@@ -319,6 +332,7 @@ POLICIES: tuple[Policy, ...] = (
     guards_are_on,
     networks_can_be_closed,
     nothing_holds_a_secret,
+    settings_stay_out_of_the_history,
     secrets_stay_in_the_vault,
     the_worker_opens_no_door,
     one_of_trigger_and_worker_ingests,

@@ -59,6 +59,13 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ),
         ("app/sql.bicep", "    minimalTlsVersion", "    administratorLoginPassword: 'x'\n    minimalTlsVersion"),
     ],
+    policies.settings_stay_out_of_the_history: [
+        ("main.bicep", "@secure() // the history of deployments shows no secure parameter\n", ""),
+        ("app/function.bicep", "@secure()\n", ""),
+        ("app/worker.bicep", "@secure()\n", ""),
+        ("app/function.bicep", "output resourceId string = app.id", "output all object = { id: app.id }"),
+        ("app/function.bicep", "output name string = app.name", "output name string = string(settings)"),
+    ],
     policies.secrets_stay_in_the_vault: [
         ("app/worker.bicep", "keyVaultUrl: lagConnectionUri, ", "value: lagConnectionUri, "),
         ("app/worker.bicep", "keyVaultUrl: lagConnectionUri, identity: identityId", "keyVaultUrl: lagConnectionUri"),
@@ -74,7 +81,8 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
     policies.one_of_trigger_and_worker_ingests: [
         ("main.bicep", "    ingestDisabled: !empty(workerImage)", "    ingestDisabled: false"),
         ("main.bicep", "'app/worker.bicep' = if (!empty(workerImage))", "'app/worker.bicep' = if (workerReplicas > 1)"),
-        ("main.bicep", "settings: function.outputs.settings", "settings: appSettings"),
+        ("main.bicep", "    settings: settings\n    subnetId", "    settings: appSettings\n    subnetId"),
+        ("main.bicep", "  dependsOn: [function] ", "  dependsOn: [roles] "),
         ("app/function.bicep", "'AzureWebJobs.ingest.Disabled': 'true'", "'AzureWebJobs.ingest.Disabled': 'false'"),
         ("app/function.bicep", "ingestAlwaysReady > 0 && !ingestDisabled", "ingestAlwaysReady > 0"),
     ],
