@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Clock
-from infra.hooks.rest import Service
-from infra.hooks.rights import ARM
+from infra.hooks.rest import ARM, Service
 from infra.hooks.waiting import Pending, wait_for
 
 FUNCTIONS = ("explain_number", "health_ledger", "status", "status_history")  # of a monitor, and where a number went

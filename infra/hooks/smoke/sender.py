@@ -7,8 +7,7 @@ from infra.hooks.deployer.sign_in import account_of
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import Outputs
 from infra.hooks.patience import Clock
-from infra.hooks.rest import Service, Token
-from infra.hooks.rights import ARM
+from infra.hooks.rest import ARM, Service, Token
 from infra.hooks.smoke.event import HubRefused
 from infra.hooks.waiting import Pending, wait_for
 
