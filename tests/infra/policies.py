@@ -105,7 +105,7 @@ def networks_can_be_closed(files: Files) -> Iterator[str]:
         if type_of(one) in CLOSABLE and (value is None or value == "Enabled"):
             yield f"{file.name}:{one.line}: {one.name}.publicNetworkAccess must depend on a parameter"
         if type_of(one).endswith("/firewallRules") and at(one.value, "properties.endIpAddress") == "255.255.255.255":
-            yield f"{file.name}:{one.line}: {one.name} lets in the whole internet"
+            yield f"{file.name}:{one.line}: {one.name} admits the whole internet"
 
 
 def nothing_holds_a_secret(files: Files) -> Iterator[str]:
@@ -139,7 +139,7 @@ def secrets_stay_in_the_vault(files: Files) -> Iterator[str]:
                 yield f"{file.name}:{one.line}: {one.name}{path} must have keyVaultUrl and identity, and no value"
 
 
-def the_worker_opens_no_door(files: Files) -> Iterator[str]:
+def the_worker_is_closed(files: Files) -> Iterator[str]:
     """Require the identity of the app, no ingress, no public environment, logs without a key, and both probes."""
     file = files["app/worker.bicep"]
     calls = {one.name: one.value["params"] for one in file.of_kind("module")}
@@ -195,7 +195,7 @@ def replicas_have_work(files: Files) -> Iterator[str]:
         yield f"main.bicep:{call.line}: the worker must know the partitions of the hub"
 
 
-def every_door_takes_an_identity(files: Files) -> Iterator[str]:
+def every_service_takes_an_identity(files: Files) -> Iterator[str]:
     """Require that the host's storage and the hub are connected by identity, and never by a connection string."""
     settings = files["app/function.bicep"].var("hostSettings")
     for prefix in ("AzureWebJobsStorage", "EVENTHUB"):
@@ -334,10 +334,10 @@ POLICIES: tuple[Policy, ...] = (
     nothing_holds_a_secret,
     settings_stay_out_of_the_history,
     secrets_stay_in_the_vault,
-    the_worker_opens_no_door,
+    the_worker_is_closed,
     one_of_trigger_and_worker_ingests,
     replicas_have_work,
-    every_door_takes_an_identity,
+    every_service_takes_an_identity,
     rights_are_named_and_explained,
     sign_in_admits_one_tenant_and_leaves_keys_alone,
     the_administrator_is_known_to_the_database,

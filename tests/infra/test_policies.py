@@ -70,7 +70,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/worker.bicep", "keyVaultUrl: lagConnectionUri, ", "value: lagConnectionUri, "),
         ("app/worker.bicep", "keyVaultUrl: lagConnectionUri, identity: identityId", "keyVaultUrl: lagConnectionUri"),
     ],
-    policies.the_worker_opens_no_door: [
+    policies.the_worker_is_closed: [
         ("app/worker.bicep", "disableIngress: true", "ingressExternal: true"),
         ("app/worker.bicep", "{ userAssignedResourceIds: [identityId] }", "{ systemAssigned: true }"),
         ("app/worker.bicep", "publicNetworkAccess: 'Disabled'", "publicNetworkAccess: 'Enabled'"),
@@ -92,7 +92,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/worker.bicep", "minReplicas: min(replicas, partitions)", "minReplicas: 0"),
         ("main.bicep", "partitions: partitionCount", "partitions: 1000"),
     ],
-    policies.every_door_takes_an_identity: [
+    policies.every_service_takes_an_identity: [
         ("app/function.bicep", "  AzureWebJobsStorage__credential: 'managedidentity'\n", ""),
         ("app/function.bicep", "  EVENTHUB__clientId: identityClientId\n", ""),
         ("app/function.bicep", ";Authorization=AAD'", "'"),
