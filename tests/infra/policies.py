@@ -105,7 +105,7 @@ def networks_can_be_closed(files: Files) -> Iterator[str]:
         if type_of(one) in CLOSABLE and (value is None or value == "Enabled"):
             yield f"{file.name}:{one.line}: {one.name}.publicNetworkAccess must depend on a parameter"
         if type_of(one).endswith("/firewallRules") and at(one.value, "properties.endIpAddress") == "255.255.255.255":
-            yield f"{file.name}:{one.line}: {one.name} lets in the whole internet"
+            yield f"{file.name}:{one.line}: {one.name} admits the whole internet"
 
 
 def nothing_holds_a_secret(files: Files) -> Iterator[str]:
@@ -120,6 +120,16 @@ def nothing_holds_a_secret(files: Files) -> Iterator[str]:
             yield from (f"{file.name}:{one.line}: {name} sounds like a secret" for name in names if _secret(name))
 
 
+def settings_stay_out_of_the_history(files: Files) -> Iterator[str]:
+    """Require that the history of deployments shows no setting of an operator: secure parameters, and no output."""
+    for file, one in all_of(files, "parameter"):
+        if one.name in ("settings", "appSettings") and "secure" not in one.decorators:
+            yield f"{file.name}:{one.line}: {one.name} must be @secure()"
+    for file, one in all_of(files, "output"):
+        if one.of == "object" or re.search(r"\b(s|appS)ettings\b", shown(one.value)):
+            yield f"{file.name}:{one.line}: output {one.name} shows more than a name, an id or an address"
+
+
 def secrets_stay_in_the_vault(files: Files) -> Iterator[str]:
     """Require that each secret of a module is read from Key Vault by identity, and never given as a value."""
     for file, one in all_of(files, "module"):
@@ -129,7 +139,7 @@ def secrets_stay_in_the_vault(files: Files) -> Iterator[str]:
                 yield f"{file.name}:{one.line}: {one.name}{path} must have keyVaultUrl and identity, and no value"
 
 
-def the_worker_opens_no_door(files: Files) -> Iterator[str]:
+def the_worker_is_closed(files: Files) -> Iterator[str]:
     """Require the identity of the app, no ingress, no public environment, logs without a key, and both probes."""
     file = files["app/worker.bicep"]
     calls = {one.name: one.value["params"] for one in file.of_kind("module")}
@@ -155,9 +165,12 @@ def one_of_trigger_and_worker_ingests(files: Files) -> Iterator[str]:
         yield "main.bicep: the worker must depend on workerImage"
     if shown(calls["function"].get("ingestDisabled")) != "!empty(workerImage)":
         yield "main.bicep: the trigger must be off where there is a worker"
-    if shown(calls["worker"].get("settings")) != "function.outputs.settings":
-        yield "main.bicep: the worker must have the settings of the app, and begin after it"
-    settings = next(one for one in function.of_kind("resource") if one.name == "settings")
+    if {shown(calls[name].get("settings")) for name in ("function", "worker")} != {"settings"}:
+        yield "main.bicep: the worker must have the settings of the app"
+    worker = next(one for one in main.of_kind("module") if one.name == "worker")
+    if shown(worker.value.get("dependsOn")) != "[function]":
+        yield "main.bicep: the worker must begin after the app"
+    settings = next(one for one in function.of_kind("resource") if one.name == "appSettings")
     if "ingestDisabled ? { 'AzureWebJobs.ingest.Disabled': 'true' } : {}" not in shown(
         at(settings.value, "properties")
     ):
@@ -182,7 +195,7 @@ def replicas_have_work(files: Files) -> Iterator[str]:
         yield f"main.bicep:{call.line}: the worker must know the partitions of the hub"
 
 
-def every_door_takes_an_identity(files: Files) -> Iterator[str]:
+def every_service_takes_an_identity(files: Files) -> Iterator[str]:
     """Require that the host's storage and the hub are connected by identity, and never by a connection string."""
     settings = files["app/function.bicep"].var("hostSettings")
     for prefix in ("AzureWebJobsStorage", "EVENTHUB"):
@@ -190,10 +203,10 @@ def every_door_takes_an_identity(files: Files) -> Iterator[str]:
             yield f"app/function.bicep: {prefix} must be connected by __credential and __clientId"
     if not str(shown(settings.get("APPLICATIONINSIGHTS_AUTHENTICATION_STRING"))).endswith("Authorization=AAD'"):
         yield "app/function.bicep: telemetry must be sent with Authorization=AAD"
-    for file, one in all_of(files, "module"):
+    for file, one in (*all_of(files, "module"), *all_of(files, "variable")):
         for path, _ in nodes_in(one.value):
             if path.rpartition(".")[2] in ("AzureWebJobsStorage", "EVENTHUB"):
-                yield f"{file.name}:{one.line}: {path} is a connection string; connect by identity"
+                yield f"{file.name}:{one.line}: {one.name}{path} is a connection string; connect by identity"
 
 
 def rights_are_named_and_explained(files: Files) -> Iterator[str]:
@@ -319,11 +332,12 @@ POLICIES: tuple[Policy, ...] = (
     guards_are_on,
     networks_can_be_closed,
     nothing_holds_a_secret,
+    settings_stay_out_of_the_history,
     secrets_stay_in_the_vault,
-    the_worker_opens_no_door,
+    the_worker_is_closed,
     one_of_trigger_and_worker_ingests,
     replicas_have_work,
-    every_door_takes_an_identity,
+    every_service_takes_an_identity,
     rights_are_named_and_explained,
     sign_in_admits_one_tenant_and_leaves_keys_alone,
     the_administrator_is_known_to_the_database,

@@ -59,11 +59,18 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ),
         ("app/sql.bicep", "    minimalTlsVersion", "    administratorLoginPassword: 'x'\n    minimalTlsVersion"),
     ],
+    policies.settings_stay_out_of_the_history: [
+        ("main.bicep", "@secure() // the history of deployments shows no secure parameter\n", ""),
+        ("app/function.bicep", "@secure()\n", ""),
+        ("app/worker.bicep", "@secure()\n", ""),
+        ("app/function.bicep", "output resourceId string = app.id", "output all object = { id: app.id }"),
+        ("app/function.bicep", "output name string = app.name", "output name string = string(settings)"),
+    ],
     policies.secrets_stay_in_the_vault: [
         ("app/worker.bicep", "keyVaultUrl: lagConnectionUri, ", "value: lagConnectionUri, "),
         ("app/worker.bicep", "keyVaultUrl: lagConnectionUri, identity: identityId", "keyVaultUrl: lagConnectionUri"),
     ],
-    policies.the_worker_opens_no_door: [
+    policies.the_worker_is_closed: [
         ("app/worker.bicep", "disableIngress: true", "ingressExternal: true"),
         ("app/worker.bicep", "{ userAssignedResourceIds: [identityId] }", "{ systemAssigned: true }"),
         ("app/worker.bicep", "publicNetworkAccess: 'Disabled'", "publicNetworkAccess: 'Enabled'"),
@@ -74,7 +81,8 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
     policies.one_of_trigger_and_worker_ingests: [
         ("main.bicep", "    ingestDisabled: !empty(workerImage)", "    ingestDisabled: false"),
         ("main.bicep", "'app/worker.bicep' = if (!empty(workerImage))", "'app/worker.bicep' = if (workerReplicas > 1)"),
-        ("main.bicep", "settings: function.outputs.settings", "settings: appSettings"),
+        ("main.bicep", "    settings: settings\n    subnetId", "    settings: appSettings\n    subnetId"),
+        ("main.bicep", "  dependsOn: [function] ", "  dependsOn: [roles] "),
         ("app/function.bicep", "'AzureWebJobs.ingest.Disabled': 'true'", "'AzureWebJobs.ingest.Disabled': 'false'"),
         ("app/function.bicep", "ingestAlwaysReady > 0 && !ingestDisabled", "ingestAlwaysReady > 0"),
     ],
@@ -84,7 +92,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/worker.bicep", "minReplicas: min(replicas, partitions)", "minReplicas: 0"),
         ("main.bicep", "partitions: partitionCount", "partitions: 1000"),
     ],
-    policies.every_door_takes_an_identity: [
+    policies.every_service_takes_an_identity: [
         ("app/function.bicep", "  AzureWebJobsStorage__credential: 'managedidentity'\n", ""),
         ("app/function.bicep", "  EVENTHUB__clientId: identityClientId\n", ""),
         ("app/function.bicep", ";Authorization=AAD'", "'"),
