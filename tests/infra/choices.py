@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from infra.capacity.limits import DATABASES, INSTANCE_CORES, PREMIUM_UNITS
-from tests.infra.bicep import Declaration, Expression, File
-from tests.infra.policies import Files, Policy, all_of, at, resources, shown, type_of
+from tests.infra.bicep import Declaration, Expression, File, Files, Policy, all_of, at, resources, shown, type_of
 
 READY_GROUPS = {"function:ingest", "http", "durable"}
 # By type: the resource that holds data, and the resource whose logs the workspace stores.

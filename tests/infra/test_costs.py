@@ -9,7 +9,8 @@ from infra.capacity.__main__ import PARTITIONS, main
 from infra.capacity.costs import costs, costs_report, extras
 from infra.capacity.load import Load
 from infra.capacity.sizing import size
-from tests.infra.policies import ALERTS, at
+from tests.infra.bicep import at
+from tests.infra.policies import ALERTS
 from tests.infra.test_policies import FILES
 from tests.repo.product import ROOT
 

@@ -32,7 +32,7 @@ from infra.capacity.telemetry import (
     volume,
 )
 from tests.fakes.builders import EPOCH
-from tests.infra.policies import Files, at, shown
+from tests.infra.bicep import Files, at, shown
 from tests.infra.test_alerts import ingestion
 from tests.infra.test_policies import FILES, with_planted
 from tests.repo.product import ROOT

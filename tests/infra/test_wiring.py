@@ -6,7 +6,8 @@ from infra.hooks.database import PASSING
 from infra.hooks.patience import RIGHTS
 from infra.hooks.smoke.sender import SENDERS
 from tests.infra import wiring
-from tests.infra.policies import ALERTS, Policy
+from tests.infra.bicep import Policy
+from tests.infra.policies import ALERTS
 from tests.infra.test_policies import FILES, with_planted
 from tests.infra.wiring import WIRING
 from tests.offenders import holds_for
@@ -16,6 +17,28 @@ PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 
 # By policy: the file, the text that stands there, and the violation that is planted in its place.
 PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
+    wiring.the_worker_is_closed: [
+        ("app/worker.bicep", "disableIngress: true", "ingressExternal: true"),
+        ("app/worker.bicep", "{ userAssignedResourceIds: [identityId] }", "{ systemAssigned: true }"),
+        ("app/worker.bicep", "publicNetworkAccess: 'Disabled'", "publicNetworkAccess: 'Enabled'"),
+        ("app/worker.bicep", "destination: 'azure-monitor'", "destination: 'log-analytics'"),
+        ("app/worker.bicep", "{ type: 'Liveness', ", "{ type: 'Readiness', "),
+        ("main.bicep", "Id: workerRegistryId\n    identityId: app", "Id: workerRegistryId\n    identityId: capture"),
+    ],
+    wiring.one_of_trigger_and_worker_ingests: [
+        ("main.bicep", "    ingestDisabled: !empty(workerImage)", "    ingestDisabled: false"),
+        ("main.bicep", "'app/worker.bicep' = if (!empty(workerImage))", "'app/worker.bicep' = if (workerReplicas > 1)"),
+        ("main.bicep", "    settings: settings\n    subnetId", "    settings: appSettings\n    subnetId"),
+        ("main.bicep", "  dependsOn: [function] ", "  dependsOn: [roles] "),
+        ("app/function.bicep", "'AzureWebJobs.ingest.Disabled': 'true'", "'AzureWebJobs.ingest.Disabled': 'false'"),
+        ("app/function.bicep", "ingestAlwaysReady > 0 && !ingestDisabled", "ingestAlwaysReady > 0"),
+    ],
+    wiring.replicas_have_work: [
+        ("app/worker.bicep", "maxReplicas: most", "maxReplicas: maximumReplicas"),
+        ("app/worker.bicep", "min(max(replicas, maximumReplicas), partitions)", "max(replicas, maximumReplicas)"),
+        ("app/worker.bicep", "minReplicas: min(replicas, partitions)", "minReplicas: 0"),
+        ("main.bicep", "partitions: partitionCount", "partitions: 1000"),
+    ],
     wiring.the_virtual_network_closes_all_data: [
         ("main.bicep", "access: vnetEnabled ? 'Private' : 'Public'", "access: 'Public'"),
         ("main.bicep", "access: vnetEnabled ? 'TrustedServices' : 'Public'", "access: 'Public'"),
