@@ -1,4 +1,4 @@
-"""The costs of a month by part, idle and at a load, with the defaults of infra/main.bicep, and the costs of other choices."""
+"""The costs of a month by part, idle and at a load, with the defaults of infra/main.bicep, and of other choices."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -118,7 +118,7 @@ def _timers(memory: float) -> Cost:
 
 
 def _database(sizing: Sizing) -> Cost:
-    """Return the costs of the database: idle the minimum, at the load half of its cores (assumed) and a month of rows."""
+    """Return the costs of the database: idle its minimum; at the load half its cores (assumed) and a month of rows."""
     cores = sizing.database.v_cores
     least = 0.5 if cores <= 4 else (cores + 7) // 8  # `minCapacity` of infra/app/sql.bicep
     used = cores / 2

@@ -68,7 +68,7 @@ def batches_per_second(load: Load, partitions: int) -> float:
 
 
 def volume(load: Load, partitions: int, ingesting: int) -> tuple[Kind, ...]:
-    """Return the telemetry of a day, with so many instances of the trigger. The lines of batches are the most that can come."""
+    """Return the telemetry of a day, with so many instances of the trigger, and the most lines of batches."""
     per_minute = 60 * batches_per_second(load, partitions)
     own = min(per_minute, 2 * OWN_LINES * ingesting)
     sums = partitions if per_minute > OWN_LINES * ingesting else 0

@@ -111,12 +111,12 @@ def test_wrong_figures_are_refused(wrong: list[str]) -> None:
 
 
 def test_a_text_is_refused_in_a_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
-    for given, words in (
+    for wrong, words in (
         (["many"], "a number, not 'many'"),
         (["1", "--partitions", "1e3"], "a whole number, not '1e3'"),
     ):
         with pytest.raises(SystemExit):
-            main(given)
+            main(wrong)
         assert capsys.readouterr().err.splitlines()[-1].endswith(f"must be {words}")
 
 
