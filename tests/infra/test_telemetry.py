@@ -184,6 +184,15 @@ def test_the_page_quotes_the_telemetry() -> None:
     assert telemetry_report(size(Load(1_000)), 16) in page
 
 
+def test_the_query_of_the_cap_sums_the_logs_that_count_towards_the_cap() -> None:
+    query = (ROOT / "infra" / "alerts" / "log-cap.kql").read_text(encoding="utf-8")
+    assert query.splitlines()[1:4] == [
+        "Usage",
+        "| where IsBillable == true",
+        "| summarize megabytes = sum(Quantity)",
+    ]
+
+
 def test_the_query_of_the_cap_is_silent_without_a_cap() -> None:
     query = (ROOT / "infra" / "alerts" / "log-cap.kql").read_text(encoding="utf-8")
     assert re.search(r"\{cap_megabytes\} > 0 and megabytes > \{cap_megabytes\}", query)
