@@ -63,7 +63,7 @@ Made = TypeVar("Made")
 
 
 class Closeable(Protocol):
-    """What closes with the app."""
+    """A part of the app that has a connection or a thread to close."""
 
     def close(self) -> None: ...
 

@@ -1,7 +1,7 @@
-"""The log of batches: a batch's line at once, sums after their minute, and the rest when the process ends.
+"""The log of batches: it writes a batch's own line at once, sums after their minute, and the rest at the end.
 
-The next batch logs the sums of the minute before. Where none comes, a timer does: the trigger has instances of its own,
-so no other function of the app could.
+The next batch writes the sums of the minute before. When no batch follows, a timer writes them: the trigger has
+instances of its own, so no other function of the app could.
 """
 
 import logging

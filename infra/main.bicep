@@ -209,7 +209,8 @@ param resourceNames string = ''
 ])
 param pythonVersion string = '3.11'
 
-@description('Settings of the app for this environment; they override infra/settings.json and the settings that are wired below.')
+@description('Settings of the app for this environment; they override infra/settings.json and the wired settings. For a secret, name a reference to Key Vault.')
+@secure() // the history of deployments shows no secure parameter
 param appSettings object = {}
 
 @description('Memory of an instance in MB.')
@@ -402,6 +403,22 @@ var chosenNames = toObject(
   pair => last(pair)
 )
 var resourceName = union(conventionalNames, chosenNames)
+
+var wiredSettings = {
+  DATABRICKS_URL: sparkEngine == 'databricks' ? spark.outputs.submitEndpoint : ''
+  EVENTHUB__fullyQualifiedNamespace: hub.outputs.fullyQualifiedNamespace
+  EVENTHUB_CONSUMER_GROUP: hub.outputs.triggerGroup
+  EVENTHUB_NAME: hub.outputs.hubName
+  HUB_READER_CONSUMER_GROUP: hub.outputs.readerGroup
+  LAKE: sparkEngine == 'none' ? '' : '${sparkFolder}/lake'
+  LAKE_ROWS: lakeRows ? 'true' : 'false'
+  LIVY_DIALECT: sparkEngine == 'synapse' ? 'synapse' : ''
+  LIVY_URL: sparkEngine == 'synapse' ? spark.outputs.submitEndpoint : ''
+  SPARK_ENGINE: sparkEngine == 'synapse' ? 'livy' : sparkEngine
+  SPARK_JOBS: sparkEngine == 'none' ? '' : '${sparkFolder}/jobs'
+  STORE_CONNECTION: sql.outputs.connection
+}
+var settings = union(loadJsonContent('settings.json'), wiredSettings, appSettings)
 
 resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
   name: resourceName.resourceGroup
@@ -697,21 +714,7 @@ module function 'app/function.bicep' = {
       table: hostStorage.outputs.tableEndpoint
     }
     telemetryConnection: monitoring.outputs.connectionString
-    wiredSettings: {
-      DATABRICKS_URL: sparkEngine == 'databricks' ? spark.outputs.submitEndpoint : ''
-      EVENTHUB__fullyQualifiedNamespace: hub.outputs.fullyQualifiedNamespace
-      EVENTHUB_CONSUMER_GROUP: hub.outputs.triggerGroup
-      EVENTHUB_NAME: hub.outputs.hubName
-      HUB_READER_CONSUMER_GROUP: hub.outputs.readerGroup
-      LAKE: sparkEngine == 'none' ? '' : '${sparkFolder}/lake'
-      LAKE_ROWS: lakeRows ? 'true' : 'false'
-      LIVY_DIALECT: sparkEngine == 'synapse' ? 'synapse' : ''
-      LIVY_URL: sparkEngine == 'synapse' ? spark.outputs.submitEndpoint : ''
-      SPARK_ENGINE: sparkEngine == 'synapse' ? 'livy' : sparkEngine
-      SPARK_JOBS: sparkEngine == 'none' ? '' : '${sparkFolder}/jobs'
-      STORE_CONNECTION: sql.outputs.connection
-    }
-    chosenSettings: appSettings
+    settings: settings
     instanceMemoryMB: instanceMemoryMB
     maximumInstances: maximumInstances
     ingestDisabled: !empty(workerImage)
@@ -726,7 +729,6 @@ module function 'app/function.bicep' = {
   dependsOn: [roles] // the first start of the host fails without them
 }
 
-// After the app: its trigger is off before the worker takes the partitions.
 module worker 'app/worker.bicep' = if (!empty(workerImage)) {
   name: 'worker'
   scope: group
@@ -741,7 +743,7 @@ module worker 'app/worker.bicep' = if (!empty(workerImage)) {
     identityClientId: appIdentity.outputs.clientId
     identityPrincipalId: appIdentity.outputs.principalId
     workspaceId: monitoring.outputs.workspaceId
-    settings: function.outputs.settings
+    settings: settings
     subnetId: vnetEnabled ? network!.outputs.workerSubnetId : ''
     partitions: partitionCount
     replicas: workerReplicas
@@ -749,6 +751,7 @@ module worker 'app/worker.bicep' = if (!empty(workerImage)) {
     lagConnectionUri: workerLagConnectionUri
     lagPerReplica: workerLagPerReplica
   }
+  dependsOn: [function] // its trigger is off before the worker takes the partitions
 }
 
 module signIn 'app/signin.bicep' = {

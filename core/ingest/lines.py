@@ -1,9 +1,9 @@
-"""The log lines of batches: one for each batch up to a number a minute, and sums of all others.
+"""The log lines of batches: the first batches of a minute have a line each, and sums replace the lines of the others.
 
-A partition gives up to one batch a second, whatever the load, so one line for each would cost more than the events. In
-each minute a process logs the first ordinary batches and the first unusual ones; at the end of the minute one line for
+A partition delivers about one batch a second, even under a small load, so a line for each batch would cost too much. In
+each minute a process logs the first ordinary batches and the first unusual ones. At the end of the minute one line for
 each partition sums the others. Each count is in exactly one line, so totals over all lines are exact. A process that is
-killed loses the sums of its last minute, and the ledger still has each batch.
+killed loses the sums of its last minute, but the ledger has each batch.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ TROUBLES = ("dead_lettered", "held", "redelivered", "healed", "absent")
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """A line to log: its text, and the fields of one batch or of the sums of some."""
+    """A line to log: its text, and the fields of one batch or of the sums of several."""
 
     text: str
     facts: dict[str, object]
@@ -81,7 +81,7 @@ class BatchLines:
             return self._due(now)
 
     def rest(self) -> list[BatchLine]:
-        """Return all sums: the process ends."""
+        """Return all sums, because the process ends."""
         with self._alone:
             return self._take()
 

@@ -1,9 +1,9 @@
 """`python -m core.worker`: ingest events without the Functions host, sharing partitions with its peers.
 
 The worker also retries dead letters when they are due, and checks for gaps. It logs lines of JSON on stdout: one for
-each batch, and above a rate the sums of a minute. After SIGTERM or Ctrl-C, it finishes the current batches, logs the
-sums, releases its partitions and ends with 0. A worker for which --grace is too short ends with 70: the database rolls
-its batches back, and the next owner ingests them.
+each of the first batches of a minute, and sums of the others. After SIGTERM or Ctrl-C, it finishes the current batches,
+logs the sums, releases its partitions and ends with 0. A worker for which --grace is too short ends with 70: the
+database rolls its batches back, and the next owner ingests them.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """The health of a worker: its signs of life, a port that reports them, and a command that asks.
 
-The command is `python -m core.worker.health HOST:PORT`. A process whose loop hangs does not answer, and the command
-fails.
+The command is `python -m core.worker.health HOST:PORT`. It fails when the worker's loop hangs, because nothing
+answers then.
 """
 
 import asyncio
@@ -87,7 +87,7 @@ async def _answer(pulse: Pulse, reader: asyncio.StreamReader, writer: asyncio.St
             writer.write(_response(pulse, head))
             await writer.drain()
     except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
-        pass  # no request: nobody to answer
+        pass  # no complete request arrived
     finally:
         writer.close()
 

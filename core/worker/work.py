@@ -136,12 +136,13 @@ async def work(terms: Terms) -> None:
             )  # reports faults of the store now
             await asyncio.to_thread(check_access, settings)
             await asyncio.to_thread(hub.check_access)
-            await _work_on(Sources(settings, database, hub, transform), terms)
+            await work_on(Sources(settings, database, hub, transform), terms)
         finally:  # the thread of a cancelled call still uses the database and the hub
             await asyncio.get_running_loop().shutdown_default_executor()
 
 
-async def _work_on(sources: Sources, terms: Terms) -> None:
+async def work_on(sources: Sources, terms: Terms) -> None:
+    """Receive from the hub into the database until cancelled, and release every partition at the end."""
     from core.store.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
 
     settings, hub, transform = sources.settings, sources.hub, sources.transform
@@ -164,9 +165,16 @@ async def _work_on(sources: Sources, terms: Terms) -> None:
         try:
             await _beside(receive(client, ingestion.take, _log_failure), *others)
         finally:
-            await client.close()
-            _log_lines(lines.rest())
-            await _release(owners)
+            await end(client, lines, owners)
+
+
+async def end(client: Any, lines: BatchLines, owners: Any) -> None:
+    """Log the sums after the last batch, and release the partitions after the last claim, also when closing fails."""
+    try:
+        await client.close()
+    finally:
+        _log_lines(lines.rest())
+        await _release(owners)
 
 
 async def _release(owners: Any) -> None:

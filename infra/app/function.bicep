@@ -54,11 +54,9 @@ param hostStorage object
 @maxLength(1000)
 param telemetryConnection string
 
-@description('Settings of the app that come from the other modules: names and addresses.')
-param wiredSettings object
-
-@description('Settings of the app that an operator chooses for this environment; they override infra/settings.json and the wired settings.')
-param chosenSettings object
+@description('Settings of the app (docs/configuration.md); those of the host are added here.')
+@secure()
+param settings object
 
 @description('Memory of an instance in MB, which also sets its share of processor time.')
 @allowed([
@@ -116,7 +114,7 @@ var alwaysReady = concat(
   durableAlwaysReady > 0 ? [{ name: 'durable', instanceCount: durableAlwaysReady }] : []
 )
 
-// Settings that the host, the worker and the SDKs need; all others are settings of the app (docs/configuration.md).
+// Settings that the host, its language worker and the SDKs need.
 var hostSettings = {
   APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identityClientId};Authorization=AAD'
   APPLICATIONINSIGHTS_CONNECTION_STRING: telemetryConnection
@@ -135,8 +133,6 @@ var hostSettings = {
   PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY: 'true'
   PYTHON_APPLICATIONINSIGHTS_LOGGER_NAME: 'hubledger'
 }
-
-var appSettings = union(loadJsonContent('../settings.json'), wiredSettings, chosenSettings)
 
 resource plan 'Microsoft.Web/serverfarms@2024-04-01' = {
   name: planName
@@ -186,10 +182,10 @@ resource app 'Microsoft.Web/sites@2024-04-01' = {
   }
 }
 
-resource settings 'Microsoft.Web/sites/config@2024-04-01' = {
+resource appSettings 'Microsoft.Web/sites/config@2024-04-01' = {
   parent: app
   name: 'appsettings'
-  properties: union(appSettings, hostSettings, ingestDisabled ? { 'AzureWebJobs.ingest.Disabled': 'true' } : {})
+  properties: union(settings, hostSettings, ingestDisabled ? { 'AzureWebJobs.ingest.Disabled': 'true' } : {})
 }
 
 // Deployment by user name and password is off; azd deploys with a token.
@@ -210,6 +206,3 @@ output uri string = 'https://${app.properties.defaultHostName}'
 
 @description('Resource id of the app.')
 output resourceId string = app.id
-
-@description('Settings of the app, without those of its host.')
-output settings object = appSettings

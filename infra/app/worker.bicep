@@ -1,5 +1,5 @@
-// The worker on Container Apps: it ingests in place of the trigger. No door is open; only probes inside its environment ask for
-// its health. By default it scales by its processor time, which needs no sign-in; docs/scale-out.md says when by the lag.
+// The worker on Container Apps: it ingests in place of the trigger. It has no ingress: only probes inside the environment reach
+// its port. By default the worker scales by its processor time, which needs no sign-in. docs/scale-out.md says when to scale by lag.
 
 @description('Name of the container app.')
 @minLength(2)
@@ -49,6 +49,7 @@ param identityPrincipalId string
 param workspaceId string
 
 @description('Settings of the function app. Those of its API and references to Key Vault do not reach the worker.')
+@secure()
 param settings object
 
 @description('Resource id of the subnet of the environment; empty without a virtual network.')

@@ -1,4 +1,4 @@
-"""The costs of a month by part, idle and at a load, for the defaults of infra/main.bicep; and of the choices beside."""
+"""The costs of a month by part, idle and at a load, with the defaults of infra/main.bicep, and of other choices."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -12,12 +12,12 @@ from infra.capacity.sizing import Sizing, stored_bytes_per_day
 from infra.capacity.telemetry import LETTER_ROUNDS, TIMERS, batches_per_second, total, volume
 
 GB = 1e9
-INSTANCE_GB = 2  # `instanceMemoryMB` of infra/main.bicep
 READY = {"ingestAlwaysReady": 1, "durableAlwaysReady": 1, "httpAlwaysReady": 0}  # of infra/main.bicep
 RULES = 12  # the alerts of infra/app/alerts.bicep
 ENDPOINTS, ZONES = 7, 6  # of infra/app/network.bicep
 IDLE_OPERATIONS = 5.0  # a second, assumed: leases, ownership, timers, queues of Durable
-SPARK_CORES = 12  # three nodes of four cores, the least of a pool
+REPLICA_CORES, REPLICA_GB = 1, 2  # of infra/app/worker.bicep
+SPARK_CORES = 12  # three nodes of four cores, the minimum of a pool
 POOL_START, POOL_PAUSE = 4, 5  # minutes: assumed until the nodes run; `autoPause` of infra/app/spark.bicep
 
 
@@ -47,10 +47,10 @@ class Extra:
 
 
 def costs(sizing: Sizing, partitions: int) -> tuple[Cost, ...]:
-    """Return the costs of a load that one Standard hub and one General Purpose database bear."""
+    """Return the costs of a load that one Standard hub and one General Purpose database can carry."""
     idle = Load(0.0)
     units, rate = sizing.hub_units, sizing.load.events_per_second
-    batches = batches_per_second(sizing.load, partitions)
+    batches, memory = batches_per_second(sizing.load, partitions), sizing.memory / 1024
     events = rate * SECONDS / MILLION
     parts = (
         Cost(
@@ -66,8 +66,8 @@ def costs(sizing: Sizing, partitions: int) -> tuple[Cost, ...]:
             f"{units} units x {HOURS} h x {prices.CAPTURE_UNIT_HOUR}: units that were added cost Capture too",
         ),
         _trigger(sizing, batches),
-        _durable(),
-        _timers(),
+        _durable(memory),
+        _timers(memory),
         _database(sizing),
         _logs(volume_of(idle, partitions, 1), volume_of(sizing.load, partitions, sizing.instances)),
         Cost("alerts", RULES * prices.ALERT_RULE, RULES * prices.ALERT_RULE, f"{RULES} rules x {prices.ALERT_RULE}"),
@@ -84,48 +84,50 @@ def volume_of(load: Load, partitions: int, ingesting: int) -> float:
 
 def _trigger(sizing: Sizing, batches: float) -> Cost:
     """Return the costs of the trigger: an always-ready instance is active while a batch runs, a second at least."""
-    ready = READY["ingestAlwaysReady"] * INSTANCE_GB * SECONDS * prices.READY_GB_SECOND
-    active = INSTANCE_GB * SECONDS * (prices.READY_ACTIVE_GB_SECOND * min(1.0, batches))
-    others = INSTANCE_GB * SECONDS * prices.ON_DEMAND_GB_SECOND * (sizing.instances - 1)
+    memory = sizing.memory / 1024
+    ready = READY["ingestAlwaysReady"] * memory * SECONDS * prices.READY_GB_SECOND
+    active = memory * SECONDS * prices.READY_ACTIVE_GB_SECOND * min(1.0, batches)
+    others = memory * SECONDS * prices.ON_DEMAND_GB_SECOND * (sizing.instances - 1)
     executions = batches * SECONDS / MILLION
     return Cost(
         "Functions: trigger",
         ready,
         ready + active + others + executions * prices.MILLION_EXECUTIONS,
-        f"{INSTANCE_GB} GB always ready, busy all the time; {sizing.instances - 1} on demand;"
+        f"{memory:g} GB always ready, busy all the time; {sizing.instances - 1} on demand;"
         f" {executions:,.0f} million executions x {prices.MILLION_EXECUTIONS}",
     )
 
 
-def _durable() -> Cost:
+def _durable(memory: float) -> Cost:
     """Return the costs of Durable, on an instance of its own."""
     instances = READY["durableAlwaysReady"]
     seconds = SECONDS / LETTER_ROUNDS
-    active = INSTANCE_GB * seconds * prices.READY_ACTIVE_GB_SECOND
-    dollars = instances * INSTANCE_GB * SECONDS * prices.READY_GB_SECOND + active
-    text = f"{instances} instance of {INSTANCE_GB} GB always ready; {seconds:,.0f} executions of 1 s; idle too"
+    active = memory * seconds * prices.READY_ACTIVE_GB_SECOND
+    dollars = instances * memory * SECONDS * prices.READY_GB_SECOND + active
+    text = f"{instances} instance of {memory:g} GB always ready; {seconds:,.0f} executions of 1 s; idle too"
     return Cost("Functions: Durable", dollars, dollars, text)
 
 
-def _timers() -> Cost:
+def _timers(memory: float) -> Cost:
     seconds = sum(SECONDS / every for every in TIMERS.values())
-    paid = max(0.0, INSTANCE_GB * seconds - prices.FREE_GB_SECONDS)
+    paid = max(0.0, memory * seconds - prices.FREE_GB_SECONDS)
     dollars = paid * prices.ON_DEMAND_GB_SECOND
     dollars += max(0.0, seconds - prices.FREE_EXECUTIONS) / MILLION * prices.MILLION_EXECUTIONS
-    text = f"{seconds:,.0f} executions of 1 s x {INSTANCE_GB} GB, less the free grant; idle too"
+    text = f"{seconds:,.0f} executions of 1 s x {memory:g} GB, less the free grant; idle too"
     return Cost("Functions: timers", dollars, dollars, text)
 
 
 def _database(sizing: Sizing) -> Cost:
-    """Return the costs of the database: idle its least, at the load half of its cores (assumed) and a month of rows."""
-    least = max(0.5, sizing.database.v_cores / 8)
-    used = sizing.database.v_cores / 2
+    """Return the costs of the database: idle its minimum; at the load half its cores (assumed) and a month of rows."""
+    cores = sizing.database.v_cores
+    least = 0.5 if cores <= 4 else (cores + 7) // 8  # `minCapacity` of infra/app/sql.bicep
+    used = cores / 2
     rows = stored_bytes_per_day(sizing.load) * MONTH / GB
     return Cost(
         "Azure SQL, serverless",
         HOURS * least * prices.VCORE_HOUR,
         HOURS * used * prices.VCORE_HOUR + rows * prices.SQL_GB,
-        f"{used:g} of {sizing.database.v_cores} vCores x {HOURS} h x {prices.VCORE_HOUR}"
+        f"{used:g} of {cores} vCores x {HOURS} h x {prices.VCORE_HOUR}"
         f" + {rows:,.0f} GB after a month x {prices.SQL_GB}",
     )
 
@@ -153,10 +155,11 @@ def _storage(load: Load, batches: float) -> Cost:
 
 
 def extras(sizing: Sizing) -> tuple[Extra, ...]:
-    """Return the costs of the choices beside the defaults."""
-    ready = INSTANCE_GB * SECONDS * prices.READY_GB_SECOND
+    """Return the costs of choices that differ from the defaults."""
+    memory = sizing.memory / 1024
+    ready = memory * SECONDS * prices.READY_GB_SECOND
     saved = round(SECONDS / TIMERS["run_audits"] - SECONDS / 60)
-    audits = saved * INSTANCE_GB * prices.ON_DEMAND_GB_SECOND
+    audits = saved * memory * prices.ON_DEMAND_GB_SECOND
     network = ENDPOINTS * HOURS * prices.ENDPOINT_HOUR + ZONES * prices.DNS_ZONE
     unit = HOURS * (prices.UNIT_HOUR + prices.CAPTURE_UNIT_HOUR)
     return (
@@ -164,16 +167,23 @@ def extras(sizing: Sizing) -> tuple[Extra, ...]:
         Extra(
             "`VNET_ENABLED`",
             network,
-            f"{ENDPOINTS} private endpoints x {HOURS} h x {prices.ENDPOINT_HOUR} + {ZONES} DNS zones",
+            f"{ENDPOINTS} private endpoints x {HOURS} h x {prices.ENDPOINT_HOUR} + {ZONES} DNS zones, without traffic",
         ),
-        Extra("`AUDIT_SCHEDULE` every minute", -audits, f"{saved:,} executions of {INSTANCE_GB} GB less"),
-        Extra(
-            "one always-ready instance more", ready, f"{INSTANCE_GB} GB x {SECONDS:,} s x {prices.READY_GB_SECOND:f}"
-        ),
+        Extra("`AUDIT_SCHEDULE` every minute", -audits, f"{saved:,} executions of {memory:g} GB less"),
+        Extra("one always-ready instance more", ready, f"{memory:g} GB x {SECONDS:,} s x {prices.READY_GB_SECOND:f}"),
+        _replica("busy", prices.VCPU_SECOND),
+        _replica("idle", prices.IDLE_VCPU_SECOND),
         Extra(
             "one throughput unit more", unit, f"{HOURS} h x ({prices.UNIT_HOUR} + Capture {prices.CAPTURE_UNIT_HOUR})"
         ),
     )
+
+
+def _replica(state: str, price: float) -> Extra:
+    """Return the costs of a replica of the worker that is in one state all the time."""
+    dollars = SECONDS * (REPLICA_CORES * price + REPLICA_GB * prices.GIB_SECOND)
+    text = f"{SECONDS:,} s x ({REPLICA_CORES} vCPU x {price:f} + {REPLICA_GB} GiB x {prices.GIB_SECOND:f})"
+    return Extra(f"one replica of the worker, {state}", dollars, text)
 
 
 def _spark(load: Load, minutes: int) -> Extra:
@@ -189,7 +199,7 @@ def _spark(load: Load, minutes: int) -> Extra:
 
 
 def costs_report(sizing: Sizing, partitions: int) -> str:
-    """Return both tables, or a sentence where the prices of a part are not known here."""
+    """Return both tables, or a sentence when this program does not know the price of a part."""
     if sizing.shards > 1 or sizing.hub_tier is not STANDARD or sizing.database.tier != "GeneralPurpose":
         return "costs: this program has prices of Standard hubs and General Purpose databases only"
     rate = f"{sizing.load.events_per_second:,.0f} events/s"

@@ -35,5 +35,9 @@ LAKE_GB, TEN_THOUSAND_OPERATIONS = 0.0208, 0.0044
 # UNSEEN.
 ENDPOINT_HOUR, DNS_ZONE = 0.01, 0.50
 
+# azure.microsoft.com/pricing/details/container-apps, by c3x.dev/resources/azure/azurerm_container_app, without the free
+# grant of a subscription; the price of an idle vCPU is UNSEEN.
+VCPU_SECOND, IDLE_VCPU_SECOND, GIB_SECOND = 0.000024, 0.000003, 0.000003
+
 # azure.microsoft.com/pricing/details/synapse-analytics, by c3x.dev/resources/azure/azurerm_synapse_workspace.
 SPARK_VCORE_HOUR = 0.143

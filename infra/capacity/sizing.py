@@ -29,6 +29,7 @@ class Sizing:
     hub_units: int
     partitions: int
     instances: int
+    memory: int  # MB of an instance
     database: Database
     parts: tuple[Part, ...]
 
@@ -48,7 +49,7 @@ def size(load: Load, costs: Costs | None = None, memory: int = 2048) -> Sizing:
     partitioned = _bounded(partitioned, partitions, tier)
     instances, instanced = _instances(wanted, costs, memory, partitions)
     own = (replace(part, bears=part.bears * shards) for part in (throughput, partitioned, instanced))
-    return Sizing(load, shards, tier, units, partitions, instances, database, (stored, *own))
+    return Sizing(load, shards, tier, units, partitions, instances, memory, database, (stored, *own))
 
 
 def stored_bytes_per_day(load: Load) -> float:

@@ -4,7 +4,7 @@ Sizes are bytes as sent; the bill is a quarter less on average (learn.microsoft.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.settings import OWN_LINES
 from infra.capacity.limits import DAY
@@ -68,7 +68,7 @@ def batches_per_second(load: Load, partitions: int) -> float:
 
 
 def volume(load: Load, partitions: int, ingesting: int) -> tuple[Kind, ...]:
-    """Return the telemetry of a day, with so many instances of the trigger, and every batch unusual or not."""
+    """Return the telemetry of a day, with so many instances of the trigger, and the most lines of batches."""
     per_minute = 60 * batches_per_second(load, partitions)
     own = min(per_minute, 2 * OWN_LINES * ingesting)
     sums = partitions if per_minute > OWN_LINES * ingesting else 0
@@ -112,9 +112,11 @@ def total(kinds: Iterable[Kind]) -> float:
 
 def telemetry_report(sizing: Sizing, partitions: int) -> str:
     """Return the telemetry of a day as text, with the arithmetic."""
-    kinds = volume(sizing.load, partitions, sizing.instances)
-    avoided = without_measures(sizing.load, partitions)
-    lines = [f"telemetry a day, {partitions} partitions, instances of the trigger: {sizing.instances}"]
+    load = replace(sizing.load, events_per_second=sizing.load.events_per_second / sizing.shards)
+    kinds = volume(load, partitions, sizing.instances)
+    avoided = without_measures(load, partitions)
+    each = f" of each of {sizing.shards} shards" if sizing.shards > 1 else ""
+    lines = [f"telemetry a day{each}, {partitions} partitions, instances of the trigger: {sizing.instances}"]
     lines += [f"  {kind}" for kind in kinds]
     lines.append(f"  all: {total(kinds):,.2f} GB; the daily cap must be above {total(kinds) / ALERT_SHARE:,.2f} GB")
     lines.append("avoided by host.json, the sampler of requests and the sums of batches")

@@ -1,4 +1,4 @@
-"""A small client of Azure's REST APIs, with Entra tokens, for the rights that Bicep cannot give."""
+"""A small client of Azure's REST APIs, with Entra tokens, for the steps that Bicep cannot take."""
 
 import json
 import urllib.error
@@ -21,6 +21,9 @@ class Service:
 
     address: str
     scope: str
+
+
+ARM = Service("https://management.azure.com", "https://management.azure.com/.default")
 
 
 class Rest:

@@ -7,11 +7,10 @@ from typing import Any, Protocol
 from infra.hooks.database import APP, JOB, DatabaseUser
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import Outputs
-from infra.hooks.rest import Service
+from infra.hooks.rest import ARM, Service
 
 SYNAPSE_ROLE = "Synapse Compute Operator"  # may only submit batches to a pool and read their status
 SYNAPSE_VERSION = "api-version=2020-12-01"
-ARM = Service("https://management.azure.com", "https://management.azure.com/.default")
 IDENTITY_VERSION = "api-version=2023-01-31"
 JOB_IDENTITY = ("JOB_IDENTITY_NAME", "JOB_IDENTITY_CLIENT_ID")  # the identity of the jobs on Databricks
 

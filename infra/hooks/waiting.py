@@ -1,6 +1,6 @@
 """Wait for something that comes within seconds or minutes, and print a line of progress now and then.
 
-A refusal that Azure withdraws by itself, and that is asked for seldom, has `patience.py`.
+`patience.py` is for a refusal that Azure withdraws by itself: it asks less often, and the refusal says its time.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Bicep files as plain values, from their syntax tree: enough to check a template without its compiler."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -164,3 +164,44 @@ def _key(node: Node) -> Any:
 
 def _text(node: Node) -> str:
     return (node.text or b"").decode()
+
+
+Files = Mapping[str, File]
+Policy = Callable[[Files], Iterator[str]]  # yields each violation
+
+
+def all_of(files: Files, kind: str) -> Iterator[tuple[File, Declaration]]:
+    """Yield each declaration of a kind, with its file."""
+    yield from ((file, one) for file in files.values() for one in file.of_kind(kind))
+
+
+def resources(files: Files) -> Iterator[tuple[File, Declaration]]:
+    """Yield each resource that a deployment creates, with its file."""
+    yield from ((file, one) for file, one in all_of(files, "resource") if not one.existing)
+
+
+def type_of(one: Declaration) -> str:
+    """Return a resource's type without its version."""
+    return one.of.partition("@")[0]
+
+
+def at(value: Any, path: str) -> Any:
+    """Return the value at a path of keys, also through `union`, or None."""
+    for key in path.split("."):
+        value = merged(value)
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def merged(value: Any) -> Any:
+    """Return the object that `union` makes of the objects in it; any other value as it is."""
+    if isinstance(value, Expression) and value.text.startswith("union("):
+        return {key: each for part in value.parts if isinstance(part, dict) for key, each in part.items()}
+    return value
+
+
+def shown(value: Any) -> str:
+    """Return a value as the text of the template."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(shown, value))}]"
+    return value.text if isinstance(value, Expression) else repr(value)

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from infra.capacity.limits import DATABASES, INSTANCE_CORES, PREMIUM_UNITS
-from tests.infra.bicep import Declaration, Expression, File
-from tests.infra.policies import Files, Policy, all_of, at, resources, shown, type_of
+from tests.infra.bicep import Declaration, Expression, File, Files, Policy, all_of, at, resources, shown, type_of
 
 READY_GROUPS = {"function:ingest", "http", "durable"}
 # By type: the resource that holds data, and the resource whose logs the workspace stores.
@@ -68,7 +67,7 @@ def functions_start_and_end_as_chosen(files: Files) -> Iterator[str]:
 
 
 def no_password_deploys(files: Files) -> Iterator[str]:
-    """Require that deployment by password is off for both doors, one after the other."""
+    """Require that deployment by password is off for ftp and for scm, one after the other."""
     found = of_type(files, "Microsoft.Web/sites/basicPublishingCredentialsPolicies")
     doors = {door for _, one in found for door in re.findall(r"'(\w+)'", one.head)}
     if doors != {"ftp", "scm"} or not all(one.decorators.get("batchSize") == (1,) for _, one in found):

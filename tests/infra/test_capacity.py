@@ -90,11 +90,42 @@ def test_the_command_prints_a_sizing(capsys: pytest.CaptureFixture[str]) -> None
     assert "12,000 events/s of 400 B" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("wrong", [["0"], ["x"], ["10", "--bytes", "0"], ["10", "--memory", "1"], []])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["0"],
+        ["x"],
+        ["-1"],
+        ["nan"],
+        ["1e13"],
+        ["10", "--partitions", "1e3"],
+        ["10", "--bytes", "0"],
+        ["10", "--memory", "1"],
+        [],
+    ],
+)
 def test_wrong_figures_are_refused(wrong: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(wrong)
     assert ended.value.code == 2
+
+
+def test_a_text_is_refused_in_a_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong, words in (
+        (["many"], "a number, not 'many'"),
+        (["1", "--partitions", "1e3"], "a whole number, not '1e3'"),
+    ):
+        with pytest.raises(SystemExit):
+            main(wrong)
+        assert capsys.readouterr().err.splitlines()[-1].endswith(f"must be {words}")
+
+
+def test_the_telemetry_of_shards_is_that_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["1_000_000"]) == 0
+    shards = size(Load(1_000_000)).shards
+    assert f"telemetry a day of each of {shards} shards" in (printed := capsys.readouterr().out)
+    batches = 86_400 * 1_000_000 / shards / 100
+    assert f"a line for each batch: {batches:,.0f} x" in printed
 
 
 def test_the_page_on_scaling_out_has_the_load_that_each_database_carries() -> None:

@@ -8,8 +8,11 @@ from infra.capacity import costs as parts
 from infra.capacity.__main__ import PARTITIONS, main
 from infra.capacity.costs import costs, costs_report, extras
 from infra.capacity.load import Load
+from infra.capacity.prices import EUROPE
 from infra.capacity.sizing import size
-from tests.infra.policies import ALERTS, at
+from tests.infra.bicep import at, shown
+from tests.infra.policies import ALERTS
+from tests.infra.test_image import of_container_apps
 from tests.infra.test_policies import FILES
 from tests.repo.product import ROOT
 
@@ -28,7 +31,7 @@ def test_the_page_quotes_the_program() -> None:
 
 def test_the_program_counts_the_defaults_of_the_templates() -> None:
     assert default("partitionCount") == PARTITIONS
-    assert default("instanceMemoryMB") == 1024 * parts.INSTANCE_GB
+    assert default("instanceMemoryMB") == SIZING.memory
     assert (default("throughputUnits"), default("captureEnabled"), default("sqlVCores")) == (1, True, 2)
     assert len(ALERTS) == parts.RULES
 
@@ -47,6 +50,38 @@ def test_the_program_counts_the_endpoints_and_the_nodes_of_the_templates() -> No
     assert at(pool.value, "properties.autoPause.delayInMinutes") == parts.POOL_PAUSE
     assert 4 * at(pool.value, "properties.autoScale.minNodeCount") == parts.SPARK_CORES
     assert default("sparkNodeSize") == "Small"
+
+
+def test_larger_instances_cost_more() -> None:
+    two, four = ({one.part: one for one in costs(size(Load(1_000), memory=each), 16)} for each in (2048, 4096))
+    for part in ("trigger", "Durable"):
+        assert four[f"Functions: {part}"].idle == 2 * two[f"Functions: {part}"].idle
+
+
+def test_an_idle_database_pays_for_the_minimum_of_the_template() -> None:
+    (minimum,) = re.findall(r"minCapacity: .*<= 4 \? json\('0\.5'\) : \(vCores \+ 7\) / 8", FILES["app/sql.bicep"].text)
+    idle = [parts.costs(size(Load(rate)), 16)[5].idle for rate in (1_000, 33_000)]
+    assert minimum and idle == pytest.approx([0.5 * 730 * 0.5218, 2 * 730 * 0.5218])
+
+
+def test_the_sentences_about_idle_environments_follow_from_the_table() -> None:
+    idle = {one.part: EUROPE * one.idle for one in costs(SIZING, 16)}
+    audits = EUROPE * next(one.dollars for one in extras(SIZING) if one.choice.startswith("`AUDIT"))
+    ready = EUROPE * next(one.dollars for one in extras(SIZING) if one.choice.startswith("one always-ready"))
+    small = idle["**together**"] - idle["Capture"] - 2 * ready + audits
+    stopped = idle["Event Hubs, Standard"] + idle["alerts"]
+    assert f"with audits every minute, costs about {round(small, -1):.0f} $" in PAGE
+    assert f"hub and alerts remain: about {round(stopped, -1):.0f} $" in PAGE
+
+
+def test_the_page_on_scaling_out_has_the_costs_of_a_replica_and_of_an_instance() -> None:
+    page = " ".join((ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8").split())
+    of = {one.choice: EUROPE * one.dollars for one in extras(SIZING)}
+    assert f"busy all month costs about {round(of['one replica of the worker, busy']):.0f} $" in page
+    assert f"about {round(of['one replica of the worker, idle']):.0f} $ while Azure counts it as idle" in page
+    resources = of_container_apps()[0]["containers"][0]["resources"]
+    cpu, memory = shown(resources["cpu"]), resources["memory"]
+    assert (cpu, memory) == (f"json('{parts.REPLICA_CORES}.0')", f"{parts.REPLICA_GB}Gi")
 
 
 def test_units_that_were_added_cost_capture_too() -> None:

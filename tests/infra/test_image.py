@@ -20,9 +20,8 @@ from core.worker.health import ANSWER_WITHIN, PATH
 from tests.acceptance.worker.conftest import place  # noqa: F401  # the fixture
 from tests.acceptance.worker.started import DEADLINE, TIMES, Workplace, settings_of
 from tests.infra import dockerfile
-from tests.infra.bicep import read_folder
+from tests.infra.bicep import read_folder, shown
 from tests.infra.dockerfile import POLICIES, Policy
-from tests.infra.policies import shown
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
 

@@ -96,8 +96,7 @@ def test_the_app_is_tried_with_the_settings_of_its_spark_engine() -> None:
 
 def test_every_wired_setting_is_known_to_the_hooks_as_an_output_of_the_same_value() -> None:
     main = FILES["main.bicep"]
-    call = next(one for one in main.of_kind("module") if one.name == "function")
-    wired = call.value["params"]["wiredSettings"]
+    wired = main.var("wiredSettings")
     outputs = {one.name: one.value for one in main.of_kind("output")}
     assert sorted(wired) == sorted(app_start.WIRED)
     assert {name: outputs.get(name) for name in wired} == wired

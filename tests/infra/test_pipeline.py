@@ -78,6 +78,36 @@ def test_azd_finds_the_workflow_that_it_looks_for() -> None:
     assert "azure-dev.yml" in WORKFLOWS
 
 
+AZD = """#!/bin/sh
+echo "$* by $SQL_ADMINISTRATOR_TYPE $SQL_ADMINISTRATOR_ID"
+exit "$CODE"
+"""
+
+
+def what_if(folder: Path, **variables: str) -> tuple[int, str]:
+    """Run the step of the what-if with an `azd` that shows the administrator; return its code and its summary."""
+    steps = yaml.safe_load(WORKFLOWS["infra.yml"])["jobs"]["what-if"]["steps"]
+    script, summary = steps[-1]["run"], folder / "summary"
+    (folder / "azd").write_text(AZD)
+    (folder / "azd").chmod(0o755)
+    summary.touch()
+    given = {"AZURE_CLIENT_ID": "app", "SQL_ADMINISTRATOR_ID": "", "SQL_ADMINISTRATOR_TYPE": "", "CODE": "0"}
+    environment = {"PATH": f"{folder}:/usr/bin:/bin", "GITHUB_STEP_SUMMARY": str(summary), **given, **variables}
+    done = subprocess.run(["bash", "-eo", "pipefail", "-c", script], cwd=folder, env=environment, check=False)
+    return done.returncode, summary.read_text()
+
+
+def test_a_preview_has_an_administrator_though_it_runs_no_hook(tmp_path: Path) -> None:
+    code, summary = what_if(tmp_path)
+    assert (code, summary.splitlines()[1]) == (0, "provision --preview --no-prompt by ServicePrincipal app")
+    _, chosen = what_if(tmp_path, SQL_ADMINISTRATOR_ID="group", SQL_ADMINISTRATOR_TYPE="Group")
+    assert chosen.count("by Group group") == 1
+
+
+def test_a_preview_that_fails_fails_the_pull_request(tmp_path: Path) -> None:
+    assert what_if(tmp_path, CODE="3")[0] == 3
+
+
 def test_the_hooks_of_a_pipeline_sign_in_as_azd_whose_sign_in_does_not_expire() -> None:
     """`az` keeps the assertion that GitHub made for it, which ends after minutes (Azure/login, 372); azd fetches a
     new one each time."""

@@ -96,6 +96,19 @@ def test_a_number_that_the_app_cannot_explain_is_refused() -> None:
         prove(Told(statuses=[status(1, read=1, end=4), status(2, read=2, end=5)], explained=lost))
 
 
+def test_a_row_without_a_range_in_the_ledger_is_refused() -> None:
+    loose = Answer(200, "application/json", json.dumps({**EXPLAINED, "range": None}).encode())
+    with pytest.raises(HookRefused, match="event 1/5 was sent and became no row"):
+        prove(Told(statuses=[status(1, read=1, end=4), status(2, read=2, end=5, written=1)], explained=loose))
+
+
+@pytest.mark.parametrize("asks", [401, 403])
+def test_an_app_that_asks_for_a_person_proves_the_event_by_its_counts(asks: int) -> None:
+    closed, after = Answer(asks, "application/json", b"{}"), status(2, read=2, end=5, written=1)
+    said, _ = prove(Told(statuses=[status(1, read=1, end=4), after], explained=closed))
+    assert said == "the range 1/5 to 1/5 is accounted for; events of it that became rows: 1"
+
+
 def test_a_hub_that_the_app_does_not_reach_is_named() -> None:
     blind = {**status(1, read=1, end=4), "hub_fault": "no answer", "hub_read_at": None}
     with pytest.raises(HookRefused, match="waited 300 s for a partition: the app does not reach the hub: no answer"):

@@ -9,6 +9,7 @@ from core.model.rows import References
 from infra.hooks.errors import HookRefused
 from infra.hooks.rest import Service
 from infra.hooks.smoke.event import BODIES, HubRefused, body_of
+from infra.hooks.smoke.key import smoke_key
 from infra.hooks.smoke.sender import Deployer, NotSent, Sender, namespace_id
 from infra.hooks.waiting import Pending, wait_for
 from tests.acceptance.postdeploy.azure import DEPLOYER, SENDER, token
@@ -75,6 +76,14 @@ def test_a_deployer_without_the_role_sends_nothing_and_does_not_wait() -> None:
     assert hub.sent == []
     (asked,) = roles.asked
     assert "/namespaces/n/providers/Microsoft.Authorization/roleAssignments?" in asked
+    assert asked.endswith(f"&$filter=atScope()+and+assignedTo('{DEPLOYER}')")
+
+
+def test_an_owner_of_the_hubs_data_may_send_too() -> None:
+    hub = Hub()
+    owner = SENDER.rpartition("/")[0] + "/f526a384-b230-433a-b45c-95f59c4a2dec"
+    sender(hub, Roles(owner)).send(b"x", "3")
+    assert hub.sent == [(b"x", "3")]
 
 
 def test_a_closed_network_is_named_and_a_role_that_is_new_there_is_not_taken_for_it() -> None:
@@ -96,6 +105,27 @@ def test_the_body_is_that_of_the_transform_unless_a_file_is_named() -> None:
 def test_the_body_of_a_transform_becomes_a_row_without_any_other_event(name: str) -> None:
     rows = import_module(name).transform(event(0, BODIES[name]), References({}))
     assert len(list(rows)) >= 1
+
+
+class Losing:
+    """Keys of functions; Azure sets each one, and its answer is lost."""
+
+    def __init__(self) -> None:
+        self.keys: set[str] = set()
+
+    def put(self, service: Service, path: str, body: Any) -> Any:
+        self.keys.add(path)
+        raise HookRefused("the connection was reset")
+
+    def delete(self, service: Service, path: str) -> Any:
+        self.keys.remove(path)
+
+
+def test_a_key_whose_answer_was_lost_is_removed() -> None:
+    rest = Losing()
+    with pytest.raises(HookRefused, match="the connection was reset"), smoke_key("/app", rest, Leaping()):
+        raise AssertionError("no key was given")
+    assert rest.keys == set()
 
 
 def test_a_wait_returns_the_answer_or_refuses_with_the_last_reason_on_one_line() -> None:

@@ -80,6 +80,25 @@ def test_every_action_names_a_version_and_every_job_an_end(name: str) -> None:
     assert all("timeout-minutes" in job for job in jobs)
 
 
+@holds_for(WORKFLOWS)
+def test_a_step_ends_with_the_first_command_that_fails_in_a_pipe_too(name: str) -> None:
+    """Without the word `bash` GitHub's shell returns the code of the last command of a pipe."""
+    workflow = yaml.safe_load(WORKFLOWS[name])
+    default = workflow.get("defaults", {}).get("run", {}).get("shell")
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    piped = [step for step in steps if re.search(r"[^|]\|[^|]", step["run"]) and step.get("shell") != "pwsh"]
+    assert [step["run"] for step in piped if step.get("shell", default) != "bash"] == []
+
+
+@holds_for(WORKFLOWS)
+def test_no_command_is_put_together_from_a_text_of_github(name: str) -> None:
+    """An input, a variable or a title may hold a command; from the environment, the shell reads it as a value."""
+    jobs = yaml.safe_load(WORKFLOWS[name])["jobs"].values()
+    runs = [step.get("run", "") for job in jobs for step in job["steps"]]
+    numbers = r"\$\{\{(?! (job\.services\.\w+\.id|github\.run_id|github\.sha) \}\})"
+    assert [run for run in runs if re.search(numbers, run)] == []
+
+
 def test_schema_goes_before_code() -> None:
     steps = [step.get("run", "") for step in yaml.safe_load(WORKFLOWS["azure-dev.yml"])["jobs"]["deploy"]["steps"]]
     assert steps.index("azd provision --no-prompt") < steps.index("azd deploy --no-prompt")

@@ -32,7 +32,7 @@ from infra.capacity.telemetry import (
     volume,
 )
 from tests.fakes.builders import EPOCH
-from tests.infra.policies import Files, at, shown
+from tests.infra.bicep import Files, at, shown
 from tests.infra.test_alerts import ingestion
 from tests.infra.test_policies import FILES, with_planted
 from tests.repo.product import ROOT
@@ -182,6 +182,15 @@ def test_a_kind_is_a_product() -> None:
 def test_the_page_quotes_the_telemetry() -> None:
     page = (ROOT / "docs" / "capacity.md").read_text(encoding="utf-8")
     assert telemetry_report(size(Load(1_000)), 16) in page
+
+
+def test_the_query_of_the_cap_sums_the_logs_that_count_towards_the_cap() -> None:
+    query = (ROOT / "infra" / "alerts" / "log-cap.kql").read_text(encoding="utf-8")
+    assert query.splitlines()[1:4] == [
+        "Usage",
+        "| where IsBillable == true",
+        "| summarize megabytes = sum(Quantity)",
+    ]
 
 
 def test_the_query_of_the_cap_is_silent_without_a_cap() -> None:

@@ -49,8 +49,7 @@ def in_templates() -> tuple[set[str], set[str]]:
     """Return the settings that main.bicep wires, and those that function.bicep sets for the host."""
     main = read_text("main.bicep", (ROOT / "infra" / "main.bicep").read_text(encoding="utf-8"))
     function = read_text("function", (ROOT / "infra" / "app" / "function.bicep").read_text(encoding="utf-8"))
-    call = next(one for one in main.of_kind("module") if one.name == "function")
-    return set(call.value["params"]["wiredSettings"]), set(function.var("hostSettings"))
+    return set(main.var("wiredSettings")), set(function.var("hostSettings"))
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -12,10 +12,10 @@ PAGE = "docs/deploy.md, The administrator of the database"
 
 
 def choose_administrator(environment: Mapping[str, str], account: Account) -> dict[str, str]:
-    """Return the values of azd's environment that have to change for the hooks to enter the database.
+    """Return the values of azd's environment that have to change so that the hooks can sign in to the database.
 
     Azure SQL knows an application by its application id, and azd tells only its object id. Raise HookRefused for a
-    choice with which the hooks could not enter.
+    choice with which the hooks could not sign in.
     """
     given, kind = environment.get(ID, ""), environment.get(TYPE) or GROUP
     if given:

@@ -1,4 +1,4 @@
-"""`local.settings.json` of the deployer: the app on this machine, beside the deployed app and never in its way."""
+"""`local.settings.json` of the deployer: a run of the app on this machine that does not disturb the deployed app."""
 
 import hashlib
 import json

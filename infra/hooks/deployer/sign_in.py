@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from infra.hooks.errors import HookRefused
+from infra.hooks.rest import ARM
 
 if TYPE_CHECKING:
     from azure.core.credentials import AccessToken, TokenCredential
 
-ARM_SCOPE = "https://management.azure.com/.default"
 PATIENCE = 60  # seconds for one answer of the command azd or az
 LONGEST = 400  # characters of the reasons why there is no token
 PIPELINE = ("CI", "GITHUB_ACTIONS", "TF_BUILD")  # TF_BUILD is Azure Pipelines' own
@@ -56,7 +56,7 @@ class Identity:
 
     def account(self) -> Account:
         """Return the account that is signed in."""
-        return account_of(self.token(ARM_SCOPE))
+        return account_of(self.token(ARM.scope))
 
 
 def open_identity(environment: Mapping[str, str]) -> Identity:

@@ -9,11 +9,15 @@ from typing import Any, Protocol
 
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Clock
-from infra.hooks.rest import Service
-from infra.hooks.rights import ARM
+from infra.hooks.rest import ARM, Service
 from infra.hooks.waiting import Pending, wait_for
 
-FUNCTIONS = ("explain_number", "health_ledger", "status", "status_history")  # of a monitor, and where a number went
+FUNCTIONS = (
+    "explain_number",
+    "health_ledger",
+    "status",
+    "status_history",
+)  # those of a monitor, and the one that explains a number
 NAME = "smoke"
 VERSION = "api-version=2024-04-01"
 DEADLINE = 180.0  # seconds: Azure knows the functions of a package some time after its upload
@@ -59,4 +63,6 @@ def _remove(rest: Keys, app_id: str, function: str) -> None:
     except HookRefused as error:
         if "status 404" in str(error):
             return
-        print(f"the key {NAME} stays on {function}; the next deployment ends it: {error}", file=sys.stderr)
+        print(
+            f"the key {NAME} stays on {function}; the next deployment replaces and removes it: {error}", file=sys.stderr
+        )

@@ -1,4 +1,4 @@
-"""The sending of the event: with patience for a new role, and a plain line where nothing can be sent."""
+"""Send the event: wait for a new role, and say in one line why nothing can be sent."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -7,8 +7,7 @@ from infra.hooks.deployer.sign_in import account_of
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import Outputs
 from infra.hooks.patience import Clock
-from infra.hooks.rest import Service, Token
-from infra.hooks.rights import ARM
+from infra.hooks.rest import ARM, Service, Token
 from infra.hooks.smoke.event import HubRefused
 from infra.hooks.waiting import Pending, wait_for
 
@@ -21,7 +20,7 @@ INSIDE = "run `azd hooks run postdeploy` on a machine inside the virtual network
 
 
 class NotSent(Exception):
-    """Nothing can be sent from here; the line says why and what to do. The other checks hold without it."""
+    """This deployer cannot send from this machine; the text says why and what to do. The other checks need no event."""
 
 
 class Reads(Protocol):

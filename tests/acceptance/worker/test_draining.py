@@ -1,16 +1,28 @@
 """A worker that is told to end loses and doubles nothing, and leaves its partitions to the next one at once."""
 
+import asyncio
 import json
 import signal
 import subprocess
+import threading
+from contextlib import closing, suppress
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from azure.eventhub import EventData
 
+from core.remote.hub.reader import SdkHubReader
+from core.settings import read_settings
+from core.store.database import Database
+from core.store.script import Named, Outcome, Script
+from core.store.sqlite.database import SqliteDatabase
 from core.worker.__main__ import ENDED_EARLY
 from core.worker.health import main as ask
-from tests.acceptance.worker.started import DEADLINE, PARTITIONS, Workplace
+from core.worker.work import Sources, Terms, work_on
+from tests.acceptance.worker.started import DEADLINE, PARTITIONS, STREAM, Workplace, settings_of
+from tests.fakes.plain_transform import PLAIN
 
 pytestmark = pytest.mark.slow
 UNTIL_OWNED, UNTIL_WRITTEN = "claims its first partitions", "writes its first batches"
@@ -35,6 +47,43 @@ def test_a_signal_amid_a_load_loses_nothing_and_leaves_every_partition_without_a
     place.start_worker()
     place.until_all_accounted()
     place.assert_each_event_once()
+
+
+class SlowClaims:
+    """A database that answers the claims of free partitions when it is told to."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.claiming, self.go_on = threading.Event(), threading.Event()
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        return self._database.ask(statement, **values)
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        if script.steps[0].statement == "take_ownership":
+            self.claiming.set()
+            assert self.go_on.wait(DEADLINE)
+        return self._database.run(script, rehearse)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def test_a_claim_that_wins_after_the_signal_is_released(place: Workplace) -> None:
+    settings = read_settings(settings_of(place.emulator.connection_string, place.engine.path))
+    terms = Terms(timedelta(seconds=0.5), timedelta(seconds=3), None)
+
+    async def ended() -> None:
+        with closing(SlowClaims(SqliteDatabase(place.engine.path))) as database, closing(SdkHubReader(settings)) as hub:
+            working = asyncio.ensure_future(work_on(Sources(settings, database, hub, PLAIN), terms))
+            assert await asyncio.to_thread(database.claiming.wait, DEADLINE)
+            working.cancel()
+            database.go_on.set()
+            with suppress(asyncio.CancelledError):
+                await working
+
+    asyncio.run(ended())
+    assert {one.owner_id for one in place.store.read_ownerships(STREAM.stream)} == {""}
 
 
 def test_a_signal_before_the_worker_is_ready_ends_it(place: Workplace) -> None:

@@ -20,6 +20,11 @@ def test_a_person_is_the_administrator_without_a_setting() -> None:
     assert choose_administrator({}, ADA) == {}
 
 
+def test_a_guest_whose_token_has_no_upn_is_a_person() -> None:
+    guest = {name: value for name, value in PERSON.items() if name != "upn"}
+    assert choose_administrator({}, account_of(token_of(guest))) == {}
+
+
 def test_a_service_principal_is_the_administrator_by_its_application_id() -> None:
     assert choose_administrator({}, ROBOT) == APPLICATION
     assert choose_administrator({"AZURE_PRINCIPAL_TYPE": "ServicePrincipal"}, ROBOT) == APPLICATION

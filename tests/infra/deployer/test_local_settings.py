@@ -48,6 +48,13 @@ def test_a_file_of_the_hook_follows_the_environment(tmp_path: Path) -> None:
     assert written(tmp_path)["Values"]["EVENTHUB_NAME"] == "other"
 
 
+def test_a_file_that_an_editor_saved_with_a_byte_order_mark_is_still_the_hooks(tmp_path: Path) -> None:
+    write_local_settings(tmp_path, outputs(), {})
+    (tmp_path / FILE).write_text((tmp_path / FILE).read_text(), encoding="utf-8-sig")
+    write_local_settings(tmp_path, outputs(EVENTHUB_NAME="other"), {})
+    assert written(tmp_path)["Values"]["EVENTHUB_NAME"] == "other"
+
+
 def changed(content: dict[str, Any]) -> str:
     content["Values"]["ANCHOR"] = "latest"
     return json.dumps(content)

@@ -12,8 +12,9 @@ from azure.identity import (
     DefaultAzureCredential,
 )
 
-from infra.hooks.deployer.sign_in import ARM_SCOPE, Account, Identity, account_of, in_pipeline, open_identity
+from infra.hooks.deployer.sign_in import Account, Identity, account_of, in_pipeline, open_identity
 from infra.hooks.errors import HookRefused
+from infra.hooks.rest import ARM
 from tests.infra.doubles import PERSON, PIPELINE, Credential, token_of
 
 
@@ -89,4 +90,4 @@ def test_at_a_desk_the_token_is_that_of_azd_in_the_tenant_of_the_environment(
     assert open_identity({"AZURE_TENANT_ID": "contoso"}).account().name == "ada@contoso.com"
     asked = (tmp_path / "asked").read_text()
     assert asked.startswith("auth token ")
-    assert f"--scope {ARM_SCOPE}" in asked and "--tenant-id contoso" in asked
+    assert f"--scope {ARM.scope}" in asked and "--tenant-id contoso" in asked

@@ -107,6 +107,11 @@ MUTANTS = (
         ("a round that can claim nothing spins", "timedelta() if chunks else min(look, LETTER_PAUSE)", "timedelta()"),
     ),
     *in_file(
+        "core/worker/work.py",
+        "tests/acceptance/worker/test_draining.py::test_a_claim_that_wins_after_the_signal_is_released",
+        ("a worker that ends keeps its late claims", "        await _release(owners)\n", ""),
+    ),
+    *in_file(
         "core/worker/health.py",
         "tests/unit/core/worker/test_health.py",
         ("a worker without rounds lives", "if self._round_at < since:", "if self._round_at < 0:"),

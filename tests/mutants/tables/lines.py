@@ -37,5 +37,10 @@ MUTANTS = (
             "        _log_lines(lines.due(clock.now()))\n",
             "        clock.now()\n",
         ),
+        (
+            "a client that fails to close takes the last sums with it",
+            "    try:\n        await client.close()\n    finally:\n        _log",
+            "    await client.close()\n    if True:\n        _log",
+        ),
     ),
 )

@@ -21,9 +21,10 @@ from core.ingest.silence import SilenceCheck
 from core.letters.port import Keeper
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Event, EventBatch, Partition
+from core.model.events import Event, EventBatch, Partition, stream_of
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber
+from core.store.ownership import SqlCheckpointStore
 from core.worker.__main__ import JsonLines
 from core.worker.work import (
     CLOCK,
@@ -32,6 +33,7 @@ from core.worker.work import (
     Ingestion,
     Pausing,
     check_gaps,
+    end,
     keep_letters,
     keep_round,
     log_sums,
@@ -95,6 +97,26 @@ def test_batches_above_the_rate_are_logged_as_sums_although_no_batch_follows(cap
         asyncio.run(log_sums(sums, stamped, sleep))
     (line,) = lines(caplog)
     assert (line["message"], line["action"], line["batches"], line["written"]) == ("batches ingested", "ingest", 1, 5)
+
+
+def test_a_client_that_fails_to_close_leaves_neither_sums_nor_partitions(caplog: pytest.LogCaptureFixture) -> None:
+    class FailingClient:
+        async def close(self) -> None:
+            raise OSError("the link is gone")
+
+    async def ended() -> None:
+        owners = SqlCheckpointStore(store)
+        names = {"fully_qualified_namespace": "ns", "eventhub_name": "telemetry", "consumer_group": "hubledger"}
+        await owners.claim_ownership([{**names, "partition_id": "0", "owner_id": "a"}])
+        await end(FailingClient(), summing, owners)
+
+    caplog.set_level(logging.INFO)
+    store, summing = MemoryStore(), BatchLines(0, threading.Lock())
+    asyncio.run(Ingestion(Means(store, PLAIN, CLOCK), lines=summing).take(GIVEN))
+    with pytest.raises(OSError, match="the link is gone"):
+        asyncio.run(ended())
+    assert [(line["message"], line["events"]) for line in lines(caplog)] == [("batches ingested", 5)]
+    assert [one.owner_id for one in store.read_ownerships(stream_of("ns", "telemetry", "hubledger"))] == [""]
 
 
 @pytest.mark.parametrize("held", [1, 3, 9])

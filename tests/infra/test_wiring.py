@@ -1,0 +1,91 @@
+"""The wires between modules keep every policy, and every policy finds its planted violations."""
+
+import re
+
+from infra.hooks.database import PASSING
+from infra.hooks.patience import RIGHTS
+from infra.hooks.smoke.sender import SENDERS
+from tests.infra import wiring
+from tests.infra.bicep import Policy
+from tests.infra.policies import ALERTS
+from tests.infra.test_policies import FILES, with_planted
+from tests.infra.wiring import WIRING
+from tests.offenders import holds_for
+from tests.repo.product import ROOT
+
+PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+
+# By policy: the file, the text that stands there, and the violation that is planted in its place.
+PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
+    wiring.the_worker_is_closed: [
+        ("app/worker.bicep", "disableIngress: true", "ingressExternal: true"),
+        ("app/worker.bicep", "{ userAssignedResourceIds: [identityId] }", "{ systemAssigned: true }"),
+        ("app/worker.bicep", "publicNetworkAccess: 'Disabled'", "publicNetworkAccess: 'Enabled'"),
+        ("app/worker.bicep", "destination: 'azure-monitor'", "destination: 'log-analytics'"),
+        ("app/worker.bicep", "{ type: 'Liveness', ", "{ type: 'Readiness', "),
+        ("main.bicep", "Id: workerRegistryId\n    identityId: app", "Id: workerRegistryId\n    identityId: capture"),
+    ],
+    wiring.one_of_trigger_and_worker_ingests: [
+        ("main.bicep", "    ingestDisabled: !empty(workerImage)", "    ingestDisabled: false"),
+        ("main.bicep", "'app/worker.bicep' = if (!empty(workerImage))", "'app/worker.bicep' = if (workerReplicas > 1)"),
+        ("main.bicep", "    settings: settings\n    subnetId", "    settings: appSettings\n    subnetId"),
+        ("main.bicep", "  dependsOn: [function] ", "  dependsOn: [roles] "),
+        ("app/function.bicep", "'AzureWebJobs.ingest.Disabled': 'true'", "'AzureWebJobs.ingest.Disabled': 'false'"),
+        ("app/function.bicep", "ingestAlwaysReady > 0 && !ingestDisabled", "ingestAlwaysReady > 0"),
+    ],
+    wiring.replicas_have_work: [
+        ("app/worker.bicep", "maxReplicas: most", "maxReplicas: maximumReplicas"),
+        ("app/worker.bicep", "min(max(replicas, maximumReplicas), partitions)", "max(replicas, maximumReplicas)"),
+        ("app/worker.bicep", "minReplicas: min(replicas, partitions)", "minReplicas: 0"),
+        ("main.bicep", "partitions: partitionCount", "partitions: 1000"),
+    ],
+    wiring.the_virtual_network_closes_all_data: [
+        ("main.bicep", "access: vnetEnabled ? 'Private' : 'Public'", "access: 'Public'"),
+        ("main.bicep", "access: vnetEnabled ? 'TrustedServices' : 'Public'", "access: 'Public'"),
+        ("main.bicep", "    publicAccess: !vnetEnabled\n  }\n  dependsOn", "    publicAccess: true\n  }\n  dependsOn"),
+        ("main.bicep", "    publicAccess: !vnetEnabled\n    deployer", "    publicAccess: true\n    deployer"),
+        ("main.bicep", "deployerAddress == 'none' ? '' : deployerAddress", "deployerAddress"),
+    ],
+    wiring.modules_wait_for_their_rights: [
+        ("main.bicep", "  dependsOn: [captureRoles]\n", ""),
+        ("main.bicep", "  dependsOn: [roles] // the first start of the host fails without them\n", ""),
+        ("app/worker.bicep", "  dependsOn: [pull]\n", ""),
+    ],
+    wiring.no_secret_of_the_api_reaches_the_worker: [
+        ("app/worker.bicep", "!contains(ofTheApi, each.key) && ", ""),
+        ("app/worker.bicep", " && !startsWith(each.value, '@Microsoft.KeyVault(')", ""),
+        ("app/worker.bicep", "'RESIDENT_LINK_SECRET', ", ""),
+    ],
+    wiring.zones_of_hyperscale_have_a_replica: [
+        ("app/sql.bicep", "zoneRedundant && tier == 'Hyperscale' ? 1 : null", "null"),
+    ],
+}
+
+
+def test_the_wires_keep_every_policy() -> None:
+    assert [fault for policy in WIRING for fault in policy(FILES)] == []
+
+
+@holds_for(WIRING)
+def test_a_policy_of_the_wires_finds_each_violation_that_is_planted(policy: Policy) -> None:
+    planted = PLANTED[policy]
+    assert planted
+    assert [change for change in planted if not list(policy(with_planted(*change)))] == []
+
+
+def test_the_role_that_the_smoke_tests_look_for_is_the_one_that_the_template_assigns() -> None:
+    assert SENDERS[0] == FILES["app/roles.bicep"].var("roleIds")["Event Hubs Data Sender"]
+
+
+def test_the_page_says_the_time_of_each_refusal_that_passes() -> None:
+    said = re.findall(r"^\| (?:SQL error|HTTP) (\d+)[^|]*\| (\d+) minutes \|", PAGE, re.MULTILINE)
+    times = [*(patience for patience, _ in PASSING.values()), RIGHTS]
+    assert said == [
+        (number, str(round(time.total_seconds() / 60)))
+        for number, time in zip(("40615", "40613", "18456", "403"), times, strict=True)
+    ]
+
+
+def test_the_page_counts_the_alerts() -> None:
+    assert len(ALERTS) == 12
+    assert "with twelve alerts" in PAGE
