@@ -20,7 +20,7 @@ from core.store.script import Named, Outcome, Script
 from core.store.sqlite.database import SqliteDatabase
 from core.worker.__main__ import ENDED_EARLY
 from core.worker.health import main as ask
-from core.worker.work import Sources, Terms, work_on
+from core.worker.work import Sources, Terms, Timing, work_on
 from tests.acceptance.worker.started import DEADLINE, PARTITIONS, STREAM, Workplace, settings_of
 from tests.fakes.plain_transform import PLAIN
 
@@ -75,7 +75,7 @@ def test_a_claim_that_wins_after_the_signal_is_released(place: Workplace) -> Non
 
     async def ended() -> None:
         with closing(SlowClaims(SqliteDatabase(place.engine.path))) as database, closing(SdkHubReader(settings)) as hub:
-            working = asyncio.ensure_future(work_on(Sources(settings, database, hub, PLAIN), terms))
+            working = asyncio.ensure_future(work_on(Sources(settings, database, hub, PLAIN), terms, Timing()))
             assert await asyncio.to_thread(database.claiming.wait, DEADLINE)
             working.cancel()
             database.go_on.set()
