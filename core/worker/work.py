@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -50,11 +50,12 @@ LONGEST_WORK = timedelta(minutes=10)  # the least limit for one attempt at a bat
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The options of a worker: the times of sharing, and the address where it answers for its health."""
+    """The options of a worker: the times of sharing, the address for its health, and the calls that cut it off."""
 
     interval: timedelta
     expiry: timedelta
     health: str | None
+    cut_off: ExitStack = field(default_factory=ExitStack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,7 @@ async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     owners = SqlCheckpointStore(Ownerships(sources.database), beat=pulse.beat)
     client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry))
     lines = BatchLines(settings.batch_lines, threading.Lock())
+    terms.cut_off.callback(lambda: _log_lines(lines.rest()))
     ingestion = Ingestion(means, Pausing(timing.sleep), pulse.over, lines)
     others = (
         keep_letters(keeper, settings.letter_look, timing.sleep),

@@ -21,7 +21,7 @@ from core.store.sqlite.database import SqliteDatabase
 from core.worker.__main__ import ENDED_EARLY
 from core.worker.health import main as ask
 from core.worker.work import Sources, Terms, Timing, work_on
-from tests.acceptance.worker.started import DEADLINE, PARTITIONS, STREAM, Workplace, settings_of
+from tests.acceptance.worker.started import DEADLINE, PARTITIONS, STREAM, TIMES, Workplace, settings_of, start
 from tests.fakes.plain_transform import PLAIN
 
 pytestmark = pytest.mark.slow
@@ -101,16 +101,24 @@ def catches(pid: int, number: signal.Signals) -> bool:
 
 
 def test_a_batch_that_hangs_does_not_hold_a_worker_that_is_told_to_end(place: Workplace) -> None:
-    batch = place.producer.create_batch(partition_id="0")
-    batch.add(EventData(b"sleep"))
-    place.producer.send_batch(batch)
-    worker = place.start_worker("--grace", "1", TRANSFORM="tests.fakes.killing_transform")
-    place.until(lambda: place.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(1,)])
+    for partition_id, body in (("0", b"sleep"), ("1", b"any other")):
+        batch = place.producer.create_batch(partition_id=partition_id)
+        batch.add(EventData(body))
+        place.producer.send_batch(batch)
+    settings = settings_of(place.emulator.connection_string, place.engine.path)
+    killing = {**settings, "TRANSFORM": "tests.fakes.killing_transform", "BATCH_LINES_PER_MINUTE": "0"}
+    worker = start(killing, *TIMES, "--grace", "1", output=subprocess.PIPE)
+    place.workers.append(worker)
+    place.until(
+        lambda: place.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(1,)] and sum(place.accounted()) == 1
+    )
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(DEADLINE) == ENDED_EARLY
-    assert sum(place.accounted()) == 0
+    printed, _ = worker.communicate(timeout=20)  # below the default of --grace
+    assert worker.returncode == ENDED_EARLY
+    assert [json.loads(line).get("batches") for line in printed.splitlines()][-2:] == [1, None], printed
+    assert sum(place.accounted()) == 1
     place.start_worker()
-    place.until(lambda: sum(place.accounted()) == 1)
+    place.until(lambda: sum(place.accounted()) == 2)
 
 
 def test_a_worker_that_is_asked_answers_until_it_hangs(place: Workplace) -> None:
