@@ -140,15 +140,19 @@ async def work(terms: Terms) -> None:
         closing(open_database(settings, transform.row_classes)) as database,
         closing(SdkHubReader(settings)) as hub,
     ):
-        try:
-            await asyncio.to_thread(
-                Partitions(database).open_stream, settings.stream
-            )  # reports faults of the store now
-            await asyncio.to_thread(check_access, settings)
-            await asyncio.to_thread(hub.check_access)
-            await work_on(Sources(settings, database, hub, transform), terms, Timing())
-        finally:  # the thread of a cancelled call still uses the database and the hub
-            await asyncio.get_running_loop().shutdown_default_executor()
+        await check_and_work(Sources(settings, database, hub, transform), terms)
+
+
+async def check_and_work(sources: Sources, terms: Terms) -> None:
+    """Work after the store and the hub have answered; at the end, no thread uses the database or the hub any more."""
+    settings, hub = sources.settings, sources.hub
+    try:
+        await asyncio.to_thread(Partitions(sources.database).open_stream, settings.stream)
+        await asyncio.to_thread(check_access, settings)
+        await asyncio.to_thread(hub.check_access)
+        await work_on(sources, terms, Timing())
+    finally:  # the thread of a cancelled call continues
+        await asyncio.get_running_loop().shutdown_default_executor()
 
 
 async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
