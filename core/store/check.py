@@ -1,4 +1,4 @@
-"""`python -m core.store.check`: check a transform whole, and that the store has its tables. Nothing is written."""
+"""`python -m core.store.check`: check a whole transform, and that the store has its tables. It writes nothing."""
 
 import argparse
 import os

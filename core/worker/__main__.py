@@ -2,8 +2,8 @@
 
 The worker also retries dead letters when they are due, and checks for gaps. It logs lines of JSON on stdout: one for
 each of the first batches of a minute, and sums of the others. After SIGTERM or Ctrl-C, it finishes the current batches,
-logs the sums, releases its partitions and ends with 0. A worker for which --grace is too short ends with 70: the
-database rolls its batches back, and the next owner ingests them.
+logs the sums, releases its partitions and ends with 0. A worker for which --grace is too short logs the sums and ends
+with 70: the database rolls its batches back, and the next owner ingests them.
 """
 
 import argparse
@@ -81,8 +81,10 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("hubledger").setLevel(logging.INFO)
     interval, expiry, grace = (timedelta(seconds=one) for one in (given.interval, given.expiry, given.grace))
+    terms = Terms(interval, expiry, given.health)
+    terms.cut_off.callback(_end_early)  # the last of the calls: it ends the process
     try:
-        asyncio.run(until_signal(work(Terms(interval, expiry, given.health)), grace, _end_early))
+        asyncio.run(until_signal(work(terms), grace, terms.cut_off.close))
     except HubledgerError as error:
         print(f"worker: {error}", file=sys.stderr)  # noqa: T201
         return 1

@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -50,11 +50,12 @@ LONGEST_WORK = timedelta(minutes=10)  # the least limit for one attempt at a bat
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The options of a worker: the times of sharing, and the address where it answers for its health."""
+    """The options of a worker: the times of sharing, the address for its health, and the calls that cut it off."""
 
     interval: timedelta
     expiry: timedelta
     health: str | None
+    cut_off: ExitStack = field(default_factory=ExitStack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,15 @@ class Sources:
     database: Database
     hub: SdkHubReader
     transform: Transform
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The time of a worker: its clock, the seconds of a clock that never goes back, and how to sleep."""
+
+    clock: Clock = CLOCK
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +140,22 @@ async def work(terms: Terms) -> None:
         closing(open_database(settings, transform.row_classes)) as database,
         closing(SdkHubReader(settings)) as hub,
     ):
-        try:
-            await asyncio.to_thread(
-                Partitions(database).open_stream, settings.stream
-            )  # reports faults of the store now
-            await asyncio.to_thread(check_access, settings)
-            await asyncio.to_thread(hub.check_access)
-            await work_on(Sources(settings, database, hub, transform), terms)
-        finally:  # the thread of a cancelled call still uses the database and the hub
-            await asyncio.get_running_loop().shutdown_default_executor()
+        await check_and_work(Sources(settings, database, hub, transform), terms)
 
 
-async def work_on(sources: Sources, terms: Terms) -> None:
+async def check_and_work(sources: Sources, terms: Terms) -> None:
+    """Work after the store and the hub have answered; at the end, no thread uses the database or the hub any more."""
+    settings, hub = sources.settings, sources.hub
+    try:
+        await asyncio.to_thread(Partitions(sources.database).open_stream, settings.stream)
+        await asyncio.to_thread(check_access, settings)
+        await asyncio.to_thread(hub.check_access)
+        await work_on(sources, terms, Timing())
+    finally:  # the thread of a cancelled call continues
+        await asyncio.get_running_loop().shutdown_default_executor()
+
+
+async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     """Receive from the hub into the database until cancelled, and release every partition at the end."""
     from core.store.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
 
@@ -149,17 +163,23 @@ async def work_on(sources: Sources, terms: Terms) -> None:
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
     patient = PatientDatabase(sources.database, settings.store_patience)
     store = Letters(patient, Memory(settings.reference_memory))
-    journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
-    means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
+    journal = StoredJournal(Attempts(patient), timing.clock, threading.Lock(), _log_death)
+    verified = _verification(hub)
+    means = Means(store, transform, timing.clock, healing, settings.letters, settings.fuse, verified, journal)
     fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
     silence = SilenceCheck(fresh, settings.gap_grace)
-    keeper = Keeper(settings.stream, store, transform, hub.find_event, CLOCK, settings.letters)
-    pulse = Pulse(max(LONGEST_WORK, settings.longest_work))
+    keeper = Keeper(settings.stream, store, transform, hub.find_event, timing.clock, settings.letters)
+    pulse = Pulse(max(LONGEST_WORK, settings.longest_work), timing.monotonic)
     owners = SqlCheckpointStore(Ownerships(sources.database), beat=pulse.beat)
     client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry))
     lines = BatchLines(settings.batch_lines, threading.Lock())
-    ingestion = Ingestion(means, over=pulse.over, lines=lines)
-    others = (keep_letters(keeper, settings.letter_look), _check_for_gaps(silence), log_sums(lines, means.clock))
+    terms.cut_off.callback(lambda: _log_lines(lines.rest()))
+    ingestion = Ingestion(means, Pausing(timing.sleep), pulse.over, lines)
+    others = (
+        keep_letters(keeper, settings.letter_look, timing.sleep),
+        _check_for_gaps(silence, timing.sleep),
+        log_sums(lines, timing.clock, timing.sleep),
+    )
     async with answering(terms.health, pulse) as address:
         log.info("worker ready", extra={"action": "ready", "health": address})
         try:
@@ -223,10 +243,10 @@ async def log_sums(lines: BatchLines, clock: Clock, sleep: Callable[[float], Awa
         _log_lines(lines.due(clock.now()))
 
 
-async def _check_for_gaps(silence: SilenceCheck) -> None:
+async def _check_for_gaps(silence: SilenceCheck, sleep: Callable[[float], Awaitable[None]]) -> None:
     """Check from time to time: no batch shows that retention removed events after the last one read."""
     while True:
-        await asyncio.sleep(CHECK_EVERY)
+        await sleep(CHECK_EVERY)
         await _finished(asyncio.to_thread(check_gaps, silence))
 
 

@@ -92,9 +92,12 @@ class Driver:
 
 
 @contextmanager
-def answering(*answers: tuple[int, str]) -> Iterator[str]:
-    """Serve the answers, a status and a body each, one after the other, the last one for ever; yield the address."""
-    left = list(answers)
+def answering(*answers: tuple[int, str], requests: list[tuple[str, str, bytes]] | None = None) -> Iterator[str]:
+    """Serve the answers, a status and a body each, one after the other, the last one for ever; yield the address.
+
+    `requests` gets the media type, the authorization and the body of each PUT.
+    """
+    left, put = list(answers), [] if requests is None else requests
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -105,7 +108,8 @@ def answering(*answers: tuple[int, str]) -> Iterator[str]:
             self.wfile.write(text.encode())
 
         def do_PUT(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            put.append((self.headers["Content-Type"], self.headers["Authorization"], body))
             self.do_GET()
 
         def log_message(self, format: str, *args: object) -> None:

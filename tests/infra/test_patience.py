@@ -73,6 +73,20 @@ def test_a_right_that_is_not_in_force_yet_is_waited_for() -> None:
     assert clock.slept == [PAUSE] * 2
 
 
+def test_the_last_pause_ends_with_the_time() -> None:
+    clock = FakeClock()
+    with pytest.raises(HookRefused, match="did not pass"):
+        patiently(failing(*[NotYet("no right", timedelta(seconds=20), "get it")] * 3), clock)
+    assert clock.slept == [PAUSE, 5]
+
+
+def test_a_body_is_sent_as_json_and_an_answer_without_a_body_is_none() -> None:
+    requests: list[tuple[str, str, bytes]] = []
+    with answering((204, ""), requests=requests) as address:
+        assert Rest(lambda scope: "token", FakeClock()).put(Service(address, "scope"), "/x", {"a": 1}) is None
+    assert requests == [("application/json", "Bearer token", b'{"a": 1}')]
+
+
 def test_a_right_that_never_comes_is_refused_after_ten_minutes_in_one_line() -> None:
     clock = FakeClock()
     with (

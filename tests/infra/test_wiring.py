@@ -39,6 +39,11 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/worker.bicep", "minReplicas: min(replicas, partitions)", "minReplicas: 0"),
         ("main.bicep", "partitions: partitionCount", "partitions: 1000"),
     ],
+    wiring.a_worker_scales_by_the_lag: [
+        ("app/worker.bicep", "targetValue: string(lagPerReplica)", "targetValue: '250000'"),
+        ("app/worker.bicep", "pollingInterval: 60 ", "pollingInterval: 600 "),
+        ("main.bicep", "lagPerReplica: workerLagPerReplica", "lagPerReplica: 250000"),
+    ],
     wiring.the_virtual_network_closes_all_data: [
         ("main.bicep", "access: vnetEnabled ? 'Private' : 'Public'", "access: 'Public'"),
         ("main.bicep", "access: vnetEnabled ? 'TrustedServices' : 'Public'", "access: 'Public'"),

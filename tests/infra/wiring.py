@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.infra.bicep import Files, Policy, at, shown
+from tests.infra.bicep import Files, Policy, at, nodes_in, shown
 
 # By module of main.bicep: the parameter by which the choice of a virtual network closes it, and its value.
 CLOSED = {
@@ -110,6 +110,20 @@ def replicas_have_work(files: Files) -> Iterator[str]:
         yield f"main.bicep:{call.line}: the worker must know the partitions of the hub"
 
 
+def a_worker_scales_by_the_lag(files: Files) -> Iterator[str]:
+    """Require that the rule of the lag has the target of the deployer, and looks as often as the lag is stored."""
+    file = files["app/worker.bicep"]
+    scale = next(one for one in file.of_kind("module") if one.name == "worker").value["params"]["scaleSettings"]
+    if scale.get("pollingInterval") != 60:
+        yield "app/worker.bicep: pollingInterval must be the minute in which the watch stores the lag"
+    targets = [shown(rule["targetValue"]) for _, rule in nodes_in(scale) if isinstance(rule, dict) and "query" in rule]
+    if targets != ["string(lagPerReplica)"]:
+        yield "app/worker.bicep: targetValue must be lagPerReplica"
+    call = next(one for one in files["main.bicep"].of_kind("module") if one.name == "worker")
+    if shown(at(call.value, "params.lagPerReplica")) != "workerLagPerReplica":
+        yield f"main.bicep:{call.line}: lagPerReplica must be the choice of the deployer"
+
+
 WIRING: tuple[Policy, ...] = (
     the_virtual_network_closes_all_data,
     modules_wait_for_their_rights,
@@ -118,4 +132,5 @@ WIRING: tuple[Policy, ...] = (
     the_worker_is_closed,
     one_of_trigger_and_worker_ingests,
     replicas_have_work,
+    a_worker_scales_by_the_lag,
 )

@@ -18,7 +18,7 @@ def row_classes_of(module: ModuleType) -> tuple[type, ...]:
 
 
 def faults_of_form(module: ModuleType) -> Iterator[Fault]:
-    """Yield every fault of a module that is seen without its source."""
+    """Yield every fault of a module that shows without its source."""
     yield from _faults_of_version(module)
     yield from _faults_of_function(module, "transform", "transform(event, references)", 2)
     if getattr(module, "references", None) is not None:

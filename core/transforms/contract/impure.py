@@ -1,4 +1,4 @@
-"""What a pure function does not use, by name, and why."""
+"""The names that a pure function does not use, each with the reason."""
 
 from collections.abc import Mapping
 

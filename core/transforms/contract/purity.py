@@ -29,7 +29,7 @@ def findings(text: str, tree: ast.Module) -> list[Finding]:
 
 
 class _Reading(ast.NodeVisitor):
-    """Walks through a module; `found` has the first and the last line of each finding."""
+    """Reads a module; `found` has the first and the last line of each fault, and its text."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.found: set[tuple[int, int, str]] = set()
@@ -40,7 +40,7 @@ class _Reading(ast.NodeVisitor):
         self.visit(tree)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
-        """Read a function, whose own names are no names of the module; hash() is at home in __hash__."""
+        """Read a function; its own names hide those of the module. A __hash__ may call hash()."""
         if getattr(node, "name", "") == "__hash__":
             return
         for outside in (
@@ -65,9 +65,9 @@ class _Reading(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
-        """Note names outside of the function that it writes."""
+        """Note the outer names that a function writes."""
         word = type(node).__name__.lower()
-        self._note(node, f"{word} {', '.join(node.names)}: an event would depend on the events before it")
+        self._note(node, f"{word} {', '.join(node.names)}: {KEEPS}")
 
     visit_Nonlocal = visit_Global  # noqa: N815
 

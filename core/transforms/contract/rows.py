@@ -36,7 +36,7 @@ def _faults_of_class(module: ModuleType, row_class: type) -> Iterator[Fault]:
     if (fault := fault_of_table(table.name)) is not None:
         yield part, f"{who}: {fault}"
     if not table.columns:
-        yield part, f"{who} has no fields: its table is declared above @dataclass(frozen=True, slots=True)"
+        yield part, f"{who} has no fields: write @appended_to or @state_of above @dataclass(frozen=True, slots=True)"
         return
     if not cast(Any, row_class).__dataclass_params__.frozen:
         yield (
@@ -62,7 +62,7 @@ def _faults_of_columns(part: Part, row_class: type, hints: dict[str, Any]) -> It
         if name.lower() in lineage:
             yield at, f"{who}.{name}: the store adds a column of this name to the table {table.name}"
         elif taken[name.lower()] > 1:
-            yield at, f"{who}.{name}: SQL takes it and a field of a different case for one column"
+            yield at, f"{who}.{name}: a second field differs only in case, and SQL has one column for both"
         if _kind_of(hints[name]) is None:
             yield (
                 at,
@@ -79,7 +79,7 @@ def _faults_of_key(part: Part, row_class: type, hints: dict[str, Any]) -> Iterat
         if times > 1:
             yield part, f"{who}: the key of {table.name} names {name} twice"
         if name not in table.columns:
-            yield part, f"{who}: the key of {table.name} names {name}, which is no field of the class"
+            yield part, f"{who}: the key of {table.name} names {name}, which is not a field of the class"
             continue
         kind, at = _kind_of(hints[name]), _field(part, row_class, name)
         if _NONE in get_args(hints[name]):

@@ -68,7 +68,7 @@ def _faults_of_aggregates() -> Iterator[str]:
 
 
 def _faults_of_tables() -> Iterator[Fault]:
-    """Yield the faults of the names of the aggregates' tables."""
+    """Yield the faults in the names of the tables of aggregates."""
     rows = {row_table(each).name.lower(): each.__name__ for each in declared()}
     for one in (level for each in declared_aggregates() for level in each.levels):
         part, who = Part(sys.modules[one.of.__module__], (one.of.__name__,)), one.of.__name__

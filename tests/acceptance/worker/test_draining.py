@@ -14,18 +14,19 @@ import pytest
 from azure.eventhub import EventData
 
 from core.remote.hub.reader import SdkHubReader
-from core.settings import read_settings
+from core.settings import Settings, read_settings
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
 from core.store.sqlite.database import SqliteDatabase
 from core.worker.__main__ import ENDED_EARLY
 from core.worker.health import main as ask
-from core.worker.work import Sources, Terms, work_on
-from tests.acceptance.worker.started import DEADLINE, PARTITIONS, STREAM, Workplace, settings_of
+from core.worker.work import Sources, Terms, Timing, check_and_work, work_on
+from tests.acceptance.worker.started import DEADLINE, PARTITIONS, STREAM, TIMES, Workplace, settings_of, start
 from tests.fakes.plain_transform import PLAIN
 
 pytestmark = pytest.mark.slow
 UNTIL_OWNED, UNTIL_WRITTEN = "claims its first partitions", "writes its first batches"
+TERMS = Terms(timedelta(seconds=0.5), timedelta(seconds=3), None)
 
 
 def end(place: Workplace, worker: "subprocess.Popen[str]", moment: str) -> None:
@@ -49,34 +50,40 @@ def test_a_signal_amid_a_load_loses_nothing_and_leaves_every_partition_without_a
     place.assert_each_event_once()
 
 
-class SlowClaims:
-    """A database that answers the claims of free partitions when it is told to."""
+class SlowDatabase:
+    """A database that runs one statement when it is told to."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.claiming, self.go_on = threading.Event(), threading.Event()
+    def __init__(self, database: Database, statement: str) -> None:
+        self._database, self._statement = database, statement
+        self.running, self.go_on, self.ran = threading.Event(), threading.Event(), threading.Event()
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
         return self._database.ask(statement, **values)
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        if script.steps[0].statement == "take_ownership":
-            self.claiming.set()
-            assert self.go_on.wait(DEADLINE)
-        return self._database.run(script, rehearse)
+        if script.steps[0].statement != self._statement:
+            return self._database.run(script, rehearse)
+        self.running.set()
+        assert self.go_on.wait(DEADLINE)
+        outcome = self._database.run(script, rehearse)
+        self.ran.set()
+        return outcome
 
     def close(self) -> None:
         self._database.close()
 
 
+def settings_at(place: Workplace) -> Settings:
+    return read_settings(settings_of(place.emulator.connection_string, place.engine.path))
+
+
 def test_a_claim_that_wins_after_the_signal_is_released(place: Workplace) -> None:
-    settings = read_settings(settings_of(place.emulator.connection_string, place.engine.path))
-    terms = Terms(timedelta(seconds=0.5), timedelta(seconds=3), None)
+    settings, database = settings_at(place), SlowDatabase(SqliteDatabase(place.engine.path), "take_ownership")
 
     async def ended() -> None:
-        with closing(SlowClaims(SqliteDatabase(place.engine.path))) as database, closing(SdkHubReader(settings)) as hub:
-            working = asyncio.ensure_future(work_on(Sources(settings, database, hub, PLAIN), terms))
-            assert await asyncio.to_thread(database.claiming.wait, DEADLINE)
+        with closing(database), closing(SdkHubReader(settings)) as hub:
+            working = asyncio.ensure_future(work_on(Sources(settings, database, hub, PLAIN), TERMS, Timing()))
+            assert await asyncio.to_thread(database.running.wait, DEADLINE)
             working.cancel()
             database.go_on.set()
             with suppress(asyncio.CancelledError):
@@ -93,6 +100,22 @@ def test_a_signal_before_the_worker_is_ready_ends_it(place: Workplace) -> None:
     assert worker.wait(DEADLINE) == 0
 
 
+def test_a_start_that_is_cancelled_waits_for_the_thread_at_the_database(place: Workplace) -> None:
+    settings, database = settings_at(place), SlowDatabase(SqliteDatabase(place.engine.path), "open_stream")
+
+    async def has_waited() -> bool:
+        with closing(database), closing(SdkHubReader(settings)) as hub:
+            working = asyncio.ensure_future(check_and_work(Sources(settings, database, hub, PLAIN), TERMS))
+            assert await asyncio.to_thread(database.running.wait, DEADLINE)
+            working.cancel()
+            asyncio.get_running_loop().call_later(0.1, database.go_on.set)
+            with suppress(asyncio.CancelledError):
+                await working
+            return database.ran.is_set()
+
+    assert asyncio.run(has_waited())
+
+
 def catches(pid: int, number: signal.Signals) -> bool:
     """Return True when a process has a handler of a signal."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
@@ -101,16 +124,24 @@ def catches(pid: int, number: signal.Signals) -> bool:
 
 
 def test_a_batch_that_hangs_does_not_hold_a_worker_that_is_told_to_end(place: Workplace) -> None:
-    batch = place.producer.create_batch(partition_id="0")
-    batch.add(EventData(b"sleep"))
-    place.producer.send_batch(batch)
-    worker = place.start_worker("--grace", "1", TRANSFORM="tests.fakes.killing_transform")
-    place.until(lambda: place.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(1,)])
+    for partition_id, body in (("0", b"sleep"), ("1", b"any other")):
+        batch = place.producer.create_batch(partition_id=partition_id)
+        batch.add(EventData(body))
+        place.producer.send_batch(batch)
+    settings = settings_of(place.emulator.connection_string, place.engine.path)
+    killing = {**settings, "TRANSFORM": "tests.fakes.killing_transform", "BATCH_LINES_PER_MINUTE": "0"}
+    worker = start(killing, *TIMES, "--grace", "1", output=subprocess.PIPE)
+    place.workers.append(worker)
+    place.until(
+        lambda: place.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(1,)] and sum(place.accounted()) == 1
+    )
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(DEADLINE) == ENDED_EARLY
-    assert sum(place.accounted()) == 0
+    printed, _ = worker.communicate(timeout=20)  # below the default of --grace
+    assert worker.returncode == ENDED_EARLY
+    assert [json.loads(line).get("batches") for line in printed.splitlines()][-2:] == [1, None], printed
+    assert sum(place.accounted()) == 1
     place.start_worker()
-    place.until(lambda: sum(place.accounted()) == 1)
+    place.until(lambda: sum(place.accounted()) == 2)
 
 
 def test_a_worker_that_is_asked_answers_until_it_hangs(place: Workplace) -> None:

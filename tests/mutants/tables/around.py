@@ -112,6 +112,15 @@ MUTANTS = (
         ("a worker that ends keeps its late claims", "        await _release(owners)\n", ""),
     ),
     *in_file(
+        "core/worker/work.py",
+        "tests/acceptance/worker/test_draining.py::test_a_start_that_is_cancelled_waits_for_the_thread_at_the_database",
+        (
+            "a worker closes the database while a thread uses it",
+            "        await asyncio.get_running_loop().shutdown_default_executor()\n",
+            "        pass\n",
+        ),
+    ),
+    *in_file(
         "core/worker/health.py",
         "tests/unit/core/worker/test_health.py",
         ("a worker without rounds lives", "if self._round_at < since:", "if self._round_at < 0:"),

@@ -43,4 +43,13 @@ MUTANTS = (
             "    await client.close()\n    if True:\n        _log",
         ),
     ),
+    *in_file(
+        "core/worker/work.py",
+        "tests/acceptance/worker/test_draining.py::test_a_batch_that_hangs_does_not_hold_a_worker_that_is_told_to_end",
+        (
+            "a worker that is cut off loses the last sums",
+            "    terms.cut_off.callback(lambda: _log_lines(lines.rest()))\n",
+            "",
+        ),
+    ),
 )

@@ -1,12 +1,18 @@
 """local/run.py: the ports and transforms that it refuses before anything starts."""
 
 import socket
+import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from local.folders import kept_folder
 from local.run import main
+from tests.fakes.written_modules import written_modules
+
+IMPURE = "import time\nVERSION = '1'\ndef transform(event, references): return (time.time(),)\n"
 
 
 @pytest.fixture
@@ -42,3 +48,13 @@ def test_a_transform_without_a_feed_is_refused_in_one_line(capsys: pytest.Captur
         main(["--transform", "core.transforms.missing"])
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.endswith("must be home_security or flight_info, not 'core.transforms.missing'")
+
+
+def test_a_transform_that_is_not_pure_is_refused_before_anything_starts(
+    free_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with written_modules(tmp_path) as modules, kept_folder(tmp_path / "run"):  # this run cannot start either way
+        impure = import_module(modules.write(IMPURE, "impure_run"))
+        monkeypatch.setitem(sys.modules, "core.transforms.home_security", impure)
+        assert main(["--hub-port", str(free_port), "--port", str(free_port), "--folder", str(tmp_path / "run")]) == 1
+    assert "impure_run.py:3: time.time reads the clock" in capsys.readouterr().err

@@ -69,7 +69,7 @@ def test_a_name_that_the_store_or_sql_needs_is_a_fault(modules: WrittenModules) 
         assert fault == f"{LINE}: Thing.{name}: the store adds a column of this name to the table thing"
     assert faults_of_row(modules, "ordinal: int", "@state_of('thing', key=('ordinal',))\n") == []
     assert faults_of_row(modules, "order: int; Order: int") == [
-        f"{LINE + at}: Thing.{name}: SQL takes it and a field of a different case for one column"
+        f"{LINE + at}: Thing.{name}: a second field differs only in case, and SQL has one column for both"
         for at, name in enumerate(("order", "Order"))
     ]
 
@@ -82,7 +82,7 @@ def test_a_key_is_of_fields_that_are_never_none_and_of_types_whose_equal_values_
 
     assert faults("('a', 'b')") == faults("('a', 'b', 'c')", "a: bool; b: date; c: datetime") == []
     assert faults("('a', 'nothing')") == [
-        f"{LINE - 1}: Thing: the key of thing names nothing, which is no field of the class"
+        f"{LINE - 1}: Thing: the key of thing names nothing, which is not a field of the class"
     ]
     assert faults("('a', 'a')") == [f"{LINE - 1}: Thing: the key of thing names a twice"]
     assert faults("('a')") == [f"{LINE - 1}: Thing: the key of thing is a text: write key=('a',)"]
@@ -111,7 +111,9 @@ def test_a_class_that_can_change_or_is_declared_below_its_fields_is_a_fault(modu
         "@appended_to('thing')\nclass Thing: pass\n",
     ):
         (fault,) = faults_of(modules, f"{HEAD}{text}")
-        assert fault.endswith("Thing has no fields: its table is declared above @dataclass(frozen=True, slots=True)")
+        assert fault.endswith(
+            "Thing has no fields: write @appended_to or @state_of above @dataclass(frozen=True, slots=True)"
+        )
 
 
 def test_two_classes_of_one_table_are_a_fault_and_two_names_of_one_class_are_none(modules: WrittenModules) -> None:

@@ -1,0 +1,109 @@
+"""The parts of a worker that depend on time, in this process and on a fake clock."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from azure.eventhub import EventData
+
+from core.model.clock import Clock
+from core.model.events import Event
+from core.model.rows import References, Row
+from core.model.transform import Transform
+from core.remote.hub.reader import SdkHubReader
+from core.settings import read_settings
+from core.store.sqlite.database import SqliteDatabase
+from core.worker.health import main as ask
+from core.worker.work import CLOCK, LONGEST_WORK, Sources, Terms, Timing, work_on
+from tests.acceptance.worker.started import DEADLINE, Workplace, settings_of
+from tests.fakes.builders import FakeClock
+from tests.fakes.plain_transform import PLAIN
+
+pytestmark = pytest.mark.slow
+
+
+class World:
+    """A worker in this process over a hub with one event."""
+
+    def __init__(self, place: Workplace, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level("INFO", "hubledger.worker")
+        self.place, self.clock = place, FakeClock()
+        self._caplog = caplog
+        batch = place.producer.create_batch(partition_id="0")
+        batch.add(EventData(b"reading home-1"))
+        place.producer.send_batch(batch)
+
+    def lines(self, action: str) -> list[dict[str, Any]]:
+        records = map(vars, list(self._caplog.records))
+        return [record for record in records if record.get("action") == action]
+
+    def work(self, check: Callable[[], None], settings: Mapping[str, str], transform: Transform = PLAIN) -> None:
+        """Work with these settings until the check, in a thread of its own, has ended."""
+        asyncio.run(self._work(check, settings, transform))
+
+    async def _work(self, check: Callable[[], None], settings: Mapping[str, str], transform: Transform) -> None:
+        path = self.place.engine.path
+        read = read_settings({**settings_of(self.place.emulator.connection_string, path), **settings})
+        terms = Terms(timedelta(seconds=0.5), timedelta(seconds=3), "127.0.0.1:0")
+        timing = Timing(Clock(self.clock.now, CLOCK.new_id), self.clock.monotonic, hurried)
+        with closing(SqliteDatabase(path)) as database, closing(SdkHubReader(read)) as hub:
+            working = asyncio.ensure_future(work_on(Sources(read, database, hub, transform), terms, timing))
+            try:
+                await asyncio.to_thread(check)
+            finally:
+                working.cancel()
+                with suppress(asyncio.CancelledError):
+                    await working
+
+
+async def hurried(seconds: float) -> None:
+    """Sleep for a small part of the time."""
+    await asyncio.sleep(seconds / 200)
+
+
+@pytest.fixture
+def world(place: Workplace, caplog: pytest.LogCaptureFixture) -> World:
+    return World(place, caplog)
+
+
+def test_sums_are_logged_after_their_minute_although_no_batch_follows(world: World) -> None:
+    def summed() -> bool:
+        world.clock.advance(60)
+        return bool(world.lines("ingest"))
+
+    world.work(lambda: world.place.until(summed), {"BATCH_LINES_PER_MINUTE": "0"})
+    assert [(line["msg"], line["events"]) for line in world.lines("ingest")] == [("batches ingested", 1)]
+
+
+def test_a_batch_hangs_only_after_the_longest_time_that_the_settings_allow(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    transforming, go_on = threading.Event(), threading.Event()
+
+    def hang(event: Event, references: References) -> Iterable[Row]:
+        transforming.set()
+        assert go_on.wait(2 * DEADLINE)
+        return ()
+
+    def health() -> str:
+        ask([world.lines("ready")[0]["health"]])
+        return capsys.readouterr().out.strip()
+
+    def check() -> None:
+        try:
+            assert transforming.wait(DEADLINE)
+            world.clock.advance(959)
+            world.place.until(lambda: health() == "alive")
+            world.clock.advance(2)
+            world.place.until(lambda: health().endswith("/0 has been in hand for more than 960 s"))
+        finally:
+            go_on.set()
+
+    deadlines = {"HEAL_DEADLINE_SECONDS": "540", "TRANSFORM_DEADLINE_SECONDS": "300", "STORE_PATIENCE_SECONDS": "120"}
+    assert timedelta(seconds=960) > LONGEST_WORK
+    world.work(check, deadlines, replace(PLAIN, rows_of=hang))
