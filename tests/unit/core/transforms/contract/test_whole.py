@@ -46,6 +46,23 @@ def test_modules_of_the_same_package_are_read_too_and_those_of_others_are_not(mo
     assert refused.value.faults == ("own_app/deeper.py:2: time.time reads the clock: take the time from the event",)
 
 
+def test_modules_that_are_imported_by_a_relative_name_are_read_too(modules: WrittenModules) -> None:
+    impure = "import time\ndef own(): return time.time()\n"
+    for name in ("beside", "time", "deep.inside", "deep.deeper"):
+        modules.write(impure, f"near_app.{name}")
+    modules.write(f"from . import deeper\n{impure}", "near_app.deep.again")
+    text = f"from . import beside\nfrom .time import own\nfrom .deep.again import own as other\n{PURE}"
+    with pytest.raises(InvalidTransform) as refused:
+        check_transform(modules.write(text, "near_app.sensors"))
+    found = [fault.partition(": ")[0] for fault in refused.value.faults]
+    assert sorted(found) == [
+        "near_app/beside.py:2",
+        "near_app/deep/again.py:3",
+        "near_app/deep/deeper.py:2",
+        "near_app/time.py:2",
+    ]
+
+
 @pytest.fixture
 def planted(modules: WrittenModules, monkeypatch: pytest.MonkeyPatch) -> WrittenModules:
     """The folder of a second package of aggregates, whose declarations are forgotten afterwards."""
