@@ -99,7 +99,6 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._full = False
-        self._unread.forget()
         self._pump()
 
     def data_received(self, data: bytes) -> None:
