@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from core.transforms import aggregates
 from local.run import main
 
 
@@ -42,3 +43,17 @@ def test_a_transform_without_a_feed_is_refused_in_one_line(capsys: pytest.Captur
         main(["--transform", "core.transforms.missing"])
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.endswith("must be home_security or flight_info, not 'core.transforms.missing'")
+
+
+def test_a_transform_with_faults_is_refused_before_anything_starts(
+    free_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "aggregates"
+    folder.mkdir()
+    (folder / "broken.py").write_text("COUNT = 1\nCOUNT / 0\n")
+    monkeypatch.setattr(aggregates, "__path__", [*aggregates.__path__, str(folder)])
+    options = ["--hub-port", str(free_port), "--port", str(free_port), "--folder", str(tmp_path / "run")]
+    assert main(options) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("run: ") and "broken.py:2: ZeroDivisionError" in message
+    assert not (tmp_path / "run").exists()
