@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import SchemaMismatch
-from core.model.rows import COLUMN_TYPES, LINEAGE, STATE_LINEAGE, row_table
+from core.model.rows import COLUMN_TYPES, row_table
 from core.store.columns import fields_of, texts_json, types_of
 
 log = logging.getLogger("hubledger.store")
@@ -71,7 +71,7 @@ def _missing(row_class: type, columns: _Columns) -> Iterable[str]:
     if not there:
         yield f"there is no table {table.name}, or the app has no right on it"
         return
-    wanted = (*(STATE_LINEAGE if table.key else LINEAGE), *table.columns)
+    wanted = (*table.lineage, *table.columns)
     yield from (f"{table.name} has no column {name}" for name in wanted if name.lower() not in there)
     for name in sorted(there.keys() - {name.lower() for name in wanted}):
         if there[name].needs_value:
