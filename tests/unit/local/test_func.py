@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from local.environment_file import EnvironmentRefused, sa_password
+from local.func import connection_as_sa
 from tests.repo.product import ROOT
 
 DEADLINE = 30.0
@@ -221,6 +222,10 @@ def test_a_password_in_the_environment_comes_first_as_in_compose(
     file.write_text("MSSQL_SA_PASSWORD=of the file\n")
     monkeypatch.setenv("MSSQL_SA_PASSWORD", "of the environment")
     assert sa_password(file) == "of the environment"
+
+
+def test_a_password_with_signs_of_a_connection_string_stays_one_value() -> None:
+    assert ";UID=sa;PWD={it's}}a;b{c};TrustServerCertificate=yes" in connection_as_sa("it's}a;b{c")
 
 
 def test_each_password_is_a_different_one_that_sql_server_takes(tmp_path: Path) -> None:
