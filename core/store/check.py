@@ -1,4 +1,4 @@
-"""`python -m core.store.check`: check a transform whole, and that the store has its tables. Nothing is written."""
+"""`python -m core.store.check`: check a transform whole, and the tables of its rows in the store; write nothing."""
 
 import argparse
 import os

@@ -1,7 +1,7 @@
 """Misfits: columns whose type rounds, cuts or folds values of a row class. Each is named when the store opens.
 
-A database changes such values in silence: the audit then finds commits whose rows differ from what they wrote. A table
-or a column of the app's transform that is missing refuses to open, because no commit of its rows could succeed.
+A database changes such values in silence: the audit then finds commits whose rows differ from what they wrote.
+Without a table or a column of the app's transform the store does not open, because no commit could succeed.
 """
 
 import logging
@@ -20,7 +20,7 @@ log = logging.getLogger("hubledger.store")
 class Column:
     """A column as the database describes it; engines without precision and scale have 0.
 
-    `needs_value`: it takes no NULL and has no default, so an insert has to name it.
+    `needs_value`: the column takes no NULL and has no default, so an insert has to name it.
     """
 
     table: str

@@ -1,4 +1,4 @@
-"""What a pure function does not use, by name, and why."""
+"""Names that a pure function does not use, and the reasons."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Purity, as far as the source shows it: what a transform reads besides its event, and what it writes besides its rows.
+"""Purity, as far as the source shows it: a transform reads only its arguments and writes only the rows that it returns.
 
 A comment on the line accepts a finding: `# pure: ` and the reason.
 """

@@ -1,4 +1,4 @@
-"""The row classes of a transform: their tables, columns, types and keys are such that both engines can hold them."""
+"""The row classes of a transform: both engines can hold their tables, columns, types and keys."""
 
 import sys
 from collections import Counter, defaultdict
@@ -11,7 +11,7 @@ from core.model.rows import COLUMN_TYPES, row_table
 from core.transforms.contract.names import fault_of_column, fault_of_table
 from core.transforms.contract.places import Fault, Part
 
-KEY_TYPES = (str, int, bool, datetime, date)  # equal decimals have different texts, and floats are rarely equal
+KEY_TYPES = (str, int, bool, datetime, date)  # equal decimals can have different texts, and floats are rarely equal
 _NONE = type(None)
 _UNIONS = (None, Union, UnionType)
 
@@ -62,7 +62,7 @@ def _faults_of_columns(part: Part, row_class: type, hints: dict[str, Any]) -> It
         if name.lower() in table.lineage:
             yield at, f"{who}.{name}: the store adds a column of this name to the table {table.name}"
         elif taken[name.lower()] > 1:
-            yield at, f"{who}.{name}: SQL takes it and a field of a different case for one column"
+            yield at, f"{who}.{name}: for SQL, this field and one in a different case are one column"
         if _kind_of(hints[name]) is None:
             yield (
                 at,

@@ -69,7 +69,7 @@ def test_a_name_that_the_store_or_sql_needs_is_a_fault(modules: WrittenModules) 
         assert fault == f"{LINE}: Thing.{name}: the store adds a column of this name to the table thing"
     assert faults_of_row(modules, "ordinal: int", "@state_of('thing', key=('ordinal',))\n") == []
     assert faults_of_row(modules, "order: int; Order: int") == [
-        f"{LINE + at}: Thing.{name}: SQL takes it and a field of a different case for one column"
+        f"{LINE + at}: Thing.{name}: for SQL, this field and one in a different case are one column"
         for at, name in enumerate(("order", "Order"))
     ]
 
@@ -128,9 +128,9 @@ def test_two_classes_of_one_table_are_a_fault_and_two_names_of_one_class_are_non
     [
         ("async def transform(event, references): return ()", "transform() is async: write it with def"),
         ("async def transform(event, references): yield 1", "transform() is async: write it with def"),
-        ("def transform(event): return ()", "transform() is called as transform(event, references), and has"),
+        ("def transform(event): return ()", "transform() is called as transform(event, references), but has"),
         ("def transform(event, *, references): return ()", "transform() is called as transform(event, references)"),
-        ("def references(event, more): return ()", "references() is called as references(event), and has"),
+        ("def references(event, more): return ()", "references() is called as references(event), but has"),
         ("references = 5", "the module needs a function references(event)"),
         ("transform = 5", "the module needs a function transform(event, references)"),
         ("VERSION = 5", "the module needs VERSION, a text"),

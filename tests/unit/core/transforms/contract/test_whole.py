@@ -31,7 +31,7 @@ def test_a_fault_of_form_and_one_of_purity_are_reported_together(modules: Writte
         check_transform(name)
     assert refused.value.faults == (
         f"{name}.py:1: the module needs VERSION, a text that the ledger and letters name",
-        f"{name}.py:3: transform() is called as transform(event, references), and has a different signature",
+        f"{name}.py:3: transform() is called as transform(event, references), but has a different signature",
         f"{name}.py:2: time.time reads the clock: take the time from the event",
     )
 
