@@ -1,5 +1,6 @@
 """The rules of AMQP 1.0 that protect a peer from the emulator and the emulator from a peer, frame by frame."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -51,7 +52,8 @@ async def test_the_window_counts_frames_also_within_one_delivery() -> None:
     assert [frames for frames, _, _ in found[:3]] == [3, 1, 40]
     assert [number for _, whole, _ in found for number in whole] == [0, 1]
     everything = b"".join(payload for _, _, payload in found)
-    assert (everything.count(b"("), everything.count(b")")) == (15_000, 15_000)
+    runs = re.findall(rb"\({9,}|\){9,}", everything)  # the time of an event may have such a byte too
+    assert [len(run) for run in runs] == [15_000, 15_000]
 
 
 async def test_a_negative_window_is_none() -> None:
