@@ -20,7 +20,7 @@ def sa_password(file: Path) -> str:
     """
     if not file.exists():
         _make(file)
-    if file.stat().st_mode & 0o077:
+    elif file.stat().st_mode & 0o077:
         file.chmod(0o600)
     password = os.environ.get(_NAME) or _value(file.read_text(encoding="utf-8", errors="replace"))
     if not password:

@@ -1,6 +1,6 @@
 """`make func`: run the app on Microsoft's host, with Microsoft's storage, hub and SQL Server in Docker, until Ctrl-C.
 
-docs/run-with-func.md explains the steps. Each of them leaves alone what is there already, so the program can run again.
+docs/run-with-func.md explains the steps. A step that is already done changes nothing, so the program can run again.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _MISSING = {
     "func": "func is missing: install Azure Functions Core Tools 4 (npm install -g azure-functions-core-tools@4)",
 }
 _UP = ("docker", "compose", "up", "--detach", "--wait", "--quiet-pull")
-_BESIDE_A_STORE = ("azurite", "event-hubs")  # the services of a run whose store is somewhere else
+_BESIDE_A_STORE = ("azurite", "event-hubs")  # the services of a run with a different store
 _MAKE_DATABASE = (
     "IF DB_ID(N'hubledger') IS NULL CREATE DATABASE hubledger; "
     "IF EXISTS (SELECT * FROM sys.databases WHERE name = N'hubledger' AND is_read_committed_snapshot_on = 0) "
@@ -46,7 +46,7 @@ class StepFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A program to run to its end: the words that announce it, its arguments, its folder, settings on top of ours."""
+    """A program to run to its end: the words that announce it, its arguments, its folder, and further settings."""
 
     title: str
     command: Sequence[str]
@@ -112,7 +112,7 @@ def _prepare(folder: Path, pause: Pause) -> Mapping[str, str]:
 
 def _steps(folder: Path, store: str, password: str) -> list[Step]:
     """Return the steps in their order; the last one migrates the store."""
-    settings = {"STORE_CONNECTION": store or _connection(password)}
+    settings = {"STORE_CONNECTION": store or connection_as_sa(password)}
     services = Step("starting the services; the first time this downloads them", [*_UP], folder, {})
     migrate = Step("migrating the store", [sys.executable, "-m", "core.store.migrate"], APP, settings)
     if store:
@@ -120,17 +120,18 @@ def _steps(folder: Path, store: str, password: str) -> list[Step]:
     return [services, Step("making the database hubledger, where it is missing", _IN_SQL, folder, {}), migrate]
 
 
-def _connection(password: str) -> str:
+def connection_as_sa(password: str) -> str:
+    """Return the connection string of the database in Docker."""
     quoted = password.replace("}", "}}")
     words = f"Server=localhost,1433;Database=hubledger;UID=sa;PWD={{{quoted}}};TrustServerCertificate=yes"
     return f"Driver={{{microsoft_driver()}}};{words}"
 
 
 def _copy_settings(folder: Path) -> None:
-    """Make local.settings.json from the example; leave one that is there alone."""
+    """Make local.settings.json from the example, unless the file exists."""
     settings = folder / "local.settings.json"
     if settings.exists():
-        print("func: local.settings.json is there already, and its hub is used", flush=True)
+        print("func: using the local.settings.json that exists, and its hub", flush=True)
         return
     shutil.copyfile(folder / "local.settings.example.json", settings)
     print("func: made local.settings.json from the example", flush=True)

@@ -18,8 +18,8 @@ class Row(Protocol):
 RowType = TypeVar("RowType", bound=Row)
 
 COLUMN_TYPES = (str, int, bool, float, Decimal, datetime, date)  # of the fields of row classes, with or without None
-LINEAGE = ("stream_id", "partition_id", "commit_number", "sequence_number", "ordinal")  # columns that a store adds
-STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")  # and those of states
+LINEAGE = ("stream_id", "partition_id", "commit_number", "sequence_number", "ordinal")  # of appended rows
+STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
 
 # The position that makes a row unique, and the row: (sequence number, ordinal among the event's rows, row).
 PlacedRow = tuple[int, int, Row]
@@ -32,6 +32,11 @@ class RowTable:
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
+
+    @property
+    def lineage(self) -> tuple[str, ...]:
+        """The columns that a store adds to this table."""
+        return STATE_LINEAGE if self.key else LINEAGE
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
         return tuple([getattr(row, name) for name in self.key])

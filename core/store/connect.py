@@ -32,13 +32,13 @@ class OperatorStores:
 def open_database(settings: Settings, needed: tuple[type, ...] = ()) -> Database:
     """Return the database; it connects on first use, and reports its faults then.
 
-    One of them is that the rows of the `needed` classes have no fitting tables.
+    It is a fault too when the `needed` row classes have no fitting tables.
     """
     return database_of(settings.store_connection, needed)
 
 
 def database_of(store_connection: str, needed: tuple[type, ...] = ()) -> Database:
-    """Return the database of a connection, in the same way."""
+    """Return the database of a connection string, as open_database does for settings."""
     path = embedded_path(store_connection)
     if path is not None:
         from core.store.sqlite.database import SqliteDatabase

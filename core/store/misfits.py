@@ -1,7 +1,7 @@
 """Misfits: columns whose type rounds, cuts or folds values of a row class. Each is named when the store opens.
 
-A database changes such values in silence: the audit then finds commits whose rows differ from what they wrote. A table
-or a column of the app's transform that is missing refuses to open, because no commit of its rows could succeed.
+A database changes such values in silence: the audit then finds commits whose rows differ from what they wrote.
+Without a table or a column of the app's transform the store does not open, because no commit could succeed.
 """
 
 import logging
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import SchemaMismatch
-from core.model.rows import COLUMN_TYPES, LINEAGE, STATE_LINEAGE, row_table
+from core.model.rows import COLUMN_TYPES, row_table
 from core.store.columns import fields_of, texts_json, types_of
 
 log = logging.getLogger("hubledger.store")
@@ -20,7 +20,7 @@ log = logging.getLogger("hubledger.store")
 class Column:
     """A column as the database describes it; engines without precision and scale have 0.
 
-    `needs_value`: it takes no NULL and has no default, so an insert has to name it.
+    `needs_value`: the column takes no NULL and has no default, so an insert has to name it.
     """
 
     table: str
@@ -71,7 +71,7 @@ def _missing(row_class: type, columns: _Columns) -> Iterable[str]:
     if not there:
         yield f"there is no table {table.name}, or the app has no right on it"
         return
-    wanted = (*(STATE_LINEAGE if table.key else LINEAGE), *table.columns)
+    wanted = (*table.lineage, *table.columns)
     yield from (f"{table.name} has no column {name}" for name in wanted if name.lower() not in there)
     for name in sorted(there.keys() - {name.lower() for name in wanted}):
         if there[name].needs_value:

@@ -99,7 +99,6 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._full = False
-        self._unread.forget()
         self._pump()
 
     def data_received(self, data: bytes) -> None:
@@ -151,7 +150,7 @@ class Connection(asyncio.Protocol):
     def fail(self, error: AmqpError) -> None:
         """Close the connection for a fault of its peer, and log the fault."""
         values = {"action": "close", "reason": str(error)}
-        _log.warning("a peer made a fault; its connection is closed", extra=values)
+        _log.warning("a peer broke the protocol; closing its connection", extra=values)
         self.close(error)
 
     def drop(self) -> None:
@@ -231,7 +230,7 @@ class Connection(asyncio.Protocol):
             self._on_sasl(code, fields)
         elif code in (OPEN, BEGIN, CLOSE):
             self._on_connection_frame(code, fields, channel)
-        elif (session := self.sessions.get(channel)) and session.failure is None:  # the SDK detaches after its end
+        elif (session := self.sessions.get(channel)) and session.failure is None:  # the SDK detaches after an end
             self._on_session_frame(session, code, fields, (body, end))
 
     # frames
@@ -280,7 +279,7 @@ class Connection(asyncio.Protocol):
                 session.act(code, fields, body)
         except SessionError as error:
             values = {"action": "end", "reason": str(error)}
-            _log.warning("a peer made a fault; its session is ended", extra=values)
+            _log.warning("a peer broke the protocol; ending its session", extra=values)
             session.failure = error  # the end goes out after the outcomes of the deliveries so far
 
     def _on_attach(self, session: Session, fields: Fields, body: bytes) -> None:

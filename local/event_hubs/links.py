@@ -73,7 +73,7 @@ class Link:
         """Apply a flow of the peer to this link; the flow of a sender changes nothing."""
 
     def receive(self, transfer: Transfer) -> None:
-        """Detach the link, whose peer may not send; only a link over which the peer sends takes a transfer."""
+        """Detach the link: over a link on which the peer receives, it may not send."""
         self.detach(AmqpError("amqp:not-allowed", "a transfer came over a link on which the peer receives"))
 
     def detach(self, error: AmqpError | None = None) -> None:
@@ -110,13 +110,13 @@ class OutgoingLink(Link):
             self._drain()
 
     def _has_next(self) -> bool:
-        """Take the next payloads when there are none; one even when no frame may be sent, to know whether it waits."""
+        """Return True when a payload waits. Take one even in a closed window: a drain asks whether one waits."""
         if not self._next:
             self._next = self.take(max(1, min(self.credit, self.session.room)))
         return bool(self._next)
 
     def _drain(self) -> None:
-        """Give the rest of the credit back and say so, unless something that the peer has credit for waits."""
+        """Give the rest of the credit back and tell the peer, unless a payload within the credit waits."""
         if (self.credit > 0 and self._next) or self.session.is_cut(self.handle):
             return
         self._owes_drain = False

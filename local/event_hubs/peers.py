@@ -39,13 +39,10 @@ def refuse_unread(size: int) -> None:
 
 
 class UnreadBytes:
-    """The bytes that a transport has been given since its buffer was full."""
+    """A count of the bytes that wait in a full transport; it is never less than their number."""
 
     def __init__(self, transport: asyncio.WriteTransport) -> None:
         self._transport, self._size = transport, 0
-
-    def forget(self) -> None:
-        self._size = 0
 
     def add(self, size: int) -> None:
         """Count bytes; ask the transport only at the limit. Raises AmqpError when too many wait."""

@@ -69,7 +69,7 @@ def _cut(buffer: bytes, at: int, count: int, end: int) -> Iterator[Raw]:
 
 
 def sections(message: bytes) -> Iterator[Section]:
-    """Yield the sections of a message in their order. Raises DecodeError for one that is not whole or of no kind."""
+    """Yield the sections of a message in their order. Raises DecodeError for one that is cut or of an unknown kind."""
     at, length = 0, len(message)
     while at < length:
         if message[at : at + 4] in _STARTS:

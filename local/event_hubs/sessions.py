@@ -182,7 +182,6 @@ class Session:
     def attached(self, link: Link) -> None:
         """Add a link, answer its attach, and let the peer use it."""
         self.links[link.handle] = link
-        self._left.discard(link.handle)
         self._answer(link, link.attach.source.encoded, link.attach.target.encoded)
         if isinstance(link, IncomingLink):
             link.grant()

@@ -10,7 +10,7 @@ from core.store.sqlite.schema import migrate_sqlite
 
 @cache
 def migrated() -> bytes:
-    """Return a migrated database: it is made once in a process, because that takes longer than most tests."""
+    """Return a migrated database. It is made once in a process, because migrations take longer than most tests."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "store.db"
         migrate_sqlite(path)

@@ -67,7 +67,7 @@ def outcome_of(transform: Transform, event: Event, known: Iterable[Row] = ()) ->
 
 
 def fault_of_rows(transform: Transform, rows: Iterable[Row]) -> str | None:
-    """Return why the app could not keep these rows; None when it can."""
+    """Return the reason why the app cannot store these rows; None when it can."""
     for place, row in enumerate(rows):
         row_class = type(row)
         if row_class not in transform.row_classes:

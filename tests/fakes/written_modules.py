@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from types import ModuleType
 
 from core.model import rows
 
@@ -30,10 +31,17 @@ class WrittenModules:
 def written_modules(folder: Path) -> Iterator[WrittenModules]:
     """Make modules importable from a folder; afterwards, forget them and the row classes that they declared."""
     sys.path.insert(0, str(folder))
-    known, declared = set(sys.modules), set(rows.declared())
     yield WrittenModules(folder)
     sys.path.remove(str(folder))
-    for name in set(sys.modules) - known:
+    forgotten = {name for name, module in sys.modules.items() if _is_below(folder, module)}
+    for name in forgotten:
         del sys.modules[name]
-    for row_class in set(rows.declared()) - declared:
-        del rows._TABLES[row_class]
+    for row_class in rows.declared():
+        if row_class.__module__ in forgotten:
+            del rows._TABLES[row_class]
+
+
+def _is_below(folder: Path, module: ModuleType) -> bool:
+    """Return True for a module or a package of this folder; a module of the app stays imported."""
+    places = (getattr(module, "__file__", None), *getattr(module, "__path__", ()))
+    return any(place and Path(place).is_relative_to(folder) for place in places)

@@ -29,7 +29,7 @@ def test_a_service_waits_for_the_health_of_those_it_needs() -> None:
     needs = [needed for service in services.values() for needed in service.get("depends_on", {}).items()]
     assert needs == [("azurite", {"condition": "service_healthy"})]
     checked = {name for name, service in services.items() if "healthcheck" in service}
-    assert checked == {"azurite", "sql"}, "the image of the emulator has no program that could look"
+    assert checked == {"azurite", "sql"}, "the image of the emulator has no program for a check"
     for name in checked:
         check = services[name]["healthcheck"]
         assert check["test"][0] == "CMD-SHELL" and check["retries"] * int(check["interval"].rstrip("s")) >= 60

@@ -136,7 +136,7 @@ def _json_value(column: str, hint: Any) -> str:
 @cache
 def _values_of(row_class: type) -> ValuesOf:
     table = row_table(row_class)
-    values_of = compiled_values(row_class, STATE_LINEAGE if table.key else LINEAGE, instant_texts)
+    values_of = compiled_values(row_class, table.lineage, instant_texts)
     return newest_of_each(table, values_of) if table.key else values_of
 
 

@@ -45,7 +45,7 @@ def _faults_of_function(module: ModuleType, name: str, form: str, arguments: int
     elif inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         yield part, f"{name}() is async: write it with def, because it may not wait for anything"
     elif not _takes(function, arguments):
-        yield part, f"{name}() is called as {form}, and has a different signature"
+        yield part, f"{name}() is called as {form}, but has a different signature"
 
 
 def _takes(function: Callable[..., Any], arguments: int) -> bool:

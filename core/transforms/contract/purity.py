@@ -1,4 +1,4 @@
-"""Purity, as far as the source shows it: what a transform reads besides its event, and what it writes besides its rows.
+"""Purity, as far as the source shows it: a transform reads only its arguments and writes only the rows that it returns.
 
 A comment on the line accepts a finding: `# pure: ` and the reason.
 """
@@ -18,7 +18,9 @@ update subtract difference_update intersection_update symmetric_difference_updat
 _CHANGES = frozenset(_METHODS_THAT_CHANGE.split())
 _ORDERED = ("tuple", "list", "iter", "enumerate", "next", "deque")
 _ORDERLESS = ("sorted", "set", "frozenset", "sum", "min", "max", "any", "all", "len")
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_Scope = _Definition | ast.Lambda
+_Named = _Definition | ast.ExceptHandler | ast.MatchAs | ast.MatchStar
 
 
 def findings(text: str, tree: ast.Module) -> list[Finding]:
@@ -34,7 +36,8 @@ class _Reading(ast.NodeVisitor):
     def __init__(self, tree: ast.Module) -> None:
         self.found: set[tuple[int, int, str]] = set()
         self._imported = _imports_of(tree)
-        self._kept = {name for node in tree.body for name in _stored(node)}
+        self._bound = {name for node in tree.body for name in _stored(node)}
+        self._kept = self._bound - {node.name for node in tree.body if isinstance(node, _Definition)}
         self._classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
         self._locals: list[set[str]] = []  # of the functions around the place
         self.visit(tree)
@@ -51,10 +54,14 @@ class _Reading(ast.NodeVisitor):
             self.visit(outside)
         body = node.body if isinstance(node.body, list) else [node.body]
         arguments = [each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)]
-        self._locals.append({*arguments, *(name for each in body for name in _stored(each))})
+        stored = {name for each in body for name in _stored(each)}
+        shared = _shared_arguments(node.args) - stored
+        kept, self._kept = self._kept, self._kept | shared
+        self._locals.append({*arguments, *stored} - shared)
         for each in body:
             self.visit(each)
         self._locals.pop()
+        self._kept = kept
 
     visit_AsyncFunctionDef = visit_Lambda = visit_FunctionDef  # noqa: N815
 
@@ -91,8 +98,10 @@ class _Reading(ast.NodeVisitor):
         if isinstance(function, ast.Attribute):
             if function.attr in METHODS and not isinstance(function.value, ast.Constant):
                 self._note(node, f"{function.attr}() is {IO}")
-            if function.attr in _CHANGES and self._is_kept(root):
+            if function.attr in _CHANGES and (self._is_kept(root) or self._is_of_class(function.value)):
                 self._note(node, f"{root}.{function.attr}(): {KEEPS}")
+            if function.attr == "join" and any(map(_is_set, node.args)):
+                self._note(node, f"join() reads {SET_ORDER}")
             if function.attr == "astimezone" and not node.args and not node.keywords:
                 self._note(node, f"astimezone() without a zone reads {LOCAL_ZONE}")
         if self._name_of(function) == "datetime.datetime.fromtimestamp" and len(node.args) + len(node.keywords) < 2:
@@ -135,6 +144,10 @@ class _Reading(ast.NodeVisitor):
     def _is_kept(self, name: str) -> bool:
         return self._is_own(name, self._kept)
 
+    def _is_of_class(self, node: ast.expr) -> bool:
+        """Return True for a value that a class of the module holds for all its objects."""
+        return not isinstance(node, ast.Name) and self._is_own(_root(node), self._classes)
+
     def _is_own(self, name: str, names: set[str]) -> bool:
         """Return True in a function for a name of the module that no function around it hides."""
         return bool(self._locals) and name in names and not any(name in each for each in self._locals)
@@ -154,7 +167,7 @@ class _Reading(ast.NodeVisitor):
         if isinstance(node, ast.Attribute):
             before = self._name_of(node.value)
             return before and f"{before}.{node.attr}"
-        if not isinstance(node, ast.Name) or any(node.id in each for each in self._locals) or node.id in self._kept:
+        if not isinstance(node, ast.Name) or any(node.id in each for each in (*self._locals, self._bound)):
             return None
         return self._imported.get(node.id, f"builtins.{node.id}" if f"builtins.{node.id}" in USES else None)
 
@@ -172,23 +185,36 @@ def _imports_of(tree: ast.Module) -> dict[str, str]:
                 outermost = alias.name.partition(".")[0]
                 found[alias.asname or outermost] = alias.name if alias.asname else outermost
         elif isinstance(node, ast.ImportFrom):
-            found.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+            module = "." * node.level + (node.module or "")
+            found.update({alias.asname or alias.name: f"{module}.{alias.name}" for alias in node.names})
     return found
 
 
 def _stored(node: ast.AST) -> set[str]:
-    """Return the names that a statement binds, without those of functions and classes in it."""
+    """Return the names that a statement binds, without those inside of its functions and classes."""
     found: set[str] = set()
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
         found.add(node.id)
-    if not isinstance(node, _Function | ast.ClassDef):
+    if isinstance(node, _Named) and node.name:
+        found.add(node.name)
+    if isinstance(node, ast.MatchMapping) and node.rest:
+        found.add(node.rest)
+    if not isinstance(node, _Scope):
         for child in ast.iter_child_nodes(node):
             found |= _stored(child)
     return found
 
 
+def _shared_arguments(node: ast.arguments) -> set[str]:
+    """Return the arguments whose default is one list, dictionary or set for all calls."""
+    placed = [*node.posonlyargs, *node.args]
+    defaults = [None] * (len(placed) - len(node.defaults)) + node.defaults + node.kw_defaults
+    pairs = zip([*placed, *node.kwonlyargs], defaults, strict=True)
+    return {each.arg for each, default in pairs if isinstance(default, ast.List | ast.Dict | ast.Set)}
+
+
 def _root(node: ast.expr) -> str:
-    """Return the name at the beginning of attributes, elements and calls; empty for none."""
+    """Return the name at the beginning of attributes and elements; empty for none."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

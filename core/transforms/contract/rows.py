@@ -1,4 +1,4 @@
-"""The row classes of a transform: their tables, columns, types and keys are such that both engines can hold them."""
+"""The row classes of a transform: both engines can hold their tables, columns, types and keys."""
 
 import sys
 from collections import Counter, defaultdict
@@ -7,11 +7,11 @@ from datetime import date, datetime
 from types import ModuleType, UnionType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
-from core.model.rows import COLUMN_TYPES, LINEAGE, STATE_LINEAGE, row_table
+from core.model.rows import COLUMN_TYPES, row_table
 from core.transforms.contract.names import fault_of_column, fault_of_table
 from core.transforms.contract.places import Fault, Part
 
-KEY_TYPES = (str, int, bool, datetime, date)  # equal decimals have different texts, and floats are rarely equal
+KEY_TYPES = (str, int, bool, datetime, date)  # equal decimals can have different texts, and floats are rarely equal
 _NONE = type(None)
 _UNIONS = (None, Union, UnionType)
 
@@ -54,12 +54,12 @@ def _faults_of_class(module: ModuleType, row_class: type) -> Iterator[Fault]:
 
 def _faults_of_columns(part: Part, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
     who, table = row_class.__name__, row_table(row_class)
-    taken = Counter([name.lower() for name in (*table.columns, *(STATE_LINEAGE if table.key else LINEAGE))])
+    taken = Counter([name.lower() for name in (*table.columns, *table.lineage)])
     for name in table.columns:
-        at, lineage = _field(part, row_class, name), STATE_LINEAGE if table.key else LINEAGE
+        at = _field(part, row_class, name)
         if (fault := fault_of_column(name)) is not None:
             yield at, f"{who}.{name}: {fault}"
-        if name.lower() in lineage:
+        if name.lower() in table.lineage:
             yield at, f"{who}.{name}: the store adds a column of this name to the table {table.name}"
         elif taken[name.lower()] > 1:
             yield at, f"{who}.{name}: a second field differs only in case, and SQL has one column for both"

@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Iterator
+from importlib.util import resolve_name
 from types import ModuleType
 
 from core.errors import InvalidTransform
@@ -41,21 +42,26 @@ def _neighbours(module: ModuleType) -> list[ModuleType]:
     found: dict[str, ModuleType] = {module.__name__: module}
     waiting = [module]
     while waiting and module.__package__:
-        for name in _imported_names(Lines(waiting.pop()).tree):
+        for name in _imported_names(waiting.pop()):
             one = sys.modules.get(name)
-            if one is not None and one.__package__ == module.__package__ and name not in found:
+            if one is not None and _is_within(module.__package__, one) and name not in found:
                 found[name] = one
                 waiting.append(one)
     return list(found.values())[1:]
 
 
-def _imported_names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _is_within(package: str, module: ModuleType) -> bool:
+    return f"{module.__package__}.".startswith(f"{package}.")
+
+
+def _imported_names(module: ModuleType) -> Iterator[str]:
+    for node in ast.walk(Lines(module).tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            source = resolve_name("." * node.level + (node.module or ""), module.__package__)
+            yield source
+            yield from (f"{source}.{alias.name}" for alias in node.names)
 
 
 def _faults_of_aggregates() -> Iterator[str]:

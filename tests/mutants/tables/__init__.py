@@ -3,6 +3,7 @@
 from tests.mutants.tables import (
     access,
     around,
+    contract,
     demo,
     edges,
     emulator,
@@ -49,5 +50,6 @@ MUTANTS = (
     *around.MUTANTS,
     *edges.MUTANTS,
     *demo.MUTANTS,
+    *contract.MUTANTS,
     *emulator.MUTANTS,
 )

@@ -35,6 +35,7 @@ MUTANTS = (
             "if link is None:",
         ),
         ("a peer of small frames never gets a new window", "if self._window <= _WINDOW // 2:", "if False:"),
+        ("a handle is used again too early", " or attach.handle in self._farewells:", ":"),
         ("a link flow does not say that it drains", "None, link.is_draining)", "None, False)"),
     ),
     *in_file(
@@ -69,6 +70,8 @@ MUTANTS = (
     *in_file(
         "local/event_hubs/answers.py",
         RULES,
+        ("answers that the peer took count for ever", "            self._size -= sum(map(len, taken))\n", ""),
+        ("answers of a closed link count for ever", "            take(len(box))\n", ""),
         ("answers that wait for credit have no bound", "        refuse_unread(self._size + ", "        (self._size + "),
         ("an answer to each link of a closed window has no bound", " + sum(one.waiting for one in self._boxes)", ""),
     ),

@@ -5,7 +5,7 @@ from threading import Barrier
 
 import pytest
 
-from core.errors import SettingsRefused
+from core.errors import SchemaMismatch, SettingsRefused
 from handlers.app import OnFirstUse, app
 from tests.unit.handlers.running import Running
 
@@ -33,6 +33,12 @@ def test_the_app_is_put_together_without_reaching_the_database_or_the_hub(runnin
     running.sqlite.path.unlink()
     assert app() is app()
     assert not running.sqlite.path.exists()
+
+
+def test_a_store_without_a_table_of_the_transform_does_not_open(running: Running) -> None:
+    running.sqlite.sql("DROP TABLE home_alert")
+    with pytest.raises(SchemaMismatch, match="there is no table home_alert"):
+        app().store.open_stream(app().settings.stream)
 
 
 def test_settings_that_are_refused_are_refused_to_each_user(running: Running) -> None:

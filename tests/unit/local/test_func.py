@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from local.environment_file import EnvironmentRefused, sa_password
+from local.func import connection_as_sa
 from tests.repo.product import ROOT
 
 DEADLINE = 30.0
@@ -26,7 +27,8 @@ name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
 store = os.environ.get("STORE_CONNECTION", "")
 migrated = os.path.exists(store.removeprefix("sqlite:")) if store else False
 with open(os.environ["CALLS"], "a") as calls:
-    print(json.dumps(dict(words=[name, *words], store=store, migrated=migrated, path=os.environ["PATH"])), file=calls)
+    found = dict(path=os.environ["PATH"], venv=os.environ.get("VIRTUAL_ENV"))
+    print(json.dumps(dict(words=[name, *words], store=store, migrated=migrated, **found)), file=calls)
 if os.environ.get("FAILS") in words:
     print("layer 1 of 2\\nno space is left; the password is " + open(".env").read().split("=")[-1] * (name == "docker"))
     sys.exit(3)
@@ -116,6 +118,7 @@ def test_every_step_is_taken_in_its_order_and_a_second_run_changes_nothing(place
     assert place.words() == [*GREETING, [*UP, "azurite", "event-hubs"], ["func", "start"]]
     started = place.calls()[-1]
     assert (started["store"], started["migrated"]) == (place.store, True)
+    assert started["venv"] == sys.prefix
     assert started["path"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
     assert output.index("docker compose stop") < output.index("docker compose down -v") < output.index("SIGINT")
     assert "accepts Microsoft's licences" in output
@@ -139,10 +142,11 @@ def test_the_database_is_made_on_the_healthy_server_and_before_the_migration(pla
     assert up == UP
     assert made[:6] == ["docker", "compose", "exec", "-T", "sql", "sh"]
     assert made[-1].index("IF DB_ID(N'hubledger') IS NULL CREATE DATABASE") < made[-1].index(
-        "READ_COMMITTED_SNAPSHOT ON"
+        "READ_COMMITTED_SNAPSHOT ON WITH ROLLBACK IMMEDIATE"
     )
     assert "is_read_committed_snapshot_on = 0" in made[-1]
     assert 'SQLCMDPASSWORD="$MSSQL_SA_PASSWORD"' in made[-2]
+    assert " -b " in made[-2], "without -b, sqlcmd passes over an error"
     assert output.splitlines()[-1] == "func: migrating the store"
     assert code == 1, "the driver of this test is no library, so the migration fails"
     assert errors.startswith(
@@ -190,6 +194,7 @@ def test_what_is_missing_is_said_in_one_line_and_nothing_is_made(place: Place) -
     assert "docker is missing: install" in without("docker")
     assert "docker is missing: install" in without("docker", "func")
     assert "func is missing: install Azure Functions Core Tools 4" in without("func")
+    assert "docker has no compose: install" in without(FAILS="version")
     assert "func is version 3.0.1: install" in without(FUNC_VERSION="3.0.1")
 
 
@@ -208,6 +213,19 @@ def test_a_file_of_the_environment_that_is_there_is_used_and_closed_to_others(tm
     with pytest.raises(EnvironmentRefused, match=r"\.env has no MSSQL_SA_PASSWORD: add the line"):
         sa_password(file)
     assert file.read_text() == "ACCEPT_EULA=Y\n"
+
+
+def test_a_password_in_the_environment_comes_first_as_in_compose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / ".env"
+    file.write_text("MSSQL_SA_PASSWORD=of the file\n")
+    monkeypatch.setenv("MSSQL_SA_PASSWORD", "of the environment")
+    assert sa_password(file) == "of the environment"
+
+
+def test_a_password_with_signs_of_a_connection_string_stays_one_value() -> None:
+    assert ";UID=sa;PWD={it's}}a;b{c};TrustServerCertificate=yes" in connection_as_sa("it's}a;b{c")
 
 
 def test_each_password_is_a_different_one_that_sql_server_takes(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from core.transforms import aggregates
 from local.folders import kept_folder
 from local.run import main
 from tests.fakes.written_modules import written_modules
@@ -55,6 +56,22 @@ def test_a_transform_that_is_not_pure_is_refused_before_anything_starts(
 ) -> None:
     with written_modules(tmp_path) as modules, kept_folder(tmp_path / "run"):  # this run cannot start either way
         impure = import_module(modules.write(IMPURE, "impure_run"))
-        monkeypatch.setitem(sys.modules, "core.transforms.home_security", impure)
-        assert main(["--hub-port", str(free_port), "--port", str(free_port), "--folder", str(tmp_path / "run")]) == 1
+        with monkeypatch.context() as replaced:
+            replaced.setitem(sys.modules, "core.transforms.home_security", impure)
+            options = ["--hub-port", str(free_port), "--port", str(free_port), "--folder", str(tmp_path / "run")]
+            assert main(options) == 1
     assert "impure_run.py:3: time.time reads the clock" in capsys.readouterr().err
+
+
+def test_a_transform_with_faults_is_refused_before_anything_starts(
+    free_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "aggregates"
+    folder.mkdir()
+    (folder / "broken.py").write_text("COUNT = 1\nCOUNT / 0\n")
+    monkeypatch.setattr(aggregates, "__path__", [*aggregates.__path__, str(folder)])
+    options = ["--hub-port", str(free_port), "--port", str(free_port), "--folder", str(tmp_path / "run")]
+    assert main(options) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("run: ") and "broken.py:2: ZeroDivisionError" in message
+    assert not (tmp_path / "run").exists()

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.errors import HubUnreachable
+from core.errors import HubUnreachable, SchemaMismatch
 from core.ingest.gaps import Healing
 from core.ingest.guard import Guarded
 from core.ingest.incarnation import HubVerification
@@ -32,14 +32,17 @@ from core.worker.work import (
     LONGEST_PAUSE,
     Ingestion,
     Pausing,
+    Terms,
     check_gaps,
     end,
     keep_letters,
     keep_round,
     log_sums,
+    work,
 )
 from tests.fakes.builders import NOON, STREAM, FakeClock, batch, events, ids, stamps
 from tests.fakes.builders import keep_letters as given_letters
+from tests.fakes.engines import SqliteEngine
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
@@ -47,6 +50,11 @@ from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
 LOOK = timedelta(seconds=60)
+SETTINGS = {
+    "EVENTHUB": "Endpoint=sb://localhost:1;SharedAccessKeyName=n;SharedAccessKey=azE=;UseDevelopmentEmulator=true",
+    "EVENTHUB_NAME": "telemetry",
+    "EVENTHUB_CONSUMER_GROUP": "cg",
+}
 GIVEN = batch(events(0, 4, "reading a"))
 
 
@@ -125,6 +133,16 @@ def test_an_infrastructure_fault_holds_the_batch_until_it_is_committed(held: int
     slept = take(FaultyStore(store, on_commit=[Fault.NOT_REACHED] * held))
     assert slept == [min(2.0**turn, LONGEST_PAUSE) for turn in range(held)]
     assert [(kept.first, kept.last) for kept in store.ledger()] == [(0, 4)]
+
+
+def test_a_worker_over_a_store_without_a_table_of_its_transform_does_not_start(
+    sqlite: SqliteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**SETTINGS, **sqlite.environment()}.items():
+        monkeypatch.setenv(name, value)
+    sqlite.sql("DROP TABLE home_alert")
+    with pytest.raises(SchemaMismatch, match="there is no table home_alert"):
+        asyncio.run(work(Terms(LOOK, LOOK, None)))
 
 
 def test_pauses_are_spread_so_that_workers_do_not_return_together() -> None:

@@ -22,6 +22,10 @@ DECODE = """try: body = json.loads(event.body)
     if not isinstance(body, dict) or set(body) - {'name', 'ppm', 'note'}: raise PoisonEvent('other fields')
     if not isinstance(body.get('name'), str) or type(body.get('ppm')) is not int: raise PoisonEvent('no name or number')
 """
+ANY_FIELDS = """try: body = json.loads(event.body)
+    except (ValueError, RecursionError) as error: raise PoisonEvent(str(error)) from error
+    if not isinstance(body, dict) or not {'name', 'ppm'} <= set(body): raise PoisonEvent('no message')
+"""
 
 
 @pytest.mark.parametrize(
@@ -30,6 +34,7 @@ DECODE = """try: body = json.loads(event.body)
         ("return reading(event.body.decode())", "UnicodeDecodeError"),
         ("return reading(json.loads(event.body)['name'])", "JSONDecodeError"),
         ("if text[:1] == '\"': raise KeyError(text)\n    raise PoisonEvent(text)", "KeyError"),
+        (f"{ANY_FIELDS}    return reading(body['name'].upper())", "AttributeError"),
         (f"{DECODE}    return reading(body['name'], 10 // body['ppm'])", "ZeroDivisionError"),
         (f"{DECODE}    return reading(body['name'], body['note'] and body['ppm'])", "KeyError: 'note'"),
         (f"{DECODE}    return reading(body['name'], float('nan') if body['ppm'] > 10 else 1)", "cannot be stored"),

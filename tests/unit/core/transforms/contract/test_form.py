@@ -130,9 +130,9 @@ def test_two_classes_of_one_table_are_a_fault_and_two_names_of_one_class_are_non
     [
         ("async def transform(event, references): return ()", "transform() is async: write it with def"),
         ("async def transform(event, references): yield 1", "transform() is async: write it with def"),
-        ("def transform(event): return ()", "transform() is called as transform(event, references), and has"),
+        ("def transform(event): return ()", "transform() is called as transform(event, references), but has"),
         ("def transform(event, *, references): return ()", "transform() is called as transform(event, references)"),
-        ("def references(event, more): return ()", "references() is called as references(event), and has"),
+        ("def references(event, more): return ()", "references() is called as references(event), but has"),
         ("references = 5", "the module needs a function references(event)"),
         ("transform = 5", "the module needs a function transform(event, references)"),
         ("VERSION = 5", "the module needs VERSION, a text"),

@@ -14,16 +14,26 @@ from pathlib import Path
 from time import monotonic as now
 import numpy as np
 import requests
+from datetime import datetime as moment
+from typing import TYPE_CHECKING
+from . import platform
+from .secrets import token
+if TYPE_CHECKING: import subprocess
 KINDS = {"a": 1}
 SEEN = set()
 COUNTER = count()
 TOTAL = 0
-class Kept: pass
+class Kept:
+    names: dict = {}
+    def add(one): return one
+def open_late(one): return one
+def hash(one): return one
 """
 LINE = HEAD.count("\n") + 2
 IMPURE = {
     "datetime.now(UTC)": "datetime.datetime.now reads the clock",
     "dt.datetime.utcnow()": "datetime.datetime.utcnow reads the clock",
+    "moment.now()": "datetime.datetime.now reads the clock",
     "date.today()": "datetime.date.today reads the clock",
     "time.time()": "time.time reads the clock",
     "time.sleep(1)": "time.sleep reads the clock",
@@ -40,7 +50,6 @@ IMPURE = {
     "socket.create_connection(('x', 1))": "socket.create_connection reads I/O",
     "requests.get('x')": "requests.get reads I/O",
     "urllib.request.urlopen('x')": "urllib.request.urlopen reads I/O",
-    "hash('x')": "hash reads the process",
     "id(event)": "id reads the process",
     "datetime.fromtimestamp(5)": "fromtimestamp() without a zone",
     "event.enqueued_at.astimezone()": "astimezone() without a zone",
@@ -51,9 +60,15 @@ IMPURE = {
     "del KINDS['a']": "KINDS is written",
     "KINDS.setdefault('b', {}).update(c=1)": "KINDS.setdefault(): an event would depend",
     "Kept.last = event": "Kept is written",
+    "Kept.names['a'] = 1": "Kept is written",
+    "Kept.names.update(a=1)": "Kept.update(): an event would depend",
+    "def inner(seen=[]): seen.append(1)": "seen.append(): an event would depend",
+    "def inner(one, *, seen={}): seen[one] = 1": "seen is written",
+    "(lambda: time.time())()": "time.time reads the clock",
     "next(COUNTER)": "next(COUNTER): an event would depend",
     "[one for one in {1, 2}]": "a loop reads the order of a set",
     "tuple(set(event.body))": "tuple() reads the order of a set",
+    "', '.join(set(event.body))": "join() reads the order of a set",
     "for one in {b for b in event.body}: pass": "a loop reads the order of a set",
 }
 PURE = [
@@ -63,6 +78,10 @@ PURE = [
     "own = {}; own['a'] = 1; own.update(b=2)", "SEEN = set(); SEEN.add(1)", "sorted(one for one in {1, 2})",
     "sum([one for one in {1, 2}])", "{one for one in {1, 2}}", "1 in {1, 2}", "time = 5; time + 1", "id = 5; id + 1",
     "next(iter([1]))", "random: object = None", "references.find(Kept, 'time')", "Counter(event.body).update([1])",
+    "platform.name()", "token()", "Kept.add(1)", "hash('x')", "x: 'subprocess.Popen' = event",
+    "def inner(seen=[]): return [*seen, 1]", "def inner(seen=[]): seen = list(seen); seen.append(1)",
+    "def time(): return 5\n    time()", "try: pass\n    except KeyError as time: time.args",
+    "match event:\n        case {'t': time, **random}: time + random.x",
     "event.time.time()", "open = event.open; open('x')", "(lambda random: random.x)(event)",
 ]  # fmt: skip
 
@@ -108,6 +127,6 @@ def test_values_of_the_module_are_made_by_the_module_itself_and_by_no_function()
 def test_a_nested_function_and_a_class_are_read_and_their_own_hash_is_not() -> None:
     nested = "def inner():\n        nonlocal event\n        event = time.time()"
     assert [line for line, _ in found_in(nested)] == [LINE + 1, LINE + 2]
-    of_class = "class One:\n        made_at = datetime.now()\n        def __hash__(self): return hash('x')"
+    of_class = "class One:\n        made_at = datetime.now()\n        def __hash__(self): return id('x')"
     assert [line for line, _ in found_in(of_class)] == [LINE + 1]
     assert [line for line, _ in found_in("def inner(at=time.time()): return at")] == [LINE]

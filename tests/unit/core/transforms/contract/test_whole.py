@@ -31,7 +31,7 @@ def test_a_fault_of_form_and_one_of_purity_are_reported_together(modules: Writte
         check_transform(name)
     assert refused.value.faults == (
         f"{name}.py:1: the module needs VERSION, a text that the ledger and letters name",
-        f"{name}.py:3: transform() is called as transform(event, references), and has a different signature",
+        f"{name}.py:3: transform() is called as transform(event, references), but has a different signature",
         f"{name}.py:2: time.time reads the clock: take the time from the event",
     )
 
@@ -44,6 +44,23 @@ def test_modules_of_the_same_package_are_read_too_and_those_of_others_are_not(mo
     with pytest.raises(InvalidTransform) as refused:
         check_transform(name)
     assert refused.value.faults == ("own_app/deeper.py:2: time.time reads the clock: take the time from the event",)
+
+
+def test_modules_that_are_imported_by_a_relative_name_are_read_too(modules: WrittenModules) -> None:
+    impure = "import time\ndef own(): return time.time()\n"
+    for name in ("beside", "time", "deep.inside", "deep.deeper"):
+        modules.write(impure, f"near_app.{name}")
+    modules.write(f"from . import deeper\n{impure}", "near_app.deep.again")
+    text = f"from . import beside\nfrom .time import own\nfrom .deep.again import own as other\n{PURE}"
+    with pytest.raises(InvalidTransform) as refused:
+        check_transform(modules.write(text, "near_app.sensors"))
+    found = [fault.partition(": ")[0] for fault in refused.value.faults]
+    assert sorted(found) == [
+        "near_app/beside.py:2",
+        "near_app/deep/again.py:3",
+        "near_app/deep/deeper.py:2",
+        "near_app/time.py:2",
+    ]
 
 
 @pytest.fixture
