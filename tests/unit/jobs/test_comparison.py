@@ -1,5 +1,9 @@
 """jobs/comparison.py: the run and the cut at which each slice is compared."""
 
+import pytest
+
+pytest.importorskip("pyspark", reason="jobs/requirements.txt is not installed")
+
 from core.model.aggregates import EPOCH, SLICES
 from jobs.comparison import NO_RUN, Target, targets
 from jobs.tables import Run, later_where, newest_where, run_of
