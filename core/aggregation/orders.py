@@ -76,7 +76,7 @@ class PipelineStore(Protocol):
 
 
 def pause(order: Order, store: PipelineStore) -> None:
-    """Pause a job: nothing of it is planned, submitted or committed; a Spark job that runs goes on."""
+    """Pause a job: nothing of it is planned, submitted or committed; a running Spark job finishes."""
     if not store.pause(order):
         raise AggregationConflict(f"{order.job} is paused already")
 

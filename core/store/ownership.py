@@ -154,7 +154,7 @@ class SqlCheckpointStore(CheckpointStore):
         return won
 
     async def release_all(self) -> None:
-        """Release the partitions that this owner still has, and let no claim win any more.
+        """Release the partitions that this owner still has, and let no further claim succeed.
 
         The SDK releases only those that it knows: a claim that it cancelled may have won.
         """

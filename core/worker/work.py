@@ -144,7 +144,7 @@ async def work(terms: Terms) -> None:
 
 
 async def check_and_work(sources: Sources, terms: Terms) -> None:
-    """Work after the store and the hub have answered; at the end, no thread uses the database or the hub any more."""
+    """Work after the store and the hub have answered; at the end, no thread still uses the database or the hub."""
     settings, hub = sources.settings, sources.hub
     try:
         await asyncio.to_thread(Partitions(sources.database).open_stream, settings.stream)
@@ -237,7 +237,7 @@ def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
 
 
 async def log_sums(lines: BatchLines, clock: Clock, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-    """Log the sums of batches that are due, until cancelled, also when no batch comes any more."""
+    """Log the sums of batches that are due, until cancelled, even when no more batches arrive."""
     while True:
         await sleep(LOOK_AT_SUMS)
         _log_lines(lines.due(clock.now()))

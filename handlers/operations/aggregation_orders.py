@@ -50,7 +50,7 @@ def show_aggregation(call: Call[RunPath, Nothing, Nothing]) -> RunDetailAnswer:
 
 @operation("Pause the aggregation", "aggregations", problems=(CONFLICT,))
 def pause_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
-    """Pause the planning, submits and commits of a job until it is resumed; a Spark job that runs goes on."""
+    """Pause the planning, submits and commits of a job until it is resumed; a running Spark job finishes."""
     body, job = call.body, job_of(call.body.job)
     order = Order(job, "pause", call.who, body.reason, call.at)
     _carry_out(lambda: orders.pause(order, app().pipelines))

@@ -16,7 +16,8 @@ MINUTES = DAY / 60
 FULL_BATCH = 100  # `minEventBatchSize` of host.json: a partition gives a smaller batch after `maxWaitTime`, one second
 ALERT_SHARE = 0.8  # of the daily cap
 
-# Measured: what azure-monitor-opentelemetry 1.8 sends, with the longest values of Azure. A test measures both again.
+# The measured sizes of records of azure-monitor-opentelemetry 1.8, with the longest values of Azure. A test measures
+# both again.
 LINE_BYTES = 1_100
 METRIC_BYTES, WORKER_METRICS = 620, 8  # counters of each worker process, once a minute
 

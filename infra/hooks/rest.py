@@ -1,4 +1,4 @@
-"""A small client of Azure's REST APIs, with Entra tokens, for the steps that Bicep cannot take."""
+"""A small client of Azure's REST APIs: it signs in with Entra tokens, and does the work that Bicep cannot do."""
 
 import json
 import urllib.error

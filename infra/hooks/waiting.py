@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Pending(Exception):
-    """The reason why a wait goes on."""
+    """The reason to keep waiting."""
 
 
 def wait_for(goal: str, ask: Callable[[], T], seconds: float, clock: Clock) -> T:

@@ -116,7 +116,7 @@ class OutgoingLink(Link):
         return bool(self._next)
 
     def _drain(self) -> None:
-        """Give the rest of the credit back and tell the peer, unless a payload within the credit waits."""
+        """Give the rest of the credit back and report this to the peer, unless a payload within the credit waits."""
         if (self.credit > 0 and self._next) or self.session.is_cut(self.handle):
             return
         self._owes_drain = False

@@ -1,4 +1,4 @@
-"""A home with a week behind it: its sensors' readings, and the windows that a job would make of them."""
+"""A home with a week of readings, and the windows that a job would compute from them."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The resident's page in a real browser: a home with a week behind it, a silent one, and a missing one."""
+"""The resident's page in a real browser, for a home with a week of readings, a silent home and a missing home."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def activity(run: Run, **asked: str) -> Any:
 
 @pytest.fixture
 def home(aggregated: Run, open_page: Opener) -> "Page":
-    """The page of the home with a week behind it."""
+    """The page of the home that has a week of readings."""
     page = open_page(f"/api/homes/{HOME}")
     page.wait_for_selector("main svg[role=img]")
     return page

@@ -1,4 +1,4 @@
-"""What the tests of the hooks share: a service on loopback, credentials and their tokens, a driver."""
+"""Doubles for the tests of the hooks: a service on loopback, credentials with tokens, and a database driver."""
 
 import base64
 import http.server

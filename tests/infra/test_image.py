@@ -126,7 +126,7 @@ def test_only_files_that_are_copied_reach_the_build() -> None:
 
 
 def installed() -> set[str]:
-    """Return the packages that pip installs for requirements-worker.txt: these and what they need."""
+    """Return the packages that pip installs for requirements-worker.txt, with their dependencies."""
     found: set[str] = set()
     waiting = [Requirement(name) for name in pins("requirements-worker.txt")]
     while waiting:

@@ -1,4 +1,4 @@
-"""What telemetry costs: sizes are measured, the settings of the templates limit it, and the cap is above it."""
+"""The cost of telemetry: measured sizes, settings of the templates that limit it, and a cap above it."""
 
 import json
 import re

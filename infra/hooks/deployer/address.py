@@ -8,7 +8,7 @@ from http.client import HTTPException
 from infra.hooks.deployer.sign_in import in_pipeline
 from infra.hooks.errors import HookRefused
 
-ADDRESS, FOUND = "DEPLOYER_ADDRESS", "DEPLOYER_ADDRESS_FOUND"  # the second tells an address that a hook has set
+ADDRESS, FOUND = "DEPLOYER_ADDRESS", "DEPLOYER_ADDRESS_FOUND"  # the second marks an address that a hook has set
 NONE = "none"
 SERVICES = ("https://api.ipify.org", "https://checkip.amazonaws.com")
 TIMEOUT = 10.0  # seconds
@@ -35,7 +35,7 @@ def choose_address(environment: Mapping[str, str], find: Callable[[], str]) -> d
 
 
 def find_address(services: Sequence[str] = SERVICES) -> str:
-    """Return the public IPv4 address of this machine, from the first service that tells it."""
+    """Return the public IPv4 address of this machine, from the first service that returns it."""
     failures: list[str] = []
     for service in services:
         try:

@@ -19,7 +19,7 @@ PIPELINE = ("CI", "GITHUB_ACTIONS", "TF_BUILD")  # TF_BUILD is Azure Pipelines' 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account of a token; a part is empty where the token does not tell it, the application id for each person."""
+    """The account of a token; a part that the token does not contain is empty; a person has no application id."""
 
     name: str
     object_id: str

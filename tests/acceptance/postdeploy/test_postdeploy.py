@@ -24,7 +24,7 @@ TRANSFORM = "core.transforms.home_security"
 
 @dataclass(frozen=True)
 class Running:
-    """An app that works, its hub, and a hub that nobody reads."""
+    """A working app with its hub, and a hub without a reader."""
 
     app: str
     hub: str
@@ -69,7 +69,7 @@ def deploy(azure: Azure, clock: Clock | None = None, **changes: str) -> int:
 
 
 def closed_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a port without a listener."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A worker that is told to end loses and doubles nothing, and leaves its partitions to the next one at once."""
+"""A worker that receives SIGTERM loses and doubles no event, and releases its partitions at once."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ def end(place: Workplace, worker: "subprocess.Popen[str]", moment: str) -> None:
     assert place.shares() == [], f"it still owns partitions after a signal when it {moment}"
 
 
-def test_a_signal_amid_a_load_loses_nothing_and_leaves_every_partition_without_an_owner(place: Workplace) -> None:
+def test_a_signal_under_load_loses_nothing_and_releases_every_partition(place: Workplace) -> None:
     for moment in (UNTIL_WRITTEN, UNTIL_OWNED):
         place.publish(500)
         end(place, place.start_worker(), moment)
@@ -51,7 +51,7 @@ def test_a_signal_amid_a_load_loses_nothing_and_leaves_every_partition_without_a
 
 
 class SlowDatabase:
-    """A database that runs one statement when it is told to."""
+    """A database that holds one statement until the test releases it."""
 
     def __init__(self, database: Database, statement: str) -> None:
         self._database, self._statement = database, statement

@@ -28,7 +28,7 @@ PATIENCE, LITTLE = timedelta(seconds=10), timedelta(milliseconds=300)
 
 @pytest.fixture
 def echo() -> Iterator[int]:
-    """The port of a server in a separate process, which sends back what it gets."""
+    """The port of a server in a separate process, which echoes its input."""
     with subprocess.Popen([sys.executable, "-c", ECHO], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield int(server.stdout.readline())

@@ -1,4 +1,4 @@
-"""core/store/ownership.py: how many partitions an owner has too many, and what it releases at its end."""
+"""core/store/ownership.py: an owner's surplus partitions, and those that it releases when it ends."""
 
 import asyncio
 import threading
@@ -47,7 +47,7 @@ CLAIM = {
 
 
 class SlowOwnerships(MemoryStore):
-    """Claims when it is told to."""
+    """A store whose claims wait until the test lets them continue."""
 
     def __init__(self) -> None:
         super().__init__()

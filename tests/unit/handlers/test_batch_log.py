@@ -1,4 +1,4 @@
-"""handlers/batch_log.py: sums are logged after their minute, also when no batch comes any more."""
+"""handlers/batch_log.py: sums are logged after their minute, even when no more batches arrive."""
 
 import threading
 from collections.abc import Callable
@@ -17,7 +17,7 @@ REPORT = ingest_batch(batch(events(0, 4, "reading a")), Means(MemoryStore(), PLA
 
 
 class FakeTimer:
-    """Keeps what it is to call, and when."""
+    """Records the call that a timer would make, and its delay."""
 
     def __init__(self) -> None:
         self.set: list[tuple[float, Callable[[], None]]] = []

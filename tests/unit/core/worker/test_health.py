@@ -1,4 +1,4 @@
-"""core/worker/health.py: a worker that lives answers 200, and one that hangs says what hangs, on a fake clock."""
+"""core/worker/health.py: a working worker answers 200, a hanging one names the part that hangs; on a fake clock."""
 
 import asyncio
 import socket

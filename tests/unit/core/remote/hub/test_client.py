@@ -1,4 +1,4 @@
-"""The faults of a link to the hub, told apart by the service's own words."""
+"""The faults of a link to the hub, distinguished by the words of the service."""
 
 from core.errors import HubRefused, HubUnreachable
 from core.remote.hub.client import link_fault
