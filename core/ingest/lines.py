@@ -70,7 +70,7 @@ class BatchLines:
             lines = self._due(now)
             if self._logged[unusual] < self._own_lines:
                 self._logged[unusual] += 1
-                lines.append(BatchLine("batch ingested", {**report_facts(report), "seconds": round(seconds, 3)}))
+                lines.append(_own_line(report, counts, seconds))
             else:
                 self._sum(report, counts, seconds)
             return lines
@@ -112,18 +112,19 @@ class BatchLines:
         sums.slowest = max(sums.slowest, seconds)
 
 
-def report_facts(report: IngestReport) -> dict[str, object]:
-    """Return the fields of the line of one batch."""
+def _own_line(report: IngestReport, counts: dict[str, int], seconds: float) -> BatchLine:
     first, last = _ends(report)
-    return {
+    facts = {
         "action": "ingest",
         "partition": str(report.batch.partition),
         "first": first,
         "last": last,
-        **_counts(report),
+        **counts,
         "gaps": [[gap.first, gap.last] for gap in report.gaps],
         "invocation_id": report.batch.invocation_id,
+        "seconds": round(seconds, 3),
     }
+    return BatchLine("batch ingested", facts)
 
 
 def _counts(report: IngestReport) -> dict[str, int]:

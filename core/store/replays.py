@@ -63,7 +63,9 @@ from core.store.replay_scripts import (
 )
 from core.store.script import of_rows
 
-CLOSED = "their numbers are of a former hub, because the next incarnation of the stream is open: request it again"
+CLOSED = (
+    "their numbers are of a former hub, because the next incarnation of the stream is open; request the replay again"
+)
 NO_COMMIT = 2**63 - 1  # a number that no commit reaches
 LATEST = (datetime.max.replace(tzinfo=UTC), "~")  # after every job
 

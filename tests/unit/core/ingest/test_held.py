@@ -1,5 +1,6 @@
-"""core/ingest/held.py: what a batch asks to keep keys in order, and how a partition stops that holds too much."""
+"""core/ingest/held.py: the queries that keep keys in order, and the stop when too many events are held."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 
@@ -7,7 +8,7 @@ import pytest
 
 from core.errors import HeldLettersFull
 from core.ingest.ingest import IngestReport, Means, ingest_batch
-from core.ingest.lines import report_facts
+from core.ingest.lines import BatchLines
 from core.letters.moves import Mover, discard
 from core.letters.port import Keeper
 from core.model.events import Event, PartitionId
@@ -15,7 +16,7 @@ from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber
 from core.store.held import MOST_OPEN_KEYS
 from core.transforms.home_security import SensorReading
-from tests.fakes.builders import STREAM, batch, event, partition, stamps
+from tests.fakes.builders import NOON, STREAM, batch, event, partition, stamps
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.plain_transform import PLAIN
@@ -165,7 +166,8 @@ def test_runs_that_are_cut_for_a_refused_row_keep_the_order() -> None:
 
 
 def test_the_log_line_counts_held_events() -> None:
-    facts = report_facts(World().ingest(*of_key(0, 0, "poison"), *of_key(1, 4)))
+    report = World().ingest(*of_key(0, 0, "poison"), *of_key(1, 4))
+    facts = BatchLines(1, nullcontext()).add(report, 0.0, NOON)[0].facts
     assert (facts["dead_lettered"], facts["held"]) == (1, 4)
 
 
