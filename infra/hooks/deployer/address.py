@@ -5,6 +5,7 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPException
 
+from infra.hooks.deployer.environment import in_virtual_network
 from infra.hooks.deployer.sign_in import in_pipeline
 from infra.hooks.errors import HookRefused
 
@@ -22,7 +23,7 @@ def choose_address(environment: Mapping[str, str], find: Callable[[], str]) -> d
     address in its variables is that of a different machine.
     """
     chosen, is_persons = environment.get(ADDRESS, ""), environment.get(ADDRESS) != environment.get(FOUND)
-    if environment.get("VNET_ENABLED", "").lower() == "true" or chosen == NONE:
+    if in_virtual_network(environment) or chosen == NONE:
         return {}
     if chosen and is_persons and not in_pipeline(environment):
         _refuse_unfit(chosen)

@@ -9,6 +9,11 @@ from infra.hooks.errors import HookRefused
 TIMEOUT = 60.0  # seconds
 
 
+def in_virtual_network(environment: Mapping[str, str]) -> bool:
+    """Return True when only machines in a virtual network reach the database, the hub and the storage."""
+    return environment.get("VNET_ENABLED", "").lower() == "true"
+
+
 def set_values(values: Mapping[str, str], environment: Mapping[str, str]) -> None:
     """Set values in the environment that azd works on, all or none; raise HookRefused when azd does not."""
     if not values:

@@ -63,7 +63,7 @@ class Hub:
 
 
 class _Credential:
-    """A credential that has one token."""
+    """A credential with one token. The hook fetches it first, because the SDK would repeat a refused sign-in."""
 
     def __init__(self, token: str) -> None:
         self._token = token

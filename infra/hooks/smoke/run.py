@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from infra.hooks.app_start import cloud_settings
+from infra.hooks.deployer.environment import in_virtual_network
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import read_outputs
 from infra.hooks.patience import Clock
@@ -44,8 +45,8 @@ def prove_deployment(environment: Mapping[str, str], rest: Azure, token: Token, 
         return
     outputs = read_outputs(environment)
     hub = event.Hub(outputs.hub_namespace, outputs.hub_name, token)
-    private = environment.get("VNET_ENABLED", "").lower() == "true"
-    sender = Sender(hub, Deployer(rest, token, namespace_id(outputs)), private, clock)
+    deployer = Deployer(rest, token, namespace_id(outputs))
+    sender = Sender(hub, deployer, in_virtual_network(environment), clock)
     body = event.body_of(ROOT, cloud_settings(ROOT, environment), environment)
     logging.getLogger("azure").setLevel(logging.CRITICAL)  # a refused sending is one line of ours
     with smoke_key(outputs.function_app_id, rest, clock) as key:
