@@ -9,7 +9,7 @@ from handlers.web.operation import Reason
 
 
 def reason_of(text: str) -> str:
-    """Return the reason, which is as long as one of the API."""
+    """Return the reason, within the limits of the API."""
     try:
         return msgspec.convert(text, Reason)
     except msgspec.ValidationError:

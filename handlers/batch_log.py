@@ -17,7 +17,7 @@ Ring = Callable[[], None]
 
 
 def ring_later(seconds: float, ring: Ring) -> Ring:
-    """Call `ring` after some seconds, in a thread that no exit waits for; return the call that cancels it."""
+    """Call `ring` after some seconds in a daemon thread; return the function that cancels the call."""
     timer = threading.Timer(seconds, ring)
     timer.daemon = True
     timer.start()

@@ -52,7 +52,7 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
 
 
 def _log_fault(batch: "EventBatch", fault: InfrastructureFault) -> None:
-    """Log a repeated fault with its count: in Azure no line of the host has it."""
+    """Log a repeated fault with its count, because Azure gets no such line from the host."""
     from core.ingest.recurrence import recurrence_facts
 
     if batch.retries:

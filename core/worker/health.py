@@ -54,7 +54,7 @@ class Pulse:
 
 @asynccontextmanager
 async def answering(address: str | None, pulse: Pulse) -> AsyncIterator[str | None]:
-    """Answer at an address (HOST:PORT, port 0 for a free one) until the end, and yield it with its port; None: do not.
+    """Serve the health at an address (HOST:PORT; port 0: a free one), and yield the address; for None, serve nothing.
 
     Raises SettingsRefused when the address cannot be used.
     """

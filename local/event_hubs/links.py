@@ -73,7 +73,7 @@ class Link:
         """Apply a flow of the peer to this link; the flow of a sender changes nothing."""
 
     def receive(self, transfer: Transfer) -> None:
-        """Detach the link: over a link on which the peer receives, it may not send."""
+        """Detach the link, because the peer may not send on a link on which it receives."""
         self.detach(AmqpError("amqp:not-allowed", "a transfer came over a link on which the peer receives"))
 
     def detach(self, error: AmqpError | None = None) -> None:
@@ -96,7 +96,7 @@ class OutgoingLink(Link):
 
     @property
     def waiting(self) -> int:
-        """The bytes of the payloads that are taken and not begun."""
+        """The bytes of the payloads that were taken and are not sent yet."""
         return sum(map(len, self._next))
 
     def pump(self) -> None:
@@ -110,7 +110,7 @@ class OutgoingLink(Link):
             self._drain()
 
     def _has_next(self) -> bool:
-        """Return True when a payload waits. Take one even in a closed window: a drain asks whether one waits."""
+        """Return True when a payload waits. Look even while the window is closed, because a drain has to know."""
         if not self._next:
             self._next = self.take(max(1, min(self.credit, self.session.room)))
         return bool(self._next)

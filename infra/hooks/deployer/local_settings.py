@@ -16,7 +16,7 @@ OWN_STORE = "sqlite:.local-run/hubledger.db"
 
 
 def write_local_settings(root: Path, outputs: Outputs, environment: Mapping[str, str]) -> None:
-    """Write the settings of a developer's own run against the hub of the environment; a person's file stays."""
+    """Write the settings for a developer's run against the hub of the environment; never change a person's file."""
     if in_pipeline(environment):
         return
     path = root / FILE

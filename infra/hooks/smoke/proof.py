@@ -1,4 +1,4 @@
-"""The proof that an app works: an event goes to the hub, and the app's books say where it went."""
+"""The proof that an app works: an event that is sent to the hub appears in the app's books."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
