@@ -27,8 +27,8 @@ from core.store.script import Outcome, Script, of_rows
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.rows import rows_text
 from core.store.sqlite.schema import migrate_sqlite, open_database
-from core.transforms.home_security import SensorReading
 from core.transforms.watchdog import Watchdog
+from examples.home_security.transform import SensorReading
 from handlers.adapters import to_batch
 
 ROUNDS = 120

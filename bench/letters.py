@@ -25,7 +25,7 @@ from core.store.letters import Letters
 from core.store.memory import Memory
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
-from core.transforms.home_security import Home, references, transform
+from examples.home_security.transform import Home, references, transform
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "100000"))
 PARTITIONS, BATCH, HOMES = 16, 500, 1_000

@@ -73,7 +73,7 @@ def _timed(run: Callable[[], object]) -> float:
 
 
 def _replay(store: Replays, is_dry_run: bool) -> None:
-    transform = load_transform("core.transforms.home_security")
+    transform = load_transform("examples.home_security")
     means = ReplayMeans(PARTITION.stream, store, ListedHub(_events()), transform, STAMPS)
     order = ReplayOrder(None, None, None, "{}", is_dry_run, "bench", "to be measured")
     job_id = request_replay(order, means, EVENTS).request.job_id
@@ -87,7 +87,7 @@ def _replay(store: Replays, is_dry_run: bool) -> None:
 
 def _ingested(path: Path) -> SqliteDatabase:
     migrate_sqlite(path)
-    database, transform, events = SqliteDatabase(path), load_transform("core.transforms.home_security"), _events()
+    database, transform, events = SqliteDatabase(path), load_transform("examples.home_security"), _events()
     store = Partitions(database)
     for start in range(0, EVENTS, SIZE):
         given = EventBatch(PARTITION, tuple(events[start : start + SIZE]), "bench")

@@ -10,7 +10,7 @@ from azure.functions.eventhub import EventHubTriggerConverter
 
 from core.model.events import Event, EventBatch, Partition, PartitionId
 from core.model.spans import SequenceNumber
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 
 SIZE = 500
 START = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)

@@ -26,7 +26,7 @@ from core.store.sqlserver.json import without_zone
 from core.store.sqlserver.odbc import Session, connect, load_driver
 from core.store.sqlserver.rows import rows_values
 from core.store.sqlserver.schema import migrate_server
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 
 SIZES, LETTERS, ROUNDS = (100, 500, 2_000), 5, 12
 OURS = "ours"

@@ -19,7 +19,7 @@ from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.transform import ROWS_LIMIT
 
 EMBEDDED = "sqlite:"
-DEFAULT_TRANSFORM = "core.transforms.home_security"
+DEFAULT_TRANSFORM = "examples.home_security"
 OWN_LINES = 20  # of batches, a minute and process: the others are summed
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)

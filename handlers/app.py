@@ -38,7 +38,6 @@ from core.store.attempts import Attempts
 from core.store.audits import Audits
 from core.store.connect import briefly_patient, open_database, operator_stores
 from core.store.database import PatientDatabase, invocation
-from core.store.homes import Homes
 from core.store.incarnations import Incarnations
 from core.store.keys import Keys
 from core.store.ledger import Explanations, Ledger
@@ -51,6 +50,7 @@ from core.store.replays import Replays
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.watchdog import Watchdog
+from examples.home_security.homes import Homes
 from handlers.batch_log import BatchLog
 from handlers.remembered import Lifetime, Remembered
 
@@ -180,7 +180,7 @@ def _open_app() -> App:
         explanations=desk.explanations,
         listing=desk.letters,
         keys=desk.keys,
-        homes=desk.homes,
+        homes=Homes(brief),
         audits=desk.audits,
         find_stream=desk.stream.find,
         letter_counts=Remembered(lambda: _count_letters(desk.ledger), LETTER_COUNTS),

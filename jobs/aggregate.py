@@ -16,6 +16,8 @@ from time import perf_counter
 from pyspark.sql import DataFrame, SparkSession
 
 from core.aggregation.silver import is_rows_job
+from core.settings import DEFAULT_TRANSFORM
+from core.transforms import import_transform
 from core.transforms.aggregates import find_aggregate
 from jobs import lake
 from jobs.facts import rows_read, slice_facts
@@ -91,6 +93,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="aggregate", description=__doc__)
     parser.add_argument("--run-id", required=True)
     parser.add_argument("--attempt", required=True, type=int)
+    parser.add_argument(
+        "--transform",
+        default=os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM,
+        metavar="NAME",
+        help="the transform whose rows it adds up; default: the setting TRANSFORM, or %(default)s",
+    )
     parser.add_argument("--store", help="default: the setting STORE_CONNECTION")
     parser.add_argument("--lake", help="a folder or an address; default: the result goes to SQL only")
     parser.add_argument(
@@ -98,6 +106,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--code", help="the version of the app's and the jobs' modules; it is stored with the run")
     given = parser.parse_args(arguments)
+    import_transform(given.transform)
     started = perf_counter()
     spark = open_session(f"agg-{given.run_id}-{given.attempt}")
     opened = perf_counter()

@@ -19,6 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from core.aggregation.kinds import ALL_DAYS, Days
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate
+from core.settings import DEFAULT_TRANSFORM
+from core.transforms import import_transform
 from core.transforms.aggregates import find_aggregate
 from jobs.comparison import (
     DIFFERING,
@@ -190,12 +192,19 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the job and return its exit code."""
     parser = argparse.ArgumentParser(prog="rebuild_aggregate", description=__doc__)
     parser.add_argument("name", help="the name of the aggregate")
+    parser.add_argument(
+        "--transform",
+        default=os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM,
+        metavar="NAME",
+        help="the transform whose rows it adds up; default: the setting TRANSFORM, or %(default)s",
+    )
     parser.add_argument("--store", help="default: the setting STORE_CONNECTION")
     parser.add_argument("--since", type=date.fromisoformat, help="the first day, in UTC; default: all before")
     parser.add_argument("--until", type=date.fromisoformat, help="the last day, in UTC; default: all after")
     parser.add_argument("--lake", help="a folder or an address; default: the rows are read from SQL")
     parser.add_argument("--lake-state", help="as `python -m handlers.pipeline lake` prints it")
     given = parser.parse_args(arguments)
+    import_transform(given.transform)
     spark: SparkSession = open_session(f"rebuild-{given.name}")
     tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
     place = None if given.lake is None else (given.lake, given.lake_state)

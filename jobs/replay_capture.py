@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from core.model.rows import declared, row_table
+from core.settings import DEFAULT_TRANSFORM
 from core.transforms import load_transform
 from jobs.capture import EVENTS, LETTER, OUTCOMES, RANGE, Settling, Wanted, events_within, outcomes_with
 from jobs.ranges import CommitSpan, Slice
@@ -164,7 +165,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--files", required=True, help="the folder or address that Capture writes NAMESPACE/HUB/PARTITION/... into")
     add("--stream-id", required=True, type=int, help="the stream (event_stream.stream_id) that the rows belong to")
-    add("--transform", default=os.environ.get("TRANSFORM", "core.transforms.home_security"))
+    add("--transform", default=os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM)
     add("--partition", action="append", default=[], help="only this partition; repeatable")
     add("--first", type=int, default=0, help="first sequence number")
     add("--last", type=int, default=EVER, help="last sequence number")

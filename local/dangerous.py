@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
-from core.transforms import home_security
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security import transform as home_security
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 
 __all__ = ["VERSION", "Home", "HomeAlert", "SensorReading", "references", "transform"]
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import examples.flight_info.aggregates.flight_punctuality
+import examples.home_security.aggregates.home_activity  # noqa: F401
 from local.odbc_driver import MISSING, microsoft_driver
 from tests.fakes.engines import ENGINES, PERSISTENT, SqliteEngine
 from tests.fakes.kept import Engine, PersistentEngine

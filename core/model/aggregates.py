@@ -164,7 +164,9 @@ def aggregate_named(name: str) -> Aggregate:
     for one in _AGGREGATES.values():
         if one.name == name:
             return one
-    raise InvalidTransform(f"no aggregate is named {name}: declare it in a module of core/transforms/aggregates")
+    raise InvalidTransform(
+        f"no aggregate is named {name}: declare it in a module of the folder aggregates/ beside its transform"
+    )
 
 
 def declared_aggregates() -> tuple[Aggregate, ...]:

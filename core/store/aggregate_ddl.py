@@ -6,6 +6,7 @@ the finer level: for an aggregate that has runs already.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,7 +16,9 @@ from typing import Literal
 from core.errors import HubledgerError, InvalidTransform
 from core.model.aggregates import WINDOW_START, Aggregate, KeyColumn, Measure
 from core.model.rows import row_table
+from core.settings import DEFAULT_TRANSFORM
 from core.store.columns import quoted
+from core.transforms import import_transform
 from core.transforms.aggregates import find_aggregate
 
 Engine = Literal["sqlite", "sqlserver"]
@@ -161,12 +164,19 @@ def _table(name: str, lines: list[str], key: tuple[str, ...], engine: Engine, op
 def main(arguments: list[str] | None = None) -> int:
     """Print the tables of an aggregate; on a fault, print one line on stderr and return 1."""
     parser = argparse.ArgumentParser(prog="python -m core.store.aggregate_ddl", description=__doc__)
-    parser.add_argument("name", help="the name of an aggregate of core/transforms/aggregates")
+    parser.add_argument("name", help="the name of an aggregate of the transform")
+    parser.add_argument(
+        "--transform",
+        default=os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM,
+        metavar="NAME",
+        help="default: the setting TRANSFORM, or %(default)s",
+    )
     parser.add_argument("--engine", choices=ENGINES, help="default: both")
     parser.add_argument("--added", nargs="+", metavar="ROLLUP", help="rollups to add to an aggregate that has runs")
     given = parser.parse_args(arguments)
     engines: tuple[Engine, ...] = (given.engine,) if given.engine else ENGINES
     try:
+        import_transform(given.transform)
         one = find_aggregate(given.name)
         texts = {
             each: added_text(one, each, given.added) if given.added else migration_text(one, each) for each in engines

@@ -7,7 +7,6 @@ from core.model.events import Stream
 from core.settings import Settings, embedded_path
 from core.store.audits import Audits
 from core.store.database import Database, PatientDatabase
-from core.store.homes import Homes
 from core.store.keys import Keys
 from core.store.ledger import Explanations, Ledger
 from core.store.listing import LetterListing
@@ -25,7 +24,6 @@ class OperatorStores:
     letters: LetterListing
     explanations: Explanations
     keys: Keys
-    homes: Homes
     audits: Audits
 
 
@@ -61,5 +59,5 @@ def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...
     """Return the stores of a stream whose events become rows of these classes."""
     stream = OneStream(database, of)
     explanations = Explanations(stream, row_classes)
-    letters, keys, homes = LetterListing(stream), Keys(database), Homes(database)
-    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, homes, Audits(stream))
+    letters, keys = LetterListing(stream), Keys(database)
+    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, Audits(stream))

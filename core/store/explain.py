@@ -22,6 +22,7 @@ from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionProgress, PartitionRange
 from core.replay.pieces import Piece, ReplayCommit
+from core.settings import DEFAULT_TRANSFORM
 from core.store.aggregation import close_script, portion_script
 from core.store.letters import claim_script, retry_script
 from core.store.partitions import batch_script
@@ -35,7 +36,6 @@ from core.store.windows import WINDOW_PARAMS
 from core.transforms import load_transform
 from core.transforms.aggregates import find_aggregate, load_aggregates
 
-TRANSFORM = "core.transforms.home_security"
 RIGHTS = "rights"
 OF_THE_OWNER = ("create_schema_migration", "record_migration")  # statements of a migration, which the app never sends
 _APPENDED: tuple[RowVerb, ...] = ("append", "retract", "delete", "select_range", "find_lettered")
@@ -56,7 +56,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the transactions of these names; on a fault, print one line on stderr and return 1."""
     parser = argparse.ArgumentParser(prog="python -m core.store.explain", description=__doc__)
     parser.add_argument("names", nargs="+", choices=[*TRANSACTIONS, RIGHTS], metavar="name", help=_NAMES)
-    parser.add_argument("--transform", default=TRANSFORM, metavar="MODULE", help="whose rows it writes; %(default)s")
+    parser.add_argument(
+        "--transform", default=DEFAULT_TRANSFORM, metavar="MODULE", help="whose rows it writes; %(default)s"
+    )
     given = parser.parse_args(arguments)
     try:
         row_classes = load_transform(given.transform).row_classes

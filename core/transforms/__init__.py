@@ -1,4 +1,4 @@
-"""The business: modules that turn one event into rows. The setting TRANSFORM names the module.
+"""Transforms: modules that turn one event into rows. TRANSFORM names a room (`apps.orders`), or such a module itself.
 
 A transform module offers
 
@@ -16,6 +16,10 @@ from types import ModuleType
 
 from core.errors import InvalidTransform
 from core.model.transform import ROWS_LIMIT, Transform, Watch, unwatched
+from core.transforms.rooms import module_of
+
+# Rooms now, which were modules of this package up to release 0.1
+MOVED = {f"core.transforms.{name}": f"examples.{name}" for name in ("home_security", "flight_info")}
 
 
 def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch = unwatched) -> Transform:
@@ -34,9 +38,11 @@ def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch 
 
 
 def import_transform(module_name: str) -> ModuleType:
-    """Import a module. Raises InvalidTransform with the line at which it fails."""
+    """Import the module of a transform. Raises InvalidTransform with the line at which it fails."""
+    if moved := MOVED.get(module_name):
+        raise InvalidTransform(f"{module_name} moved to {moved}: set TRANSFORM={moved}", module=module_name)
     try:
-        return import_module(module_name)
+        return import_module(module_of(module_name))
     except (Exception, SystemExit) as error:
         from core.transforms.contract.places import fault_of_import
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import msgspec
 
-from core.aggregation.activity import Period, end_of_window, steps, totals, within
 from core.model.aggregates import aggregate_table
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.activity import Period, end_of_window, steps, totals, within
+from examples.home_security.aggregates.home_activity import HomeActivity
 from handlers.app import App, app
 from handlers.web.cursors import key_of, page_of, query_of
 from handlers.web.operation import Answered, Call, Cursor, Instant, Nothing, Shape, operation, utc

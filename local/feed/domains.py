@@ -8,7 +8,7 @@ from local.feed.flights import NUMBERS, FlightScript, FlightShares, flight_minut
 from local.feed.homes import Script, Shares, home_minutes
 from local.feed.planned import Minute
 
-PACKAGE = "core.transforms."
+PACKAGE = "examples."
 
 Story = Callable[[int, int | None, int, int, float | None], Iterator[Minute]]
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from core.aggregation.activity import end_of_window
 from core.aggregation.runs import planned_run
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.activity import end_of_window
+from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, committed, finish, stage
 from tests.fakes.engines import SqliteEngine
 

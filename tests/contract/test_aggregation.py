@@ -9,7 +9,7 @@ from core.aggregation.port import AggregationStore
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
 from core.model.aggregates import SLICES
 from core.store.aggregation import STAGED_CHUNK
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregationEngine,
@@ -268,7 +268,7 @@ def test_homes_are_found_by_how_their_ids_begin(store: AggregationStore) -> None
 def test_the_last_window_of_a_home_is_the_last_that_begins_before_an_instant(
     store: AggregationStore, database: AggregationEngine
 ) -> None:
-    from core.store.homes import Homes
+    from examples.home_security.homes import Homes
 
     close(
         store, database, opened_run(store), window(), window(minute=30), window(minute=15), window("home-10", minute=60)

@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import CheckpointConflict, DataRefused
 from core.model.rows import Row
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import EPOCH, alert, commit, event, home, letter, partition, reading, settled
 from tests.fakes.kept import Engine, KeptRow
 from tests.fakes.store import Store

@@ -18,7 +18,7 @@ from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.settle.order import OpenLetter
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import (
     NOON,
     STREAM,

@@ -20,7 +20,7 @@ from core.model.transform import Transform
 from core.replay.job import ReplayCounts, ReplayJob
 from core.replay.pieces import ReplayCommit
 from core.replay.run import ReplayMeans, open_partitions, replay_slice
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.contract.test_held_letters import HOLDING, statuses, written
 from tests.fakes.builders import STREAM, batch, event
 from tests.fakes.kept import Engine

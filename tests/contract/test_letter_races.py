@@ -17,7 +17,7 @@ from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, batch, claim, events, keep_letters, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine

@@ -11,7 +11,7 @@ import pytest
 from core.errors import CheckpointConflict
 from core.ingest.gaps import Healing
 from core.model.spans import SequenceNumber
-from core.transforms.home_security import HomeAlert, SensorReading
+from examples.home_security.transform import HomeAlert, SensorReading
 from tests.contract.owner_process import handed_over
 from tests.contract.separate import output, start
 from tests.fakes.builders import PATIENCE, batch, commit, events, partition, stamps

@@ -8,7 +8,7 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row, appended_to
 from core.model.transform import Transform
-from core.transforms.home_security import Home, SensorReading
+from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import batch, event, home, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine

@@ -25,7 +25,7 @@ from core.replay.job import (
     ReplayStatus,
 )
 from core.replay.pieces import CarriedState, EventDiff, Piece, RehearsedPiece, ReplayCommit, StandingState
-from core.transforms.home_security import Home, SensorReading
+from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import EPOCH, commit, event, events, home, ids, letter, partition, reading, settled
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import ROW_CLASSES

@@ -10,7 +10,7 @@ from core.model.events import Event, Partition
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import NOON, commit, home, letter, partition, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine

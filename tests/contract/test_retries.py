@@ -11,7 +11,7 @@ from core.model.commits import Settled
 from core.model.letters import LetterOutcome, LetterPosition, RetryCommit
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import (
     EPOCH,
     NOON,

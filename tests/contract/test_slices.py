@@ -14,7 +14,7 @@ from core.aggregation.runs import RunLimits, StagedSlice, Step, next_step
 from core.aggregation.spark import JobState
 from core.errors import StagingRefused, StoreUnavailable
 from core.model.aggregates import SLICES
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregationEngine,

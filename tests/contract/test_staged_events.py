@@ -13,7 +13,7 @@ from core.model.rows import References, Row
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange
 from core.replay.pieces import Piece, ReplayCommit
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, event, partition, settled
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import ROW_CLASSES

@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import DataRefused
 from core.model.rows import ReferenceKey, Row
-from core.transforms.home_security import Home
+from examples.home_security.transform import Home
 from tests.fakes.builders import commit, home, partition, reading, settled
 from tests.fakes.kept import Engine
 from tests.fakes.store import Store

@@ -14,7 +14,7 @@ from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
 from core.model.letters import LetterClaim, LetterHold
 from core.model.rows import PlacedRow, Row
 from core.model.spans import SequenceNumber
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 NOON = EPOCH + timedelta(days=1)  # when a FakeClock begins

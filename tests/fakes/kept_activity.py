@@ -7,7 +7,7 @@ from typing import Annotated
 from core.model.aggregates import Count, Key, Most, aggregate_of, aggregate_table
 from core.model.rollups import Kept
 from core.store.aggregate_ddl import tables_text
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.engines import SqliteEngine
 
 KEPT_ACTIVITY = "kept_activity"

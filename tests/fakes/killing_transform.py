@@ -13,7 +13,7 @@ from pathlib import Path
 
 from core.model.events import Event
 from core.model.rows import References, Row
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 
 VERSION = "killing/1"
 

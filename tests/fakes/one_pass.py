@@ -6,7 +6,7 @@ from typing import Protocol
 from core.model.events import Event
 from core.model.rows import References
 from core.settle.settle import settle
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.kept import KeptGap, KeptLetter, KeptRange, KeptRow
 from tests.fakes.plain_transform import STANDING
 

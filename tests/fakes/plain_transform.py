@@ -12,7 +12,7 @@ from core.errors import PoisonEvent, RowsRefused
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
 from core.model.transform import Transform
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 
 VERSION = "plain/1"
 

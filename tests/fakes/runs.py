@@ -9,7 +9,7 @@ from core.aggregation.port import AggregationStore
 from core.aggregation.runs import AggregationRun, Staged, StagedSlice, planned_run
 from core.errors import StoreUnavailable
 from core.model.aggregates import Aggregate, aggregate_table
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregationEngine, committed, finish, ingest, stage
 from tests.fakes.builders import EPOCH, reading
 

@@ -8,7 +8,7 @@ from core.aggregation.runs import AggregationRun, RunLimits
 from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.aggregation.tick import Aggregation, aggregate
 from core.errors import EngineRefused, EngineUnreachable
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH, FakeClock
 from tests.fakes.engines import SqliteEngine

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from core.model.aggregates import aggregate_table
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from infra.capacity.aggregation import KEPT, WINDOW, WINDOW_BYTES, Aggregating, Pace, main, report
 from infra.capacity.load import Load
 from tests.repo.product import ROOT

@@ -158,7 +158,7 @@ def command(words: list[str], *more: str) -> list[str]:
 def test_the_files_and_packages_of_the_image_are_enough_to_work_and_to_drain(place: Workplace, folder: Path) -> None:  # noqa: F811
     place.producer.send_batch([EventData(b"no reading")])
     settings = settings_of(place.emulator.connection_string, place.engine.path)
-    with started(folder, {**settings, "TRANSFORM": "core.transforms.home_security"}) as worker:
+    with started(folder, {**settings, "TRANSFORM": "examples.home_security"}) as worker:
         assert worker.stdout is not None
         first = worker.stdout.readline()
         assert "worker ready" in first, f"{first}{worker.communicate()[1]}"

@@ -96,7 +96,7 @@ def test_a_closed_network_is_named_and_a_role_that_is_new_there_is_not_taken_for
 
 
 def test_the_body_is_that_of_the_transform_unless_a_file_is_named() -> None:
-    assert body_of(ROOT, {"TRANSFORM": "core.transforms.flight_info"}, {}) == BODIES["core.transforms.flight_info"]
+    assert body_of(ROOT, {"TRANSFORM": "examples.flight_info"}, {}) == BODIES["examples.flight_info"]
     assert body_of(ROOT, {"TRANSFORM": "own"}, {"SMOKE_EVENT": ""}) is None
     assert body_of(ROOT, {"TRANSFORM": "own"}, {"SMOKE_EVENT": "host.json"}) == (ROOT / "host.json").read_bytes()
 

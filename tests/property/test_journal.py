@@ -13,7 +13,7 @@ from core.ingest.journal import UNFINISHED, StoredJournal
 from core.model.events import Event, EventBatch, PartitionId
 from core.model.rows import References
 from core.model.transform import Transform
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, events, reading, stamps
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.mortal import Process, Turns, mortal

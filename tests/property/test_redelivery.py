@@ -13,7 +13,7 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
 from core.model.rows import References
 from core.settle.settle import settle
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.model.rows import row_table
 from core.replay.diff import document
 from core.replay.job import ReplayJob
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.replaying import World, log_of, order
 from tests.simulation.deployments import TRANSFORMS

@@ -12,7 +12,7 @@ from core.errors import DataRefused
 from core.model.commits import DeadLetter
 from core.model.rows import ReferenceKey, Row
 from core.model.values import decode_properties
-from core.transforms.home_security import Home, SensorReading
+from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import commit, event, home, letter, partition, reading, settled
 from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.store import Store

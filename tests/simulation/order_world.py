@@ -25,7 +25,7 @@ from core.model.transform import Transform
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.database import Database
 from core.store.script import Script
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, ids, partition
 from tests.fakes.faulty_database import Killed
 from tests.fakes.memory_hub import MemoryHub

@@ -31,7 +31,7 @@ from core.store.aggregation import Aggregations
 from core.store.incarnations import Incarnations
 from core.store.ledger import Ledger
 from core.store.stream import OneStream
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH, STREAM, batch, event, partition
 from tests.fakes.replaying import order

@@ -22,7 +22,7 @@ from core.model.events import Event
 from core.store.incarnations import Incarnations
 from core.store.ledger import Ledger
 from core.store.stream import OneStream
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore

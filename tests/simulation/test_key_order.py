@@ -10,7 +10,7 @@ import pytest
 
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import partition
 from tests.fakes.memory_store import MemoryStore
 from tests.simulation.order_world import NEVER, OrderWorld

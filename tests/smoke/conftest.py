@@ -17,7 +17,7 @@ from infra.hooks.smoke.event import Hub
 from local.processes import Children
 from local.stack import HUB, Place, Stack
 
-TRANSFORM = "core.transforms.home_security"
+TRANSFORM = "examples.home_security"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import random
 from datetime import datetime, timedelta
 
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH
 
 NOON = EPOCH + timedelta(days=40, hours=12)

@@ -10,7 +10,7 @@ from core.aggregation.port import AggregationStore
 from core.aggregation.runs import AggregationRun, Staged
 from core.errors import StoreUnavailable
 from core.store.pipeline import Pipelines
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import NOON, gas, switch
 from tests.spark.world import World

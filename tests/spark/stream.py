@@ -15,13 +15,13 @@ from core.model.rows import References, Row
 from core.replay.job import ReplayJob
 from core.replay.ranges import ReplayOrder
 from core.transforms import load_transform
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, batch, event, partition
 from tests.fakes.replaying import World as Replays
 from tests.spark.readings import NOON
 from tests.spark.world import World
 
-HOMES = load_transform("core.transforms.home_security")
+HOMES = load_transform("examples.home_security")
 
 Mended = Callable[[SensorReading], Iterable[SensorReading]]
 

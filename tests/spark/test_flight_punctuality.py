@@ -7,8 +7,8 @@ from typing import Any
 
 from core.aggregation.runs import AggregationRun, planned_run
 from core.model.aggregates import aggregate_table
-from core.transforms.aggregates.flight_punctuality import FlightPunctuality
-from core.transforms.flight_info import FlightChange
+from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
+from examples.flight_info.transform import FlightChange
 from jobs.aggregate import Execution, aggregate
 from jobs.rebuild_aggregate import rebuild
 from tests.fakes.aggregation_engines import committed

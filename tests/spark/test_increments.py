@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.model.aggregates import SLICES, aggregate_table
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs import transforms
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, slice_of
 from tests.spark.readings import NOON, by_chance, gas, switch

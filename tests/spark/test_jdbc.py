@@ -13,8 +13,8 @@ import pytest
 
 from core.aggregation.kinds import Days
 from core.model.aggregates import aggregate_table
-from core.transforms.aggregates.home_activity import HomeActivity
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.aggregates.home_activity import HomeActivity
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from jobs.aggregate import Execution, aggregate
 from jobs.capture import EVENTS
 from jobs.jdbc_tables import JdbcTables, NoSnapshots

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from core.transforms.flight_info import FlightChange
-from core.transforms.home_security import SensorReading
+from examples.flight_info.transform import FlightChange
+from examples.home_security.transform import SensorReading
 from jobs.jdbc_tables import JdbcTables
 from jobs.ranges import Slice
 from tests.spark.test_jdbc import DERBY, NOON, Derby, Recorder

@@ -11,7 +11,7 @@ from core.aggregation.publish import hand_over_rows
 from core.model.aggregates import aggregate_table
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lakes import FolderStorage
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.history import History, open_history
 from jobs.rebuild_aggregate import rebuild
 from tests.fakes.aggregation_engines import HOME_ACTIVITY

@@ -10,7 +10,7 @@ import pytest
 
 from core.model.aggregates import Aggregate
 from core.model.rows import appended_to
-from core.transforms.home_security import HomeAlert, SensorReading
+from examples.home_security.transform import HomeAlert, SensorReading
 from jobs.aggregate import Execution, aggregate
 from jobs.quality import ReadingDiffers, appended_tables
 from jobs.ranges import Slice

@@ -10,7 +10,7 @@ from core.aggregation.kinds import Days
 from core.aggregation.tick import aggregate
 from core.errors import StoreUnavailable
 from core.model.aggregates import aggregate_table
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.rebuild_aggregate import LOOKS, main, rebuild
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, slice_of
 from tests.fakes.replaying import order as replay_order

@@ -8,7 +8,7 @@ from core.aggregation.kinds import ALL_DAYS, Days
 from core.aggregation.tick import aggregate
 from core.errors import StoreUnavailable
 from core.model.aggregates import aggregate_table
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.rebuild_aggregate import rebuild
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import NOON, gas, switch

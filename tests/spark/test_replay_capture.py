@@ -18,7 +18,7 @@ from core.replay.job import ReplayJob
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms import load_transform
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from jobs.capture import partition_of, read_events
 from jobs.replay_capture import EVER, Replayed, TableDiff, parse, replay
 from jobs.sqlite_tables import SqliteTables
@@ -31,7 +31,7 @@ from tests.fakes.replaying import order
 from tests.fakes.store import Store
 from tests.unit.local.event_hubs.messages import message
 
-TRANSFORM = "core.transforms.home_security"
+TRANSFORM = "examples.home_security"
 START = 1_760_000_000_000  # milliseconds since 1970
 
 

@@ -14,7 +14,7 @@ from core.aggregation import commit
 from core.aggregation.commit import commit_run
 from core.aggregation.runs import AggregationRun, Staged, planned_run
 from core.model.aggregates import SLICES, Aggregate, aggregate_table
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.aggregate import Execution, aggregate
 from jobs.facts import SliceFacts, slice_facts
 from jobs.retraction import delta_of, subtracted, windows_after

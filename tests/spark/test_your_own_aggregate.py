@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from core.store.sqlite.database import SqliteDatabase
-from core.transforms.home_security import HomeAlert
+from examples.home_security.transform import HomeAlert
 from tests.fakes.aggregation_engines import AggregatingStore, ingest
 from tests.spark.here import OPTIONS, ROOT, environment
 from tests.spark.readings import NOON

@@ -15,7 +15,7 @@ from core.errors import EngineUnreachable
 from core.model.aggregates import Aggregate, aggregate_table
 from core.model.rows import Row
 from core.store.sqlite.database import SqliteDatabase
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.aggregate import Execution
 from jobs.aggregate import aggregate as run_job
 from jobs.rebuild_aggregate import rebuild

@@ -122,7 +122,7 @@ def test_the_command_prints_the_transactions_that_it_is_asked_for(capsys: pytest
 
 
 def test_the_command_writes_the_tables_of_the_transform_that_it_is_given(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["commit_batch", "--transform", "core.transforms.flight_info"]) == 0
+    assert main(["commit_batch", "--transform", "examples.flight_info"]) == 0
     assert "INSERT INTO hubledger.flight_change" in capsys.readouterr().out
 
 

@@ -12,7 +12,7 @@ from core.model.events import Partition, PartitionId
 from core.model.rows import PlacedRow
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Deadlines, Session, connect
-from core.transforms.home_security import Home
+from examples.home_security.transform import Home
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store
 from tests.sql.statements import commit_with

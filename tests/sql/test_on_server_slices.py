@@ -9,7 +9,7 @@ from core.aggregation.commit import PORTION, next_portion
 from core.model.aggregates import SLICES
 from core.store.aggregation import portion_script
 from core.store.sqlserver.batch import run_batch
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import (
     AggregatingStore,
     ServerAggregation,

@@ -39,7 +39,7 @@ from core.store.queries import load_migrations
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Access, Deadlines, connect, load_driver
 from core.store.sqlserver.schema import migrate_server
-from core.transforms.home_security import Home, SensorReading
+from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import reading
 from tests.fakes.odbc_driver import DECLARED, Server, When, fault, lost
 from tests.fakes.store import Store

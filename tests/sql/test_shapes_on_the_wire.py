@@ -20,7 +20,7 @@ from core.store.listing import LetterListing
 from core.store.memory import Memory
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.stream import OneStream
-from core.transforms import home_security
+from examples.home_security import transform as home_security
 from local.feed.domains import HOMES
 from local.feed.planned import FIRST_INSTANT
 from tests.fakes.builders import STREAM, FakeClock, stamps

@@ -9,8 +9,8 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from core.model.rows import Row
-from core.transforms.flight_info import FlightChange, FlightStatus
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.flight_info.transform import FlightChange, FlightStatus
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 ID = UUID("6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11")

@@ -42,12 +42,12 @@ def open_lake(settings: Settings) -> DeltaLake | None:
 
 
 def job_arguments(settings: Settings) -> tuple[str, ...]:
-    """Return the arguments of every job, without secrets: the version of the code, and the address of the store, which
-    a local job inherits with our environment.
+    """Return the arguments of every job, without secrets: the transform, the version of the code, and the address of
+    the store, which a local job inherits with our environment.
 
     SettingsRefused when a remote job could not reach the store.
     """
-    code = ("--code", package_version())
+    code = ("--transform", settings.transform, "--code", package_version())
     if settings.spark.engine == "local":
         return code
     try:

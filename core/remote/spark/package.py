@@ -28,7 +28,7 @@ def package_version(app: Path = APP) -> str:
 def modules(app: Path = APP) -> Mapping[str, str]:
     """Return the texts of our modules, by their paths in the archive."""
     found = {}
-    for package in ("core", "jobs"):
+    for package in ("core", "examples", "jobs"):
         for path in sorted((app / package).rglob("*.py")):
             name = path.relative_to(app).as_posix()
             if not name.startswith(WITHOUT):

@@ -23,7 +23,11 @@ def check_transform(module_name: str) -> tuple[int, int]:
     Raises InvalidTransform with every fault, each with its file and line.
     """
     module = import_transform(module_name)
-    faults = [*placed(faults_of_form(module)), *faults_of_purity(module), *_faults_of_aggregates()]
+    faults = [
+        *placed(faults_of_form(module)),
+        *faults_of_purity(module),
+        *_faults_of_aggregates(row_classes_of(module)),
+    ]
     if faults:
         raise InvalidTransform(*dict.fromkeys(faults), module=module_name)
     row_classes = row_classes_of(module)
@@ -64,8 +68,8 @@ def _imported_names(module: ModuleType) -> Iterator[str]:
             yield from (f"{source}.{alias.name}" for alias in node.names)
 
 
-def _faults_of_aggregates() -> Iterator[str]:
-    for name in aggregate_modules():
+def _faults_of_aggregates(row_classes: tuple[type, ...]) -> Iterator[str]:
+    for name in aggregate_modules(row_classes):
         try:
             import_transform(name)
         except InvalidTransform as fault:

@@ -14,10 +14,8 @@ SCOPE = "https://eventhubs.azure.net/.default"
 TOKEN_LIFE = 300  # seconds: longer than one sending
 FILE = "SMOKE_EVENT"
 BODIES = {  # of each transform, an event that becomes a row wherever it is sent
-    "core.transforms.home_security": (
-        b'{"kind":"registration","home_id":"H-smoke","time_zone":"Europe/Paris","armed":false}'
-    ),
-    "core.transforms.flight_info": (
+    "examples.home_security": (b'{"kind":"registration","home_id":"H-smoke","time_zone":"Europe/Paris","armed":false}'),
+    "examples.flight_info": (
         b'{"carrier":"ZZ","flight_number":1,"departure_date":"2026-01-01","status":"scheduled",'
         b'"changed_at":"2026-01-01T00:00:00Z"}'
     ),

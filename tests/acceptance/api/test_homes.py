@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.acceptance.api.served import HUB, Contents, Served, segment
 from tests.browser.homes import aggregate
 from tests.fakes.builders import commit, partition, settled

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.transforms.home_security import Home
+from examples.home_security.transform import Home
 from handlers.web.links import sign_link
 from tests.acceptance.api.served import HUB, Reply, Served, segment
 from tests.fakes.builders import commit, partition, settled

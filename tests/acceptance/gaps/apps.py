@@ -17,7 +17,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 
 from core.model.events import Stream
 from core.store.sqlite.database import SqliteDatabase
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from local.event_hubs import Emulator, HubSettings
 from local.processes import APP
 from tests.fakes.engines import SqliteEngine

@@ -10,7 +10,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from local.processes import APP
 from tests.acceptance.gaps.apps import OFTEN, App
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from local.books import count_gaps, read_books
 from tests.acceptance.gaps.apps import DEADLINE, HUB, SELDOM, App, working
 from tests.fakes.kept import KeptRow

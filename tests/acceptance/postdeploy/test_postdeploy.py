@@ -19,7 +19,7 @@ from tests.acceptance.postdeploy.azure import DEPLOYER, Azure, token
 from tests.fakes.leaping import Leaping
 from tests.infra.test_hooks import ENVIRONMENT
 
-TRANSFORM = "core.transforms.home_security"
+TRANSFORM = "examples.home_security"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from local.event_hubs import Emulator
 from local.processes import APP
 from tests.fakes.builders import partition

@@ -15,7 +15,7 @@ from core.settings import read_settings
 from core.store.incarnations import Incarnations
 from core.store.ledger import Ledger
 from core.store.stream import OneStream
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.acceptance.worker.started import HUB, PARTITIONS, STREAM, Workplace, settings_of
 from tests.fakes.builders import ids
 

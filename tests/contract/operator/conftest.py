@@ -11,6 +11,7 @@ from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Partition
 from core.model.spans import SequenceNumber
 from core.store.connect import OperatorStores, operator_stores
+from examples.home_security.homes import Homes
 from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, reading, settled
 from tests.fakes.engines import ENGINES
 from tests.fakes.kept import Engine
@@ -26,6 +27,7 @@ class Office:
     engine: Engine
     store: Any
     desk: OperatorStores
+    homes: Homes
 
     def commit(self, first: int, last: int, outcome: Settled | None = None, of: Partition | None = None) -> BatchCommit:
         """One range of a partition."""
@@ -57,7 +59,8 @@ def make_office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
 
     def make() -> Office:
         opened.append(engine.open())
-        return Office(engine, opened[-1], operator_stores(opened[-1].database, STREAM, ROW_CLASSES))
+        database = opened[-1].database
+        return Office(engine, opened[-1], operator_stores(database, STREAM, ROW_CLASSES), Homes(database))
 
     yield make
     for store in opened:

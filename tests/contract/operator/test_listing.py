@@ -168,7 +168,7 @@ def test_nothing_lies_after_the_last_key(office: Office) -> None:
 
 def test_the_requests_about_a_letter_are_shown_with_author_and_reason(office: Office) -> None:
     office.letters(letter(event(3)))
-    keeper = Keeper(STREAM, office.store, load_transform("core.transforms.home_security"), nobody, stamps())
+    keeper = Keeper(STREAM, office.store, load_transform("examples.home_security"), nobody, stamps())
     position = LetterPosition(PartitionId("0"), SequenceNumber(3))
     requeue([position], keeper, Mover("ada", "the home is registered now"))
     discard([position], keeper, Mover("bob", "no use"))

@@ -134,7 +134,7 @@ MUTANTS = (
         ("the partitions of peers are released", "if one.owner_id == owner_id:", "if one.owner_id:"),
     ),
     *in_file(
-        "core/transforms/home_security.py",
+        "examples/home_security/transform.py",
         "tests/unit/core/transforms/test_home_security.py",
         ("a switch alerts in a home that is not armed", '== "active" and (home.armed or', '== "active" and (home or'),
         ("carbon monoxide alerts too late", "return reading.ppm >= ALARMING_PPM", "return reading.ppm > ALARMING_PPM"),

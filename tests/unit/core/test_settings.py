@@ -28,7 +28,7 @@ def faults(**changed: str | None) -> list[str]:
 
 def test_the_settings_that_must_be_set_are_enough() -> None:
     settings = read_settings(GOOD)
-    assert (settings.store_connection, settings.transform) == ("sqlite:store.db", "core.transforms.home_security")
+    assert (settings.store_connection, settings.transform) == ("sqlite:store.db", "examples.home_security")
     assert (settings.event_hub, settings.consumer_group) == ("telemetry", "hubledger")
     assert (settings.hub_connection, settings.hub_namespace) == ("Endpoint=sb://localhost", None)
     assert (settings.reference_memory, settings.store_patience) == (timedelta(seconds=60), timedelta(seconds=20))

@@ -18,7 +18,7 @@ def modules(tmp_path: Path) -> Iterator[WrittenModules]:
 
 
 def test_the_business_of_the_product_loads() -> None:
-    transform = load_transform("core.transforms.home_security")
+    transform = load_transform("examples.home_security")
     assert transform.version == "home_security/1"
     assert callable(transform.rows_of)
     assert transform.references_of is not None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.model.events import PartitionId
-from core.transforms.home_security import Home, HomeAlert
+from examples.home_security.transform import Home, HomeAlert
 from handlers.api import ROUTES
 from handlers.app import app
 from handlers.web.links import sign_link

@@ -20,8 +20,8 @@ pytest.importorskip("pyspark", reason="jobs/requirements.txt is not installed")
 
 from core.model.aggregates import aggregate_table
 from core.store.sqlite.schema import migrate_sqlite
-from core.transforms.aggregates.flight_punctuality import FlightPunctuality
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
+from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.as_of import counted_where, counting, portions, removed, removed_where, rows_of_windows, standing_windows
 from jobs.ranges import CommitSpan, LedgerRange, Slice, slices_of
 from jobs.sqlite_words import SqliteWords

@@ -85,7 +85,7 @@ def test_the_archives_hold_our_modules_but_not_the_way_to_sql(tmp_path: Path) ->
         "jobs/tables.py",
         "jobs/transforms.py",
         "core/settle/settle.py",
-        "core/transforms/home_security.py",
+        "examples/home_security/transform.py",
     } <= found
     assert not any(name.startswith("core/store/") for name in found)
 
@@ -151,7 +151,7 @@ def test_modules_find_the_packages_that_the_engine_has_unpacked_beside_them(tmp_
 def test_the_archive_alone_is_enough_to_settle_events(tmp_path: Path) -> None:
     write_package(tmp_path, [])
     remote = "core.remote.spark.jdbc, core.remote.spark.lakes"
-    script = f"import core.settle.settle, core.aggregation.lake, {remote}, core.transforms.home_security, jobs.ranges"
+    script = f"import core.settle.settle, core.aggregation.lake, {remote}, examples.home_security, jobs.ranges"
     archive = str(tmp_path / VERSION / ARCHIVE)
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {archive!r}); {script}"]
     done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True, timeout=60, check=False)

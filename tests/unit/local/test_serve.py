@@ -16,7 +16,7 @@ def kept(tmp_path: Path) -> Path:
     """Return a folder of a demo, with the part that is read before the start."""
     with closing(sqlite3.connect(tmp_path / "record.db")) as record:
         record.execute("CREATE TABLE feed (transform TEXT)")
-        record.execute("INSERT INTO feed VALUES ('core.transforms.home_security')")
+        record.execute("INSERT INTO feed VALUES ('examples.home_security')")
         record.commit()
     return tmp_path
 

@@ -212,7 +212,7 @@ def test_the_chaos_locks_the_store_of_a_server(files: FileServer, server: Server
 
 
 def test_the_app_gets_the_server_and_leases_that_outlive_its_patience(server: Server, tmp_path: Path) -> None:
-    settings = app_settings("Endpoint=x", Place(tmp_path, server=server), "core.transforms.home_security")
+    settings = app_settings("Endpoint=x", Place(tmp_path, server=server), "examples.home_security")
     assert settings["STORE_CONNECTION"] == STRING
     assert int(settings["DEAD_LETTER_LEASE_SECONDS"]) > 20 > int(LETTERS["DEAD_LETTER_LEASE_SECONDS"])
     assert app_settings("Endpoint=x", Place(tmp_path), "t")["STORE_CONNECTION"] == f"sqlite:{tmp_path / 'hubledger.db'}"

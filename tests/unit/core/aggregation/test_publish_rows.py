@@ -11,7 +11,7 @@ from core.aggregation.runs import AggregationRun, Staged
 from core.aggregation.silver import is_rows_job, lake_rows, rows_of_job
 from core.errors import InvalidTransform, LakeUnreachable, StagingRefused
 from core.transforms.aggregates import load_aggregates
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, finish
 from tests.fakes.builders import EPOCH
 from tests.fakes.lake_jobs import LakeWorld, change, manifest, rows_in, written

@@ -14,7 +14,7 @@ from core.ledger.next_incarnation import Opening
 from core.model.events import Event, PartitionId
 from core.model.spans import SequenceNumber
 from core.store.incarnations import Incarnations
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore

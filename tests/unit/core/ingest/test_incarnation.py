@@ -14,7 +14,7 @@ from core.ingest.ingest import ingest_batch
 from core.ingest.silence import Unhealed
 from core.model.commits import PartitionState
 from core.model.events import Event
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, STREAM, batch, commit, event, partition
 from tests.unit.core.ingest.incarnation_world import NEW, OLD, World, log, renewed
 

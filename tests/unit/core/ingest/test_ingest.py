@@ -17,7 +17,7 @@ from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
 from core.store.database import Waiting
-from core.transforms.home_security import Home, SensorReading
+from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, events, ids, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.kept import KeptLetter, KeptRow

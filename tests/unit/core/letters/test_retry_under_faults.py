@@ -9,7 +9,7 @@ from core.errors import InfrastructureFault, LetterConflict, StoreUnavailable
 from core.letters.moves import discard
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.letters import RetryReport
-from core.transforms.home_security import HomeAlert
+from examples.home_security.transform import HomeAlert
 from tests.fakes.builders import NOON, commit, keep_letters, partition
 from tests.fakes.faulty_database import Fault, Killed
 from tests.fakes.memory_store import MemoryStore

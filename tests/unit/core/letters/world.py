@@ -14,7 +14,7 @@ from core.model.events import Event, Partition, PartitionId
 from core.model.letters import LetterPolicy, LetterPosition, RetryReport
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, FakeClock, ids
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.kept import KeptLetter

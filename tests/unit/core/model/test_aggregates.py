@@ -20,9 +20,9 @@ from core.model.aggregates import (
     aggregate_table,
 )
 from core.transforms.aggregates import find_aggregate, load_aggregates
-from core.transforms.aggregates.home_activity import HomeActivity
-from core.transforms.flight_info import FlightChange
-from core.transforms.home_security import Home, SensorReading
+from examples.flight_info.transform import FlightChange
+from examples.home_security.aggregates.home_activity import HomeActivity
+from examples.home_security.transform import Home, SensorReading
 
 QUARTER = timedelta(minutes=15)
 

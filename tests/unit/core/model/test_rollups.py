@@ -10,9 +10,9 @@ import pytest
 from core.errors import InvalidTransform
 from core.model.aggregates import Count, Key, aggregate_of, aggregate_table, declared_aggregates
 from core.model.rollups import Kept
-from core.transforms.aggregates.flight_punctuality import FlightPunctuality
-from core.transforms.aggregates.home_activity import HomeActivity
-from core.transforms.home_security import SensorReading
+from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
+from examples.home_security.aggregates.home_activity import HomeActivity
+from examples.home_security.transform import SensorReading
 
 QUARTER, HOUR, DAY = timedelta(minutes=15), timedelta(hours=1), timedelta(days=1)
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)

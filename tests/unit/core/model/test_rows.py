@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import InvalidTransform, MissingReference
 from core.model.rows import ReferenceKey, References, RowTable, appended_to, row_table, state_of
-from core.transforms.home_security import Home
+from examples.home_security.transform import Home
 from tests.fakes.builders import home
 
 

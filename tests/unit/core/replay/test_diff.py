@@ -14,8 +14,8 @@ from core.model.rows import References, Row, appended_to
 from core.replay.diff import SHOWN, document, rehearsed_piece
 from core.replay.job import ReplayJob
 from core.replay.pieces import Rehearsal, RetractedRow
-from core.transforms.flight_info import FlightChange
-from core.transforms.home_security import HomeAlert, SensorReading
+from examples.flight_info.transform import FlightChange
+from examples.home_security.transform import HomeAlert, SensorReading
 from tests.fakes.builders import alert, home, reading
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.replaying import World, changed, log_of, order

@@ -15,7 +15,7 @@ from core.replay.job import PartitionProgress, PartitionRange
 from core.replay.pieces import CarriedState, Piece, ReplayCommit, StandingState
 from core.replay.plan import KnownStates, ReplayTrial, plan_replay
 from core.settle.isolate import Isolation
-from core.transforms.home_security import Home
+from examples.home_security.transform import Home
 from tests.fakes.builders import event, home, ids, partition, stamps
 from tests.fakes.plain_transform import PLAIN
 

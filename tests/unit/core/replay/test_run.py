@@ -22,7 +22,7 @@ from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, ReplayJob, ReplayMove
 from core.replay.pieces import ReplayCommit
 from core.replay.run import CONFLICT_LIMIT, ReplayMeans, note_fault, open_partitions, replay_slice, request_replay
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import event, events
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore

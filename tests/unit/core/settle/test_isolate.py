@@ -11,7 +11,7 @@ from core.ingest.gaps import Healing
 from core.ingest.ingest import REFUSAL_LIMIT, IngestReport, Means, ingest_batch
 from core.model.commits import BatchCommit
 from core.model.events import Event
-from core.transforms.home_security import Home, SensorReading
+from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub

@@ -15,7 +15,7 @@ from core.model.rows import ReferenceKey, References, Row
 from core.model.transform import Transform
 from core.settle.isolate import Isolation
 from core.settle.settle import ERROR_LENGTH, reference_keys, settle
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import alert, event, events, home, reading
 from tests.fakes.plain_transform import PLAIN
 

@@ -19,7 +19,7 @@ from core.store.letters import move_script, retry_script
 from core.store.partitions import batch_script
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import UNMET, ask_batch, run_batch
-from core.transforms.home_security import Home, SensorReading
+from examples.home_security.transform import Home, SensorReading
 from tests.fakes.odbc_driver import DECLARED
 from tests.offenders import holds_for
 from tests.sql.statements import (

@@ -24,7 +24,7 @@ def test_a_sound_transform_is_one_line_that_says_what_was_checked(
 ) -> None:
     assert main(["--store", f"sqlite:{sqlite.path}"]) == main([]) == 0
     whole, part = capsys.readouterr().out.splitlines()
-    sound = "core.transforms.home_security has no fault: row classes 3, aggregates 1; "
+    sound = "examples.home_security has no fault: row classes 3, aggregates 1; "
     assert whole == f"{sound}the store has their tables"
     assert part == f"{sound}the tables were not checked, because no store is named"
 

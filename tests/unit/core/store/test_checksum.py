@@ -23,7 +23,7 @@ from core.store.partitions import batch_script
 from core.store.script import Script, Step, of_rows
 from core.store.sqlserver.batch import run_batch
 from core.store.stream import OneStream
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import EPOCH, STREAM, alert, commit, event, home, letter, partition, reading, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store

@@ -14,7 +14,7 @@ from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber
 from core.store.memory import MOST_REFERENCES, Memory
 from core.store.script import Named
-from core.transforms.home_security import Home
+from examples.home_security.transform import Home
 from tests.fakes.builders import (
     NOON,
     FakeClock,

@@ -14,7 +14,7 @@ from core.store.queries import load_queries
 from core.store.script import of_rows
 from core.store.sqlite.rows import rows_text
 from core.store.sqlite.schema import migrate_sqlite
-from core.transforms.home_security import HomeAlert, SensorReading
+from examples.home_security.transform import HomeAlert, SensorReading
 
 LETTERS = "event_hub_dead_letter"
 FAILED, STATUS, CAUSE = (f"ix_{LETTERS}_{name}" for name in ("failed", "status", "fingerprint"))

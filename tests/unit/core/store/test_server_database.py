@@ -34,7 +34,7 @@ from core.store.memory import Memory
 from core.store.queries import load_migrations
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Access
-from core.transforms.home_security import Home
+from examples.home_security.transform import Home
 from tests.fakes.builders import FakeClock
 from tests.fakes.odbc_driver import Error, FakeDriver, When, fault, lost, unmet
 from tests.fakes.store import Store

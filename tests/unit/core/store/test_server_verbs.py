@@ -18,8 +18,8 @@ from core.model.letters import ClaimedPosition, FoundLetter, LetterClaim, Letter
 from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber
 from core.store.aggregation import Aggregations
-from core.transforms.aggregates.home_activity import HomeActivity
-from core.transforms.home_security import Home
+from examples.home_security.aggregates.home_activity import HomeActivity
+from examples.home_security.transform import Home
 from tests.fakes.odbc_driver import DECLARED, Error, FakeDriver, fault, lost, unmet
 from tests.fakes.store import Store
 from tests.sql.statements import PORTION, RUN, STAGED, commit_of, every_run, move_of, replay_of, retry_of

@@ -17,7 +17,7 @@ from core.store.connect import open_database
 from core.store.database import write
 from core.store.script import Outcome, Script, Step, of_rows
 from core.store.sqlite.database import SqliteDatabase
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import commit, keep_letters, partition, reading, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store

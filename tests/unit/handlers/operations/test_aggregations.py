@@ -88,7 +88,7 @@ def test_a_job_of_a_different_transform_is_refused_and_the_jobs_of_the_app_are_n
         assert (refused.status, refused.fields) == (400, ["job"])
         assert refused.body["errors"][0]["detail"] == "must be one of home_activity"
     assert aggregating.runs(job="home_activity").body["job"] == "home_activity"
-    aggregating.restart(TRANSFORM="core.transforms.flight_info")
+    aggregating.restart(TRANSFORM="examples.flight_info")
     assert aggregating.runs().body["job"] == "flight_punctuality"
     functions()["aggregate"](None)
     steps = [(line["job"], line["did"]) for line in aggregating.lines if line["action"] == "aggregate"]

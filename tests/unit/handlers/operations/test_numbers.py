@@ -1,7 +1,7 @@
 """handlers/operations/ledger.py: the rows of a number in JSON that JavaScript reads without loss."""
 
 from core.model.events import PartitionId
-from core.transforms.home_security import HomeAlert
+from examples.home_security.transform import HomeAlert
 from handlers.app import app
 from tests.fakes.builders import EPOCH, commit, settled
 from tests.unit.handlers.running import Running

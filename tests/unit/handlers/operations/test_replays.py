@@ -12,7 +12,7 @@ from core.idempotency import key_of_caller
 from core.model.events import Event
 from core.model.rows import References
 from core.replay.job import MOST_OPEN
-from core.transforms import home_security
+from examples.home_security import transform as home_security
 from handlers.app import app
 from tests.contract.test_open_replays import request as request_of
 from tests.fakes.builders import event

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import pairwise
 
 from core.model.rows import References
-from core.transforms.home_security import Home, SensorReading
+from examples.home_security.transform import Home, SensorReading
 from local.dangerous import DEADLY, KILLING, REFUSED, references, transform
 from local.feed.dangers import REFUSED_EVENTS, with_dangers
 from local.feed.homes import Script, Shares, home_minutes

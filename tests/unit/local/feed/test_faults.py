@@ -8,7 +8,7 @@ from core.model.rows import ReferenceKey, References
 from core.model.spans import SequenceNumber
 from core.settle.settle import settle
 from core.transforms import load_transform
-from core.transforms.home_security import Home
+from examples.home_security.transform import Home
 from local.feed.faults import MALFORMED_WHEN_REGISTERED, unknown_kind
 from local.feed.home_rule import Reading
 from local.feed.homes import reading_body
@@ -20,7 +20,7 @@ READINGS = [
     Reading("glass-1", "glass_break", "idle", None, NOON + 123_000),
     Reading("co-1", "carbon_monoxide", None, 41, NOON),
 ]
-TRANSFORM = load_transform("core.transforms.home_security")
+TRANSFORM = load_transform("examples.home_security")
 
 
 def outcome(body: bytes) -> str:

@@ -13,7 +13,7 @@ from core.model.rows import References
 from core.model.spans import SequenceNumber
 from core.settle.settle import settle
 from core.transforms import load_transform
-from core.transforms.flight_info import FlightChange, FlightStatus
+from examples.flight_info.transform import FlightChange, FlightStatus
 from local.feed.flight_faults import MALFORMED, UNUSABLE
 from local.feed.flight_rule import Change, ExpectedChange, expect_change
 from local.feed.flights import NUMBERS, FlightScript, FlightShares, change_body, flight_minutes
@@ -21,7 +21,7 @@ from local.feed.planned import POISON, WRITTEN, ZONES, Minute
 from local.testing import assert_poison
 from tests.unit.local.feed.builders import FAULTY_FLIGHTS, NOON, flight_story
 
-TRANSFORM = load_transform("core.transforms.flight_info")
+TRANSFORM = load_transform("examples.flight_info")
 SPOTLESS = FlightShares(malformed=0, unusable=0, duplicate=0)
 CHANGES = [
     Change("LH", 400, "2026-01-02", "boarding", "A12", NOON, NOON + 1, NOON + 2_000_000),

@@ -116,7 +116,7 @@ def test_carbon_monoxide_is_seen_on_both_sides_of_the_threshold() -> None:
 
 def test_the_feed_expects_the_outcomes_of_the_app() -> None:
     """The two rules were written apart; where they differ, one is wrong. A letter settles when all homes are known."""
-    transform, references, now = load_transform("core.transforms.home_security"), References({}), datetime.now(UTC)
+    transform, references, now = load_transform("examples.home_security"), References({}), datetime.now(UTC)
     planned_events = [(minute.partition_key, event) for minute in story() for event in minute.events]
     events = [Event(SequenceNumber(n), str(n), now, key, {}, one.body) for n, (key, one) in enumerate(planned_events)]
     first = [settle([event], references, transform) for event in events]

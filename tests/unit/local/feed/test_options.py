@@ -49,7 +49,7 @@ def test_the_share_of_duplicates_is_the_requested_one(domain: Domain) -> None:
 
 
 def test_the_whole_or_the_short_name_of_a_transform_chooses_a_business() -> None:
-    for name in ("flight_info", "core.transforms.flight_info"):
+    for name in ("flight_info", "examples.flight_info"):
         options = parse_options(["--transform", name])
         assert (options.transform, options.senders) == (FLIGHTS, FLIGHTS.usual_senders)
 

@@ -10,7 +10,7 @@ from tests.fakes.written_modules import written_modules
 HEAD = """import json, os, time
 from datetime import date, datetime, UTC
 from core.errors import PoisonEvent
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 VERSION = 'planted/1'
 SEEN = []
 AT = datetime(2026, 1, 1, tzinfo=UTC)

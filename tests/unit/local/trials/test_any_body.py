@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from core.transforms import flight_info, home_security
-from core.transforms.home_security import Home
+from examples.flight_info import transform as flight_info
+from examples.home_security import transform as home_security
+from examples.home_security.transform import Home
 from local.testing import check_any_body
 from tests.unit.local.trials.conftest import Plant
 

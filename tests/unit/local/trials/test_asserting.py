@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from core.model.rows import Row
-from core.transforms import flight_info, home_security, load_transform
-from core.transforms.home_security import Home, HomeAlert, SensorReading
+from core.transforms import load_transform
+from examples.flight_info import transform as flight_info
+from examples.home_security import transform as home_security
+from examples.home_security.transform import Home, HomeAlert, SensorReading
 from local.testing import assert_missing, assert_poison, assert_rows, event_of
 from tests.unit.local.trials.conftest import Plant
 
@@ -20,7 +22,7 @@ ALERT = HomeAlert("home-1", "s", "motion", None, AT)
 
 
 def test_equal_rows_pass_for_a_module_its_name_and_a_transform_and_for_each_form_of_a_body() -> None:
-    for transform in (home_security, "core.transforms.home_security", load_transform("core.transforms.home_security")):
+    for transform in (home_security, "examples.home_security", load_transform("examples.home_security")):
         assert_rows(transform, MOTION, READING, ALERT, references=[HOME])
     text = '{"kind": "registration", "home_id": "home-1", "time_zone": "UTC", "armed": false}'
     for body in (text, text.encode(), event_of(text, number=5)):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from core.transforms import flight_info, home_security
+from examples.flight_info import transform as flight_info
+from examples.home_security import transform as home_security
 from local.testing import check_deterministic
 from tests.unit.local.trials.conftest import Plant
 

@@ -3,8 +3,8 @@
 import pytest
 
 from core.errors import SchemaMismatch
-from core.transforms import home_security
-from core.transforms.home_security import Home
+from examples.home_security import transform as home_security
+from examples.home_security.transform import Home
 from local.testing import check_replay_identity
 from tests.fakes.written_modules import WrittenModules
 from tests.unit.local.trials.conftest import Plant

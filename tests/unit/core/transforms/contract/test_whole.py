@@ -13,7 +13,7 @@ AGGREGATE = """from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
 from core.model.aggregates import Count, Key, Most, Sum, aggregate_of
-from core.transforms.home_security import HomeAlert
+from examples.home_security.transform import HomeAlert
 @aggregate_of(HomeAlert, "NAME", at="observed_at", window=timedelta(days=1))
 @dataclass(frozen=True, slots=True)
 class Planted:
@@ -21,8 +21,8 @@ class Planted:
 
 
 def test_our_own_transforms_have_no_fault() -> None:
-    assert check_transform("core.transforms.home_security") == (3, 1)
-    assert check_transform("core.transforms.flight_info") == (2, 1)
+    assert check_transform("examples.home_security") == (3, 1)
+    assert check_transform("examples.flight_info") == (2, 1)
 
 
 def test_a_fault_of_form_and_one_of_purity_are_reported_together(modules: WrittenModules) -> None:
@@ -80,7 +80,7 @@ def test_every_fault_of_an_aggregate_is_reported_with_the_line_of_its_declaratio
     )
     planted.write(AGGREGATE.replace("NAME", "planted") + fields, "planted")
     with pytest.raises(InvalidTransform) as refused:
-        check_transform("core.transforms.home_security")
+        check_transform("examples.home_security")
     assert [fault.rpartition("/")[2] for fault in refused.value.faults] == [
         "planted.py:6: Planted.most: its type is int | None",
         "planted.py:6: Planted.sum: the source has no column nothing",
@@ -101,5 +101,5 @@ def test_the_table_of_an_aggregate_has_a_name_of_its_own_that_sql_can_hold(
     fields = "    home_id: Annotated[str, Key(32)]\n    window_start: datetime\n    alerts: Annotated[int, Count()]\n"
     planted.write(AGGREGATE.replace("NAME", name) + fields, "planted")
     with pytest.raises(InvalidTransform) as refused:
-        check_transform("core.transforms.home_security")
+        check_transform("examples.home_security")
     assert fault in refused.value.faults[0]

@@ -1,12 +1,12 @@
-"""core/transforms/flight_info.py: a change becomes the status of its flight and a row of its history."""
+"""examples/flight_info/transform.py: a change becomes the status of its flight and a row of its history."""
 
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 
-from core.transforms import flight_info
-from core.transforms.flight_info import FlightChange, FlightStatus
+from examples.flight_info import transform as flight_info
+from examples.flight_info.transform import FlightChange, FlightStatus
 from local.testing import assert_poison, assert_rows, check_any_body, check_deterministic, check_replay_identity
 from tests.offenders import holds_for
 

@@ -1,4 +1,4 @@
-"""core/transforms/home_security.py: good events become rows, and every bad one a letter that says why."""
+"""examples/home_security/transform.py: good events become rows, and every bad one a letter that says why."""
 
 import json
 from dataclasses import replace
@@ -12,14 +12,15 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.commits import DeadLetter
 from core.model.events import Event
 from core.model.rows import ReferenceKey, Row
-from core.transforms import home_security, load_transform
-from core.transforms.home_security import Home, HomeAlert, SensorReading, references
+from core.transforms import load_transform
+from examples.home_security import transform as home_security
+from examples.home_security.transform import Home, HomeAlert, SensorReading, references
 from local.testing import assert_poison, assert_rows, check_any_body, check_deterministic, check_replay_identity
 from tests.fakes.builders import batch, event, stamps
 from tests.fakes.memory_store import MemoryStore
 from tests.offenders import holds_for
 
-HOME_SECURITY = load_transform("core.transforms.home_security")
+HOME_SECURITY = load_transform("examples.home_security")
 AT = "2026-01-01T12:00:00Z"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MISSING = object()

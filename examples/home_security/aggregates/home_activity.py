@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 from core.model.aggregates import Count, CountOf, Key, Least, Most, Sum, aggregate_of
-from core.transforms.home_security import SensorReading
+from examples.home_security.transform import SensorReading
 
 
 @aggregate_of(

@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
-from core.aggregation.activity import Alert, HomeReading, RegisteredHome
 from core.store.columns import instant_of, instant_or_none, instant_text
 from core.store.database import Database
 from core.store.script import of_rows
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.activity import Alert, HomeReading, RegisteredHome
+from examples.home_security.aggregates.home_activity import HomeActivity
 
 MOST_ROWS = 5_000  # newest rows of a partition among which the readings of one home are found
 

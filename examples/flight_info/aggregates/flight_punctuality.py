@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 from core.model.aggregates import Count, CountOf, Key, Least, Most, aggregate_of
-from core.transforms.flight_info import FlightChange
+from examples.flight_info.transform import FlightChange
 
 
 @aggregate_of(FlightChange, "flight_punctuality", at="departure_date", window=timedelta(days=1))

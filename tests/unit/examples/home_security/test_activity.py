@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.aggregation.activity import Period, end_of_window, steps, totals, within
-from core.transforms.aggregates.home_activity import HomeActivity
+from examples.home_security.activity import Period, end_of_window, steps, totals, within
+from examples.home_security.aggregates.home_activity import HomeActivity
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
 DAY = Period(NOON, timedelta(days=1), timedelta(minutes=30))

@@ -1,0 +1,63 @@
+"""Rooms: the folders in which an app keeps its own code. `apps/orders/` and `examples/home_security/` are rooms.
+
+A room is a package with
+
+    transform.py              the transform that TRANSFORM=apps.orders names
+    aggregates/               modules that declare one aggregate each
+    migrations/sqlite/        0001_orders.sql and later ones: a sequence of the room's own
+    migrations/sqlserver/     the same names for SQL Server
+    permissions.sql           the rights of the app and of the jobs on the room's tables, on SQL Server
+    events.jsonl              sample events, one body a line
+
+A release of Hubledger changes nothing in a room of `apps/`.
+"""
+
+import pkgutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+TRANSFORM, AGGREGATES, MIGRATIONS = "transform", "aggregates", "migrations"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A package with migrations or aggregates of its own. `name` is the name of the package: "apps.orders"."""
+
+    name: str
+    folder: Path
+
+    @property
+    def aggregate_modules(self) -> tuple[str, ...]:
+        """The names of the modules that declare the room's aggregates."""
+        package = f"{self.name}.{AGGREGATES}"
+        places = [str(self.folder / AGGREGATES)]
+        return tuple(f"{package}.{module.name}" for module in pkgutil.iter_modules(places))
+
+
+def module_of(name: str) -> str:
+    """Return the module of the transform that a setting names: a room's, or the named module itself."""
+    try:
+        spec = find_spec(f"{name}.{TRANSFORM}")
+    except (ImportError, ValueError):  # no package of this name: the import says what is wrong
+        return name
+    return name if spec is None else spec.name
+
+
+def rooms_of(row_classes: Iterable[type]) -> tuple[Room, ...]:
+    """Return the rooms of the modules that declare these classes, each once, in their order."""
+    found = (room_of(one.__module__) for one in row_classes)
+    return tuple(dict.fromkeys(room for room in found if room is not None))
+
+
+def room_of(module_name: str) -> Room | None:
+    """Return the room of a module: the innermost package around it that has migrations or aggregates."""
+    package = module_name
+    while package := package.rpartition(".")[0]:
+        for place in import_module(package).__path__:
+            folder = Path(place)
+            if (folder / MIGRATIONS).is_dir() or (folder / AGGREGATES).is_dir():
+                return Room(package, folder)
+    return None

@@ -1,0 +1,1 @@
+"""Flights: their latest status, the history of their changes, and the punctuality of carriers."""

@@ -1,0 +1,1 @@
+"""The aggregates of flights, one in each module."""

@@ -1,0 +1,1 @@
+"""The aggregates of a home-security company, one in each module."""
