@@ -5,7 +5,7 @@ import re
 import secrets
 from functools import cache
 
-from core.store.queries import load_migrations
+from core.store.migrations import load_migrations
 from core.store.sqlserver.odbc import Session, connect
 from core.store.sqlserver.schema import migrate_server
 
