@@ -19,7 +19,7 @@ BUSY_POLL = 0.01  # seconds
 
 
 def open_checked(path: Path, busy_timeout: float, rooms: Iterable[Room] = ()) -> sqlite3.Connection:
-    """Open a connection to a database; SchemaMismatch when this code, or that of the rooms, cannot run on its schema."""
+    """Open a connection to a database; SchemaMismatch when this code or a room cannot run on its schema."""
     if not path.exists():
         raise SchemaMismatch(f"{path} does not exist: create it with `python -m core.store.migrate`")
     connection = open_database(path, busy_timeout)
@@ -119,7 +119,8 @@ def _apply(connection: sqlite3.Connection, migration: Migration) -> str:
         for statement in _statements(migration.text) if applies else ():
             connection.execute(statement)
     except sqlite3.Error as error:
-        raise sqlite3.OperationalError(f"migration {migration.title} failed, and nothing of this run stays: {error}") from error
+        failed = f"migration {migration.title} failed, and nothing of this run stays"
+        raise sqlite3.OperationalError(f"{failed}: {error}") from error
     values = {"version": migration.version, "name": migration.name, "app": migration.app}
     connection.execute(queries["record_migration"].text, values | {"applied_at": instant_text(datetime.now(UTC))})
     return f"applied {migration.title}" if applies else migration.without_effect
