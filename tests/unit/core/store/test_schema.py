@@ -99,7 +99,10 @@ def test_a_database_is_durable_at_each_commit_and_holds_foreign_keys(path: Path)
 def newer(path: Path) -> None:
     """A schema with a migration that code of today does not run on, and one behind it that it would."""
     additive(path)
-    sql(path, "INSERT INTO schema_migration VALUES (9998, 'breaking_future', '2027-01-01T00:00:00.000000Z')")
+    sql(
+        path,
+        "INSERT INTO schema_migration VALUES (9998, 'breaking_future', '2027-01-01T00:00:00.000000Z', 'hubledger')",
+    )
 
 
 def additive(path: Path) -> None:
@@ -107,7 +110,7 @@ def additive(path: Path) -> None:
     migrate_sqlite(path)
     sql(path, "CREATE TABLE parcel (parcel_id TEXT NOT NULL)")
     sql(path, "ALTER TABLE sensor_reading ADD COLUMN parcel_id TEXT")
-    sql(path, "INSERT INTO schema_migration VALUES (9999, 'parcels', '2027-01-01T00:00:00.000000Z')")
+    sql(path, "INSERT INTO schema_migration VALUES (9999, 'parcels', '2027-01-01T00:00:00.000000Z', 'hubledger')")
 
 
 def older(path: Path) -> None:
@@ -251,9 +254,10 @@ def make_older(path: Path, *statements: str) -> None:
             connection.executescript(migration.text)
         connection.executescript(
             "CREATE TABLE schema_migration (version INTEGER PRIMARY KEY, name TEXT, applied_at TEXT) STRICT;"
-            "INSERT INTO schema_migration VALUES (4, 'flight_info', '2026-01-01T00:00:00.000000Z');"
             "INSERT INTO event_stream VALUES (1, 'namespace/telemetry', 'hubledger', 1, '2026-01-01T00:00:00.000000Z');"
         )
+        applied = [(one.version, one.name, "2026-01-01T00:00:00.000000Z") for one in ALL[:4]]
+        connection.executemany("INSERT INTO schema_migration VALUES (?, ?, ?)", applied)
         for statement in statements:
             connection.execute(statement)
 
