@@ -1,6 +1,8 @@
 """core/store/sqlite/schema.py and migrate.py: a database is created, upgraded or refused, and it is said which."""
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -9,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import StoreUnavailable
+from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.migrate import main
 from core.store.migrations import load_migrations
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite, open_checked, open_database
-from tests.fakes.builders import claim, commit, partition
+from tests.fakes.builders import claim, commit, event, letter, partition, reading, settled
 from tests.fakes.rooms import migrate_examples
 from tests.fakes.store import Store
 
@@ -98,10 +100,7 @@ def test_a_database_is_durable_at_each_commit_and_holds_foreign_keys(path: Path)
 def newer(path: Path) -> None:
     """A schema with a migration that code of today does not run on, and one behind it that it would."""
     additive(path)
-    sql(
-        path,
-        "INSERT INTO schema_migration VALUES (9998, 'breaking_future', '2027-01-01T00:00:00.000000Z', 'hubledger')",
-    )
+    sql(path, "INSERT INTO schema_migration VALUES (9998, 'breaking_future', '2027', 'hubledger')")
 
 
 def additive(path: Path) -> None:
@@ -111,6 +110,107 @@ def additive(path: Path) -> None:
     sql(path, "ALTER TABLE sensor_reading ADD COLUMN parcel_id TEXT")
     sql(path, "INSERT INTO schema_migration VALUES (9999, 'parcels', '2027', 'hubledger')")
 
+
+def older(path: Path) -> None:
+    migrate_sqlite(path)
+    sql(path, "DELETE FROM schema_migration WHERE version > 1")
+
+
+def test_a_newer_schema_that_breaks_older_code_is_refused_and_left_alone(path: Path) -> None:
+    newer(path)
+    with pytest.raises(
+        SchemaMismatch, match="has migration 9998 breaking_future, but this code knows only migrations up to"
+    ):
+        migrate_sqlite(path)
+    with pytest.raises(SchemaMismatch, match="deploy the newer code"):
+        open_checked(path, 5.0)
+
+
+def test_a_newer_schema_that_only_adds_is_worked_on(path: Path) -> None:
+    additive(path)
+    assert migrate_sqlite(path) == []
+    with closing(Store(SqliteDatabase(path))) as store:
+        outcome = settled({0: [reading()]}, letters=[letter(event(1))], filtered=1)
+        store.commit_batch(commit(store.read_partition(partition()), 0, 2, outcome))
+    assert sql(path, "SELECT home_id, parcel_id FROM sensor_reading") == [("home-1", None)]
+
+
+def test_an_older_schema_must_be_migrated_first(path: Path) -> None:
+    older(path)
+    with pytest.raises(SchemaMismatch, match=r"is at schema 1 of \d+: run `python -m core\.store\.migrate`"):
+        open_checked(path, 5.0)
+
+
+def test_an_empty_database_must_be_migrated_first(path: Path) -> None:
+    path.touch()
+    with pytest.raises(SchemaMismatch, match="is at schema 0 of"):
+        open_checked(path, 5.0)
+
+
+def test_a_database_that_is_not_there_is_not_created_by_reading(path: Path) -> None:
+    with pytest.raises(SchemaMismatch, match="does not exist: create it with"):
+        Store(SqliteDatabase(path)).read_partition(partition())
+    assert not path.exists()
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:
+    content = b"this is no database, and long enough to say so" * 100
+    path.write_bytes(content)
+    for attempt in (migrate_sqlite, lambda path: open_checked(path, 5.0)):
+        with pytest.raises(StoreUnavailable, match="not a database"):
+            attempt(path)
+    assert path.read_bytes() == content
+
+
+def test_a_store_goes_on_once_its_database_was_migrated(path: Path) -> None:
+    store = Store(SqliteDatabase(path))
+    with pytest.raises(SchemaMismatch):
+        store.read_partition(partition())
+    migrate_sqlite(path)
+    assert store.read_partition(partition()).checkpoint is None
+    store.close()
+
+
+def start(*arguments: str, environment: dict[str, str] | None = None) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "core.store.migrate", *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, env=environment or {})
+
+
+@pytest.mark.slow
+def test_processes_that_migrate_at_once_apply_each_step_once(path: Path) -> None:
+    running = [start("--store", f"sqlite:{path}") for _ in range(4)]
+    said = [(each.communicate(timeout=60), each.returncode) for each in running]
+    assert [code for _, code in said] == [0] * 4, said
+    assert sum(out.count("applied ") for (out, _), _ in said) == len(ALL) + 1
+    assert sql(path, "SELECT version FROM schema_migration WHERE app = 'hubledger'") == [(one.version,) for one in ALL]
+
+
+class TestTheCommand:
+    def test_says_what_it_applied_and_then_that_nothing_is_missing(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["--store", f"sqlite:{path}"]) == 0
+        applied = "".join(f"applied {one.version:04} {one.name}\n" for one in ALL)
+        applied += "applied examples.home_security 0001 home_security\n"
+        assert capsys.readouterr() == (f"{applied}the store is up to date\n", "")
+        assert main(["--store", f"sqlite:{path}"]) == 0
+        assert capsys.readouterr() == ("the store is up to date\n", "")
+
+    def test_reads_the_setting_when_no_store_is_given(self, path: Path) -> None:
+        done = start(environment={"STORE_CONNECTION": f"sqlite:{path}"})
+        assert done.communicate(timeout=60)[0].endswith("the store is up to date\n")
+        assert done.returncode == 0
+
+    @pytest.mark.parametrize(
+        ("prepare", "why"),
+        [
+            (newer, "has migration 9998 breaking_future"),
+            (lambda path: path.write_bytes(b"no database" * 100), "not a database"),
+            (lambda path: path.mkdir(), "unable to open"),
+        ],
+        ids=["newer", "no database", "a folder"],
+    )
     def test_fails_with_one_line(
         self, path: Path, capsys: pytest.CaptureFixture[str], prepare: Callable[[Path], object], why: str
     ) -> None:
