@@ -27,7 +27,6 @@ from tests.sql.gates import gates
 ROOT = Path(__file__).parents[2]
 ROOMS = ("flight_info", "home_security")
 NARROWER = {"flight_number"}  # an int where a declared one is a bigint: a server refuses a number that it cannot hold
-OLD = {"home_activity_staging", "aggregation_staging"}  # of older code
 
 
 def declared(room: str) -> tuple[Any, Any]:
