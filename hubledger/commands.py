@@ -30,7 +30,7 @@ def _commands() -> None:
 def run(arguments: list[str], fail: Callable[..., int]) -> int:
     """Run a command; `fail` prints a line and returns the exit code that it is given, or 1."""
     try:
-        code = app(arguments or ["--help"], prog_name="python -m hubledger", standalone_mode=False)
+        code = app(arguments, prog_name="python -m hubledger", standalone_mode=False)
     except (typer.TyperException, UsageFault) as fault:
         return fail(fault.format_message() if isinstance(fault, typer.BadParameter) else str(fault), 2)
     except (typer.Abort, KeyboardInterrupt):
@@ -44,4 +44,4 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
         raise
     except OSError as fault:
         return fail(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault))
-    return code if isinstance(code, int) else 0 if arguments else 2
+    return code if isinstance(code, int) else 0
