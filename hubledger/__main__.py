@@ -1,6 +1,6 @@
 """`python -m hubledger COMMAND`: put the commands together, and turn every fault into one line and an exit code.
 
-0: done; 1: refused, or a fault was found; 2: the command was called in a wrong way.
+0: done; 1: refused, or a fault was found; 2: the command was called in a wrong way; 130: interrupted.
 """
 
 import os

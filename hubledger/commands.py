@@ -10,6 +10,7 @@ from hubledger.migrate_diff import migrate_diff
 from hubledger.new import new
 from hubledger.try_events import try_events
 
+INTERRUPTED = "interrupted; nothing was written"
 app = typer.Typer(
     name="python -m hubledger",
     help="Make a room for your own events, keep its tables up to date, and try it without a hub.",
@@ -33,8 +34,8 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
         code = app(arguments, prog_name="python -m hubledger", standalone_mode=False)
     except (typer.TyperException, UsageFault) as fault:
         return fail(fault.format_message() if isinstance(fault, typer.BadParameter) else str(fault), 2)
-    except (typer.Abort, KeyboardInterrupt):
-        return fail("interrupted; nothing was written")
+    except typer.Abort:
+        return fail(INTERRUPTED, 130)
     except InvalidTransform as fault:
         faults = [*([] if len(fault.faults) == 1 else ["the transform has faults"]), *fault.faults]
         return fail("\n".join(faults))
@@ -44,4 +45,6 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
         raise
     except OSError as fault:
         return fail(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault))
+    if code == 130:  # Typer's for Ctrl-C
+        return fail(INTERRUPTED, 130)
     return code if isinstance(code, int) else 0

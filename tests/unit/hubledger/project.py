@@ -42,7 +42,7 @@ class Project:
         return subprocess.run(
             [sys.executable, *arguments],
             cwd=self.folder,
-            env={**place, "COLUMNS": "200", **environment},
+            env={**place, "COLUMNS": "200", "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache"), **environment},
             input=given,
             capture_output=True,
             text=True,
