@@ -88,6 +88,15 @@ def test_a_new_class_and_a_new_aggregate_become_tables_with_the_index_of_the_sou
     settled(tmp_path, (line, other), (sales,))
 
 
+def test_tables_are_changed_last_because_a_changed_table_is_locked_until_the_migration_ends(tmp_path: Path) -> None:
+    made_of(tmp_path, appended("line", order_id=NAME, at=datetime))
+    line = appended("line", order_id=NAME, at=datetime, note=str | None)
+    fields = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
+    following = next_migration((line,), (windows(line, "sales", "at", **fields),), tmp_path)
+    for text in following.texts.values():
+        assert text.index("CREATE INDEX") < text.index("ALTER TABLE")
+
+
 def test_a_new_rollup_is_filled_from_the_finer_level_and_a_new_retention_gets_its_index(tmp_path: Path) -> None:
     fields = {
         "order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()],
