@@ -285,6 +285,23 @@ def test_classes_without_tables_are_refused_all_at_once(tmp_path: Path) -> None:
     assert size.startswith("Parcel: its key has up to 902 bytes, and a key of SQL Server has at most 900")
 
 
+def test_a_text_in_the_key_of_an_aggregate_has_a_length_and_the_key_holds_it(tmp_path: Path) -> None:
+    fields = {"window_start": datetime, "lines": Annotated[int, Count()]}
+    line = appended("line", name=NAME, free=str, at=datetime)
+    endless = windows(line, "endless", "at", free=Annotated[str, Key(20)], **fields)
+    short = windows(line, "short", "at", name=Annotated[str, Key(19)], **fields)
+    folding = windows(line, "folding", "at", name=Annotated[str, Key(20, ascii=True)], **fields)
+    with pytest.raises(InvalidTransform) as refused:
+        next_migration((line,), (endless, short, folding), tmp_path)
+    free, *others = refused.value.faults
+    assert free.startswith("Line.free is in the key of Endless and has no length: write free: Annotated[str, Text(20)]")
+    but = "but Line.name is Text(length=20, ascii=False): a run could not store every window"
+    assert others == [
+        f"Short.name is Key(length=19, ascii=False), {but}",
+        f"Folding.name is Key(length=20, ascii=True), {but}",
+    ]
+
+
 @pytest.mark.parametrize(("text", "fits"), [(Text(450), True), (Text(451), False), (Text(900, ascii=True), True)])
 def test_a_key_has_900_bytes_and_a_character_has_two_unless_it_is_of_ascii(text: Text, fits: bool) -> None:
     key = state("parcel", ("code",), code=Annotated[str, text])
