@@ -9,9 +9,8 @@ from tests.sql.statements import without_comments
 TABLE = re.compile(r"CREATE TABLE hubledger\.(\w+) \((.*?)\n *\)(?: WITH \((.*?)\))?;", re.S)
 ADDED = re.compile(r"ALTER TABLE hubledger\.(\w+)\s+ADD (\w+ .*?);", re.S)
 REBUILT = re.compile(r"ALTER TABLE hubledger\.(\w+) REBUILD WITH \((.*?)\)")
-INDEX = re.compile(
-    r"CREATE (?:UNIQUE )?(?:CLUSTERED )?INDEX (\w+)\s+ON hubledger\.(\w+) (\(.*?\))(?:\s+WITH \((.*?)\))?;"
-)
+INDEX = re.compile(r"CREATE (?:CLUSTERED )?INDEX (\w+)\s+ON hubledger\.(\w+) (\(.*?\))(?:\s+WITH \((.*?)\))?;")
+GUARDED = r"IF OBJECT_ID\(N'hubledger\.(\w+)', N'U'\) IS NULL\s+(?:BEGIN\s+)?CREATE TABLE hubledger\.\1 "
 Tables = dict[str, set[str]]
 
 
