@@ -161,7 +161,8 @@ SELECT t.name, c.name, y.name, c.max_length, c.precision, c.scale, c.is_nullable
  WHERE t.schema_id = SCHEMA_ID(N'{0}');
 """
 INDEXES = """
-SELECT t.name, i.name, i.type_desc, i.is_unique, i.is_primary_key, i.ignore_dup_key, c.name, x.key_ordinal, p.data_compression_desc
+SELECT t.name, i.name, i.type_desc, i.is_unique, i.is_primary_key, i.ignore_dup_key, c.name, x.key_ordinal,
+       p.data_compression_desc
   FROM sys.tables AS t
   JOIN sys.indexes AS i ON i.object_id = t.object_id
   JOIN sys.index_columns AS x ON x.object_id = t.object_id AND x.index_id = i.index_id

@@ -53,7 +53,7 @@ def test_the_migrations_of_a_room_follow_ours_each_in_a_transaction(tmp_path: Pa
     ]
     assert steps(driver) == ["table", "record", "index", "record"]
     recorded = [given for text, given in driver.server.executed if "INSERT INTO hubledger.schema_migration" in text]
-    assert [given[:2] + given[3:] for given in recorded] == [[1, "orders", "apps.orders"], [2, "more", "apps.orders"]]
+    assert [[*given[:2], given[3]] for given in recorded] == [[1, "orders", "apps.orders"], [2, "more", "apps.orders"]]
 
 
 def test_an_edition_that_cannot_build_online_builds_the_index_of_a_room_offline(tmp_path: Path) -> None:
