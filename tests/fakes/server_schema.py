@@ -5,22 +5,23 @@ import re
 import secrets
 from functools import cache
 
-from core.store.queries import load_migrations
 from core.store.sqlserver.odbc import Session, connect
 from core.store.sqlserver.schema import migrate_server
+from tests.fakes.rooms import EXAMPLES, all_migrations
 
-TABLES = tuple(
+MADE = dict.fromkeys(
     table
-    for migration in load_migrations("sqlserver")
+    for migration in all_migrations("sqlserver")
     for table in re.findall(r"CREATE TABLE hubledger\.(\w+)", migration.text)
 )
+TABLES = tuple(table for table in MADE if table != "home_activity_staging")  # dropped with the tables of the examples
 
 
 @cache
 def shared_schema(connection_string: str) -> str:
     """Return the schema for all tests of this process, which drops it when it ends."""
     schema = f"hubledger_test_{secrets.token_hex(4)}"
-    migrate_server(connection_string, schema)
+    migrate_server(connection_string, schema, rooms=EXAMPLES)
     atexit.register(drop_schema, connection_string, schema)
     return schema
 
@@ -33,7 +34,7 @@ def empty_schema(session: Session, schema: str) -> None:
 def drop_schema(connection_string: str, schema: str) -> None:
     """Drop the schema with its content, if it exists."""
     session = connect(connection_string)
-    for table in [*reversed(TABLES), "schema_migration"]:
+    for table in [*reversed(MADE), "schema_migration"]:
         session.run(f"IF OBJECT_ID(N'{schema}.{table}', N'U') IS NOT NULL DROP TABLE {schema}.{table};")
     session.run(f"IF SCHEMA_ID(N'{schema}') IS NOT NULL EXEC(N'DROP SCHEMA {schema}');")
     session.close()

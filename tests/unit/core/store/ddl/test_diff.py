@@ -18,7 +18,7 @@ from core.model.rows import Text
 from core.store.ddl.diff import NextMigration, next_migration
 from core.store.ddl.room import rights_text, room_text
 from core.store.ddl.types import ENGINES
-from core.store.queries import load_migrations
+from core.store.migrations import load_migrations
 from tests.fakes.declared import appended, every_type, state, windows
 
 NAME = Annotated[str, Text(20)]
