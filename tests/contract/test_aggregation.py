@@ -19,7 +19,7 @@ from tests.fakes.aggregation_engines import (
     levels_of,
     stage,
 )
-from tests.fakes.builders import EPOCH, home, partition, reading
+from tests.fakes.builders import EPOCH, partition, reading
 from tests.fakes.runs import LATER, NOW, close, opened_run, planned, window
 
 STAGING = ("home_activity_staged", "staged_slice", "staged_result")
@@ -255,14 +255,6 @@ def test_activity_is_that_of_one_home_in_a_span(store: AggregationStore, databas
     since, until = EPOCH + timedelta(minutes=15), EPOCH + timedelta(minutes=30)
     assert store.read_windows(HomeActivity, "home-1", since, until) == (window(minute=15),)
     assert store.read_windows(HomeActivity, "home", EPOCH, LATER) == ()
-
-
-def test_homes_are_found_by_how_their_ids_begin(store: AggregationStore) -> None:
-    ingest(store, [home(name) for name in ("home-1", "home-10", "home-2", "Home-3", "zome", "h%")])
-    assert store.find_homes("home-1", "", 10) == ("home-1", "home-10")
-    assert store.find_homes("h", "home-1", 2) == ("home-10", "home-2")
-    assert store.find_homes("%", "", 10) == ()
-    assert store.find_homes("", "", 2) == ("Home-3", "h%")
 
 
 def test_the_last_window_of_a_home_is_the_last_that_begins_before_an_instant(

@@ -68,5 +68,6 @@ def test_every_engine_has_the_same_statements_and_migrations() -> None:
 
 
 def test_a_statement_is_used() -> None:
-    source = "".join(text_of(path) for path in (ROOT / "core" / "store").rglob("*.py"))
+    places = (ROOT / "core" / "store", ROOT / "examples")
+    source = "".join(text_of(path) for place in places for path in place.rglob("*.py"))
     assert named(one for one in QUERIES if f'"{one[1].name}"' not in source) == []
