@@ -67,8 +67,8 @@ class OldestLetter(Answered):
 
 class StatusAnswer(Answered):
     """The books: `accounted` must equal `numbers`. Numbers of events are numbers; sequence numbers are strings. Each
-    `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since. `has_homes` is false where
-    the transform registers no homes, so their routes answer 404."""
+    `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since. `has_homes` is false
+    where the transform registers no homes, so their routes answer 404."""
 
     at: datetime
     event_hub: str
