@@ -41,6 +41,10 @@ if open_engine(settings) is not None:
     job_arguments(settings)
 print(json.dumps(names))
 """
+NO_MODULE = "No module named"
+NO_PACKAGE = (
+    "a module of a different package: name the package in requirements.txt, and in that of the worker if you use it"
+)
 _PIN = re.compile(r"[A-Za-z0-9._-]+(\[[A-Za-z0-9,._-]+\])?==[A-Za-z0-9.]+")
 
 
@@ -84,7 +88,9 @@ def _functions(unpacked: Path, settings: Mapping[str, str]) -> list[str]:
         check=False,
     )
     if done.returncode:
-        raise HookRefused("the app does not start from its package:", *done.stderr.strip().splitlines()[-3:])
+        said = done.stderr.strip().splitlines()[-3:]
+        remedy = [NO_PACKAGE] if any(NO_MODULE in line for line in said) else []
+        raise HookRefused("the app does not start from its package:", *said, *remedy)
     names: list[str] = json.loads(done.stdout.splitlines()[-1])
     if not names:
         raise HookRefused("the app starts without a single function: register at least one in function_app.py")
