@@ -1,1 +1,1 @@
-"""The suite of rooms: what must hold for every transform with its tables and samples. `make check-room` runs it for one."""
+"""The suite of rooms: what holds for every transform with its tables and samples. `make check-room` runs it for one."""

@@ -1,7 +1,8 @@
 """The rooms under test, and their sample events as the logs of a hub."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def outcomes_of(room: Room) -> list[Outcome]:
     found = []
     for number, body in enumerate(samples_of(room)):
         found.append(outcome_of(transform, event(number, body), known.values()))
-        known.update({key: row for key, row in _states(found[-1].rows)})
+        known.update(_states(found[-1].rows))
     return found
 
 
@@ -85,10 +86,8 @@ def _keys_of_samples(room: Room) -> list[set[ReferenceKey]]:
     transform, found = transform_of(room), []
     for number, (body, outcome) in enumerate(zip(samples_of(room), outcomes_of(room), strict=True)):
         keys = {key for key, _ in _states(outcome.rows)}
-        try:
+        with suppress(Exception):  # a sample whose references cannot be read has none
             keys |= set(transform.references_of(event(number, body))) if transform.references_of else set()
-        except Exception:  # noqa: BLE001 - a sample whose references cannot be read has none
-            pass
         found.append(keys)
     return found
 
@@ -110,6 +109,3 @@ def _numbered(log: Sequence[Event]) -> list[Event]:
     """Return events in the order of their numbers, numbered anew from 0."""
     in_order = sorted(log, key=lambda one: one.sequence_number)
     return [event(number, one.body) for number, one in enumerate(in_order)]
-
-
-Logs = Mapping[str, Sequence[Event]]

@@ -1,4 +1,4 @@
-"""The samples of a room on every engine: rows as the transform made them, once, in a replay too; bad rows stand alone."""
+"""The samples of a room on every engine: the rows of the transform, once, also after a replay; bad rows stand alone."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -66,7 +66,7 @@ def faults_of_books(world: World) -> list[str]:
 
 
 def refused(row: Row) -> Row | None:
-    """Return the row with None in a text that is never None, which no column takes; None when the class has no such text."""
+    """Return the row with None in a text that no column takes without a value; None when the class has no such text."""
     table = row_table(type(row))
     texts = [name for name, hint in fields_of(type(row)) if hint is str]
     chosen = sorted(texts, key=lambda name: name in table.key)[:1]
