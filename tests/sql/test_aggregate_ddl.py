@@ -20,7 +20,7 @@ from core.store.aggregate_ddl import (
     tables_text,
 )
 from core.store.columns import instant_text
-from core.store.queries import load_migrations
+from core.store.migrations import load_migrations
 from core.store.windows import window_reader
 from core.transforms.aggregates import find_aggregate, load_aggregates
 from tests.fakes.rollups import rolled

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from core.model.rows import row_table
 from core.store.explain import OF_THE_OWNER, rights_of_statements
-from core.store.queries import SQL, load_migrations, load_queries
+from core.store.migrations import load_migrations
+from core.store.queries import SQL, load_queries
 from core.store.sqlserver.rights import Use, uses_of
 from core.transforms.aggregates import load_aggregates
 from tests.offenders import holds_for
