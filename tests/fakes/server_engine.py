@@ -22,6 +22,7 @@ from tests.fakes.kept import (
     KeptRow,
     staged_values,
 )
+from tests.fakes.rooms import EXAMPLES, Rooms
 from tests.fakes.server_schema import empty_schema, shared_schema
 from tests.fakes.store import Store
 
@@ -58,11 +59,11 @@ class SqlServerEngine:
     session: Session
 
     @staticmethod
-    def on(connection_string: str) -> "SqlServerEngine":
+    def on(connection_string: str, rooms: Rooms = EXAMPLES) -> "SqlServerEngine":
         """Return the engine of this server."""
-        schema = shared_schema(connection_string)
+        schema = shared_schema(connection_string, rooms)
         session = _shared_session(connection_string)
-        empty_schema(session, schema)
+        empty_schema(session, schema, rooms)
         return SqlServerEngine(connection_string, schema, session)
 
     @property

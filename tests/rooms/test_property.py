@@ -14,6 +14,7 @@ from tests.fakes.builders import batch, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
+from tests.fakes.rooms import Rooms
 from tests.rooms.found import PARTITIONS, transform_of
 
 FAULTS = [None, None, Fault.NOT_REACHED, Fault.UNANSWERED, Fault.LOST, Fault.RIVAL, Fault.KILLED, Fault.KILLED_AFTER]
@@ -36,9 +37,9 @@ DELIVERIES = st.lists(
 @pytest.mark.slow
 @given(deliveries=DELIVERIES, faults=st.lists(st.sampled_from(FAULTS), max_size=30))
 def test_any_delivery_with_any_crash_ends_as_one_pass_would(
-    room: Room, logs: dict[str, list[Event]], deliveries: list[Delivery], faults: list[Fault | None]
+    room: Room, rooms: Rooms, logs: dict[str, list[Event]], deliveries: list[Delivery], faults: list[Fault | None]
 ) -> None:
-    transform, store = transform_of(room), MemoryStore()
+    transform, store = transform_of(room), MemoryStore(rooms=rooms)
     faulty, own = FaultyStore(store, on_commit=faults), stamps()
     whole = [Delivery(place, 0, 1_000) for place in range(PARTITIONS)] * (len(faults) + 1)
     for one in [*deliveries, *whole]:
