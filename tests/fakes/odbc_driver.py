@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 
-from core.store.queries import load_migrations
+from core.store.migrations import load_migrations
 
 DECLARED = re.compile(r"@(\w+) [a-z0-9]+(?:\([^)]*\))? = (?:CONVERT\([^?]*)?\?")
 COMMIT = "SELECT @commit_number AS commit_number"  # how a batch ends that commits rows

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from core.model.rows import row_table
-from core.store.queries import ROWS, Param, load_migrations, load_queries
+from core.store.migrations import load_migrations
+from core.store.queries import ROWS, Param, load_queries
 from core.store.script import Named, OfRows, RowVerb, of_rows
 from core.store.sqlserver.rows import rows_query
 from tests.offenders import holds_for
@@ -27,7 +28,8 @@ from tests.sql.values import ROW_CLASSES
 
 ROOT = Path(__file__).parents[2]
 ONLY_PLACES_OF_SQL = {
-    "core/store/aggregate_ddl.py",
+    "core/store/ddl/aggregates.py",
+    "core/store/ddl/rows.py",
     "core/store/rows.py",
     "core/store/windows.py",
     "core/store/sqlite/rows.py",
@@ -94,7 +96,7 @@ def test_no_statement_breaks_a_rule_and_a_planted_one_is_seen(rule: str) -> None
     assert {name: found[0] for name, text in every_batch().items() if (found := pattern.search(in_code(text)))} == {}
 
 
-@holds_for(sorted(every_batch().keys() - {"permissions.sql"}))
+@holds_for(sorted(name for name in every_batch() if not name.startswith("permissions")))
 def test_a_batch_counts_no_rows_so_that_errors_are_not_held_back(name: str) -> None:
     assert without_comments(every_batch()[name]).strip().startswith("SET NOCOUNT ON;")
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from core.errors import SchemaMismatch
-from core.store.queries import BREAKING, Migration, load_migrations, refuse_breaking
+from core.store.migrations import BREAKING, Migration, load_migrations
 from tests.sql.test_house_rules import LOCKED
 
 TAKES_AWAY = re.compile(

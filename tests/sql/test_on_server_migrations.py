@@ -10,7 +10,8 @@ from datetime import timedelta
 import pytest
 
 from core.errors import StoreUnavailable
-from core.store.queries import SQL, load_migrations, load_queries
+from core.store.migrations import load_migrations
+from core.store.queries import SQL, load_queries
 from core.store.sqlserver.faults import read_trouble
 from core.store.sqlserver.odbc import Session, connect
 from core.store.sqlserver.schema import in_schema, migrate_server

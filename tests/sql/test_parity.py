@@ -4,7 +4,8 @@ import re
 
 from core.model.rows import row_table
 from core.store.columns import fields_of, types_of
-from core.store.queries import ROWS, load_migrations, load_queries
+from core.store.migrations import load_migrations
+from core.store.queries import ROWS, load_queries
 from core.store.script import RowVerb, of_rows
 from core.store.sqlite.rows import rows_text
 from core.store.sqlserver.rows import BY_CODE_POINT, rows_query

@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.migrate import main
-from core.store.queries import load_migrations
+from core.store.migrations import load_migrations
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite, open_checked, open_database
 from tests.fakes.builders import claim, commit, event, letter, partition, reading, settled

@@ -31,7 +31,7 @@ from core.replay.job import JobMove
 from core.store.aggregation import Aggregations
 from core.store.database import Waiting, write
 from core.store.memory import Memory
-from core.store.queries import load_migrations
+from core.store.migrations import load_migrations
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Access
 from examples.home_security.transform import Home

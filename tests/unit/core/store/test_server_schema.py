@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
-from core.store.queries import Migration, load_migrations
+from core.store.migrations import Migration, load_migrations
 from core.store.sqlserver.odbc import Access
 from core.store.sqlserver.schema import in_schema, migrate_server
 from tests.fakes.odbc_driver import FakeDriver, Server, fault
