@@ -106,7 +106,7 @@ def _plan(connection: sqlite3.Connection, path: Path, rooms: Iterable[Room]) -> 
 def _hand_over(connection: sqlite3.Connection, plan: Plan) -> list[str]:
     queries = load_queries("sqlite")
     for row, one in plan.handed_over:
-        values = {"app": one.app, "version": one.version, "recorded": row.version}
+        values = {"app": one.app, "version": one.version, "recorded_app": row.app, "recorded": row.version}
         connection.execute(queries["hand_over_migration"].text, values)
     return plan.told
 
