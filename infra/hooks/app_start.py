@@ -12,6 +12,7 @@ from pathlib import Path
 
 from infra.hooks import package
 from infra.hooks.errors import HookRefused
+from infra.hooks.room import NAME, name_of, with_remedy
 
 TIMEOUT = 120.0  # seconds
 WIRED = (  # the settings that infra/main.bicep gives the app
@@ -27,6 +28,7 @@ WIRED = (  # the settings that infra/main.bicep gives the app
     "SPARK_ENGINE",
     "SPARK_JOBS",
     "STORE_CONNECTION",
+    "TRANSFORM",
 )
 TRIAL = """
 import json, os
@@ -41,10 +43,6 @@ if open_engine(settings) is not None:
     job_arguments(settings)
 print(json.dumps(names))
 """
-NO_MODULE = "No module named"
-NO_PACKAGE = (
-    "a module of a different package: name the package in requirements.txt, and in that of the worker if you use it"
-)
 _PIN = re.compile(r"[A-Za-z0-9._-]+(\[[A-Za-z0-9,._-]+\])?==[A-Za-z0-9.]+")
 
 
@@ -73,7 +71,8 @@ def refuse_unpinned(requirements: Path) -> None:
 def cloud_settings(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of the deployed app: those of infra/settings.json and those that main.bicep wires."""
     chosen = json.loads((root / "infra" / "settings.json").read_text(encoding="utf-8"))
-    return {**chosen, **{name: environment[name] for name in WIRED if name in environment}}
+    wired = {name: environment[name] for name in WIRED if name in environment}
+    return {**chosen, **wired, NAME: name_of(environment)}
 
 
 def _functions(unpacked: Path, settings: Mapping[str, str]) -> list[str]:
@@ -89,8 +88,7 @@ def _functions(unpacked: Path, settings: Mapping[str, str]) -> list[str]:
     )
     if done.returncode:
         said = done.stderr.strip().splitlines()[-3:]
-        remedy = [NO_PACKAGE] if any(NO_MODULE in line for line in said) else []
-        raise HookRefused("the app does not start from its package:", *said, *remedy)
+        raise HookRefused("the app does not start from its package:", *with_remedy(said))
     names: list[str] = json.loads(done.stdout.splitlines()[-1])
     if not names:
         raise HookRefused("the app starts without a single function: register at least one in function_app.py")

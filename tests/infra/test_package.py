@@ -22,6 +22,7 @@ SETTINGS = {
     "EVENTHUB_CONSUMER_GROUP": "hubledger",
     "HUB_READER_CONSUMER_GROUP": "hubledger-reader",
     "STORE_CONNECTION": "Driver={ODBC Driver 18 for SQL Server};Server=tcp:s,1433;Database=d",
+    "TRANSFORM": "examples.home_security",
 }
 SYNAPSE = {
     "SPARK_ENGINE": "livy",
