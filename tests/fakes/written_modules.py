@@ -29,7 +29,7 @@ class WrittenModules:
 
 @contextmanager
 def written_modules(folder: Path) -> Iterator[WrittenModules]:
-    """Make modules importable from a folder; afterwards, forget them, and the row classes and aggregates that they declared."""
+    """Make modules importable from a folder; afterwards, forget them, their rows and their aggregates."""
     sys.path.insert(0, str(folder))
     yield WrittenModules(folder)
     sys.path.remove(str(folder))
