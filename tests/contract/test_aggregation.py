@@ -1,15 +1,25 @@
 """Every store has at most one open run of a job, and changes a run only by compare and set."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, cast
+
+import pytest
 
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
+from core.errors import StoreUnavailable
 from core.model.aggregates import SLICES
-from core.store.aggregation import STAGED_CHUNK
+from core.store.aggregation import STAGED_CHUNK, Aggregations
+from core.store.sqlite.database import SqliteDatabase
+from core.store.sqlite.schema import migrate_sqlite
+from core.transforms.rooms import rooms_of
+from examples.flight_info.transform import FlightChange
 from examples.home_security.aggregates.home_activity import HomeActivity
+from examples.home_security.transform import SensorReading
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregationEngine,
@@ -31,6 +41,15 @@ def result(name: str, run: AggregationRun, windows: int = 1) -> Staged:
 
 def activity(store: AggregationStore, home_id: str = "home-1") -> tuple[HomeActivity, ...]:
     return store.read_windows(HomeActivity, home_id, EPOCH, EPOCH + timedelta(days=1))
+
+
+def test_only_the_staging_of_the_app_s_aggregates_is_cleared(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    migrate_sqlite(path, rooms_of((FlightChange,)))
+    with closing(Aggregations(SqliteDatabase(path), (FlightChange,))) as runs:
+        runs.clear_staging()
+    with closing(Aggregations(SqliteDatabase(path), (SensorReading,))) as runs, pytest.raises(StoreUnavailable):
+        runs.clear_staging()
 
 
 def test_a_job_that_never_ran_stands_before_everything(store: AggregationStore) -> None:
