@@ -46,6 +46,10 @@ def added_columns(script: str) -> list[tuple[str, str, bool]]:
     return [(table, name, "NOT NULL" in rest) for table, name, rest in found]
 
 
+def dropped(script: str) -> list[str]:
+    return re.findall(r"DROP TABLE IF EXISTS (?:hubledger\.)?(\w+)", script)
+
+
 def constraints(script: str) -> list[str]:
     return re.findall(r"CONSTRAINT (\w+)|INDEX (\w+)", without_comments(script))
 
@@ -102,7 +106,8 @@ def test_a_migration_makes_the_same_tables_columns_and_constraints(version: int)
     server, embedded = (
         next(one.text for one in load_migrations(of) if one.version == version) for of in ("sqlserver", "sqlite")
     )
-    assert tables(embedded) or constraints(embedded) or added_columns(embedded)
+    assert tables(embedded) or constraints(embedded) or added_columns(embedded) or dropped(embedded)
+    assert dropped(server) == dropped(embedded)
     assert tables(server) == tables(embedded)
     assert constraints(server) == constraints(embedded)
     assert added_columns(server) == added_columns(embedded)

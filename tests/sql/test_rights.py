@@ -22,7 +22,7 @@ JOBS = "".join((ROOT / "jobs" / name).read_text(encoding="utf-8") for name in ("
 MADE = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(one.text for one in load_migrations("sqlserver"))))
 NEEDED = rights_of_statements(ROW_CLASSES)
 OF_OWNERS = re.compile(
-    r"^(migration |permissions|create_schema|rows |query (?:create_schema_migration|record_migration)$)"
+    r"^(migration |permissions|create_schema|rows |query (?:(?:create_schema|record|hand_over)_migration)$)"
 )
 SENT = {name: text for name, text in every_batch().items() if not OF_OWNERS.match(name)}
 

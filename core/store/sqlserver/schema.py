@@ -108,7 +108,8 @@ def _apply_missing(
 ) -> list[Migration]:
     plan = _plan(session, schema, rooms)
     for row, one in plan.handed_over:
-        _ask(session, schema, "hand_over_migration", app=one.app, version=one.version, recorded=row.version)
+        from_to = {"app": one.app, "version": one.version, "recorded_app": row.app, "recorded": row.version}
+        _ask(session, schema, "hand_over_migration", **from_to)
     for line in plan.told:
         tell(line)
     is_online = bool(plan.missing) and session.run(_script("engine_edition"))[-1][0][0] in ONLINE

@@ -26,12 +26,7 @@ INSERT INTO schema_migration (version, name, applied_at, app) VALUES (:version, 
 
 -- name: hand_over_migration
 -- Hand a migration that was recorded as one of ours over to a room.
--- params: app, version, recorded
+-- params: app, version, recorded_app, recorded
 UPDATE schema_migration
    SET app = :app, version = :version
- WHERE app = 'hubledger' AND version = :recorded;
-
--- name: read_first_stream
--- Read whether this database has a stream; in a migration, none is opened until its transaction ends.
--- params:
-SELECT e.stream_id FROM event_stream AS e ORDER BY e.stream_id LIMIT 1;
+ WHERE app = :recorded_app AND version = :recorded;

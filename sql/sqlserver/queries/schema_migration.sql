@@ -27,12 +27,7 @@ INSERT INTO hubledger.schema_migration (version, name, applied_at, app) VALUES (
 
 -- name: hand_over_migration
 -- Hand a migration that was recorded as one of ours over to a room.
--- params: app nvarchar(4000), version int, recorded int
+-- params: app nvarchar(4000), version int, recorded_app nvarchar(4000), recorded int
 UPDATE hubledger.schema_migration
    SET app = @app, version = @version
- WHERE app = N'hubledger' AND version = @recorded;
-
--- name: read_first_stream
--- Read whether this database has a stream; in a migration, none is opened until its transaction ends.
--- params:
-SELECT TOP (1) e.stream_id FROM hubledger.event_stream AS e WITH (TABLOCK, HOLDLOCK) ORDER BY e.stream_id;
+ WHERE app = @recorded_app AND version = @recorded;
