@@ -1,5 +1,6 @@
 """The suite itself: a sound room passes, and each bug that is planted in it is named in plain words."""
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,7 +8,9 @@ import pytest
 
 from core.errors import InvalidTransform, SchemaMismatch
 from core.transforms.rooms import Room, rooms_of
+from tests.fakes.aggregation_engines import engines
 from tests.fakes.memory_store import MemoryStore
+from tests.rooms import test_aggregates as aggregates
 from tests.rooms import test_contract as contract
 from tests.rooms import test_samples as samples
 from tests.rooms import test_tables as tables
@@ -16,7 +19,7 @@ from tests.rooms.planted import planted_room
 from tests.sql.gates import gates
 
 Check = Callable[..., None]
-FAULTS = (AssertionError, InvalidTransform, SchemaMismatch)
+FAULTS = (AssertionError, InvalidTransform, SchemaMismatch, sqlite3.OperationalError)
 LITE, SERVER = "migrations/sqlite/0001_orders.sql", "migrations/sqlserver/0001_orders.sql"
 QUANTITY = "    quantity = body.quantity\n"
 HAMMER = '{"type": "line", "order_id": "1", "item": "hammer"}\n'
@@ -33,13 +36,20 @@ BUGS: dict[str, tuple[str, str, str, Check, str]] = {
     ),
     "a column is missing on SQL Server": (
         SERVER, "    customer        nvarchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,\n", "",
-        tables.test_the_migrations_of_each_engine_make_every_table_and_column,
-        "migrations/sqlserver: planted_order has no column customer",
+        tables.test_no_migration_is_missing_on_either_engine, "Order.customer is new and never None",
     ),
     "a table of the aggregate is missing on SQLite": (
         LITE, "CREATE TABLE planted_day_staged", "CREATE TABLE planted_day_stagged",
-        tables.test_the_migrations_of_each_engine_make_every_table_and_column,
-        "migrations/sqlite: no migration creates the table planted_day_staged",
+        aggregates.test_every_level_has_the_windows_of_the_samples, "no such table: planted_day_staged",
+    ),
+    "a table is missing on SQL Server": (
+        SERVER, "CREATE TABLE hubledger.planted_line (", "CREATE TABLE hubledger.planted_lines (",
+        tables.test_no_migration_is_missing_on_either_engine,
+        r"migrations/sqlserver lacks:\n[^;]*CREATE TABLE hubledger\.planted_line \(",
+    ),
+    "a column of SQL Server cuts texts": (
+        SERVER, "item            nvarchar(40)", "item            nvarchar(4)",
+        tables.test_no_migration_is_missing_on_either_engine, "item",
     ),
     "a column changes values on SQLite": (
         LITE, "quantity        INTEGER", "quantity        TEXT",
@@ -86,14 +96,16 @@ BUGS: dict[str, tuple[str, str, str, Check, str]] = {
 
 def run(check: Check, room: Room, caplog: pytest.LogCaptureFixture) -> None:
     """Run a test of the suite for a room, with SQLite in memory."""
-    store = MemoryStore(rooms=rooms_of(transform_of(room).row_classes))
-    given = {"room": room, "store": store, "engine": store, "caplog": caplog}
+    rooms = rooms_of(transform_of(room).row_classes)
+    store = MemoryStore(rooms=rooms)
+    database = engines(room.folder, "", rooms)["sqlite"]()
+    given = {"room": room, "store": store, "engine": store, "database": database, "caplog": caplog}
     check(**{name: given[name] for name in check.__code__.co_varnames[: check.__code__.co_argcount]})
 
 
 SUITE = [
     one
-    for module in (tables, samples, contract)
+    for module in (tables, samples, contract, aggregates)
     for name, one in vars(module).items()
     if name.startswith("test_") and one.__module__ == module.__name__
 ]
