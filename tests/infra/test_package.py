@@ -31,9 +31,7 @@ SYNAPSE = {
     "LIVY_URL": "https://w.dev.azuresynapse.net/livyApi/versions/2019-11-01-preview/sparkPools/spark35",
     "LIVY_DIALECT": "synapse",
 }
-
-
-FOLDERS = ("core", "handlers", "sql", "jobs", "examples", "apps")
+FOLDERS = ("core", "handlers", "examples", "apps", "sql", "jobs")
 
 
 @pytest.fixture
@@ -61,6 +59,7 @@ def test_the_package_has_every_module_of_the_app_and_none_of_anything_else() -> 
     others = {name for name in names if name.partition("/")[0] not in FOLDERS}
     assert others - {name_of(path) for path in GUIDES} == {"function_app.py", "host.json", "requirements.txt"}
     assert {name_of(path) for path in GUIDES} <= others  # the pages serve them
+    assert {name for name in names if "/tests/" in name or name.endswith(".jsonl")} == set()
 
 
 def test_a_room_goes_with_the_app_whole_but_for_its_tests_and_its_sample_events(project: Path) -> None:

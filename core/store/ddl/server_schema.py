@@ -3,6 +3,7 @@
 Conditions count as true. A statement that may change a table and is not understood is unread, with its file and line.
 """
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -113,6 +114,7 @@ def _parsed(text: str) -> Any:
 
     if _WITHOUT_COLUMNS.match(text):
         return None
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of what it leaves unread, which we report
     try:
         tree = parse_one(_CLUSTERED.sub("PRIMARY KEY", text), read="tsql")
     except SqlglotError as error:

@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
-from tests.fakes.engines import EXAMPLES, Rooms, SqliteEngine
+from tests.fakes.engines import SqliteEngine
+from tests.fakes.rooms import EXAMPLES, Rooms
 
 ROOT = Path(__file__).parents[3]
 Contents = dict[str, list[Any]]
