@@ -52,7 +52,8 @@ class Reply:
 class Served:
     """A host with the app of a folder over an embedded store; `store` writes to the same file."""
 
-    def __init__(self, folder: Path, root: Path = ROOT, rooms: Rooms = EXAMPLES, **settings: str) -> None:
+    def __init__(self, folder: Path, of: tuple[Path, Rooms] = (ROOT, EXAMPLES), **settings: str) -> None:
+        root, rooms = of
         self.path = folder / "store.db"
         self.sqlite = SqliteEngine(self.path, rooms)
         self.store = self.sqlite.open()

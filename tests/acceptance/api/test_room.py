@@ -20,7 +20,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("room")
     root = write_app(folder / "app")
     rooms = (Room(ORDERS, root / "apps" / "orders"),)
-    made = Served(folder, root, rooms, TRANSFORM=ORDERS, RESIDENT_LINK_SECRET=SECRET)
+    made = Served(folder, (root, rooms), TRANSFORM=ORDERS, RESIDENT_LINK_SECRET=SECRET)
     yield made
     made.close()
 
