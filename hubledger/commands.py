@@ -5,7 +5,7 @@ from collections.abc import Callable
 import typer
 
 from core.errors import HubledgerError, InvalidTransform
-from hubledger.console import UsageFault
+from hubledger.console import Refused, UsageFault
 from hubledger.migrate_diff import migrate_diff
 from hubledger.new import new
 from hubledger.try_events import try_events
@@ -39,7 +39,7 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
     except InvalidTransform as fault:
         faults = [*([] if len(fault.faults) == 1 else ["the transform has faults"]), *fault.faults]
         return fail("\n".join(faults))
-    except HubledgerError as fault:
+    except (Refused, HubledgerError) as fault:
         return fail(str(fault))
     except BrokenPipeError:
         raise

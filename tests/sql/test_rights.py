@@ -13,7 +13,8 @@ from core.store.sqlserver.rights import Use, uses_of
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from tests.offenders import holds_for
-from tests.sql.statements import every_batch, without_comments
+from tests.sql.grants import grants_of
+from tests.sql.statements import every_batch
 from tests.sql.values import ROW_CLASSES
 
 ROOT = Path(__file__).parents[2]
@@ -35,9 +36,7 @@ def all_grants() -> str:
 
 
 def granted(role: str) -> set[Use]:
-    script = without_comments(all_grants())
-    grants = re.findall(rf"GRANT ([A-Z, ]+) ON hubledger\.(\w+) TO {role};", script)
-    return {Use(table, verb) for verbs, table in grants for verb in verbs.split(", ")}
+    return grants_of(all_grants(), role)
 
 
 def needed_by_jobs() -> set[Use]:
@@ -85,6 +84,12 @@ def test_the_rights_on_the_tables_of_a_room_are_made_from_its_classes_and_are_in
     assert (ROOT / name.replace(".", "/") / "permissions.sql").read_text(encoding="utf-8") == text
     ours = PERMISSIONS[0].read_text(encoding="utf-8")
     assert [line for line in text.splitlines() if line.startswith("GRANT") and line in ours] == []
+
+
+def test_a_transform_needs_no_right_on_the_tables_of_another_room() -> None:
+    flights = {use.table for use in rights_of_statements(load_transform("examples.flight_info").row_classes)}
+    assert {"flight_change", "flight_punctuality_staged", "batch_ledger"} <= flights
+    assert not {"home", "home_alert", "sensor_reading", "home_activity"} & flights
 
 
 @holds_for(SENT)

@@ -55,7 +55,7 @@ def test_a_second_delivery_brings_nothing_new(file: Path, capsys: pytest.Capture
 
 
 def test_the_limit_cuts_the_lists_and_no_count(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [HOME, *[DOOR] * 250, *[BEAT] * 120, *[b""] * 130]
+    lines: list[dict[str, Any] | bytes] = [HOME, *[DOOR] * 250, *[BEAT] * 120, *[b""] * 130]
     found = tried(capsys, write(file, *lines), "--limit", "2")
     assert [found[name] for name in ("events", "written", "filtered", "dead_lettered")] == [501, 251, 120, 130]
     readings = found["tables"]["sensor_reading"]
