@@ -11,7 +11,6 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 from rich.text import Text
 
-
 ROOT = Path(__file__).resolve().parents[1]  # the project
 CELL = 80  # characters of a value in a table
 WIDE = 160  # characters of a line of a table in a file
