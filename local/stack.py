@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from handlers.web.requests import LARGEST_BODY
 from local.books import LiveStore
-from local.feed.domains import Domain
+from local.feed.domains import HOMES, Domain
 from local.processes import Child, Children, Command, Pause
 from local.server import Server
 
@@ -38,6 +38,11 @@ class Place:
     def store(self) -> Path:
         """The file of the store, or of the copy of a server's tables."""
         return self.folder / "hubledger.db"
+
+    @property
+    def hub(self) -> Path:
+        """The file of the emulator."""
+        return self.folder / "event-hubs.db"
 
     @property
     def live(self) -> LiveStore:
@@ -82,7 +87,7 @@ class Stack:
         """Start the event hub, with more options; `connection` names it from now on."""
         options = ["--hub", f"{HUB}:{PARTITIONS}", "--consumer-group", CONSUMER_GROUP]
         options += ["--consumer-group", READER_GROUP]
-        options += _options(database=self.place.folder / "event-hubs.db", port=self.place.hub_port)
+        options += _options(database=self.place.hub, port=self.place.hub_port)
         emulator = self._start("emulator", "local.event_hubs", *options, *more)
         port = emulator.wait_ready("event hubs emulator ready on ", self.pause).rpartition(":")[2]
         self.connection = (
@@ -91,15 +96,16 @@ class Stack:
         )
         return emulator
 
-    def create_store(self) -> None:
+    def create_store(self, transform: str = HOMES.transform) -> None:
         """Create the store without anything of the runs before; a file of a new folder has nothing."""
         if self.place.server:
             self.place.server.empty()
-        self.migrate()
+        self.migrate(transform)
 
-    def migrate(self) -> None:
-        """Create or upgrade the store."""
-        settings = {"STORE_CONNECTION": self.place.connection}  # no argument, because it may hold a password
+    def migrate(self, transform: str = HOMES.transform) -> None:
+        """Create or upgrade the store, with the tables of the room of a transform."""
+        # Not arguments, because the connection may hold a password
+        settings = {"STORE_CONNECTION": self.place.connection, "TRANSFORM": transform}
         self._children.start(Command("migrate", "core.store.migrate", [], settings)).wait_done(self.pause)
 
     def start_host(self, transform: str) -> tuple[Child, str]:
@@ -136,14 +142,21 @@ class Stack:
 
     def start_feed(self, order: Asked) -> Child:
         """Start the feed, connected and about to publish."""
-        options = _options(connection=self.connection, hub=HUB, transform=order.domain.name, senders=order.senders)
-        options += _options(events=order.events, rate=order.rate, seed=order.seed)
+        options = _options(connection=self.connection, hub=HUB, transform=order.domain.name)
+        options += _options(events=order.events, rate=order.rate, seed=order.seed, **_source(order))
         feed = self._start("feed", "local.feed", *options, *order.more)
         feed.wait_ready("feed ready for ", self.pause)
         return feed
 
     def _start(self, name: str, module: str, *arguments: str) -> Child:
         return self._children.start(Command(name, module, list(arguments)))
+
+
+def _source(order: Asked) -> dict[str, object]:
+    sample = order.domain.sample
+    if sample is None:
+        return {"senders": order.senders}
+    return {"events-from": sample.path.resolve(), **({"key": sample.key} if sample.key else {})}
 
 
 def _options(**values: object) -> list[str]:
