@@ -1,19 +1,20 @@
 """What a transform may make of an event: its rows or its error, with each state that it may have looked up.
 
-A partition is in order, so an event sees the states that earlier events of its partition wrote. Two partitions are not
-in order, a letter is retried at an unknown time, and a key that `references()` does not name is seen by chance. In these
-cases every state that the key ever had is possible.
+A partition is in order, so an event sees the states that earlier events of its partition wrote. But two partitions are
+not in order, a letter is retried at an unknown time, and a key that `references()` does not name is seen by chance.
+In these cases every state that the key ever had is possible.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from core.errors import MissingReference, PoisonEvent
 from core.model.events import Event
-from core.model.rows import ReferenceKey, References, Row, row_table
+from core.model.rows import ReferenceKey, References, Row, RowType, row_table
 from core.model.transform import Transform
 
 Place = tuple[str, int]  # partition and sequence number
@@ -39,8 +40,8 @@ class _Lookup(References):
         super().__init__({})
         self._choose = choose
 
-    def find(self, row_class, *key):  # type: ignore[no-untyped-def,override]
-        return self._choose(ReferenceKey(row_class, key))
+    def find(self, row_class: type[RowType], *key: object) -> RowType | None:
+        return cast("RowType | None", self._choose(ReferenceKey(row_class, key)))
 
 
 def outcomes(transform: Transform, event: Event, states: States) -> Iterator[Outcome]:
@@ -121,7 +122,7 @@ class Expectation:
             return self._states(key, place, key in declared)
 
         found: dict[Outcome, None] = {}
-        for outcome, _ in zip(outcomes(self._transform, event, states), range(MANY)):
+        for outcome in islice(outcomes(self._transform, event, states), MANY):
             found[outcome] = None
             for row in outcome.rows:
                 if row_table(type(row)).key:
@@ -144,19 +145,17 @@ class Expectation:
         partition_id, number = place
         written = self._written.get(key, {})
         own = written.get(partition_id, [])
-        found: dict[Row | None, None] = {}
+        found: list[Row | None] = []
         is_sure = False
         for at in range(bisect_left(own, number, key=itemgetter(0)) - 1, -1, -1):
-            if is_sure and own[at][0] != last:
+            found.append(own[at][1])
+            if is_sure := (partition_id, own[at][0]) not in self._unsure:
                 break
-            last = own[at][0]
-            is_sure = is_sure or (partition_id, last) not in self._unsure
-            found[own[at][1]] = None
         if place in self._lettered or len(written) > bool(own):
-            found.update(self._ever.get(key, {}))
+            found += self._ever.get(key, ())
         if not is_sure or not is_declared:
-            found[None] = None
-        return list(found)
+            found.append(None)
+        return list(dict.fromkeys(found))
 
 
 def _declared(transform: Transform, event: Event) -> AbstractSet[ReferenceKey]:

@@ -16,8 +16,8 @@ from local.feed.options import add_domain, choose_domain, choose_senders, positi
 from local.folders import LOCAL_RUN, FolderInUse, kept_folder
 from local.interruption import Interrupted, Interruption
 from local.processes import Child, ChildFailed, Children
-from local.server import RUNS, ServerRefused, add_store, prepared
 from local.sampled import sample_of
+from local.server import RUNS, ServerRefused, add_store, prepared
 from local.stack import Asked, Place, Stack, app_settings
 
 PROGRESS_EVERY = 2.0  # seconds

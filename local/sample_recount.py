@@ -23,7 +23,8 @@ from local.recount import ACCOUNTING, Recounted, bounded, recounting
 from local.sampled import ATTEMPTS
 from local.stored import Appended, Letter, Stored, are_equal, columns_of, key_of, read_stored
 
-OPEN_OR_DONE = ("resolved", "exhausted")  # the statuses of letters at the end
+SETTLED = ("resolved", "exhausted")  # the statuses of letters at the end
+RETRIED = [("exhausted", each) for each in ("reference", "refused", "unknown")]
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint"
 _RECORDED = "SELECT partition_key, line, SUM(at_least), SUM(at_most) FROM record.event GROUP BY partition_key, line"
 _OUTCOMES = """
@@ -134,11 +135,10 @@ def _letter(one: Settled, letter: Letter) -> Iterator[str]:
         yield f"letters: {where} has the body {_short(letter.body)} instead of {_short(one.event.body)}"
     if letter.partition_key != one.event.partition_key:
         yield f"letters: {where} has the key {letter.partition_key!r} instead of {one.event.partition_key!r}"
-    if letter.status not in OPEN_OR_DONE:
+    if letter.status not in SETTLED:
         yield f"letters: {where} is {letter.status}"
-    elif letter.status == "exhausted" and letter.error_class not in ("poison", "crash"):
-        if letter.attempts < ATTEMPTS:
-            yield f"letters: {where} is exhausted after {letter.attempts} of {ATTEMPTS} attempts"
+    elif (letter.status, letter.error_class) in RETRIED and letter.attempts < ATTEMPTS:
+        yield f"letters: {where} is exhausted after {letter.attempts} of {ATTEMPTS} attempts"
     if not one.fitting and letter.status != "resolved":
         said = _error(one.likeliest) if one.likeliest.error_class else f"{len(one.likeliest.rows)} rows"
         yield f"letters: {where} is of class {letter.error_class}, but the transform says {said}"
@@ -184,7 +184,7 @@ def _states(settled: Sequence[Settled], stored: Stored) -> Iterator[str]:
 def _newest(settled: Sequence[Settled], stored: Stored) -> dict[str, dict[tuple, dict[Place, list[Row]]]]:
     """Return by table and key the rows that may stand there: the newest ones of each partition that wrote the key.
 
-    Where several partitions did, a resolved letter may stand there too: it was written after events of other partitions.
+    Where several partitions did, a resolved letter may stand there too: it was written after events of the others.
     """
     written: dict[str, dict[tuple, dict[Place, list[Row]]]] = {}
     for one in settled:
@@ -201,7 +201,7 @@ def _newest(settled: Sequence[Settled], stored: Stored) -> dict[str, dict[tuple,
 
 
 def _standing(places: dict[Place, list[Row]], stored: Stored) -> dict[Place, list[Row]]:
-    last = {partition_id: number for partition_id, number in sorted(places)}
+    last = dict(sorted(places))
     many = len(last) > 1
     return {
         place: rows

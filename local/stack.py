@@ -70,7 +70,7 @@ class Asked:
 class Stack:
     """Start one process after the other; each is ready when its call returns, or ChildFailed is raised.
 
-    `more` are settings of the functions host beside the usual ones.
+    `more` are settings of the app beside the usual ones.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Stack:
             f"worker-{self._workers}",
             "core.worker",
             _options(interval=BALANCE_EVERY, expiry=LOST_AFTER),
-            app_settings(self.connection, self.place, transform),
+            {**app_settings(self.connection, self.place, transform), **self._more},
         )
         worker = self._children.start(command)
         worker.wait_ready('"worker ready"', self.pause)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from local.feed import flight_rule, home_rule, sample
 from local.feed.flights import NUMBERS, FlightScript, FlightShares, flight_minutes
@@ -89,13 +88,11 @@ FLIGHTS = Domain(
 
 def domain_of_sample(transform: str, published: Sample) -> Domain:
     """Return the events of a file, for a transform of which nothing else is known."""
-    return Domain(transform, "lines", 1, 1, partial(_lines, published), sample.COLUMNS, {}, (), sample=published)
 
+    def story(senders: int, events: int | None, seed: int, start: int, duplicates: float | None) -> Iterator[Minute]:
+        return sample_minutes(published, events, seed, duplicates or 0.0)
 
-def _lines(
-    published: Sample, senders: int, events: int | None, seed: int, start: int, duplicates: float | None
-) -> Iterator[Minute]:
-    return sample_minutes(published, events, seed, duplicates or 0.0)
+    return Domain(transform, "lines", 1, 1, story, sample.COLUMNS, {}, (), sample=published)
 
 
 def find_domain(name: str) -> Domain:
