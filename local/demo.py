@@ -11,10 +11,10 @@ from pathlib import Path
 from random import Random
 
 from core.errors import HubledgerError
-from core.transforms.contract.whole import check_transform
 from local import aggregating
 from local.accounting import NOTHING, Accounted, Accounting, NoProgress, Waited
 from local.aggregate_proof import prove_aggregate
+from local.books import letters_by_cause
 from local.chaos import DANGEROUS, DUPLICATES, KILLS, LATER, SETTINGS, Chaos, Strikes, blow_plan, kills_alone
 from local.consumers import Consumers, Host, Workers
 from local.dangerous import DEADLY
@@ -38,7 +38,6 @@ def main(arguments: list[str] | None = None) -> int:
     """Return 0 when the recount agrees, 1 when it differs or something broke, 128 + signal after a signal."""
     try:
         options = _options(arguments)
-        check_transform(options.transform.transform)
     except HubledgerError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
@@ -118,6 +117,9 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     proof = prove(finished, place.store, record, recount_of(options.transform, place.hub))
+    if options.transform.sample:
+        for line in letters_by_cause(place.store):
+            print(f"letters: {line}")
     if options.aggregate:
         figures, differences = prove_aggregate(options.transform, place.store, record, print)
         proof = Proof({**proof.figures, **figures}, proof.differences + differences)

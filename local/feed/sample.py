@@ -71,7 +71,7 @@ def keyed_by(path: Path, lines: Sequence[Line], field: str) -> Sample:
         raise UnusableSample(f"no line of {_shown(path)} has a text or a number as its field {field}")
     for line in keyed:
         if line.key is not None and len(line.key) > LONGEST_KEY:
-            length = f"{len(line.key)} characters, and a partition key has {LONGEST_KEY} at most"
+            length = f"{len(line.key)} characters, and a partition key has {LONGEST_KEY} at most: name another field"
             raise UnusableSample(f"{_shown(path)}, line {line.number}: {field} has {length}")
     return Sample(path, keyed, field)
 
