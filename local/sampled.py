@@ -6,6 +6,7 @@ from pathlib import Path
 
 from core.model.rows import row_table
 from core.transforms import load_transform
+from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import module_of
 from local.feed.domains import UnknownDomain, find_domain
 from local.feed.sample import Sample, keyed_by, likeliest_key, read_sample
@@ -28,6 +29,7 @@ def sample_of(options: argparse.Namespace) -> Sample | None:
     if path is None and _is_business(name):
         return None
     path = path or _folder(name) / EVENTS
+    check_transform(name)
     lines = read_sample(path)
     key = options.key or likeliest_key(lines, _key_columns(name))
     return keyed_by(path, lines, key) if key else Sample(path, lines)
@@ -52,9 +54,7 @@ def _folder(name: str) -> Path:
     except (ImportError, ValueError):
         spec = None
     if spec is None or spec.origin is None:
-        raise UnknownDomain(
-            f"no room or module is named {name}: name home_security, flight_info or one like apps.orders"
-        )
+        raise UnknownDomain(f"there is no room {name}: name home_security, flight_info or one like apps.orders")
     return Path(spec.origin).parent
 
 
