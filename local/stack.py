@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from handlers.web.requests import LARGEST_BODY
 from local.books import LiveStore
-from local.feed.domains import HOMES, Domain
+from local.feed.domains import Domain
 from local.processes import Child, Children, Command, Pause
 from local.server import Server
 
@@ -96,15 +96,15 @@ class Stack:
         )
         return emulator
 
-    def create_store(self, transform: str = HOMES.transform) -> None:
-        """Create the store without anything of the runs before; a file of a new folder has nothing."""
+    def create_store(self, transform: str) -> None:
+        """Create the store of a transform without anything of the runs before; a file of a new folder has nothing."""
         if self.place.server:
             self.place.server.empty()
         self.migrate(transform)
 
-    def migrate(self, transform: str = HOMES.transform) -> None:
-        """Create or upgrade the store, with the tables of the room of a transform."""
-        # Not arguments, because the connection may hold a password
+    def migrate(self, transform: str) -> None:
+        """Create or upgrade the store of a transform."""
+        # no argument, because the connection may hold a password
         settings = {"STORE_CONNECTION": self.place.connection, "TRANSFORM": transform}
         self._children.start(Command("migrate", "core.store.migrate", [], settings)).wait_done(self.pause)
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from core.store.queries import SQL, Query, load_migrations, load_queries
+from core.store.migrations import load_migrations
+from core.store.queries import SQL, Query, load_queries
 from tests.repo.product import ROOT, name_of, text_of
 
 ENGINES = sorted(path.name for path in SQL.iterdir() if path.is_dir())
