@@ -76,6 +76,8 @@ def refuse_unable(parser: argparse.ArgumentParser, options: argparse.Namespace) 
     """Refuse options and machines that cannot aggregate, before anything starts."""
     if not options.aggregate:
         return
+    if options.transform.sample:
+        parser.error("argument --aggregate: only those of a business are recounted: leave --events-from out")
     if options.workers:
         parser.error("argument --aggregate: it needs the functions host, whose timer aggregates: leave --workers out")
     if lacking := _lacking():

@@ -10,7 +10,7 @@ from zlib import crc32
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms import load_transform
 from core.transforms.rooms import rooms_of
-from local.event_hubs.codec import Symbol, encode
+from local.event_hubs.codec import Raw, Symbol, encode
 from local.event_hubs.disk import Disk
 from local.event_hubs.events import Unstamped, stamp
 from local.feed.domains import Domain, domain_of_sample
@@ -44,7 +44,7 @@ def write_hub(path: Path, minutes: Iterable[Minute]) -> None:
         for minute in minutes:
             key = minute.partition_key
             number = crc32((key or "").encode()) % PARTITIONS
-            annotations = [] if key is None else [encode(Symbol("x-opt-partition-key")), encode(key)]
+            annotations = [] if key is None else [Raw(encode(Symbol("x-opt-partition-key"))), Raw(encode(key))]
             for event in minute.events:
                 at = ends[number]
                 ends[number] += 1

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from local.feed.record import ONCE, Copies
+from local.feed.record import Copies
 from tests.unit.local.shop import Shop, minutes_of, shop
-from tests.unit.local.stores import fault, first_row, unnamed
+from tests.unit.local.stores import Fault, fault, first_row, unnamed
 
 EVENTS = 360
 POISON = "rowid = (SELECT MIN(rowid) FROM event_hub_dead_letter WHERE error_class = 'poison')"
@@ -17,7 +17,7 @@ RESOLVED = (
 )
 
 
-def changed(table: str, change: str, where: str, kinds: str) -> object:
+def changed(table: str, change: str, where: str, kinds: str) -> Fault:
     return fault(f"UPDATE {table} SET {change} WHERE {where}", kinds=kinds)
 
 
