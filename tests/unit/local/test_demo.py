@@ -12,7 +12,6 @@ def test_an_impossible_demo_is_refused_with_one_clear_error(capsys: pytest.Captu
         "--key=order_id": "argument --key: it needs --events-from",
         "--events-from=Makefile --key=order_id": "no line of Makefile has a text or a number as its field order_id",
         "--events-from=Makefile --homes=5": "argument --homes: the events of a file have no senders",
-        "--events-from=Makefile --aggregate": "only those of a business are recounted: leave --events-from out",
         "--events=0": "must be a whole number from 1",
         "--workers=-1": "must be a whole number from 1",
         "--kill=-1": "must be a whole number from 1",
