@@ -55,7 +55,7 @@ FAULTS = [
             "partition_key = 'c-1'",
             "error_class = 'unknown'",
             "status = 'waiting'",
-            "error_class = 'refused', attempts = 8",  # the transform made no rows that a table could refuse
+            "error_class = 'refused', attempts = 6",  # the transform made no rows that a table could refuse
         )
     ),
     changed("event_hub_dead_letter", "attempts = 3", "error_class = 'unknown'", "letters"),
