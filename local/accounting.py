@@ -17,7 +17,7 @@ STEP = 0.05  # seconds
 
 
 class NoProgress(Exception):
-    """No event was accounted for and no letter was tried for too long; the message ends with lines of the newest log."""
+    """No event was accounted for and no letter was tried for too long; the message ends with the newest log's end."""
 
 
 class Accounted(NamedTuple):
