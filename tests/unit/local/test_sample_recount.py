@@ -11,6 +11,10 @@ from tests.unit.local.stores import Fault, fault, first_row, unnamed
 EVENTS = 360
 POISON = "rowid = (SELECT MIN(rowid) FROM event_hub_dead_letter WHERE error_class = 'poison')"
 LINES = "stream_id, partition_id, sequence_number, 7, commit_number, order_id, customer_tier, amount, weight, due"
+EARLIER = (  # the same row, of an earlier event
+    "UPDATE shop_order AS s SET sequence_number = (SELECT MAX(l.sequence_number) FROM shop_order_line AS l"
+    " WHERE l.order_id = 'o-3' AND l.sequence_number < s.sequence_number) WHERE order_id = 'o-3'"
+)
 RESOLVED = (
     "(partition_id, sequence_number) IN (SELECT partition_id, sequence_number FROM event_hub_dead_letter"
     " WHERE status = 'resolved')"
@@ -42,10 +46,10 @@ FAULTS = [
         for change in (
             "status = 'new'",
             "at = '2026-03-01T07:05:00.000001Z'",
-            "sequence_number = sequence_number - 12",  # the same row of an earlier event
             "order_id = 'o-9'",
         )
     ),
+    fault(EARLIER, kinds="shop_order", count=1),
     changed("shop_customer", "tier = 1", "customer_id = 'c-1'", "shop_customer"),  # an earlier state
     changed("shop_customer", "is_active = 0", "customer_id = 'c-1'", "shop_customer"),
     *(
@@ -96,11 +100,15 @@ def test_an_event_that_the_hub_lost_or_that_was_never_published_is_named(made: S
     last = "partition_id = '2' AND sequence_number = (SELECT MAX(sequence_number) FROM event WHERE partition_id = '2')"
     for name, statement in {
         "lost": f"DELETE FROM event WHERE {last}",
+        "more": "INSERT INTO event SELECT hub, partition_id, sequence_number + 1, 0, 0, payload FROM event"
+        f" WHERE {last}",
         "other": f"UPDATE event SET payload = (SELECT payload FROM event WHERE partition_id = '0') WHERE {last}",
     }.items():
         copy = made.copied_to(tmp_path / name)
         copy.change_hub(statement)
-        assert any(difference.startswith("hub: it has ") for difference in copy.recount()), name
+        kinds = {difference.partition(":")[0] for difference in copy.recount()}
+        assert "hub" in kinds, name
+        assert ("checkpoint" in kinds) is (name != "other"), name
 
 
 def test_an_event_that_was_sent_twice_has_its_rows_twice(tmp_path: Path) -> None:
@@ -115,6 +123,14 @@ def test_an_event_that_was_sent_twice_has_its_rows_twice(tmp_path: Path) -> None
         made.record_copies(minutes, Copies(1, 2))
         agrees[copies] = made.recount() == []
     assert agrees == {0: False, 1: True, 2: True, 3: False}
+
+
+def test_a_state_that_several_partitions_wrote_is_the_newest_of_one_of_them(tmp_path: Path) -> None:
+    domain = shop("status")  # the order o-1 is new in one partition and paid in another
+    made = Shop.after(tmp_path, domain, minutes_of(domain, EVENTS))
+    assert made.recount() == []
+    made.change(EARLIER)
+    assert [difference.partition(":")[0] for difference in made.recount()] == ["shop_order"]
 
 
 def test_states_that_come_from_other_partitions_may_be_of_any_time_but_must_be_states(tmp_path: Path) -> None:
