@@ -28,6 +28,10 @@ def changed(table: str, change: str, where: str, kinds: str) -> Fault:
 FAULTS = [
     fault(f"DELETE FROM shop_order_line WHERE {first_row('shop_order_line')}", kinds="shop_order_line", count=1),
     fault(f"INSERT INTO shop_order_line SELECT {LINES} FROM shop_order_line LIMIT 1", kinds="shop_order_line", count=1),
+    fault(  # made of an earlier state
+        "UPDATE shop_order_line SET customer_tier = 1 WHERE order_id = 'o-3' AND sequence_number > 100",
+        kinds="shop_order_line",
+    ),
     fault(f"DELETE FROM shop_order_line WHERE {RESOLVED}", kinds="shop_order_line"),
     *(
         changed("shop_order_line", change, first_row("shop_order_line"), "shop_order_line")
@@ -129,7 +133,10 @@ def test_a_state_that_several_partitions_wrote_is_the_newest_of_one_of_them(tmp_
     domain = shop("status")  # the order o-1 is new in one partition and paid in another
     made = Shop.after(tmp_path, domain, minutes_of(domain, EVENTS))
     assert made.recount() == []
-    made.change(EARLIER)
+    made.change(
+        "UPDATE shop_order SET (status, at, partition_id, sequence_number) = (SELECT 'new',"
+        " '2026-03-01T09:00:00.000000Z', partition_id, MIN(sequence_number) FROM shop_order_line WHERE order_id = 'o-1') WHERE order_id = 'o-1'"
+    )
     assert [difference.partition(":")[0] for difference in made.recount()] == ["shop_order"]
 
 
