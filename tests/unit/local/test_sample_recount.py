@@ -135,7 +135,8 @@ def test_a_state_that_several_partitions_wrote_is_the_newest_of_one_of_them(tmp_
     assert made.recount() == []
     made.change(
         "UPDATE shop_order SET (status, at, partition_id, sequence_number) = (SELECT 'new',"
-        " '2026-03-01T09:00:00.000000Z', partition_id, MIN(sequence_number) FROM shop_order_line WHERE order_id = 'o-1') WHERE order_id = 'o-1'"
+        " '2026-03-01T09:00:00.000000Z', partition_id, MIN(sequence_number)"
+        " FROM shop_order_line WHERE order_id = 'o-1') WHERE order_id = 'o-1'"
     )
     assert [difference.partition(":")[0] for difference in made.recount()] == ["shop_order"]
 
