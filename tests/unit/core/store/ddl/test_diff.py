@@ -4,7 +4,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,11 +18,10 @@ from core.model.rows import Text
 from core.store.ddl.diff import NextMigration, next_migration
 from core.store.ddl.room import rights_text, room_text
 from core.store.ddl.types import ENGINES
-from core.store.queries import load_migrations
-from tests.fakes.declared import appended, state, windows
+from core.store.migrations import load_migrations
+from tests.fakes.declared import appended, every_type, state, windows
 
 NAME = Annotated[str, Text(20)]
-CHOSEN = ("order", "group", "index", "größe", "select")  # words of SQL, and letters that are not of ASCII
 
 
 def write(room: Path, made: NextMigration, number: int = 1) -> None:
@@ -55,15 +54,6 @@ def settled(room: Path, classes: Sequence[type], aggregates: Sequence[Aggregate]
             connection.executescript(ours.text)
         for path in sorted((room / "migrations" / "sqlite").glob("*.sql")):
             connection.executescript(path.read_text(encoding="utf-8-sig"))
-
-
-def every_type() -> tuple[type, type]:
-    kinds: dict[str, Any] = {"text": NAME, "long": str, "code": Annotated[str, Text(3, ascii=True)], "number": int}
-    kinds |= {"claim": bool, "share": float, "price": Decimal, "at": datetime, "day": date}
-    optional = {f"{name}_or_none": kind | None for name, kind in kinds.items()}
-    words = dict.fromkeys(CHOSEN, int | None)
-    key = ("text", "number", "claim", "at", "day")
-    return state("all_states", key, **kinds, **optional, **words), appended("all_rows", **kinds, **optional, **words)
 
 
 def test_the_first_migration_of_a_room_makes_its_tables_and_rights_and_the_next_one_is_not_needed(
@@ -156,7 +146,7 @@ def test_a_column_that_a_person_made_without_a_collation_stays_without_one(tmp_p
     assert "ALTER COLUMN hint nvarchar(20) NULL;" in following.texts["sqlserver"]
 
 
-CANNOT = {
+CANNOT: dict[str, tuple[dict[str, Any], str]] = {
     "a removed field": ({"kind": None}, "has no field kind, but line has the column: older code writes it"),
     "a shorter text": (
         {"name": Annotated[str, Text(19)]},
