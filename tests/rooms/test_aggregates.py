@@ -49,4 +49,5 @@ def stored(store: AggregatingStore, level: Aggregate, windows: list[Any]) -> lis
     """Return the windows of a level, in the order of its key."""
     values = sorted({getattr(one, level.key[0]) for one in windows})
     found: list[Any] = [one for value in values for one in store.read_windows(level.of, value, *EVER)]
-    return sorted(found, key=attrgetter(*level.key))
+    found.sort(key=attrgetter(*level.key))
+    return found
