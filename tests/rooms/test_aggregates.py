@@ -48,6 +48,7 @@ def test_every_level_has_the_windows_of_the_samples(room: Room, database: Aggreg
 def stored(store: AggregatingStore, level: Aggregate, windows: list[Any]) -> list[Any]:
     """Return the windows of a level, in the order of its key."""
     values = sorted({getattr(one, level.key[0]) for one in windows})
-    found: list[Any] = [one for value in values for one in store.read_windows(level.of, value, *EVER)]
+    of: type[Any] = level.of
+    found = [one for value in values for one in store.read_windows(of, value, *EVER)]
     found.sort(key=attrgetter(*level.key))
     return found
