@@ -3,12 +3,16 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import make_dataclass
-from datetime import timedelta
-from typing import Any
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any
 
 from core.model import aggregates, rows
 from core.model.aggregates import Aggregate, aggregate_of, aggregate_table
-from core.model.rows import appended_to, state_of
+from core.model.rows import Text, appended_to, state_of
+
+LONGER = (Annotated[str, Text(20)], Annotated[str, Text(40)])
+CHOSEN = ("order", "group", "index", "größe", "select")  # words of SQL, and letters that are not of ASCII
 
 
 def state(table: str, key: tuple[str, ...], **fields: Any) -> type:
@@ -21,11 +25,21 @@ def appended(table: str, **fields: Any) -> type:
     return appended_to(table)(_class(table, fields))
 
 
-def windows(source: type, name: str, at: str, **fields: Any) -> Aggregate:
+def windows(source: type, name: str, at: str, /, **fields: Any) -> Aggregate:
     """Return an aggregate by day. `window` and `rollups` among the fields are those of the declaration."""
     window, rollups = fields.pop("window", timedelta(days=1)), fields.pop("rollups", None)
-    declared = aggregate_of(source, name, at=at, window=window, rollups=rollups)(_class(name, fields))
+    declared: type = aggregate_of(source, name, at=at, window=window, rollups=rollups)(_class(name, fields))
     return aggregate_table(declared)
+
+
+def every_type() -> tuple[type, type]:
+    """Return a class of states and one of appended rows with every type of a field, with and without None."""
+    kinds: dict[str, Any] = {"text": LONGER[0], "long": str, "code": Annotated[str, Text(3, ascii=True)], "number": int}
+    kinds |= {"claim": bool, "share": float, "price": Decimal, "at": datetime, "day": date}
+    optional = {f"{name}_or_none": kind | None for name, kind in kinds.items()}
+    words = dict.fromkeys(CHOSEN, int | None)
+    key = ("text", "number", "claim", "at", "day")
+    return state("all_states", key, **kinds, **optional, **words), appended("all_rows", **kinds, **optional, **words)
 
 
 @contextmanager
