@@ -209,6 +209,10 @@ param resourceNames string = ''
 ])
 param pythonVersion string = '3.11'
 
+@description('The room or module that turns events into rows, such as apps.orders; empty for the one of infra/settings.json.')
+@maxLength(200)
+param transform string = ''
+
 @description('Settings of the app for this environment; they override infra/settings.json and the wired settings. For a secret, name a reference to Key Vault.')
 @secure() // the history of deployments shows no secure parameter
 param appSettings object = {}
@@ -418,7 +422,8 @@ var wiredSettings = {
   SPARK_JOBS: sparkEngine == 'none' ? '' : '${sparkFolder}/jobs'
   STORE_CONNECTION: sql.outputs.connection
 }
-var settings = union(loadJsonContent('settings.json'), wiredSettings, appSettings)
+var chosenTransform = empty(transform) ? {} : { TRANSFORM: transform }
+var settings = union(loadJsonContent('settings.json'), wiredSettings, chosenTransform, appSettings)
 
 resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
   name: resourceName.resourceGroup

@@ -69,6 +69,8 @@ def refuse_unpinned(requirements: Path) -> None:
 def cloud_settings(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of the deployed app: those of infra/settings.json and those that main.bicep wires."""
     chosen = json.loads((root / "infra" / "settings.json").read_text(encoding="utf-8"))
+    if transform := environment.get("TRANSFORM"):
+        chosen["TRANSFORM"] = transform
     return {**chosen, **{name: environment[name] for name in WIRED if name in environment}}
 
 

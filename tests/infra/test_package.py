@@ -82,6 +82,9 @@ def test_the_app_starts_from_its_package_with_the_settings_of_the_cloud() -> Non
     names = app_start.refuse_unstartable(ROOT, SETTINGS)
     assert {"ingest", "status"} <= set(names)
     assert app_start.cloud_settings(ROOT, {**SETTINGS, "PATH": "/bin"}) == SETTINGS
+    own = {"TRANSFORM": "apps.orders"}
+    assert app_start.cloud_settings(ROOT, {**SETTINGS, **own}) == {**SETTINGS, **own}
+    assert app_start.cloud_settings(ROOT, {**SETTINGS, "TRANSFORM": ""}) == SETTINGS
 
 
 def test_the_app_is_tried_with_the_settings_of_its_spark_engine() -> None:
