@@ -15,9 +15,9 @@ def files_of_checkout(root: Path = ROOT) -> list[str]:
     return sorted(set(spec.match_tree_files(root, negate=True, follow_links=False)))
 
 
-def copy_checkout(folder: Path, root: Path = ROOT) -> Path:
-    """Copy the files of the checkout into a folder, which may exist; return the folder."""
-    for name in files_of_checkout(root):
+def copy_checkout(folder: Path, without: tuple[str, ...] = ()) -> Path:
+    """Copy the files of the checkout into a folder, except those of some folders; return the folder."""
+    for name in (each for each in files_of_checkout() if not each.startswith(without)):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(root / name, folder / name)
+        shutil.copy2(ROOT / name, folder / name)
     return folder
