@@ -15,6 +15,7 @@ from typing import Any
 from zlib import crc32
 
 from bench.figures import Figure
+from bench.samples import ROOMS
 from bench.writer import second_writer
 from core.aggregation.commit import commit_run
 from core.aggregation.runs import planned_run
@@ -60,7 +61,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _measured(path: Path, of: Aggregate) -> Iterator[Figure]:
-    migrate_sqlite(path)
+    migrate_sqlite(path, ROOMS)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = FULL")
         for statement in (

@@ -10,7 +10,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 
 from bench.figures import Figure
 from bench.ingest import STAMPS
-from bench.samples import reading
+from bench.samples import ROOMS, reading
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.model.events import EventBatch, Partition, PartitionId
@@ -43,7 +43,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _settings(connection: str, database: Path) -> Settings:
-    migrate_sqlite(database)
+    migrate_sqlite(database, ROOMS)
     names = {"EVENTHUB_NAME": HUB, "EVENTHUB_CONSUMER_GROUP": "hubledger", "EVENTHUB": connection}
     return read_settings({**names, "STORE_CONNECTION": f"sqlite:{database}"})
 

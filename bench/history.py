@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bench.figures import Figure
+from bench.samples import ROOMS
 
 COMMITS, PARTITIONS, ROWS = int(os.environ.get("BENCH_COMMITS", "2000000")), 16, 500
 LIMIT = 300.0  # MB
@@ -66,7 +67,7 @@ def measure() -> Iterator[Figure]:
 def _fill(path: Path) -> None:
     from core.store.sqlite.schema import migrate_sqlite
 
-    migrate_sqlite(path)
+    migrate_sqlite(path, ROOMS)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA synchronous = OFF")
         for partition in range(PARTITIONS):

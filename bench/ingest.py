@@ -12,7 +12,7 @@ from time import perf_counter, thread_time
 
 from bench.counting import CountingDatabase, TakesAll
 from bench.figures import Figure, paired
-from bench.samples import SIZE, batch, decoded, reading
+from bench.samples import ROOMS, SIZE, batch, decoded, reading
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import StoredJournal
 from core.model.clock import Clock
@@ -44,8 +44,8 @@ def measure() -> Iterator[Figure]:
 
 
 def _against_bare_sql(folder: Path) -> Iterator[Figure]:
-    migrate_sqlite(folder / "ours.db")
-    migrate_sqlite(folder / "bare.db")
+    migrate_sqlite(folder / "ours.db", ROOMS)
+    migrate_sqlite(folder / "bare.db", ROOMS)
     counting = CountingDatabase(SqliteDatabase(folder / "ours.db"))
     store = Partitions(counting, Memory(timedelta(seconds=60)))
     batches, watchdog = [batch(number) for number in range(ROUNDS + 1)], Watchdog(timedelta(seconds=240))
@@ -78,7 +78,7 @@ def _of_checksums(folder: Path) -> Figure:
     """Measure batches with and without checksums of their rows in turn, by the processor's time of this thread."""
     means, taken = [], ([0.0] * ROUNDS, [0.0] * ROUNDS)
     for name in ("with", "without"):
-        migrate_sqlite(folder / f"{name}.db")
+        migrate_sqlite(folder / f"{name}.db", ROOMS)
         database = SqliteDatabase(folder / f"{name}.db")
         store = Partitions(database if name == "with" else _Unsummed(database), Memory(timedelta(seconds=600)))
         means.append(Means(store, Transform("bench", _ready_rows()), STAMPS))

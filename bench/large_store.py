@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from bench.samples import ROOMS
 from core.model.events import PartitionId, Stream
 from core.store.database import Database
 from core.store.letters import Letters
@@ -77,7 +78,7 @@ class Size:
 
 def fill(path: Path, size: Size) -> None:
     """Create a store whose books balance; no sum of its ranges is remembered yet."""
-    migrate_sqlite(path)
+    migrate_sqlite(path, ROOMS)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute(_STREAM, {"event_hub": STREAM.event_hub, "consumer_group": STREAM.consumer_group})

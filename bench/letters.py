@@ -12,7 +12,7 @@ from time import perf_counter
 
 from bench.counting import CountingDatabase
 from bench.figures import Figure
-from bench.samples import START
+from bench.samples import ROOMS, START
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.clock import Clock
@@ -51,7 +51,7 @@ def measure() -> Iterator[Figure]:
         return
     with tempfile.TemporaryDirectory(dir=".") as folder:
         path = Path(folder) / "letters.db"
-        migrate_sqlite(path)
+        migrate_sqlite(path, ROOMS)
         counting = CountingDatabase(SqliteDatabase(path))
         store = Letters(counting, Memory(timedelta(seconds=60)))
         home_security = Transform("bench", transform, references)

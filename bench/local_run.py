@@ -41,7 +41,7 @@ def measure(server: Server | None = None) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(dir=APP) as folder, Children(Path(folder)) as children:
         stack = Stack(Place(Path(folder), server=server), children, time.sleep)
         emulator = stack.start_emulator("--retain", "200000")
-        stack.create_store()
+        stack.create_store(HOMES.transform)
         host, _ = stack.start_host(HOMES.transform)
         _warm_up(stack, host)
         feed = stack.start_feed(Asked(HOMES, SENDERS, str(EVENTS), str(RATE), 1, _record(stack, "measured")))

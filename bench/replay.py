@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 
 from bench.figures import Figure
-from bench.samples import PARTITION, SIZE, START
+from bench.samples import PARTITION, ROOMS, SIZE, START
 from core.ingest.ingest import Means, ingest_batch
 from core.model.clock import Clock
 from core.model.events import Event, EventBatch, Partition
@@ -86,7 +86,7 @@ def _replay(store: Replays, is_dry_run: bool) -> None:
 
 
 def _ingested(path: Path) -> SqliteDatabase:
-    migrate_sqlite(path)
+    migrate_sqlite(path, ROOMS)
     database, transform, events = SqliteDatabase(path), load_transform("examples.home_security"), _events()
     store = Partitions(database)
     for start in range(0, EVENTS, SIZE):

@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from bench.figures import Figure
+from bench.samples import ROOMS
 from bench.spark import HOME_ACTIVITY, STREAM, open_spark, timed_run
 
 SIZES = tuple(map(int, os.environ.get("BENCH_HISTORIES", "100000,1000000,5000000").split(",")))
@@ -101,7 +102,7 @@ def _fill(path: Path, readings: int) -> None:
     from core.store.sqlite.schema import migrate_sqlite
     from core.transforms.aggregates import find_aggregate
 
-    migrate_sqlite(path)
+    migrate_sqlite(path, ROOMS)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute(STREAM)

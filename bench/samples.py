@@ -10,9 +10,11 @@ from azure.functions.eventhub import EventHubTriggerConverter
 
 from core.model.events import Event, EventBatch, Partition, PartitionId
 from core.model.spans import SequenceNumber
+from core.transforms.rooms import rooms_of
 from examples.home_security.transform import SensorReading
 
 SIZE = 500
+ROOMS = rooms_of((SensorReading,))  # whose tables the stores of the benchmarks have
 START = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
 PARTITION = Partition("bench/telemetry", "hubledger", PartitionId("0"))
 

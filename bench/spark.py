@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import Any
 
 from bench.figures import Figure, paired
+from bench.samples import ROOMS
 
 HOME_ACTIVITY = "home_activity"
 READINGS = int(os.environ.get("BENCH_READINGS", "5000000"))
@@ -143,7 +144,7 @@ def _increments(spark: Any, folder: Path) -> Iterator[Figure]:
 def _increment(spark: Any, path: Path, times: int) -> float:
     from core.store.sqlite.schema import migrate_sqlite
 
-    migrate_sqlite(path)
+    migrate_sqlite(path, ROOMS)
     _fill(path, 0, NEW * times)
     costs = [timed_run(spark, path)]
     for end in range(times + 1, times + 1 + ROUNDS):

@@ -13,14 +13,14 @@ from time import perf_counter
 from typing import Any
 
 from bench.figures import Figure
-from bench.samples import PARTITION, START, reading
+from bench.samples import PARTITION, ROOMS, START, reading
 from bench.wire_process import SeparateWire
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Event
 from core.model.rows import LINEAGE
 from core.model.spans import SequenceNumber
+from core.store.migrations import load_migrations
 from core.store.partitions import Partitions, batch_script
-from core.store.queries import load_migrations
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.json import without_zone
 from core.store.sqlserver.odbc import Session, connect, load_driver
@@ -45,7 +45,7 @@ def measure(store: str = "") -> Iterator[Figure]:
         print("sqlserver: skipped, neither STORE nor MSSQL_CONNECTION names a T-SQL server")
         return
     schema = f"hubledger_bench_{secrets.token_hex(4)}"
-    migrate_server(server, schema)
+    migrate_server(server, schema, rooms=ROOMS)
     try:
         for size in SIZES:
             yield from _compare(server, schema, size)

@@ -113,7 +113,7 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
 def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
     """Start all, wait until all is accounted for, and end the consumers in order, so that their logs are whole."""
     emulator = stack.start_emulator("--retain", str(max(100_000, options.events)))
-    stack.create_store()
+    stack.create_store(options.transform.transform)
     consumers, strikes = _consumers(options, stack, emulator)
     run = _Run(options, stack, record, consumers, emulator)
     with consumers.watch, run.operator(), aggregating.job_killer(options, stack.place):

@@ -95,7 +95,7 @@ def _run(options: argparse.Namespace, stack: Stack) -> None:
     print(f"the functions host on port {options.port}, and a feed of {senders}")
     print(f"status: http://localhost:{options.port}/api/status   (Ctrl-C ends all)", flush=True)
     children = [stack.start_emulator()]
-    stack.migrate()
+    stack.migrate(options.transform.transform)
     host, address = stack.start_host(options.transform.transform)
     start = datetime.now(UTC).isoformat(timespec="seconds")
     order = Asked(options.transform, options.senders, "endless", options.rate, options.seed, ("--start", start))

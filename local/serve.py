@@ -65,7 +65,7 @@ def _transform(folder: Path) -> str:
 def _serve(stack: Stack, transform: str) -> None:
     """Serve until Interrupted or ChildFailed is raised."""
     emulator = stack.start_emulator("--retain", str(RETAINED))
-    stack.migrate()
+    stack.migrate(transform)
     host, address = stack.start_host(transform)
     print(f"ready: {address}/api/ops   (Ctrl-C ends it)", flush=True)
     while True:

@@ -91,15 +91,16 @@ class Stack:
         )
         return emulator
 
-    def create_store(self) -> None:
-        """Create the store without anything of the runs before; a file of a new folder has nothing."""
+    def create_store(self, transform: str) -> None:
+        """Create the store of a transform without anything of the runs before; a file of a new folder has nothing."""
         if self.place.server:
             self.place.server.empty()
-        self.migrate()
+        self.migrate(transform)
 
-    def migrate(self) -> None:
-        """Create or upgrade the store."""
-        settings = {"STORE_CONNECTION": self.place.connection}  # no argument, because it may hold a password
+    def migrate(self, transform: str) -> None:
+        """Create or upgrade the store of a transform."""
+        # no argument, because the connection may hold a password
+        settings = {"STORE_CONNECTION": self.place.connection, "TRANSFORM": transform}
         self._children.start(Command("migrate", "core.store.migrate", [], settings)).wait_done(self.pause)
 
     def start_host(self, transform: str) -> tuple[Child, str]:

@@ -41,7 +41,7 @@ def _checked(name: str, store: str | None) -> str:
         return f"row classes {rows}, aggregates {aggregates}; the tables were not checked, because no store is named"
     connection = read_store_connection({"STORE_CONNECTION": store})
     with closing(database_of(connection, load_transform(name).row_classes)) as database:
-        database.ask("read_schema_version")
+        database.ask("read_migrations")
     return f"row classes {rows}, aggregates {aggregates}; the store has their tables"
 
 

@@ -1,12 +1,17 @@
-"""`python -m core.store.migrate`: create the database that STORE_CONNECTION names, or upgrade it."""
+"""`python -m core.store.migrate`: create the database that STORE_CONNECTION names, or upgrade it.
+
+Our migrations come first, then those of the rooms of the transform that TRANSFORM names.
+"""
 
 import argparse
 import os
 import sys
 
 from core.errors import HubledgerError
-from core.settings import EMBEDDED, embedded_path, read_store_connection
+from core.settings import DEFAULT_TRANSFORM, EMBEDDED, embedded_path, read_store_connection
 from core.store.sqlite.schema import migrate_sqlite
+from core.transforms import load_transform
+from core.transforms.rooms import Room, rooms_of
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -16,10 +21,12 @@ def main(arguments: list[str] | None = None) -> int:
         "--store",
         help=f"the store's connection, {EMBEDDED}PATH or an ODBC string; default: the setting STORE_CONNECTION",
     )
+    parser.add_argument("--transform", metavar="MODULE", help="default: the setting TRANSFORM")
     given = parser.parse_args(arguments)
+    transform = given.transform or os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM
     try:
         connection = read_store_connection({"STORE_CONNECTION": given.store} if given.store else os.environ)
-        _migrate(connection)
+        _migrate(connection, rooms_of(load_transform(transform).row_classes))
     except (HubledgerError, OSError) as error:
         print(f"migrate: {error}", file=sys.stderr)  # noqa: T201
         return 1
@@ -27,15 +34,14 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _migrate(connection: str) -> None:
+def _migrate(connection: str, rooms: tuple[Room, ...]) -> None:
     path = embedded_path(connection)
     if path is not None:
-        for migration in migrate_sqlite(path):
-            _tell(f"applied {migration.title}")
+        migrate_sqlite(path, rooms, _tell)
         return
-    from core.store.sqlserver.schema import migrate_server
+    from core.store.sqlserver.schema import MigrationRun, migrate_server
 
-    migrate_server(connection, tell=_tell)
+    migrate_server(connection, run=MigrationRun(_tell), rooms=rooms)
 
 
 def _tell(line: str) -> None:

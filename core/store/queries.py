@@ -1,15 +1,12 @@
 """Named SQL: the statements of `sql/<engine>/`, read once, each with the parameters that it declares."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from core.errors import SchemaMismatch
-
-BREAKING = "breaking_"  # the name of a migration begins with this when older code cannot run on its schema
 SQL = Path(__file__).resolve().parents[2] / "sql"
 ROWS = "rows"  # the type of a parameter of many: a JSON array of arrays with the columns in brackets
 _HEADER = re.compile(
@@ -52,33 +49,6 @@ class Query:
         return "\n".join([line for line in self.text.split("\n") if missing.isdisjoint(_IF_GIVEN.findall(line))])
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One step of the schema; its version is the number at the beginning of its file's name."""
-
-    version: int
-    name: str
-    text: str
-
-    @property
-    def title(self) -> str:
-        """The name that operators read."""
-        return f"{self.version:04} {self.name}"
-
-
-def refuse_breaking(place: str, newer: Iterable[tuple[int, str]], newest: int) -> None:
-    """Raise SchemaMismatch when a database has a migration that breaks code that knows migrations up to `newest`.
-
-    Older code runs on the schema of every other migration (ADR 22).
-    """
-    for version, name in newer:
-        if name.startswith(BREAKING):
-            raise SchemaMismatch(
-                f"{place} has migration {version:04} {name}, but this code knows only migrations up to {newest:04} and"
-                " cannot run on it: deploy the newer code"
-            )
-
-
 @cache
 def load_queries(engine: str) -> Mapping[str, Query]:
     """Return every named statement of an engine ("sqlite"); ValueError for a file of a different form."""
@@ -112,13 +82,3 @@ def _param(text: str, where: str) -> Param:
     if found is None:
         raise ValueError(f"{where}: {text} is not a parameter: a name, a type, and columns in brackets for {ROWS}")
     return Param(found["name"], found["type"] or "", tuple(re.findall(r"\w+", found["columns"] or "")))
-
-
-@cache
-def load_migrations(engine: str) -> tuple[Migration, ...]:
-    """Return the migrations of an engine, in the order in which they apply."""
-    paths = sorted((SQL / engine / "migrations").glob("*.sql"))
-    return tuple(
-        Migration(int(path.stem.split("_", 1)[0]), path.stem.split("_", 1)[1], path.read_text(encoding="utf-8"))
-        for path in paths
-    )

@@ -33,8 +33,9 @@ class Room:
     def aggregate_modules(self) -> tuple[str, ...]:
         """The names of the modules that declare the room's aggregates."""
         package = f"{self.name}.{AGGREGATES}"
-        places = [str(self.folder / AGGREGATES)]
-        return tuple(f"{package}.{module.name}" for module in pkgutil.iter_modules(places))
+        if find_spec(package) is None:
+            return ()
+        return tuple(f"{package}.{module.name}" for module in pkgutil.iter_modules(import_module(package).__path__))
 
 
 def module_of(name: str) -> str:
@@ -56,7 +57,7 @@ def room_of(module_name: str) -> Room | None:
     """Return the room of a module: the innermost package around it that has migrations or aggregates."""
     package = module_name
     while package := package.rpartition(".")[0]:
-        for place in import_module(package).__path__:
+        for place in getattr(import_module(package), "__path__", ()):
             folder = Path(place)
             if (folder / MIGRATIONS).is_dir() or (folder / AGGREGATES).is_dir():
                 return Room(package, folder)

@@ -116,10 +116,14 @@ def _pack(archive: Path) -> None:
 
 def _database(outputs: Outputs, identity: "Identity") -> "ServerDatabase":
     from core.store.sqlserver.odbc import TOKEN_SCOPE, Access
+    from core.transforms import load_transform
+    from core.transforms.rooms import rooms_of
+    from infra.hooks import app_start
     from infra.hooks.database import ServerDatabase
 
     access = Access(token=lambda: identity.token(TOKEN_SCOPE))
-    return ServerDatabase(outputs.store_connection, access, time)
+    transform = load_transform(app_start.cloud_settings(ROOT, os.environ)["TRANSFORM"])
+    return ServerDatabase(outputs.store_connection, access, time, rooms_of(transform.row_classes))
 
 
 def _container(outputs: Outputs, identity: "Identity") -> object:

@@ -11,7 +11,8 @@ from typing import TypeVar
 from core.errors import HubledgerError, StoreUnavailable
 from core.store.queries import SQL
 from core.store.sqlserver.odbc import Access, Session, connect
-from core.store.sqlserver.schema import SCHEMA, check_version, migrate_server
+from core.store.sqlserver.schema import SCHEMA, MigrationRun, check_version, migrate_server
+from core.transforms.rooms import Room
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Clock, NotYet, patiently
 
@@ -49,10 +50,12 @@ class ServerDatabase:
     connection: str
     access: Access
     clock: Clock
+    rooms: tuple[Room, ...] = ()
 
     def migrate(self) -> None:
         """Bring the schema up to this code."""
-        self._patiently(lambda: migrate_server(self.connection, access=self.access, tell=_tell))
+        run = MigrationRun(_tell)
+        self._patiently(lambda: migrate_server(self.connection, access=self.access, run=run, rooms=self.rooms))
         _tell("the schema of the database is up to date")
 
     def admit(self, users: Sequence[DatabaseUser]) -> None:
@@ -78,7 +81,7 @@ class ServerDatabase:
 
     def _check_schema(self) -> None:
         with self._session() as session:
-            check_version(session, SCHEMA)
+            check_version(session, SCHEMA, self.rooms)
 
     def _session(self) -> "closing[Session]":
         return closing(connect(self.connection, access=self.access))

@@ -6,21 +6,25 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from core.store.sqlite.schema import migrate_sqlite
+from core.transforms.rooms import Room
 
 
 @cache
-def migrated() -> bytes:
-    """Return a migrated database. It is made once in a process, because migrations take longer than most tests."""
+def migrated(rooms: tuple[Room, ...] = ()) -> bytes:
+    """Return a database with our migrations and those of rooms.
+
+    It is made once in a process, because migrations take longer than most tests.
+    """
     with TemporaryDirectory() as folder:
         path = Path(folder) / "store.db"
-        migrate_sqlite(path)
+        migrate_sqlite(path, rooms)
         return path.read_bytes()
 
 
-def memory_connection() -> sqlite3.Connection:
+def memory_connection(rooms: tuple[Room, ...] = ()) -> sqlite3.Connection:
     """Return a connection to a new, migrated database in memory."""
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    connection.deserialize(_without_wal(migrated()))
+    connection.deserialize(_without_wal(migrated(rooms)))
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
 

@@ -25,6 +25,7 @@ from core.store.letters import Letters
 from core.store.replays import Replays
 from core.store.script import of_rows
 from core.store.sqlite.database import SqliteDatabase
+from core.transforms.rooms import rooms_of
 from local.trials.memory import memory_connection
 from local.trials.outcomes import BEGINNING, Given, event_of, shown, transform_of
 
@@ -45,7 +46,7 @@ def check_replay_identity(transform: Given, events: Iterable[object], *, referen
     """
     loaded, known = transform_of(transform), tuple(references)
     log = [replace(event_of(each, number=at), sequence_number=SequenceNumber(at)) for at, each in enumerate(events)]
-    connection = memory_connection()
+    connection = memory_connection(rooms_of(loaded.row_classes))
     with closing(SqliteDatabase(Path(":memory:"), connect=lambda: connection, needed=loaded.row_classes)) as database:
         means = Means(Letters(database), loaded, _clock())
         if known:

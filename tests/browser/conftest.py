@@ -55,7 +55,7 @@ class Run:
         stack = Stack(Place(folder), children, time.sleep, {"WATCH_SCHEDULE": "0 0 0 1 1 *"})  # the tests store minutes
         self.store = stack.place.store
         self._emulator = stack.start_emulator()
-        stack.migrate()
+        stack.migrate(HOMES.transform)
         _, self.address = stack.start_host(HOMES.transform)
         self._client = self._open(stack.connection)
 

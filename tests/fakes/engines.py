@@ -7,9 +7,9 @@ from pathlib import Path
 
 from core.settings import EMBEDDED
 from core.store.sqlite.database import SqliteDatabase
-from core.store.sqlite.schema import migrate_sqlite
 from local.trials.memory import migrated
 from tests.fakes.kept import Engine, PersistentEngine
+from tests.fakes.rooms import EXAMPLES, migrate_examples
 from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
@@ -21,9 +21,9 @@ class SqliteEngine(SqliteEyes):
     def __init__(self, path: Path) -> None:
         self.path = path
         if path.exists():
-            migrate_sqlite(path)
+            migrate_examples(path)
         else:
-            path.write_bytes(migrated())
+            path.write_bytes(migrated(EXAMPLES))
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
 
     def open(self) -> Store:

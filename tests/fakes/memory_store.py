@@ -6,6 +6,7 @@ from pathlib import Path
 
 from core.store.sqlite.database import SqliteDatabase
 from local.trials.memory import memory_connection
+from tests.fakes.rooms import EXAMPLES
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
 
@@ -14,7 +15,7 @@ class MemoryStore(Store, SqliteEyes):
     """An empty, migrated database that is gone with this object. Owners that share it share the object."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._connection = connection = memory_connection()
+        self._connection = connection = memory_connection(EXAMPLES)
         super().__init__(SqliteDatabase(Path(":memory:"), connect=lambda: connection), now=now)
 
     def note_statements(self, note: Callable[[str], object]) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 
-from core.store.queries import load_migrations
+from core.store.migrations import OURS, load_migrations
 
 DECLARED = re.compile(r"@(\w+) [a-z0-9]+(?:\([^)]*\))? = (?:CONVERT\([^?]*)?\?")
 COMMIT = "SELECT @commit_number AS commit_number"  # how a batch ends that commits rows
@@ -50,6 +50,8 @@ class Server:
 
     schema: str = "hubledger"
     version: int = load_migrations("sqlserver")[-1].version
+    recorded: list[tuple[str, int, str]] = field(default_factory=list)  # migrations beyond those up to the version
+    has_app: bool = True  # the list of migrations has the column app
     edition: int = 3  # Enterprise
     stream_id: int | None = None
     checkpoints: dict[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -77,8 +79,8 @@ class Server:
     def _selected(self, text: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
         if self.refused is not None and self.refused[0] in text:
             raise self.refused[1]
-        if f"MAX(m.version) FROM {self.schema}.schema_migration" in text:
-            return [(self.version,)]
+        if f"m.version, m.name FROM {self.schema}.schema_migration" in text:
+            return self._recorded(text)
         if "SERVERPROPERTY('EngineEdition')" in text:
             return [(self.edition,)]
         if "SELECT TOP (1) e.stream_id" in text:
@@ -93,6 +95,12 @@ class Server:
         if f"INSERT INTO {self.schema}.partition_anchor" in text and values:  # a migration has none
             self.anchors.setdefault(values["partition_id"], values["sequence_number"])
         return next((rows for part, rows in self.answers.items() if part in text), [])
+
+    def _recorded(self, text: str) -> list[tuple[Any, ...]]:
+        if "m.app" in text and not self.has_app:
+            raise fault("42S22", 207, "Invalid column name 'app'.")
+        ours = [(OURS, one.version, one.name) for one in load_migrations("sqlserver")[: self.version]]
+        return [*ours, *self.recorded]
 
     def _commit(self, text: str, values: dict[str, Any]) -> int:
         kept = self.checkpoints.get(values["partition_id"])

@@ -5,13 +5,13 @@ import re
 import secrets
 from functools import cache
 
-from core.store.queries import load_migrations
 from core.store.sqlserver.odbc import Session, connect
 from core.store.sqlserver.schema import migrate_server
+from tests.fakes.rooms import EXAMPLES, all_migrations
 
 TABLES = tuple(
     table
-    for migration in load_migrations("sqlserver")
+    for migration in all_migrations("sqlserver")
     for table in re.findall(r"CREATE TABLE hubledger\.(\w+)", migration.text)
 )
 
@@ -20,7 +20,7 @@ TABLES = tuple(
 def shared_schema(connection_string: str) -> str:
     """Return the schema for all tests of this process, which drops it when it ends."""
     schema = f"hubledger_test_{secrets.token_hex(4)}"
-    migrate_server(connection_string, schema)
+    migrate_server(connection_string, schema, rooms=EXAMPLES)
     atexit.register(drop_schema, connection_string, schema)
     return schema
 

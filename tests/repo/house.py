@@ -52,7 +52,7 @@ class House:
         """The file of each module, by the module's dotted name."""
         files = [
             self.root / "function_app.py",
-            *(path for folder in ("core", "handlers") for path in self._under(folder)),
+            *(path for folder in ("core", "handlers", "examples") for path in self._under(folder)),
         ]
         return {self._name(path): path for path in files if path.exists()}
 
@@ -69,8 +69,9 @@ class House:
 
     @cached_property
     def named(self) -> dict[str, set[str]]:
-        """The modules that each module names in a string constant, as the default of `TRANSFORM` does."""
-        return {name: {*_strings(nodes)} & {*self.paths} for name, nodes in self.nodes.items()}
+        """The modules that each module names in a string constant, as the default of `TRANSFORM` names a room."""
+        named = {name: {*_strings(nodes)} for name, nodes in self.nodes.items()}
+        return {name: {*found, *(f"{one}.transform" for one in found)} & {*self.paths} for name, found in named.items()}
 
     @cached_property
     def rooms(self) -> list[str]:

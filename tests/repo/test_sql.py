@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from core.store.queries import SQL, Query, load_migrations, load_queries
+from core.store.migrations import load_migrations
+from core.store.queries import SQL, Query, load_queries
 from tests.repo.product import ROOT, name_of, text_of
 
 ENGINES = sorted(path.name for path in SQL.iterdir() if path.is_dir())
@@ -68,5 +69,5 @@ def test_every_engine_has_the_same_statements_and_migrations() -> None:
 
 
 def test_a_statement_is_used() -> None:
-    source = "".join(text_of(path) for path in (ROOT / "core" / "store").rglob("*.py"))
+    source = "".join(text_of(path) for folder in ("core/store", "examples") for path in (ROOT / folder).rglob("*.py"))
     assert named(one for one in QUERIES if f'"{one[1].name}"' not in source) == []

@@ -41,6 +41,6 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     with Children(folder) as children:
         stack = Stack(Place(folder), children, time.sleep)
         stack.start_emulator()
-        stack.migrate()
+        stack.migrate(TRANSFORM)
         _, address = stack.start_host(TRANSFORM)
         yield Target(App(address), Hub(stack.connection, HUB, open_identity(os.environ).token))

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from core.store.explain import TRANSACTIONS, TRANSFORM, explained
+from core.settings import DEFAULT_TRANSFORM
+from core.store.explain import TRANSACTIONS, explained
 from core.transforms import load_transform
 
 PAGE = Path(__file__).parents[2] / "docs" / "sqlserver.md"
@@ -13,7 +14,7 @@ BLOCK = re.compile(r"^```sql (?P<name>\w+)\n(?P<text>.*?)\n```$", re.M | re.S)
 
 def sent() -> Mapping[str, str]:
     """Return each transaction as the store sends it."""
-    row_classes = load_transform(TRANSFORM).row_classes
+    row_classes = load_transform(DEFAULT_TRANSFORM).row_classes
     return {name: explained(name, row_classes) for name in TRANSACTIONS}
 
 

@@ -34,11 +34,12 @@ from core.store.columns import instant_text
 from core.store.gaps import noting_script
 from core.store.incarnations import opening_script
 from core.store.letters import claim_script, move_script, retry_script, taking_script
+from core.store.migrations import load_migrations
 from core.store.minutes import minute_script
 from core.store.partitions import batch_script
 from core.store.pipeline import discard_result_script, discard_run_script
 from core.store.plans import plan_script
-from core.store.queries import SQL, load_migrations, load_queries
+from core.store.queries import SQL, load_queries
 from core.store.replay_scripts import close_script as close_replay_script
 from core.store.replay_scripts import (
     commit_script,

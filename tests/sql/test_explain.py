@@ -10,8 +10,9 @@ import pytest
 
 from core.errors import StoreUnavailable
 from core.model.letters import LetterClaim
+from core.settings import DEFAULT_TRANSFORM
 from core.store.aggregation import Aggregations
-from core.store.explain import TRANSACTIONS, TRANSFORM, explained, lock_lines, main
+from core.store.explain import TRANSACTIONS, explained, lock_lines, main
 from core.store.letters import Letters
 from core.store.partitions import Partitions
 from core.store.replays import Replays
@@ -37,7 +38,7 @@ class Picture:
 def transform(event, references):
     return [Picture(event.body)]
 """
-HOMES = load_transform(TRANSFORM).row_classes
+HOMES = load_transform(DEFAULT_TRANSFORM).row_classes
 
 
 class Sending:

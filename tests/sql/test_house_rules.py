@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from core.model.rows import row_table
-from core.store.queries import ROWS, Param, load_migrations, load_queries
+from core.store.migrations import load_migrations
+from core.store.queries import ROWS, Param, load_queries
 from core.store.script import Named, OfRows, RowVerb, of_rows
 from core.store.sqlserver.rows import rows_query
 from tests.offenders import holds_for

@@ -17,7 +17,7 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.clock import Clock
 from core.store.columns import place_of
 from core.store.memory import Memory
-from core.store.queries import load_migrations
+from core.store.migrations import load_migrations
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import run_batch
 from core.store.sqlserver.database import SqlServerDatabase

@@ -10,10 +10,11 @@ from datetime import timedelta
 import pytest
 
 from core.errors import StoreUnavailable
-from core.store.queries import SQL, load_migrations, load_queries
+from core.store.migrations import load_migrations
+from core.store.queries import SQL, load_queries
 from core.store.sqlserver.faults import read_trouble
 from core.store.sqlserver.odbc import Session, connect
-from core.store.sqlserver.schema import in_schema, migrate_server
+from core.store.sqlserver.schema import MigrationRun, in_schema, migrate_server
 from tests.fakes.server_schema import drop_schema
 from tests.sql.statements import without_comments
 
@@ -74,7 +75,7 @@ def indexes(session: Session, schema: str) -> set[str]:
 
 def test_a_database_with_rows_is_upgraded(session: Session, schema: str) -> None:
     told: list[str] = []
-    assert migrate_server(CONNECTION, schema, tell=told.append) == ALL[BEFORE:]
+    assert migrate_server(CONNECTION, schema, run=MigrationRun(told.append)) == ALL[BEFORE:]
     assert [line for line in told if line.startswith("applying ")] == [f"applying {one.title}" for one in ALL[BEFORE:]]
     assert versions(session, schema) == [one.version for one in ALL]
     made = " ".join(without_comments(one.text) for one in ALL)
@@ -112,7 +113,7 @@ def other() -> Iterator[Session]:
 
 def test_a_second_run_gives_up_after_its_wait_and_says_why(session: Session, schema: str, other: Session) -> None:
     with pytest.raises(StoreUnavailable, match=r"^a different migration of this database did not end within 1 s"):
-        migrate_server(CONNECTION, schema, wait=timedelta(seconds=1))
+        migrate_server(CONNECTION, schema, run=MigrationRun(wait=timedelta(seconds=1)))
     assert versions(session, schema) == list(range(1, BEFORE + 1))
 
 
@@ -123,7 +124,7 @@ def test_a_second_run_goes_on_when_the_first_ends(schema: str, other: Session) -
         other.close()
         told.append(line)
 
-    assert migrate_server(CONNECTION, schema, tell=first_ends) == ALL[BEFORE:]
+    assert migrate_server(CONNECTION, schema, run=MigrationRun(first_ends)) == ALL[BEFORE:]
     assert told[0].startswith("a different migration of this database is running: waiting for it, 60 s at most")
 
 

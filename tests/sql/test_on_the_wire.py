@@ -35,7 +35,7 @@ from core.model.transform import Transform
 from core.store import migrate
 from core.store.database import write
 from core.store.memory import Memory
-from core.store.queries import load_migrations
+from core.store.migrations import load_migrations
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Access, Deadlines, connect, load_driver
 from core.store.sqlserver.schema import migrate_server

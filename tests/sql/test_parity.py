@@ -4,7 +4,8 @@ import re
 
 from core.model.rows import row_table
 from core.store.columns import fields_of, types_of
-from core.store.queries import ROWS, load_migrations, load_queries
+from core.store.migrations import load_migrations
+from core.store.queries import ROWS, load_queries
 from core.store.script import RowVerb, of_rows
 from core.store.sqlite.rows import rows_text
 from core.store.sqlserver.rows import BY_CODE_POINT, rows_query
@@ -43,6 +44,10 @@ def added_columns(script: str) -> list[tuple[str, str, bool]]:
     )
     assert all(("NOT NULL" in rest) == ("DEFAULT" in rest) for _, _, rest in found)
     return [(table, name, "NOT NULL" in rest) for table, name, rest in found]
+
+
+def dropped(script: str) -> list[str]:
+    return re.findall(r"DROP TABLE IF EXISTS (?:hubledger\.)?(\w+)", script)
 
 
 def constraints(script: str) -> list[str]:
@@ -101,7 +106,8 @@ def test_a_migration_makes_the_same_tables_columns_and_constraints(version: int)
     server, embedded = (
         next(one.text for one in load_migrations(of) if one.version == version) for of in ("sqlserver", "sqlite")
     )
-    assert tables(embedded) or constraints(embedded) or added_columns(embedded)
+    assert tables(embedded) or constraints(embedded) or added_columns(embedded) or dropped(embedded)
+    assert dropped(server) == dropped(embedded)
     assert tables(server) == tables(embedded)
     assert constraints(server) == constraints(embedded)
     assert added_columns(server) == added_columns(embedded)

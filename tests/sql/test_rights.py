@@ -6,7 +6,8 @@ from pathlib import Path
 
 from core.model.rows import row_table
 from core.store.explain import OF_THE_OWNER, rights_of_statements
-from core.store.queries import SQL, load_migrations, load_queries
+from core.store.migrations import load_migrations
+from core.store.queries import SQL, load_queries
 from core.store.sqlserver.rights import Use, uses_of
 from core.transforms.aggregates import load_aggregates
 from tests.offenders import holds_for
@@ -18,7 +19,7 @@ JOBS = "".join((ROOT / "jobs" / name).read_text(encoding="utf-8") for name in ("
 MADE = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(one.text for one in load_migrations("sqlserver"))))
 NEEDED = rights_of_statements(ROW_CLASSES)
 OF_OWNERS = re.compile(
-    r"^(migration |permissions|create_schema|rows |query (?:create_schema_migration|record_migration)$)"
+    r"^(migration |permissions|create_schema|rows |query (?:(?:create_schema|record|hand_over)_migration)$)"
 )
 SENT = {name: text for name, text in every_batch().items() if not OF_OWNERS.match(name)}
 

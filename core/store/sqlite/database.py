@@ -16,6 +16,7 @@ from core.store.script import Named, Outcome, Script, Step
 from core.store.sqlite.rows import EXACT_FLOAT, checksum_of_values, many_values, rows_text
 from core.store.sqlite.schema import check_columns, open_checked
 from core.store.sqlite.windows import ROWS_HASH, rows_hash
+from core.transforms.rooms import rooms_of
 
 NOT_DURABLE = (  # of a connection: no commit waits, and the 16 MB hold a portion of a run, which is then written once
     "PRAGMA synchronous = NORMAL",
@@ -37,7 +38,7 @@ class _RolledBack(Exception):
 class SqliteDatabase:
     """A Database in one file. `busy_timeout` is the longest wait, in seconds, for another process that writes.
 
-    It does not open unless the rows of the `needed` classes have their tables.
+    It does not open unless the rows of the `needed` classes have their tables, and their rooms their migrations.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class SqliteDatabase:
         needed: tuple[type, ...] = (),
     ) -> None:
         self._path = path
-        self._connect = connect or (lambda: open_checked(path, busy_timeout))
+        self._connect = connect or (lambda: open_checked(path, busy_timeout, rooms_of(needed)))
         self._needed = needed
         self._queries = load_queries("sqlite")
         self._local = threading.local()

@@ -2,27 +2,29 @@
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.model.rows import declared
 from core.store.columns import instant_text
+from core.store.migrations import Migration, Plan, Recorded, demand_current, plan_migrations
 from core.store.misfits import refuse_missing, tables_json, warn_of_misfits
-from core.store.queries import Migration, load_migrations, load_queries, refuse_breaking
+from core.store.queries import SQL, load_queries
 from core.store.sqlite.misfits import misfit
+from core.transforms.rooms import Room
 
 BUSY_POLL = 0.01  # seconds
 
 
-def open_checked(path: Path, busy_timeout: float) -> sqlite3.Connection:
-    """Open a connection to a database; SchemaMismatch when this code cannot run on its schema."""
+def open_checked(path: Path, busy_timeout: float, rooms: Iterable[Room] = ()) -> sqlite3.Connection:
+    """Open a connection to a database; SchemaMismatch when this code or a room cannot run on its schema."""
     if not path.exists():
         raise SchemaMismatch(f"{path} does not exist: create it with `python -m core.store.migrate`")
     connection = open_database(path, busy_timeout)
     try:
-        _check_version(connection, path)
+        demand_current(str(path), "sqlite", rooms, _recorded(connection)[0])
     except BaseException:
         connection.close()
         raise
@@ -69,57 +71,72 @@ def _switch_to_wal(connection: sqlite3.Connection, busy_timeout: float) -> None:
             return
 
 
-def migrate_sqlite(path: Path) -> list[Migration]:
-    """Create or upgrade a database; return the applied migrations. Safe to run twice, and in two processes at once."""
+def migrate_sqlite(
+    path: Path, rooms: Iterable[Room] = (), tell: Callable[[str], None] = lambda line: None
+) -> list[Migration]:
+    """Create or upgrade a database with our migrations, then those of the rooms; return the applied ones.
+
+    It is one transaction, whose steps are told when it is committed. Safe to run twice, and in two processes at once.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = open_database(path, busy_timeout=30.0)
     try:
         connection.execute("BEGIN IMMEDIATE")
-        applied = _apply_missing(connection, path)
+        plan = _plan(connection, path, rooms)
+        told = [*_hand_over(connection, plan), *(_apply(connection, one) for one in plan.missing)]
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise StoreUnavailable(f"{path} cannot be migrated: {error}") from error
     finally:
         connection.close()
-    return applied
+    for line in told:
+        tell(line)
+    return list(plan.missing)
 
 
-def _apply_missing(connection: sqlite3.Connection, path: Path) -> list[Migration]:
+def _plan(connection: sqlite3.Connection, path: Path, rooms: Iterable[Room]) -> Plan:
+    connection.execute(load_queries("sqlite")["create_schema_migration"].text)
+    recorded, has_app = _recorded(connection)
+    plan = plan_migrations(str(path), "sqlite", rooms, recorded)
+    for statement in () if has_app else _statements((SQL / "sqlite" / "add_app.sql").read_text(encoding="utf-8")):
+        connection.execute(statement)
+    return plan
+
+
+def _hand_over(connection: sqlite3.Connection, plan: Plan) -> list[str]:
     queries = load_queries("sqlite")
-    connection.execute(queries["create_schema_migration"].text)
-    version = _version(connection) or 0
-    _refuse_newer(connection, version, path)
-    missing = [migration for migration in load_migrations("sqlite") if migration.version > version]
-    for migration in missing:
-        for statement in _statements(migration.text):
-            connection.execute(statement)
-        now = instant_text(datetime.now(UTC))
-        values = {"version": migration.version, "name": migration.name, "applied_at": now}
-        connection.execute(queries["record_migration"].text, values)
-    return missing
+    for row, one in plan.handed_over:
+        values = {"app": one.app, "version": one.version, "recorded_app": row.app, "recorded": row.version}
+        connection.execute(queries["hand_over_migration"].text, values)
+    return plan.told
 
 
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+def _apply(connection: sqlite3.Connection, migration: Migration) -> str:
+    """Apply and record a migration; return the line to tell."""
+    queries = load_queries("sqlite")
+    applies = not migration.new_only or connection.execute(queries["read_first_stream"].text).fetchone() is None
     try:
-        version = _version(connection) or 0
-    except sqlite3.OperationalError:
-        version = 0
-    _refuse_newer(connection, version, path)
-    wanted = load_migrations("sqlite")[-1].version
-    if version < wanted:
-        raise SchemaMismatch(f"{path} is at schema {version} of {wanted}: run `python -m core.store.migrate`")
+        for statement in _statements(migration.text) if applies else ():
+            connection.execute(statement)
+    except sqlite3.Error as error:
+        failed = f"migration {migration.title} failed, and nothing of this run stays"
+        raise sqlite3.OperationalError(f"{failed}: {error}") from error
+    values = {"version": migration.version, "name": migration.name, "app": migration.app}
+    connection.execute(queries["record_migration"].text, values | {"applied_at": instant_text(datetime.now(UTC))})
+    return f"applied {migration.title}" if applies else migration.without_effect
 
 
-def _refuse_newer(connection: sqlite3.Connection, version: int, path: Path) -> None:
-    newest = load_migrations("sqlite")[-1].version
-    if version > newest:
-        newer = connection.execute(load_queries("sqlite")["read_newer_migrations"].text, {"version": newest})
-        refuse_breaking(str(path), newer.fetchall(), newest)
-
-
-def _version(connection: sqlite3.Connection) -> int | None:
-    found = connection.execute(load_queries("sqlite")["read_schema_version"].text).fetchone()
-    return None if found is None else found[0]
+def _recorded(connection: sqlite3.Connection) -> tuple[list[Recorded], bool]:
+    """Return the migrations of a database, and whether its list has the column app."""
+    for name in ("read_migrations", "read_migrations_without_app"):
+        try:
+            found = connection.execute(load_queries("sqlite")[name].text).fetchall()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:  # of a text that names what is not there
+                raise
+        else:
+            return [Recorded(*row) for row in found], name == "read_migrations"
+    return [], True
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -129,3 +146,5 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+    if statement.strip():  # the last one needs no semicolon
+        yield statement

@@ -20,6 +20,7 @@ from core.store.sqlserver.faults import Fault, Trouble, read_trouble
 from core.store.sqlserver.odbc import Access, Connections, Deadlines, Session, connect
 from core.store.sqlserver.reconnects import FIRST_RECONNECT
 from core.store.sqlserver.schema import SCHEMA, check_columns, check_version, in_schema
+from core.transforms.rooms import rooms_of
 
 log = logging.getLogger("hubledger.store")
 
@@ -35,7 +36,7 @@ class _StateTaken(Exception):
 class SqlServerDatabase:
     """A Database on a server. Only tests use a `schema` other than `hubledger`: they create their own and drop it.
 
-    It does not open unless the rows of the `needed` classes have their tables.
+    It does not open unless the rows of the `needed` classes have their tables, and their rooms their migrations.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class SqlServerDatabase:
 
     def _check(self, session: Session) -> None:
         """Check the schema of a new session, and once in a process the columns of the row classes."""
-        check_version(session, self._schema)
+        check_version(session, self._schema, rooms_of(self._needed))
         if not self._looked_at_columns:
             check_columns(session, self._schema, self._needed)
             self._looked_at_columns = True

@@ -3,38 +3,33 @@
 import re
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from core.errors import SchemaMismatch, StoreUnavailable
+from core.errors import StoreUnavailable
 from core.model.rows import declared
+from core.store.migrations import Migration, Plan, Recorded, demand_current, plan_migrations
 from core.store.misfits import refuse_missing, tables_json, warn_of_misfits
-from core.store.queries import SQL, Migration, load_migrations, refuse_breaking
+from core.store.queries import SQL
 from core.store.sqlserver.batch import ask_batch
-from core.store.sqlserver.faults import misses_object, read_trouble
+from core.store.sqlserver.faults import misses_column, misses_object, read_trouble
 from core.store.sqlserver.json import server_instant_text
 from core.store.sqlserver.misfits import misfit
 from core.store.sqlserver.odbc import Access, Deadlines, Session, connect
+from core.transforms.rooms import Room
 
 SCHEMA = "hubledger"
 MIGRATING = 51001  # lock_migrations.sql throws it
 ONLINE = frozenset({3, 5, 8})  # Enterprise (and Developer, Evaluation), Azure SQL Database, Azure SQL Managed Instance
-_NAME = re.compile(rf"\b{SCHEMA}\b(?=[.'])")  # as a prefix, or at the end of a quoted text
+PLACE = "the database"
+_NAME = re.compile(rf"\b{SCHEMA}\b(?=\.|'\))")  # as a prefix, or at the end of the quoted text of a call
 
 
-def check_version(session: Session, schema: str) -> None:
-    """Raise SchemaMismatch unless the database has all migrations of this code, and no newer one that breaks it."""
-    try:
-        version = _version(session, schema)
-    except session.fault as error:
-        if not misses_object(error):
-            raise
-        version = 0
-    newest = load_migrations("sqlserver")[-1].version
-    if version < newest:
-        raise SchemaMismatch(f"the database is at schema {version} of {newest}: run `python -m core.store.migrate`")
-    if version > newest:
-        refuse_breaking("the database", _newer(session, schema, newest), newest)
+def check_version(session: Session, schema: str, rooms: Iterable[Room] = ()) -> None:
+    """Raise SchemaMismatch unless the database has all migrations of this code and of the rooms, and none that breaks
+    them."""
+    demand_current(PLACE, "sqlserver", rooms, _recorded(session, schema)[0])
 
 
 def check_columns(session: Session, schema: str, needed: Iterable[type] = ()) -> None:
@@ -47,23 +42,34 @@ def check_columns(session: Session, schema: str, needed: Iterable[type] = ()) ->
     warn_of_misfits(found, declared(), misfit)
 
 
+@dataclass(frozen=True, slots=True)
+class MigrationRun:
+    """The form of a run: it tells its progress line by line, and waits so long at most for a different run."""
+
+    tell: Callable[[str], None] = lambda line: None
+    wait: timedelta = timedelta(seconds=60)
+
+
+QUIET = MigrationRun()
+
+
 def migrate_server(
     connection_string: str,
     schema: str = SCHEMA,
     access: Access | None = None,
-    tell: Callable[[str], None] = lambda line: None,
-    wait: timedelta = timedelta(seconds=60),
+    run: MigrationRun = QUIET,
+    rooms: Iterable[Room] = (),
 ) -> list[Migration]:
-    """Create or upgrade the schema; return the applied migrations, and tell their progress line by line.
+    """Create or upgrade the schema with our migrations, then those of the rooms; return the applied ones.
 
     Each migration is one transaction, so those that were applied stay when a later one fails. No statement has a
     deadline, because a grown table takes as long as it takes. If two processes migrate at once, the second one waits
-    for the first, and raises StoreUnavailable after `wait`.
+    for the first, and raises StoreUnavailable after the wait.
     """
     session = connect(connection_string, Deadlines(statement=None), access)
     try:
-        _lock(session, tell, wait)
-        return _apply_missing(session, schema, tell)
+        _lock(session, run)
+        return _apply_missing(session, schema, rooms, run.tell)
     except session.fault as error:
         raise StoreUnavailable(f"the database cannot be migrated: {error.args[-1]}") from error
     finally:
@@ -75,13 +81,14 @@ def in_schema(text: str, schema: str) -> str:
     return text if schema == SCHEMA else _NAME.sub(schema, text)
 
 
-def _lock(session: Session, tell: Callable[[str], None], wait: timedelta) -> None:
+def _lock(session: Session, run: MigrationRun) -> None:
     if _locks(session, timedelta(0)):
         return
-    tell(f"a different migration of this database is running: waiting for it, {wait.total_seconds():g} s at most")
-    if not _locks(session, wait):
+    longest = f"{run.wait.total_seconds():g} s"
+    run.tell(f"a different migration of this database is running: waiting for it, {longest} at most")
+    if not _locks(session, run.wait):
         raise StoreUnavailable(
-            f"a different migration of this database did not end within {wait.total_seconds():g} s; this one changed"
+            f"a different migration of this database did not end within {longest}; this one changed"
             " nothing: run `python -m core.store.migrate` again when the other has ended"
         )
 
@@ -96,45 +103,71 @@ def _locks(session: Session, wait: timedelta) -> bool:
     return True
 
 
-def _apply_missing(session: Session, schema: str, tell: Callable[[str], None]) -> list[Migration]:
-    session.run(in_schema(_script("create_schema"), schema))
-    _ask(session, schema, "create_schema_migration")
-    version = _version(session, schema)
-    if version > (newest := load_migrations("sqlserver")[-1].version):
-        refuse_breaking("the database", _newer(session, schema, newest), newest)
-    missing = [one for one in load_migrations("sqlserver") if one.version > version]
-    is_online = bool(missing) and session.run(_script("engine_edition"))[-1][0][0] in ONLINE
-    for migration in missing:
+def _apply_missing(
+    session: Session, schema: str, rooms: Iterable[Room], tell: Callable[[str], None]
+) -> list[Migration]:
+    plan = _plan(session, schema, rooms)
+    for row, one in plan.handed_over:
+        from_to = {"app": one.app, "version": one.version, "recorded_app": row.app, "recorded": row.version}
+        _ask(session, schema, "hand_over_migration", **from_to)
+    for line in plan.told:
+        tell(line)
+    is_online = bool(plan.missing) and session.run(_script("engine_edition"))[-1][0][0] in ONLINE
+    for migration in plan.missing:
         tell(f"applying {migration.title}")
         began = time.monotonic()
         try:
-            _apply(session, schema, migration, is_online)
+            applied = _apply(session, schema, migration, is_online)
         except session.fault as error:
             raise StoreUnavailable(
                 f"migration {migration.title} failed; the migrations before it stay applied: {error.args[-1]}"
             ) from error
-        tell(f"applied {migration.title} in {time.monotonic() - began:.1f} s")
-    return missing
+        took = f"applied {migration.title} in {time.monotonic() - began:.1f} s"
+        tell(took if applied else migration.without_effect)
+    return list(plan.missing)
 
 
-def _apply(session: Session, schema: str, migration: Migration, is_online: bool) -> None:
-    """Apply a migration in one transaction; an edition that cannot build indexes online builds them offline."""
+def _plan(session: Session, schema: str, rooms: Iterable[Room]) -> Plan:
+    session.run(in_schema(_script("create_schema"), schema))
+    _ask(session, schema, "create_schema_migration")
+    recorded, has_app = _recorded(session, schema)
+    plan = plan_migrations(PLACE, "sqlserver", rooms, recorded)
+    if not has_app:
+        session.run(in_schema(_script("add_app"), schema))
+    return plan
+
+
+def _apply(session: Session, schema: str, migration: Migration, is_online: bool) -> bool:
+    """Apply a migration in one transaction, and return False if it is only recorded.
+
+    An edition that cannot build indexes online builds them offline.
+    """
     text = migration.text if is_online else migration.text.replace("ONLINE = ON", "ONLINE = OFF")
     session.run(_script("begin_migration"))
-    session.run(in_schema(f"SET NOCOUNT ON;\n{text}", schema))
+    applies = not (migration.new_only and _ask(session, schema, "read_first_stream"))
+    if applies:
+        session.run(in_schema(f"SET NOCOUNT ON;\n{text}", schema))
     now = server_instant_text(datetime.now(UTC))
-    _ask(session, schema, "record_migration", version=migration.version, name=migration.name, applied_at=now)
+    values = {"version": migration.version, "name": migration.name, "app": migration.app}
+    _ask(session, schema, "record_migration", **values, applied_at=now)
     session.run(_script("commit_migration"))
+    return applies
 
 
-def _version(session: Session, schema: str) -> int:
-    return int(_ask(session, schema, "read_schema_version")[0][0] or 0)
+def _recorded(session: Session, schema: str) -> tuple[list[Recorded], bool]:
+    """Return the migrations of a database, and whether their list has the column app."""
+    try:
+        return _read(session, schema, "read_migrations"), True
+    except session.fault as error:
+        if misses_object(error):
+            return [], True
+        if not misses_column(error):
+            raise
+    return _read(session, schema, "read_migrations_without_app"), False
 
 
-def _newer(session: Session, schema: str, version: int) -> list[tuple[int, str]]:
-    return [
-        (int(number), str(name)) for number, name in _ask(session, schema, "read_newer_migrations", version=version)
-    ]
+def _read(session: Session, schema: str, statement: str) -> list[Recorded]:
+    return [Recorded(str(app), int(version), str(name)) for app, version, name in _ask(session, schema, statement)]
 
 
 def _ask(session: Session, schema: str, statement: str, **values: Any) -> list[tuple[Any, ...]]:

@@ -1,24 +1,32 @@
 -- name: create_schema_migration
--- Create the list of migrations that this database has.
+-- Create the list of migrations that this database has. Code of before knows no app: its rows are ours.
 -- params:
 CREATE TABLE IF NOT EXISTS schema_migration (
     version    INTEGER NOT NULL,
     name       TEXT NOT NULL,
     applied_at TEXT NOT NULL,
-    CONSTRAINT pk_schema_migration PRIMARY KEY (version)
+    app        TEXT NOT NULL CONSTRAINT df_schema_migration_app DEFAULT 'hubledger',
+    CONSTRAINT pk_schema_migration PRIMARY KEY (app, version)
 ) STRICT;
 
--- name: read_schema_version
--- Read the newest migration of this database, or NULL.
+-- name: read_migrations
+-- Read the migrations of this database.
 -- params:
-SELECT MAX(version) FROM schema_migration;
+SELECT m.app, m.version, m.name FROM schema_migration AS m ORDER BY m.app, m.version;
 
--- name: read_newer_migrations
--- Read the migrations of this database after a version, in order.
--- params: version
-SELECT m.version, m.name FROM schema_migration AS m WHERE m.version > :version ORDER BY m.version;
+-- name: read_migrations_without_app
+-- Read the migrations of a database whose list has no app yet: all are ours.
+-- params:
+SELECT 'hubledger' AS app, m.version, m.name FROM schema_migration AS m ORDER BY m.version;
 
 -- name: record_migration
 -- Record a migration that was applied.
--- params: version, name, applied_at
-INSERT INTO schema_migration (version, name, applied_at) VALUES (:version, :name, :applied_at);
+-- params: version, name, applied_at, app
+INSERT INTO schema_migration (version, name, applied_at, app) VALUES (:version, :name, :applied_at, :app);
+
+-- name: hand_over_migration
+-- Hand a migration that was recorded as one of ours over to a room.
+-- params: app, version, recorded_app, recorded
+UPDATE schema_migration
+   SET app = :app, version = :version
+ WHERE app = :recorded_app AND version = :recorded;

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from core.store.sqlite.schema import migrate_sqlite
 from tests.acceptance.functions_host.conftest import WORKERS
+from tests.fakes.rooms import migrate_examples
 
 APP = Path(__file__).resolve().parents[3]
 
@@ -51,7 +51,7 @@ def test_a_keeper_that_is_ended_purged_and_doubled_settles_every_letter_once(wor
 
 
 def _run(script: str, worker: str, database: Path) -> Any:
-    migrate_sqlite(database)
+    migrate_examples(database)
     settings = {
         "EVENTHUB": "Endpoint=sb://localhost:9;SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true",
         "EVENTHUB_NAME": "telemetry",

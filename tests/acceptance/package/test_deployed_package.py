@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from core.store.sqlite.schema import migrate_sqlite
 from infra.hooks import package
 from infra.hooks.smoke.app import App
+from tests.fakes.rooms import migrate_examples
 from tests.repo.product import ROOT
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def environment(**more: str) -> dict[str, str]:
 @pytest.fixture
 def running(deployed: Path, clean: Path, host_tools: Path, tmp_path: Path) -> Iterator[App]:
     """Run the package on the local host, in its clean environment."""
-    migrate_sqlite(tmp_path / "hubledger.db")
+    migrate_examples(tmp_path / "hubledger.db")
     settings = {**SETTINGS, "STORE_CONNECTION": f"sqlite:{tmp_path / 'hubledger.db'}"}
     paths = os.pathsep.join((str(host_tools), str(deployed)))
     process = subprocess.Popen(

@@ -39,7 +39,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         stack, unread = Stack(Place(folder), children, time.sleep), Stack(Place(elsewhere), others, time.sleep)
         stack.start_emulator()
         unread.start_emulator()
-        stack.migrate()
+        stack.migrate(TRANSFORM)
         _, address = stack.start_host(TRANSFORM)
         yield Running(address, stack.connection, unread.connection)
 

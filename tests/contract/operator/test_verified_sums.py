@@ -10,6 +10,7 @@ import pytest
 from core.ledger.audit import Audit, AuditedPartition, audit
 from core.ledger.sums import WHOLE, Reading
 from core.store.connect import operator_stores
+from examples.home_security.homes import Homes
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import STREAM, event, letter, partition, reading, settled
 from tests.fakes.engines import SqliteEngine
@@ -114,7 +115,7 @@ class TestChangedRanges:
     def embedded(self, tmp_path: Path) -> Iterator[Office]:
         engine = SqliteEngine(tmp_path / "store.db")
         with closing(engine.open()) as store:
-            yield Office(engine, store, operator_stores(store.database, STREAM, ROW_CLASSES))
+            yield Office(engine, store, operator_stores(store.database, STREAM, ROW_CLASSES), Homes(store.database))
 
     @pytest.fixture
     def changed(self, embedded: Office) -> Office:

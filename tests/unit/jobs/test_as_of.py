@@ -19,12 +19,12 @@ import pytest
 pytest.importorskip("pyspark", reason="jobs/requirements.txt is not installed")
 
 from core.model.aggregates import aggregate_table
-from core.store.sqlite.schema import migrate_sqlite
 from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.as_of import counted_where, counting, portions, removed, removed_where, rows_of_windows, standing_windows
 from jobs.ranges import CommitSpan, LedgerRange, Slice, slices_of
 from jobs.sqlite_words import SqliteWords
+from tests.fakes.rooms import migrate_examples
 from tests.offenders import holds_for
 
 OF, WORDS = aggregate_table(HomeActivity), SqliteWords()
@@ -138,7 +138,7 @@ def migrated() -> str:
     """Return the statements that make an empty store."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.db"
-        migrate_sqlite(path)
+        migrate_examples(path)
         with closing(sqlite3.connect(path)) as connection:
             return "\n".join(connection.iterdump())
 

@@ -61,7 +61,7 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_the_version_is_a_hash_of_the_modules_and_of_the_required_packages(tmp_path: Path) -> None:
-    for name in ("core", "jobs"):
+    for name in ("core", "examples", "jobs"):
         shutil.copytree(APP / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(APP / "requirements.txt", tmp_path)
     versions = [VERSION, package_version(tmp_path)]

@@ -13,9 +13,9 @@ import pytest
 from core.aggregation.spark import JobRequest, JobState
 from core.aggregation.tick import PROGRAM
 from core.remote.spark.local import LocalEngine, LocalSpark
-from core.store.sqlite.schema import migrate_sqlite
 from local.aggregate_proof import KILLED
 from local.job_killer import SPARK, JobKiller, spark_process
+from tests.fakes.rooms import migrate_examples
 
 # Like spark-submit: a process with Spark's main class in its command starts the program. The program ends after it.
 SUBMIT = f"""#!/bin/sh
@@ -41,7 +41,7 @@ class Jobs:
 
     def __init__(self, folder: Path) -> None:
         self.store, self.folder = folder / "store.db", folder / "spark"
-        migrate_sqlite(self.store)
+        migrate_examples(self.store)
         self.change(
             "INSERT INTO aggregation_run (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status,"
             " planned_at, intent_at, is_snapshot)"

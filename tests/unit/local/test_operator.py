@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from core.store.sqlite.schema import migrate_sqlite
 from local.operator import NotOpened, Operator, open_next_incarnation
+from tests.fakes.rooms import migrate_examples
 from tests.unit.local.listed_host import Host
 
 STOPPED = {"incarnation": 1, "partitions": [{"stops": [{"reason": "incarnation"}]}]}
@@ -41,7 +41,7 @@ def test_a_refusal_is_raised_with_its_answer(host: Host) -> None:
 
 def test_letters_that_were_tried_in_vain_are_discarded_and_no_others(host: Host, tmp_path: Path) -> None:
     store = tmp_path / "store.db"
-    migrate_sqlite(store)
+    migrate_examples(store)
     letters = [  # number, class, status, attempts, fingerprint
         (1, "poison", "exhausted", 1, "a"),
         (2, "reference", "waiting", 1, "b"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.transforms import aggregates
+from examples.home_security import aggregates
 from local.folders import kept_folder
 from local.run import main
 from tests.fakes.written_modules import written_modules
@@ -57,7 +57,7 @@ def test_a_transform_that_is_not_pure_is_refused_before_anything_starts(
     with written_modules(tmp_path) as modules, kept_folder(tmp_path / "run"):  # this run cannot start either way
         impure = import_module(modules.write(IMPURE, "impure_run"))
         with monkeypatch.context() as replaced:
-            replaced.setitem(sys.modules, "examples.home_security", impure)
+            replaced.setitem(sys.modules, "examples.home_security.transform", impure)
             options = ["--hub-port", str(free_port), "--port", str(free_port), "--folder", str(tmp_path / "run")]
             assert main(options) == 1
     assert "impure_run.py:3: time.time reads the clock" in capsys.readouterr().err

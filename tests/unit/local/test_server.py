@@ -12,7 +12,6 @@ from typing import cast
 import pytest
 
 from bench.__main__ import PARTS, parts_on
-from core.store.sqlite.schema import migrate_sqlite
 from local import demo, run
 from local.books import count_accounted, count_open_letters, select
 from local.feed.record import ONCE
@@ -21,6 +20,7 @@ from local.processes import APP, Children, Command
 from local.recount import recount
 from local.server import DEMOS, RUNS, Server, ServerRefused, prepared
 from local.stack import LETTERS, Place, Stack, app_settings
+from tests.fakes.rooms import migrate_examples
 from tests.fakes.server_files import FileServer
 from tests.unit.local.feed.builders import story
 from tests.unit.local.stores import first_row, ingest, settle_letters, write_record
@@ -90,7 +90,7 @@ def test_a_driver_that_is_missing_is_refused_at_once(files: FileServer, server: 
 
 
 def test_a_store_that_no_local_run_made_is_refused_and_stays(files: FileServer, server: Server) -> None:
-    migrate_sqlite(files.create("demo"))
+    migrate_examples(files.create("demo"))
     with pytest.raises(ServerRefused, match="holds tables that no local run made: name a missing or an empty database"):
         server.prepare()
     assert files.marked == {}
@@ -146,7 +146,7 @@ def test_every_fault_of_the_driver_is_one_line(files: FileServer, server: Server
 
 
 def test_the_tables_of_the_run_before_are_dropped_keys_first(files: FileServer, server: Server) -> None:
-    migrate_sqlite(files.create("demo"))
+    migrate_examples(files.create("demo"))
     files.marked["demo"] = DEMOS
     server.prepare()
     server.empty()
@@ -198,13 +198,13 @@ def test_the_counts_of_a_server_are_those_of_its_tables(files: FileServer, serve
 
 
 def test_a_read_waits_for_a_server_that_comes_back(files: FileServer, server: Server) -> None:
-    migrate_sqlite(files.create("demo"))
+    migrate_examples(files.create("demo"))
     files.faults = ["[08S01] Communication link failure"] * 3
     assert count_accounted(server) == 0
 
 
 def test_the_chaos_locks_the_store_of_a_server(files: FileServer, server: Server, tmp_path: Path) -> None:
-    migrate_sqlite(files.create("demo"))
+    migrate_examples(files.create("demo"))
     with closing(sqlite3.connect(files.databases["demo"], timeout=0, isolation_level=None)) as app:
         with server.locked(), pytest.raises(sqlite3.OperationalError, match="locked"):
             app.execute("BEGIN IMMEDIATE")
@@ -235,13 +235,14 @@ class Starting:
 def test_a_demo_begins_with_an_empty_store_and_shows_its_password_to_no_list_of_processes(
     files: FileServer, server: Server, tmp_path: Path
 ) -> None:
-    migrate_sqlite(files.create("demo"))
+    migrate_examples(files.create("demo"))
     files.marked["demo"] = DEMOS
     server.prepare()
     children = Starting()
-    Stack(Place(tmp_path, server=server), cast(Children, children), lambda _: None).create_store()
+    Stack(Place(tmp_path, server=server), cast(Children, children), lambda _: None).create_store("examples.flight_info")
     (command,) = children.commands
     assert (command.module, command.arguments) == ("core.store.migrate", [])
+    assert command.environment["TRANSFORM"] == "examples.flight_info"
     assert command.environment == {"STORE_CONNECTION": STRING}
     assert any(text.startswith("DROP TABLE hubledger.[home]") for text in files.texts)
 

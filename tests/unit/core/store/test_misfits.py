@@ -12,8 +12,8 @@ import pytest
 from core.errors import SchemaMismatch
 from core.model.rows import appended_to, row_table, state_of
 from core.store.columns import fields_of
+from core.store.migrations import load_migrations
 from core.store.misfits import warn_of_misfits
-from core.store.queries import load_migrations
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.misfits import misfit
 from core.store.sqlserver.odbc import Access

@@ -13,8 +13,8 @@ import pytest
 from core.store.queries import load_queries
 from core.store.script import of_rows
 from core.store.sqlite.rows import rows_text
-from core.store.sqlite.schema import migrate_sqlite
 from examples.home_security.transform import HomeAlert, SensorReading
+from tests.fakes.rooms import migrate_examples
 
 LETTERS = "event_hub_dead_letter"
 FAILED, STATUS, CAUSE = (f"ix_{LETTERS}_{name}" for name in ("failed", "status", "fingerprint"))
@@ -100,7 +100,7 @@ LARGE = ("l", "d", "a", "t")  # the names under which statements read ledger, le
 @pytest.fixture(scope="module")
 def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
     path = tmp_path_factory.mktemp("plans") / "store.db"
-    migrate_sqlite(Path(path))
+    migrate_examples(Path(path))
     with closing(sqlite3.connect(path)) as connection:
         yield connection
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from core.store.queries import Param, Query, load_migrations, load_queries, parse_queries
+from core.store.migrations import load_migrations
+from core.store.queries import Param, Query, load_queries, parse_queries
 
 TWO = """\
 -- name: first_one

@@ -13,10 +13,11 @@ import pytest
 
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.migrate import main
-from core.store.queries import load_migrations
+from core.store.migrations import load_migrations
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite, open_checked, open_database
 from tests.fakes.builders import claim, commit, event, letter, partition, reading, settled
+from tests.fakes.rooms import migrate_examples
 from tests.fakes.store import Store
 
 ROOT = Path(__file__).parents[4]
@@ -99,15 +100,15 @@ def test_a_database_is_durable_at_each_commit_and_holds_foreign_keys(path: Path)
 def newer(path: Path) -> None:
     """A schema with a migration that code of today does not run on, and one behind it that it would."""
     additive(path)
-    sql(path, "INSERT INTO schema_migration VALUES (9998, 'breaking_future', '2027-01-01T00:00:00.000000Z')")
+    sql(path, "INSERT INTO schema_migration VALUES (9998, 'breaking_future', '2027', 'hubledger')")
 
 
 def additive(path: Path) -> None:
     """A schema of the future that adds to ours."""
-    migrate_sqlite(path)
+    migrate_examples(path)
     sql(path, "CREATE TABLE parcel (parcel_id TEXT NOT NULL)")
     sql(path, "ALTER TABLE sensor_reading ADD COLUMN parcel_id TEXT")
-    sql(path, "INSERT INTO schema_migration VALUES (9999, 'parcels', '2027-01-01T00:00:00.000000Z')")
+    sql(path, "INSERT INTO schema_migration VALUES (9999, 'parcels', '2027', 'hubledger')")
 
 
 def older(path: Path) -> None:
@@ -181,8 +182,8 @@ def test_processes_that_migrate_at_once_apply_each_step_once(path: Path) -> None
     running = [start("--store", f"sqlite:{path}") for _ in range(4)]
     said = [(each.communicate(timeout=60), each.returncode) for each in running]
     assert [code for _, code in said] == [0] * 4, said
-    assert sum(out.count("applied ") for (out, _), _ in said) == len(ALL)
-    assert sql(path, "SELECT version FROM schema_migration") == [(one.version,) for one in ALL]
+    assert sum(out.count("applied ") for (out, _), _ in said) == len(ALL) + 1
+    assert sql(path, "SELECT version FROM schema_migration WHERE app = 'hubledger'") == [(one.version,) for one in ALL]
 
 
 class TestTheCommand:
@@ -191,6 +192,7 @@ class TestTheCommand:
     ) -> None:
         assert main(["--store", f"sqlite:{path}"]) == 0
         applied = "".join(f"applied {one.version:04} {one.name}\n" for one in ALL)
+        applied += "applied examples.home_security 0001 home_security\n"
         assert capsys.readouterr() == (f"{applied}the store is up to date\n", "")
         assert main(["--store", f"sqlite:{path}"]) == 0
         assert capsys.readouterr() == ("the store is up to date\n", "")
@@ -251,9 +253,10 @@ def make_older(path: Path, *statements: str) -> None:
             connection.executescript(migration.text)
         connection.executescript(
             "CREATE TABLE schema_migration (version INTEGER PRIMARY KEY, name TEXT, applied_at TEXT) STRICT;"
-            "INSERT INTO schema_migration VALUES (4, 'flight_info', '2026-01-01T00:00:00.000000Z');"
             "INSERT INTO event_stream VALUES (1, 'namespace/telemetry', 'hubledger', 1, '2026-01-01T00:00:00.000000Z');"
         )
+        applied = [(one.version, one.name, "2026-01-01T00:00:00.000000Z") for one in ALL[:4]]
+        connection.executemany("INSERT INTO schema_migration VALUES (?, ?, ?)", applied)
         for statement in statements:
             connection.execute(statement)
 

@@ -7,12 +7,13 @@ from datetime import timedelta
 import pytest
 
 from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
-from core.store.queries import Migration, load_migrations
+from core.store.migrations import Migration, load_migrations
 from core.store.sqlserver.odbc import Access
-from core.store.sqlserver.schema import in_schema, migrate_server
+from core.store.sqlserver.schema import MigrationRun, in_schema, migrate_server
 from tests.fakes.odbc_driver import FakeDriver, Server, fault
 
 CONNECTION = "SERVER=host;UID=app;PWD=secret"
+APP = "DEFAULT N'hubledger'"  # the name of our app, which no schema changes
 ALL = list(load_migrations("sqlserver"))
 
 
@@ -21,7 +22,9 @@ def texts(driver: FakeDriver) -> list[str]:
 
 
 def migrate(driver: FakeDriver, told: list[str] | None = None) -> list[Migration]:
-    return migrate_server(CONNECTION, access=Access(lambda: driver), tell=([] if told is None else told).append)
+    return migrate_server(
+        CONNECTION, access=Access(lambda: driver), run=MigrationRun(([] if told is None else told).append)
+    )
 
 
 def steps(driver: FakeDriver) -> list[str]:
@@ -93,7 +96,7 @@ def test_a_second_run_tells_that_it_waits_and_goes_on_after_the_first() -> None:
         driver.server.refused = None
         told.append(line)
 
-    assert migrate_server(CONNECTION, access=Access(lambda: driver), tell=first_ends) == ALL[-1:]
+    assert migrate_server(CONNECTION, access=Access(lambda: driver), run=MigrationRun(first_ends)) == ALL[-1:]
     assert told[0] == "a different migration of this database is running: waiting for it, 60 s at most"
     assert waits(driver) == [0, 60_000]
 
@@ -101,7 +104,7 @@ def test_a_second_run_tells_that_it_waits_and_goes_on_after_the_first() -> None:
 def test_a_second_run_that_has_waited_long_enough_says_so_and_changes_nothing() -> None:
     driver = FakeDriver(Server(version=0, refused=MIGRATING))
     with pytest.raises(StoreUnavailable, match=r"did not end within 2 s; this one changed nothing: run `python -m "):
-        migrate_server(CONNECTION, access=Access(lambda: driver), wait=timedelta(seconds=2))
+        migrate_server(CONNECTION, access=Access(lambda: driver), run=MigrationRun(wait=timedelta(seconds=2)))
     assert (waits(driver), steps(driver), driver.open) == ([0, 2_000], ["lock", "lock"], [])
 
 
@@ -113,9 +116,9 @@ def test_a_lock_that_is_refused_for_a_different_reason_is_not_waited_for() -> No
 
 
 def test_older_code_leaves_a_newer_schema_alone_and_refuses_one_that_breaks_it() -> None:
-    driver = FakeDriver(Server(version=99, answers={"m.version, m.name": [(99, "parcels")]}))
+    driver = FakeDriver(Server(recorded=[("hubledger", 99, "parcels")]))
     assert migrate_server(CONNECTION, access=Access(lambda: driver)) == []
-    driver = FakeDriver(Server(version=99, answers={"m.version, m.name": [(99, "breaking_x")]}))
+    driver = FakeDriver(Server(recorded=[("hubledger", 99, "breaking_x")]))
     with pytest.raises(SchemaMismatch, match="0099 breaking_x"):
         migrate_server(CONNECTION, access=Access(lambda: driver))
     assert driver.open == []
@@ -131,7 +134,7 @@ def test_a_login_refused_names_the_setting() -> None:
 def test_everything_of_a_migration_goes_to_the_named_schema() -> None:
     driver = FakeDriver(Server(schema="trial_7", version=0))
     migrate_server(CONNECTION, "trial_7", Access(lambda: driver))
-    left = [text for text in texts(driver) if "hubledger" in text.replace("hubledger_migration", "")]
+    left = [text for text in texts(driver) if "hubledger" in text.replace("hubledger_migration", "").replace(APP, "")]
     assert left == []
     assert "CREATE SCHEMA trial_7" in "".join(texts(driver))
 
@@ -142,6 +145,7 @@ def test_everything_of_a_migration_goes_to_the_named_schema() -> None:
         ("FROM hubledger.home AS t", "FROM x.home AS t"),
         ("OBJECT_ID(N'hubledger.home', N'U')", "OBJECT_ID(N'x.home', N'U')"),
         ("SCHEMA_ID(N'hubledger')", "SCHEMA_ID(N'x')"),
+        (f"{APP},", f"{APP},"),
         ("N'hubledger_migration'", "N'hubledger_migration'"),
         ("other_hubledger.home", "other_hubledger.home"),
     ],

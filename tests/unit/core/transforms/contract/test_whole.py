@@ -4,8 +4,8 @@ import pytest
 
 from core.errors import InvalidTransform
 from core.model import aggregates as declarations
-from core.transforms import aggregates
 from core.transforms.contract.whole import check_transform
+from examples.home_security import aggregates
 from tests.fakes.written_modules import WrittenModules
 
 PURE = "VERSION = '1'\ndef transform(event, references): return ()\n"

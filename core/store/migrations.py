@@ -1,0 +1,204 @@
+"""Migrations: our sequence, and one of each room. They are read from folders, and compared with those of a database.
+
+A row of `schema_migration` names the app that it belongs to: `hubledger` for ours, the package of a room for a room's.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from core.errors import SchemaMismatch
+from core.store.queries import SQL
+from core.transforms.rooms import MIGRATIONS, Room
+
+OURS = "hubledger"
+ENGINES = ("sqlite", "sqlserver")
+BREAKING = "breaking_"  # the name of a migration begins with this when older code cannot run on its schema
+NEW_ONLY = "-- only: before the first stream"  # a line of a migration that changes nothing once there is a stream
+APP_LIMIT, NAME_LIMIT = 200, 100  # characters
+MIGRATE = "run `python -m core.store.migrate`"
+_FILE = re.compile(r"(?P<version>\d{4})_(?P<name>[A-Za-z0-9_-]+)\.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step of the schema; its version is the number at the beginning of its file's name."""
+
+    version: int
+    name: str
+    text: str
+    app: str = OURS
+
+    @property
+    def title(self) -> str:
+        """The name that operators read."""
+        return title_of(self.app, self.version, self.name)
+
+    @property
+    def new_only(self) -> bool:
+        """True if the migration changes nothing in a database that has a stream."""
+        return NEW_ONLY in self.text.splitlines()
+
+    @property
+    def without_effect(self) -> str:
+        """The line that tells of such a migration."""
+        return f"recorded {self.title}, which is only for a database without a stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A row of `schema_migration`: a migration that a database has."""
+
+    app: str
+    version: int
+    name: str
+
+    @property
+    def title(self) -> str:
+        """The name that operators read."""
+        return title_of(self.app, self.version, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The work of a run: rows of ours that belong to rooms, and the migrations that the database lacks, in order."""
+
+    handed_over: tuple[tuple[Recorded, Migration], ...]
+    missing: tuple[Migration, ...]
+
+    @property
+    def told(self) -> list[str]:
+        """The lines that tell which rows change hands."""
+        return [f"handed {row.title} over: it is {one.title} now" for row, one in self.handed_over]
+
+
+def title_of(app: str, version: int, name: str) -> str:
+    """Return the name of a migration: "0026 examples_apart", or "apps.orders 0001 orders"."""
+    return f"{version:04} {name}" if app == OURS else f"{app} {version:04} {name}"
+
+
+@cache
+def load_migrations(engine: str) -> tuple[Migration, ...]:
+    """Return our migrations of an engine, in the order in which they apply."""
+    return _read(SQL / engine / MIGRATIONS, OURS)
+
+
+def migrations_of(room: Room, engine: str) -> tuple[Migration, ...]:
+    """Return the migrations of a room, in the order in which they apply; none if the room has no such folder.
+
+    Raises SchemaMismatch when the numbers have a gap, or the engines have different files.
+    """
+    folder = room.folder / MIGRATIONS
+    if not folder.is_dir():
+        return ()
+    if len(room.name) > APP_LIMIT:
+        raise SchemaMismatch(f"{folder}: the name of the package has more than {APP_LIMIT} characters")
+    names = {each: _names(folder, each) for each in ENGINES}
+    if differing := sorted(set.symmetric_difference(*names.values())):
+        raise SchemaMismatch(
+            f"{folder} has {', '.join(differing)} for one engine only: write each migration for {' and '.join(ENGINES)}"
+        )
+    return _read(folder / engine, room.name)
+
+
+def plan_migrations(place: str, engine: str, rooms: Iterable[Room], recorded: Sequence[Recorded]) -> Plan:
+    """Return the work that brings a database up to our migrations and to those of the rooms.
+
+    Raises SchemaMismatch when the database has a migration that this code cannot run on, or cannot place.
+    """
+    sequences = {OURS: load_migrations(engine), **{room.name: migrations_of(room, engine) for room in rooms}}
+    handed = tuple(_handed_over(sequences, recorded))
+    moved = [row for row, _ in handed]
+    standing = [row for row in recorded if row not in moved]
+    standing += [Recorded(one.app, one.version, one.name) for _, one in handed]
+    numbers = {(row.app, row.version) for row in standing}
+    missing = tuple(one for each in sequences.values() for one in each if (one.app, one.version) not in numbers)
+    for row in standing:
+        if row.app in sequences:
+            _demand_known(place, row, sequences[row.app], missing)
+    return Plan(handed, missing)
+
+
+def demand_current(place: str, engine: str, rooms: Iterable[Room], recorded: Sequence[Recorded]) -> None:
+    """Raise SchemaMismatch unless a database has our migrations and those of the rooms, and none that breaks them."""
+    plan = plan_migrations(place, engine, rooms, recorded)
+    lacking = [one for one in plan.missing if one.app == OURS]
+    if lacking:
+        newest = load_migrations(engine)[-1].version
+        raise SchemaMismatch(f"{place} is at schema {lacking[0].version - 1} of {newest}: {MIGRATE}")
+    for one in (*plan.missing, *(one for _, one in plan.handed_over)):
+        raise SchemaMismatch(f"{place} lacks migration {one.title}: {MIGRATE}")
+
+
+def _names(folder: Path, engine: str) -> set[str]:
+    if not (folder / engine).is_dir():
+        raise SchemaMismatch(f"{folder} has no folder {engine}: write each migration for {' and '.join(ENGINES)}")
+    return {path.name for path in _files(folder / engine)}
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _read(folder: Path, app: str) -> tuple[Migration, ...]:
+    found: list[Migration] = []
+    for path in _files(folder):
+        named = _FILE.fullmatch(path.name)
+        if named is None or len(named["name"]) > NAME_LIMIT:
+            raise SchemaMismatch(
+                f"{path}: a migration is a file NNNN_name.sql of letters, digits, _ and -, such as 0001_orders.sql;"
+                f" its name has at most {NAME_LIMIT} characters"
+            )
+        _demand_next(path, int(named["version"]), len(found))
+        found.append(Migration(int(named["version"]), named["name"], path.read_text(encoding="utf-8"), app))
+    return tuple(found)
+
+
+def _demand_next(path: Path, version: int, last: int) -> None:
+    if version == last != 0:
+        raise SchemaMismatch(
+            f"{path}: a second migration {version:04}; one of your own belongs to apps/NAME/migrations"
+            " (docs/upgrading.md)"
+        )
+    if version != last + 1:
+        raise SchemaMismatch(f"{path}: migration {last + 1:04} is missing; the numbers have no gap and begin with 0001")
+
+
+def _handed_over(
+    sequences: dict[str, tuple[Migration, ...]], recorded: Sequence[Recorded]
+) -> Iterator[tuple[Recorded, Migration]]:
+    """Give the rows of ours that name migrations of a room: their owner kept them in our folder before."""
+    ours = {(one.version, one.name) for one in sequences[OURS]}
+    applied = {(row.app, row.version) for row in recorded}
+    of_rooms = [one for each in sequences.values() for one in each if one.app != OURS]
+    for row in recorded:
+        if row.app == OURS and (row.version, row.name) not in ours:
+            for one in of_rooms:
+                if one.name == row.name and (one.app, one.version) not in applied:
+                    applied.add((one.app, one.version))
+                    yield row, one
+                    break
+
+
+def _demand_known(place: str, row: Recorded, sequence: tuple[Migration, ...], missing: tuple[Migration, ...]) -> None:
+    """Raise SchemaMismatch unless a row is one of its sequence, or a later one that changes nothing for this code."""
+    newest = len(sequence)
+    if row.version <= newest:
+        if sequence[row.version - 1].name == row.name:
+            return
+        raise SchemaMismatch(f"{place} has migration {row.title}, {_place_of(row, sequence)}")
+    if row.app == OURS and any(one.app == OURS for one in missing):  # a newer release would have recorded these
+        raise SchemaMismatch(f"{place} has migration {row.title}, {_place_of(row, sequence)}")
+    if row.name.startswith(BREAKING):
+        raise SchemaMismatch(
+            f"{place} has migration {row.title}, but this code knows only migrations up to {newest:04} and cannot run"
+            " on it: deploy the newer code"
+        )
+
+
+def _place_of(row: Recorded, sequence: tuple[Migration, ...]) -> str:
+    if row.app == OURS:
+        return "which is not one of Hubledger: move its file to apps/NAME/migrations (docs/upgrading.md)"
+    return f"but its file is named {row.version:04}_{sequence[row.version - 1].name}.sql: give the file its old name"

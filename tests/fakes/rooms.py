@@ -1,0 +1,26 @@
+"""The rooms of both examples: every store of the tests has their tables."""
+
+from pathlib import Path
+
+from core.store.migrations import Migration, load_migrations, migrations_of
+from core.store.sqlite.schema import migrate_sqlite
+from core.transforms.rooms import Room, room_of
+
+
+def _room(name: str) -> Room:
+    room = room_of(f"{name}.transform")
+    assert room is not None
+    return room
+
+
+EXAMPLES = (_room("examples.home_security"), _room("examples.flight_info"))
+
+
+def migrate_examples(path: Path) -> list[Migration]:
+    """Create or upgrade a store with the tables of both examples."""
+    return migrate_sqlite(path, EXAMPLES)
+
+
+def all_migrations(engine: str) -> list[Migration]:
+    """Return our migrations and those of both examples, in the order in which they apply."""
+    return [*load_migrations(engine), *(one for room in EXAMPLES for one in migrations_of(room, engine))]

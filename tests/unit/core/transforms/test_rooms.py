@@ -1,0 +1,82 @@
+"""core/transforms/rooms.py: a setting names a room, and the row classes lead to the rooms that own their tables."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.errors import InvalidTransform
+from core.transforms import import_transform, load_transform
+from core.transforms.aggregates import find_aggregate, load_aggregates
+from core.transforms.rooms import module_of, room_of, rooms_of
+from examples.flight_info.transform import FlightChange
+from examples.home_security.transform import Home, SensorReading
+from tests.fakes.written_modules import WrittenModules, written_modules
+
+ROOM = """
+from dataclasses import dataclass
+from core.model.rows import appended_to
+VERSION = "1"
+@appended_to("{table}")
+@dataclass(frozen=True)
+class Placed:
+    number: int
+def transform(event, references): return ()
+"""
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> Iterator[WrittenModules]:
+    """A folder from which rooms can be imported."""
+    with written_modules(tmp_path) as found:
+        yield found
+
+
+def test_a_room_is_named_by_its_package_and_a_single_module_by_itself() -> None:
+    assert module_of("examples.home_security") == "examples.home_security.transform"
+    assert module_of("examples.home_security.transform") == "examples.home_security.transform"
+    assert module_of("tests.fakes.plain_transform") == "tests.fakes.plain_transform"
+
+
+@pytest.mark.parametrize("name", [".", "apps.", "no.such", "examples", "examples.home_security.transform.Home"])
+def test_a_name_without_a_room_is_refused_by_its_import(name: str) -> None:
+    with pytest.raises(InvalidTransform, match=rf"TRANSFORM={name}"):
+        load_transform(name)
+
+
+def test_the_former_name_of_an_example_leads_to_its_room() -> None:
+    with pytest.raises(InvalidTransform, match=r"moved to examples\.flight_info: set TRANSFORM=examples\.flight_info"):
+        import_transform("core.transforms.flight_info")
+
+
+def test_row_classes_lead_to_their_rooms_each_once_in_their_order() -> None:
+    rooms = rooms_of((FlightChange, Home, SensorReading))
+    assert [room.name for room in rooms] == ["examples.flight_info", "examples.home_security"]
+    assert [(room.folder / "transform.py").is_file() for room in rooms] == [True, True]
+
+
+def test_a_module_below_a_room_belongs_to_it(modules: WrittenModules) -> None:
+    modules.write("", "shop_apps.orders.rows.placed")
+    (modules.folder / "shop_apps/orders/migrations").mkdir()
+    room = room_of("shop_apps.orders.rows.placed")
+    assert room is not None
+    assert (room.name, room.folder) == ("shop_apps.orders", modules.folder / "shop_apps/orders")
+    assert room.aggregate_modules == ()
+
+
+def test_a_transform_without_a_room_has_no_aggregates(modules: WrittenModules) -> None:
+    transform = load_transform(modules.write(ROOM.format(table="placed_alone")))
+    assert rooms_of(transform.row_classes) == ()
+    assert load_aggregates(transform.row_classes) == ()
+
+
+def test_a_transform_with_rows_of_a_different_room_has_its_aggregates_too(modules: WrittenModules) -> None:
+    text = "from examples.home_security.transform import SensorReading\n" + ROOM.format(table="placed_beside")
+    transform = load_transform(modules.write(text))
+    assert [one.name for one in load_aggregates(transform.row_classes)] == ["home_activity"]
+
+
+def test_an_aggregate_is_found_only_in_the_rooms_of_declared_rows() -> None:
+    assert find_aggregate("flight_punctuality").source is FlightChange
+    with pytest.raises(InvalidTransform, match="no aggregate is named orders_by_hour: declare it in a module of the"):
+        find_aggregate("orders_by_hour")
