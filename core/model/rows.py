@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, get_args, get_type_hints
 
 from core.errors import InvalidTransform, MissingReference
 
@@ -92,6 +93,32 @@ def declared() -> tuple[type, ...]:
 
 def _columns(row_class: type[Row]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(cast(Any, row_class))) if is_dataclass(row_class) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The length of the column of a text, in UTF-16 units: `home_id: Annotated[str, Text(32)]`.
+
+    `ascii`: the text has no other characters, and the column takes a byte for each.
+    """
+
+    length: int
+    ascii: bool = False
+
+
+def texts_in(hint: Any) -> tuple[Any, ...]:
+    """Return each Text of an annotation and of the members of its union, and `Text` itself where it has no length."""
+    inner = get_args(hint)
+    own = tuple(one for one in inner if one is Text or isinstance(one, Text))
+    return (*own, *(found for one in inner if one not in own for found in texts_in(one)))
+
+
+@cache
+def texts_of(row_class: type) -> Mapping[str, Text]:
+    """Return the Text of each field that has one."""
+    hints = get_type_hints(row_class, include_extras=True)
+    found = {name: texts_in(hints[name]) for name in row_table(row_class).columns}
+    return {name: texts[0] for name, texts in found.items() if texts}
 
 
 class ReferenceKey(NamedTuple):

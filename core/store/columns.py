@@ -12,7 +12,7 @@ import msgspec
 
 from core.model.commits import PartitionState
 from core.model.events import Stream
-from core.model.rows import PlacedRow, Row, row_table
+from core.model.rows import PlacedRow, Row, row_table, texts_of
 from core.model.spans import SequenceNumber, Span
 
 WHO_LENGTH, WHY_LENGTH = 100, 400  # characters that are stored of the name of a person or a program, and of its reason
@@ -195,11 +195,16 @@ def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[.
     """Return a function from placed rows to values, written out and compiled: docs/adr/0006 has the figures.
 
     Required instants are written a column at a time, `at_<field>`; optional instants one by one. The function raises
-    ValueError for a number that is not finite, because SQL has no value for it.
+    ValueError for a number that is not finite, because SQL has no value for it, and for a text of `Text(ascii=True)` with
+    other characters.
     """
     fields = fields_of(row_class)
     columns = [name for name, hint in fields if hint is datetime]
-    values = ", ".join([*lineage, *(_value(name, hint) for name, hint in fields), ""])
+    written_out = {name: _value(name, hint) for name, hint in fields}
+    written_out |= {
+        name: f"ascii({written_out[name]}, '{name}')" for name, text in texts_of(row_class).items() if text.ascii
+    }
+    values = ", ".join([*lineage, *written_out.values(), ""])
     placed = ", ".join(["(sequence_number, ordinal, row)", *(f"at_{name}" for name in columns)])
     written = "".join(f", texts([placed[2].{name} for placed in rows])" for name in columns)
     source = f"lambda rows, stream_id, partition_id, commit_number: [({values}) for {placed} in zip(rows{written})]"
@@ -213,6 +218,7 @@ def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[.
         "sound": _sound,
         "plain": _plain,
         "exact": _exact,
+        "ascii": _ascii,
         "TEXT": frozenset({str, type(None)}),
         "WHOLE": frozenset({int, type(None)}),
         "CLAIM": frozenset({bool, type(None)}),
@@ -288,6 +294,13 @@ def _plain(value: Any, kind: type) -> Any:
     if kind is int and isinstance(value, str) and value.isascii() and value.removeprefix("-").isdecimal():
         return int(value)
     return _sound(value)
+
+
+def _ascii(value: Any, name: str) -> Any:
+    """Return the same text; ValueError for one with other characters, of which a server would make question marks."""
+    if value is None or value.isascii():
+        return value
+    raise ValueError(f"{name} has other characters than those of ASCII: {value!r}")
 
 
 def exact_text(number: Decimal) -> str:

@@ -6,11 +6,11 @@ Without a table or a column of the app's transform the store does not open, beca
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import SchemaMismatch
-from core.model.rows import COLUMN_TYPES, row_table
+from core.model.rows import COLUMN_TYPES, row_table, texts_of
 from core.store.columns import fields_of, texts_json, types_of
 
 log = logging.getLogger("hubledger.store")
@@ -79,9 +79,11 @@ def _missing(row_class: type, columns: _Columns) -> Iterable[str]:
 
 
 def _faults(row_class: type, columns: _Columns, judge: Judge) -> Iterable[str]:
-    table = row_table(row_class)
+    table, texts = row_table(row_class), texts_of(row_class)
     for name, hint in fields_of(row_class):
         column, kind = columns.get((table.name.lower(), name.lower())), _kind_of(hint)
+        if column and name in texts and texts[name].ascii and column.type == "varchar":
+            column = replace(column, type="nvarchar")  # it holds every text that the store lets through
         fault = judge(column, kind, name in table.key) if column and kind else None
         if fault is not None:
             yield f"{table.name}.{name} {fault}"

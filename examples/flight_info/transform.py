@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from core.errors import PoisonEvent
 from core.model.events import Event
-from core.model.rows import References, Row, appended_to, state_of
+from core.model.rows import References, Row, Text, appended_to, state_of
 
 VERSION = "flight_info/1"
 
@@ -24,11 +24,11 @@ EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo
 
 @dataclass(frozen=True, slots=True)
 class _Flight:
-    carrier: str
+    carrier: Annotated[str, Text(3)]
     flight_number: int
     departure_date: date
-    status: str
-    departure_gate: str | None
+    status: Annotated[str, Text(20, ascii=True)]
+    departure_gate: Annotated[str | None, Text(10)]
     departs_at: datetime | None
     arrives_at: datetime | None
     changed_at: datetime

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from core.errors import PoisonEvent
 from core.model.events import Event
-from core.model.rows import ReferenceKey, References, Row, appended_to, state_of
+from core.model.rows import ReferenceKey, References, Row, Text, appended_to, state_of
 
 VERSION = "home_security/1"
 ALARMING_PPM = 70  # carbon monoxide, parts per million
@@ -28,8 +28,8 @@ EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo
 class Home:
     """A registered home, after its latest registration."""
 
-    home_id: str
-    time_zone: str
+    home_id: Annotated[str, Text(32)]
+    time_zone: Annotated[str, Text(40)]
     armed: bool
 
 
@@ -38,10 +38,10 @@ class Home:
 class SensorReading:
     """A reading of one sensor: the `state` of a switch (active, idle), or the `ppm` of carbon monoxide."""
 
-    home_id: str
-    sensor_id: str
-    kind: str
-    state: str | None
+    home_id: Annotated[str, Text(32)]
+    sensor_id: Annotated[str, Text(64)]
+    kind: Annotated[str, Text(20, ascii=True)]
+    state: Annotated[str | None, Text(10, ascii=True)]
     ppm: int | None
     observed_at: datetime
 
@@ -51,9 +51,9 @@ class SensorReading:
 class HomeAlert:
     """A reading that needs attention."""
 
-    home_id: str
-    sensor_id: str
-    kind: str
+    home_id: Annotated[str, Text(32)]
+    sensor_id: Annotated[str, Text(64)]
+    kind: Annotated[str, Text(20, ascii=True)]
     ppm: int | None
     observed_at: datetime
 

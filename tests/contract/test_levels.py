@@ -9,7 +9,7 @@ from core.aggregation.commit import commit_run
 from core.aggregation.port import AggregationStore
 from core.errors import SchemaMismatch, StagingRefused, StoreUnavailable
 from core.model.aggregates import SLICES
-from core.store.aggregate_ddl import added_text
+from core.store.ddl.aggregates import added_text
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import (
     AggregationEngine,

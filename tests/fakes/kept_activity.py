@@ -6,7 +6,7 @@ from typing import Annotated
 
 from core.model.aggregates import Count, Key, Most, aggregate_of, aggregate_table
 from core.model.rollups import Kept
-from core.store.aggregate_ddl import tables_text
+from core.store.ddl.aggregates import tables_text
 from examples.home_security.transform import SensorReading
 from tests.fakes.engines import SqliteEngine
 

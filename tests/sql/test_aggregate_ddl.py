@@ -10,16 +10,10 @@ import pytest
 
 from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate
-from core.store.aggregate_ddl import (
-    ENGINES,
-    Engine,
-    added_text,
-    main,
-    migration_text,
-    source_index_text,
-    tables_text,
-)
 from core.store.columns import instant_text
+from core.store.ddl.__main__ import main
+from core.store.ddl.aggregates import added_text, migration_text, source_index_text, tables_text
+from core.store.ddl.types import ENGINES, Engine
 from core.store.migrations import load_migrations
 from core.store.windows import window_reader
 from core.transforms.aggregates import find_aggregate, load_aggregates

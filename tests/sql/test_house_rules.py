@@ -28,7 +28,8 @@ from tests.sql.values import ROW_CLASSES
 
 ROOT = Path(__file__).parents[2]
 ONLY_PLACES_OF_SQL = {
-    "core/store/aggregate_ddl.py",
+    "core/store/ddl/aggregates.py",
+    "core/store/ddl/rows.py",
     "core/store/rows.py",
     "core/store/windows.py",
     "core/store/sqlite/rows.py",

@@ -13,16 +13,10 @@ _HOLDS = {
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _EXACT = ("decimal", "numeric")
 _UTF_8, _BINARY = "_UTF8", ("_BIN", "_BIN2", "_BIN2_UTF8")
-_CLOSED = {  # our own columns of a few words, all of ASCII
-    ("sensor_reading", "kind"), ("sensor_reading", "state"), ("home_alert", "kind"), ("flight_status", "status"),
-    ("flight_change", "status"),
-}  # fmt: skip
 
 
 def misfit(column: Column, kind: type, is_key: bool) -> str | None:
     """Return the fault of a column; None for one that stores or refuses every value of its type."""
-    if (column.table, column.name) in _CLOSED:
-        return None
     if not _holds(column, kind):
         return f"is {_written(column)}: {_HOLDS[kind]} holds every value"
     if kind is str and is_key and not (column.collation or "").endswith(_BINARY):

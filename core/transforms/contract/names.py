@@ -26,6 +26,11 @@ writetext
 _RESERVED = frozenset(_WORDS.split())
 
 
+def is_plain(name: str) -> bool:
+    """Return True for a name that both engines take without brackets."""
+    return _TABLE.fullmatch(name) is not None and name.lower() not in _RESERVED
+
+
 def fault_of_table(name: str) -> str | None:
     """Return the fault of the name of a table; None for one that both engines take without quotes."""
     if not _TABLE.fullmatch(name):

@@ -7,13 +7,14 @@ from datetime import date, datetime
 from types import ModuleType, UnionType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
-from core.model.rows import COLUMN_TYPES, row_table
+from core.model.rows import COLUMN_TYPES, Text, row_table, texts_in
 from core.transforms.contract.names import fault_of_column, fault_of_table
 from core.transforms.contract.places import Fault, Part
 
 KEY_TYPES = (str, int, bool, datetime, date)  # equal decimals can have different texts, and floats are rarely equal
 _NONE = type(None)
 _UNIONS = (None, Union, UnionType)
+LONGEST_TEXT = 4000  # characters of a column of SQL Server that is stored in its row
 
 
 def faults_of_rows(module: ModuleType, row_classes: Sequence[type]) -> Iterator[Fault]:
@@ -44,11 +45,16 @@ def _faults_of_class(module: ModuleType, row_class: type) -> Iterator[Fault]:
             f"{who} can change after transform() returned it: declare it with @dataclass(frozen=True, slots=True)",
         )
     try:
-        hints = get_type_hints(row_class)
+        hints, annotated = get_type_hints(row_class), get_type_hints(row_class, include_extras=True)
     except Exception as error:  # noqa: BLE001 - an annotation is any expression
         yield part, f"{who}: its annotations cannot be read: {type(error).__name__}: {error}"
         return
     yield from _faults_of_columns(part, row_class, hints)
+    for name in table.columns:
+        texts, kind = texts_in(annotated[name]), _kind_of(hints[name])
+        yield from (
+            (_field(part, row_class, name), f"{who}.{name}: {fault}") for fault in _faults_of_texts(texts, kind)
+        )
     yield from _faults_of_key(part, row_class, hints)
 
 
@@ -68,6 +74,18 @@ def _faults_of_columns(part: Part, row_class: type, hints: dict[str, Any]) -> It
                 at,
                 f"{who}.{name} is {_written(hints[name])}: a column holds {_one_of(COLUMN_TYPES)}, or None beside it",
             )
+
+
+def _faults_of_texts(texts: Sequence[Any], kind: type | None) -> Iterator[str]:
+    if len(texts) > 1:
+        yield "it has two lengths: annotate it with one Text"
+    for one in texts:
+        length = one.length if isinstance(one, Text) else None
+        if not isinstance(length, int) or not 1 <= length <= LONGEST_TEXT:
+            written = f"{one!r} is" if length is not None else "Text is"
+            yield f"{written} no length of a text: write Text(1) to Text({LONGEST_TEXT})"
+    if texts and kind is not None and kind is not str:
+        yield f"Text is the length of a str, and the field holds {kind.__name__}"
 
 
 def _faults_of_key(part: Part, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:

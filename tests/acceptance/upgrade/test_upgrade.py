@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ class Shop:
         """Return the apps and names of the migrations with a number."""
         return [*self._ask(f"SELECT app, name FROM schema_migration WHERE version = {number} ORDER BY app")]
 
-    def _ask(self, statement: str) -> Iterator[tuple[str, str]]:
+    def _ask(self, statement: str) -> Iterator[Any]:
         with closing(sqlite3.connect(self.path)) as connection:
             yield from connection.execute(statement).fetchall()
 

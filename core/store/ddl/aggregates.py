@@ -1,35 +1,16 @@
-"""`python -m core.store.aggregate_ddl NAME`: print the tables of an aggregate, and the index of its source, for a new
-migration, in both dialects.
+"""The tables of an aggregate: its levels, those in which jobs stage their windows, and the index of its source."""
 
-With `--added`, it prints the tables of these levels only, and the statements that fill them from the stored windows of
-the finer level: for an aggregate that has runs already.
-"""
-
-import argparse
-import os
-import sys
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from itertools import pairwise
-from typing import Literal
 
-from core.errors import HubledgerError, InvalidTransform
+from core.errors import InvalidTransform
 from core.model.aggregates import WINDOW_START, Aggregate, KeyColumn, Measure
-from core.model.rows import row_table
-from core.settings import DEFAULT_TRANSFORM
+from core.model.rows import Text, row_table
 from core.store.columns import quoted
-from core.transforms import import_transform
-from core.transforms.aggregates import find_aggregate
+from core.store.ddl.types import BY_CODE_POINT, KINDS, PREFIX, Engine, listed, named, type_of
 
-Engine = Literal["sqlite", "sqlserver"]
-ENGINES: tuple[Engine, ...] = ("sqlite", "sqlserver")
-BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
-_PREFIX: dict[Engine, str] = {"sqlite": "", "sqlserver": "hubledger."}
-_TYPES: dict[Engine, dict[object, str]] = {
-    "sqlite": {str: "TEXT", int: "INTEGER", bool: "INTEGER", datetime: "TEXT"},
-    "sqlserver": {int: "bigint", bool: "bit", datetime: "datetime2(7)"},
-}
-_IDS: dict[Engine, dict[str, str]] = {
+_IDS: Mapping[Engine, Mapping[str, str]] = {
     "sqlite": {"staging_id": "TEXT", "run_id": "TEXT", "slice": "INTEGER", "run_number": "INTEGER"},
     "sqlserver": {
         "staging_id": f"varchar(80) {BY_CODE_POINT}",
@@ -64,19 +45,23 @@ def _level(one: Aggregate, engine: Engine) -> str:
     text = f"{_windows(one, engine)}\n\n{_staged(one, engine)}\n"
     if one.keep is None:
         return text
-    index = f"CREATE INDEX ix_{one.name}_{WINDOW_START} ON {_PREFIX[engine]}{one.name} ({WINDOW_START});"
-    return f"{text}\n-- Retention finds old windows by this index.\n{index}\n"
+    return f"{text}\n-- Retention finds old windows by this index.\n{retention_index_text(one, engine)}\n"
+
+
+def retention_index_text(one: Aggregate, engine: Engine, option: str = "") -> str:
+    """Return the statement that creates the index of a level by the beginning of its windows."""
+    return f"CREATE INDEX ix_{one.name}_{WINDOW_START} ON {PREFIX[engine]}{one.name} ({WINDOW_START}){option};"
 
 
 def _of_job(one: Aggregate, engine: Engine) -> str:
     levels = " ".join(level.name for level in one.levels)
-    return f"UPDATE {_PREFIX[engine]}aggregation_cut\n   SET levels = '{levels}'\n WHERE job = '{one.name}';\n"
+    return f"UPDATE {PREFIX[engine]}aggregation_cut\n   SET levels = '{levels}'\n WHERE job = '{one.name}';\n"
 
 
 def _filled(one: Aggregate, finer: Aggregate, engine: Engine) -> str:
     """Return the statement that adds up the windows of the finer level, as jobs do."""
     joins = {"count": "SUM", "sum": "SUM", "least": "MIN", "most": "MAX"}
-    begins, prefix = f"{_begins(one, engine)} AS begins", _PREFIX[engine]
+    begins, prefix = f"{_begins(one, engine)} AS begins", PREFIX[engine]
     selected, grouped, joined = begins, "begins", ""
     if engine == "sqlserver":
         selected, grouped, joined = "w.begins", "w.begins", f" CROSS APPLY (SELECT {begins}) AS w\n"
@@ -115,9 +100,9 @@ def source_index_text(one: Aggregate, engine: Engine) -> str:
     Each partition appends to its own end of it, so that an insert touches no more pages than without.
     """
     source = row_table(one.source).name
-    columns = ", ".join(("stream_id", "partition_id", one.at, *(each.name for each in one.grouped_by)))
+    columns = listed(("stream_id", "partition_id", one.at, *(each.name for each in one.grouped_by)))
     option = "\n    WITH (ONLINE = ON, DATA_COMPRESSION = PAGE)" if engine == "sqlserver" else ""
-    return f"CREATE INDEX ix_{one.name}_source\n    ON {_PREFIX[engine]}{source} ({columns}){option};"
+    return f"CREATE INDEX ix_{one.name}_source\n    ON {PREFIX[engine]}{source} {columns}{option};"
 
 
 def _windows(one: Aggregate, engine: Engine) -> str:
@@ -136,59 +121,20 @@ def _staged(one: Aggregate, engine: Engine) -> str:
     lines = [f"{name} {ids[name]} NOT NULL," for name in ("staging_id", "slice")]
     lines += [_column(each, engine) for each in one.keys]
     lines += [f"run_id {ids['run_id']} NOT NULL,"]
-    lines += [f"is_whole {_TYPES[engine][bool]} NOT NULL,  -- replaces the window, and does not add to it"]
+    lines += [f"is_whole {KINDS[engine][bool]} NOT NULL,  -- replaces the window, and does not add to it"]
     lines += [_column(each, engine, may_lack=each.kind != "count") for each in one.measures]
     return _table(one.staged, lines, key, engine, "IGNORE_DUP_KEY = ON")
 
 
 def _column(each: KeyColumn | Measure, engine: Engine, *, may_lack: bool = False) -> str:
     if isinstance(each, KeyColumn):
-        return f"{each.name} {_key_type(each, engine)} NOT NULL,"
-    return f"{each.name} {_TYPES[engine][each.holds]}{'' if may_lack or each.is_optional else ' NOT NULL'},"
-
-
-def _key_type(each: KeyColumn, engine: Engine) -> str:
-    if engine == "sqlserver" and each.kind is str:
-        return f"{'varchar' if each.ascii else 'nvarchar'}({each.length}) {BY_CODE_POINT}"
-    return _TYPES[engine][each.kind]
+        return f"{named(each.name)} {type_of(each.kind, engine, Text(each.length, each.ascii))} NOT NULL,"
+    return f"{named(each.name)} {type_of(each.holds, engine)}{'' if may_lack or each.is_optional else ' NOT NULL'},"
 
 
 def _table(name: str, lines: list[str], key: tuple[str, ...], engine: Engine, option: str = "") -> str:
     is_server = engine == "sqlserver"
     using = f" WITH ({option})" if is_server and option else ""
-    body = "\n".join(f"    {line}" for line in [*lines, f"CONSTRAINT pk_{name} PRIMARY KEY ({', '.join(key)}){using}"])
+    body = "\n".join(f"    {line}" for line in [*lines, f"CONSTRAINT pk_{name} PRIMARY KEY {listed(key)}{using}"])
     end = ");" if is_server else ") STRICT, WITHOUT ROWID;"
-    return f"CREATE TABLE {_PREFIX[engine]}{name} (\n{body}\n{end}"
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Print the tables of an aggregate; on a fault, print one line on stderr and return 1."""
-    parser = argparse.ArgumentParser(prog="python -m core.store.aggregate_ddl", description=__doc__)
-    parser.add_argument("name", help="the name of an aggregate of the transform")
-    parser.add_argument(
-        "--transform",
-        default=os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM,
-        metavar="NAME",
-        help="default: the setting TRANSFORM, or %(default)s",
-    )
-    parser.add_argument("--engine", choices=ENGINES, help="default: both")
-    parser.add_argument("--added", nargs="+", metavar="ROLLUP", help="rollups to add to an aggregate that has runs")
-    given = parser.parse_args(arguments)
-    engines: tuple[Engine, ...] = (given.engine,) if given.engine else ENGINES
-    try:
-        import_transform(given.transform)
-        one = find_aggregate(given.name)
-        texts = {
-            each: added_text(one, each, given.added) if given.added else migration_text(one, each) for each in engines
-        }
-    except HubledgerError as error:
-        print(f"aggregate_ddl: {error}", file=sys.stderr)  # noqa: T201
-        return 1
-    for engine, text in texts.items():
-        heading = "" if given.engine else f"-- {engine}\n\n"
-        print(f"{heading}{text}", end="" if given.engine else "\n")  # noqa: T201
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return f"CREATE TABLE {PREFIX[engine]}{name} (\n{body}\n{end}"

@@ -1,0 +1,38 @@
+"""`python -m hubledger COMMAND`: put the commands together, and turn every fault into one line and an exit code.
+
+0: done; 1: refused, or a fault was found; 2: the command was called in a wrong way.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+NEEDED = ("typer", "rich", "msgspec")
+DONE, FAULT, USAGE = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    try:
+        from hubledger.commands import run
+    except ModuleNotFoundError as error:
+        if error.name not in NEEDED:
+            raise
+        return _fail(
+            f"{error.name} is missing: run `make .venv/local.done` and use .venv/bin/python, or run"
+            " `pip install -r local/requirements.txt`"
+        )
+    try:
+        return run(list(sys.argv[1:] if arguments is None else arguments), _fail)
+    except BrokenPipeError:  # the reader of a pipe has gone, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAULT
+
+
+def _fail(line: str, code: int = FAULT) -> int:
+    print(f"hubledger: {line}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""The commands, put together."""
+
+from collections.abc import Callable
+
+import typer
+
+from core.errors import HubledgerError, InvalidTransform
+from hubledger.console import UsageFault
+from hubledger.new import new
+
+app = typer.Typer(
+    name="python -m hubledger",
+    help="Make a room for your own events, keep its tables up to date, and try it without a hub.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("new")(new)
+
+
+@app.callback()
+def _commands() -> None:
+    """Make a room for your own events, keep its tables up to date, and try it without a hub."""
+
+
+def run(arguments: list[str], fail: Callable[..., int]) -> int:
+    """Run a command; `fail` prints a line and returns the exit code that it is given, or 1."""
+    try:
+        code = app(arguments, prog_name="python -m hubledger", standalone_mode=False)
+    except (typer.TyperException, UsageFault) as fault:
+        return fail(fault.format_message() if isinstance(fault, typer.BadParameter) else str(fault), 2)
+    except (typer.Abort, KeyboardInterrupt):
+        return fail("interrupted; nothing was written")
+    except InvalidTransform as fault:
+        return fail("\n".join(["the transform has faults", *fault.faults]))
+    except (HubledgerError, OSError) as fault:
+        if isinstance(fault, BrokenPipeError):
+            raise
+        return fail(str(fault))
+    return code if isinstance(code, int) else 0
