@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from local.books import Books, count_accounted, count_open_letters
+from local.books import Books, count_accounted, count_open_letters, stops_of
 from local.chaos import Blow, Kind, Strikes
 from local.consumers import PROGRESS_EVERY, Consumers
 from local.feed.record import Copies, published_copies
@@ -134,5 +134,6 @@ class Accounting:
     def _standing(self) -> str:
         published = f"{self._least(self._published):,}" if self._published else "a number that still grows"
         silence = f" ({self._watch.silence})" if self._watch.silence else ""
+        stops = f" ({stopped})" if (stopped := stops_of(self._stack.place.live)) else ""
         letters = f", {self._open_letters:,} letters open" if self._open_letters else ""
-        return f"{self._count:,} accounted for of {published}{letters}{silence}"
+        return f"{self._count:,} accounted for of {published}{letters}{stops}{silence}"

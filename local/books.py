@@ -26,6 +26,11 @@ SELECT COALESCE(SUM(last_sequence_number - first_sequence_number + 1), 0) FROM b
 """
 
 
+_STOPS = "SELECT COUNT(*), MIN(detail) FROM partition_stop"
+_LETTERS_BY_CAUSE = """
+SELECT error_class, status, COUNT(*), MIN(error_type), MIN(error) FROM event_hub_dead_letter
+GROUP BY error_class, status ORDER BY error_class, status
+"""
 _SURVIVED = {
     "crashes_isolated": """
         SELECT COUNT(*) FROM event_hub_dead_letter WHERE error_class = 'crash' AND fingerprint <> 'held'
@@ -125,6 +130,24 @@ def count_letters(store: LiveStore) -> Counter[str]:
 def count_gaps(store: LiveStore) -> Counter[str]:
     """Count the events in gaps, by the status of the gap: healed, absent or open."""
     return Counter(dict(select(store, _GAPS)))
+
+
+def stops_of(store: LiveStore) -> str:
+    """Return how many partitions are stopped, and why the first one is; an empty text when none is."""
+    count, detail = select(store, _STOPS)[0]
+    if not count:
+        return ""
+    _, _, error = detail.partition("One of the errors: ")
+    return f"{'1 partition' if count == 1 else f'{count} partitions'} stopped: {error or detail}"
+
+
+def letters_by_cause(store: LiveStore) -> list[str]:
+    """Return a line for each class and status of letters, with one of their errors."""
+    found = select(store, _LETTERS_BY_CAUSE)
+    return [
+        f"{count:,} of class {name}, {status}: {raised.rpartition('.')[2]}: {error}"
+        for name, status, count, raised, error in found
+    ]
 
 
 def count_survived(store: LiveStore) -> dict[str, int]:

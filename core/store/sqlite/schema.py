@@ -116,14 +116,32 @@ def _apply(connection: sqlite3.Connection, migration: Migration) -> str:
     queries = load_queries("sqlite")
     applies = not migration.new_only or connection.execute(queries["read_first_stream"].text).fetchone() is None
     try:
-        for statement in _statements(migration.text) if applies else ():
-            connection.execute(statement)
+        if applies:
+            _run(connection, migration.text)
     except sqlite3.Error as error:
         failed = f"migration {migration.title} failed, and nothing of this run stays"
         raise sqlite3.OperationalError(f"{failed}: {error}") from error
     values = {"version": migration.version, "name": migration.name, "app": migration.app}
     connection.execute(queries["record_migration"].text, values | {"applied_at": instant_text(datetime.now(UTC))})
     return f"applied {migration.title}" if applies else migration.without_effect
+
+
+def _run(connection: sqlite3.Connection, text: str) -> None:
+    """Run the statements of a migration; it may not begin or end a transaction, because the whole run is one."""
+    connection.set_authorizer(_refuse_transaction)
+    try:
+        for statement in _statements(text):
+            connection.execute(statement)
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_AUTH:
+            raise sqlite3.OperationalError("it must not begin or end a transaction") from error
+        raise
+    finally:
+        connection.set_authorizer(None)
+
+
+def _refuse_transaction(action: int, *_: object) -> int:
+    return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_TRANSACTION else sqlite3.SQLITE_OK
 
 
 def _recorded(connection: sqlite3.Connection) -> tuple[list[Recorded], bool]:
