@@ -140,6 +140,8 @@ def test_the_settings_page_tells_the_values_of_host_json() -> None:
 
 
 def test_the_migrations_of_the_guides_have_the_next_free_number() -> None:
-    last = max(int(path.name[:4]) for path in (ROOT / "sql/sqlite/migrations").glob("*.sql"))
     guide = (ROOT / "docs/your-own-aggregate.md").read_text(encoding="utf-8")
-    assert {int(number) for number in re.findall(r"/migrations/([0-9]{4})_", guide)} == {last + 1}
+    named = re.findall(r"> (\S+/migrations/(\w+))/([0-9]{4})_", guide)
+    assert [engine for _, engine, _ in named] == ["sqlite", "sqlserver"]
+    for folder, _, number in named:
+        assert int(number) == 1 + max(int(path.name[:4]) for path in (ROOT / folder).glob("*.sql"))

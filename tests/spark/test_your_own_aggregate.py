@@ -21,7 +21,7 @@ from tests.spark.readings import NOON
 pytestmark = pytest.mark.slow
 PAGE = (ROOT / "docs" / "your-own-aggregate.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
-COPIED = ("core", "jobs", "sql")
+COPIED = ("core", "examples", "jobs", "sql")
 RUN = """
 import json
 import sys
@@ -33,7 +33,7 @@ from core.aggregation.commit import commit_run
 from core.aggregation.runs import planned_run
 from core.store.aggregation import Aggregations
 from core.store.sqlite.database import SqliteDatabase
-from core.transforms.aggregates.alerts_by_day import AlertsByDay
+from examples.home_security.aggregates.alerts_by_day import AlertsByDay
 from jobs.aggregate import Execution, aggregate
 from jobs.rebuild_aggregate import rebuild
 from jobs.sqlite_tables import SqliteTables
@@ -94,12 +94,12 @@ def alert(home_id: str, kind: str, ppm: int | None, at: datetime) -> HomeAlert:
 def test_an_aggregate_that_follows_the_page_is_staged_committed_and_read(app: Path) -> None:
     for text in blocks("python"):
         place, _, module = text.partition("\n")
-        if place.startswith("# core/"):
+        if place.startswith("# examples/"):
             (app / place.removeprefix("# ")).write_text(module, encoding="utf-8")
     for line in "".join(blocks("console")).splitlines():
         assert line.startswith("$ ")
         run(app, shell=line.removeprefix("$ "))
-    (migration,) = (app / "sql/sqlserver/migrations").glob("*_alerts_by_day.sql")
+    (migration,) = (app / "examples/home_security/migrations/sqlserver").glob("*_alerts_by_day.sql")
     assert "CREATE TABLE hubledger.alerts_by_day_staged" in migration.read_text(encoding="utf-8")
     rights = run(app, sys.executable, "-m", "core.store.explain", "rights")
     assert re.search(r"^alerts_by_day +INSERT ", rights, re.M)

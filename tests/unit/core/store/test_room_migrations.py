@@ -110,7 +110,7 @@ def test_a_migration_that_ends_the_transaction_is_refused_and_leaves_nothing(
     tmp_path: Path, path: Path, ending: str
 ) -> None:
     with pytest.raises(
-        StoreUnavailable, match=r"apps\.orders 0001 orders failed, and nothing of this run stays: .*transaction"
+        StoreUnavailable, match=r"orders 0001 orders failed, and nothing of this run stays: .*transaction"
     ):
         migrate_sqlite(path, [own_room(tmp_path, {"0001_orders.sql": f"CREATE TABLE parcel (a TEXT);\n{ending}\n"})])
     assert tables(path) == set()
