@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from core.model.rows import PlacedRow, row_table
-from core.store.columns import compiled_values, exact_text, instant_texts
+from core.store.columns import compiled_values, instant_texts
 
 POSITION = ("sequence_number", "ordinal")
 LEDGER_ROW = (
@@ -91,3 +91,10 @@ def _text_of(value: object) -> str:
     if isinstance(value, Decimal):
         return exact_text(value)
     return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def exact_text(number: Decimal) -> str:
+    """Return the same text for equal decimals: without an exponent, and without zeros at the end of the fraction."""
+    text = f"{number:f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text

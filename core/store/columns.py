@@ -195,16 +195,13 @@ def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[.
     """Return a function from placed rows to values, written out and compiled: docs/adr/0006 has the figures.
 
     Required instants are written a column at a time, `at_<field>`; optional instants one by one. The function raises
-    ValueError for a number that is not finite, because SQL has no value for it, and for a text of `Text(ascii=True)` with
-    other characters.
+    ValueError for a number that is not finite, because SQL has no value for it, and for a text that is not of ASCII.
     """
     fields = fields_of(row_class)
     columns = [name for name, hint in fields if hint is datetime]
-    written_out = {name: _value(name, hint) for name, hint in fields}
-    written_out |= {
-        name: f"ascii({written_out[name]}, '{name}')" for name, text in texts_of(row_class).items() if text.ascii
-    }
-    values = ", ".join([*lineage, *written_out.values(), ""])
+    ascii_only = {name for name, text in texts_of(row_class).items() if text.ascii}
+    writers = (f"ascii({_value(*one)})" if one[0] in ascii_only else _value(*one) for one in fields)
+    values = ", ".join([*lineage, *writers, ""])
     placed = ", ".join(["(sequence_number, ordinal, row)", *(f"at_{name}" for name in columns)])
     written = "".join(f", texts([placed[2].{name} for placed in rows])" for name in columns)
     source = f"lambda rows, stream_id, partition_id, commit_number: [({values}) for {placed} in zip(rows{written})]"
@@ -219,9 +216,7 @@ def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[.
         "plain": _plain,
         "exact": _exact,
         "ascii": _ascii,
-        "TEXT": frozenset({str, type(None)}),
-        "WHOLE": frozenset({int, type(None)}),
-        "CLAIM": frozenset({bool, type(None)}),
+        **{expected: frozenset({kind, type(None)}) for kind, expected in _EXPECTED.items()},
     }
     return cast(ValuesOf, eval(source, names))
 
@@ -296,15 +291,8 @@ def _plain(value: Any, kind: type) -> Any:
     return _sound(value)
 
 
-def _ascii(value: Any, name: str) -> Any:
-    """Return the same text; ValueError for one with other characters, of which a server would make question marks."""
-    if value is None or value.isascii():
-        return value
-    raise ValueError(f"{name} has other characters than those of ASCII: {value!r}")
-
-
-def exact_text(number: Decimal) -> str:
-    """Return the same text for equal decimals: without an exponent, and without zeros at the end of the fraction."""
-    text = f"{number:f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if text == "-0" else text
+def _ascii(value: Any) -> Any:
+    """Return the same text; ValueError for one of which a server would make question marks."""
+    if isinstance(value, str) and not value.isascii():
+        raise ValueError(f"{value!r} has other characters than those of ASCII, for which its column is declared")
+    return value

@@ -1,5 +1,5 @@
 -- The role of the running app. It cannot change the schema, and deletes only from the tables that name DELETE here. Run
--- this once as an owner, then:
+-- this once as an owner, and after it the permissions.sql of each room, for its tables. Then:
 --   ALTER ROLE hubledger_app ADD MEMBER [name of the app's managed identity];
 IF DATABASE_PRINCIPAL_ID(N'hubledger_app') IS NULL
     CREATE ROLE hubledger_app;
@@ -15,12 +15,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.partition_fault TO hubledger_a
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.batch_attempt TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.batch_ledger TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_dead_letter TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE ON hubledger.home TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.dead_letter_attempt TO hubledger_app;
-GRANT SELECT, INSERT, DELETE ON hubledger.sensor_reading TO hubledger_app;
-GRANT SELECT, INSERT, DELETE ON hubledger.home_alert TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE ON hubledger.flight_status TO hubledger_app;
-GRANT SELECT, INSERT, DELETE ON hubledger.flight_change TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.replay_job TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.replay_progress TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.replay_diff TO hubledger_app;
@@ -32,14 +27,6 @@ GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_run TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.aggregation_failure TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.staged_result TO hubledger_app;
 GRANT SELECT, UPDATE, DELETE ON hubledger.staged_slice TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.home_activity TO hubledger_app;
-GRANT SELECT, DELETE ON hubledger.home_activity_staged TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.home_activity_hour TO hubledger_app;
-GRANT SELECT, DELETE ON hubledger.home_activity_hour_staged TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.home_activity_day TO hubledger_app;
-GRANT SELECT, DELETE ON hubledger.home_activity_day_staged TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.flight_punctuality TO hubledger_app;
-GRANT SELECT, DELETE ON hubledger.flight_punctuality_staged TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.idempotency_key TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.ledger_sum TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.verified_sum TO hubledger_app;
@@ -53,23 +40,10 @@ IF DATABASE_PRINCIPAL_ID(N'hubledger_job') IS NULL
 GRANT SELECT ON hubledger.batch_ledger TO hubledger_job;
 GRANT SELECT ON hubledger.event_hub_checkpoint TO hubledger_job;
 GRANT SELECT ON hubledger.event_hub_dead_letter TO hubledger_job;
-GRANT SELECT ON hubledger.home TO hubledger_job;
-GRANT SELECT ON hubledger.sensor_reading TO hubledger_job;
-GRANT SELECT ON hubledger.home_alert TO hubledger_job;
-GRANT SELECT ON hubledger.flight_status TO hubledger_job;
-GRANT SELECT ON hubledger.flight_change TO hubledger_job;
 GRANT SELECT ON hubledger.retracted_row TO hubledger_job;
 GRANT SELECT ON hubledger.aggregation_run TO hubledger_job;
-GRANT SELECT ON hubledger.home_activity TO hubledger_job;
-GRANT SELECT ON hubledger.home_activity_hour TO hubledger_job;
-GRANT SELECT ON hubledger.home_activity_day TO hubledger_job;
-GRANT SELECT ON hubledger.flight_punctuality TO hubledger_job;
 GRANT SELECT, INSERT ON hubledger.staged_result TO hubledger_job;
 GRANT SELECT, INSERT ON hubledger.staged_slice TO hubledger_job;
-GRANT SELECT, INSERT ON hubledger.home_activity_staged TO hubledger_job;
-GRANT SELECT, INSERT ON hubledger.home_activity_hour_staged TO hubledger_job;
-GRANT SELECT, INSERT ON hubledger.home_activity_day_staged TO hubledger_job;
-GRANT SELECT, INSERT ON hubledger.flight_punctuality_staged TO hubledger_job;
 GRANT SELECT, INSERT ON hubledger.staged_event TO hubledger_job;
 
 -- The role of the scaler of the worker (docs/scale-out.md): it reads the lag and nothing else.

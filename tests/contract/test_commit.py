@@ -122,6 +122,7 @@ def refusals() -> dict[str, list[Row]]:
     return {
         "a number of 65 bits": [reading(ppm=2**63)],
         "a number below 64 bits": [reading(ppm=-(2**63) - 1)],
+        "a letter beyond ASCII in a text of ASCII": [replace(reading(), state="offén")],
         "a lone surrogate in a row": [home(time_zone="\ud800")],
         "a time without a zone": [reading(at=datetime(2026, 1, 1))],  # noqa: DTZ001
         "nothing where something must be": [home(time_zone=None)],  # type: ignore[arg-type]

@@ -282,6 +282,8 @@ def _tables(classes: tuple[type, ...]) -> str:
 
 
 def _files() -> Iterator[tuple[str, str]]:
+    for path in sorted(SQL.parent.glob("examples/*/permissions.sql")):
+        yield f"permissions of {path.parent.name}", path.read_text(encoding="utf-8")
     for name in FILES:
         yield f"{name}.sql", (SQL / "sqlserver" / f"{name}.sql").read_text(encoding="utf-8")
 

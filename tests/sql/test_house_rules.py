@@ -96,7 +96,7 @@ def test_no_statement_breaks_a_rule_and_a_planted_one_is_seen(rule: str) -> None
     assert {name: found[0] for name, text in every_batch().items() if (found := pattern.search(in_code(text)))} == {}
 
 
-@holds_for(sorted(every_batch().keys() - {"permissions.sql"}))
+@holds_for(sorted(name for name in every_batch() if not name.startswith("permissions")))
 def test_a_batch_counts_no_rows_so_that_errors_are_not_held_back(name: str) -> None:
     assert without_comments(every_batch()[name]).strip().startswith("SET NOCOUNT ON;")
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.store.queries import SQL
 from core.store.sqlserver.odbc import Session, connect
 from core.store.sqlserver.rights import Use
 from core.store.sqlserver.schema import in_schema
 from tests.fakes.server_schema import shared_schema
-from tests.sql.test_rights import MADE, granted
+from tests.sql.test_rights import MADE, all_grants, granted
 
 CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
@@ -22,8 +21,7 @@ RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "ALTER", "REFERENCES")
 def member(request: pytest.FixtureRequest) -> Iterator[tuple[Session, str]]:
     """A session that works as a user who has only this role, and the role."""
     session, user = connect(CONNECTION), f"hubledger_test_{secrets.token_hex(4)}"
-    script = (SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8")
-    session.run(f"SET NOCOUNT ON;\n{in_schema(script, shared_schema(CONNECTION))}")
+    session.run(f"SET NOCOUNT ON;\n{in_schema(all_grants(), shared_schema(CONNECTION))}")
     session.run(f"CREATE USER {user} WITHOUT LOGIN; ALTER ROLE {request.param} ADD MEMBER {user};")
     session.run(f"EXECUTE AS USER = N'{user}';")
     yield session, request.param

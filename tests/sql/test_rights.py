@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from core.model.rows import row_table
+from core.store.ddl.room import rights_text
 from core.store.explain import OF_THE_OWNER, rights_of_statements
 from core.store.migrations import load_migrations
 from core.store.queries import SQL, load_queries
 from core.store.sqlserver.rights import Use, uses_of
+from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from tests.offenders import holds_for
 from tests.sql.statements import every_batch, without_comments
@@ -24,8 +26,16 @@ OF_OWNERS = re.compile(
 SENT = {name: text for name, text in every_batch().items() if not OF_OWNERS.match(name)}
 
 
+PERMISSIONS = (SQL / "sqlserver" / "permissions.sql", *sorted(ROOT.glob("examples/*/permissions.sql")))
+
+
+def all_grants() -> str:
+    """Return our grants, and after them those of the rooms."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in PERMISSIONS)
+
+
 def granted(role: str) -> set[Use]:
-    script = without_comments((SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8"))
+    script = without_comments(all_grants())
     grants = re.findall(rf"GRANT ([A-Z, ]+) ON hubledger\.(\w+) TO {role};", script)
     return {Use(table, verb) for verbs, table in grants for verb in verbs.split(", ")}
 
@@ -63,6 +73,18 @@ def test_the_list_names_every_statement_that_uses_a_table() -> None:
     using = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE) hubledger\.")
     queries = {name for name, query in load_queries("sqlserver").items() if using.search(query.text)}
     assert queries - listed == set(OF_THE_OWNER)
+
+
+ROOMS = ("examples.flight_info", "examples.home_security")
+
+
+@holds_for(ROOMS)
+def test_the_rights_on_the_tables_of_a_room_are_made_from_its_classes_and_are_in_its_file_alone(name: str) -> None:
+    row_classes = load_transform(name).row_classes
+    text = rights_text(row_classes, load_aggregates(row_classes))
+    assert (ROOT / name.replace(".", "/") / "permissions.sql").read_text(encoding="utf-8") == text
+    ours = PERMISSIONS[0].read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if line.startswith("GRANT") and line in ours] == []
 
 
 @holds_for(SENT)

@@ -1,3 +1,3 @@
-"""The tables that classes declare, in both dialects: of row classes and of aggregates, with the rights of the roles, and
-the next migration of a room. The app runs nothing of it.
+"""The tables that row classes and aggregates declare, in both dialects, with the rights of the roles, and the next
+migration of a room. The app runs nothing of it.
 """

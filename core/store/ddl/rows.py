@@ -45,7 +45,7 @@ def row_table_text(row_class: type, engine: Engine) -> str:
 def column_text(row_class: type, name: str, engine: Engine) -> str:
     """Return the type of the column of a field, with NOT NULL if the field is never None."""
     hint = dict(fields_of(row_class))[name]
-    written = type_of(_kind_of(hint), engine, texts_of(row_class).get(name))
+    written = type_of(kind_of(hint), engine, texts_of(row_class).get(name))
     return written if type(None) in types_of(hint) else f"{written} NOT NULL"
 
 
@@ -55,14 +55,15 @@ def _end(engine: Engine, *, is_state: bool) -> str:
     return ");" if is_state else ") WITH (DATA_COMPRESSION = PAGE);"
 
 
-def _kind_of(hint: Any) -> type:
+def kind_of(hint: Any) -> type:
+    """Return the type of the values of a column, beside None."""
     return next(kind for kind in COLUMN_TYPES if kind in types_of(hint))
 
 
 def _faults_of_key(row_class: type) -> Iterator[str]:
     """Yield the texts of the key that have no length; then the key if it may be too long."""
     texts, hints = texts_of(row_class), dict(fields_of(row_class))
-    kinds = {name: _kind_of(hints[name]) for name in row_table(row_class).key}
+    kinds = {name: kind_of(hints[name]) for name in row_table(row_class).key}
     endless = [name for name, kind in kinds.items() if kind is str and name not in texts]
     for name in endless:
         yield (

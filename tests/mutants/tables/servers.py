@@ -18,6 +18,10 @@ MUTANTS = (
             "GRANT SELECT, DELETE ON hubledger.staged_event TO hubledger_app;",
             "GRANT SELECT, UPDATE, DELETE ON hubledger.staged_event TO hubledger_app;",
         ),
+    ),
+    *in_file(
+        "examples/flight_info/permissions.sql",
+        "tests/sql/test_rights.py",
         ("jobs may not read flights", "GRANT SELECT ON hubledger.flight_change TO hubledger_job;\n", ""),
     ),
     *in_file(

@@ -3,13 +3,16 @@
 import json
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.model.rows import Text
 from core.store.columns import (
+    compiled_values,
     day_of,
     day_text,
     instant_of,
@@ -20,6 +23,7 @@ from core.store.columns import (
     storable,
 )
 from core.store.partitions import keys_json
+from tests.fakes.declared import appended, forgotten
 
 ZONES = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 INSTANTS = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=st.one_of(st.just(UTC), ZONES))  # noqa: DTZ001
@@ -113,3 +117,13 @@ def test_keys_are_texts_of_their_parts_and_a_number_that_is_not_finite_is_no_key
         ["a", 1, "2026-01-02", "2026-01-01T00:00:00.000000Z", "1000"]
     ]
     assert key_text(Decimal("0.10")) == "0.10"
+
+
+def test_a_text_of_ascii_is_written_as_it_is_and_one_with_other_letters_is_refused() -> None:
+    with forgotten():
+        row_class = appended("thing", code=Annotated[str | None, Text(9, ascii=True)], word=Annotated[str, Text(9)])
+        values_of = compiled_values(row_class, ("sequence_number",), instant_texts)
+        rows: list[Any] = [row_class("a", "ü"), row_class(None, "b"), row_class(7, "c")]
+        assert values_of([(1, 0, each) for each in rows], 1, "0", 1) == [(1, "a", "ü"), (1, None, "b"), (1, "7", "c")]
+        with pytest.raises(ValueError, match="'ü' has other characters than those of ASCII"):
+            values_of([(1, 0, row_class("ü", "a"))], 1, "0", 1)

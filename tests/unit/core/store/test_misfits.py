@@ -5,12 +5,12 @@ import re
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 from core.errors import SchemaMismatch
-from core.model.rows import appended_to, row_table, state_of
+from core.model.rows import Text, appended_to, row_table, state_of
 from core.store.columns import fields_of
 from core.store.migrations import load_migrations
 from core.store.misfits import warn_of_misfits
@@ -18,6 +18,7 @@ from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.misfits import misfit
 from core.store.sqlserver.odbc import Access
 from tests.fakes.builders import partition
+from tests.fakes.declared import forgotten, state
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.odbc_driver import FakeDriver
 from tests.fakes.store import Store
@@ -193,3 +194,12 @@ def test_a_server_without_the_tables_of_the_transform_does_not_open_until_they_f
     driver.server.answers[FOUND] = [*columns, ("depot", "owner", "int", 0, 0, None, 0)]
     database.ask("read_commit_numbers")
     database.close()
+
+
+def test_on_a_server_a_text_that_is_declared_as_ascii_fits_a_column_of_bytes(caplog: pytest.LogCaptureFixture) -> None:
+    with forgotten():
+        fields = {name: Annotated[str, Text(8, ascii=name == "code")] for name in ("code", "word")}
+        marked = state("marked", ("code",), **fields)
+        columns = [("marked", name, "varchar", 0, 0, BY_CODE_POINT) for name in fields]
+        warn_of_misfits(columns, (marked,), misfit)
+    assert named(caplog) == [["marked.word is varchar: nvarchar holds every value"]]

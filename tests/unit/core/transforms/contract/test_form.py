@@ -160,3 +160,24 @@ def test_a_row_class_of_a_different_module_has_its_own_file(modules: WrittenModu
     modules.write("from own_app.tables import Thing\nVERSION = '1'\ndef transform(a, b): return ()\n", "own_app.things")
     with pytest.raises(InvalidTransform, match=rf"^TRANSFORM=own_app\.things: own_app/tables\.py:{LINE}: Thing\.a is"):
         load_transform("own_app.things")
+
+
+def test_a_length_belongs_to_a_text_and_a_column_of_a_server_can_have_it(modules: WrittenModules) -> None:
+    head = "from typing import Annotated\nfrom core.model.rows import Text\n"
+
+    def faults(body: str) -> list[str]:
+        return faults_of_row(modules, body, f"{head}@appended_to('thing')\n")
+
+    fitting = "a: Annotated[str, Text(1)]; b: Annotated[str | None, Text(4000)]; c: Annotated[str, Text(9)] | None"
+    assert faults(fitting) == []
+    assert faults("a: Annotated[str, 'a word', Text(8, ascii=True)]; b: str") == []
+    for length in ("0", "-1", "4001", "True and 1.5", "'8'", "None"):
+        (fault,) = faults(f"fits: str; wrong: Annotated[str, Text({length})]")
+        assert fault.startswith(f"{LINE + 3}: Thing.wrong: "), length
+        assert fault.endswith("no length of a text: write Text(1) to Text(4000)")
+    (fault,) = faults("wrong: Annotated[str | None, Text]")
+    assert fault.endswith("Thing.wrong: Text is no length of a text: write Text(1) to Text(4000)")
+    (fault,) = faults("wrong: Annotated[int, Text(8)] | None")
+    assert fault.endswith("Thing.wrong: Text is the length of a str, and the field holds int")
+    (fault,) = faults("wrong: Annotated[str, Text(8), Text(9)]")
+    assert fault.endswith("Thing.wrong: it has two lengths: annotate it with one Text")

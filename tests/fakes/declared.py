@@ -1,0 +1,57 @@
+"""Row classes and aggregates that a test declares in a line, and that are forgotten after it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import make_dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any
+
+from core.model import aggregates, rows
+from core.model.aggregates import Aggregate, aggregate_of, aggregate_table
+from core.model.rows import Text, appended_to, state_of
+
+LONGER = (Annotated[str, Text(20)], Annotated[str, Text(40)])
+CHOSEN = ("order", "group", "index", "größe", "select")  # words of SQL, and letters that are not of ASCII
+
+
+def state(table: str, key: tuple[str, ...], **fields: Any) -> type:
+    """Return a class of states, named as its table."""
+    return state_of(table, key)(_class(table, fields))
+
+
+def appended(table: str, **fields: Any) -> type:
+    """Return a class of appended rows, named as its table."""
+    return appended_to(table)(_class(table, fields))
+
+
+def windows(source: type, name: str, at: str, **fields: Any) -> Aggregate:
+    """Return an aggregate by day. `window` and `rollups` among the fields are those of the declaration."""
+    window, rollups = fields.pop("window", timedelta(days=1)), fields.pop("rollups", None)
+    declared = aggregate_of(source, name, at=at, window=window, rollups=rollups)(_class(name, fields))
+    return aggregate_table(declared)
+
+
+def every_type() -> tuple[type, type]:
+    """Return a class of states and one of appended rows with every type of a field, with and without None."""
+    kinds: dict[str, Any] = {"text": LONGER[0], "long": str, "code": Annotated[str, Text(3, ascii=True)], "number": int}
+    kinds |= {"claim": bool, "share": float, "price": Decimal, "at": datetime, "day": date}
+    optional = {f"{name}_or_none": kind | None for name, kind in kinds.items()}
+    words = dict.fromkeys(CHOSEN, int | None)
+    key = ("text", "number", "claim", "at", "day")
+    return state("all_states", key, **kinds, **optional, **words), appended("all_rows", **kinds, **optional, **words)
+
+
+@contextmanager
+def forgotten() -> Iterator[None]:
+    """Forget what is declared inside."""
+    registries: list[dict[Any, Any]] = [rows._TABLES, aggregates._AGGREGATES, aggregates._ROLLUPS]
+    before = [dict(each) for each in registries]
+    yield
+    for registry, known in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(known)
+
+
+def _class(table: str, fields: dict[str, Any]) -> type:
+    return make_dataclass(table.title().replace("_", ""), fields.items(), frozen=True, slots=True)

@@ -1,0 +1,128 @@
+"""The tables that the classes of the examples declare are those of their migrations, and both engines take them."""
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.store.ddl.compare import compare_table
+from core.store.ddl.diff import next_migration
+from core.store.ddl.embedded_schema import read_embedded
+from core.store.ddl.room import room_text
+from core.store.ddl.schema import Schema, Script, StandingTable, scripts_of
+from core.store.ddl.server_schema import read_server
+from core.store.ddl.types import ENGINES, Engine
+from core.store.ddl.wanted import wanted_tables
+from core.store.queries import load_migrations
+from core.transforms import load_transform
+from core.transforms.aggregates import load_aggregates
+from tests.fakes.declared import every_type, forgotten
+from tests.offenders import holds_for
+from tests.sql.gates import gates
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("flight_info", "home_security")
+NARROWER = {"flight_number"}  # an int where a declared one is a bigint: a server refuses a number that it cannot hold
+OLD = {"home_activity_staging", "aggregation_staging"}  # of older code
+
+
+def declared(room: str) -> tuple[Any, Any]:
+    row_classes = load_transform(f"examples.{room}").row_classes
+    return row_classes, load_aggregates(row_classes)
+
+
+def standing(room: str, engine: Engine) -> Schema:
+    """Return what the migrations of a room make; of a room without its own, what ours make."""
+    scripts = scripts_of(ROOT / "examples" / room, engine)
+    if engine == "sqlite":
+        return read_embedded(scripts)
+    ours = [Script(each.title, each.text) for each in load_migrations(engine)]
+    return read_server(scripts or ours)
+
+
+def of_columns(table: StandingTable) -> Mapping[str, tuple[str, bool]]:
+    return {
+        name: (column.type.replace("integer", "bigint") if name in NARROWER else column.type, column.is_required)
+        for name, column in table.columns.items()
+    }
+
+
+@holds_for(ROOMS)
+def test_the_tables_of_an_example_have_the_columns_types_and_keys_of_its_classes(room: str) -> None:
+    there, made = standing(room, "sqlserver"), read_server([Script("", room_text(*declared(room), "sqlserver"))])
+    assert there.unread == made.unread == ()
+    assert made.tables.keys() == wanted_tables(*declared(room)).keys()
+    for name, table in made.tables.items():
+        assert of_columns(there.tables[name]) == of_columns(table), name
+        assert there.tables[name].key == table.key
+        for column in table.key:
+            assert there.tables[name].columns[column].collation == table.columns[column].collation
+    assert made.indexes <= there.indexes
+
+
+@holds_for(ROOMS)
+def test_a_comparison_finds_no_difference_between_an_example_and_its_migrations(room: str) -> None:
+    there = standing(room, "sqlserver")
+    for name, wanted in wanted_tables(*declared(room)).items():
+        assert list(compare_table(wanted, there.tables[name], "sqlserver")) == []
+    if scripts_of(ROOT / "examples" / room, "sqlserver"):
+        found = next_migration(*declared(room), ROOT / "examples" / room)
+        assert (found.texts, found.cannot, found.permissions) == ({}, (), None)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_generated_for_every_type_is_what_a_comparison_wants(engine: Engine) -> None:
+    with forgotten():
+        classes = every_type()
+        made = {"sqlite": read_embedded, "sqlserver": read_server}[engine]([Script("", room_text(classes, (), engine))])
+        wanted = wanted_tables(classes, ())
+        assert made.unread == ()
+        assert made.tables.keys() == wanted.keys()
+        assert [each for name, one in wanted.items() for each in compare_table(one, made.tables[name], engine)] == []
+
+
+def test_the_embedded_tables_are_strict_and_have_no_row_number() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for room in ROOMS:
+            connection.executescript(room_text(*declared(room), "sqlite"))
+        forms = "SELECT DISTINCT wr, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%'"
+        assert connection.execute(forms).fetchall() == [(1, 1)]
+
+
+def test_appended_tables_are_compressed_by_page_and_states_are_not() -> None:
+    text = room_text(*declared("home_security"), "sqlserver")
+    made = {one.split("(")[0].split(".")[1].strip(): one for one in text.split("CREATE TABLE")[1:]}
+    compressed = {name for name, one in made.items() if ") WITH (DATA_COMPRESSION = PAGE);" in one.split("INDEX")[0]}
+    assert compressed == {"sensor_reading", "home_alert"}
+
+
+def test_microsofts_parser_takes_what_is_generated(tmp_path: Path) -> None:
+    """A first migration of every type and of the examples, and one that changes tables."""
+    if not gates():
+        pytest.skip("no T-SQL parser is installed: make scriptdom, or pip sqlfluff")
+    with forgotten():
+        classes = every_type()
+        texts = {"every type": room_text(classes, (), "sqlserver")}
+        texts |= {room: room_text(*declared(room), "sqlserver") for room in ROOMS}
+        texts["changes"] = changes(tmp_path)
+        texts["broken"] = texts["every type"].replace("[order]", "order")
+    for gate in gates().values():
+        assert gate(texts).keys() == {"broken"}
+
+
+def changes(room: Path) -> str:
+    """Return a migration that adds columns of every type and makes texts longer."""
+    from tests.fakes.declared import LONGER, appended
+
+    folder = room / "migrations" / "sqlserver"
+    folder.mkdir(parents=True)
+    first = next_migration((appended("line", note=LONGER[0], amount=int),), (), room)
+    (folder / "0001_line.sql").write_text(first.texts["sqlserver"], encoding="utf-8")
+    kinds = {name: kind for name, kind in every_type()[1].__annotations__.items() if name.endswith("_or_none")}
+    following = next_migration((appended("line", note=LONGER[1], amount=int, order=int | None, **kinds),), (), room)
+    text = following.texts["sqlserver"]
+    assert text.count("ALTER COLUMN") == 1 and text.count(" ADD ") == len(kinds) + 1
+    return text
