@@ -78,11 +78,11 @@ class Repository:
 
 
 def first_release(folder: Path, without: tuple[str, ...] = ()) -> Repository:
-    """Return our repository with the present checkout as its release v0.1.0, except for some folders."""
+    """Return our repository with the present checkout as its release v0.2.0, except for some folders."""
     ours = Repository(copy_checkout(folder, without), {})
     ours.git("init --quiet --initial-branch main")
-    ours.commit("Release 0.1.0")
-    ours.git("tag v0.1.0")
+    ours.commit("Release 0.2.0")
+    ours.git("tag v0.2.0")
     return ours
 
 
@@ -105,7 +105,7 @@ def init_by_azd(ours: Repository, folder: Path, settings: Mapping[str, str] | No
     """Return a user's repository as `azd init --template` makes it: a shallow clone of a tag, without its .git."""
     theirs = Repository(folder, settings or {})
     folder.mkdir()
-    theirs.git("clone --quiet --depth 1 --branch v0.1.0", f"file://{ours.folder}", ".")
+    theirs.git("clone --quiet --depth 1 --branch v0.2.0", f"file://{ours.folder}", ".")
     shutil.rmtree(folder / ".git")
     theirs.git("init --quiet --initial-branch main")
     theirs.commit("Start from the template")

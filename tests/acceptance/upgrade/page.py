@@ -23,7 +23,7 @@ def join(theirs: Repository, ours: Repository) -> None:
 
 def upgrade(theirs: Repository, ours: Repository, version: str) -> None:
     """Take a release by the commands of the page."""
-    run([line.replace("v0.2.0", version) for line in commands("Each release")[:2]], theirs, ours)
+    run([line.replace("v0.3.0", version) for line in commands("Each release")[:2]], theirs, ours)
 
 
 def run(lines: Sequence[str], theirs: Repository, ours: Repository) -> str:

@@ -1,4 +1,4 @@
-"""The room of a user, as files: its transform, and its migrations for both engines."""
+"""The app of a user: in a room, or in our folders as before there were rooms."""
 
 from tests.acceptance.upgrade.git import Repository
 
@@ -44,12 +44,9 @@ CREATE TABLE hubledger.shop_order (
 """
 
 
-def write_room(theirs: Repository, up_to: int) -> None:
-    """Write the room `apps.orders`, with migrations up to a number: the first makes the table of its rows."""
-    theirs.write("apps/orders/__init__.py", "")
-    theirs.write("apps/orders/transform.py", TRANSFORM)
-    for engine, text in (("sqlite", SQLITE), ("sqlserver", SQL_SERVER)):
-        theirs.write(f"apps/orders/migrations/{engine}/0001_orders.sql", text)
+def write_room(theirs: Repository, up_to: int = 1) -> None:
+    """Write the room `apps.orders` by the command line, and migrations up to a number."""
+    theirs.python("-m", "hubledger", "new", "orders", "--field", "number:integer", "--table", "shop_order")
     for number in range(2, up_to + 1):
         add_note(theirs, number)
 

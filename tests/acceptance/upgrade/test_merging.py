@@ -26,8 +26,8 @@ ROOM = "apps/orders/transform.py"
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     """Our repository with three releases."""
     ours = first_release(tmp_path_factory.mktemp("ours") / "hubledger", BIG)
-    release(ours, "v0.2.0")
     release(ours, "v0.3.0")
+    release(ours, "v0.4.0")
     return ours
 
 
@@ -59,8 +59,8 @@ def added(theirs: Repository, ours: Repository, version: str) -> list[str]:
 
 
 def test_two_releases_leave_exactly_our_files_and_the_room(theirs: Repository, ours: Repository) -> None:
-    assert added(theirs, ours, "v0.1.0") == [ROOM]
-    for version in ("v0.2.0", "v0.3.0"):
+    assert added(theirs, ours, "v0.2.0") == [ROOM]
+    for version in ("v0.3.0", "v0.4.0"):
         upgrade(theirs, ours, version)
         assert added(theirs, ours, version) == [ROOM]
     assert theirs.git("status --porcelain") == theirs.git("tag") == ""
@@ -68,7 +68,7 @@ def test_two_releases_leave_exactly_our_files_and_the_room(theirs: Repository, o
 
 def test_a_merge_without_the_join_would_conflict(ours: Repository, tmp_path: Path) -> None:
     theirs = init_by_azd(ours, tmp_path / "theirs")
-    theirs.git("fetch", f"file://{ours.folder}", "v0.2.0")
+    theirs.git("fetch", f"file://{ours.folder}", "v0.3.0")
     assert "unrelated histories" in theirs.try_git("merge FETCH_HEAD").stderr
     conflicts = theirs.try_git("merge --allow-unrelated-histories FETCH_HEAD").stdout
     assert "CONFLICT (add/add): Merge conflict in core/errors.py" in conflicts
@@ -84,7 +84,7 @@ def test_a_conflict_in_a_file_of_ours_is_reported_and_can_be_taken_back(theirs: 
     assert "CONFLICT (content): Merge conflict in core/errors.py" in done.stdout
     assert theirs.git("diff --name-only --diff-filter=U") == "core/errors.py\n"
     assert "Change files of the template" in theirs.git("log --oneline --first-parent -- core/errors.py")
-    assert "+# of release v0.2.0" in theirs.git("diff HEAD...MERGE_HEAD -- core/errors.py")
+    assert "+# of release v0.3.0" in theirs.git("diff HEAD...MERGE_HEAD -- core/errors.py")
     theirs.git("merge --abort")
     assert theirs.git("status --porcelain") == ""
 
@@ -95,19 +95,19 @@ def test_a_change_beside_ours_is_kept(theirs: Repository, ours: Repository) -> N
     theirs.write("tests/unit/core/test_our_own.py", "def test_ours() -> None:\n    pass\n")
     theirs.commit("Remember references for 30 seconds")
     mine = settings.read_bytes()
-    upgrade(theirs, ours, "v0.2.0")
+    upgrade(theirs, ours, "v0.3.0")
     assert settings.read_bytes() == mine
     assert added_names(theirs, ours) == {"infra/settings.json", "tests/unit/core/test_our_own.py", ROOM}
 
 
 def added_names(theirs: Repository, ours: Repository) -> set[str]:
-    """Return the names of the files in which a user differs from release v0.2.0."""
-    return {one[3] for one in files(theirs, "HEAD") ^ files(ours, "v0.2.0")}
+    """Return the names of the files in which a user differs from release v0.3.0."""
+    return {one[3] for one in files(theirs, "HEAD") ^ files(ours, "v0.3.0")}
 
 
 def test_a_merge_is_taken_back(theirs: Repository, ours: Repository) -> None:
     before = files(theirs, "HEAD")
-    upgrade(theirs, ours, "v0.2.0")
+    upgrade(theirs, ours, "v0.3.0")
     theirs.git("revert --no-edit --mainline 1 HEAD")
     assert files(theirs, "HEAD") == before
 
@@ -135,29 +135,29 @@ def test_a_deleted_example_is_reported_each_time_that_it_changes(theirs: Reposit
 
 
 def test_tags_of_their_own_are_in_no_way(theirs: Repository, ours: Repository) -> None:
-    theirs.git("tag v0.2.0")
-    upgrade(theirs, ours, "v0.2.0")
-    assert added(theirs, ours, "v0.2.0") == [ROOM]
+    theirs.git("tag v0.3.0")
+    upgrade(theirs, ours, "v0.3.0")
+    assert added(theirs, ours, "v0.3.0") == [ROOM]
 
 
 def test_a_squashed_upgrade_is_joined_again(theirs: Repository, ours: Repository) -> None:
-    theirs.git("fetch hubledger v0.2.0")
+    theirs.git("fetch hubledger v0.3.0")
     theirs.git("merge --squash FETCH_HEAD")
     theirs.commit("Upgrade, squashed")
-    theirs.git("fetch hubledger v0.3.0")
+    theirs.git("fetch hubledger v0.4.0")
     assert "CONFLICT" in theirs.try_git("merge FETCH_HEAD").stdout
     theirs.git("merge --abort")
-    theirs.git("fetch hubledger v0.2.0")
+    theirs.git("fetch hubledger v0.3.0")
     run([commands("Join once")[2]], theirs, ours)
-    upgrade(theirs, ours, "v0.3.0")
-    assert added(theirs, ours, "v0.3.0") == [ROOM]
+    upgrade(theirs, ours, "v0.4.0")
+    assert added(theirs, ours, "v0.4.0") == [ROOM]
 
 
 def test_line_ends_of_windows_are_no_conflict(ours: Repository, tmp_path: Path) -> None:
     theirs = init_by_azd(ours, tmp_path / "theirs", {"core.autocrlf": "true"})
     join(theirs, ours)
-    upgrade(theirs, ours, "v0.2.0")
-    assert added(theirs, ours, "v0.2.0") == []
+    upgrade(theirs, ours, "v0.3.0")
+    assert added(theirs, ours, "v0.3.0") == []
     assert b"\r" not in (theirs.folder / "infra/hooks/run.sh").read_bytes()
 
 
@@ -165,7 +165,7 @@ def test_a_shallow_clone_needs_the_whole_history(ours: Repository, tmp_path: Pat
     between = Repository(shutil.copytree(ours.folder, tmp_path / "ours"), {})
     between.append("core/settings.py", "\n# after the release\n")
     between.commit("A commit between two releases")
-    release(between, "v0.4.0")
+    release(between, "v0.5.0")
     clone = Repository(tmp_path / "theirs", {})
     clone.folder.mkdir()
     clone.git("clone --quiet --depth 2", f"file://{between.folder}", ".")
@@ -174,13 +174,13 @@ def test_a_shallow_clone_needs_the_whole_history(ours: Repository, tmp_path: Pat
     clone.git("fetch --unshallow hubledger")
     clone.write(ROOM, "VERSION = 'orders/1'\n")
     clone.commit("Add our room")
-    upgrade(clone, between, "v0.4.0")
-    assert added(clone, between, "v0.4.0") == [ROOM]
+    upgrade(clone, between, "v0.5.0")
+    assert added(clone, between, "v0.5.0") == [ROOM]
 
 
 def test_the_commit_of_a_start_between_two_releases_is_found(joined: Repository, ours: Repository) -> None:
     found = run(commands("Join once")[3:5], joined, ours)
-    assert [line.split()[1] for line in found.splitlines()] == [ours.git("rev-parse v0.1.0").strip()]
+    assert [line.split()[1] for line in found.splitlines()] == [ours.git("rev-parse v0.2.0").strip()]
 
 
 def test_a_folder_of_a_larger_repository_takes_a_release_by_subtree(ours: Repository, tmp_path: Path) -> None:
@@ -197,4 +197,4 @@ def test_a_folder_of_a_larger_repository_takes_a_release_by_subtree(ours: Reposi
     theirs.commit("Add our room")
     run([f"{pull} --message Upgrade"], theirs, ours)
     beside = {tuple(line.split(maxsplit=3)) for line in theirs.git("ls-tree -r HEAD:hubledger").splitlines()}
-    assert sorted(one[3] for one in beside ^ files(ours, "v0.2.0")) == [ROOM]
+    assert sorted(one[3] for one in beside ^ files(ours, "v0.3.0")) == [ROOM]

@@ -71,7 +71,7 @@ def test_two_releases_with_migrations_of_both_sides_at_the_same_numbers(ours: Re
     shop.migrate()
     assert shop.ingest() == "balanced"
     join(shop.code, ours)
-    for version, name in (("v0.2.0", "of_v0_2_0"), ("v0.3.0", "of_v0_3_0")):
+    for version, name in (("v0.3.0", "of_v0_3_0"), ("v0.4.0", "of_v0_4_0")):
         number = release(ours, version)
         add_note(shop.code, number)
         shop.code.commit(f"Add a migration of ours at {number}")
@@ -89,12 +89,12 @@ def test_two_releases_with_migrations_of_both_sides_at_the_same_numbers(ours: Re
 
 def test_old_code_runs_on_the_new_schema_and_new_code_refuses_the_old_one(ours: Repository, tmp_path: Path) -> None:
     shop = Shop(init_by_azd(ours, tmp_path / "shop"))
-    write_room(shop.code, up_to=1)
+    write_room(shop.code)
     shop.code.commit("Add our room")
     shop.migrate()
     join(shop.code, ours)
-    number = release(ours, "v0.2.0")
-    upgrade(shop.code, ours, "v0.2.0")
+    number = release(ours, "v0.3.0")
+    upgrade(shop.code, ours, "v0.3.0")
     early = shop.code.try_python("-m", "tests.acceptance.upgrade.ingesting", f"sqlite:{shop.path}", ROOM, "0", "{}")
     assert f"is at schema {number - 1} of {number}" in early.stderr
     shop.migrate()
@@ -113,8 +113,8 @@ def test_code_in_our_folders_becomes_a_room_beside_a_migration_of_ours_at_its_nu
     shop.migrate()
     assert shop.ingest() == "balanced"
     join(shop.code, ours)
-    assert release(ours, "v0.2.0") == number
-    upgrade(shop.code, ours, "v0.2.0")
+    assert release(ours, "v0.3.0") == number
+    upgrade(shop.code, ours, "v0.3.0")
     refused = shop.code.try_python("-m", "core.store.migrate", "--store", f"sqlite:{shop.path}")
     assert "belongs to apps/NAME/migrations (docs/upgrading.md)" in refused.stderr
     steps = commands("From your code in our folders to a room")
@@ -124,10 +124,10 @@ def test_code_in_our_folders_becomes_a_room_beside_a_migration_of_ours_at_its_nu
     assert steps[-1] == "python -m core.store.migrate"
     assert shop.migrate() == [
         f"handed {number:04} orders over: it is {ROOM} 0001 orders now",
-        f"applied {number:04} of_v0_2_0",
+        f"applied {number:04} of_v0_3_0",
         "the store is up to date",
     ]
-    assert shop.recorded(number) == [("hubledger", "of_v0_2_0")]
+    assert shop.recorded(number) == [("hubledger", "of_v0_3_0")]
     assert shop.ingest() == "balanced"
     assert shop.rows() == list(range(2 * EVENTS))
 
@@ -136,7 +136,7 @@ def test_a_room_that_is_renamed_keeps_its_tables_with_the_statement_of_the_page(
     ours: Repository, tmp_path: Path
 ) -> None:
     shop = Shop(init_by_azd(ours, tmp_path / "shop"))
-    write_room(shop.code, up_to=1)
+    write_room(shop.code)
     shop.migrate()
     shop.ingest()
     shop.code.git("add apps")
