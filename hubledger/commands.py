@@ -7,6 +7,7 @@ import typer
 from core.errors import HubledgerError, InvalidTransform
 from hubledger.console import UsageFault
 from hubledger.new import new
+from hubledger.try_events import try_events
 
 app = typer.Typer(
     name="python -m hubledger",
@@ -17,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("new")(new)
+app.command("try")(try_events)
 
 
 @app.callback()

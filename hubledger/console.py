@@ -1,8 +1,11 @@
 """What commands print: tables and lines on stdout, one plain line for an error on stderr."""
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -12,6 +15,7 @@ from core.errors import HubledgerError
 
 ROOT = Path(__file__).resolve().parents[1]  # the project
 CELL = 80  # characters of a value in a table
+WIDE = 160  # characters of a line of a table in a file
 
 
 class Refused(HubledgerError):
@@ -35,13 +39,28 @@ def say(*lines: str) -> None:
 
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table. Long values are cut, and values fold into a narrow terminal."""
-    table = Table(title=Text(title), title_justify="left", title_style="bold", header_style="bold")
+    """Print a table. Where its columns do not fit, each row is its first value, and the others with their names."""
+    console = _wide()
+    cells = [[shown(value) for value in row] for row in rows]
+    if len(columns) > 2 and _width(columns, cells) > console.width:
+        named = [", ".join(f"{name}={cell}" for name, cell in zip(columns[1:], row[1:], strict=True)) for row in cells]
+        columns, cells = (columns[0], "row"), [[row[0], text] for row, text in zip(cells, named, strict=True)]
+    table = Table(title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for name in columns:
         table.add_column(Text(name), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(shown(value)) for value in row))
-    Console(highlight=False).print(table)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _width(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
+    return sum(2 + max(map(cell_len, column)) for column in zip(columns, *cells, strict=True))
+
+
+def _wide() -> Console:
+    """Return the console of stdout, which is wide where no terminal and no setting limits it."""
+    is_free = not Console().is_terminal and "COLUMNS" not in os.environ
+    return Console(highlight=False, width=WIDE if is_free else None)
 
 
 def shown(value: object) -> str:
