@@ -81,7 +81,7 @@ func: $(VENV)/local.done ## Run the app on Microsoft's host until Ctrl-C, where 
 	@$(BIN)/python -m local.func
 
 test: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine can run
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs --durations=50 tests
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs --durations=50
 
 check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
 	@$(BIN)/ruff format --check --quiet . || { echo "make format mends this" >&2; exit 1; }
@@ -101,7 +101,7 @@ check-types:
 # all takes as long as to collect all twice.
 check-stores: PART = tests/contract tests/simulation
 check-core: PART = tests/unit/core tests/property
-check-app: PART = tests/unit tests/repo --ignore=tests/unit/core
+check-app: PART = tests/unit tests/repo --ignore=tests/unit/core $(wildcard examples/*/tests apps/*/tests)
 check-stores check-core check-app: FAST = $(IN_MEMORY) PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 0 -m "not slow" --hypothesis-profile=quick -o cache_dir=.local-run/pytest-$@ $(PART)
 check-stores check-core check-app:
 	@$(FAST) --assert=plain || { $(FAST) --last-failed --last-failed-no-failures none; exit 1; }

@@ -25,6 +25,7 @@ from core.store.sqlserver.odbc import Session
 from core.transforms.aggregates import load_aggregates
 from tests.fakes.builders import commit, partition, settled
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.rooms import EXAMPLES, Rooms
 from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.store import Store
 
@@ -115,13 +116,13 @@ class ServerAggregation:
         return list(results[-1]) if results else []
 
 
-def engines(place: Path, connection: str) -> dict[str, Callable[[], AggregationEngine]]:
+def engines(place: Path, connection: str, rooms: Rooms = EXAMPLES) -> dict[str, Callable[[], AggregationEngine]]:
     """Return the engines that this machine has."""
     found: dict[str, Callable[[], AggregationEngine]] = {
-        "sqlite": lambda: SqliteAggregation(SqliteEngine(place / "store.db"))
+        "sqlite": lambda: SqliteAggregation(SqliteEngine(place / "store.db", rooms))
     }
     if connection:
-        found["sqlserver"] = lambda: ServerAggregation(SqlServerEngine.on(connection))
+        found["sqlserver"] = lambda: ServerAggregation(SqlServerEngine.on(connection, rooms))
     return found
 
 

@@ -2,14 +2,15 @@
 
 import os
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from core.settings import EMBEDDED
 from core.store.sqlite.database import SqliteDatabase
+from core.store.sqlite.schema import migrate_sqlite
 from local.trials.memory import migrated
-from tests.fakes.kept import Engine, PersistentEngine
-from tests.fakes.rooms import EXAMPLES, migrate_examples
+from tests.fakes.kept import PersistentEngine
+from tests.fakes.rooms import EXAMPLES, Rooms
 from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
@@ -18,12 +19,12 @@ from tests.fakes.store import Store
 class SqliteEngine(SqliteEyes):
     """A migrated database in a file, read through a separate connection."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, rooms: Rooms = EXAMPLES) -> None:
         self.path = path
         if path.exists():
-            migrate_examples(path)
+            migrate_sqlite(path, rooms)
         else:
-            path.write_bytes(migrated(EXAMPLES))
+            path.write_bytes(migrated(rooms))
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
 
     def open(self) -> Store:
@@ -33,7 +34,21 @@ class SqliteEngine(SqliteEyes):
         return {"STORE_CONNECTION": f"{EMBEDDED}{self.path}"}
 
 
-PERSISTENT: dict[str, Callable[[Path], PersistentEngine]] = {"sqlite": lambda place: SqliteEngine(place / "store.db")}
+class Opening(Protocol):
+    """Makes an empty database of an engine in a folder, with the tables of these rooms."""
+
+    def __call__(self, place: Path, rooms: Rooms = EXAMPLES) -> PersistentEngine: ...
+
+
+def _sqlite(place: Path, rooms: Rooms = EXAMPLES) -> PersistentEngine:
+    return SqliteEngine(place / "store.db", rooms)
+
+
+def _sqlserver(_: Path, rooms: Rooms = EXAMPLES) -> PersistentEngine:
+    return SqlServerEngine.on(os.environ["MSSQL_CONNECTION"], rooms)
+
+
+PERSISTENT: dict[str, Opening] = {"sqlite": _sqlite}
 if os.environ.get("MSSQL_CONNECTION"):
-    PERSISTENT["sqlserver"] = lambda _: SqlServerEngine.on(os.environ["MSSQL_CONNECTION"])
-ENGINES: dict[str, Callable[[Path], Engine]] = {**PERSISTENT}
+    PERSISTENT["sqlserver"] = _sqlserver
+ENGINES = {**PERSISTENT}

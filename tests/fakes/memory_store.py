@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.store.sqlite.database import SqliteDatabase
 from local.trials.memory import memory_connection
-from tests.fakes.rooms import EXAMPLES
+from tests.fakes.rooms import EXAMPLES, Rooms
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
 
@@ -14,8 +14,8 @@ from tests.fakes.store import Store
 class MemoryStore(Store, SqliteEyes):
     """An empty, migrated database that is gone with this object. Owners that share it share the object."""
 
-    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        self._connection = connection = memory_connection(EXAMPLES)
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC), rooms: Rooms = EXAMPLES) -> None:
+        self._connection = connection = memory_connection(rooms)
         super().__init__(SqliteDatabase(Path(":memory:"), connect=lambda: connection), now=now)
 
     def note_statements(self, note: Callable[[str], object]) -> None:

@@ -1,14 +1,14 @@
 """The reference: the tables after one owner that sees every event once, in order, and never fails."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Protocol
 
 from core.model.events import Event
-from core.model.rows import References
+from core.model.rows import ReferenceKey, References, row_table
+from core.model.transform import Transform
 from core.settle.settle import settle
-from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.kept import KeptGap, KeptLetter, KeptRange, KeptRow
-from tests.fakes.plain_transform import STANDING
+from tests.fakes.plain_transform import ROW_CLASSES, STANDING
 
 Logs = Mapping[str, Sequence[Event]]
 
@@ -28,32 +28,38 @@ class Held(Protocol):
 Absent = Mapping[str, Set[int]]
 
 
-def assert_equals_one_pass(held: Held, logs: Logs, absent: Absent | None = None) -> None:
+def assert_equals_one_pass(
+    held: Held, logs: Logs, absent: Absent | None = None, transform: Transform = STANDING
+) -> None:
     """Each event of each log has one outcome, in order, and rows, states and letters are those of one pass.
 
     A state must be written by one partition only, because partitions have no order among each other. `absent` are the
     numbers by partition that the hub lost; the logs are without them.
     """
-    assert_tiles(held, logs, absent or {})
+    assert_tiles(held, logs, absent or {}, transform.row_classes)
+    classes = [each for each in transform.row_classes if not row_table(each).key]
+    of_states = [each for each in transform.row_classes if row_table(each).key]
     appended: list[tuple[object, ...]] = []
     states: list[tuple[object, ...]] = []
     letters: list[tuple[object, ...]] = []
     for partition_id, log in logs.items():
-        done = settle(log, References({}), STANDING)
-        for row_class in (SensorReading, HomeAlert):
+        done = settle(log, References({}), transform)
+        for row_class in classes:
             appended += [(partition_id, *placed) for placed in done.rows.get(row_class, ())]
-        newest = {row.home_id: (partition_id, number, row) for number, _, row in done.rows.get(Home, ())}  # type: ignore[attr-defined]
+        written = [placed for row_class in of_states for placed in done.rows.get(row_class, ())]
+        newest = {ReferenceKey.of(row): (partition_id, number, row) for number, _, row in written}
         states += newest.values()
         letters += [(partition_id, each.event.sequence_number, each.error_class) for each in done.letters]
-    rows = [kept for row_class in (SensorReading, HomeAlert) for kept in held.rows(row_class)]
+    rows = [kept for row_class in classes for kept in held.rows(row_class)]
+    current = [kept for row_class in of_states for kept in held.rows(row_class)]
     assert _sorted((one.partition_id, one.sequence_number, one.ordinal, one.row) for one in rows) == _sorted(appended)
-    assert _sorted((one.partition_id, one.sequence_number, one.row) for one in held.rows(Home)) == _sorted(states)
+    assert _sorted((one.partition_id, one.sequence_number, one.row) for one in current) == _sorted(states)
     assert _sorted((one.partition_id, one.sequence_number, one.error_class) for one in held.letters()) == _sorted(
         letters
     )
 
 
-def assert_tiles(held: Held, logs: Logs, absent: Absent) -> None:
+def assert_tiles(held: Held, logs: Logs, absent: Absent, row_classes: Iterable[type] = ROW_CLASSES) -> None:
     """The ranges of each partition follow each other in the order of their commits, and leave no number out.
 
     They count as absent exactly the numbers that the hub lost, and the gaps name the same numbers.
@@ -68,7 +74,7 @@ def assert_tiles(held: Held, logs: Logs, absent: Absent) -> None:
             assert kept.absent == len(lost & set(range(kept.first, kept.last + 1))), kept
         assert _gaps(held, partition_id, "absent") == sorted(lost)
         commit_of = {number: kept.commit_number for kept in ranges for number in range(kept.first, kept.last + 1)}
-        for row_class in (SensorReading, HomeAlert, Home):
+        for row_class in row_classes:
             kept_rows = [kept for kept in held.rows(row_class) if kept.partition_id == partition_id]
             assert all(kept.commit_number == commit_of[kept.sequence_number] for kept in kept_rows)
 

@@ -1,4 +1,4 @@
-"""The rooms of both examples: every store of the tests has their tables."""
+"""The rooms of both examples: every store of the tests has their tables, if the test names no other rooms."""
 
 from pathlib import Path
 
@@ -13,7 +13,8 @@ def _room(name: str) -> Room:
     return room
 
 
-EXAMPLES = (_room("examples.home_security"), _room("examples.flight_info"))
+Rooms = tuple[Room, ...]
+EXAMPLES: Rooms = (_room("examples.home_security"), _room("examples.flight_info"))
 
 
 def migrate_examples(path: Path) -> list[Migration]:
@@ -21,6 +22,6 @@ def migrate_examples(path: Path) -> list[Migration]:
     return migrate_sqlite(path, EXAMPLES)
 
 
-def all_migrations(engine: str) -> list[Migration]:
-    """Return our migrations and those of both examples, in the order in which they apply."""
-    return [*load_migrations(engine), *(one for room in EXAMPLES for one in migrations_of(room, engine))]
+def all_migrations(engine: str, rooms: Rooms = EXAMPLES) -> list[Migration]:
+    """Return our migrations and those of rooms, in the order in which they apply."""
+    return [*load_migrations(engine), *(one for room in rooms for one in migrations_of(room, engine))]

@@ -7,7 +7,7 @@ from typing import Any
 
 from core.model.commits import PartitionState
 from core.model.events import Event
-from core.model.rows import row_table
+from core.model.rows import declared, row_table
 from core.store.columns import instant_of, row_reader
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import LongText, Session, connect
@@ -22,9 +22,9 @@ from tests.fakes.kept import (
     KeptRow,
     staged_values,
 )
+from tests.fakes.rooms import EXAMPLES, Rooms
 from tests.fakes.server_schema import empty_schema, shared_schema
 from tests.fakes.store import Store
-from tests.sql.values import ROW_CLASSES
 
 ORDER = "ORDER BY t.stream_id, LEN(t.partition_id), t.partition_id"
 PLACE = ("stream_id", "partition_id", "sequence_number")
@@ -59,11 +59,11 @@ class SqlServerEngine:
     session: Session
 
     @staticmethod
-    def on(connection_string: str) -> "SqlServerEngine":
+    def on(connection_string: str, rooms: Rooms = EXAMPLES) -> "SqlServerEngine":
         """Return the engine of this server."""
-        schema = shared_schema(connection_string)
+        schema = shared_schema(connection_string, rooms)
         session = _shared_session(connection_string)
-        empty_schema(session, schema)
+        empty_schema(session, schema, rooms)
         return SqlServerEngine(connection_string, schema, session)
 
     @property
@@ -149,7 +149,7 @@ def _shared_session(connection_string: str) -> Session:
 
 
 def _retracted(one: tuple[Any, ...]) -> KeptRetracted:
-    row_class = {row_table(each).name: each for each in ROW_CLASSES}[one[3]]
+    row_class = {row_table(each).name: each for each in declared()}[one[3]]
     columns = json.loads(one[7])
     row = row_reader(row_class)(tuple(columns[name] for name in row_table(row_class).columns))
     values: list[Any] = [*one[:7], row]

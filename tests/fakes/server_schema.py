@@ -7,33 +7,37 @@ from functools import cache
 
 from core.store.sqlserver.odbc import Session, connect
 from core.store.sqlserver.schema import migrate_server
-from tests.fakes.rooms import EXAMPLES, all_migrations
-
-TABLES = tuple(
-    table
-    for migration in all_migrations("sqlserver")
-    for table in re.findall(r"CREATE TABLE hubledger\.(\w+)", migration.text)
-)
+from tests.fakes.rooms import EXAMPLES, Rooms, all_migrations
 
 
 @cache
-def shared_schema(connection_string: str) -> str:
-    """Return the schema for all tests of this process, which drops it when it ends."""
+def tables_of(rooms: Rooms = EXAMPLES) -> tuple[str, ...]:
+    """Return our tables and those of rooms, in the order in which they are created."""
+    texts = (migration.text for migration in all_migrations("sqlserver", rooms))
+    return tuple(table for text in texts for table in re.findall(r"CREATE TABLE hubledger\.(\w+)", text))
+
+
+TABLES = tables_of()
+
+
+@cache
+def shared_schema(connection_string: str, rooms: Rooms = EXAMPLES) -> str:
+    """Return the schema for all tests of this process with these rooms; the process drops it when it ends."""
     schema = f"hubledger_test_{secrets.token_hex(4)}"
-    migrate_server(connection_string, schema, rooms=EXAMPLES)
-    atexit.register(drop_schema, connection_string, schema)
+    migrate_server(connection_string, schema, rooms=rooms)
+    atexit.register(drop_schema, connection_string, schema, rooms)
     return schema
 
 
-def empty_schema(session: Session, schema: str) -> None:
+def empty_schema(session: Session, schema: str, rooms: Rooms = EXAMPLES) -> None:
     """Delete every row except the list of migrations, referring rows first."""
-    session.run("SET NOCOUNT ON; " + " ".join(f"DELETE FROM {schema}.{table};" for table in reversed(TABLES)))
+    session.run("SET NOCOUNT ON; " + " ".join(f"DELETE FROM {schema}.{table};" for table in reversed(tables_of(rooms))))
 
 
-def drop_schema(connection_string: str, schema: str) -> None:
+def drop_schema(connection_string: str, schema: str, rooms: Rooms = EXAMPLES) -> None:
     """Drop the schema with its content, if it exists."""
     session = connect(connection_string)
-    for table in [*reversed(TABLES), "schema_migration"]:
+    for table in [*reversed(tables_of(rooms)), "schema_migration"]:
         session.run(f"IF OBJECT_ID(N'{schema}.{table}', N'U') IS NOT NULL DROP TABLE {schema}.{table};")
     session.run(f"IF SCHEMA_ID(N'{schema}') IS NOT NULL EXEC(N'DROP SCHEMA {schema}');")
     session.close()

@@ -2,13 +2,14 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, cast
 
 from core.model.commits import PartitionState
 from core.model.events import Event
-from core.model.rows import Row, row_table
+from core.model.rows import Row, declared, row_table
 from core.store.columns import fields_of, types_of
 from tests.fakes.kept import (
     EMBEDDED,
@@ -20,8 +21,14 @@ from tests.fakes.kept import (
     KeptRow,
     staged_values,
 )
-from tests.sql.values import ROW_CLASSES
 
+READERS: Mapping[type, Callable[[Any], object]] = {
+    datetime: datetime.fromisoformat,
+    date: date.fromisoformat,
+    Decimal: Decimal,
+    bool: bool,
+    float: float,
+}
 ORDER = "ORDER BY stream_id, LENGTH(partition_id), partition_id"
 
 
@@ -115,12 +122,8 @@ def _row(row_class: type, values: tuple[Any, ...]) -> Row:
 
 
 def _value(hint: Any, value: Any) -> Any:
-    types = types_of(hint)
-    if value is None:
-        return None
-    if datetime in types:
-        return datetime.fromisoformat(value)
-    return bool(value) if bool in types else value
+    kind = next((one for one in types_of(hint) if one in READERS), None)
+    return value if value is None or kind is None else READERS[kind](value)
 
 
 def _kept_row(row_class: type, one: tuple[Any, ...]) -> KeptRow:
@@ -130,7 +133,7 @@ def _kept_row(row_class: type, one: tuple[Any, ...]) -> KeptRow:
 
 def kept_retracted(one: tuple[Any, ...]) -> KeptRetracted:
     """One row of retracted_row, its JSON read as a row again."""
-    row_class = {row_table(each).name: each for each in ROW_CLASSES}[one[3]]
+    row_class = {row_table(each).name: each for each in declared()}[one[3]]
     columns = json.loads(one[7])
     values: list[Any] = [*one[:7], _row(row_class, tuple(columns[name] for name in row_table(row_class).columns))]
     return KeptRetracted(*values)

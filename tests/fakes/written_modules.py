@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from types import ModuleType
 
-from core.model import rows
+from core.model import aggregates, rows
 
 _numbers = count()
 
@@ -29,16 +29,16 @@ class WrittenModules:
 
 @contextmanager
 def written_modules(folder: Path) -> Iterator[WrittenModules]:
-    """Make modules importable from a folder; afterwards, forget them and the row classes that they declared."""
+    """Make modules importable from a folder; afterwards, forget them and the classes that they declared."""
     sys.path.insert(0, str(folder))
     yield WrittenModules(folder)
     sys.path.remove(str(folder))
     forgotten = {name for name, module in sys.modules.items() if _is_below(folder, module)}
     for name in forgotten:
         del sys.modules[name]
-    for row_class in rows.declared():
-        if row_class.__module__ in forgotten:
-            del rows._TABLES[row_class]
+    for registry in (rows._TABLES, aggregates._AGGREGATES, aggregates._ROLLUPS):
+        for declared in [one for one in registry if one.__module__ in forgotten]:
+            del registry[declared]  # type: ignore[attr-defined]
 
 
 def _is_below(folder: Path, module: ModuleType) -> bool:

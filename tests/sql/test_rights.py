@@ -13,7 +13,8 @@ from core.store.sqlserver.rights import Use, uses_of
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from tests.offenders import holds_for
-from tests.sql.statements import every_batch, without_comments
+from tests.sql.grants import grants_of
+from tests.sql.statements import every_batch
 from tests.sql.values import ROW_CLASSES
 
 ROOT = Path(__file__).parents[2]
@@ -35,9 +36,7 @@ def all_grants() -> str:
 
 
 def granted(role: str) -> set[Use]:
-    script = without_comments(all_grants())
-    grants = re.findall(rf"GRANT ([A-Z, ]+) ON hubledger\.(\w+) TO {role};", script)
-    return {Use(table, verb) for verbs, table in grants for verb in verbs.split(", ")}
+    return grants_of(all_grants(), role)
 
 
 def needed_by_jobs() -> set[Use]:

@@ -16,7 +16,7 @@ from core.store.ddl.schema import Schema, Script, StandingTable, scripts_of
 from core.store.ddl.server_schema import read_server
 from core.store.ddl.types import ENGINES, Engine
 from core.store.ddl.wanted import WantedTable, wanted_tables
-from core.store.queries import BREAKING
+from core.store.migrations import BREAKING
 from core.transforms.rooms import room_of
 
 _READERS: Mapping[Engine, Callable[[Iterable[Script]], Schema]] = {"sqlite": read_embedded, "sqlserver": read_server}

@@ -135,7 +135,7 @@ MUTANTS = (
     ),
     *in_file(
         "examples/home_security/transform.py",
-        "tests/unit/examples/home_security/test_transform.py",
+        "examples/home_security/tests/test_transform.py",
         ("a switch alerts in a home that is not armed", '== "active" and (home.armed or', '== "active" and (home or'),
         ("carbon monoxide alerts too late", "return reading.ppm >= ALARMING_PPM", "return reading.ppm > ALARMING_PPM"),
     ),

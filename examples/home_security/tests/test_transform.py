@@ -3,24 +3,22 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import product
 from typing import Any
 
 import pytest
 
-from core.ingest.ingest import Means, ingest_batch
-from core.model.commits import DeadLetter
-from core.model.events import Event
 from core.model.rows import ReferenceKey, Row
-from core.transforms import load_transform
 from examples.home_security import transform as home_security
 from examples.home_security.transform import Home, HomeAlert, SensorReading, references
-from local.testing import assert_poison, assert_rows, check_any_body, check_deterministic, check_replay_identity
-from tests.fakes.builders import batch, event, stamps
-from tests.fakes.memory_store import MemoryStore
-from tests.offenders import holds_for
+from local.testing import (
+    assert_poison,
+    assert_rows,
+    check_any_body,
+    check_deterministic,
+    check_replay_identity,
+    event_of,
+)
 
-HOME_SECURITY = load_transform("examples.home_security")
 AT = "2026-01-01T12:00:00Z"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MISSING = object()
@@ -36,17 +34,6 @@ def body(form: dict[str, Any], **changed: Any) -> bytes:
     return json.dumps({name: value for name, value in fields.items() if value is not MISSING}).encode()
 
 
-def ingest(*bodies: bytes) -> MemoryStore:
-    store = MemoryStore()
-    given = [event(number, each) for number, each in enumerate(bodies)]
-    ingest_batch(batch(given), Means(store, HOME_SECURITY, stamps()))
-    return store
-
-
-def rows(store: MemoryStore, row_class: type) -> list[Row]:
-    return [kept.row for kept in store.rows(row_class)]
-
-
 def test_a_reading_of_a_registered_home_is_written() -> None:
     motion = SensorReading("home-1", "hall", "motion", "idle", None, NOON)
     assert_rows(home_security, MOTION, motion, references=[HOME])
@@ -60,18 +47,19 @@ def test_a_heartbeat_is_filtered_whether_its_home_is_registered_or_not() -> None
     assert_rows(home_security, HEARTBEAT, references=[HOME])
 
 
-@holds_for(["+02:00", "-11:30", "+00:00"])
+@pytest.mark.parametrize("zone", ["+02:00", "-11:30", "+00:00"])
 def test_a_time_of_another_zone_is_written_in_utc(zone: str) -> None:
     observed_at = f"2026-01-01T12:00:00.000123{zone}"
     expected = SensorReading("home-1", "hall", "motion", "idle", None, datetime.fromisoformat(observed_at))
     assert_rows(home_security, {**MOTION, "observed_at": observed_at}, expected, references=[HOME])
 
 
-@holds_for(product(["motion", "door", "window", "glass_break"], ["active", "idle"], [True, False]))
+@pytest.mark.parametrize("armed", [True, False])
+@pytest.mark.parametrize("state", ["active", "idle"])
+@pytest.mark.parametrize("kind", ["motion", "door", "window", "glass_break"])
 def test_a_switch_alerts_when_it_is_active_in_an_armed_home_and_breaking_glass_always(
-    case: tuple[str, str, bool],
+    kind: str, state: str, armed: bool
 ) -> None:
-    kind, state, armed = case
     expected: list[Row] = [SensorReading("home-1", "hall", kind, state, None, NOON)]
     if state == "active" and (armed or kind == "glass_break"):
         expected.append(HomeAlert("home-1", "hall", kind, None, NOON))
@@ -80,31 +68,12 @@ def test_a_switch_alerts_when_it_is_active_in_an_armed_home_and_breaking_glass_a
     )
 
 
-@holds_for(product([0, 69, 70, 71, 1_000_000], [True, False]))
-def test_carbon_monoxide_alerts_from_seventy_on_armed_or_not(case: tuple[int, bool]) -> None:
-    ppm, armed = case
+@pytest.mark.parametrize("armed", [True, False])
+@pytest.mark.parametrize("ppm", [0, 69, 70, 71, 1_000_000])
+def test_carbon_monoxide_alerts_from_seventy_on_armed_or_not(ppm: int, armed: bool) -> None:
     expected: list[Row] = [SensorReading("home-1", "cellar", "carbon_monoxide", None, ppm, NOON)]
     expected += [HomeAlert("home-1", "cellar", "carbon_monoxide", ppm, NOON)] if ppm >= 70 else []
     assert_rows(home_security, {**GAS, "ppm": ppm}, *expected, references=[replace(HOME, armed=armed)])
-
-
-def test_a_registration_is_seen_by_later_readings_of_its_batch_and_not_by_earlier_ones() -> None:
-    store = ingest(body(MOTION), body(REGISTRATION), body(MOTION))
-    assert [kept.sequence_number for kept in store.rows(SensorReading)] == [2]
-    (letter,) = store.letters()
-    assert (letter.sequence_number, letter.error_class, letter.status) == (0, "reference", "waiting")
-    assert letter.error == "home home-1 is not registered"
-
-
-def test_disarming_in_the_middle_of_a_batch_silences_what_follows() -> None:
-    active = body(MOTION, state="active")
-    store = ingest(body(REGISTRATION), active, body(REGISTRATION, armed=False), active)
-    assert [kept.sequence_number for kept in store.rows(HomeAlert)] == [1]
-
-
-def test_identifiers_may_be_as_long_as_their_columns() -> None:
-    store = ingest(body(REGISTRATION, home_id="h" * 32), body(MOTION, home_id="h" * 32, sensor_id="s" * 64))
-    assert len(rows(store, SensorReading)) == 1
 
 
 def raw(form: dict[str, Any], field: str, text: str) -> bytes:
@@ -195,26 +164,12 @@ BAD: dict[str, tuple[bytes, str]] = {
     "a line end after a zone": (body(REGISTRATION, time_zone="Europe/Berlin\n"), "time_zone"),
     "the kind twice": (body(MOTION)[:-1] + b', "kind": "door"}', "kind"),
 }
-GOOD_BEFORE, GOOD_AFTER = body(REGISTRATION), body(MOTION, state="active")
 
 
-@holds_for(BAD)
+@pytest.mark.parametrize("case", BAD)
 def test_a_bad_body_is_poison_with_its_reason(case: str) -> None:
     given, why = BAD[case]
     assert_poison(home_security, given, f"(?i){why}", references=[HOME])
-
-
-def test_all_bad_bodies_of_one_batch_are_letters_and_the_rest_commits() -> None:
-    bad = [given for given, _ in BAD.values()]
-    store = ingest(GOOD_BEFORE, *bad, GOOD_AFTER)
-    letters = store.letters()
-    assert [(letter.sequence_number, letter.body) for letter in letters] == list(enumerate(bad, 1))
-    classes = {(letter.error_class, letter.status, letter.error_type) for letter in letters}
-    assert classes == {("poison", "exhausted", "core.errors.PoisonEvent")}
-    (kept,) = store.ledger()
-    assert (kept.written, kept.dead_lettered) == (2, len(BAD))
-    assert [kept.sequence_number for kept in store.rows(HomeAlert)] == [len(BAD) + 1]
-    assert [books.balanced for books in store.read_ledgers()] == [True]
 
 
 def test_any_body_becomes_rows_or_poison() -> None:
@@ -230,20 +185,8 @@ def test_an_event_has_one_outcome_and_a_replay_writes_the_same_rows() -> None:
 
 def test_a_reading_needs_its_home_and_registrations_and_heartbeats_need_none() -> None:
     def needed(**form: Any) -> list[ReferenceKey]:
-        return list(references(event(0, body(form))))
+        return list(references(event_of(form)))
 
     home = [ReferenceKey(Home, ("home-1",))]
     assert needed(**MOTION) == needed(**GAS) == needed(**{**MOTION, "kind": "smoke"}) == home
     assert needed(**REGISTRATION) == needed(**HEARTBEAT) == []
-
-
-def letters_of(*given: Event) -> list[DeadLetter]:
-    (commit,) = ingest_batch(batch(given), Means(MemoryStore(), HOME_SECURITY, stamps())).commits
-    return list(commit.settled.letters)
-
-
-def test_letters_of_one_cause_share_a_fingerprint_and_others_do_not() -> None:
-    same = letters_of(event(0, body(GAS, ppm=-1)), event(1, body(GAS, ppm=-2)))
-    assert len({letter.fingerprint for letter in same}) == 1
-    other = letters_of(event(0, b""), event(1, body(GAS, colour=1)), event(2, body(MOTION)))
-    assert len({letter.fingerprint for letter in [*same, *other]}) == 4

@@ -1,0 +1,34 @@
+"""The room under test, each in turn or the only one that ROOM names, and a database of each engine with its tables."""
+
+from pathlib import Path
+
+import pytest
+
+from core.model.events import Event
+from core.transforms.rooms import Room, rooms_of
+from tests.fakes.engines import ENGINES
+from tests.fakes.kept import Engine
+from tests.fakes.rooms import Rooms
+from tests.rooms.found import logs_of, room_named, room_names, transform_of
+
+
+@pytest.fixture(params=room_names())
+def room(request: pytest.FixtureRequest) -> Room:
+    return room_named(request.param)
+
+
+@pytest.fixture
+def rooms(room: Room) -> Rooms:
+    """The rooms whose tables the transform needs."""
+    return rooms_of(transform_of(room).row_classes)
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def engine(request: pytest.FixtureRequest, tmp_path: Path, rooms: Rooms) -> Engine:
+    return ENGINES[request.param](tmp_path, rooms)
+
+
+@pytest.fixture
+def logs(room: Room) -> dict[str, list[Event]]:
+    """The samples of the room as the logs of partitions."""
+    return logs_of(room)

@@ -1,0 +1,111 @@
+"""The rooms under test, and their sample events as the logs of a hub."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from core.model.events import Event
+from core.model.rows import ReferenceKey, Row, row_table
+from core.model.transform import Transform
+from core.transforms import load_transform
+from core.transforms.rooms import Room, module_of
+from local.trials.outcomes import Outcome, outcome_of
+from tests.fakes.builders import event
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = "events.jsonl"
+PARTITIONS = 3
+
+
+def room_names() -> list[str]:
+    """Return the room that ROOM names; without it, those of examples/ and apps/, and the one that TRANSFORM names."""
+    if only := os.environ.get("ROOM"):
+        return [_package_of(only)]
+    found = {f"{path.parts[-3]}.{path.parts[-2]}" for path in ROOT.glob("[ea]*/*/transform.py") if _is_room(path)}
+    named = os.environ.get("TRANSFORM")
+    return sorted(found | ({_package_of(named)} if named else set()))
+
+
+def room_named(name: str) -> Room:
+    """Return the room of a package. Raises LookupError when there is none."""
+    spec = find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise LookupError(f"{name} is not a room: a package with a transform.py, such as apps/orders/")
+    return Room(name, Path(spec.submodule_search_locations[0]))
+
+
+def transform_of(room: Room) -> Transform:
+    return load_transform(room.name)
+
+
+def samples_of(room: Room) -> list[bytes]:
+    """Return the bodies of the sample events."""
+    return (room.folder / SAMPLES).read_bytes().splitlines()
+
+
+def outcomes_of(room: Room) -> list[Outcome]:
+    """Return the outcome of each sample: it sees the states that the samples before it wrote."""
+    transform, known = transform_of(room), dict[ReferenceKey, Row]()
+    found = []
+    for number, body in enumerate(samples_of(room)):
+        found.append(outcome_of(transform, event(number, body), known.values()))
+        known.update(_states(found[-1].rows))
+    return found
+
+
+def known_after(room: Room) -> list[Row]:
+    """Return the states after all samples."""
+    return list({key: row for one in outcomes_of(room) for key, row in _states(one.rows)}.values())
+
+
+def logs_of(room: Room) -> dict[str, list[Event]]:
+    """Return the samples as the logs of a few partitions. Samples that share a state are in one, in their order."""
+    bodies, logs = samples_of(room), dict[str, list[Event]]()
+    for place, group in enumerate(_groups(_keys_of_samples(room))):
+        logs.setdefault(str(place % PARTITIONS), []).extend(event(number, bodies[number]) for number in group)
+    return {id: _numbered(log) for id, log in logs.items()}
+
+
+def _package_of(name: str) -> str:
+    """Return the package of a room that a setting names, by itself or by the module of its transform."""
+    return module_of(name).rpartition(".")[0] or name
+
+
+def _is_room(path: Path) -> bool:
+    return path.parts[-3] in ("examples", "apps")
+
+
+def _states(rows: Sequence[Row]) -> Iterator[tuple[ReferenceKey, Row]]:
+    return ((ReferenceKey.of(row), row) for row in rows if row_table(type(row)).key)
+
+
+def _keys_of_samples(room: Room) -> list[set[ReferenceKey]]:
+    """Return the states that each sample looks up or writes."""
+    transform, found = transform_of(room), []
+    for number, (body, outcome) in enumerate(zip(samples_of(room), outcomes_of(room), strict=True)):
+        keys = {key for key, _ in _states(outcome.rows)}
+        with suppress(Exception):  # a sample whose references cannot be read has none
+            keys |= set(transform.references_of(event(number, body))) if transform.references_of else set()
+        found.append(keys)
+    return found
+
+
+def _groups(keys: Sequence[set[ReferenceKey]]) -> list[list[int]]:
+    """Return the numbers of the samples in groups: two samples with a common key are in one."""
+    groups: list[tuple[set[ReferenceKey], list[int]]] = []
+    for number, own in enumerate(keys):
+        joined, numbers = set(own), [number]
+        for group in [one for one in groups if one[0] & own]:
+            groups.remove(group)
+            joined |= group[0]
+            numbers += group[1]
+        groups.append((joined, sorted(numbers)))
+    return [numbers for _, numbers in sorted(groups, key=lambda group: group[1])]
+
+
+def _numbered(log: Sequence[Event]) -> list[Event]:
+    """Return events in the order of their numbers, numbered anew from 0."""
+    in_order = sorted(log, key=lambda one: one.sequence_number)
+    return [event(number, one.body) for number, one in enumerate(in_order)]
