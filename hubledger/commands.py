@@ -13,7 +13,6 @@ app = typer.Typer(
     name="python -m hubledger",
     help="Make a room for your own events, keep its tables up to date, and try it without a hub.",
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -29,15 +28,17 @@ def _commands() -> None:
 def run(arguments: list[str], fail: Callable[..., int]) -> int:
     """Run a command; `fail` prints a line and returns the exit code that it is given, or 1."""
     try:
-        code = app(arguments, prog_name="python -m hubledger", standalone_mode=False)
+        code = app(arguments or ["--help"], prog_name="python -m hubledger", standalone_mode=False)
     except (typer.TyperException, UsageFault) as fault:
         return fail(fault.format_message() if isinstance(fault, typer.BadParameter) else str(fault), 2)
     except (typer.Abort, KeyboardInterrupt):
         return fail("interrupted; nothing was written")
     except InvalidTransform as fault:
         return fail("\n".join(["the transform has faults", *fault.faults]))
-    except (HubledgerError, OSError) as fault:
-        if isinstance(fault, BrokenPipeError):
-            raise
+    except HubledgerError as fault:
         return fail(str(fault))
-    return code if isinstance(code, int) else 0
+    except BrokenPipeError:
+        raise
+    except OSError as fault:
+        return fail(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault))
+    return code if isinstance(code, int) else 0 if arguments else 2

@@ -42,7 +42,7 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
     """Print a table. Where its columns do not fit, each row is its first value, and the others with their names."""
     console = _wide()
     cells = [[shown(value) for value in row] for row in rows]
-    if len(columns) > 2 and _width(columns, cells) > console.width:
+    if len(columns) > 4 and _width(columns, cells) > console.width:
         named = [", ".join(f"{name}={cell}" for name, cell in zip(columns[1:], row[1:], strict=True)) for row in cells]
         columns, cells = (columns[0], "row"), [[row[0], text] for row, text in zip(cells, named, strict=True)]
     table = Table(title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
@@ -54,7 +54,7 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def _width(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
-    return sum(2 + max(map(cell_len, column)) for column in zip(columns, *cells, strict=True))
+    return sum(3 + max(map(cell_len, column)) for column in zip(columns, *cells, strict=True))
 
 
 def _wide() -> Console:

@@ -47,7 +47,9 @@ def new(
     at: _At = None,
     table: _Table = None,
 ) -> None:
-    """Write a room for your own events: transform, tables, aggregate, samples and tests.
+    """Write a room for your own events.
+
+    It has a transform, its tables, an aggregate, sample events and tests.
 
     Example: python -m hubledger new parcels --from events.jsonl --key parcel_id
     """

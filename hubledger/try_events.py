@@ -64,7 +64,9 @@ def try_events(
     limit: _Limit = 20,
     as_json: _Json = False,
 ) -> None:
-    """Run a transform on a file of events, without a hub, and print rows, letters and differences.
+    """Try a transform on a file of events.
+
+    It prints rows, letters and differences, and needs no hub.
 
     Example: python -m hubledger try events.jsonl --transform apps.parcels
     """
@@ -110,6 +112,7 @@ def _report(name: str, path: Path, known: Sequence[Row], against: str | None, li
     with trial_database(transform.row_classes) as trial:
         means = means_of(trial.database, transform)
         register(known, means)
+        outcome.note_known(known)
         for report in ingest_file(path, means):
             for commit in report.commits:
                 outcome.add(commit)
@@ -152,7 +155,7 @@ def _show(report: Report) -> None:
 def _show_rows(row_class: type, report: Report) -> None:
     table, rows = row_table(row_class), report.rows.get(row_class, [])
     title = f"{table.name}: rows {_of(len(rows), report.counts[table.name])}"
-    show_table(title, ("line", *table.columns), ((line, *document(row).values()) for line, row in rows))
+    show_table(title, ("line", *table.columns), ((line or "before", *document(row).values()) for line, row in rows))
 
 
 def _show_difference(differing: Difference) -> None:

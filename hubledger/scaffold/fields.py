@@ -4,7 +4,8 @@ import keyword
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, count
 from typing import Literal, get_args
 
 from core.model.rows import LINEAGE
@@ -49,7 +50,7 @@ def field_of(given: str) -> Field:
         raise Refused(f"--field {given}: only text and ascii have a length")
     length = int(found[2]) if found[2] else LENGTHS.get(kind)
     if length is not None and not 1 <= length <= LONGEST_TEXT:
-        raise Refused(f"--field {given}: a length is 1 to {LONGEST_TEXT}; json has none")
+        raise Refused(f"--field {given}: a length is 1 to {LONGEST_TEXT}")
     return new_field(name.strip(), kind, length, is_optional=bool(found[3]))
 
 
@@ -66,22 +67,24 @@ def column_of(name: str) -> str:
     """Return the name of the column of a field: `orderId` is `order_id`, and `class` is `class_`."""
     plain = unicodedata.normalize("NFKD", name.replace("ß", "ss")).encode("ascii", "ignore").decode()
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", plain)
-    column = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_") or "field"
+    column = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+    column = column or f"u_{'_'.join(f'{ord(letter):x}' for letter in name)}"  # a name of no Latin letter
     column = f"n_{column}" if column[0].isdigit() else column
     is_used = column in _USED or keyword.iskeyword(column) or keyword.iskeyword(column.title())
     return f"{column[:LONGEST_COLUMN]}{'_' if is_used else ''}"
 
 
 def checked(fields: Iterable[Field]) -> tuple[Field, ...]:
-    """Return the fields. Raises Refused when there are none, too many, or two with one column."""
+    """Return the fields, each with a column of its own. Raises Refused when there are none, too many, or one twice."""
     found = tuple(fields)
     if not 1 <= len(found) <= MOST_FIELDS:
         raise Refused(f"the events have {len(found)} fields: a table needs 1 to {MOST_FIELDS}")
-    by_column: dict[str, str] = {}
-    for one in found:
-        if (other := by_column.setdefault(one.column, one.name)) != one.name:
-            raise Refused(f"the fields {other!r} and {one.name!r} have one column, {one.column}: rename one of them")
     names = [one.name for one in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise Refused(f"the field {twice} is named twice")
-    return found
+    columns: dict[str, Field] = {}
+    for one in found:
+        possible = chain([one.column], (f"{one.column}_{number}" for number in count(2)))
+        column = next(each for each in possible if each not in columns)
+        columns[column] = replace(one, column=column)
+    return tuple(columns.values())

@@ -84,7 +84,7 @@ def read_sample(path: Path, given: dict[str, Field], most: int) -> Sample:
     first: list[bytes] = []
     count, kept = 0, 0
     for count, octets in numbered_lines(path):
-        for name, value in _object(octets, count).items():
+        for name, value in _object(path, octets, count).items():
             one = seen.setdefault(name, Seen(name))
             if value is not None and name not in given:
                 one.add(value, count)
@@ -117,18 +117,19 @@ def _others(given: dict[str, Field], seen: dict[str, Seen]) -> Iterator[Field]:
     return (one for name, one in given.items() if name not in seen)
 
 
-def _object(octets: bytes, line: int) -> dict[str, Any]:
+def _object(path: Path, octets: bytes, line: int) -> dict[str, Any]:
     """Return the object of a line. Raises Refused when it is anything else."""
     if not octets.strip():
-        raise Refused(f"line {line} is empty: write one JSON object a line")
+        raise Refused(f"{path}, line {line} is empty: write one JSON object a line")
     try:
+        msgspec.json.decode(octets)  # it refuses what the app refuses: half of a surrogate pair, 1e400
         found = json.loads(octets.decode(), object_pairs_hook=_once, parse_constant=_no_number)
     except UnicodeDecodeError as error:
-        raise Refused(f"line {line} is not UTF-8: {error.reason} at byte {error.start}") from error
-    except (ValueError, RecursionError) as error:
-        raise Refused(f"line {line} is not JSON: {error}; write one JSON object a line") from error
+        raise Refused(f"{path}, line {line} is not UTF-8: {error.reason} at byte {error.start}") from error
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise Refused(f"{path}, line {line} is not JSON: {error}; write one JSON object a line") from error
     if not isinstance(found, dict):
-        raise Refused(f"line {line} is no JSON object: write one event a line, such as " + '{"id": "A-1"}')
+        raise Refused(f"{path}, line {line} is no JSON object: write one event a line, such as " + '{"id": "A-1"}')
     return found
 
 

@@ -157,13 +157,15 @@ def _type_of_text(one: Field, is_key: bool) -> str:
 
 
 def _transform(design: Design) -> str:
-    values = "".join(f"        {_value(one)},\n" for one in design.fields)
+    values = [_value(one) for one in design.fields]
+    listed = "".join(f"        {value},\n" for value in values)
+    columns = f"(\n{listed}    )" if values[1:] else f"({values[0]},)"
     rows = [f"{design.row_class}(*columns)", *([f"{design.state_class}(*columns)"] if design.key else [])]
     returned = bracketed("", rows, indent=4).lstrip()
     return (
         "def transform(event: Event, references: References) -> Iterable[Row]:\n"
         f'    """Return the row{"s" if design.key else ""} of an event. Raises PoisonEvent for a malformed body."""\n'
-        f"    body = _decode(event.body)\n    columns = (\n{values}    )\n    return {returned}\n"
+        f"    body = _decode(event.body)\n    columns = {columns}\n    return {returned}\n"
     )
 
 

@@ -44,6 +44,11 @@ class Outcome:
         """The number of events that became letters."""
         return self.events - self.written - self.filtered
 
+    def note_known(self, rows: Sequence[Row]) -> None:
+        """Note the states that the store has before the first event, as of line 0."""
+        for row in rows:
+            self._add_rows(type(row), [(-1, 0, row)])
+
     def add(self, commit: BatchCommit) -> None:
         """Count the events of a commit."""
         settled = commit.settled

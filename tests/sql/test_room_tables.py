@@ -3,17 +3,18 @@
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.store.ddl.compare import compare_table
+from core.store.ddl.described import read_embedded
 from core.store.ddl.diff import next_migration
-from core.store.ddl.embedded_schema import read_embedded
+from core.store.ddl.parsed import read_server
 from core.store.ddl.room import room_text
 from core.store.ddl.schema import Schema, Script, StandingTable, scripts_of
-from core.store.ddl.server_schema import read_server
 from core.store.ddl.types import ENGINES, Engine
 from core.store.ddl.wanted import wanted_tables
 from core.store.queries import load_migrations
@@ -26,7 +27,6 @@ from tests.sql.gates import gates
 ROOT = Path(__file__).parents[2]
 ROOMS = ("flight_info", "home_security")
 NARROWER = {"flight_number"}  # an int where a declared one is a bigint: a server refuses a number that it cannot hold
-OLD = {"home_activity_staging", "aggregation_staging"}  # of older code
 
 
 def declared(room: str) -> tuple[Any, Any]:
@@ -34,6 +34,7 @@ def declared(room: str) -> tuple[Any, Any]:
     return row_classes, load_aggregates(row_classes)
 
 
+@cache
 def standing(room: str, engine: Engine) -> Schema:
     """Return what the migrations of a room make; of a room without its own, what ours make."""
     scripts = scripts_of(ROOT / "examples" / room, engine)
@@ -99,6 +100,7 @@ def test_appended_tables_are_compressed_by_page_and_states_are_not() -> None:
     assert compressed == {"sensor_reading", "home_alert"}
 
 
+@pytest.mark.slow
 def test_microsofts_parser_takes_what_is_generated(tmp_path: Path) -> None:
     """A first migration of every type and of the examples, and one that changes tables."""
     if not gates():

@@ -9,11 +9,11 @@ from core.model.aggregates import WINDOW_START, Aggregate
 from core.model.rows import row_table
 from core.store.ddl.aggregates import added_text, migration_text, retention_index_text, source_index_text
 from core.store.ddl.compare import Change, Found, compare_table
-from core.store.ddl.embedded_schema import read_embedded
+from core.store.ddl.described import read_embedded
+from core.store.ddl.parsed import read_server
 from core.store.ddl.room import refuse_unfit, rights_text
 from core.store.ddl.rows import row_table_text
 from core.store.ddl.schema import Schema, Script, StandingTable, scripts_of
-from core.store.ddl.server_schema import read_server
 from core.store.ddl.types import ENGINES, Engine
 from core.store.ddl.wanted import WantedTable, wanted_tables
 from core.store.migrations import BREAKING

@@ -27,6 +27,7 @@ _OF_EVENTS = (
     "       SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)"
 )
 EXACT_FLOAT = "exact_float"  # the function that the database defines on each connection
+MEMBERS = 50  # of one json_object: SQLite takes 100 arguments, or 127
 NOT_COVERED = len(LINEAGE) - len(POSITION)  # values of a row that no checksum covers
 _OLDER = (
     "{0}.stream_id <> excluded.stream_id OR {0}.partition_id <> excluded.partition_id"
@@ -125,8 +126,13 @@ def _select_states(row_class: type, before: str = "") -> str:
 
 
 def _document(row_class: type) -> str:
-    members = ", ".join(f"'{name}', {_json_value(f't.{quoted(name)}', hint)}" for name, hint in fields_of(row_class))
-    return f"json_object({members})"
+    """Return the columns of a row as JSON, joined from objects that one function of SQLite can make."""
+    members = [f"'{name}', {_json_value(f't.{quoted(name)}', hint)}" for name, hint in fields_of(row_class)]
+    objects = [f"json_object({', '.join(members[at : at + MEMBERS])})" for at in range(0, len(members), MEMBERS)]
+    if len(objects) == 1:
+        return objects[0]
+    joined = " || ',' || ".join(f"substr({each}, 2, length({each}) - 2)" for each in objects)
+    return f"'{{' || {joined} || '}}'"
 
 
 def _json_value(column: str, hint: Any) -> str:
