@@ -4,6 +4,7 @@ docs/run-with-func.md explains the steps. A step that is already done changes no
 """
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -102,8 +103,8 @@ def _prepare(folder: Path, pause: Pause) -> Mapping[str, str]:
     if not store and microsoft_driver() is None:
         raise StepFailed(MISSING)
     password = sa_password(folder / ".env")
-    steps = _steps(folder, store, password)
     _copy_settings(folder)
+    steps = _steps(folder, store, password)
     for step in steps:
         print(f"func: {step.title}", flush=True)
         _run(step, password, pause)
@@ -112,7 +113,7 @@ def _prepare(folder: Path, pause: Pause) -> Mapping[str, str]:
 
 def _steps(folder: Path, store: str, password: str) -> list[Step]:
     """Return the steps in their order; the last one migrates the store."""
-    settings = {"STORE_CONNECTION": store or connection_as_sa(password)}
+    settings = {"STORE_CONNECTION": store or connection_as_sa(password), **_transform(folder)}
     services = Step("starting the services; the first time this downloads them", [*_UP], folder, {})
     migrate = Step("migrating the store", [sys.executable, "-m", "core.store.migrate"], APP, settings)
     if store:
@@ -135,6 +136,15 @@ def _copy_settings(folder: Path) -> None:
         return
     shutil.copyfile(folder / "local.settings.example.json", settings)
     print("func: made local.settings.json from the example", flush=True)
+
+
+def _transform(folder: Path) -> dict[str, str]:
+    """Return the TRANSFORM of local.settings.json, whose rooms the store needs; func prefers the environment's."""
+    try:
+        chosen = json.loads((folder / "local.settings.json").read_text(encoding="utf-8-sig"))["Values"]["TRANSFORM"]
+    except (KeyError, ValueError):  # the app takes the default, or func refuses the file
+        return {}
+    return {} if "TRANSFORM" in os.environ else {"TRANSFORM": str(chosen)}
 
 
 def _run(step: Step, password: str, pause: Pause) -> None:

@@ -151,19 +151,20 @@ def _read(folder: Path, app: str) -> tuple[Migration, ...]:
                 f"{path}: a migration is a file NNNN_name.sql of letters, digits, _ and -, such as 0001_orders.sql;"
                 f" its name has at most {NAME_LIMIT} characters"
             )
-        _demand_next(path, int(named["version"]), len(found))
+        _demand_next(path, int(named["version"]), found)
         found.append(Migration(int(named["version"]), named["name"], path.read_text(encoding="utf-8"), app))
     return tuple(found)
 
 
-def _demand_next(path: Path, version: int, last: int) -> None:
-    if version == last != 0:
+def _demand_next(path: Path, version: int, before: list[Migration]) -> None:
+    if before and version == before[-1].version:
         raise SchemaMismatch(
-            f"{path}: a second migration {version:04}; one of your own belongs to apps/NAME/migrations"
-            " (docs/upgrading.md)"
+            f"{path}: a second migration {version:04} beside {before[-1].name}; one of your own belongs to"
+            " apps/NAME/migrations (docs/upgrading.md)"
         )
-    if version != last + 1:
-        raise SchemaMismatch(f"{path}: migration {last + 1:04} is missing; the numbers have no gap and begin with 0001")
+    if version != len(before) + 1:
+        missing = f"migration {len(before) + 1:04} is missing"
+        raise SchemaMismatch(f"{path}: {missing}; the numbers have no gap and begin with 0001")
 
 
 def _handed_over(

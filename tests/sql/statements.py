@@ -34,7 +34,6 @@ from core.store.columns import instant_text
 from core.store.gaps import noting_script
 from core.store.incarnations import opening_script
 from core.store.letters import claim_script, move_script, retry_script, taking_script
-from core.store.migrations import load_migrations
 from core.store.minutes import minute_script
 from core.store.partitions import batch_script
 from core.store.pipeline import discard_result_script, discard_run_script
@@ -53,12 +52,21 @@ from core.store.sqlserver.batch import Batch, ask_batch, run_batch
 from core.store.sqlserver.rows import rows_query
 from core.transforms.aggregates import find_aggregate, load_aggregates
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
+from tests.fakes.rooms import all_migrations
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
 
 OF_APPENDED: tuple[RowVerb, ...] = ("next_partition", "next_number", "select_range", "find_lettered")
 STATES = tuple(row_class for row_class in ROW_CLASSES if row_table(row_class).key)
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
-FILES = ("lock_migrations", "engine_edition", "create_schema", "begin_migration", "commit_migration", "permissions")
+FILES = (
+    "lock_migrations",
+    "engine_edition",
+    "create_schema",
+    "begin_migration",
+    "commit_migration",
+    "permissions",
+    "add_app",
+)
 RUN = AggregationRun("r", HOME_ACTIVITY, 3, NO_CUT, Cut('{"1/0":1}'), "livy", 1, 1, "submitting", EPOCH, EPOCH)
 GAP = (SequenceNumber(7), SequenceNumber(9))
 STAGED = Staged("s", "r", 1, EPOCH)
@@ -289,8 +297,8 @@ def _files() -> Iterator[tuple[str, str]]:
 
 
 def _migrations() -> Iterator[tuple[str, str]]:
-    for migration in load_migrations("sqlserver"):
-        yield f"migration {migration.version} {migration.name}", f"SET NOCOUNT ON;\n{migration.text}"
+    for migration in all_migrations("sqlserver"):
+        yield f"migration {migration.title}", f"SET NOCOUNT ON;\n{migration.text}"
 
 
 def _queries() -> Iterator[tuple[str, str]]:

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from core.store.migrations import BREAKING, NEW_ONLY, Migration, load_migrations
+from core.store.migrations import BREAKING, NEW_ONLY, Migration
+from tests.fakes.rooms import all_migrations
 from tests.sql.test_house_rules import LOCKED
 
 TAKES_AWAY = re.compile(
@@ -32,7 +33,7 @@ def breaks(migration: Migration) -> bool:
 
 @pytest.mark.parametrize("engine", ["sqlite", "sqlserver"])
 def test_a_migration_that_older_code_cannot_run_on_says_so_in_its_name(engine: str) -> None:
-    wrong = [one.name for one in load_migrations(engine) if breaks(one) and not one.name.startswith(BREAKING)]
+    wrong = [one.name for one in all_migrations(engine) if breaks(one) and not one.name.startswith(BREAKING)]
     assert wrong == []
 
 
@@ -85,13 +86,13 @@ def rebuilt(text: str) -> list[str]:
 
 def test_tables_are_rebuilt_in_the_order_in_which_a_commit_locks_them() -> None:
     """In a different order, a commit that is under way and the migration wait for each other: one of them ends."""
-    orders = [rebuilt(one.text) for one in load_migrations("sqlserver")]
+    orders = [rebuilt(one.text) for one in all_migrations("sqlserver")]
     assert max(map(len, orders)) > 1
     assert [tables for tables in orders if tables != sorted(tables, key=LOCKED.index)] == []
 
 
 def test_no_migration_of_the_server_locks_a_grown_table_for_long() -> None:
-    assert [fault for one in load_migrations("sqlserver") for fault in blocking(one)] == []
+    assert [fault for one in all_migrations("sqlserver") for fault in blocking(one)] == []
 
 
 def test_a_migration_that_locks_a_grown_table_for_long_is_seen_and_no_other() -> None:

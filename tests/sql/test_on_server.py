@@ -17,7 +17,6 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.clock import Clock
 from core.store.columns import place_of
 from core.store.memory import Memory
-from core.store.migrations import load_migrations
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import run_batch
 from core.store.sqlserver.database import SqlServerDatabase
@@ -25,6 +24,7 @@ from core.store.sqlserver.odbc import LongText, Session, connect, load_driver
 from core.store.sqlserver.schema import in_schema, migrate_server
 from tests.fakes.builders import batch, commit, events, partition, stamps
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.rooms import EXAMPLES, all_migrations
 from tests.fakes.server_schema import TABLES, drop_schema, shared_schema
 from tests.fakes.store import Store
 from tests.sql.statements import commit_of
@@ -51,19 +51,21 @@ def tables(schema: str) -> int:
 
 
 def test_a_second_migration_finds_nothing_to_do(schema: str) -> None:
-    assert migrate_server(CONNECTION, schema) == list(load_migrations("sqlserver"))
-    assert migrate_server(CONNECTION, schema) == []
+    assert migrate_server(CONNECTION, schema, rooms=EXAMPLES) == all_migrations("sqlserver")
+    assert migrate_server(CONNECTION, schema, rooms=EXAMPLES) == []
     assert tables(schema) == len(TABLES) + 1
 
 
 def test_of_migrations_at_the_same_time_one_applies_all(schema: str) -> None:
     with ThreadPoolExecutor(4) as pool:
-        applied = [len(done) for done in pool.map(lambda _: migrate_server(CONNECTION, schema), range(4))]
-    assert sorted(applied) == [0, 0, 0, len(load_migrations("sqlserver"))]
+        applied = [
+            len(done) for done in pool.map(lambda _: migrate_server(CONNECTION, schema, rooms=EXAMPLES), range(4))
+        ]
+    assert sorted(applied) == [0, 0, 0, len(all_migrations("sqlserver"))]
 
 
 def test_a_schema_that_is_dropped_leaves_nothing(schema: str) -> None:
-    migrate_server(CONNECTION, schema)
+    migrate_server(CONNECTION, schema, rooms=EXAMPLES)
     drop_schema(CONNECTION, schema)
     drop_schema(CONNECTION, schema)
     assert tables(schema) == 0
@@ -71,7 +73,7 @@ def test_a_schema_that_is_dropped_leaves_nothing(schema: str) -> None:
 
 @pytest.mark.parametrize("letters", [True, False])
 def test_a_commit_of_every_row_class_is_taken(schema: str, letters: bool) -> None:
-    migrate_server(CONNECTION, schema)
+    migrate_server(CONNECTION, schema, rooms=EXAMPLES)
     store = Store(SqlServerDatabase(CONNECTION, schema=schema))
     whole = commit_of(ROW_CLASSES, first=True, letters=letters)
     assert store.read_partition(whole.partition).stream_id == whole.state.stream_id
@@ -81,7 +83,7 @@ def test_a_commit_of_every_row_class_is_taken(schema: str, letters: bool) -> Non
 
 
 def test_a_transaction_that_fails_leaves_none_open(schema: str) -> None:
-    migrate_server(CONNECTION, schema)
+    migrate_server(CONNECTION, schema, rooms=EXAMPLES)
     session = connect(CONNECTION)
     unmet = Step("count_commit", {"stream_id": 1, "partition_id": "none"}, expect=1, keeps="commit_number")
     text, given = run_batch(Script("a test", (unmet, unmet)), rehearse=False)

@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,8 @@ from core.store.queries import SQL, load_queries
 from core.store.sqlserver.faults import read_trouble
 from core.store.sqlserver.odbc import Session, connect
 from core.store.sqlserver.schema import MigrationRun, in_schema, migrate_server
+from tests.fakes.own_room import own_room
+from tests.fakes.rooms import EXAMPLES
 from tests.fakes.server_schema import drop_schema
 from tests.sql.statements import without_comments
 
@@ -148,3 +151,65 @@ def test_a_batch_that_binds_a_column_which_it_adds_is_refused_before_it_runs(
     if case.startswith("the filter"):
         session.run(in_schema(f"{add} EXEC(N'{EARLY[case]}');", schema))
         assert "ix_floors" in indexes(session, schema)
+
+
+COLUMNS = """
+SELECT t.name, c.name, y.name, c.max_length, c.precision, c.scale, c.is_nullable, c.collation_name
+  FROM sys.tables AS t
+  JOIN sys.columns AS c ON c.object_id = t.object_id
+  JOIN sys.types AS y ON y.user_type_id = c.user_type_id
+ WHERE t.schema_id = SCHEMA_ID(N'{0}');
+"""
+INDEXES = """
+SELECT t.name, i.name, i.type_desc, i.is_unique, i.is_primary_key, i.ignore_dup_key, c.name, x.key_ordinal,
+       p.data_compression_desc
+  FROM sys.tables AS t
+  JOIN sys.indexes AS i ON i.object_id = t.object_id
+  JOIN sys.index_columns AS x ON x.object_id = t.object_id AND x.index_id = i.index_id
+  JOIN sys.columns AS c ON c.object_id = t.object_id AND c.column_id = x.column_id
+  JOIN sys.partitions AS p ON p.object_id = t.object_id AND p.index_id = i.index_id
+ WHERE t.schema_id = SCHEMA_ID(N'{0}');
+"""
+
+
+def described(session: Session, schema: str) -> set[tuple[object, ...]]:
+    """Return the columns and indexes of the tables of a schema; that of older code is left out."""
+    (columns,), (keys,) = (session.run(text.format(schema)) for text in (COLUMNS, INDEXES))
+    return {row for row in (*columns, *keys) if row[0] not in ("home_activity_staging", "schema_migration")}
+
+
+def test_a_new_schema_has_the_tables_of_the_examples_that_an_old_one_has(session: Session, schema: str) -> None:
+    new = f"hubledger_test_{secrets.token_hex(4)}"
+    migrate_server(CONNECTION, schema, rooms=EXAMPLES)
+    try:
+        migrate_server(CONNECTION, new, rooms=EXAMPLES)
+        old = described(session, schema)
+        assert ("home_activity",) in {row[:1] for row in old}
+        assert described(session, new) == old
+    finally:
+        drop_schema(CONNECTION, new)
+
+
+WITHOUT_APP = (
+    "ALTER TABLE {0}.schema_migration DROP CONSTRAINT pk_schema_migration;",
+    "ALTER TABLE {0}.schema_migration DROP CONSTRAINT df_schema_migration_app;",
+    "ALTER TABLE {0}.schema_migration DROP COLUMN app;",
+    "ALTER TABLE {0}.schema_migration ADD CONSTRAINT pk_schema_migration PRIMARY KEY (version);",
+)
+
+
+def test_a_list_without_apps_is_upgraded_and_an_owners_record_is_handed_over(
+    session: Session, schema: str, tmp_path: Path
+) -> None:
+    migrate_server(CONNECTION, schema)
+    for statement in WITHOUT_APP:
+        session.run(statement.format(schema))
+    recorded = "(version, name, applied_at) VALUES ({}, N'orders', SYSUTCDATETIME());"
+    session.run(f"DELETE FROM {schema}.schema_migration WHERE version = 26;")
+    session.run(f"INSERT INTO {schema}.schema_migration {recorded.format(26)}")
+    room = own_room(tmp_path, {"0001_orders.sql": "SELECT 1 / 0;"})
+    assert [one.version for one in migrate_server(CONNECTION, schema, rooms=[room])] == [26]
+    (rows,) = session.run(f"SELECT m.app, m.version FROM {schema}.schema_migration AS m ORDER BY m.app, m.version;")
+    assert rows == [("apps.orders", 1), *(("hubledger", one.version) for one in ALL)]
+    session.run(f"INSERT INTO {schema}.schema_migration {recorded.format(99)}")  # as code of before does
+    assert versions(session, schema)[-1] == 99

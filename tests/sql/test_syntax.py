@@ -21,17 +21,17 @@ DAMAGE = {
     "a misspelt UPDATE": (COMMIT, "UPDATE hubledger", "UPDAT hubledger"),
     "a misspelt WHERE": (COMMIT, "WHERE stream_id = @stream_id AND", "WHRE stream_id = @stream_id AND"),
     "a missing comma between columns": (
-        "migration 2 home_security",
+        "migration 0002 home_security",
         "home_id         nvarchar(32)",
         "x int home_id int",
     ),
     "a missing comma between values": ("query record_migration", "@version, @name", "@version @name"),
     "an unknown clause": ("query read_checkpoint", "WHERE c.stream_id", "PROVIDED c.stream_id"),
     "LIMIT, which is SQLite's": ("query find_stream", "ORDER BY e.incarnation DESC", "ORDER BY e.incarnation LIMIT 1"),
-    "ON CONFLICT, which is SQLite's": ("query record_migration", "@applied_at)", "@applied_at) ON CONFLICT DO NOTHING"),
+    "ON CONFLICT, which is SQLite's": ("query record_migration", "@app)", "@app) ON CONFLICT DO NOTHING"),
     "RETURNING, which is SQLite's": (COMMIT, "sequence_number = @expected", "sequence_number = @expected RETURNING x"),
     "TRY without CATCH": ("query open_stream", "END CATCH", "END"),
-    "a text that does not end": ("migration 1 ledger", "'batch', 'retry'", "'batch, 'retry'"),
+    "a text that does not end": ("migration 0001 ledger", "'batch', 'retry'", "'batch, 'retry'"),
 }
 # sqlfluff takes an unknown word for an alias, and does not pair TRY with CATCH; ScriptDom sees all.
 UNSEEN = {

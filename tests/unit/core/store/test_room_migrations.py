@@ -220,7 +220,7 @@ def test_a_room_without_migrations_needs_none(tmp_path: Path, path: Path) -> Non
 
 
 FAULTS = {
-    "a number twice": ({"0001_a.sql": "", "0001_b.sql": ""}, r"sqlite/0001_b\.sql: a second migration 0001"),
+    "a number twice": ({"0001_a.sql": "", "0001_b.sql": ""}, r"sqlite/0001_b\.sql: a second migration 0001 beside a; "),
     "a gap": ({"0001_a.sql": "", "0003_b.sql": ""}, r"sqlite/0003_b\.sql: migration 0002 is missing"),
     "no first": ({"0099_a.sql": ""}, r"sqlite/0099_a\.sql: migration 0001 is missing"),
     "zero": ({"0000_a.sql": ""}, r"sqlite/0000_a\.sql: migration 0001 is missing"),
