@@ -57,10 +57,11 @@ def outcomes(transform: Transform, event: Event, states: States) -> Iterator[Out
                 chosen[key] = first
             return chosen[key]
 
-        yield _outcome(transform, event, _Lookup(choose))
+        yield outcome_of(transform, event, _Lookup(choose))
 
 
-def _outcome(transform: Transform, event: Event, references: References) -> Outcome:
+def outcome_of(transform: Transform, event: Event, references: References) -> Outcome:
+    """Return the outcome of an event that sees these references."""
     try:
         rows = tuple(transform.rows_of(event, references))
         for row in rows:

@@ -42,6 +42,11 @@ class Settled:
     fitting: tuple[Outcome, ...]
     likeliest: Outcome
 
+    @property
+    def taken(self) -> tuple[Outcome, ...]:
+        """The outcomes that fit, or the likeliest one, so that a difference is not named twice."""
+        return self.fitting or (self.likeliest,)
+
 
 def recount_sample(domain: Domain, hub: Path, store: Path, record: Path) -> list[str]:
     """Return the differences between the published lines, the hub and the store."""
@@ -191,7 +196,7 @@ def _newest(settled: Sequence[Settled], stored: Stored) -> dict[str, dict[tuple,
         letter = stored.letters.get(one.place)
         if letter is not None and letter.status != "resolved":
             continue
-        for outcome in one.fitting:
+        for outcome in one.taken:
             for table, key, row in _last_of_each(outcome.rows):
                 written.setdefault(table, {}).setdefault(key, {}).setdefault(one.place, []).append(row)
     for keys in written.values():
@@ -237,7 +242,7 @@ def _outcomes(settled: Sequence[Settled], stored: Stored, connection: sqlite3.Co
 def _kind(one: Settled, stored: Stored) -> str:
     if one.place in stored.letters:
         return "dead_lettered"
-    kinds = {"written" if outcome.rows else "filtered" for outcome in one.fitting or (one.likeliest,)}
+    kinds = {"written" if outcome.rows else "filtered" for outcome in one.taken}
     return kinds.pop() if len(kinds) == 1 else "doubtful"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from local.feed.planned import Minute, PlannedEvent
 
@@ -76,11 +77,16 @@ def keyed_by(path: Path, lines: Sequence[Line], field: str) -> Sample:
     return Sample(path, keyed, field)
 
 
-def likeliest_key(lines: Sequence[Line], fields: Sequence[str]) -> str | None:
-    """Return the field that most lines have, the first of several; None when no line has any of them."""
-    counts = Counter({field: sum(_key(line.body, field) is not None for line in lines) for field in fields})
-    field, most = counts.most_common(1)[0] if counts else ("", 0)
-    return field if most else None
+def likeliest_key(lines: Sequence[Line], columns: Sequence[str]) -> str | None:
+    """Return the field of most lines that is named like one of the columns, the first of several; None without any.
+
+    The field orderId is named like the column order_id.
+    """
+    places = {_plain(column): place for place, column in reversed(list(enumerate(columns)))}
+    counts = Counter(
+        name for line in lines for name, value in _fields(line.body).items() if _plain(name) in places and _text(value)
+    )
+    return min(counts, key=lambda name: (-counts[name], places[_plain(name)]), default=None)
 
 
 def sample_minutes(sample: Sample, events: int | None, seed: int, duplicates: float) -> Iterator[Minute]:
@@ -96,19 +102,27 @@ def sample_minutes(sample: Sample, events: int | None, seed: int, duplicates: fl
 
 
 def _key(body: bytes, field: str) -> str | None:
-    """Return a field of a JSON object as a partition key: a text that is not empty, a number as written, or true."""
+    return _text(_fields(body).get(field))
+
+
+def _fields(body: bytes) -> dict[str, Any]:
+    """Return the fields of a JSON object, with numbers as texts of their digits; none for any other body."""
     try:
-        found = json.loads(body, parse_float=_Number, parse_int=_Number)
+        found = json.loads(body, parse_float=str, parse_int=str)
     except (ValueError, RecursionError):
-        return None
-    value = found.get(field) if isinstance(found, dict) else None
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(value: object) -> str | None:
+    """Return a value as a partition key: a text that is not empty, or a boolean as JSON writes it."""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value) if isinstance(value, str) and value and _is_whole(value) else None
+    return value if isinstance(value, str) and value and _is_whole(value) else None
 
 
-class _Number(str):
-    """A number of JSON, with its digits."""
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
 
 
 def _is_whole(text: str) -> bool:
