@@ -12,10 +12,10 @@ from typing import Any
 from core.store.ddl.schema import Schema, Script, StandingColumn, StandingTable, words_of
 from core.store.ddl.statements import Statement, statements_of
 
-_GO = re.compile(r"^([ \t]*)GO([ \t]*\d*[ \t]*)$", re.M | re.I)
+_GO = re.compile(r"^[ \t]*GO[ \t]*\d*[ \t]*$", re.M | re.I)
 _TEXT = re.compile(r"EXEC(?:UTE)?\s*(?:\(\s*|\(?(?:sys\.)?sp_executesql\s+)N?'((?:[^']|'')*)'\s*\)?", re.I)
 _INDEX = re.compile(r"(?P<verb>CREATE|DROP)\b.*?\bINDEX\s+(?:IF\s+EXISTS\s+)?(?:\w+\.)*\[?(?P<name>\w+)", re.I | re.S)
-_CLUSTERED = re.compile(r"\bPRIMARY\s+KEY\s+(?:NON)?CLUSTERED\b", re.I)
+_OPTIONS = re.compile(r"(?<=\bKEY)\s+(?:NON)?CLUSTERED\b|\bWITH\s+VALUES\b", re.I)  # unknown to sqlglot
 _WITHOUT_COLUMNS = re.compile(
     r"CREATE\s+TABLE\s+#|ALTER\s+TABLE\s+\S+\s+(?:REBUILD|SET|ENABLE|DISABLE|(?:NO)?CHECK|(?:WITH\s+(?:NO)?CHECK\s+)?"
     r"ADD\s+CONSTRAINT\s+\S+\s+(?:DEFAULT|CHECK|FOREIGN|UNIQUE))\b",
@@ -23,12 +23,10 @@ _WITHOUT_COLUMNS = re.compile(
 )
 _WITHOUT_TABLES = frozenset({
     "INSERT", "UPDATE", "DELETE", "SELECT", "DECLARE", "IF", "ELSE", "BEGIN", "END", "PRINT", "MERGE", "GRANT", "DENY",
-    "REVOKE", "SET", "WITH", "THROW", "RAISERROR", "TRUNCATE", "WAITFOR", "COMMIT", "RETURN",
+    "REVOKE", "SET", "WITH", "THROW", "RAISERROR", "TRUNCATE", "WAITFOR", "WHILE", "COMMIT", "RETURN",
 })  # fmt: skip
-_NO_TABLE = frozenset({
-    "VIEW", "PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "SCHEMA", "ROLE", "USER", "SEQUENCE", "SYNONYM", "STATISTICS",
-    "TYPE",
-})  # fmt: skip
+_MODULES = frozenset({"VIEW", "PROCEDURE", "PROC", "FUNCTION", "TRIGGER"})
+_NO_TABLE = frozenset({"SCHEMA", "ROLE", "USER", "SEQUENCE", "SYNONYM", "STATISTICS", "TYPE", "PARTITION"})
 
 
 _FILLING = {"defaultcolumnconstraint", "computedcolumnconstraint", "generatedasidentitycolumnconstraint"}
@@ -64,19 +62,23 @@ def read_server(scripts: Iterable[Script]) -> Schema:
             reading.unread.append(
                 f"{script.place}:{line}: GO is a word of sqlcmd, and a migration is sent in one piece: remove it"
             )
-        _read(reading, script.place, _GO.sub(r"\1; \2", script.text), 0)
+        _read(reading, script.place, _GO.sub(";", script.text), 0)
     unread, unclear = tuple(reading.unread), frozenset(reading.unclear)
     return Schema(dict(reading.tables), frozenset(reading.indexes), unread, unclear)
 
 
 def _read(reading: _Reading, place: str, text: str, before: int) -> None:
     """Read a text that begins after so many lines of its file."""
+    from sqlglot.errors import TokenError
+
     try:
         statements = list(statements_of(text))
-    except ValueError:  # of the tokenizer, such as a quote that is never closed
+    except TokenError:  # such as a quote that is never closed
         reading.leave(place, before + 1, text)
         return
     for one in statements:
+        if _MODULES.intersection(one.words[1:2] if one.words[1:2] != ("OR",) else one.words[3:4]):
+            return  # a module is alone in its batch: what follows is its body
         inner = _TEXT.fullmatch(one.text)
         try:
             if inner is None:
@@ -116,7 +118,7 @@ def _parsed(text: str) -> Any:
         return None
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of what it leaves unread, which we report
     try:
-        tree = parse_one(_CLUSTERED.sub("PRIMARY KEY", text), read="tsql")
+        tree = parse_one(_OPTIONS.sub("", text), read="tsql")
     except SqlglotError as error:
         raise _Unread from error
     if isinstance(tree, exp.Command):
@@ -179,7 +181,7 @@ def _alter_column(reading: _Reading, name: str, each: Any) -> None:
         table.columns[column],
         type=each.args["dtype"].sql("tsql").lower(),
         is_required=each.args.get("allow_null") is False,
-        collation=collation.name if collation is not None else table.columns[column].collation,
+        collation=collation.name if collation else table.columns[column].collation,
     )
     reading.tables[name] = replace(table, columns={**table.columns, column: changed})
 

@@ -7,12 +7,12 @@ from typing import Any
 _DEFINES = ("CREATE", "ALTER", "DROP")
 _DEFINED = (
     "TABLE", "INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED", "VIEW", "PROCEDURE", "PROC", "FUNCTION", "TRIGGER",
-    "SCHEMA", "ROLE", "USER", "SEQUENCE", "SYNONYM", "STATISTICS", "TYPE",
+    "SCHEMA", "ROLE", "USER", "SEQUENCE", "SYNONYM", "STATISTICS", "TYPE", "PARTITION", "OR",
 )  # fmt: skip
-_GRANTS = ("GRANT", "DENY", "REVOKE")
+GRANTS = ("GRANT", "DENY", "REVOKE")
 _FIRST_IN_LINE = (
     "INSERT", "UPDATE", "DELETE", "SELECT", "DECLARE", "IF", "ELSE", "BEGIN", "END", "GO", "EXEC", "EXECUTE", "WHILE",
-    "PRINT", "MERGE", *_GRANTS,
+    "PRINT", "MERGE", *GRANTS,
 )  # fmt: skip
 
 
@@ -27,10 +27,13 @@ class Statement:
 
 def statements_of(text: str) -> Iterator[Statement]:
     """Yield the statements of a script in order. Conditions, BEGIN and END are statements of their own."""
-    from sqlglot import tokenize  # a tool of development, which no deployment has
+    from sqlglot.dialects.tsql import TSQL  # a tool of development, which no deployment has
+
+    class Words(TSQL.Tokenizer):
+        COMMANDS = set()  # noqa: RUF012 - the base takes all that follows PRINT and END for a text, up to a semicolon
 
     started, depth = list[Any](), 0
-    for before, token, after in _with_neighbours(tokenize(text, read="tsql")):
+    for before, token, after in _with_neighbours(Words(dialect="tsql").tokenize(text)):
         ends = token.text == ";" and depth == 0
         if started and (ends or (depth == 0 and _begins(before, token, after, started[0]))):
             yield _statement(text, started)
@@ -50,9 +53,9 @@ def _begins(before: Any, token: Any, after: Any, first: Any) -> bool:
     """Return True for a token that begins a statement, though no semicolon is before it."""
     word, following = token.text.upper(), after.text.upper() if after else ""
     if word in _DEFINES and following.partition(" ")[0] in _DEFINED:
-        return first.text.upper() not in _GRANTS
+        return first.text.upper() not in GRANTS and before.text.upper() != "OR"
     if word in ("EXEC", "EXECUTE"):
-        return first.text.upper() not in (*_GRANTS, "INSERT")
+        return first.text.upper() not in (*GRANTS, "INSERT")
     return word in _FIRST_IN_LINE and (word in ("BEGIN", "END") or before.line < token.line)
 
 

@@ -146,7 +146,7 @@ def test_a_column_that_a_person_made_without_a_collation_stays_without_one(tmp_p
     assert "ALTER COLUMN hint nvarchar(20) NULL;" in following.texts["sqlserver"]
 
 
-CANNOT = {
+CANNOT: dict[str, tuple[dict[str, Any], str]] = {
     "a removed field": ({"kind": None}, "has no field kind, but line has the column: older code writes it"),
     "a shorter text": (
         {"name": Annotated[str, Text(19)]},
