@@ -6,6 +6,7 @@ import typer
 
 from core.errors import HubledgerError, InvalidTransform
 from hubledger.console import UsageFault
+from hubledger.migrate_diff import migrate_diff
 from hubledger.new import new
 from hubledger.try_events import try_events
 
@@ -17,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("new")(new)
+app.command("migrate-diff")(migrate_diff)
 app.command("try")(try_events)
 
 
@@ -34,7 +36,8 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return fail("interrupted; nothing was written")
     except InvalidTransform as fault:
-        return fail("\n".join(["the transform has faults", *fault.faults]))
+        faults = [*([] if len(fault.faults) == 1 else ["the transform has faults"]), *fault.faults]
+        return fail("\n".join(faults))
     except HubledgerError as fault:
         return fail(str(fault))
     except BrokenPipeError:

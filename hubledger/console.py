@@ -38,6 +38,13 @@ def say(*lines: str) -> None:
         console.print(Text(line))
 
 
+def say_faults(*lines: str) -> None:
+    """Print lines on stderr as they are."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(Text(line))
+
+
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table. Where its columns do not fit, each row is its first value, and the others with their names."""
     console = _wide()

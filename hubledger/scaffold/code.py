@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-WIDTH = 120
+WIDTH, PIECE = 120, 70  # characters
 
 
 def literal(text: str) -> str:
@@ -31,10 +31,15 @@ def bracketed(head: str, parts: Sequence[str], *, indent: int = 0, tail: str = "
     together = f"{inner}{', '.join(parts)}"
     if len(together) <= WIDTH and "\n" not in together and not comma:
         return f"{space}{head}(\n{together}\n{space}){tail}"
-    each = "".join(f"{inner}{part},{_unsplit(inner + part)}\n" for part in parts)
+    each = "".join(f"{inner}{part},\n" for part in parts)
     return f"{space}{head}(\n{each}{space}){tail}"
 
 
-def _unsplit(line: str) -> str:
-    """Return the comment for a line that cannot be split."""
-    return "  # noqa: E501" if len(line) >= WIDTH and "\n" not in line else ""
+def pieces(text: str, indent: int) -> str:
+    """Return a text in quotes; a long one in pieces, each in a line of its own."""
+    whole = literal(text)
+    if len(whole) <= PIECE:
+        return whole
+    space = " " * (indent + 4)
+    lines = "".join(f"{space}{literal(text[at : at + PIECE // 2])}\n" for at in range(0, len(text), PIECE // 2))
+    return f"(\n{lines}{' ' * indent})"

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from hubledger.scaffold.code import literal
+from hubledger.scaffold.code import pieces
 from hubledger.scaffold.fields import Field, Kind
 
 SAMPLES = 5
+INDENT = 4  # of an argument in a line of its own
 
 
 def sample_lines(fields: Sequence[Field]) -> tuple[bytes, ...]:
@@ -30,18 +31,18 @@ def values_of(octets: bytes, fields: Sequence[Field]) -> Iterator[tuple[Field, s
 def _expression(kind: Kind, raw: str) -> str:
     """Return the expression of a value. Raises ValueError for a value of a different kind."""
     if kind == "json":
-        return literal(raw)
+        return pieces(raw, INDENT)
     value = json.loads(raw, parse_float=Decimal)
     if kind == "decimal":
         return f'Decimal("{value}")'
     if kind == "float":
-        return repr(float(value))
+        return repr(float(value)).replace("e+", "e")
     if kind == "instant":
         return _instant(msgspec.convert(value, datetime).astimezone(UTC))
     if kind == "date":
         day = msgspec.convert(value, date)
         return f"date({day.year}, {day.month}, {day.day})"
-    return literal(value) if isinstance(value, str) else repr(value)
+    return pieces(value, INDENT) if isinstance(value, str) else repr(value)
 
 
 def _instant(moment: datetime) -> str:
