@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo serve func needs-java test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench clean
+.PHONY: help setup run demo serve func needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -95,6 +95,11 @@ check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
 # The files of the fast tests lie in memory where it has 2 GB for them: a commit of SQLite then waits for no disk.
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print "TMPDIR=/dev/shm"}')
 
+check-room: TRANSFORM := $(or $(TRANSFORM),examples.home_security)
+check-room: $(VENV)/dev.done ## Check the room of TRANSFORM=apps.orders in seconds: its own tests, and the suite of rooms on it
+	@ROOM=$(TRANSFORM) $(IN_MEMORY) $(BIN)/python -m pytest -n 0 -rs --hypothesis-profile=quick tests/rooms \
+	--ignore=tests/rooms/test_planted.py $(wildcard $(patsubst %/transform,%,$(subst .,/,$(TRANSFORM)))/tests)
+
 check-types:
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
@@ -103,7 +108,7 @@ check-types:
 # as any other. Python keeps its bytecode for the next run, whatever the environment says. Property tests try fewer
 # examples than in `make test`. Asserts are rewritten only for the tests that fail, which run again to say why: to rewrite
 # all takes as long as to collect all twice.
-check-stores: PART = tests/contract tests/simulation
+check-stores: PART = tests/contract tests/simulation tests/rooms
 check-core: PART = tests/unit/core tests/property
 check-app: PART = tests/unit tests/repo --ignore=tests/unit/core $(wildcard examples/*/tests apps/*/tests)
 check-stores check-core check-app: FAST = $(IN_MEMORY) PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 0 -m "not slow" --hypothesis-profile=quick -o cache_dir=.local-run/pytest-$@ $(PART)

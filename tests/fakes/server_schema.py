@@ -13,9 +13,13 @@ from tests.fakes.rooms import EXAMPLES, Rooms, all_migrations
 @cache
 def tables_of(rooms: Rooms = EXAMPLES) -> tuple[str, ...]:
     """Return our tables and those of rooms, in the order in which they are created."""
-    texts = (migration.text for migration in all_migrations("sqlserver", rooms))
-    made = dict.fromkeys(table for text in texts for table in re.findall(r"CREATE TABLE hubledger\.(\w+)", text))
-    return tuple(table for table in made if table != "home_activity_staging")  # dropped with the tables of the examples
+    standing: dict[str, None] = {}
+    for migration in all_migrations("sqlserver", rooms):
+        for verb, table in re.findall(r"(CREATE|DROP) TABLE (?:IF EXISTS )?hubledger\.(\w+)", migration.text):
+            standing.pop(table, None)
+            if verb == "CREATE":
+                standing[table] = None
+    return tuple(standing)
 
 
 TABLES = tables_of()
@@ -38,7 +42,7 @@ def empty_schema(session: Session, schema: str, rooms: Rooms = EXAMPLES) -> None
 def drop_schema(connection_string: str, schema: str, rooms: Rooms = EXAMPLES) -> None:
     """Drop the schema with its content, if it exists."""
     session = connect(connection_string)
-    for table in [*reversed(tables_of(rooms)), "home_activity_staging", "schema_migration"]:
+    for table in [*reversed(tables_of(rooms)), "schema_migration"]:
         session.run(f"IF OBJECT_ID(N'{schema}.{table}', N'U') IS NOT NULL DROP TABLE {schema}.{table};")
     session.run(f"IF SCHEMA_ID(N'{schema}') IS NOT NULL EXEC(N'DROP SCHEMA {schema}');")
     session.close()

@@ -29,6 +29,7 @@ SYNAPSE = {
     "LIVY_URL": "https://w.dev.azuresynapse.net/livyApi/versions/2019-11-01-preview/sparkPools/spark35",
     "LIVY_DIALECT": "synapse",
 }
+FOLDERS = ("core", "handlers", "examples", "apps", "sql", "jobs")
 
 
 @pytest.fixture
@@ -49,12 +50,14 @@ def test_azd_is_new_enough_to_leave_out_the_files_of_funcignore() -> None:
 
 def test_the_package_has_every_module_of_the_app_and_none_of_anything_else() -> None:
     names = {file.name for file in package.files_of(ROOT)}
-    app = {name_of(path) for path in MODULES if name_of(path).startswith(("core/", "handlers/", "function_app"))}
+    modules = [name_of(path) for path in MODULES if "tests" not in path.parts]
+    app = {name for name in modules if name.startswith(("core/", "handlers/", "examples/", "function_app"))}
     sql = {name_of(path) for path in (ROOT / "sql").rglob("*.sql")}
     assert app | sql | {"host.json", "requirements.txt"} <= names
-    others = {name for name in names if name.partition("/")[0] not in ("core", "handlers", "sql", "jobs")}
+    others = {name for name in names if name.partition("/")[0] not in FOLDERS}
     assert others - {name_of(path) for path in GUIDES} == {"function_app.py", "host.json", "requirements.txt"}
     assert {name_of(path) for path in GUIDES} <= others  # the pages serve them
+    assert {name for name in names if "/tests/" in name or name.endswith(".jsonl")} == set()
 
 
 def test_the_package_is_small_and_the_same_files_make_the_same_archive(tmp_path: Path) -> None:

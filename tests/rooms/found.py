@@ -10,7 +10,7 @@ from core.model.events import Event
 from core.model.rows import ReferenceKey, Row, row_table
 from core.model.transform import Transform
 from core.transforms import load_transform
-from core.transforms.rooms import Room, module_of
+from core.transforms.rooms import TRANSFORM, Room, module_of
 from local.trials.outcomes import Outcome, outcome_of
 from tests.fakes.builders import event
 
@@ -22,18 +22,20 @@ PARTITIONS = 3
 def room_names() -> list[str]:
     """Return the room that ROOM names; without it, those of examples/ and apps/, and the one that TRANSFORM names."""
     if only := os.environ.get("ROOM"):
-        return [_package_of(only)]
-    found = {f"{path.parts[-3]}.{path.parts[-2]}" for path in ROOT.glob("[ea]*/*/transform.py") if _is_room(path)}
-    named = os.environ.get("TRANSFORM")
-    return sorted(found | ({_package_of(named)} if named else set()))
+        return [room_named(_package_of(only)).name]
+    places = [path for house in ("examples", "apps") for path in ROOT.glob(f"{house}/*/{TRANSFORM}.py")]
+    found = {f"{path.parts[-3]}.{path.parts[-2]}" for path in places}
+    named = os.environ.get("TRANSFORM", "")
+    return sorted(found | ({_package_of(named)} if module_of(named).endswith(f".{TRANSFORM}") else set()))
 
 
 def room_named(name: str) -> Room:
     """Return the room of a package. Raises LookupError when there is none."""
-    spec = find_spec(name)
-    if spec is None or not spec.submodule_search_locations:
-        raise LookupError(f"{name} is not a room: a package with a transform.py, such as apps/orders/")
-    return Room(name, Path(spec.submodule_search_locations[0]))
+    with suppress(ImportError):
+        spec = find_spec(name)
+        if spec and spec.submodule_search_locations and find_spec(f"{name}.{TRANSFORM}"):
+            return Room(name, Path(spec.submodule_search_locations[0]))
+    raise LookupError(f"{name} is not a room: a package with a module {TRANSFORM}, such as apps/orders/")
 
 
 def transform_of(room: Room) -> Transform:
@@ -70,11 +72,7 @@ def logs_of(room: Room) -> dict[str, list[Event]]:
 
 def _package_of(name: str) -> str:
     """Return the package of a room that a setting names, by itself or by the module of its transform."""
-    return module_of(name).rpartition(".")[0] or name
-
-
-def _is_room(path: Path) -> bool:
-    return path.parts[-3] in ("examples", "apps")
+    return module_of(name).removesuffix(f".{TRANSFORM}")
 
 
 def _states(rows: Sequence[Row]) -> Iterator[tuple[ReferenceKey, Row]]:
