@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _BLOCK = re.compile(r"^```(\w+)(?: ([\w./]+))?\n(.*?)^```$", re.S | re.M)
-# Figures of a machine and of a moment: seconds, rates and ports. They are the same sign in the page and in the output.
-_VOLATILE = re.compile(r"[\d.,]+ ?s\b|[\d,]+ events/s|\"(?:seconds|events_per_second)\": [\d.]+|localhost:\d+")
+# Figures of a machine and of a moment: seconds, rates, ports and numbers of tests. They are one sign in the page and in
+# the output.
+_VOLATILE = re.compile(
+    r"[\d.,]+ ?s\b|\d+ passed|[\d,]+ events/s|\"(?:seconds|events_per_second)\": [\d.]+|localhost:\d+"
+)
 _COUNTS = re.compile(r"[\d,]+")  # of a run that does not end
 ANY = "..."
 

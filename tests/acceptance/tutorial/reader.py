@@ -52,7 +52,9 @@ class Reader:
             case Written(name, text):
                 (self.folder / name).write_text(text, encoding="utf-8")
             case Changed(diff):
-                subprocess.run(["git", "apply", "-"], cwd=self.folder, input=diff, text=True, check=True)
+                subprocess.run(
+                    ["git", "apply", "--unidiff-zero", "-"], cwd=self.folder, input=diff, text=True, check=True
+                )
             case Command() if step.line.startswith("git clone "):
                 pass  # the copy of the checkout is the clone
             case Command() if step.is_endless:
@@ -95,7 +97,8 @@ class Reader:
         done = subprocess.run(
             self._shell(command), cwd=self.folder, env=self._environment(), capture_output=True, text=True, check=False
         )
-        return done.stdout + done.stderr
+        failed = f"exit code {done.returncode}\n" if done.returncode else ""
+        return done.stdout + done.stderr + failed
 
     def _shell(self, command: Command) -> list[str]:
         return [str(shutil.which("bash")), "-c", command.line]
