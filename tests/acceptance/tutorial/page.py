@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_BLOCK = re.compile(r"^```(\w+)(?: ([\w./]+))?\n(.*?)^```$", re.S | re.M)
+_BLOCK = re.compile(r"^(?:```(\w+)(?: ([\w./]+))?\n(.*?)^```|(## )[^\n]*)$", re.S | re.M)
 # Figures of a machine and of a moment: seconds, rates, ports and numbers of tests. They are one sign in the page and in
 # the output.
 _VOLATILE = re.compile(
-    r"[\d.,]+ ?s\b|\d+ passed|[\d,]+ events/s|\"(?:seconds|events_per_second)\": [\d.]+|localhost:\d+"
+    r"[\d.,]+ ?s\b|\d+ passed in .*|[\d,]+ events/s|\"(?:seconds|events_per_second)\": [\d.]+|localhost:\d+"
 )
 _COUNTS = re.compile(r"[\d,]+")  # of a run that does not end
 ANY = "..."
@@ -52,13 +52,20 @@ class Command:
         return [line if line == ANY else volatile.sub("#", line).rstrip() for line in text.splitlines() if line.strip()]
 
 
-Step = Written | Changed | Command
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The begin of a section: a reader ends with Ctrl-C what runs."""
+
+
+Step = Written | Changed | Command | Section
 
 
 def steps_of(page: str) -> Iterator[Step]:
     """Yield the steps of a page in their order; a block of plain text is not run."""
-    for kind, name, text in _BLOCK.findall(page):
-        if kind == "json":
+    for kind, name, text, heading in _BLOCK.findall(page):
+        if heading:
+            yield Section()
+        elif kind == "json":
             yield Written(name, text)
         elif kind == "diff":
             yield Changed(text)

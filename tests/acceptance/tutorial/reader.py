@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.acceptance.tutorial.page import Changed, Command, Step, Written
+from tests.acceptance.tutorial.page import Changed, Command, Section, Step, Written
 from tests.checkout import copy_checkout
 
 DEADLINE = 180.0  # seconds for the output of a command that does not end
@@ -55,6 +55,8 @@ class Reader:
                 subprocess.run(
                     ["git", "apply", "--unidiff-zero", "-"], cwd=self.folder, input=diff, text=True, check=True
                 )
+            case Section():
+                self.stop()
             case Command() if step.line.startswith("git clone "):
                 pass  # the copy of the checkout is the clone
             case Command() if step.is_endless:
