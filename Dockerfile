@@ -26,8 +26,10 @@ RUN echo "deb [signed-by=/usr/share/keyrings/microsoft-prod.gpg] https://package
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY core ./core
+COPY examples ./examples
+COPY apps ./apps
 COPY sql ./sql
-RUN python -m compileall -q core
+RUN python -m compileall -q core examples apps
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001:10001
 EXPOSE 8080

@@ -20,8 +20,8 @@ from bench.writer import second_writer
 from core.aggregation.commit import commit_run
 from core.aggregation.runs import planned_run
 from core.model.aggregates import SLICES, Aggregate
-from core.store.ddl.aggregates import tables_text
 from core.store.aggregation import Aggregations
+from core.store.ddl.aggregates import tables_text
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.aggregates import find_aggregate

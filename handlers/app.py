@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from core.aggregation.runs import RunLimits
 from core.aggregation.silver import lake_rows
@@ -37,7 +37,7 @@ from core.store.aggregation import Aggregations
 from core.store.attempts import Attempts
 from core.store.audits import Audits
 from core.store.connect import briefly_patient, open_database, operator_stores
-from core.store.database import PatientDatabase, invocation
+from core.store.database import Database, PatientDatabase, invocation
 from core.store.incarnations import Incarnations
 from core.store.keys import Keys
 from core.store.ledger import Explanations, Ledger
@@ -50,15 +50,18 @@ from core.store.replays import Replays
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.watchdog import Watchdog
-from examples.home_security.homes import Homes
 from handlers.batch_log import BatchLog
 from handlers.remembered import Lifetime, Remembered
+
+if TYPE_CHECKING:
+    from examples.home_security.homes import Homes
 
 log = logging.getLogger("hubledger.journal")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
 WAITING_LIMIT = timedelta(minutes=8)  # `functionTimeout` of host.json less the longest call after the last pause
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
+HOME = "examples.home_security.transform.Home"  # the row class of the apps that have homes
 Made = TypeVar("Made")
 
 
@@ -101,7 +104,7 @@ class App:
     explanations: Explanations
     listing: LetterListing
     keys: Keys
-    homes: Homes
+    homes: "Homes | None"
     audits: Audits
     find_stream: Callable[[], int | None]
     letter_counts: Remembered[LetterCount]
@@ -174,13 +177,13 @@ def _open_app() -> App:
         silence=SilenceCheck(fresh, settings.gap_grace),
         incarnations=Incarnations(brief),
         replays=Replays(patient),
-        aggregation_store=Aggregations(brief),
+        aggregation_store=Aggregations(brief, transform.row_classes),
         pipelines=Pipelines(brief),
         ledger=desk.ledger,
         explanations=desk.explanations,
         listing=desk.letters,
         keys=desk.keys,
-        homes=Homes(brief),
+        homes=_open_homes(brief, transform),
         audits=desk.audits,
         find_stream=desk.stream.find,
         letter_counts=Remembered(lambda: _count_letters(desk.ledger), LETTER_COUNTS),
@@ -198,6 +201,15 @@ def _closing(*opened: Closeable) -> ExitStack:
     for each in opened:
         closing.callback(each.close)
     return closing
+
+
+def _open_homes(database: Database, transform: Transform) -> "Homes | None":
+    """Return the homes if the transform writes them; else nothing of the example is imported."""
+    if HOME not in {f"{one.__module__}.{one.__qualname__}" for one in transform.row_classes}:
+        return None
+    from examples.home_security.homes import Homes
+
+    return Homes(database)
 
 
 def _open_batch_log(settings: Settings, closing: ExitStack) -> BatchLog:

@@ -118,7 +118,8 @@ def _lake(given: argparse.Namespace) -> list[str]:
     own, job, name = aggregation(), _job(given), f"reader-{uuid4().hex}"
     if own is None or own.lake is None or rows_job(job) not in own.jobs:
         raise AggregationConflict(f"the lake does not keep the rows of {job}: set SPARK_ENGINE, LAKE and LAKE_ROWS")
-    return [shlex.join(hand_over_rows(own.store, own.lake, job, name))]
+    transform = ("--transform", app().settings.transform)
+    return [shlex.join((*transform, *hand_over_rows(own.store, own.lake, job, name)))]
 
 
 COMMANDS: Mapping[str, Callable[[Any], list[str]]] = {

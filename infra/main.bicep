@@ -209,9 +209,10 @@ param resourceNames string = ''
 ])
 param pythonVersion string = '3.11'
 
-@description('The room or module that turns events into rows, such as apps.orders; empty for the one of infra/settings.json.')
+@description('Room of the app: the package of its transform, e.g. apps.orders.')
+@minLength(1)
 @maxLength(200)
-param transform string = ''
+param transform string = 'examples.home_security'
 
 @description('Settings of the app for this environment; they override infra/settings.json and the wired settings. For a secret, name a reference to Key Vault.')
 @secure() // the history of deployments shows no secure parameter
@@ -421,9 +422,9 @@ var wiredSettings = {
   SPARK_ENGINE: sparkEngine == 'synapse' ? 'livy' : sparkEngine
   SPARK_JOBS: sparkEngine == 'none' ? '' : '${sparkFolder}/jobs'
   STORE_CONNECTION: sql.outputs.connection
+  TRANSFORM: transform
 }
-var chosenTransform = empty(transform) ? {} : { TRANSFORM: transform }
-var settings = union(loadJsonContent('settings.json'), wiredSettings, chosenTransform, appSettings)
+var settings = union(loadJsonContent('settings.json'), wiredSettings, appSettings)
 
 resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
   name: resourceName.resourceGroup
@@ -858,3 +859,6 @@ output LIVY_DIALECT string = sparkEngine == 'synapse' ? 'synapse' : ''
 
 @description('Address of the Databricks workspace; empty with a different engine.')
 output DATABRICKS_URL string = sparkEngine == 'databricks' ? spark.outputs.submitEndpoint : ''
+
+@description('Room of the app.')
+output TRANSFORM string = transform

@@ -24,7 +24,7 @@ from jobs.facts import rows_read, slice_facts
 from jobs.history import open_history, repaired
 from jobs.lake import Target
 from jobs.lake_rows import finish_rows
-from jobs.quality import quality_of
+from jobs.quality import Code, quality_of
 from jobs.retraction import delta_of, windows_after
 from jobs.session import close_session, open_session
 from jobs.tables import OPEN, Result, Run, Tables, open_tables
@@ -33,14 +33,15 @@ from jobs.transforms import at_level, sliced, stored_at
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One execution of the job: its run, its attempt, its lake, the path of the state of its tables there, and the
-    version of the code."""
+    """One execution of the job: its run, its attempt, its lake, the path of the state of its tables there, the
+    version of the code, and the transform of the rows."""
 
     run_id: str
     attempt: int
     lake: str | None = None
     lake_state: str = ""
     code: str | None = None
+    transform: str = DEFAULT_TRANSFORM
 
 
 def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Result | None:
@@ -60,7 +61,7 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     delta = delta_of(tables, of, run)
     delta.added.persist()
     windows = windows_after(tables, of, delta, run)
-    quality = quality_of(tables, of, delta.added, delta.commits, execution.code)
+    quality = quality_of(tables, of, delta.added, delta.commits, Code(execution.code, execution.transform))
     staged = _staged(tables, target, (run, staging_id), windows, quality)
     delta.added.unpersist()
     return staged
@@ -111,7 +112,7 @@ def main(arguments: list[str] | None = None) -> int:
     spark = open_session(f"agg-{given.run_id}-{given.attempt}")
     opened = perf_counter()
     tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
-    place = (given.lake, given.lake_state, given.code)
+    place = (given.lake, given.lake_state, given.code, given.transform)
     result = aggregate(spark, tables, Execution(given.run_id, given.attempt, *place))
     figures = {
         "run_id": given.run_id,

@@ -5,20 +5,18 @@ The figures come from the windows of the rows, so no row is read twice. The app 
 """
 
 import json
-import pkgutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from importlib import import_module
 from typing import Any, get_args, get_type_hints
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from core import transforms
 from core.model.aggregates import EPOCH, WINDOW_START, Aggregate
-from core.model.rows import declared, row_table
+from core.model.rows import row_table
+from core.transforms import load_transform
 from jobs.ranges import CommitSpan, Place, Slice, Written
 from jobs.tables import Tables
 
@@ -31,6 +29,19 @@ FILLED, OUTSIDE = "__filled_", "__outside_"
 class ReadingDiffers(Exception):
     """The tables hold the rows that the ledger counts, but the job read a different number: the next attempt reads
     them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The code of a run: its version, and the transform whose rows the ledger counts."""
+
+    version: str | None
+    transform: str
+
+    def appended_tables(self) -> tuple[str, ...]:
+        """Return the appended tables of the transform: the ledger counts their rows together."""
+        tables = (row_table(one) for one in load_transform(self.transform).row_classes)
+        return tuple(sorted({table.name for table in tables if not table.key}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +73,7 @@ def counted_columns(of: Aggregate) -> dict[str, Column]:
     return found
 
 
-def quality_of(tables: Tables, of: Aggregate, windows: DataFrame, commits: Commits, code: str | None) -> str:
+def quality_of(tables: Tables, of: Aggregate, windows: DataFrame, commits: Commits, code: Code) -> str:
     """Return the quality of the rows in these windows as JSON, with the version of the code.
 
     Raises ReadingDiffers when only the job's own reading is wrong.
@@ -72,13 +83,13 @@ def quality_of(tables: Tables, of: Aggregate, windows: DataFrame, commits: Commi
     versions = Counter[str]()
     for one in commits.written:
         versions[one.transform_version] += one.commits
-    rows = _compared(tables, of, commits, read)
+    rows = _compared(tables, of, commits, (read, code.appended_tables()))
     found = {
         "fault": fault_of(rows),
         "rows": rows,
         **figures,
         "transforms": dict(versions.most_common(SHOWN)),
-        "code": code,
+        "code": code.version,
     }
     return json.dumps(found, ensure_ascii=False)
 
@@ -90,14 +101,6 @@ def fault_of(rows: Mapping[str, Any]) -> str | None:
     places = [f"{one['partition']} has {one['found']} of {one['ledger']}" for one in rows["partitions"]]
     found = rows["ledger"] + rows["difference"]
     return f"the ledger counts {rows['ledger']} rows, and the tables have {found}: partition {', '.join(places)}"[:MOST]
-
-
-def appended_tables() -> tuple[str, ...]:
-    """Return the appended tables of all transforms of this app: the ledger counts their rows together."""
-    for module in pkgutil.iter_modules(transforms.__path__):
-        import_module(f"{transforms.__name__}.{module.name}")
-    here = (row_table(one) for one in declared() if one.__module__.startswith(f"{transforms.__name__}."))
-    return tuple(sorted({table.name for table in here if not table.key}))
 
 
 def _figures(of: Aggregate, windows: DataFrame, first_at: datetime | None) -> dict[str, Any]:
@@ -123,9 +126,10 @@ def _figures(of: Aggregate, windows: DataFrame, first_at: datetime | None) -> di
     }
 
 
-def _compared(tables: Tables, of: Aggregate, commits: Commits, read: int) -> dict[str, Any]:
-    own = row_table(of.source).name
-    others = [tables.count_rows(name, commits.slices, commits.spans) for name in appended_tables() if name != own]
+def _compared(tables: Tables, of: Aggregate, commits: Commits, reading: tuple[int, tuple[str, ...]]) -> dict[str, Any]:
+    """Compare the rows that were read, and those of the transform's other tables, with those that the ledger counts."""
+    (read, names), own = reading, row_table(of.source).name
+    others = [tables.count_rows(name, commits.slices, commits.spans) for name in names if name != own]
     removed = tables.count_rows(own, (), commits.spans)
     in_others = sum((Counter(one) for one in others), Counter[Place]())
     found = {"read": read, "removed": removed.total(), "other_tables": in_others.total()}

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.model.rows import declared, row_table
+from core.model.rows import row_table
 from core.settings import DEFAULT_TRANSFORM
 from core.transforms import load_transform
 from jobs.capture import EVENTS, LETTER, OUTCOMES, RANGE, Settling, Wanted, events_within, outcomes_with
@@ -106,9 +106,8 @@ def replay(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> Re
 
 
 def row_classes_of(transform: str) -> list[type]:
-    """Return the row classes that a transform's module declares."""
-    load_transform(transform)
-    return [row_class for row_class in declared() if row_class.__module__ == transform]
+    """Return the row classes of a transform."""
+    return list(load_transform(transform).row_classes)
 
 
 def stage(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> int:

@@ -88,8 +88,5 @@ class AggregationStore(Protocol):
     ) -> tuple[Window, ...]:
         """Return the windows of a value of the first column of the key that begin in [since, until), in order."""
 
-    def find_homes(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
-        """Return ids of registered homes that begin with `prefix` and come after `after` ("": all), in order."""
-
     def close(self) -> None:
         """Close every connection."""

@@ -33,17 +33,22 @@ FAILURE_LENGTH = 2_000  # characters that are stored of the reason of a failed r
 LOG_LENGTH, LINK_LENGTH = 4_000, 1_000  # characters that are stored of the end of a job's log, and of its address
 STAGED_CHUNK = 4_000  # rows of one deletion: SQL Server locks a whole table for 5,000
 APP = "the app"  # withdraws an order that never has a run
-PREFIX_END = "\x7f"  # sorts after every character that an id may have
 
 
 Window = TypeVar("Window")
 
 
 class Aggregations:
-    """An AggregationStore over a database. It needs no patience: the next tick of the timer tries again."""
+    """An AggregationStore over a database. It needs no patience: the next tick of the timer tries again.
 
-    def __init__(self, database: Database) -> None:
+    The database has the tables of these row classes' aggregates; None: of all that are declared.
+    """
+
+    row_classes: tuple[type, ...] | None = None
+
+    def __init__(self, database: Database, row_classes: tuple[type, ...] | None = None) -> None:
         self._database = database
+        self.row_classes = row_classes
 
     def read_standing(self, job: str) -> Standing:
         cut = self._database.ask("read_cut", job=job)
@@ -108,7 +113,7 @@ class Aggregations:
         return bool(self._remove(staged.staging_id, "remove_staging"))
 
     def clear_staging(self) -> None:
-        for level in (level for one in load_aggregates() for level in one.levels):
+        for level in (level for one in load_aggregates(self.row_classes) for level in one.levels):
             remove = of_rows("remove_staged", level.of)
             for (staging_id,) in self._database.ask(of_rows("find_staging", level.of)):
                 while self._removed(remove, durable=False, staging_id=staging_id, most=STAGED_CHUNK) == STAGED_CHUNK:
@@ -132,10 +137,6 @@ class Aggregations:
         values = {"key_value": key, "since_at": instant_text(since), "until_at": instant_text(until)}
         found = self._database.ask(of_rows("read_windows", aggregate), **values)
         return tuple(map(window_reader(aggregate), found))
-
-    def find_homes(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
-        page = {"prefix": prefix, "prefix_end": prefix + PREFIX_END, "after_id": after, "most": limit}
-        return tuple(home_id for (home_id,) in self._database.ask("find_homes", **page))
 
     def close(self) -> None:
         self._database.close()

@@ -59,6 +59,11 @@ def room_of(module_name: str) -> Room | None:
     while package := package.rpartition(".")[0]:
         for place in getattr(import_module(package), "__path__", ()):
             folder = Path(place)
-            if (folder / MIGRATIONS).is_dir() or (folder / AGGREGATES).is_dir():
+            if (folder / MIGRATIONS).is_dir() or _has_modules(folder / AGGREGATES):
                 return Room(package, folder)
     return None
+
+
+def _has_modules(folder: Path) -> bool:
+    """Return True for a folder with modules, also in the archive of a Spark job, where no path is a folder."""
+    return any(True for _ in pkgutil.iter_modules([str(folder)]))

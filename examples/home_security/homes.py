@@ -8,6 +8,7 @@ from core.store.script import of_rows
 from examples.home_security.activity import Alert, HomeReading, RegisteredHome
 from examples.home_security.aggregates.home_activity import HomeActivity
 
+PREFIX_END = "\x7f"  # sorts after every character that an id may have
 MOST_ROWS = 5_000  # newest rows of a partition among which the readings of one home are found
 
 
@@ -16,6 +17,11 @@ class Homes:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def find_homes(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
+        """Return ids of registered homes that begin with `prefix` and come after `after` ("": all), in order."""
+        page = {"prefix": prefix, "prefix_end": prefix + PREFIX_END, "after_id": after, "most": limit}
+        return tuple(home_id for (home_id,) in self._database.ask("find_homes", **page))
 
     def find_home(self, home_id: str) -> RegisteredHome | None:
         """Return a registered home; None when there is none."""

@@ -1,6 +1,7 @@
 """The description of the API, and the pages with their files and guides: octets that change only with the app."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -8,7 +9,10 @@ from typing import Annotated
 
 import msgspec
 
-from handlers.operations.homes import HomePath
+from core.errors import HubledgerError
+from handlers.app import app
+from handlers.operations.home_shapes import HomePath
+from handlers.operations.homes import homes_of
 from handlers.web.openapi import describe
 from handlers.web.operation import JSON, Answer, Call, Nothing, Operation, Shape, operation
 from handlers.web.problems import NOT_FOUND, not_found
@@ -48,9 +52,14 @@ def ops(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     return _page(ENTRY)
 
 
-@operation("The resident's page", "page", {200: "text/html"})
+@operation("The resident's page", "page", {200: "text/html"}, (NOT_FOUND,))
 def home_page(call: Call[HomePath, Nothing, Nothing]) -> Answer:
-    """Return the resident's page, the same for every id; it requests the home of its own address."""
+    """Return the resident's page, the same for every id; it requests the home of its own address.
+
+    It is served while the settings are wrong: then nobody knows if the app has homes.
+    """
+    with suppress(HubledgerError):
+        homes_of(app())
     return _page(HOME)
 
 

@@ -4,7 +4,8 @@ from datetime import datetime
 from urllib.parse import quote
 
 from handlers.app import app
-from handlers.operations.homes import ActivityAnswer, ActivityQuery, HomePath, activity_of
+from handlers.operations.home_shapes import ActivityAnswer, ActivityQuery, HomePath
+from handlers.operations.homes import activity_of, homes_of
 from handlers.web.links import end_of_link, sign_link
 from handlers.web.operation import Answered, Call, Nothing, operation
 from handlers.web.problems import CONFLICT, NOT_FOUND, Problem, not_found
@@ -24,10 +25,11 @@ class LinkAnswer(Answered):
 def make_home_link(call: Call[HomePath, Nothing, Nothing]) -> LinkAnswer:
     """Sign a link; nothing is stored."""
     own, home_id = app(), call.path.home_id
+    registered = homes_of(own)
     access = own.settings.access
     if not access.link_secrets:
         raise Problem(CONFLICT, "RESIDENT_LINK_SECRET is not set, so this app makes no links")
-    if own.homes.find_home(home_id) is None:
+    if registered.find_home(home_id) is None:
         raise not_found("home_id", f"no home is registered as {home_id}")
     expires_at = end_of_link(call.at, access.link_life)
     link = sign_link(home_id, expires_at, access.link_secrets[0])

@@ -67,7 +67,8 @@ class OldestLetter(Answered):
 
 class StatusAnswer(Answered):
     """The books: `accounted` must equal `numbers`. Numbers of events are numbers; sequence numbers are strings. Each
-    `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since."""
+    `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since. `has_homes` is false
+    where the transform registers no homes, so their routes answer 404."""
 
     at: datetime
     event_hub: str
@@ -89,6 +90,7 @@ class StatusAnswer(Answered):
     stops: int
     letters: LettersByStatus
     oldest_open_letter: OldestLetter | None
+    has_homes: bool
     partitions: list[PartitionBooksAnswer]
 
 
@@ -118,6 +120,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         stops=sum(map(len, stops.values())),
         letters=_letters(counted),
         oldest_open_letter=_oldest(books.letters.oldest),
+        has_homes=own.homes is not None,
         partitions=partitions,
     )
 

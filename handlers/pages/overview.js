@@ -39,10 +39,11 @@ export async function overview(place, left) {
   }
 }
 
-/** Show the name of the stream in the header. */
+/** Show the name of the stream in the header, and the link to the homes where the app has some. */
 export function nameStream(status) {
   document.getElementById("stream").textContent = `${status.event_hub} · ${status.consumer_group}`
     + (status.incarnation > 1 ? ` · incarnation ${status.incarnation}` : "");
+  document.querySelector("nav [data-page=homes]").hidden = !status.has_homes;
 }
 
 const REMEDIES = {

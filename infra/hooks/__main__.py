@@ -23,12 +23,14 @@ TRACEBACK = "HOOKS_TRACEBACK"  # set it to see the traceback of an error that no
 
 
 def preprovision() -> None:
-    """Set the deployer's address and the administrator of the database, or refuse them, before `azd provision`."""
+    """Check the transform, and set the deployer's address and the database's administrator, before `azd provision`."""
+    from infra.hooks import room
     from infra.hooks.deployer.address import choose_address, find_address
     from infra.hooks.deployer.administrator import choose_administrator
     from infra.hooks.deployer.environment import set_values
     from infra.hooks.deployer.sign_in import open_identity
 
+    room.transform_in(os.environ)  # a fault of the app costs nothing yet
     administrator = choose_administrator(os.environ, open_identity(os.environ).account())
     set_values({**administrator, **choose_address(os.environ, find_address)}, os.environ)
 
@@ -116,14 +118,11 @@ def _pack(archive: Path) -> None:
 
 def _database(outputs: Outputs, identity: "Identity") -> "ServerDatabase":
     from core.store.sqlserver.odbc import TOKEN_SCOPE, Access
-    from core.transforms import load_transform
-    from core.transforms.rooms import rooms_of
-    from infra.hooks import app_start
+    from infra.hooks import room
     from infra.hooks.database import ServerDatabase
 
     access = Access(token=lambda: identity.token(TOKEN_SCOPE))
-    transform = load_transform(app_start.cloud_settings(ROOT, os.environ)["TRANSFORM"])
-    return ServerDatabase(outputs.store_connection, access, time, rooms_of(transform.row_classes))
+    return ServerDatabase(outputs.store_connection, access, time, room.rooms_in(os.environ))
 
 
 def _container(outputs: Outputs, identity: "Identity") -> object:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from infra.hooks import package
 from infra.hooks.errors import HookRefused
+from infra.hooks.room import NAME, name_of, with_remedy
 
 TIMEOUT = 120.0  # seconds
 WIRED = (  # the settings that infra/main.bicep gives the app
@@ -27,6 +28,7 @@ WIRED = (  # the settings that infra/main.bicep gives the app
     "SPARK_ENGINE",
     "SPARK_JOBS",
     "STORE_CONNECTION",
+    "TRANSFORM",
 )
 TRIAL = """
 import json, os
@@ -69,9 +71,8 @@ def refuse_unpinned(requirements: Path) -> None:
 def cloud_settings(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of the deployed app: those of infra/settings.json and those that main.bicep wires."""
     chosen = json.loads((root / "infra" / "settings.json").read_text(encoding="utf-8"))
-    if transform := environment.get("TRANSFORM"):
-        chosen["TRANSFORM"] = transform
-    return {**chosen, **{name: environment[name] for name in WIRED if name in environment}}
+    wired = {name: environment[name] for name in WIRED if name in environment}
+    return {**chosen, **wired, NAME: name_of(environment)}
 
 
 def _functions(unpacked: Path, settings: Mapping[str, str]) -> list[str]:
@@ -86,7 +87,8 @@ def _functions(unpacked: Path, settings: Mapping[str, str]) -> list[str]:
         check=False,
     )
     if done.returncode:
-        raise HookRefused("the app does not start from its package:", *done.stderr.strip().splitlines()[-3:])
+        said = done.stderr.strip().splitlines()[-3:]
+        raise HookRefused("the app does not start from its package:", *with_remedy(said))
     names: list[str] = json.loads(done.stdout.splitlines()[-1])
     if not names:
         raise HookRefused("the app starts without a single function: register at least one in function_app.py")

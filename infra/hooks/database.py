@@ -15,6 +15,7 @@ from core.store.sqlserver.schema import SCHEMA, MigrationRun, check_version, mig
 from core.transforms.rooms import Room
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Clock, NotYet, patiently
+from infra.hooks.room import rights_of
 
 USER = Path(__file__).with_name("database_user.sql")
 APP, JOB = "hubledger_app", "hubledger_job"  # the roles of permissions.sql
@@ -73,6 +74,10 @@ class ServerDatabase:
             failed = "the grants of permissions.sql were not made"
             try:
                 session.run((SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8"))
+                for room in self.rooms:
+                    failed = f"the grants of {room.name}/permissions.sql were not made"
+                    for batch in rights_of(room):
+                        session.run(batch)
                 for user in users:
                     failed = f"the database user {user.name} was not made"
                     session.run(USER.read_text(encoding="utf-8"), [user.name, user.client_id.bytes_le, user.role])

@@ -71,6 +71,21 @@ def test_a_key_that_the_app_refuses_is_reported_and_other_parts_stay_in_reach(ru
     page.wait_for_selector("table[aria-label='Letters by cause']")
 
 
+def test_the_page_of_an_app_without_homes_has_no_link_to_them(run: Run, open_page: Opener) -> None:
+    page = open_page()
+    page.wait_for_selector("nav a[data-page=homes]:visible")
+
+    def without(route: "Route") -> None:
+        route.fulfill(json={**route.fetch().json(), "has_homes": False})
+
+    page.route("**/api/status", without)
+    page.reload()
+    page.wait_for_selector("#verdict")
+    assert page.locator("nav a:visible").all_inner_texts() == [
+        "Overview", "Letters", "Replays", "Ledger", "Aggregation",
+    ]  # fmt: skip
+
+
 def test_a_key_that_is_withdrawn_ends_the_polling(run: Run, open_page: Opener) -> None:
     page = open_page()
     page.wait_for_selector("#verdict")

@@ -1,15 +1,25 @@
 """Every store has at most one open run of a job, and changes a run only by compare and set."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, cast
+
+import pytest
 
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
+from core.errors import StoreUnavailable
 from core.model.aggregates import SLICES
-from core.store.aggregation import STAGED_CHUNK
+from core.store.aggregation import STAGED_CHUNK, Aggregations
+from core.store.sqlite.database import SqliteDatabase
+from core.store.sqlite.schema import migrate_sqlite
+from core.transforms.rooms import rooms_of
+from examples.flight_info.transform import FlightChange
 from examples.home_security.aggregates.home_activity import HomeActivity
+from examples.home_security.transform import SensorReading
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregationEngine,
@@ -19,7 +29,7 @@ from tests.fakes.aggregation_engines import (
     levels_of,
     stage,
 )
-from tests.fakes.builders import EPOCH, home, partition, reading
+from tests.fakes.builders import EPOCH, partition, reading
 from tests.fakes.runs import LATER, NOW, close, opened_run, planned, window
 
 STAGING = ("home_activity_staged", "staged_slice", "staged_result")
@@ -31,6 +41,15 @@ def result(name: str, run: AggregationRun, windows: int = 1) -> Staged:
 
 def activity(store: AggregationStore, home_id: str = "home-1") -> tuple[HomeActivity, ...]:
     return store.read_windows(HomeActivity, home_id, EPOCH, EPOCH + timedelta(days=1))
+
+
+def test_only_the_staging_of_the_app_s_aggregates_is_cleared(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    migrate_sqlite(path, rooms_of((FlightChange,)))
+    with closing(Aggregations(SqliteDatabase(path), (FlightChange,))) as runs:
+        runs.clear_staging()
+    with closing(Aggregations(SqliteDatabase(path), (SensorReading,))) as runs, pytest.raises(StoreUnavailable):
+        runs.clear_staging()
 
 
 def test_a_job_that_never_ran_stands_before_everything(store: AggregationStore) -> None:
@@ -255,14 +274,6 @@ def test_activity_is_that_of_one_home_in_a_span(store: AggregationStore, databas
     since, until = EPOCH + timedelta(minutes=15), EPOCH + timedelta(minutes=30)
     assert store.read_windows(HomeActivity, "home-1", since, until) == (window(minute=15),)
     assert store.read_windows(HomeActivity, "home", EPOCH, LATER) == ()
-
-
-def test_homes_are_found_by_how_their_ids_begin(store: AggregationStore) -> None:
-    ingest(store, [home(name) for name in ("home-1", "home-10", "home-2", "Home-3", "zome", "h%")])
-    assert store.find_homes("home-1", "", 10) == ("home-1", "home-10")
-    assert store.find_homes("h", "home-1", 2) == ("home-10", "home-2")
-    assert store.find_homes("%", "", 10) == ()
-    assert store.find_homes("", "", 2) == ("Home-3", "h%")
 
 
 def test_the_last_window_of_a_home_is_the_last_that_begins_before_an_instant(

@@ -3,17 +3,17 @@
 A package that is not named cannot be imported, as if it were not installed.
 """
 
-import importlib.abc
 import re
 import runpy
 import sys
 from importlib import metadata
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
 
-class Refusing(importlib.abc.MetaPathFinder):
-    """Refuses the modules of packages that are not named."""
+class Restricted:
+    """Finds modules as Python does, but none of packages that are not named."""
 
     def __init__(self, named: set[str]) -> None:
         owners: dict[str, set[str]] = {}
@@ -23,9 +23,10 @@ class Refusing(importlib.abc.MetaPathFinder):
                 owners.setdefault(_module(file.parts), set()).add(name)
         self._refused = {module for module, names in owners.items() if module and not names & named}
 
-    def find_spec(self, fullname: str, path: Any = None, target: ModuleType | None = None) -> None:
+    def find_spec(self, fullname: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if ".".join(fullname.split(".")[:2]) in self._refused or fullname.split(".")[0] in self._refused:
-            raise ModuleNotFoundError(f"the image has no package with the module {fullname}", name=fullname)
+            return None
+        return PathFinder.find_spec(fullname, path, target)
 
 
 def _module(parts: tuple[str, ...]) -> str:
@@ -37,7 +38,7 @@ def _module(parts: tuple[str, ...]) -> str:
 
 
 if __name__ == "__main__":
-    sys.meta_path.insert(0, Refusing(set(sys.argv[1].split(","))))
+    sys.meta_path[sys.meta_path.index(PathFinder)] = Restricted(set(sys.argv[1].split(",")))
     sys.path[0] = ""  # as `python -m` has it: the folder that it runs in
     sys.argv = sys.argv[2:]
     if sys.argv[0] == "core.worker":  # its sign-in in Azure needs a package that its sign-in here does not

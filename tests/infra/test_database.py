@@ -1,11 +1,14 @@
 """infra/hooks/database.py: the users of the database, and the refusals of its server."""
 
 import uuid
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from core.store.queries import SQL
 from core.store.sqlserver.odbc import Access, token_attribute
+from core.transforms.rooms import Room
 from infra.hooks.database import DatabaseUser, ServerDatabase
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import PAUSE
@@ -49,6 +52,32 @@ def test_users_are_admitted_with_the_grants_of_their_roles_and_their_client_ids_
     assert of_jobs == ["w", JOBS.bytes_le, "hubledger_job"]
     assert connection.closed
     assert driver.tokens == [token_attribute("token")]
+
+
+def rooms(folder: Path, *files: str) -> tuple[Room, ...]:
+    """Write rooms, each with a file of rights or with none."""
+    found = tuple(Room(f"apps.r{number}", folder / str(number)) for number, _ in enumerate(files))
+    for one, text in zip(found, files, strict=True):
+        one.folder.mkdir()
+        if text:
+            (one.folder / "permissions.sql").write_text(text)
+    return found
+
+
+def test_the_rights_of_rooms_follow_ours_and_come_before_the_users(tmp_path: Path) -> None:
+    connection = Connection()
+    own = rooms(tmp_path, "GRANT 1;\nGO\nGRANT 2;", "", "GRANT 3;")
+    replace(database(Driver(connection), FakeClock()), rooms=own).admit(USERS[:1])
+    ours, *others = [text for text, _ in connection.executed]
+    assert "CREATE ROLE hubledger_app" in ours
+    assert others[:3] == ["GRANT 1;", "GRANT 2;", "GRANT 3;"]
+    assert len(others) == 4 and "CREATE USER" in others[3]
+
+
+def test_a_refused_right_of_a_room_names_its_file(tmp_path: Path) -> None:
+    driver = FakeDriver(Server(refused=("GRANT 1", fault("42S02", 15151, "Cannot find the object 'x'"))))
+    with pytest.raises(HookRefused, match=r"the grants of apps\.r0/permissions\.sql were not made: .*Cannot find"):
+        replace(database(driver, FakeClock()), rooms=rooms(tmp_path, "GRANT 1;")).admit(USERS)
 
 
 def test_a_refused_user_is_told_in_the_servers_words() -> None:

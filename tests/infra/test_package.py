@@ -11,7 +11,8 @@ from handlers.operations.description import GUIDES
 from infra.hooks import app_start, package
 from infra.hooks.__main__ import main
 from infra.hooks.errors import HookRefused
-from tests.infra.test_policies import FILES
+from tests.fakes.orders_room import FILES, ORDERS, write_room
+from tests.infra.test_policies import FILES as BICEP
 from tests.repo.product import MODULES, ROOT, name_of
 
 SETTINGS = {
@@ -21,6 +22,7 @@ SETTINGS = {
     "EVENTHUB_CONSUMER_GROUP": "hubledger",
     "HUB_READER_CONSUMER_GROUP": "hubledger-reader",
     "STORE_CONNECTION": "Driver={ODBC Driver 18 for SQL Server};Server=tcp:s,1433;Database=d",
+    "TRANSFORM": "examples.home_security",
 }
 SYNAPSE = {
     "SPARK_ENGINE": "livy",
@@ -50,14 +52,45 @@ def test_azd_is_new_enough_to_leave_out_the_files_of_funcignore() -> None:
 
 def test_the_package_has_every_module_of_the_app_and_none_of_anything_else() -> None:
     names = {file.name for file in package.files_of(ROOT)}
-    modules = [name_of(path) for path in MODULES if "tests" not in path.parts]
-    app = {name for name in modules if name.startswith(("core/", "handlers/", "examples/", "function_app"))}
+    ours = ("core/", "handlers/", "examples/", "function_app")
+    app = {name_of(path) for path in MODULES if name_of(path).startswith(ours) and "tests" not in path.parts}
     sql = {name_of(path) for path in (ROOT / "sql").rglob("*.sql")}
     assert app | sql | {"host.json", "requirements.txt"} <= names
     others = {name for name in names if name.partition("/")[0] not in FOLDERS}
     assert others - {name_of(path) for path in GUIDES} == {"function_app.py", "host.json", "requirements.txt"}
     assert {name_of(path) for path in GUIDES} <= others  # the pages serve them
     assert {name for name in names if "/tests/" in name or name.endswith(".jsonl")} == set()
+
+
+def test_a_room_goes_with_the_app_whole_but_for_its_tests_and_its_sample_events(project: Path) -> None:
+    write_room(project)
+    write_room(project, "local")  # a name that a folder of ours has too
+    found = {file.name for file in package.files_of(project)}
+    wanted = {name for name in FILES if not name.startswith("tests/") and name != "events.jsonl"}
+    assert {name for name in found if name.startswith("apps/orders/")} == {f"apps/orders/{name}" for name in wanted}
+    assert {name for name in found if name.startswith("apps/local/")} == {f"apps/local/{name}" for name in wanted}
+
+
+def test_without_a_folder_of_rooms_the_package_is_that_of_the_app(project: Path) -> None:
+    shutil.rmtree(project / "apps")
+    assert "ingest" in app_start.refuse_unstartable(project, SETTINGS)
+
+
+def test_the_app_of_a_room_starts_from_its_package(project: Path) -> None:
+    write_room(project)
+    assert "ingest" in app_start.refuse_unstartable(project, {**SETTINGS, "TRANSFORM": ORDERS})
+
+
+def test_a_room_that_needs_a_package_that_is_not_there_is_refused_by_its_name(project: Path) -> None:
+    amounts = write_room(project) / "amounts.py"
+    amounts.write_text(f"import no_such_package\n{amounts.read_text()}")
+    with pytest.raises(HookRefused, match=r"amounts\.py:1: No module named 'no_such_package'\n.*requirements\.txt"):
+        app_start.refuse_unstartable(project, {**SETTINGS, "TRANSFORM": ORDERS})
+
+
+def test_a_transform_that_moved_is_refused_with_its_new_name() -> None:
+    with pytest.raises(HookRefused, match=r"moved to examples\.home_security: set TRANSFORM=examples\.home_security"):
+        app_start.refuse_unstartable(ROOT, {**SETTINGS, "TRANSFORM": "core.transforms.home_security"})
 
 
 def test_the_package_is_small_and_the_same_files_make_the_same_archive(tmp_path: Path) -> None:
@@ -85,9 +118,6 @@ def test_the_app_starts_from_its_package_with_the_settings_of_the_cloud() -> Non
     names = app_start.refuse_unstartable(ROOT, SETTINGS)
     assert {"ingest", "status"} <= set(names)
     assert app_start.cloud_settings(ROOT, {**SETTINGS, "PATH": "/bin"}) == SETTINGS
-    own = {"TRANSFORM": "apps.orders"}
-    assert app_start.cloud_settings(ROOT, {**SETTINGS, **own}) == {**SETTINGS, **own}
-    assert app_start.cloud_settings(ROOT, {**SETTINGS, "TRANSFORM": ""}) == SETTINGS
 
 
 def test_the_app_is_tried_with_the_settings_of_its_spark_engine() -> None:
@@ -101,7 +131,7 @@ def test_the_app_is_tried_with_the_settings_of_its_spark_engine() -> None:
 
 
 def test_every_wired_setting_is_known_to_the_hooks_as_an_output_of_the_same_value() -> None:
-    main = FILES["main.bicep"]
+    main = BICEP["main.bicep"]
     wired = main.var("wiredSettings")
     outputs = {one.name: one.value for one in main.of_kind("output")}
     assert sorted(wired) == sorted(app_start.WIRED)

@@ -1,11 +1,11 @@
 """The sending of the smoke tests' event: the role of the deployer, the time that a role takes, a closed network."""
 
-from importlib import import_module
 from typing import Any
 
 import pytest
 
 from core.model.rows import References
+from core.transforms import load_transform
 from infra.hooks.errors import HookRefused
 from infra.hooks.rest import Service
 from infra.hooks.smoke.event import BODIES, HubRefused, body_of
@@ -96,14 +96,14 @@ def test_a_closed_network_is_named_and_a_role_that_is_new_there_is_not_taken_for
 
 
 def test_the_body_is_that_of_the_transform_unless_a_file_is_named() -> None:
-    assert body_of(ROOT, {"TRANSFORM": "examples.flight_info"}, {}) == BODIES["examples.flight_info"]
-    assert body_of(ROOT, {"TRANSFORM": "own"}, {"SMOKE_EVENT": ""}) is None
-    assert body_of(ROOT, {"TRANSFORM": "own"}, {"SMOKE_EVENT": "host.json"}) == (ROOT / "host.json").read_bytes()
+    assert body_of(ROOT, {"TRANSFORM": "examples.flight_info"}) == BODIES["examples.flight_info"]
+    assert body_of(ROOT, {"TRANSFORM": ""}) == BODIES["examples.home_security"]
+    assert body_of(ROOT, {"TRANSFORM": "own", "SMOKE_EVENT": "host.json"}) == (ROOT / "host.json").read_bytes()
 
 
 @pytest.mark.parametrize("name", sorted(BODIES))
 def test_the_body_of_a_transform_becomes_a_row_without_any_other_event(name: str) -> None:
-    rows = import_module(name).transform(event(0, BODIES[name]), References({}))
+    rows = load_transform(name).rows_of(event(0, BODIES[name]), References({}))
     assert len(list(rows)) >= 1
 
 

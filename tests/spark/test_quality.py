@@ -12,7 +12,7 @@ from core.model.aggregates import Aggregate
 from core.model.rows import appended_to
 from examples.home_security.transform import HomeAlert, SensorReading
 from jobs.aggregate import Execution, aggregate
-from jobs.quality import ReadingDiffers, appended_tables
+from jobs.quality import Code, ReadingDiffers
 from jobs.ranges import Slice
 from jobs.sqlite_tables import SqliteTables
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
@@ -44,8 +44,9 @@ def rows_of(world: World) -> dict[str, Any]:
     return dict(quality(world)["rows"])
 
 
-def test_only_the_tables_of_the_app_s_transforms_are_counted() -> None:
-    assert appended_tables() == ("flight_change", "home_alert", "sensor_reading")
+def test_only_the_appended_tables_of_the_app_s_transform_are_counted() -> None:
+    assert Code(None, "examples.home_security").appended_tables() == ("home_alert", "sensor_reading")
+    assert Code(None, "examples.flight_info").appended_tables() == ("flight_change",)
 
 
 def test_every_figure_is_that_of_a_recount(world: World) -> None:

@@ -86,6 +86,12 @@ def test_the_rights_on_the_tables_of_a_room_are_made_from_its_classes_and_are_in
     assert [line for line in text.splitlines() if line.startswith("GRANT") and line in ours] == []
 
 
+def test_a_transform_needs_no_right_on_the_tables_of_another_room() -> None:
+    flights = {use.table for use in rights_of_statements(load_transform("examples.flight_info").row_classes)}
+    assert {"flight_change", "flight_punctuality_staged", "batch_ledger"} <= flights
+    assert not {"home", "home_alert", "sensor_reading", "home_activity"} & flights
+
+
 @holds_for(SENT)
 def test_a_batch_needs_no_right_that_the_list_lacks(name: str) -> None:
     assert set(uses_of(SENT[name])) - set(NEEDED) == set()

@@ -4,15 +4,18 @@ The version is a hash of the content, and the package lies in a folder of that n
 its own sources, a running job keeps its files, and an engine that remembers installed versions installs a changed one.
 """
 
+import ast
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 APP = Path(__file__).resolve().parents[3]
 ARCHIVE, PACKAGES = "hubledger.zip", "packages.zip"
 UNPACKED = "packages"  # the folder in which an engine unpacks PACKAGES
+OURS, ROOMS = ("core", "jobs"), ("examples", "apps")
 WITHOUT = ("core/store/", "core/worker/")  # the app's way to SQL, which no job uses
+TESTS = "tests"  # the folder of a room's tests
 REQUIRED = ("msgspec", "fastavro")  # what the modules import and no engine has
 
 
@@ -26,14 +29,42 @@ def package_version(app: Path = APP) -> str:
 
 
 def modules(app: Path = APP) -> Mapping[str, str]:
-    """Return the texts of our modules, by their paths in the archive."""
-    found = {}
-    for package in ("core", "examples", "jobs"):
-        for path in sorted((app / package).rglob("*.py")):
-            name = path.relative_to(app).as_posix()
-            if not name.startswith(WITHOUT):
-                found[name] = path.read_text(encoding="utf-8")
+    """Return the texts of our modules and of those of the rooms, by their paths in the archive.
+
+    A module of a room is left out if it imports a module of the app that is left out: it cannot run there.
+    """
+    found = {name: text for name, text in _texts(app, OURS) if not name.startswith(WITHOUT)}
+    rooms = {name: text for name, text in _texts(app, ROOMS) if TESTS not in name.split("/")}
+    found |= rooms
+    while unfit := [name for name in rooms.keys() & found if _misses(found[name], app, found)]:
+        for name in unfit:
+            del found[name]
     return found
+
+
+def _texts(app: Path, folders: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for folder in folders:
+        for path in sorted((app / folder).rglob("*.py")):
+            yield path.relative_to(app).as_posix(), path.read_text(encoding="utf-8")
+
+
+def _misses(text: str, app: Path, found: Mapping[str, str]) -> bool:
+    """Return True if a module imports one of the app's modules that is not among those found."""
+    places = (f"{name.replace('.', '/')}{end}" for name in _imported(text) for end in (".py", "/__init__.py"))
+    return any(place not in found and (app / place).is_file() for place in places)
+
+
+def _imported(text: str) -> Iterator[str]:
+    """Yield the names of the modules that a text may import; none for a text with a fault."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:
+        return
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (node.module, *(f"{node.module}.{one.name}" for one in node.names))
 
 
 def requirements(app: Path = APP) -> list[str]:

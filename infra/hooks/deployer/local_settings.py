@@ -8,6 +8,7 @@ from typing import Any
 
 from infra.hooks.deployer.sign_in import in_pipeline
 from infra.hooks.outputs import Outputs
+from infra.hooks.room import name_of
 
 FILE = "local.settings.json"
 MARK = "WRITTEN_BY_HOOK"  # a digest of the other values: a person's change makes the file the person's
@@ -29,13 +30,13 @@ def write_local_settings(root: Path, outputs: Outputs, environment: Mapping[str,
             f"{FILE} is yours and was not changed; delete it, then run azd provision, to have one for this environment"
         )
     else:
-        values = settings_of(outputs)
+        values = settings_of(outputs, name_of(environment))
         content = {"IsEncrypted": False, "Values": {**values, MARK: _digest(values)}}
         path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         print(f"{FILE} was written: the app on this machine reads {outputs.hub_name} through {OWN_GROUP}")
 
 
-def settings_of(outputs: Outputs) -> dict[str, str]:
+def settings_of(outputs: Outputs, transform: str) -> dict[str, str]:
     """Return the settings: the hub by identity, a consumer group and a store of this machine's own, and no secret.
 
     Two hosts that share a consumer group take partitions from each other, and two apps that share a store share its
@@ -50,6 +51,7 @@ def settings_of(outputs: Outputs) -> dict[str, str]:
         "EVENTHUB_CONSUMER_GROUP": OWN_GROUP,
         "HUB_READER_CONSUMER_GROUP": outputs.reader_group,
         "STORE_CONNECTION": OWN_STORE,
+        "TRANSFORM": transform,
     }
 
 

@@ -8,12 +8,17 @@ from typing import Any
 
 from infra.hooks.errors import HookRefused
 from infra.hooks.rest import Token
+from infra.hooks.room import SAMPLES, name_of, sample_of, transform_in
 from infra.hooks.waiting import Pending
 
 SCOPE = "https://eventhubs.azure.net/.default"
 TOKEN_LIFE = 300  # seconds: longer than one sending
 FILE = "SMOKE_EVENT"
-BODIES = {  # of each transform, an event that becomes a row wherever it is sent
+UNKNOWN = (
+    f"{SAMPLES} of your room has no event that becomes a row alone; add one, or name a file of one body:"
+    f" azd env set {FILE} <file>"
+)
+BODIES = {  # of the examples: events of a home and of a flight that nobody else has
     "examples.home_security": (b'{"kind":"registration","home_id":"H-smoke","time_zone":"Europe/Paris","armed":false}'),
     "examples.flight_info": (
         b'{"carrier":"ZZ","flight_number":1,"departure_date":"2026-01-01","status":"scheduled",'
@@ -73,11 +78,22 @@ class _Credential:
         return AccessToken(self._token, int(time.time()) + TOKEN_LIFE)
 
 
-def body_of(root: Path, settings: Mapping[str, str], environment: Mapping[str, str]) -> bytes | None:
-    """Return the body to send: the file of SMOKE_EVENT, else that of the app's transform; None without one."""
+def body_of(root: Path, environment: Mapping[str, str]) -> bytes | None:
+    """Return the body to send, and print where a sample event comes from; None without one.
+
+    It is the file of SMOKE_EVENT, else the body for an example, else the first sample event of the room that becomes a
+    row without any other event.
+    """
     if path := environment.get(FILE):
         try:
             return (root / path).read_bytes()
         except OSError as error:
             raise HookRefused(f"{FILE} names no file that can be read: {root / path}: {error.strerror}") from error
-    return BODIES.get(settings["TRANSFORM"])
+    if body := BODIES.get(name_of(environment)):
+        return body
+    found = sample_of(transform_in(environment))
+    if found is None:
+        return None
+    body, place = found
+    print(f"the event of the proof is {place}; {FILE} names a different one")
+    return body

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from infra.hooks.app_start import cloud_settings
 from infra.hooks.deployer.environment import in_virtual_network
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import read_outputs
@@ -47,7 +46,7 @@ def prove_deployment(environment: Mapping[str, str], rest: Azure, token: Token, 
     hub = event.Hub(outputs.hub_namespace, outputs.hub_name, token)
     deployer = Deployer(rest, token, namespace_id(outputs))
     sender = Sender(hub, deployer, in_virtual_network(environment), clock)
-    body = event.body_of(ROOT, cloud_settings(ROOT, environment), environment)
+    body = event.body_of(ROOT, environment)
     logging.getLogger("azure").setLevel(logging.CRITICAL)  # a refused sending is one line of ours
     with smoke_key(outputs.function_app_id, rest, clock) as key:
         app = App(outputs.function_app_uri, key)
@@ -75,7 +74,7 @@ def _refuse_faults(app: App) -> None:
 def _prove_event(app: App, sender: Sender, body: bytes | None) -> None:
     try:
         if body is None:
-            raise NotSent(f"no event of your transform is known: azd env set {event.FILE} <file of one body>")
+            raise NotSent(event.UNKNOWN)
         print(prove_event(app, partial(sender.send, body), sender.clock))
     except NotSent as error:
         print(f"no event was sent, so only the routes are proven: {error}")

@@ -11,7 +11,7 @@ from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionRange, ReplayRequest
 from handlers.operations.aggregation_shapes import AggregationsQuery
-from handlers.operations.homes import HomesQuery
+from handlers.operations.home_shapes import HomesQuery
 from handlers.operations.letters import LettersQuery, RevealedLettersQuery
 from handlers.web.cursors import cursor_of, query_of
 from tests.acceptance.api.served import HUB

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.rooms import EXAMPLES, Rooms
 
 ROOT = Path(__file__).parents[3]
 Contents = dict[str, list[Any]]
@@ -49,18 +50,19 @@ class Reply:
 
 
 class Served:
-    """A host with the app over an embedded store; `store` writes to the same file."""
+    """A host with the app of a folder over an embedded store; `store` writes to the same file."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    def __init__(self, folder: Path, of: tuple[Path, Rooms] = (ROOT, EXAMPLES), **settings: str) -> None:
+        root, rooms = of
         self.path = folder / "store.db"
-        self.sqlite = SqliteEngine(self.path)
+        self.sqlite = SqliteEngine(self.path, rooms)
         self.store = self.sqlite.open()
         self.log = folder / "host.log"
         given = {**os.environ, **SETTINGS, **self.sqlite.environment(), **settings}
-        command = [sys.executable, "-m", "tests.acceptance.api.serving", str(ROOT), str(self.log)]
+        command = [sys.executable, "-m", "tests.acceptance.api.serving", str(root), str(self.log)]
         with (folder / "errors.log").open("w") as errors:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+                command, cwd=root, env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
             )
         assert self.process.stdout is not None
         self.base_url = self.process.stdout.readline().strip()

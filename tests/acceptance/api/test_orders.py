@@ -131,8 +131,8 @@ def test_a_letter_that_is_settled_already_is_not_counted(served: Served) -> None
 
 
 def test_a_role_that_changes_are_reserved_for_is_required(tmp_path_factory: pytest.TempPathFactory) -> None:
-    settings = {"OPERATOR_ROLE": "Hubledger.Operator", "WEBSITE_AUTH_ENABLED": "True"}
-    made = Served(tmp_path_factory.mktemp("role"), **settings)
+    folder = tmp_path_factory.mktemp("role")
+    made = Served(folder, OPERATOR_ROLE="Hubledger.Operator", WEBSITE_AUTH_ENABLED="True")
     fill(made)
     try:
         body = order(1, letters=named(("0", "1")))

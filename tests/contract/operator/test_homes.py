@@ -30,6 +30,15 @@ def test_a_home_is_as_its_latest_registration_says(office: Office) -> None:
     assert [office.homes.find_home(name) for name in ("home", "HOME-1", " home-1", "", "%")] == [None] * 5
 
 
+def test_homes_are_found_by_how_their_ids_begin(office: Office) -> None:
+    names = ("home-1", "home-10", "home-2", "Home-3", "zome", "h%")
+    office.commit(0, 0, settled({0: [Home(name, "Europe/Paris", True) for name in names]}))
+    assert office.homes.find_homes("home-1", "", 10) == ("home-1", "home-10")
+    assert office.homes.find_homes("h", "home-1", 2) == ("home-10", "home-2")
+    assert office.homes.find_homes("%", "", 10) == ()
+    assert office.homes.find_homes("", "", 2) == ("Home-3", "h%")
+
+
 def test_spaces_at_the_end_of_an_id_count_where_the_database_does_not_pad(office: Office) -> None:
     office.commit(0, 0, settled({0: [Home("home-1", "Europe/Paris", True)]}))
     stands = RegisteredHome("home-1", "Europe/Paris", True)

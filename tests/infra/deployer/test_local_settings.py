@@ -12,6 +12,7 @@ from infra.hooks.deployer.local_settings import FILE, MARK, settings_of, write_l
 from tests.infra.test_hooks import outputs
 from tests.repo.product import ROOT
 
+ROOM = "apps.orders"
 EXAMPLE: dict[str, str] = json.loads((ROOT / "local.settings.example.json").read_text("utf-8"))["Values"]
 
 
@@ -35,11 +36,11 @@ def test_the_app_accepts_the_settings_and_reads_through_a_group_and_a_store_of_i
 
 def test_the_settings_that_the_host_needs_locally_are_those_of_the_example() -> None:
     names = ("FUNCTIONS_WORKER_RUNTIME", "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT", "AzureWebJobsStorage")
-    assert {name: settings_of(outputs())[name] for name in names} == {name: EXAMPLE[name] for name in names}
+    assert {name: settings_of(outputs(), ROOM)[name] for name in names} == {name: EXAMPLE[name] for name in names}
 
 
 def test_no_value_is_a_secret() -> None:
-    assert not re.search(r"key|password|pwd|secret|sig=", json.dumps(settings_of(outputs())), re.IGNORECASE)
+    assert not re.search(r"key|password|pwd|secret|sig=", json.dumps(settings_of(outputs(), ROOM)), re.IGNORECASE)
 
 
 def test_a_file_of_the_hook_follows_the_environment(tmp_path: Path) -> None:

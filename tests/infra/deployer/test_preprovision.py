@@ -23,7 +23,7 @@ READ = ("CI", "GITHUB_ACTIONS", "TF_BUILD", "AZURE_TENANT_ID", "AZURE_PRINCIPAL_
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file that gets the words of `azd env set`; the deployer has chosen its own address."""
-    for name in (*READ, "SQL_ADMINISTRATOR_ID", "SQL_ADMINISTRATOR_TYPE"):
+    for name in (*READ, "SQL_ADMINISTRATOR_ID", "SQL_ADMINISTRATOR_TYPE", "TRANSFORM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DEPLOYER_ADDRESS", "none")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -77,4 +77,15 @@ def test_a_refusal_sets_nothing(
     monkeypatch.setenv("DEPLOYER_ADDRESS", "10.0.0.4")
     assert hooks.main(["preprovision"]) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not asked.exists()
+
+
+def test_a_transform_that_moved_ends_the_step_before_anything_is_set(
+    asked: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sign_in(asked, PIPELINE)
+    monkeypatch.setenv("TRANSFORM", "core.transforms.home_security")
+    assert hooks.main(["preprovision"]) == 1
+    said = "core.transforms.home_security moved to examples.home_security: set TRANSFORM=examples.home_security"
+    assert capsys.readouterr().err == f"preprovision: TRANSFORM=core.transforms.home_security: {said}\n"
     assert not asked.exists()

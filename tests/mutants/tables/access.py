@@ -153,7 +153,7 @@ MUTANTS = (
         "handlers/operations/links.py",
         ACCESS,
         ("the former secret signs", "access.link_secrets[0]", "access.link_secrets[-1]"),
-        ("a missing home gets a link", "own.homes.find_home(home_id) is None", "home_id is None"),
+        ("a missing home gets a link", "registered.find_home(home_id) is None", "home_id is None"),
     ),
     *in_file(
         "core/model/access.py",

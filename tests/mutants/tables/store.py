@@ -205,15 +205,19 @@ MUTANTS = (
         ("times without a fraction are stored shorter", 'f"{text[:-1]}.000000Z"', "text"),
     ),
     *in_file(
-        "core/store/queries.py",
-        f"{UNIT}/test_schema.py tests/sql/test_migrations.py",
-        ("older code runs on a schema that breaks it", "if name.startswith(BREAKING):", 'if name == "":'),
+        "core/store/migrations.py",
+        f"{UNIT}/test_schema.py {UNIT}/test_room_migrations.py",
+        ("older code runs on a schema that breaks it", "if row.name.startswith(BREAKING):", 'if row.name == "":'),
+        ("a store runs on an older schema", "    if lacking:\n", "    if False:\n"),
+        ("a migration that an owner added counts as applied", "if row.app == OURS and any(", "if False and any("),
+        ("two records are handed over to one migration", "            applied.add", "            _ = "),
+        ("a number may be there twice", "if before and version == before[-1].version:", "if False:"),
+        ("the files of the engines may differ", "if differing := ", "if not ENGINES and "),
     ),
     *in_file(
         "core/store/sqlite/schema.py",
         f"{UNIT}/test_schema.py",
         ("a commit is not durable", '"PRAGMA synchronous = FULL"', '"PRAGMA synchronous = NORMAL"'),
-        ("a store runs on an older schema", "    if version < wanted:\n", "    if version < 0:\n"),
         (
             "a migration that fails leaves half of itself",
             'connection.execute("BEGIN IMMEDIATE")',
@@ -225,7 +229,7 @@ MUTANTS = (
         f"{UNIT}/test_server_schema.py",
         (
             "the server's migrations run without a lock",
-            "        _lock(session, tell, wait)\n",
+            "        _lock(session, run)\n",
             "",
         ),
         (
@@ -240,7 +244,11 @@ MUTANTS = (
             "",
         ),
         ("an index is built online where no edition can", "[-1][0][0] in ONLINE", "[-1][0][0] != 0"),
-        ("a second migration does not wait", "if not _locks(session, wait):", "if not _locks(session, timedelta(0)):"),
+        (
+            "a second migration does not wait",
+            "if not _locks(session, run.wait):",
+            "if not _locks(session, timedelta(0)):",
+        ),
     ),
     *in_file(
         "core/store/ownership.py",

@@ -17,12 +17,14 @@ from core.remote.spark.package import (
     ARCHIVE,
     PACKAGES,
     REQUIRED,
+    modules,
     package_version,
     packages_wheel,
     requirements,
     wheel,
 )
 from jobs.package import PROGRAMS, PackageRefused, main, merged, write_package
+from tests.fakes.orders_room import ORDERS, write_room
 
 VERSION = package_version()
 
@@ -61,7 +63,7 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_the_version_is_a_hash_of_the_modules_and_of_the_required_packages(tmp_path: Path) -> None:
-    for name in ("core", "examples", "jobs"):
+    for name in ("core", "examples", "apps", "jobs"):
         shutil.copytree(APP / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(APP / "requirements.txt", tmp_path)
     versions = [VERSION, package_version(tmp_path)]
@@ -76,6 +78,36 @@ def test_the_version_is_a_hash_of_the_modules_and_of_the_required_packages(tmp_p
         versions.append(package_version(tmp_path))
     assert versions[0] == versions[1] == versions[2]
     assert len(set(versions)) == 3
+
+
+def test_a_room_goes_with_the_jobs_but_for_its_tests_and_for_modules_that_cannot_run_there(tmp_path: Path) -> None:
+    write_room(tmp_path)
+    (tmp_path / "core" / "store").mkdir(parents=True)
+    (tmp_path / "core" / "store" / "database.py").write_text("")
+    found = {name for name in modules(tmp_path) if name.startswith("apps/orders/")}
+    wanted = {"__init__.py", "transform.py", "amounts.py", "aggregates/__init__.py", "aggregates/turnover.py"}
+    assert found == {f"apps/orders/{name}" for name in wanted}
+    assert "examples/home_security/homes.py" not in modules()
+
+
+def test_a_room_with_a_fault_goes_too_and_without_rooms_our_modules_go(tmp_path: Path) -> None:
+    assert modules(tmp_path) == {}
+    (write_room(tmp_path) / "transform.py").write_text("def broken(:\n")
+    assert "apps/orders/transform.py" in modules(tmp_path)
+
+
+def test_a_job_finds_the_aggregate_of_a_room_in_the_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / ARCHIVE, "w") as archive:
+        write_room(tmp_path)
+        for name, text in {**modules(), **modules(tmp_path)}.items():
+            archive.writestr(name, text)
+    words = "from core.transforms import import_transform; from core.transforms.aggregates import find_aggregate"
+    asks = f"{words}; import_transform('{ORDERS}'); print(find_aggregate('turnover').of.__module__)"
+    environment = {"PYTHONPATH": str(tmp_path / ARCHIVE)}
+    done = subprocess.run(
+        [sys.executable, "-c", asks], cwd="/", env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == (f"{ORDERS}.aggregates.turnover\n", "")
 
 
 def test_the_archives_hold_our_modules_but_not_the_way_to_sql(tmp_path: Path) -> None:

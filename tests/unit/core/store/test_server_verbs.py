@@ -184,4 +184,3 @@ class TestAnAggregation:
         assert runs.read_staged("r") is None
         assert runs.read_runs(RUN.job, 9, 9) == runs.read_committed_runs(RUN.job, 0) == ()
         assert runs.read_windows(HomeActivity, "home-1", EPOCH, EPOCH) == ()
-        assert runs.find_homes("h", "", 3) == ()

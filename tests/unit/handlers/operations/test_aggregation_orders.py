@@ -338,7 +338,8 @@ def test_the_command_hands_over_the_rows_of_the_lake_where_it_keeps_them(
     assert "the lake does not keep the rows of home_activity: set SPARK_ENGINE" in capsys.readouterr().err
     ordering.restart(LAKE_ROWS="true")
     assert pipeline.main(["lake"]) == 0
-    _, lake, _, state = shlex.split(capsys.readouterr().out)
+    named, transform, _, lake, _, state = shlex.split(capsys.readouterr().out)
+    assert (named, transform) == ("--transform", "examples.home_security")
     assert sorted(json.loads((Path(lake) / state).read_text())) == [
         "silver/sensor_reading",
         "silver/sensor_reading_removed",

@@ -1,0 +1,61 @@
+"""The app of a user's room over HTTP, on a database that has no table of an example."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from core.transforms.rooms import Room
+from tests.acceptance.api.served import Served
+from tests.fakes.orders_room import ORDERS, write_app
+
+HOMES = ("homes", "homes/h1", "homes/h1/activity")
+SECRET = "s" * 32
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The app with the room, which alone has tables beside ours."""
+    folder = tmp_path_factory.mktemp("room")
+    root = write_app(folder / "app")
+    rooms = (Room(ORDERS, root / "apps" / "orders"),)
+    made = Served(folder, (root, rooms), TRANSFORM=ORDERS, RESIDENT_LINK_SECRET=SECRET)
+    yield made
+    made.close()
+
+
+def test_the_store_has_the_tables_of_the_room_and_of_no_example(served: Served) -> None:
+    with closing(sqlite3.connect(served.path)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert {"customer", "order_line"} <= tables
+    assert not {"home", "home_alert", "sensor_reading", "flight_status", "home_activity"} & tables
+
+
+@pytest.mark.parametrize(
+    "route",
+    ["ops", "status", "status/history", "ledger/audit", "dead-letters", "replays", "health/ledger", "openapi.json"],
+)
+def test_every_part_that_is_no_home_answers(served: Served, route: str) -> None:
+    assert served.get(route).status == 200
+
+
+def test_the_status_says_that_the_app_has_no_homes(served: Served) -> None:
+    assert served.get("status").json["has_homes"] is False
+
+
+def test_the_aggregates_are_those_of_the_room(served: Served) -> None:
+    assert served.get("aggregations").json["job"] == "turnover"
+
+
+@pytest.mark.parametrize("route", HOMES)
+def test_a_route_of_homes_says_why_it_has_no_answer(served: Served, route: str) -> None:
+    answer = served.get(route)
+    assert (answer.status, answer.headers["content-type"]) == (404, "application/problem+json")
+    said = "TRANSFORM=apps.orders has no row class examples.home_security.transform.Home, so this app has no homes"
+    assert answer.json["detail"] == said
+
+
+def test_no_link_is_made_for_a_home(served: Served) -> None:
+    assert served.post("homes/h1/links", {}).status == 404
+    assert served.post("homes/h1/links", b"").status == 404
