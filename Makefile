@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run demo serve func needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench clean
+.PHONY: help setup run demo serve func needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,6 +12,7 @@ CHAOS ?= 0
 AGGREGATE ?= 0
 FOLDER ?=
 PORT ?=
+HUB_PORT ?=
 WORKERS ?= 0
 HOMES ?=
 RATE ?=
@@ -65,8 +66,11 @@ $(VENV)/spark41/done: jobs/requirements-spark41.txt requirements-dev.txt | $(VEN
 
 PUBLISHED = $(if $(TRANSFORM),--transform "$(TRANSFORM)") $(if $(EVENTS_FROM),--events-from "$(EVENTS_FROM)") $(if $(KEY),--key "$(KEY)")
 
-run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C
-	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(PUBLISHED) --seed $(SEED)
+setup: $(VENV)/local.done ## Install what the commands for your own events need
+	@echo "next: $(BIN)/python -m hubledger new NAME --from events.jsonl"
+
+run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C: PORT=7071 and HUB_PORT=5672
+	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(PORT),--port $(PORT)) $(if $(HUB_PORT),--hub-port $(HUB_PORT)) $(PUBLISHED) --seed $(SEED)
 
 demo: $(VENV)/local.done $(if $(filter-out 0,$(AGGREGATE)),needs-java $(VENV)/spark.done) ## Run the same for EVENTS=20000 and prove the result: KILL=3 kills the host three times, CHAOS=1 breaks more, AGGREGATE=1 adds Spark, a killed job and a replay
 	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(PUBLISHED) --seed $(SEED)
