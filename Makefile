@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run demo serve func needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench clean
+.PHONY: help setup run demo serve func needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,10 +12,13 @@ CHAOS ?= 0
 AGGREGATE ?= 0
 FOLDER ?=
 PORT ?=
+HUB_PORT ?=
 WORKERS ?= 0
 HOMES ?=
 RATE ?=
 TRANSFORM ?=
+EVENTS_FROM ?=
+KEY ?=
 STORE ?=
 override export STORE := $(value STORE)
 ONLY ?=
@@ -26,7 +29,7 @@ FIRST ?= 0
 help: ## Show the targets and their settings
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  STORE=\"<ODBC string>\" for run, demo, bench and func: the store is on SQL Server (docs/run.md)"
-	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 AGGREGATE=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security or flight_info; PYTHON=python3"
+	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 AGGREGATE=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security, flight_info or apps.orders; EVENTS_FROM=events.jsonl KEY=field for your own events (docs/run.md); PYTHON=python3"
 
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11, or name one with PYTHON=..." >&2; exit 1; }
@@ -61,11 +64,16 @@ $(VENV)/spark41/done: jobs/requirements-spark41.txt requirements-dev.txt | $(VEN
 	@$(VENV)/spark41/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt -r jobs/requirements-spark41.txt
 	@touch $@
 
-run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C
-	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
+PUBLISHED = $(if $(TRANSFORM),--transform "$(TRANSFORM)") $(if $(EVENTS_FROM),--events-from "$(EVENTS_FROM)") $(if $(KEY),--key "$(KEY)")
+
+setup: $(VENV)/local.done ## Install what the commands for your own events need
+	@echo "next: $(BIN)/python -m hubledger new NAME --from events.jsonl"
+
+run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C: PORT=7071 and HUB_PORT=5672
+	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(PORT),--port $(PORT)) $(if $(HUB_PORT),--hub-port $(HUB_PORT)) $(PUBLISHED) --seed $(SEED)
 
 demo: $(VENV)/local.done $(if $(filter-out 0,$(AGGREGATE)),needs-java $(VENV)/spark.done) ## Run the same for EVENTS=20000 and prove the result: KILL=3 kills the host three times, CHAOS=1 breaks more, AGGREGATE=1 adds Spark, a killed job and a replay
-	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
+	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(PUBLISHED) --seed $(SEED)
 
 needs-java:
 	@if [ -z "$(JAVA)" ]; then echo "$(NO_JAVA)" >&2; exit 1; fi

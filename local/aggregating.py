@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from core.remote.spark.local import LocalEngine, LocalSpark
-from local.aggregates import shown_of
+from local.aggregates import NoAggregate, shown_of
 from local.feed.domains import HOMES, Domain
 from local.job_killer import JobKiller
 from local.operator import post
@@ -76,6 +76,10 @@ def refuse_unable(parser: argparse.ArgumentParser, options: argparse.Namespace) 
     """Refuse options and machines that cannot aggregate, before anything starts."""
     if not options.aggregate:
         return
+    try:
+        shown_of(options.transform)
+    except NoAggregate as none:
+        parser.error(f"argument --aggregate: {none}")
     if options.workers:
         parser.error("argument --aggregate: it needs the functions host, whose timer aggregates: leave --workers out")
     if lacking := _lacking():

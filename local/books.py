@@ -20,12 +20,20 @@ READ_EVERY = 2.0  # seconds from one answer to the next request; the app asks th
 
 OPEN = ("waiting", "retrying", "held")  # the statuses of open letters
 _LETTERS = "SELECT status, COUNT(*) FROM event_hub_dead_letter GROUP BY status"
+_OPEN_LETTERS = f"""
+SELECT COUNT(*), COALESCE(SUM(attempts), 0) FROM event_hub_dead_letter WHERE status IN {OPEN}
+"""
 _GAPS = "SELECT status, SUM(last_sequence_number - first_sequence_number + 1) FROM sequence_gap GROUP BY status"
 _ACCOUNTED = """
 SELECT COALESCE(SUM(last_sequence_number - first_sequence_number + 1), 0) FROM batch_ledger WHERE kind = 'batch'
 """
 
 
+_STOPS = "SELECT COUNT(*), MIN(detail) FROM partition_stop"
+_LETTERS_BY_CAUSE = """
+SELECT error_class, status, COUNT(*), MIN(error_type), MIN(error) FROM event_hub_dead_letter
+GROUP BY error_class, status ORDER BY error_class, status
+"""
 _SURVIVED = {
     "crashes_isolated": """
         SELECT COUNT(*) FROM event_hub_dead_letter WHERE error_class = 'crash' AND fingerprint <> 'held'
@@ -127,15 +135,33 @@ def count_gaps(store: LiveStore) -> Counter[str]:
     return Counter(dict(select(store, _GAPS)))
 
 
+def stops_of(store: LiveStore) -> str:
+    """Return how many partitions are stopped, and why the first one is; an empty text when none is."""
+    count, detail = select(store, _STOPS)[0]
+    if not count:
+        return ""
+    _, _, error = detail.partition("One of the errors: ")
+    return f"{'1 partition' if count == 1 else f'{count} partitions'} stopped: {error or detail}"
+
+
+def letters_by_cause(store: LiveStore) -> list[str]:
+    """Return a line for each class and status of letters, with one of their errors."""
+    found = select(store, _LETTERS_BY_CAUSE)
+    return [
+        f"{count:,} of class {name}, {status}: {raised.rpartition('.')[2]}: {error}"
+        for name, status, count, raised, error in found
+    ]
+
+
 def count_survived(store: LiveStore) -> dict[str, int]:
     """Count what a dangerous chaos has left: isolated killing events, incarnations, and held events that followed."""
     return {name: int(select(store, query)[0][0]) for name, query in _SURVIVED.items()}
 
 
-def count_open_letters(store: LiveStore) -> int:
-    """Count the open letters in the store."""
-    counts = count_letters(store)
-    return sum(counts[status] for status in OPEN)
+def count_open_letters(store: LiveStore) -> tuple[int, int]:
+    """Count the open letters in the store, and the attempts at them."""
+    count, attempts = select(store, _OPEN_LETTERS)[0]
+    return int(count), int(attempts)
 
 
 def select(store: LiveStore, query: str, most: int | None = None) -> list[Any]:

@@ -6,29 +6,41 @@ import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
+from core.errors import HubledgerError
 from local import aggregating
 from local.accounting import NOTHING, Accounted, Accounting, NoProgress, Waited
 from local.aggregate_proof import prove_aggregate
+from local.books import letters_by_cause
 from local.chaos import DANGEROUS, DUPLICATES, KILLS, LATER, SETTINGS, Chaos, Strikes, blow_plan, kills_alone
 from local.consumers import Consumers, Host, Workers
 from local.dangerous import DEADLY
-from local.feed.options import add_domain, choose_senders, positive, rate
+from local.feed.domains import Domain
+from local.feed.options import add_domain, choose_domain, choose_senders, positive, rate
 from local.folders import LOCAL_RUN, fresh_folder
 from local.interruption import Interrupted, Interruption
 from local.operator import NotOpened, Operator, open_next_incarnation
 from local.processes import Child, ChildFailed, Children, Pause
-from local.proof import Finished, Proof, prove, report
+from local.proof import Finished, Proof, Recount, prove, report
+from local.recount import recount
 from local.replaying import NotReplayed
+from local.sample_recount import recount_sample
+from local.sampled import SETTINGS as OF_A_SAMPLE
+from local.sampled import sample_of
 from local.server import ServerRefused, add_store, prepared
 from local.stack import Asked, Place, Stack
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Return 0 when the recount agrees, 1 when it differs or something broke, 128 + signal after a signal."""
-    options = _options(arguments)
+    try:
+        options = _options(arguments)
+    except HubledgerError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
     interruption = Interruption()
     interruption.listen()
     try:
@@ -70,6 +82,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=LOCAL_RUN / "demo", metavar="DIR", help="default: %(default)s")
     parser.add_argument("--keep", action="store_true", help="keep the run's files until the next demo")
     options = parser.parse_args(arguments)
+    choose_domain(parser, options, sample_of)
     choose_senders(parser, options, aggregating.senders_for(options))
     if options.chaos and options.workers:
         parser.error(
@@ -103,7 +116,10 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
     except (ChildFailed, NoProgress, NotOpened, ServerRefused, NotReplayed, aggregating.NotAggregated) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
-    proof = prove(finished, place.store, record)
+    proof = prove(finished, place.store, record, recount_of(options.transform, place.hub))
+    if options.transform.sample:
+        for line in letters_by_cause(place.store):
+            print(f"letters: {line}")
     if options.aggregate:
         figures, differences = prove_aggregate(options.transform, place.store, record, print)
         proof = Proof({**proof.figures, **figures}, proof.differences + differences)
@@ -118,8 +134,8 @@ def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
     run = _Run(options, stack, record, consumers, emulator)
     with consumers.watch, run.operator(), aggregating.job_killer(options, stack.place):
         accounting = run.part(options.events)
-        senders = f"{options.senders:,} {options.transform.senders}"
-        print(f"publishing {options.events:,} events of {senders}; {consumers}", flush=True)
+        source = options.transform.source(options.senders)
+        print(f"publishing {options.events:,} events of {source}; {consumers}", flush=True)
         blows = blow_plan(options.events, options.kill, options.seed, chaos=options.chaos)
         accounted = accounting.wait(blows, strikes, emulator)
         if _is_dangerous(options) and isinstance(consumers, Host):
@@ -167,6 +183,11 @@ class _Run:
         return accounting.wait([], {}, self.emulator)
 
 
+def recount_of(domain: Domain, hub: Path) -> Recount:
+    """Return the recount for the events of a business, or for those of a file."""
+    return recount if domain.sample is None else partial(recount_sample, domain, hub)
+
+
 def _is_dangerous(options: argparse.Namespace) -> bool:
     """Return True for a chaos of a business that has dangerous events."""
     return options.chaos and options.transform.dangerous is not None
@@ -175,7 +196,7 @@ def _is_dangerous(options: argparse.Namespace) -> bool:
 def _chaos_settings(options: argparse.Namespace) -> Mapping[str, str]:
     if _is_dangerous(options):
         return DANGEROUS
-    return SETTINGS if options.chaos else {}
+    return {**(SETTINGS if options.chaos else {}), **({} if options.transform.sample is None else OF_A_SAMPLE)}
 
 
 def _consumers(options: argparse.Namespace, stack: Stack, emulator: Child) -> tuple[Consumers, Strikes]:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,8 @@ from local.books import OPEN, Books, count_gaps, count_letters, count_survived
 from local.chaos import Kind, skipped_batches, struck_figures
 from local.feed.record import Copies
 from local.recount import recount, recount_properties
+
+Recount = Callable[[Path, Path], list[str]]  # of a store and a record, to the differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,11 @@ def report(proof: Proof) -> int:
     return 1 if proof.differences else 0
 
 
-def prove(finished: Finished, store: Path, record: Path) -> Proof:
+def prove(finished: Finished, store: Path, record: Path, recounted: Recount = recount) -> Proof:
     """Recount the store against the record, and compare the app's own books with both."""
     books = finished.books
     published = _published(finished)
-    differences = recount(store, record)
+    differences = recounted(store, record)
     if books.accounted != published:
         differences.append(f"status: {books.accounted} events accounted for, {published} published")
     if not books.balanced:

@@ -103,12 +103,12 @@ def recount(store: Path, record: Path) -> list[str]:
     """
     with recounting(store, record) as connection:
         transform = connection.execute("SELECT transform FROM record.feed").fetchone()[0]
-        checks = map(_bounded, _checks(find_domain(transform)))
+        checks = map(bounded, _checks(find_domain(transform)))
         return [difference for check in checks for difference in check(connection)]
 
 
 def _checks(domain: Domain) -> Iterator[Recounted]:
-    yield from (_complete_record, _one_stream, _published_and_accounted, _tiles, _checkpoints, _settled, _retried)
+    yield from (*ACCOUNTING, _settled)
     yield _multiset("outcomes", _OUTCOMES)
     yield from (_multiset(name, query) for name, query in domain.multisets.items())
     yield _multiset("letters", _LETTERS)
@@ -217,8 +217,10 @@ def _multiset(name: str, query: str) -> Recounted:
     return check
 
 
-def _bounded(check: Recounted) -> Recounted:
-    def bounded(connection: sqlite3.Connection) -> Iterator[str]:
+def bounded(check: Recounted) -> Recounted:
+    """Return a check that shows its first differences, and the number of all others."""
+
+    def shown_first(connection: sqlite3.Connection) -> Iterator[str]:
         found = check(connection)
         shown = list(islice(found, SHOWN))
         yield from shown
@@ -226,7 +228,18 @@ def _bounded(check: Recounted) -> Recounted:
         if more:
             yield f"{shown[0].partition(':')[0]}: and {more} more differences like these"
 
-    return bounded
+    return shown_first
+
+
+# The checks that hold for any domain: of the record, the ledger, the checkpoints and the retries
+ACCOUNTING: tuple[Recounted, ...] = (
+    _complete_record,
+    _one_stream,
+    _published_and_accounted,
+    _tiles,
+    _checkpoints,
+    _retried,
+)
 
 
 def _shown(value: object) -> str:

@@ -12,10 +12,11 @@ from core.errors import HubledgerError
 from core.settings import read_settings
 from core.transforms.contract.whole import check_transform
 from local.books import Watch, count_accounted
-from local.feed.options import add_domain, choose_senders, positive, rate
+from local.feed.options import add_domain, choose_domain, choose_senders, positive, rate
 from local.folders import LOCAL_RUN, FolderInUse, kept_folder
 from local.interruption import Interrupted, Interruption
 from local.processes import Child, ChildFailed, Children
+from local.sampled import sample_of
 from local.server import RUNS, ServerRefused, add_store, prepared
 from local.stack import Asked, Place, Stack, app_settings
 
@@ -28,9 +29,10 @@ class PortInUse(Exception):
 
 def main(arguments: list[str] | None = None) -> int:
     """Return 0 after a signal; return 1, with one line on stderr, when it cannot start or when a process died."""
-    options = _options(arguments)
-    place, interruption = Place(options.folder.resolve(), options.hub_port, options.port, options.store), Interruption()
+    interruption = Interruption()
     try:
+        options = _options(arguments)
+        place = Place(options.folder.resolve(), options.hub_port, options.port, options.store)
         _check(options, place)
         interruption.listen()
         with (
@@ -62,6 +64,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--port", type=positive, default=7071, metavar="P", help="of the functions host; default: 7071")
     parser.add_argument("--folder", type=Path, default=LOCAL_RUN, metavar="DIR", help="default: %(default)s")
     options = parser.parse_args(arguments)
+    choose_domain(parser, options, sample_of)
     choose_senders(parser, options)
     return options
 
@@ -91,8 +94,8 @@ def refuse_port_in_use(port: int, option: str) -> None:
 
 def _run(options: argparse.Namespace, stack: Stack) -> None:
     print(f"starting an Event Hubs emulator on port {options.hub_port}, the store in {stack.place.live},")
-    senders = f"{options.senders:,} {options.transform.senders} at {options.rate} events/s"
-    print(f"the functions host on port {options.port}, and a feed of {senders}")
+    source = f"{options.transform.source(options.senders)}, at {options.rate} events/s"
+    print(f"the functions host on port {options.port}, and a feed of {source}")
     print(f"status: http://localhost:{options.port}/api/status   (Ctrl-C ends all)", flush=True)
     children = [stack.start_emulator()]
     stack.migrate(options.transform.transform)

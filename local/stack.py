@@ -40,6 +40,11 @@ class Place:
         return self.folder / "hubledger.db"
 
     @property
+    def hub(self) -> Path:
+        """The file of the emulator."""
+        return self.folder / "event-hubs.db"
+
+    @property
     def live(self) -> LiveStore:
         """The store while the app works."""
         return self.server or self.store
@@ -65,7 +70,7 @@ class Asked:
 class Stack:
     """Start one process after the other; each is ready when its call returns, or ChildFailed is raised.
 
-    `more` are settings of the functions host beside the usual ones.
+    `more` are settings of the app beside the usual ones.
     """
 
     def __init__(
@@ -82,7 +87,7 @@ class Stack:
         """Start the event hub, with more options; `connection` names it from now on."""
         options = ["--hub", f"{HUB}:{PARTITIONS}", "--consumer-group", CONSUMER_GROUP]
         options += ["--consumer-group", READER_GROUP]
-        options += _options(database=self.place.folder / "event-hubs.db", port=self.place.hub_port)
+        options += _options(database=self.place.hub, port=self.place.hub_port)
         emulator = self._start("emulator", "local.event_hubs", *options, *more)
         port = emulator.wait_ready("event hubs emulator ready on ", self.pause).rpartition(":")[2]
         self.connection = (
@@ -124,7 +129,7 @@ class Stack:
             f"worker-{self._workers}",
             "core.worker",
             _options(interval=BALANCE_EVERY, expiry=LOST_AFTER),
-            app_settings(self.connection, self.place, transform),
+            {**app_settings(self.connection, self.place, transform), **self._more},
         )
         worker = self._children.start(command)
         worker.wait_ready('"worker ready"', self.pause)
@@ -137,14 +142,21 @@ class Stack:
 
     def start_feed(self, order: Asked) -> Child:
         """Start the feed, connected and about to publish."""
-        options = _options(connection=self.connection, hub=HUB, transform=order.domain.name, senders=order.senders)
-        options += _options(events=order.events, rate=order.rate, seed=order.seed)
+        options = _options(connection=self.connection, hub=HUB, transform=order.domain.name)
+        options += _options(events=order.events, rate=order.rate, seed=order.seed, **_source(order))
         feed = self._start("feed", "local.feed", *options, *order.more)
         feed.wait_ready("feed ready for ", self.pause)
         return feed
 
     def _start(self, name: str, module: str, *arguments: str) -> Child:
         return self._children.start(Command(name, module, list(arguments)))
+
+
+def _source(order: Asked) -> dict[str, object]:
+    sample = order.domain.sample
+    if sample is None:
+        return {"senders": order.senders}
+    return {"events-from": sample.path.resolve(), **({"key": sample.key} if sample.key else {})}
 
 
 def _options(**values: object) -> list[str]:

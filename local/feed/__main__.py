@@ -13,7 +13,7 @@ from azure.eventhub.exceptions import EventHubError
 from local.feed.dangers import with_dangers
 from local.feed.domains import Domain
 from local.feed.feeding import Feed, Pace, Progress, feed
-from local.feed.gateways import Gateways, NoGateways
+from local.feed.gateways import LARGEST, Gateways, NoGateways
 from local.feed.homes import Script, Shares, home_minutes
 from local.feed.options import parse_options
 from local.feed.planned import Minute
@@ -47,7 +47,7 @@ def _feed(options: argparse.Namespace, stopping: threading.Event) -> None:
         publishers = [Publisher(client, stopping.wait, resends, properties) for client in clients]
         progress = Progress(sys.stdout, time.monotonic)
         pace = Pace(options.rate, time.monotonic, stopping.wait)
-        print(f"feed ready for {options.hub}: {options.senders} {domain.senders}, seed {options.seed}", flush=True)
+        print(f"feed ready for {options.hub}: {domain.source(options.senders)}, seed {options.seed}", flush=True)
         own = Feed(gateways, publishers, record, pace, progress, stopping.is_set)
         published = feed(story, own)
         doubtful = sum(publisher.doubtful for publisher in publishers)
@@ -64,7 +64,8 @@ def _story(options: argparse.Namespace) -> Iterator[Minute]:
 
 
 def _gateways(options: argparse.Namespace, partition_ids: list[str]) -> Gateways | NoGateways:
-    return Gateways(partition_ids, options.gather) if options.gather else NoGateways()
+    alike = 1 if options.transform.sample is None else LARGEST
+    return Gateways(partition_ids, options.gather, alike=alike) if options.gather else NoGateways()
 
 
 def _record(options: argparse.Namespace) -> Record | NoRecord:

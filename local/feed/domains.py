@@ -1,12 +1,13 @@
-"""The businesses that the feed can play and the recount can check: their stories, record columns and tables."""
+"""What the feed can publish and the recount can check: the stories of two businesses, or a user's own events."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from local.feed import flight_rule, home_rule
+from local.feed import flight_rule, home_rule, sample
 from local.feed.flights import NUMBERS, FlightScript, FlightShares, flight_minutes
 from local.feed.homes import Script, Shares, home_minutes
 from local.feed.planned import Minute
+from local.feed.sample import Sample, sample_minutes
 
 PACKAGE = "examples."
 
@@ -19,7 +20,7 @@ class UnknownDomain(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A business, named by the transform that the app needs for it.
+    """A business, named by the transform that the app needs for it; or the events of a file, which is its `sample`.
 
     `dangerous` is the transform of a chaos with dangerous events, if there is one. `story` takes the number of senders,
     the number of events (None: endless), the seed, the first instant and the share of duplicates (None: the usual
@@ -36,11 +37,16 @@ class Domain:
     multisets: Mapping[str, str]
     row_tables: tuple[str, ...]
     dangerous: str | None = None
+    sample: Sample | None = None
 
     @property
     def name(self) -> str:
         """The short name."""
         return self.transform.removeprefix(PACKAGE)
+
+    def source(self, senders: int) -> str:
+        """Return where the events come from, for people."""
+        return f"{senders:,} {self.senders}" if self.sample is None else str(self.sample)
 
     def senders_for(self, events: int) -> int:
         """Return a number of senders so small that most of them publish several times in a bounded story."""
@@ -80,9 +86,20 @@ FLIGHTS = Domain(
 )
 
 
+def domain_of_sample(transform: str, published: Sample) -> Domain:
+    """Return the events of a file, for a transform of which nothing else is known."""
+
+    def story(senders: int, events: int | None, seed: int, start: int, duplicates: float | None) -> Iterator[Minute]:
+        return sample_minutes(published, events, seed, duplicates or 0.0)
+
+    return Domain(transform, "lines", 1, 1, story, sample.COLUMNS, {}, (), sample=published)
+
+
 def find_domain(name: str) -> Domain:
     """Return the business of a transform, by its module name or the last part of it."""
     for domain in (HOMES, FLIGHTS):
         if name in (domain.transform, domain.name):
             return domain
-    raise UnknownDomain(f"must be {HOMES.name} or {FLIGHTS.name}, not {name!r}")
+    raise UnknownDomain(
+        f"must be {HOMES.name} or {FLIGHTS.name}, or a room like apps.orders with its --events-from, not {name!r}"
+    )

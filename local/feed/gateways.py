@@ -1,7 +1,9 @@
 """Gateways: put the minutes that senders of one partition publish within a moment into one send."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import cycle
 from typing import NamedTuple
 from zlib import crc32
 
@@ -9,6 +11,8 @@ from local.event_hubs import partition_index
 from local.feed.planned import Minute
 
 LARGEST = 100  # events in a send
+LARGEST_SEND = 900_000  # bytes, of more than one minute: a hub takes 1 MiB, with keys and envelopes
+ENVELOPE = 64  # bytes of an event beside its body and its key
 
 
 class Send(NamedTuple):
@@ -33,7 +37,7 @@ class NoGateways:
 
     def add(self, minute: Minute) -> list[Send]:
         """Return the minute in a separate send."""
-        return [Send(crc32(minute.partition_key.encode()), None, [minute])]
+        return [Send(crc32((minute.partition_key or "").encode()), None, [minute])]
 
     def rest(self) -> list[Send]:
         """Return nothing: no minute waits."""
@@ -43,29 +47,37 @@ class NoGateways:
 class Gateways:
     """One gateway for each partition. A later minute ends the wait of those that have waited for `moment` seconds.
 
-    The partition of a sender is the one that the hub's own hash of its key gives, and its events carry the key. A send
-    holds no more than one minute of a sender, so that a send that is published twice leads to the same rows.
+    The partition of a sender is the one that the hub's own hash of its key gives, and its events carry the key; minutes
+    without a key go to one partition after the other. A send holds no more than `alike` minutes of a sender: with one,
+    a send that is published twice leads to the same rows.
     """
 
     def __init__(
-        self, partition_ids: Iterable[str], moment: float, clock: Callable[[], float] = time.monotonic
+        self,
+        partition_ids: Iterable[str],
+        moment: float,
+        clock: Callable[[], float] = time.monotonic,
+        alike: int = 1,
     ) -> None:
         self._ids = sorted(partition_ids, key=lambda id: (len(id), id))
         self._moment = moment
         self._clock = clock
+        self._alike = alike
+        self._turns = cycle(range(len(self._ids)))
         self._open: dict[int, _Gateway] = {}  # the oldest first
 
     def add(self, minute: Minute) -> list[Send]:
         """Take a minute, and return the sends that are due."""
         now = self._clock()
         due = self._due(now)
-        index = partition_index(minute.partition_key, len(self._ids))
+        key = minute.partition_key
+        index = next(self._turns) if key is None else partition_index(key, len(self._ids))
         gateway = self._open.get(index)
         if gateway is not None and not gateway.has_room(minute):
             due.append(self._open.pop(index).send)
             gateway = None
         if gateway is None:
-            gateway = self._open[index] = _Gateway(Send(index, self._ids[index], []), now)
+            gateway = self._open[index] = _Gateway(Send(index, self._ids[index], []), now, self._alike)
         gateway.take(minute)
         return due
 
@@ -85,16 +97,27 @@ class Gateways:
 
 
 class _Gateway:
-    def __init__(self, send: Send, now: float) -> None:
+    def __init__(self, send: Send, now: float, alike: int) -> None:
         self.opened_at = now
         self.send = send
-        self._keys: set[str] = set()
-        self._events = 0
+        self._alike = alike
+        self._keys: Counter[str | None] = Counter()
+        self._events = self._bytes = 0
 
     def has_room(self, minute: Minute) -> bool:
-        return minute.partition_key not in self._keys and self._events + len(minute.events) <= LARGEST
+        return (
+            self._keys[minute.partition_key] < self._alike
+            and self._events + len(minute.events) <= LARGEST
+            and self._bytes + _bytes(minute) <= LARGEST_SEND
+        )
 
     def take(self, minute: Minute) -> None:
         self.send.minutes.append(minute)
-        self._keys.add(minute.partition_key)
+        self._keys[minute.partition_key] += 1
         self._events += len(minute.events)
+        self._bytes += _bytes(minute)
+
+
+def _bytes(minute: Minute) -> int:
+    envelope = ENVELOPE + 4 * len(minute.partition_key or "")
+    return sum(len(event.body) + envelope for event in minute.events)

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from local.feed.domains import HOMES, Domain, UnknownDomain, find_domain
+from local.feed.domains import HOMES, Domain, UnknownDomain, domain_of_sample, find_domain
 from local.feed.planned import FIRST_INSTANT
+from local.feed.sample import Sample, UnusableSample, keyed_by, read_sample
 
 LOCAL_HUB = (
     "Endpoint=sb://localhost:5672;SharedAccessKeyName=RootManageSharedAccessKey;"
@@ -18,7 +19,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     """Return the options: None is endless `events` or full-speed `rate`; `start` is in microseconds since 1970."""
     parser = argparse.ArgumentParser(
         prog="python -m local.feed",
-        description="Publish the events of a business to an event hub, and record the expected outcome of each.",
+        description="Publish the events of a business, or those of a file, to an event hub, and record each.",
         epilog="SIGTERM or Ctrl-C ends the feed with a complete record. The same seed makes the same events.",
     )
     parser.add_argument("--connection", default=LOCAL_HUB, metavar="TEXT", help="default: the emulator on port 5672")
@@ -50,6 +51,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     _add_dangers(parser)
     parser.add_argument("--record", type=Path, metavar="PATH", help="a new SQLite file for the expected outcomes")
     options = parser.parse_args(arguments)
+    choose_domain(parser, options, _named)
     choose_senders(parser, options)
     _refuse_dangers(parser, options)
     return options
@@ -74,13 +76,50 @@ def _add_dangers(parser: argparse.ArgumentParser) -> None:
 
 
 def add_domain(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the business and its number of senders."""
+    """Add the options for the business and its number of senders, or for the file of events."""
     parser.add_argument(
-        "--transform", type=_domain, default=HOMES.name, metavar="NAME", help="home_security (default) or flight_info"
+        "--transform",
+        default=HOMES.name,
+        metavar="NAME",
+        help="home_security (default), flight_info, or a room like apps.orders",
     )
+    parser.add_argument(
+        "--events-from",
+        type=Path,
+        metavar="FILE",
+        help="publish the lines of a file again and again; default for a room: its events.jsonl",
+    )
+    parser.add_argument("--key", metavar="FIELD", help="of the JSON lines, whose value is the partition key")
     parser.add_argument(
         "--homes", "--senders", dest="senders", type=positive, metavar="N", help="how many homes, or flight numbers"
     )
+
+
+ChooseSample = Callable[[argparse.Namespace], Sample | None]
+
+
+def choose_domain(parser: argparse.ArgumentParser, options: argparse.Namespace, sample_of: ChooseSample) -> None:
+    """Replace the name of the `transform` by its domain: that of its sample, or, without one, a business."""
+    try:
+        found = sample_of(options)
+        options.transform = domain_of_sample(options.transform, found) if found else find_domain(options.transform)
+    except UnusableSample as unusable:
+        parser.error(f"argument --events-from: {unusable}")
+    except UnknownDomain as unknown:
+        parser.error(f"argument --transform: {unknown}")
+    if found and options.senders:
+        parser.error("argument --homes: the events of a file have no senders")
+    if options.key and not found:
+        parser.error("argument --key: it needs --events-from")
+
+
+def _named(options: argparse.Namespace) -> Sample | None:
+    """Return the sample of the file that the options name; the feed knows no transform, so it finds no key itself."""
+    path: Path | None = options.events_from
+    if path is None:
+        return None
+    lines = read_sample(path)
+    return keyed_by(path, lines, options.key) if options.key else Sample(path, lines)
 
 
 def choose_senders(parser: argparse.ArgumentParser, options: argparse.Namespace, usual: int | None = None) -> None:
@@ -89,13 +128,6 @@ def choose_senders(parser: argparse.ArgumentParser, options: argparse.Namespace,
     options.senders = options.senders or usual or domain.usual_senders
     if options.senders > domain.sender_limit:
         parser.error(f"argument --homes: there are no more than {domain.sender_limit} {domain.senders}")
-
-
-def _domain(text: str) -> Domain:
-    try:
-        return find_domain(text)
-    except UnknownDomain as unknown:
-        raise argparse.ArgumentTypeError(str(unknown)) from None
 
 
 def _none_or_more(text: str) -> int:

@@ -25,9 +25,9 @@ class PlannedEvent(NamedTuple, Generic[E]):
 
 
 class Minute(NamedTuple, Generic[E]):
-    """The events that one sender publishes at once, in this order, under its own partition key."""
+    """The events that one sender publishes at once, in this order, under its own partition key, if it has one."""
 
-    partition_key: str
+    partition_key: str | None
     events: list[PlannedEvent[E]]
 
 

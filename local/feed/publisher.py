@@ -93,7 +93,7 @@ class Publisher:
             return self._batch_of_key(send.minutes[0])
         batch = self._producer.create_batch(partition_id=send.partition_id)
         for minute in send.minutes:
-            key = {PARTITION_KEY: minute.partition_key}
+            key = None if minute.partition_key is None else {PARTITION_KEY: minute.partition_key}
             for event in minute.events:
                 properties = self._properties if event.expected[0] in LETTERS else None
                 message = AmqpAnnotatedMessage(

@@ -12,10 +12,10 @@ FLUSH = 2_000  # the limit of events in memory
 _SCHEMA = """
 CREATE TABLE event (
     number        INTEGER NOT NULL PRIMARY KEY,  -- the order of publishing
-    partition_key TEXT NOT NULL,
+    partition_key TEXT,
     at_least      INTEGER NOT NULL,              -- copies in the hub: 1 and 1, unless an answer was lost
     at_most       INTEGER NOT NULL,
-    outcome       TEXT NOT NULL,                 -- written, filtered, or a letter: poison, reference
+    outcome       TEXT NOT NULL,                 -- written, filtered, or a letter: poison, reference; or published
     {columns},
     body          BLOB                           -- of letters only
 ) STRICT;

@@ -13,8 +13,13 @@ from tests.fakes.rooms import EXAMPLES, Rooms, all_migrations
 @cache
 def tables_of(rooms: Rooms = EXAMPLES) -> tuple[str, ...]:
     """Return our tables and those of rooms, in the order in which they are created."""
-    texts = (migration.text for migration in all_migrations("sqlserver", rooms))
-    return tuple(table for text in texts for table in re.findall(r"CREATE TABLE hubledger\.(\w+)", text))
+    standing: dict[str, None] = {}
+    for migration in all_migrations("sqlserver", rooms):
+        for verb, table in re.findall(r"(CREATE|DROP) TABLE (?:IF EXISTS )?hubledger\.(\w+)", migration.text):
+            standing.pop(table, None)
+            if verb == "CREATE":
+                standing[table] = None
+    return tuple(standing)
 
 
 TABLES = tables_of()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.tables import MUTANTS
-from tests.mutants.trees import copy_checkout
+from tests.mutants.trees import copy_trees
 from tests.mutants.trial import GOOD, Runner, Trial
 
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="hubledger-mutants-") as folder:
         try:
-            return _try_all(chosen, runner, copy_checkout(Path(folder), given.jobs))
+            return _try_all(chosen, runner, copy_trees(Path(folder), given.jobs))
         finally:
             runner.stop()
 

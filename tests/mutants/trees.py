@@ -7,20 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.checkout import copy_checkout
 from tests.mutants.mutant import Mutant
 
-ROOT = Path(__file__).parents[2]
 
-
-def copy_checkout(folder: Path, copies: int) -> Sequence[Path]:
-    """Copy the files that git knows or would add, and compile them; return one tree for each job."""
-    first = folder / "0"
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
-    for name in filter(None, names):
-        if (ROOT / name).is_file():
-            (first / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, first / name)
+def copy_trees(folder: Path, copies: int) -> Sequence[Path]:
+    """Copy the files of the checkout, and compile them; return one tree for each job."""
+    first = copy_checkout(folder / "0")
     _compile(first)
     return [first, *(Path(shutil.copytree(first, folder / str(place))) for place in range(1, copies))]
 

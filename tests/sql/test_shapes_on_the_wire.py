@@ -48,7 +48,7 @@ def store(server: TdsServer, driver_name: str) -> Iterator[Store]:
     opened.close()
 
 
-def fed() -> Iterator[tuple[str, bytes]]:
+def fed() -> Iterator[tuple[str | None, bytes]]:
     """Yield the partition keys and the bodies of the feed's events, without end."""
     for minute in HOMES.story(HOMES_OF_THE_FEED, None, SEED, FIRST_INSTANT, None):
         yield from [(minute.partition_key, one.body) for one in minute.events]

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from local.processes import APP
 from tests.acceptance.demo.started import KEYS, Start, Started, free_port
 
 pytestmark = pytest.mark.slow
 
+ROOMS = APP / "tests" / "fixtures" / "rooms"
 ENDLESS = ("local.demo", "--events", "1000000", "--rate", "500")
 
 
@@ -65,6 +67,21 @@ def test_a_demo_in_chaos_proves_it_too_and_has_healed_every_loss_of_the_host(sta
         assert (figures["kills"], figures["chaos"]) == (1, {"cuts": 2, "locks": 1})
         for printed in ("killing the functions host", "skipping: the host loses", "cutting every", "locking the store"):
             assert any(line.startswith(printed) for line in out), printed
+
+
+def test_a_demo_of_a_room_proves_the_rows_and_letters_of_its_own_events(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOMS))
+    demo = start("local.demo", "--transform", "shop", "--events", "2000", "--kill", "1", "--folder", str(tmp_path))
+    figures, out = proven(demo)
+    assert list(figures) == [*KEYS, "kills"]
+    published = (figures["published"], figures["written"], figures["filtered"], figures["dead_lettered"])
+    assert published == (2_000, 1_168, 333, 499)
+    assert figures["letters"] == {"resolved": 1, "exhausted": 498, "waiting": 0}
+    source = "publishing 2,000 events of tests/fixtures/rooms/shop/events.jsonl (12 lines), keyed by customerId; "
+    assert any(line.startswith(source) for line in out)
+    assert "letters: 166 of class unknown, exhausted: KeyError: 'lines'" in out
 
 
 def proven(demo: Started) -> tuple[dict, list[str]]:

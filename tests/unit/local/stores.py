@@ -43,7 +43,7 @@ def ingest(path: Path, minutes: Iterable[Minute], domain: Domain = HOMES) -> Non
     store, transform = SqliteEngine(path).open(), load_transform(domain.transform)
     logs: dict[int, list[Event]] = {number: [] for number in range(PARTITIONS)}
     for minute in minutes:
-        log = logs[crc32(minute.partition_key.encode()) % PARTITIONS]
+        log = logs[crc32((minute.partition_key or "").encode()) % PARTITIONS]
         for event in minute.events:
             log.append(Event(SequenceNumber(len(log)), str(len(log)), NOW, minute.partition_key, {}, event.body))
     means = Means(store, transform, Clock(lambda: NOW, uuid.uuid4))

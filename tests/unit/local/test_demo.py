@@ -7,8 +7,11 @@ from local.demo import main
 
 def test_an_impossible_demo_is_refused_with_one_clear_error(capsys: pytest.CaptureFixture[str]) -> None:
     for options, why in {
-        "--transform=flights": "must be home_security or flight_info",
-        "--transform=other.module": "must be home_security or flight_info",
+        "--transform=flights": "there is no room flights: name home_security, flight_info or one like apps.orders",
+        "--transform=other.module": "there is no room other.module",
+        "--key=order_id": "argument --key: it needs --events-from",
+        "--events-from=Makefile --key=order_id": "no line of Makefile has a text or a number as its field order_id",
+        "--events-from=Makefile --homes=5": "argument --homes: the events of a file have no senders",
         "--events=0": "must be a whole number from 1",
         "--workers=-1": "must be a whole number from 1",
         "--kill=-1": "must be a whole number from 1",
@@ -21,6 +24,11 @@ def test_an_impossible_demo_is_refused_with_one_clear_error(capsys: pytest.Captu
         with pytest.raises(SystemExit):
             main(options.split())
         assert why in capsys.readouterr().err, options
+
+
+def test_a_room_with_faults_is_refused_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--transform=tests", "--events-from=Makefile"]) == 1
+    assert "demo: TRANSFORM=tests: tests/__init__.py:1: the module needs VERSION" in capsys.readouterr().err
 
 
 def test_help_names_chaos_and_the_parts_of_an_aggregation(capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,7 +48,7 @@ def test_a_transform_without_a_feed_is_refused_in_one_line(capsys: pytest.Captur
     with pytest.raises(SystemExit):
         main(["--transform", "core.transforms.missing"])
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith("must be home_security or flight_info, not 'core.transforms.missing'")
+    assert last.endswith("no room core.transforms.missing: name home_security, flight_info or one like apps.orders")
 
 
 def test_a_transform_that_is_not_pure_is_refused_before_anything_starts(

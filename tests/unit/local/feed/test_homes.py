@@ -25,7 +25,7 @@ def bodies(minutes: list[Minute]) -> list[bytes]:
 def of_home(minutes: list[Minute]) -> dict[str, list[Minute]]:
     found: dict[str, list[Minute]] = {}
     for minute in minutes:
-        found.setdefault(minute.partition_key, []).append(minute)
+        found.setdefault(minute.partition_key or "", []).append(minute)
     return found
 
 

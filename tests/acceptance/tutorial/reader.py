@@ -1,0 +1,111 @@
+"""A reader who follows a page in a copy of the checkout: writes its files and runs its commands."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.acceptance.tutorial.page import Changed, Command, Section, Step, Written
+from tests.checkout import copy_checkout
+
+DEADLINE = 180.0  # seconds for the output of a command that does not end
+USUAL_PORT = 7071
+
+
+def free_port() -> int:
+    """Return a port of loopback that nothing uses."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+class Reader:
+    """Follows the steps of a page, and remembers the outputs that the page does not show."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = copy_checkout(folder)
+        self.port = free_port()
+        self.differing: list[str] = []
+        self._running: subprocess.Popen[bytes] | None = None
+        self._output = folder / ".local-run" / "tutorial.out"
+        self._install()
+
+    def _install(self) -> None:
+        """Give the copy the packages of this Python: the page's `make setup` finds them installed."""
+        venv = self.folder / ".venv"
+        venv.mkdir()
+        for entry in Path(sys.prefix).iterdir():
+            if entry.name in {"bin", "lib", "lib64", "include", "pyvenv.cfg"}:
+                (venv / entry.name).symlink_to(entry)
+        for done in ("local.done", "dev.done", "spark.done"):
+            (venv / done).touch()
+
+    def take(self, step: Step) -> None:
+        """Take one step."""
+        match step:
+            case Written(name, text):
+                (self.folder / name).write_text(text, encoding="utf-8")
+            case Changed(diff):
+                subprocess.run(
+                    ["git", "apply", "--unidiff-zero", "-"], cwd=self.folder, input=diff, text=True, check=True
+                )
+            case Section():
+                self.stop()
+            case Command() if step.line.startswith("git clone "):
+                pass  # the copy of the checkout is the clone
+            case Command() if step.is_endless:
+                self._start(step)
+            case Command():
+                self._compare(step)
+
+    def stop(self) -> None:
+        """Stop what runs, as Ctrl-C does."""
+        if self._running is not None:
+            os.killpg(self._running.pid, signal.SIGINT)
+            self._running.wait(timeout=60)
+            self._running = None
+
+    def _start(self, command: Command) -> None:
+        with self._output.open("wb") as output:
+            self._running = subprocess.Popen(
+                self._shell(command), cwd=self.folder, env=self._environment(), stdout=output, start_new_session=True
+            )
+        self._wait(command, lambda: self._output.read_text(encoding="utf-8"))
+
+    def _compare(self, command: Command) -> None:
+        if self._running is None:
+            self._note(command, self._run(command))
+        else:
+            self._wait(command, lambda: self._run(command))
+
+    def _wait(self, command: Command, read: Callable[[], str]) -> None:
+        """Read until the page shows the output: an app that runs needs a moment."""
+        until = time.monotonic() + DEADLINE
+        while not command.shows(output := read()) and time.monotonic() < until:
+            time.sleep(0.5)
+        self._note(command, output)
+
+    def _note(self, command: Command, output: str) -> None:
+        if not command.shows(output):
+            self.differing.append(f"$ {command.line}\n{output}")
+
+    def _run(self, command: Command) -> str:
+        done = subprocess.run(
+            self._shell(command), cwd=self.folder, env=self._environment(), capture_output=True, text=True, check=False
+        )
+        failed = f"exit code {done.returncode}\n" if done.returncode else ""
+        return done.stdout + done.stderr + failed
+
+    def _shell(self, command: Command) -> list[str]:
+        return [str(shutil.which("bash")), "-c", command.line]
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "TMPDIR", "LANG"}}
+        hub = str(free_port()) if self._running is None else ""
+        return {**kept, "PORT": str(self.port), "HUB_PORT": hub, "PYTHONIOENCODING": "utf-8"}

@@ -1,0 +1,123 @@
+"""Real git in temporary folders: our releases, and the repository of a user."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.checkout import copy_checkout
+
+GIT = shutil.which("git")
+PEOPLE = {f"GIT_{role}_{word}": "someone" for role in ("AUTHOR", "COMMITTER") for word in ("NAME", "EMAIL")}
+ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_MERGE_AUTOEDIT": "no"}
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository in a folder; `settings` are those of git that its owner chose."""
+
+    folder: Path
+    settings: Mapping[str, str]
+
+    def git(self, command: str, *more: str) -> str:
+        """Run a command of git and return its output; AssertionError when it fails."""
+        done = self.try_git(command, *more)
+        assert done.returncode == 0, f"git {command} {' '.join(more)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def try_git(self, command: str, *more: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command of git that may fail."""
+        return self._run([str(GIT), *command.split(), *more])
+
+    def shell(self, line: str) -> str:
+        """Run a line of a page and return its output; AssertionError when it fails."""
+        done = self._run(["bash", "-c", line])
+        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def python(self, *arguments: str) -> str:
+        """Run Python on the code of the working tree, and return its output; AssertionError when it fails."""
+        done = self.try_python(*arguments)
+        assert done.returncode == 0, f"{' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def try_python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run Python on the code of the working tree; it may fail."""
+        return self._run([sys.executable, *arguments])
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the working tree."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+    def append(self, name: str, text: str) -> None:
+        """Add text to the end of a file of the working tree."""
+        self.write(name, (self.folder / name).read_text(encoding="utf-8") + text)
+
+    def commit(self, message: str) -> None:
+        """Commit the whole working tree."""
+        self.git("add --all")
+        self.git("commit --quiet --message", message)
+
+    def _chosen(self) -> dict[str, str]:
+        given = {"GIT_CONFIG_COUNT": str(len(self.settings))}
+        for at, (name, value) in enumerate(self.settings.items()):
+            given |= {f"GIT_CONFIG_KEY_{at}": name, f"GIT_CONFIG_VALUE_{at}": value}
+        return given
+
+    def _run(self, command: list[str]) -> "subprocess.CompletedProcess[str]":
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PYTHON", "STORE_"))}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+        own = {"PATH": path, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**kept, **PEOPLE, **ALONE, **self._chosen(), **own}
+        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def first_release(folder: Path, without: tuple[str, ...] = ()) -> Repository:
+    """Return our repository with the present checkout as its release v0.2.0, except for some folders."""
+    ours = Repository(copy_checkout(folder, without), {})
+    ours.git("init --quiet --initial-branch main")
+    ours.commit("Release 0.2.0")
+    ours.git("tag v0.2.0")
+    return ours
+
+
+def release(ours: Repository, version: str) -> int:
+    """Commit a release: changed core files, a page less, and a migration. Return the number of the migration."""
+    ours.append("core/errors.py", f"\n# of release {version}\n")
+    ours.append("CHANGELOG.md", f"\nRelease {version} changed this.\n")
+    ours.git("rm --quiet --ignore-unmatch", "CONTRIBUTING.md")
+    number = 1 + max(int(path.name[:4]) for path in (ours.folder / "sql/sqlite/migrations").glob("*.sql"))
+    name = f"of_{version.replace('.', '_')}"
+    for engine, schema in (("sqlite", ""), ("sqlserver", "hubledger.")):
+        statement = f"CREATE TABLE {schema}{name} (number bigint NOT NULL);\n"
+        ours.write(f"sql/{engine}/migrations/{number:04}_{name}.sql", f"-- A table of release {version}.\n{statement}")
+    ours.commit(f"Release {version}")
+    ours.git("tag", version)
+    return number
+
+
+def init_by_azd(ours: Repository, folder: Path, settings: Mapping[str, str] | None = None) -> Repository:
+    """Return a user's repository as `azd init --template` makes it: a shallow clone of a tag, without its .git."""
+    theirs = Repository(folder, settings or {})
+    folder.mkdir()
+    theirs.git("clone --quiet --depth 1 --branch v0.2.0", f"file://{ours.folder}", ".")
+    shutil.rmtree(folder / ".git")
+    theirs.git("init --quiet --initial-branch main")
+    theirs.commit("Start from the template")
+    return theirs
+
+
+def clone(of: Repository, folder: Path) -> Repository:
+    """Return a copy of a repository, with its remotes."""
+    copy = Repository(folder, of.settings)
+    folder.mkdir()
+    copy.git("clone --quiet --shared", str(of.folder), ".")
+    copy.git("remote remove origin")
+    for name in of.git("remote").split():
+        copy.git("remote add --no-tags", name, of.git("remote get-url", name).strip())
+    return copy

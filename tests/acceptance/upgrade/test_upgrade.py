@@ -1,0 +1,153 @@
+"""A user takes two releases: their room, its rows and its migrations stand beside ours, at the same numbers too."""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.upgrade.git import GIT, Repository, first_release, init_by_azd, release
+from tests.acceptance.upgrade.page import PAGE, commands, join, run, upgrade
+from tests.acceptance.upgrade.room import add_note, write_old_form, write_room
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(GIT is None, reason="git is not installed")]
+
+ROOM, EVENTS = "apps.orders", 5
+WITHOUT = ("bench/", "docs/images/", "tests/unit/", "tests/contract/", "tests/browser/", "tests/spark/")  # for speed
+
+
+class Shop:
+    """The app of a user: a repository and a store."""
+
+    def __init__(self, code: Repository) -> None:
+        self.code = code
+        self.path = code.folder / ".local-run" / "hubledger.db"
+        self.transform, self.ingested = ROOM, 0
+
+    def migrate(self) -> list[str]:
+        """Migrate the store and return what the command prints."""
+        place = ("--store", f"sqlite:{self.path}", "--transform", self.transform)
+        return self.code.python("-m", "core.store.migrate", *place).splitlines()
+
+    def ingest(self) -> str:
+        """Ingest some events more, audit the ledger, and return the outcome of the audit."""
+        bodies = [json.dumps({"number": self.ingested + at}) for at in range(EVENTS)]
+        place = (f"sqlite:{self.path}", self.transform, str(self.ingested))
+        self.ingested += EVENTS
+        return self.code.python("-m", "tests.acceptance.upgrade.ingesting", *place, *bodies).strip()
+
+    def rows(self) -> list[int]:
+        """Return the orders of the store, in the order of their events."""
+        return [number for (number,) in self._ask("SELECT number FROM shop_order ORDER BY sequence_number")]
+
+    def recorded(self, number: int) -> list[tuple[str, str]]:
+        """Return the apps and names of the migrations with a number."""
+        return [*self._ask(f"SELECT app, name FROM schema_migration WHERE version = {number} ORDER BY app")]
+
+    def _ask(self, statement: str) -> Iterator[Any]:
+        with closing(sqlite3.connect(self.path)) as connection:
+            yield from connection.execute(statement).fetchall()
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Repository:
+    """Our repository, in which the present checkout is the first release."""
+    return first_release(tmp_path / "hubledger", WITHOUT)
+
+
+def latest(ours: Repository) -> int:
+    """Return the number of our newest migration."""
+    return max(int(path.name[:4]) for path in (ours.folder / "sql/sqlite/migrations").glob("*.sql"))
+
+
+def test_two_releases_with_migrations_of_both_sides_at_the_same_numbers(ours: Repository, tmp_path: Path) -> None:
+    shop = Shop(init_by_azd(ours, tmp_path / "shop"))
+    write_room(shop.code, up_to=latest(ours))
+    shop.code.commit("Add our room")
+    shop.migrate()
+    assert shop.ingest() == "balanced"
+    join(shop.code, ours)
+    for version, name in (("v0.3.0", "of_v0_3_0"), ("v0.4.0", "of_v0_4_0")):
+        number = release(ours, version)
+        add_note(shop.code, number)
+        shop.code.commit(f"Add a migration of ours at {number}")
+        upgrade(shop.code, ours, version)
+        assert shop.migrate() == [
+            f"applied {number:04} {name}",
+            f"applied {ROOM} {number:04} note_{number}",
+            "the store is up to date",
+        ]
+        assert shop.recorded(number) == [(ROOM, f"note_{number}"), ("hubledger", name)]
+        assert shop.ingest() == "balanced"
+        assert shop.rows() == list(range(shop.ingested))
+        assert shop.migrate() == ["the store is up to date"]
+
+
+def test_old_code_runs_on_the_new_schema_and_new_code_refuses_the_old_one(ours: Repository, tmp_path: Path) -> None:
+    shop = Shop(init_by_azd(ours, tmp_path / "shop"))
+    write_room(shop.code)
+    shop.code.commit("Add our room")
+    shop.migrate()
+    join(shop.code, ours)
+    number = release(ours, "v0.3.0")
+    upgrade(shop.code, ours, "v0.3.0")
+    early = shop.code.try_python("-m", "tests.acceptance.upgrade.ingesting", f"sqlite:{shop.path}", ROOM, "0", "{}")
+    assert f"is at schema {number - 1} of {number}" in early.stderr
+    shop.migrate()
+    shop.code.git("revert --no-edit --mainline 1 HEAD")
+    assert shop.ingest() == "balanced"
+
+
+def test_code_in_our_folders_becomes_a_room_beside_a_migration_of_ours_at_its_number(
+    ours: Repository, tmp_path: Path
+) -> None:
+    shop = Shop(init_by_azd(ours, tmp_path / "shop"))
+    shop.transform = "core.transforms.orders"
+    number = latest(ours) + 1
+    write_old_form(shop.code, number)
+    shop.code.commit("Add our transform to the folders of the template")
+    shop.migrate()
+    assert shop.ingest() == "balanced"
+    join(shop.code, ours)
+    assert release(ours, "v0.3.0") == number
+    upgrade(shop.code, ours, "v0.3.0")
+    refused = shop.code.try_python("-m", "core.store.migrate", "--store", f"sqlite:{shop.path}")
+    assert "belongs to apps/NAME/migrations (docs/upgrading.md)" in refused.stderr
+    steps = commands("From your code in our folders to a room")
+    run([step.replace("0026_orders", f"{number:04}_orders") for step in steps[:-1]], shop.code, ours)
+    shop.code.commit("Move our code to a room")
+    shop.transform = ROOM
+    assert steps[-1] == "python -m core.store.migrate"
+    assert shop.migrate() == [
+        f"handed {number:04} orders over: it is {ROOM} 0001 orders now",
+        f"applied {number:04} of_v0_3_0",
+        "the store is up to date",
+    ]
+    assert shop.recorded(number) == [("hubledger", "of_v0_3_0")]
+    assert shop.ingest() == "balanced"
+    assert shop.rows() == list(range(2 * EVENTS))
+
+
+def test_a_room_that_is_renamed_keeps_its_tables_with_the_statement_of_the_page(
+    ours: Repository, tmp_path: Path
+) -> None:
+    shop = Shop(init_by_azd(ours, tmp_path / "shop"))
+    write_room(shop.code)
+    shop.migrate()
+    shop.ingest()
+    shop.code.git("add apps")
+    shop.code.git("mv apps/orders apps/shop")
+    shop.transform = "apps.shop"
+    refused = shop.code.try_python(
+        "-m", "core.store.migrate", "--store", f"sqlite:{shop.path}", "--transform", "apps.shop"
+    )
+    assert "shop_order" in refused.stderr
+    with closing(sqlite3.connect(shop.path)) as connection, connection:
+        (statement,) = re.findall(r"`(UPDATE [^`]+)`", PAGE)
+        connection.execute(statement)
+    assert shop.migrate() == ["the store is up to date"]
+    assert shop.ingest() == "balanced"
