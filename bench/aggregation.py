@@ -21,10 +21,10 @@ from core.aggregation.commit import commit_run
 from core.aggregation.runs import planned_run
 from core.model.aggregates import SLICES, Aggregate
 from core.store.aggregation import Aggregations
-from core.store.ddl.aggregates import tables_text
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.aggregates import find_aggregate
+from hubledger.ddl.aggregates import tables_text
 
 WINDOWS = int(os.environ.get("BENCH_WINDOWS", "1000000"))
 KINDS = ("carbon_monoxide", "door", "glass_break", "motion", "window")

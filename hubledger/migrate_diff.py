@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from core.settings import DEFAULT_TRANSFORM
-from core.store.ddl.diff import NextMigration, next_migration
 from core.store.migrations import NAME_LIMIT, migrations_of
 from core.transforms import import_transform, load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.rooms import MIGRATIONS, Room, room_of
 from hubledger.console import Refused, UsageFault, say, say_faults, show_table
+from hubledger.ddl.diff import NextMigration, next_migration
 
 PERMISSIONS = "permissions.sql"
 _NAME = re.compile(r"[A-Za-z0-9_-]+")

@@ -10,12 +10,12 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from tempfile import mkdtemp
 
-from core.store.ddl.room import rights_text, room_text
-from core.store.ddl.types import ENGINES
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.contract.whole import check_transform
 from hubledger.console import ROOT, Refused
+from hubledger.ddl.room import rights_text, room_text
+from hubledger.ddl.types import ENGINES
 from hubledger.scaffold.aggregate import aggregate_text
 from hubledger.scaffold.design import Design
 from hubledger.scaffold.sample import numbered_lines

@@ -9,8 +9,8 @@ from core.aggregation.commit import commit_run
 from core.aggregation.port import AggregationStore
 from core.errors import SchemaMismatch, StagingRefused, StoreUnavailable
 from core.model.aggregates import SLICES
-from core.store.ddl.aggregates import added_text
 from examples.home_security.aggregates.home_activity import HomeActivity
+from hubledger.ddl.aggregates import added_text
 from tests.fakes.aggregation_engines import (
     AggregationEngine,
     SqliteAggregation,

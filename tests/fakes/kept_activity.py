@@ -6,8 +6,8 @@ from typing import Annotated
 
 from core.model.aggregates import Count, Key, Most, aggregate_of, aggregate_table
 from core.model.rollups import Kept
-from core.store.ddl.aggregates import tables_text
 from examples.home_security.transform import SensorReading
+from hubledger.ddl.aggregates import tables_text
 from tests.fakes.engines import SqliteEngine
 
 KEPT_ACTIVITY = "kept_activity"

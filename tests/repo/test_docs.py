@@ -137,11 +137,3 @@ def test_the_settings_page_tells_the_values_of_host_json() -> None:
     hubs = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["extensions"]["eventHubs"]
     for name in ("maxEventBatchSize", "minEventBatchSize", "prefetchCount", "batchCheckpointFrequency"):
         assert f"| `extensions.eventHubs.{name}` | {hubs[name]} |" in page
-
-
-def test_the_migrations_of_the_guides_have_the_next_free_number() -> None:
-    guide = (ROOT / "docs/your-own-aggregate.md").read_text(encoding="utf-8")
-    named = re.findall(r"> (\S+/migrations/(\w+))/([0-9]{4})_", guide)
-    assert [engine for _, engine, _ in named] == ["sqlite", "sqlserver"]
-    for folder, _, number in named:
-        assert int(number) == 1 + max(int(path.name[:4]) for path in (ROOT / folder).glob("*.sql"))

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from core.store.ddl.room import rights_text, room_text
-from core.store.ddl.types import ENGINES
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.rooms import Room
+from hubledger.ddl.room import rights_text, room_text
+from hubledger.ddl.types import ENGINES
 from tests.fakes.written_modules import written_modules
 from tests.rooms.found import room_named
 

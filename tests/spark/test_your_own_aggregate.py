@@ -21,7 +21,7 @@ from tests.spark.readings import NOON
 pytestmark = pytest.mark.slow
 PAGE = (ROOT / "docs" / "your-own-aggregate.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
-COPIED = ("core", "examples", "jobs", "sql")
+COPIED = ("core", "examples", "hubledger", "jobs", "local", "sql")
 RUN = """
 import json
 import sys

@@ -11,12 +11,11 @@ import pytest
 from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate
 from core.store.columns import instant_text
-from core.store.ddl.__main__ import main
-from core.store.ddl.aggregates import added_text, migration_text, source_index_text, tables_text
-from core.store.ddl.types import ENGINES, Engine
 from core.store.migrations import load_migrations
 from core.store.windows import window_reader
 from core.transforms.aggregates import find_aggregate, load_aggregates
+from hubledger.ddl.aggregates import added_text, source_index_text, tables_text
+from hubledger.ddl.types import ENGINES, Engine
 from tests.fakes.rollups import rolled
 from tests.fakes.rooms import all_migrations
 
@@ -76,19 +75,6 @@ def test_a_migration_that_differs_from_a_declaration_is_seen(engine: Engine) -> 
     migrated = "\n".join(one.text for one in all_migrations(engine)).replace(*CHANGES[engine])
     found = [one.name for one in load_aggregates() if differences(engine, migrated, one)]
     assert found == ["flight_punctuality"]
-
-
-def test_the_command_prints_both_dialects_or_one_and_names_an_unknown_aggregate(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    (one,) = (one for one in load_aggregates() if one.name == "flight_punctuality")
-    assert main(["flight_punctuality"]) == 0
-    both = capsys.readouterr().out
-    assert all(migration_text(one, engine) in both for engine in ENGINES)
-    assert main(["flight_punctuality", "--engine", "sqlite"]) == 0
-    assert capsys.readouterr().out == migration_text(one, "sqlite")
-    assert main(["nothing"]) == 1
-    assert "no aggregate is named nothing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -28,10 +28,6 @@ from tests.sql.values import ROW_CLASSES
 
 ROOT = Path(__file__).parents[2]
 ONLY_PLACES_OF_SQL = {
-    "core/store/ddl/aggregates.py",
-    "core/store/ddl/compare.py",
-    "core/store/ddl/described.py",
-    "core/store/ddl/rows.py",
     "core/store/rows.py",
     "core/store/windows.py",
     "core/store/sqlite/rows.py",

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from core.store.ddl.compare import compare_table
-from core.store.ddl.described import read_embedded
-from core.store.ddl.diff import next_migration
-from core.store.ddl.parsed import read_server
-from core.store.ddl.room import room_text
-from core.store.ddl.schema import Schema, Script, StandingTable, scripts_of
-from core.store.ddl.types import ENGINES, Engine
-from core.store.ddl.wanted import wanted_tables
 from core.store.migrations import load_migrations
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
+from hubledger.ddl.compare import compare_table
+from hubledger.ddl.described import read_embedded
+from hubledger.ddl.diff import next_migration
+from hubledger.ddl.parsed import read_server
+from hubledger.ddl.room import room_text
+from hubledger.ddl.schema import Schema, Script, StandingTable, scripts_of
+from hubledger.ddl.types import ENGINES, Engine
+from hubledger.ddl.wanted import wanted_tables
 from tests.fakes.declared import every_type, forgotten
 from tests.offenders import holds_for
 from tests.sql.gates import gates

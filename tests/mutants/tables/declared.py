@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import in_file
 
-DDL, ROOM = "tests/unit/core/store/ddl", "tests/sql/test_room_tables.py"
+DDL, ROOM = "tests/unit/hubledger/ddl", "tests/sql/test_room_tables.py"
 
 MUTANTS = (
     *in_file(
@@ -11,13 +11,13 @@ MUTANTS = (
         ("a text of ASCII may have other letters", "isinstance(value, str) and not value.isascii()", "value is None"),
     ),
     *in_file(
-        "core/store/ddl/rows.py",
+        "hubledger/ddl/rows.py",
         f"{DDL}/test_diff.py",
         ("a letter in a key has one byte", "text.length if text.ascii else 2 * text.length", "text.length"),
         ("a key without a length is declared", "if kind is str and name not in texts]", "if kind is None]"),
     ),
     *in_file(
-        "core/store/ddl/rows.py",
+        "hubledger/ddl/rows.py",
         ROOM,
         (
             "appended tables are not compressed",
@@ -31,7 +31,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/ddl/types.py",
+        "hubledger/ddl/types.py",
         ROOM,
         ("a word of SQL has no brackets", "return name if is_plain(name) else quoted(name)", "return name"),
         (
@@ -41,13 +41,13 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/ddl/room.py",
+        "hubledger/ddl/room.py",
         "tests/sql/test_rights.py",
         ("the app may not change states", '"SELECT, INSERT, UPDATE" if table.key', '"SELECT, INSERT" if table.key'),
         ("jobs may not stage windows", '"SELECT, INSERT", level.staged, _JOB', '"SELECT", level.staged, _JOB'),
     ),
     *in_file(
-        "core/store/ddl/compare.py",
+        "hubledger/ddl/compare.py",
         f"{DDL}/test_diff.py",
         ("a column that is never None is added", "    if each.is_required:\n", "    if each is None:\n"),
         ("a text is cut to its new length", "    if has < had:\n", "    if has is None:\n"),
@@ -61,7 +61,7 @@ MUTANTS = (
         ("a changed key is not seen", "if [name.lower() for name in wanted.key] != list(standing.key):", "if False:"),
     ),
     *in_file(
-        "core/store/ddl/diff.py",
+        "hubledger/ddl/diff.py",
         f"{DDL}/test_diff.py",
         ("a table that is not understood is compared", "and name not in standing.unclear:", "and name:"),
         ("lines of a person are lost", "return wanted if not others else", "return wanted if True else"),
@@ -73,7 +73,7 @@ MUTANTS = (
         ("a column comes before an index", "key=lambda one: one.comes_last", "key=lambda one: not one.comes_last"),
     ),
     *in_file(
-        "core/store/ddl/parsed.py",
+        "hubledger/ddl/parsed.py",
         f"{DDL}/test_parsed.py",
         ("a statement in a text is left out", "            if inner is None:\n", "            if True:\n"),
         (
@@ -89,7 +89,7 @@ MUTANTS = (
         ("a key stays when its constraint is dropped", "replace(table, key=()) if gone else table", "table"),
     ),
     *in_file(
-        "core/store/ddl/statements.py",
+        "hubledger/ddl/statements.py",
         f"{DDL}/test_parsed.py",
         (
             "a statement needs a semicolon before it",

@@ -8,7 +8,7 @@ from core.errors import InvalidTransform
 from core.model.aggregates import WINDOW_START, Aggregate, KeyColumn, Measure
 from core.model.rows import Text, row_table
 from core.store.columns import quoted
-from core.store.ddl.types import BY_CODE_POINT, KINDS, PREFIX, Engine, listed, named, type_of
+from hubledger.ddl.types import BY_CODE_POINT, KINDS, PREFIX, Engine, listed, named, type_of
 
 _IDS: Mapping[Engine, Mapping[str, str]] = {
     "sqlite": {"staging_id": "TEXT", "run_id": "TEXT", "slice": "INTEGER", "run_number": "INTEGER"},

@@ -7,7 +7,7 @@ from typing import Any
 from core.errors import InvalidTransform
 from core.model.rows import COLUMN_TYPES, STATE_LINEAGE, Text, row_table, texts_of
 from core.store.columns import fields_of, types_of
-from core.store.ddl.types import PREFIX, Engine, listed, named, type_of
+from hubledger.ddl.types import PREFIX, Engine, listed, named, type_of
 
 KEY_BYTES = 900  # of a clustered key of SQL Server
 POSITION = ("stream_id", "partition_id", "sequence_number", "ordinal")  # the key of appended rows

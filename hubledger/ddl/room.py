@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate, Key
 from core.model.rows import row_table, texts_of
-from core.store.ddl.aggregates import migration_text
-from core.store.ddl.rows import row_table_text
-from core.store.ddl.types import Engine
+from hubledger.ddl.aggregates import migration_text
+from hubledger.ddl.rows import row_table_text
+from hubledger.ddl.types import Engine
 
 _APP, _JOB = "hubledger_app", "hubledger_job"
 _HEADING = """\

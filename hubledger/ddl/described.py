@@ -4,8 +4,8 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 
-from core.store.ddl.schema import Schema, Script, StandingColumn, StandingTable, words_of
 from core.store.migrations import load_migrations
+from hubledger.ddl.schema import Schema, Script, StandingColumn, StandingTable, words_of
 
 _TABLES = "SELECT lower(name) FROM sqlite_master WHERE type = ? AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
 _COLUMNS = "SELECT lower(name), type, [notnull], dflt_value, pk, hidden FROM pragma_table_xinfo(?)"

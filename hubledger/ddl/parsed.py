@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from core.store.ddl.schema import Schema, Script, StandingColumn, StandingTable, words_of
-from core.store.ddl.statements import Statement, statements_of
+from hubledger.ddl.schema import Schema, Script, StandingColumn, StandingTable, words_of
+from hubledger.ddl.statements import Statement, statements_of
 
 _GO = re.compile(r"^[ \t]*GO[ \t]*\d*[ \t]*$", re.M | re.I)
 _TEXT = re.compile(r"EXEC(?:UTE)?\s*(?:\(\s*|\(?(?:sys\.)?sp_executesql\s+)N?'((?:[^']|'')*)'\s*\)?", re.I)

@@ -1,7 +1,7 @@
-"""core/store/ddl/parsed.py: the T-SQL that people write is read, or named with its line."""
+"""hubledger/ddl/parsed.py: the T-SQL that people write is read, or named with its line."""
 
-from core.store.ddl.parsed import read_server
-from core.store.ddl.schema import Schema, Script
+from hubledger.ddl.parsed import read_server
+from hubledger.ddl.schema import Schema, Script
 from tests.offenders import holds_for
 
 BEFORE = Script("1.sql", "CREATE TABLE hubledger.t (a int NOT NULL, CONSTRAINT pk_t PRIMARY KEY (a))")

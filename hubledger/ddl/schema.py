@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.store.ddl.types import Engine
 from core.transforms.rooms import MIGRATIONS
+from hubledger.ddl.types import Engine
 
 
 @dataclass(frozen=True, slots=True)

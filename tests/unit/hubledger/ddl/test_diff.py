@@ -1,4 +1,4 @@
-"""core/store/ddl/diff.py: the next migration brings the tables of a room to its classes, or says what it cannot."""
+"""hubledger/ddl/diff.py: the next migration brings the tables of a room to its classes, or says what it cannot."""
 
 import re
 import sqlite3
@@ -15,10 +15,10 @@ from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate, Count, Key, Sum
 from core.model.rollups import Kept
 from core.model.rows import Text
-from core.store.ddl.diff import NextMigration, next_migration
-from core.store.ddl.room import rights_text, room_text
-from core.store.ddl.types import ENGINES
 from core.store.migrations import load_migrations
+from hubledger.ddl.diff import NextMigration, next_migration
+from hubledger.ddl.room import rights_text, room_text
+from hubledger.ddl.types import ENGINES
 from tests.fakes.declared import appended, every_type, state, windows
 
 NAME = Annotated[str, Text(20)]

@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from core.store.ddl.schema import StandingColumn, StandingTable
-from core.store.ddl.types import PREFIX, Engine, named, type_of
-from core.store.ddl.wanted import WantedColumn, WantedTable
 from core.store.misfits import Column, Judge
 from core.store.sqlite.misfits import misfit as misfit_of_embedded
 from core.store.sqlserver.misfits import misfit as misfit_of_server
+from hubledger.ddl.schema import StandingColumn, StandingTable
+from hubledger.ddl.types import PREFIX, Engine, named, type_of
+from hubledger.ddl.wanted import WantedColumn, WantedTable
 
 _JUDGES: Mapping[Engine, Judge] = {"sqlite": misfit_of_embedded, "sqlserver": misfit_of_server}
 _TYPE = re.compile(r"(?P<name>\w+)(?:\((?P<first>\w+)(?:, *(?P<second>\d+))?\))?")

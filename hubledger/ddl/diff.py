@@ -7,17 +7,17 @@ from pathlib import Path
 
 from core.model.aggregates import WINDOW_START, Aggregate
 from core.model.rows import row_table
-from core.store.ddl.aggregates import added_text, migration_text, retention_index_text, source_index_text
-from core.store.ddl.compare import Change, Found, compare_table
-from core.store.ddl.described import read_embedded
-from core.store.ddl.parsed import read_server
-from core.store.ddl.room import refuse_unfit, rights_text
-from core.store.ddl.rows import row_table_text
-from core.store.ddl.schema import Schema, Script, StandingTable, scripts_of
-from core.store.ddl.types import ENGINES, Engine
-from core.store.ddl.wanted import WantedTable, wanted_tables
 from core.store.migrations import BREAKING
 from core.transforms.rooms import room_of
+from hubledger.ddl.aggregates import added_text, migration_text, retention_index_text, source_index_text
+from hubledger.ddl.compare import Change, Found, compare_table
+from hubledger.ddl.described import read_embedded
+from hubledger.ddl.parsed import read_server
+from hubledger.ddl.room import refuse_unfit, rights_text
+from hubledger.ddl.rows import row_table_text
+from hubledger.ddl.schema import Schema, Script, StandingTable, scripts_of
+from hubledger.ddl.types import ENGINES, Engine
+from hubledger.ddl.wanted import WantedTable, wanted_tables
 
 _READERS: Mapping[Engine, Callable[[Iterable[Script]], Schema]] = {"sqlite": read_embedded, "sqlserver": read_server}
 _NOTHING = {

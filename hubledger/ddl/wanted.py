@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from core.model.aggregates import Aggregate, KeyColumn
 from core.model.rows import Text, row_table, texts_of
 from core.store.columns import fields_of, types_of
-from core.store.ddl.rows import POSITION, kind_of
+from hubledger.ddl.rows import POSITION, kind_of
 
 _OF_LEVEL, _OF_STAGED = ("run_number", "slice"), ("staging_id", "slice", "run_id", "is_whole")
 
