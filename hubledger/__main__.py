@@ -1,6 +1,6 @@
 """`python -m hubledger COMMAND`: put the commands together, and turn every fault into one line and an exit code.
 
-0: done; 1: refused, or a fault was found; 2: the command was called in a wrong way.
+0: done; 1: refused, or a fault was found; 2: the command was called in a wrong way; 130: interrupted.
 """
 
 import os
@@ -22,8 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{error.name} is missing: run `make .venv/local.done` and use .venv/bin/python, or run"
             " `pip install -r local/requirements.txt`"
         )
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return run(list(sys.argv[1:] if arguments is None else arguments), _fail)
+        return run(given, _fail) if given else max(USAGE, run(["--help"], _fail))
     except BrokenPipeError:  # the reader of a pipe has gone, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAULT

@@ -5,11 +5,12 @@ from collections.abc import Callable
 import typer
 
 from core.errors import HubledgerError, InvalidTransform
-from hubledger.console import UsageFault
+from hubledger.console import Refused, UsageFault
 from hubledger.migrate_diff import migrate_diff
 from hubledger.new import new
 from hubledger.try_events import try_events
 
+INTERRUPTED = "interrupted; nothing was written"
 app = typer.Typer(
     name="python -m hubledger",
     help="Make a room for your own events, keep its tables up to date, and try it without a hub.",
@@ -30,18 +31,20 @@ def _commands() -> None:
 def run(arguments: list[str], fail: Callable[..., int]) -> int:
     """Run a command; `fail` prints a line and returns the exit code that it is given, or 1."""
     try:
-        code = app(arguments or ["--help"], prog_name="python -m hubledger", standalone_mode=False)
+        code = app(arguments, prog_name="python -m hubledger", standalone_mode=False)
     except (typer.TyperException, UsageFault) as fault:
         return fail(fault.format_message() if isinstance(fault, typer.BadParameter) else str(fault), 2)
-    except (typer.Abort, KeyboardInterrupt):
-        return fail("interrupted; nothing was written")
+    except typer.Abort:
+        return fail(INTERRUPTED, 130)
     except InvalidTransform as fault:
         faults = [*([] if len(fault.faults) == 1 else ["the transform has faults"]), *fault.faults]
         return fail("\n".join(faults))
-    except HubledgerError as fault:
+    except (Refused, HubledgerError) as fault:
         return fail(str(fault))
     except BrokenPipeError:
         raise
     except OSError as fault:
         return fail(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault))
-    return code if isinstance(code, int) else 0 if arguments else 2
+    if code == 130:  # Typer's for Ctrl-C
+        return fail(INTERRUPTED, 130)
+    return code if isinstance(code, int) else 0

@@ -11,18 +11,16 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 from rich.text import Text
 
-from core.errors import HubledgerError
-
 ROOT = Path(__file__).resolve().parents[1]  # the project
 CELL = 80  # characters of a value in a table
 WIDE = 160  # characters of a line of a table in a file
 
 
-class Refused(HubledgerError):
+class Refused(Exception):
     """A command cannot do what was asked; the message says why and what to do."""
 
 
-class UsageFault(HubledgerError):
+class UsageFault(Exception):
     """A command was called with arguments that it does not take."""
 
 

@@ -17,7 +17,7 @@ STEP = 0.05  # seconds
 
 
 class NoProgress(Exception):
-    """No event or letter made progress for too long; the message ends with the last lines of the newest log."""
+    """No event was accounted for and no letter was tried for too long; the message ends with the newest log's end."""
 
 
 class Accounted(NamedTuple):
@@ -39,7 +39,7 @@ NOTHING = Accounted(Copies(0, 0), Books(0, 0, 0, 0, 0, balanced=True), 0.0)
 class Waited:
     """The feed and the record of one part of a run, and the result of the earlier parts.
 
-    `patience` is the limit of seconds without a newly accounted event or settled letter.
+    `patience` is the limit of seconds without a newly accounted event or a tried letter.
     """
 
     feed: Child
@@ -61,7 +61,7 @@ class Accounting:
         self._watch = consumers.watch
         self.struck: Counter[Kind] = Counter()
         self._published: Copies | None = None
-        self._count = self._printed = self._open_letters = 0
+        self._count = self._printed = self._open_letters = self._attempts = 0
         self._began = self._printed_at = self._moved_at = time.monotonic()
         self._done_at: float | None = None
 
@@ -85,10 +85,10 @@ class Accounting:
             self._published = published_copies(self._record)
         store, now = self._stack.place.live, time.monotonic()
         count = count_accounted(store) - self._earlier.books.accounted
-        open_letters = count_open_letters(store)
-        if count > self._count or open_letters < self._open_letters:
+        open_letters, attempts = count_open_letters(store)
+        if (count, open_letters, attempts) != (self._count, self._open_letters, self._attempts):
             self._moved_at = now
-        self._count, self._open_letters = count, open_letters
+        self._count, self._open_letters, self._attempts = count, open_letters, attempts
         if self._done_at is None and self._published and count >= self._least(self._published):
             self._done_at = now
         if now - self._printed_at >= PROGRESS_EVERY:

@@ -20,6 +20,9 @@ READ_EVERY = 2.0  # seconds from one answer to the next request; the app asks th
 
 OPEN = ("waiting", "retrying", "held")  # the statuses of open letters
 _LETTERS = "SELECT status, COUNT(*) FROM event_hub_dead_letter GROUP BY status"
+_OPEN_LETTERS = f"""
+SELECT COUNT(*), COALESCE(SUM(attempts), 0) FROM event_hub_dead_letter WHERE status IN {OPEN}
+"""
 _GAPS = "SELECT status, SUM(last_sequence_number - first_sequence_number + 1) FROM sequence_gap GROUP BY status"
 _ACCOUNTED = """
 SELECT COALESCE(SUM(last_sequence_number - first_sequence_number + 1), 0) FROM batch_ledger WHERE kind = 'batch'
@@ -155,10 +158,10 @@ def count_survived(store: LiveStore) -> dict[str, int]:
     return {name: int(select(store, query)[0][0]) for name, query in _SURVIVED.items()}
 
 
-def count_open_letters(store: LiveStore) -> int:
-    """Count the open letters in the store."""
-    counts = count_letters(store)
-    return sum(counts[status] for status in OPEN)
+def count_open_letters(store: LiveStore) -> tuple[int, int]:
+    """Count the open letters in the store, and the attempts at them."""
+    count, attempts = select(store, _OPEN_LETTERS)[0]
+    return int(count), int(attempts)
 
 
 def select(store: LiveStore, query: str, most: int | None = None) -> list[Any]:

@@ -14,7 +14,7 @@ from local.feed.sample import Sample, keyed_by, likeliest_key, read_sample
 EVENTS = "events.jsonl"  # of a room
 # A file may lack what its events refer to: the letters of such events are given up soon. A transform that fails for
 # every event stops its partitions only for a moment.
-ATTEMPTS = 8
+ATTEMPTS = 6
 SETTINGS = {"DEAD_LETTER_ATTEMPTS": str(ATTEMPTS), "FUSE_PATIENCE": "3"}
 
 

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 from core.model.rows import row_table
 from core.store.sqlite.database import SqliteDatabase
-from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.rooms import rooms_of
+from local.trials.memory import migrated
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def trial_database(row_classes: tuple[type, ...]) -> Iterator[Trial]:
     """Open a new database. Raises SchemaMismatch when a row class has no table."""
     with TemporaryDirectory(prefix="hubledger-try-") as folder:
         path = Path(folder) / "trial.db"
-        migrate_sqlite(path, rooms_of(row_classes))
+        path.write_bytes(migrated(rooms_of(row_classes)))
         with closing(SqliteDatabase(path, connect=lambda: _connected(path), needed=row_classes)) as database:
             yield Trial(path, row_classes, database)
 

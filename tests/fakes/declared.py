@@ -25,7 +25,7 @@ def appended(table: str, **fields: Any) -> type:
     return appended_to(table)(_class(table, fields))
 
 
-def windows(source: type, name: str, at: str, **fields: Any) -> Aggregate:
+def windows(source: type, name: str, at: str, /, **fields: Any) -> Aggregate:
     """Return an aggregate by day. `window` and `rollups` among the fields are those of the declaration."""
     window, rollups = fields.pop("window", timedelta(days=1)), fields.pop("rollups", None)
     declared: type = aggregate_of(source, name, at=at, window=window, rollups=rollups)(_class(name, fields))

@@ -37,7 +37,7 @@ class SqliteEngine(SqliteEyes):
 class Opening(Protocol):
     """Makes an empty database of an engine in a folder, with the tables of these rooms."""
 
-    def __call__(self, place: Path, rooms: Rooms = EXAMPLES) -> PersistentEngine: ...
+    def __call__(self, place: Path, rooms: Rooms = EXAMPLES, /) -> PersistentEngine: ...
 
 
 def _sqlite(place: Path, rooms: Rooms = EXAMPLES) -> PersistentEngine:

@@ -1,5 +1,6 @@
 """The reference: the tables after one owner that sees every event once, in order, and never fails."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Protocol
 
@@ -52,11 +53,10 @@ def assert_equals_one_pass(
         letters += [(partition_id, each.event.sequence_number, each.error_class) for each in done.letters]
     rows = [kept for row_class in classes for kept in held.rows(row_class)]
     current = [kept for row_class in of_states for kept in held.rows(row_class)]
-    assert _sorted((one.partition_id, one.sequence_number, one.ordinal, one.row) for one in rows) == _sorted(appended)
-    assert _sorted((one.partition_id, one.sequence_number, one.row) for one in current) == _sorted(states)
-    assert _sorted((one.partition_id, one.sequence_number, one.error_class) for one in held.letters()) == _sorted(
-        letters
-    )
+    _assert_same("rows", ((one.partition_id, one.sequence_number, one.ordinal, one.row) for one in rows), appended)
+    _assert_same("states", ((one.partition_id, one.sequence_number, one.row) for one in current), states)
+    stored = ((one.partition_id, one.sequence_number, one.error_class) for one in held.letters())
+    _assert_same("letters", stored, letters)
 
 
 def assert_tiles(held: Held, logs: Logs, absent: Absent, row_classes: Iterable[type] = ROW_CLASSES) -> None:
@@ -84,5 +84,7 @@ def _gaps(held: Held, partition_id: str, status: str) -> list[int]:
     return [number for gap in rows for number in range(gap.first, gap.last + 1)]
 
 
-def _sorted(values: object) -> list[str]:
-    return sorted(map(repr, values))  # type: ignore[call-overload]
+def _assert_same(what: str, found: Iterable[object], expected: Iterable[object]) -> None:
+    stored, wanted = Counter(map(repr, found)), Counter(map(repr, expected))
+    more, missing = sorted((stored - wanted).elements()), sorted((wanted - stored).elements())
+    assert stored == wanted, f"{what} that one pass does not write: {more}; {what} that are missing: {missing}"

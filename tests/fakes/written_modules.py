@@ -38,7 +38,7 @@ def written_modules(folder: Path) -> Iterator[WrittenModules]:
         del sys.modules[name]
     for registry in (rows._TABLES, aggregates._AGGREGATES, aggregates._ROLLUPS):
         for declared in [one for one in registry if one.__module__ in forgotten]:
-            del registry[declared]  # type: ignore[attr-defined]
+            del registry[declared]
 
 
 def _is_below(folder: Path, module: ModuleType) -> bool:

@@ -2,7 +2,9 @@
 
 import os
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,8 +45,10 @@ def test_every_level_has_the_windows_of_the_samples(room: Room, database: Aggreg
     store.close()
 
 
-def stored(store: AggregatingStore, level: Aggregate, windows: list[object]) -> list[object]:
+def stored(store: AggregatingStore, level: Aggregate, windows: list[Any]) -> list[Any]:
     """Return the windows of a level, in the order of its key."""
     values = sorted({getattr(one, level.key[0]) for one in windows})
-    found = [one for value in values for one in store.read_windows(level.of, value, *EVER)]
-    return sorted(found, key=lambda one: tuple(getattr(one, name) for name in level.key))
+    of: type[Any] = level.of
+    found = [one for value in values for one in store.read_windows(of, value, *EVER)]
+    found.sort(key=attrgetter(*level.key))
+    return found

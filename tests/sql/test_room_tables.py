@@ -17,7 +17,7 @@ from core.store.ddl.room import room_text
 from core.store.ddl.schema import Schema, Script, StandingTable, scripts_of
 from core.store.ddl.types import ENGINES, Engine
 from core.store.ddl.wanted import wanted_tables
-from core.store.queries import load_migrations
+from core.store.migrations import load_migrations
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from tests.fakes.declared import every_type, forgotten

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from core.errors import InvalidTransform
-from core.model.aggregates import Aggregate
+from core.model.aggregates import Aggregate, Key
 from core.model.rows import row_table, texts_of
 from core.store.ddl.aggregates import migration_text
 from core.store.ddl.rows import row_table_text
@@ -73,12 +73,18 @@ def _shared(row_classes: Iterable[type], aggregates: Iterable[Aggregate]) -> Ite
 
 
 def _endless(aggregates: Iterable[Aggregate]) -> Iterator[str]:
-    """Yield the columns that the index of a source cannot hold."""
+    """Yield the texts that the index of a source, or the key of an aggregate, cannot hold."""
     for one in aggregates:
         texts = texts_of(one.source)
-        for each in one.grouped_by:
-            if each.kind is str and each.name not in texts:
+        for each in (column for column in one.grouped_by if column.kind is str):
+            source = f"{one.source.__name__}.{each.name}"
+            if each.name not in texts:
                 yield (
-                    f"{one.source.__name__}.{each.name} is in the key of {one.of.__name__} and has no length: write"
+                    f"{source} is in the key of {one.of.__name__} and has no length: write"
                     f" {each.name}: Annotated[str, Text({each.length})], because an index holds it"
+                )
+            elif texts[each.name].length > each.length or (each.ascii and not texts[each.name].ascii):
+                yield (
+                    f"{one.of.__name__}.{each.name} is {Key(each.length, each.ascii)}, but {source} is"
+                    f" {texts[each.name]}: a run could not store every window"
                 )

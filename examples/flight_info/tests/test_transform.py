@@ -7,7 +7,7 @@ import pytest
 
 from examples.flight_info import transform as flight_info
 from examples.flight_info.transform import FlightChange, FlightStatus
-from local.testing import assert_poison, assert_rows, check_any_body, check_deterministic, check_replay_identity
+from local.testing import assert_poison, assert_rows, check_any_body
 
 CHANGE = {
     "carrier": "LH", "flight_number": 400, "departure_date": "2026-01-02", "status": "delayed",
@@ -46,9 +46,3 @@ def test_a_bad_change_is_poison_with_its_reason(case: str) -> None:
 
 def test_any_body_becomes_rows_or_poison() -> None:
     check_any_body(flight_info, flight_info._Change, examples=50)
-
-
-@pytest.mark.slow
-def test_an_event_has_one_outcome_and_a_replay_writes_the_same_rows() -> None:
-    check_deterministic(flight_info, [CHANGE, LATER, b"", CHANGE])
-    check_replay_identity(flight_info, [CHANGE, LATER, b"", CHANGE])

@@ -14,8 +14,6 @@ from local.testing import (
     assert_poison,
     assert_rows,
     check_any_body,
-    check_deterministic,
-    check_replay_identity,
     event_of,
 )
 
@@ -174,13 +172,6 @@ def test_a_bad_body_is_poison_with_its_reason(case: str) -> None:
 
 def test_any_body_becomes_rows_or_poison() -> None:
     check_any_body(home_security, home_security._Body, references=[HOME], examples=50)
-
-
-@pytest.mark.slow
-def test_an_event_has_one_outcome_and_a_replay_writes_the_same_rows() -> None:
-    story = [REGISTRATION, MOTION, GAS, HEARTBEAT, {**MOTION, "state": "active"}, {**GAS, "ppm": 70}, b"", REGISTRATION]
-    check_deterministic(home_security, story, references=[HOME])
-    check_replay_identity(home_security, story)
 
 
 def test_a_reading_needs_its_home_and_registrations_and_heartbeats_need_none() -> None:

@@ -4,6 +4,7 @@ from tests.mutants.tables import (
     access,
     around,
     contract,
+    declared,
     demo,
     edges,
     emulator,
@@ -53,5 +54,6 @@ MUTANTS = (
     *edges.MUTANTS,
     *demo.MUTANTS,
     *contract.MUTANTS,
+    *declared.MUTANTS,
     *emulator.MUTANTS,
 )

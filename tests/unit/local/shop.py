@@ -22,7 +22,7 @@ from tests.unit.local.stores import PARTITIONS, Files, ingest, settle_letters, w
 
 ROOMS = Path(__file__).parents[2] / "fixtures" / "rooms"
 DATA = b"\x00\x53\x75"  # an AMQP section of data begins with it
-GIVEN_UP = "UPDATE event_hub_dead_letter SET status = 'exhausted', attempts = 8 WHERE status = 'waiting'"
+GIVEN_UP = "UPDATE event_hub_dead_letter SET status = 'exhausted', attempts = 6 WHERE status = 'waiting'"
 
 
 def shop(key: str = "customerId") -> Domain:

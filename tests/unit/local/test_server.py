@@ -192,7 +192,7 @@ def test_the_counts_of_a_server_are_those_of_its_tables(files: FileServer, serve
     store, minutes = files.create("demo"), list(story(events=300))
     ingest(store, minutes)
     assert count_accounted(server) == count_accounted(store) == 300
-    assert count_open_letters(server) == count_open_letters(store) > 0
+    assert count_open_letters(server) == count_open_letters(store) > (0, 0)
     assert [text for text in files.texts if "FROM hubledger." not in text] == []
     assert len(select(server, "SELECT commit_number FROM batch_ledger ORDER BY commit_number", most=2)) == 2
 

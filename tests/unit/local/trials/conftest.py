@@ -14,7 +14,7 @@ from examples.home_security.transform import Home, HomeAlert, SensorReading
 VERSION = 'planted/1'
 SEEN = []
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-def reading(text, ppm=None): return (SensorReading('home-1', 'sensor', text, None, ppm, AT),)
+def reading(text, ppm=None): return (SensorReading('home-1', text, 'kind', None, ppm, AT),)
 def references(event): return [__import__('core.model.rows').model.rows.ReferenceKey(Home, ('home-1',))]
 def transform(event, references):
     text = event.body.decode('latin-1')

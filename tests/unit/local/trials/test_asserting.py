@@ -71,7 +71,7 @@ def test_a_reference_that_the_module_does_not_ask_for_is_not_seen() -> None:
 def test_a_row_that_references_does_not_name_is_not_seen_although_the_store_has_it(plant: Plant) -> None:
     name = plant("return reading(references.get(Home, text).time_zone)")
     homes = [Home("home-1", "UTC", True), Home("home-2", "UTC", True)]
-    assert_rows(name, b"home-1", SensorReading("home-1", "sensor", "UTC", None, None, AT), references=homes)
+    assert_rows(name, b"home-1", SensorReading("home-1", "UTC", "kind", None, None, AT), references=homes)
     assert_missing(name, b"home-2", references=homes)
 
 

@@ -18,7 +18,7 @@ from core.model.rows import Text
 from core.store.ddl.diff import NextMigration, next_migration
 from core.store.ddl.room import rights_text, room_text
 from core.store.ddl.types import ENGINES
-from core.store.queries import load_migrations
+from core.store.migrations import load_migrations
 from tests.fakes.declared import appended, every_type, state, windows
 
 NAME = Annotated[str, Text(20)]
@@ -86,6 +86,15 @@ def test_a_new_class_and_a_new_aggregate_become_tables_with_the_index_of_the_sou
     assert following.permissions is not None and "hubledger.sales_staged" in following.permissions
     write(tmp_path, following, 2)
     settled(tmp_path, (line, other), (sales,))
+
+
+def test_tables_are_changed_last_because_a_changed_table_is_locked_until_the_migration_ends(tmp_path: Path) -> None:
+    made_of(tmp_path, appended("line", order_id=NAME, at=datetime))
+    line = appended("line", order_id=NAME, at=datetime, note=str | None)
+    fields = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
+    following = next_migration((line,), (windows(line, "sales", "at", **fields),), tmp_path)
+    for text in following.texts.values():
+        assert text.index("CREATE INDEX") < text.index("ALTER TABLE")
 
 
 def test_a_new_rollup_is_filled_from_the_finer_level_and_a_new_retention_gets_its_index(tmp_path: Path) -> None:
@@ -274,6 +283,23 @@ def test_classes_without_tables_are_refused_all_at_once(tmp_path: Path) -> None:
     assert shared == "Line and Line have one table, line: name one differently"
     assert key.startswith("Customer.name is in the key and has no length: write name: Annotated[str, Text(40)]")
     assert size.startswith("Parcel: its key has up to 902 bytes, and a key of SQL Server has at most 900")
+
+
+def test_a_text_in_the_key_of_an_aggregate_has_a_length_and_the_key_holds_it(tmp_path: Path) -> None:
+    fields = {"window_start": datetime, "lines": Annotated[int, Count()]}
+    line = appended("line", name=NAME, free=str, at=datetime)
+    endless = windows(line, "endless", "at", free=Annotated[str, Key(20)], **fields)
+    short = windows(line, "short", "at", name=Annotated[str, Key(19)], **fields)
+    folding = windows(line, "folding", "at", name=Annotated[str, Key(20, ascii=True)], **fields)
+    with pytest.raises(InvalidTransform) as refused:
+        next_migration((line,), (endless, short, folding), tmp_path)
+    free, *others = refused.value.faults
+    assert free.startswith("Line.free is in the key of Endless and has no length: write free: Annotated[str, Text(20)]")
+    but = "but Line.name is Text(length=20, ascii=False): a run could not store every window"
+    assert others == [
+        f"Short.name is Key(length=19, ascii=False), {but}",
+        f"Folding.name is Key(length=20, ascii=True), {but}",
+    ]
 
 
 @pytest.mark.parametrize(("text", "fits"), [(Text(450), True), (Text(451), False), (Text(900, ascii=True), True)])
