@@ -35,6 +35,13 @@ def answers(reader: Reader, path: str) -> bool:
         return bool(answer.status == 200)
 
 
+def test_the_first_line_states_the_sum_of_the_measured_times() -> None:
+    first, _, text = PAGE.partition("\n")
+    (total,) = re.findall(r"in (\d+) seconds of commands$", first)
+    (measured,) = re.findall(r"^Measured (.*?)\n\n", text, re.S | re.M)
+    assert sum(map(int, re.findall(r"(\d+) s ", measured))) == int(total)
+
+
 def test_an_output_is_compared_apart_from_seconds_rates_and_ports() -> None:
     shown = Command("make demo", "at http://localhost:41273/api\n...\n  8.1 s  2,000 of 2,000, 93 events/s\n")
     assert shown.shows("at http://localhost:5/api\nany\nlines\n  11.0 s  2,000 of 2,000, 1 events/s   \n\n")

@@ -58,6 +58,16 @@ def add_note(theirs: Repository, number: int) -> None:
         theirs.write(f"apps/orders/migrations/{engine}/{number:04}_note_{number}.sql", text)
 
 
+def add_column(theirs: Repository, number: int) -> None:
+    """Give the row class one more field, and have its migration made; the command finds the next number itself."""
+    path = theirs.folder / "apps/orders/transform.py"
+    text = path.read_text(encoding="utf-8").replace(
+        "    number: int\n", "    number: int\n    cents: int | None = None\n", 1
+    )
+    theirs.write("apps/orders/transform.py", text)
+    theirs.python("-m", "hubledger", "migrate-diff", "--transform", "apps.orders", "--name", f"note_{number}")
+
+
 def write_old_form(theirs: Repository, number: int) -> None:
     """Write the same in our folders, as users did before there were rooms."""
     theirs.write("core/transforms/orders.py", TRANSFORM)

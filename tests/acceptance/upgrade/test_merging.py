@@ -105,6 +105,16 @@ def added_names(theirs: Repository, ours: Repository) -> set[str]:
     return {one[3] for one in files(theirs, "HEAD") ^ files(ours, "v0.3.0")}
 
 
+def test_a_change_before_the_join_is_kept(ours: Repository, tmp_path: Path) -> None:
+    theirs = init_by_azd(ours, tmp_path / "theirs")
+    theirs.append("host.json", "\n")
+    theirs.git("rm --quiet LICENSE")
+    theirs.commit("Change the template before the join")
+    join(theirs, ours)
+    upgrade(theirs, ours, "v0.3.0")
+    assert added_names(theirs, ours) == {"host.json", "LICENSE"}
+
+
 def test_a_merge_is_taken_back(theirs: Repository, ours: Repository) -> None:
     before = files(theirs, "HEAD")
     upgrade(theirs, ours, "v0.3.0")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.acceptance.upgrade.git import GIT, Repository, first_release, init_by_azd, release
 from tests.acceptance.upgrade.page import PAGE, commands, join, run, upgrade
-from tests.acceptance.upgrade.room import add_note, write_old_form, write_room
+from tests.acceptance.upgrade.room import add_column, add_note, write_old_form, write_room
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(GIT is None, reason="git is not installed")]
 
@@ -71,9 +71,9 @@ def test_two_releases_with_migrations_of_both_sides_at_the_same_numbers(ours: Re
     shop.migrate()
     assert shop.ingest() == "balanced"
     join(shop.code, ours)
-    for version, name in (("v0.3.0", "of_v0_3_0"), ("v0.4.0", "of_v0_4_0")):
+    for version, name, extend in (("v0.3.0", "of_v0_3_0", add_note), ("v0.4.0", "of_v0_4_0", add_column)):
         number = release(ours, version)
-        add_note(shop.code, number)
+        extend(shop.code, number)
         shop.code.commit(f"Add a migration of ours at {number}")
         upgrade(shop.code, ours, version)
         assert shop.migrate() == [
