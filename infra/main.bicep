@@ -861,4 +861,4 @@ output LIVY_DIALECT string = sparkEngine == 'synapse' ? 'synapse' : ''
 output DATABRICKS_URL string = sparkEngine == 'databricks' ? spark.outputs.submitEndpoint : ''
 
 @description('Room of the app.')
-output TRANSFORM string = settings.TRANSFORM
+output TRANSFORM string = transform
