@@ -92,7 +92,7 @@ def _report(room: Room, found: NextMigration, texts: dict[str, str], check: bool
     elif not texts:
         say(f"{room.name}: the migrations fit the classes; nothing to do")
     if texts and not check:
-        say("", "Next:", "  .venv/bin/python -m core.store.migrate")
+        say("", "Next:", f"  .venv/bin/python -m core.store.migrate --transform {room.name}")
 
 
 def _first_statements(texts: dict[str, str]) -> Iterator[tuple[str, str]]:

@@ -1,10 +1,13 @@
 """The proof of a demo's aggregate: its recount, and its runs, replays and killed jobs, counted from the store."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from local.activity_recount import busiest_home
-from local.aggregates import Shown, shown_of
+from core.model.aggregates import Aggregate
+from core.model.rows import row_table
+from local.aggregate_recount import Recounted, recount_aggregate
+from local.aggregates import aggregate_of_demo
 from local.books import reading
 from local.feed.domains import HOMES, Domain
 
@@ -41,18 +44,16 @@ _MISSING = {
 }
 
 
-def prove_aggregate(
-    domain: Domain, store: Path, record: Path, show: Callable[[str], object]
-) -> tuple[dict[str, object], list[str]]:
+def prove_aggregate(domain: Domain, store: Path, show: Callable[[str], object]) -> tuple[dict[str, object], list[str]]:
     """Return the figures of the aggregate and all differences; show the address of a home's page."""
-    shown = shown_of(domain)
-    recounted = shown.recount(store, record)
+    of = aggregate_of_demo(domain)
+    recounted = recount_aggregate(of, store)
     differences = recounted.differences
     if not recounted.found:
-        differences.append(f"{shown.name}: it is empty")
-    counts = count_work(store, shown)
+        differences.append(f"{of.name}: it is empty")
+    counts = count_work(store, of)
     figures: dict[str, object] = {
-        "aggregate": {"name": shown.name, "equals_recount": not differences, "rows": recounted.rows},
+        "aggregate": {"name": of.name, "equals_recount": not differences, "rows": recounted.rows},
         "aggregation": {**counts, "windows": len(recounted.found)},
     }
     if domain is HOMES:
@@ -60,9 +61,10 @@ def prove_aggregate(
     return figures, [*differences, *missing(counts)]
 
 
-def count_work(store: Path, shown: Shown) -> dict[str, int]:
+def count_work(store: Path, of: Aggregate) -> dict[str, int]:
     """Count the committed runs of an aggregate, the replays in them, and the killed jobs that a later attempt redid."""
-    values = {"job": shown.name, "source": shown.source, "killed_alone": KILLED[0], "killed_all": KILLED[1]}
+    source = row_table(of.source).name
+    values = {"job": of.name, "source": source, "killed_alone": KILLED[0], "killed_all": KILLED[1]}
     queries = {"runs": _RUNS, "replays": _REPLAYS, "killed": _KILLED}
     with reading(store) as connection:
         return {name: int(connection.execute(query, values).fetchone()[0]) for name, query in queries.items()}
@@ -73,6 +75,14 @@ def missing(counts: Mapping[str, int]) -> Iterator[str]:
     for name, wanted in WANTED.items():
         if counts[name] < wanted:
             yield f"aggregation: {_MISSING[name].format(found=counts[name], wanted=wanted)}"
+
+
+def busiest_home(recounted: Recounted) -> str | None:
+    """Return the home with the most readings in the aggregate; None when nothing was aggregated."""
+    readings: Counter[str] = Counter()
+    for (home_id, *_), (count, *_) in recounted.found.items():
+        readings[home_id] += count
+    return max(readings, key=lambda home_id: (readings[home_id], home_id), default=None)
 
 
 def _page(home_id: str | None, store: Path, show: Callable[[str], object]) -> str | None:

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from core.remote.spark.local import LocalEngine, LocalSpark
-from local.aggregates import NoAggregate, shown_of
+from local.aggregates import NoAggregate, aggregate_of_demo, rows_per_event
 from local.feed.domains import HOMES, Domain
 from local.job_killer import JobKiller
 from local.operator import post
@@ -61,7 +61,7 @@ def settings_for(options: argparse.Namespace) -> Mapping[str, str]:
     """Return settings of the host: a run has half of the rows at most, so two runs or more come before the replay."""
     if not options.aggregate:
         return {}
-    rows = options.events * shown_of(options.transform).rows_per_event / 2
+    rows = options.events * rows_per_event(options.transform) / 2
     return {**SETTINGS, "AGGREGATION_ROWS": str(max(1, round(rows)))}
 
 
@@ -69,7 +69,7 @@ def job_killer(options: argparse.Namespace, place: Place) -> AbstractContextMana
     """Return the killer of one Spark job, for a demo that aggregates."""
     if not options.aggregate:
         return nullcontext()
-    return JobKiller(place.store, place.folder / "spark", shown_of(options.transform).name)
+    return JobKiller(place.store, place.folder / "spark", aggregate_of_demo(options.transform).name)
 
 
 def refuse_unable(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -77,7 +77,7 @@ def refuse_unable(parser: argparse.ArgumentParser, options: argparse.Namespace) 
     if not options.aggregate:
         return
     try:
-        shown_of(options.transform)
+        aggregate_of_demo(options.transform)
     except NoAggregate as none:
         parser.error(f"argument --aggregate: {none}")
     if options.workers:
@@ -106,12 +106,12 @@ def jobs_ended(folder: Path) -> Iterator[None]:
 
 def aggregate_and_replay(address: str, place: Place, domain: Domain, pause: Pause) -> None:
     """Aggregate all that is committed, replay events whose rows are in the aggregate, and aggregate the replay too."""
-    shown = shown_of(domain)
-    aggregate_all(address, shown.name, place.folder, pause)
-    chosen = committed_range(place.store, shown)
+    of = aggregate_of_demo(domain)
+    aggregate_all(address, of.name, place.folder, pause)
+    chosen = committed_range(place.store, of)
     if chosen is not None:  # otherwise the proof reports that the replay is missing
         replay(address, chosen, pause, lambda line: print(line, flush=True))
-        aggregate_all(address, shown.name, place.folder, pause)
+        aggregate_all(address, of.name, place.folder, pause)
 
 
 def aggregate_all(address: str, job: str, folder: Path, pause: Pause) -> None:

@@ -121,7 +121,7 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
         for line in letters_by_cause(place.store):
             print(f"letters: {line}")
     if options.aggregate:
-        figures, differences = prove_aggregate(options.transform, place.store, record, print)
+        figures, differences = prove_aggregate(options.transform, place.store, print)
         proof = Proof({**proof.figures, **figures}, proof.differences + differences)
     return report(proof)
 

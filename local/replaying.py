@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local.aggregates import Shown
+from core.model.aggregates import Aggregate
+from core.model.rows import row_table
 from local.books import BooksUnavailable, get, reading
 from local.operator import post
 from local.processes import Pause
@@ -44,10 +45,10 @@ class Range:
     rows: int
 
 
-def committed_range(store: Path, shown: Shown) -> Range | None:
-    """Return the range that a demo replays; None when no committed run has a row of it."""
+def committed_range(store: Path, of: Aggregate) -> Range | None:
+    """Return the range that a demo replays for an aggregate; None when no committed run has a row of it."""
     with reading(store) as connection:
-        found = connection.execute(_RANGE.format(source=shown.source), (shown.name,)).fetchone()
+        found = connection.execute(_RANGE.format(source=row_table(of.source).name), (of.name,)).fetchone()
     return None if found is None or not found[3] else Range(*found)
 
 

@@ -1,6 +1,6 @@
 """`python -m core.store.migrate`: create the database that STORE_CONNECTION names, or upgrade it.
 
-Our migrations come first, then those of the rooms of the transform that TRANSFORM names.
+Our migrations come first, then those of the rooms of the transform that TRANSFORM names, or of all that are given.
 """
 
 import argparse
@@ -21,12 +21,17 @@ def main(arguments: list[str] | None = None) -> int:
         "--store",
         help=f"the store's connection, {EMBEDDED}PATH or an ODBC string; default: the setting STORE_CONNECTION",
     )
-    parser.add_argument("--transform", metavar="MODULE", help="default: the setting TRANSFORM")
+    parser.add_argument(
+        "--transform",
+        action="append",
+        metavar="MODULE",
+        help="repeat it if apps with different transforms share the store; default: the setting TRANSFORM",
+    )
     given = parser.parse_args(arguments)
-    transform = given.transform or os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM
+    names = given.transform or [os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM]
     try:
         connection = read_store_connection({"STORE_CONNECTION": given.store} if given.store else os.environ)
-        _migrate(connection, rooms_of(load_transform(transform).row_classes))
+        _migrate(connection, rooms_of(one for name in names for one in load_transform(name).row_classes))
     except (HubledgerError, OSError) as error:
         print(f"migrate: {error}", file=sys.stderr)  # noqa: T201
         return 1

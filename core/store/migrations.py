@@ -43,7 +43,7 @@ class Migration:
 
     @property
     def without_effect(self) -> str:
-        """The line that tells of such a migration."""
+        """The line that reports such a migration."""
         return f"recorded {self.title}, which is only for a database without a stream"
 
 
@@ -69,8 +69,8 @@ class Plan:
     missing: tuple[Migration, ...]
 
     @property
-    def told(self) -> list[str]:
-        """The lines that tell which rows change hands."""
+    def lines(self) -> list[str]:
+        """The lines that report which rows change hands."""
         return [f"handed {row.title} over: it is {one.title} now" for row, one in self.handed_over]
 
 
@@ -159,7 +159,7 @@ def _read(folder: Path, app: str) -> tuple[Migration, ...]:
 def _demand_next(path: Path, version: int, before: list[Migration]) -> None:
     if before and version == before[-1].version:
         raise SchemaMismatch(
-            f"{path}: a second migration {version:04} beside {before[-1].name}; one of your own belongs to"
+            f"{path}: a second migration {version:04} beside {before[-1].name}; yours belongs to"
             " apps/NAME/migrations (docs/upgrading.md)"
         )
     if version != len(before) + 1:
@@ -201,5 +201,6 @@ def _demand_known(place: str, row: Recorded, sequence: tuple[Migration, ...], mi
 
 def _place_of(row: Recorded, sequence: tuple[Migration, ...]) -> str:
     if row.app == OURS:
-        return "which is not one of Hubledger: move its file to apps/NAME/migrations (docs/upgrading.md)"
+        move = "move its file to apps/NAME/migrations, and name that room"
+        return f"which is not one of Hubledger: {move} (docs/upgrading.md)"
     return f"but its file is named {row.version:04}_{sequence[row.version - 1].name}.sql: give the file its old name"

@@ -159,6 +159,6 @@ def commands_of(design: Design) -> tuple[str, ...]:
     """Return the next three commands."""
     return (
         f".venv/bin/python -m hubledger try --transform {design.package}",
-        f"make .venv/dev.done && .venv/bin/python -m pytest apps/{design.name}",
-        f"make demo TRANSFORM={design.package} EVENTS_FROM=apps/{design.name}/events.jsonl",
+        f"make check-room TRANSFORM={design.package}",
+        f"make demo TRANSFORM={design.package} EVENTS=2000",
     )

@@ -76,20 +76,20 @@ def migrate_sqlite(
 ) -> list[Migration]:
     """Create or upgrade a database with our migrations, then those of the rooms; return the applied ones.
 
-    It is one transaction, whose steps are told when it is committed. Safe to run twice, and in two processes at once.
+    It is one transaction, and reports its steps when it is committed. Safe to run twice, and in two processes at once.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = open_database(path, busy_timeout=30.0)
     try:
         connection.execute("BEGIN IMMEDIATE")
         plan = _plan(connection, path, rooms)
-        told = [*_hand_over(connection, plan), *(_apply(connection, one) for one in plan.missing)]
+        lines = [*_hand_over(connection, plan), *(_apply(connection, one) for one in plan.missing)]
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise StoreUnavailable(f"{path} cannot be migrated: {error}") from error
     finally:
         connection.close()
-    for line in told:
+    for line in lines:
         tell(line)
     return list(plan.missing)
 
@@ -108,7 +108,7 @@ def _hand_over(connection: sqlite3.Connection, plan: Plan) -> list[str]:
     for row, one in plan.handed_over:
         values = {"app": one.app, "version": one.version, "recorded_app": row.app, "recorded": row.version}
         connection.execute(queries["hand_over_migration"].text, values)
-    return plan.told
+    return plan.lines
 
 
 def _apply(connection: sqlite3.Connection, migration: Migration) -> str:

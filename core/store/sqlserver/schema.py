@@ -110,7 +110,7 @@ def _apply_missing(
     for row, one in plan.handed_over:
         from_to = {"app": one.app, "version": one.version, "recorded_app": row.app, "recorded": row.version}
         _ask(session, schema, "hand_over_migration", **from_to)
-    for line in plan.told:
+    for line in plan.lines:
         tell(line)
     is_online = bool(plan.missing) and session.run(_script("engine_edition"))[-1][0][0] in ONLINE
     for migration in plan.missing:

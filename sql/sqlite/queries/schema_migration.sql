@@ -1,5 +1,5 @@
 -- name: create_schema_migration
--- Create the list of migrations that this database has. Code of before knows no app: its rows are ours.
+-- Create the list of migrations that this database has. Older code knows no app, and its rows are ours.
 -- params:
 CREATE TABLE IF NOT EXISTS schema_migration (
     version    INTEGER NOT NULL,

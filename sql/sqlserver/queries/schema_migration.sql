@@ -1,5 +1,5 @@
 -- name: create_schema_migration
--- Create the list of migrations that this database has. Code of before knows no app: its rows are ours.
+-- Create the list of migrations that this database has. Older code knows no app, and its rows are ours.
 -- params:
 IF OBJECT_ID(N'hubledger.schema_migration', N'U') IS NULL
     CREATE TABLE hubledger.schema_migration (

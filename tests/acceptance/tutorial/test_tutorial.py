@@ -37,7 +37,7 @@ def answers(reader: Reader, path: str) -> bool:
 
 def test_the_first_line_states_the_sum_of_the_measured_times() -> None:
     first, _, text = PAGE.partition("\n")
-    (total,) = re.findall(r"in (\d+) seconds of commands$", first)
+    (total,) = re.findall(r"take (\d+) seconds$", first)
     (measured,) = re.findall(r"^Measured (.*?)\n\n", text, re.S | re.M)
     assert sum(map(int, re.findall(r"(\d+) s ", measured))) == int(total)
 

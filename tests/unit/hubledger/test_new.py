@@ -74,7 +74,8 @@ def test_the_room_has_these_files_and_the_next_commands_are_printed(project: Pro
         "tests/__init__.py", "tests/test_parcels.py", "transform.py",
     ]  # fmt: skip
     assert all(f"apps/parcels/{name}" in out for name in written)
-    assert len(out.partition("Next:")[2].strip().splitlines()) == 3
+    following = out.partition("Next:")[2].strip().splitlines()
+    assert [line.split()[1] for line in following] == ["-m", "check-room", "demo"]
     assert names_in(project.folder / "apps") == ["__init__.py", "parcels"]
 
 

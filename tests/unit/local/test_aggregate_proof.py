@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from local.aggregate_proof import KILLED, WANTED, count_work, missing, prove_aggregate
-from local.aggregates import shown_of
+from core.model.rows import row_table
+from local.aggregate_proof import KILLED, WANTED, busiest_home, count_work, missing, prove_aggregate
+from local.aggregate_recount import recount_aggregate
+from local.aggregates import aggregate_of_demo
 from local.feed.domains import FLIGHTS, HOMES, Domain
+from tests.unit.local.aggregated import AGGREGATED, HOME_ACTIVITY
 from tests.unit.local.feed.builders import flight_story, story
 from tests.unit.local.stores import Files
-from tests.unit.local.test_activity_recount import AGGREGATE, LEVELS
 
 ALL = {"runs": 3, "replays": 1, "killed": 1}
 ALONE, WHOLE = KILLED
@@ -61,15 +63,15 @@ class Worked(Files):
 
     def work(self, domain: Domain) -> None:
         """Leave what a whole demo leaves: three runs, the second after a kill, and a replay in the last one."""
-        shown = shown_of(domain)
+        of = aggregate_of_demo(domain)
         for number in (1, 2, 3):
-            self.run(number, shown.name, attempt=2 if number == 2 else 1)
-        self.failure(f"{shown.name}-2", ALONE)
-        self.replay("replay", 1_000, shown.source)
-        self.cut(shown.name, 1_000)
+            self.run(number, of.name, attempt=2 if number == 2 else 1)
+        self.failure(f"{of.name}-2", ALONE)
+        self.replay("replay", 1_000, row_table(of.source).name)
+        self.cut(of.name, 1_000)
 
     def counts(self, domain: Domain = HOMES) -> dict[str, int]:
-        return count_work(self.store, shown_of(domain))
+        return count_work(self.store, aggregate_of_demo(domain))
 
 
 @pytest.fixture(scope="module")
@@ -153,12 +155,12 @@ def test_each_missing_part_of_the_work_is_named() -> None:
 
 def test_the_proof_of_homes_has_both_objects_and_the_page_of_a_home(worked: Worked) -> None:
     worked.work(HOMES)
-    worked.change(*(AGGREGATE.format(table=table, seconds=seconds) for table, seconds in LEVELS.items()))
+    worked.change(*AGGREGATED[HOMES.name])
     most = "SELECT home_id FROM home_activity GROUP BY home_id ORDER BY SUM(readings) DESC, home_id DESC LIMIT 1"
     ((home_id,),) = worked.change(most)
     ((windows, readings),) = worked.change("SELECT COUNT(*), SUM(readings) FROM home_activity")
     shown: list[str] = []
-    figures, differences = prove_aggregate(HOMES, worked.store, worked.record, shown.append)
+    figures, differences = prove_aggregate(HOMES, worked.store, shown.append)
     page = f"http://localhost:7071/api/homes/{home_id}"
     assert differences == []
     assert figures == {
@@ -169,17 +171,26 @@ def test_the_proof_of_homes_has_both_objects_and_the_page_of_a_home(worked: Work
     (line,) = shown
     assert page in line and f"make serve FOLDER={worked.store.parent}" in line
     worked.change("DELETE FROM aggregation_failure")
-    figures, differences = prove_aggregate(HOMES, worked.store, worked.record, shown.append)
+    figures, differences = prove_aggregate(HOMES, worked.store, shown.append)
     assert figures["aggregate"]["equals_recount"] is True  # type: ignore[index]
     assert differences == ["aggregation: no run was committed by a later attempt after its job was killed"]
 
 
 def test_an_aggregate_that_is_empty_proves_nothing(worked: Worked, tmp_path: Path) -> None:
     worked.work(HOMES)
-    figures, differences = prove_aggregate(HOMES, worked.store, worked.record, print)
+    figures, differences = prove_aggregate(HOMES, worked.store, print)
     assert differences[-1] == "home_activity: it is empty"
     assert figures["home_page"] is None and figures["aggregate"]["equals_recount"] is False  # type: ignore[index]
     flights = Worked.made(tmp_path / "flights", FLIGHTS)
-    figures, differences = prove_aggregate(FLIGHTS, flights.store, flights.record, print)
+    figures, differences = prove_aggregate(FLIGHTS, flights.store, print)
     assert "flight_punctuality: it is empty" in differences and len(differences) > 4
     assert list(figures) == ["aggregate", "aggregation"]
+
+
+def test_the_busiest_home_has_the_most_readings(worked: Worked) -> None:
+    assert busiest_home(recount_aggregate(HOME_ACTIVITY, worked.store)) is None
+    worked.change(*AGGREGATED[HOMES.name])
+    found = recount_aggregate(HOME_ACTIVITY, worked.store)
+    readings = "SELECT home_id FROM home_activity GROUP BY home_id ORDER BY SUM(readings) DESC, home_id DESC LIMIT 1"
+    assert [(busiest_home(found),)] == worked.change(readings)
+    assert [(found.rows,)] == worked.change("SELECT SUM(readings) FROM home_activity")

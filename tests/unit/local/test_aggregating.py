@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
+from local.aggregates import NoAggregate, aggregate_of_demo, rows_per_event
 from local.aggregating import NotAggregated, aggregate_all
+from local.feed.domains import HOMES, domain_of_sample
+from local.feed.sample import Line, Sample
+from tests.rooms.found import outcomes_of, room_named
 from tests.unit.local.listed_host import Host
+from tests.unit.local.shop import shop
 
 RUN: dict[str, Any] = {"number": 1, "attempt": 1, "status": "submitted", "failure": None}
 
@@ -43,3 +48,20 @@ def test_a_failed_run_ends_the_aggregation_with_its_reason_and_the_last_words_of
         NotAggregated, match=r"run 1, attempt 1, failed: 5 attempts; the newest job's last lines:\n.*no space"
     ):
         aggregate_all(host.address, "home_activity", tmp_path, lambda _: None)
+
+
+def test_a_demo_shows_the_first_aggregate_of_its_transform_and_refuses_a_transform_without_one() -> None:
+    sample = Sample(Path("events.jsonl"), (Line(1, b"{}"),))
+    assert aggregate_of_demo(domain_of_sample(HOMES.transform, sample)) == aggregate_of_demo(HOMES)
+    with pytest.raises(NoAggregate, match="shop declares no aggregate"):
+        aggregate_of_demo(shop())
+
+
+def test_the_rows_of_a_line_are_counted_with_the_states_of_the_lines_before_it() -> None:
+    path = Path("examples/home_security/events.jsonl")
+    lines = tuple(Line(number, body) for number, body in enumerate(path.read_bytes().splitlines(), 1))
+    outcomes = outcomes_of(room_named(HOMES.transform))
+    assert rows_per_event(domain_of_sample(HOMES.transform, Sample(path, lines))) == pytest.approx(
+        (1 + sum(len(one.rows) for one in outcomes)) / len(lines)
+    )
+    assert rows_per_event(HOMES) == 0.83

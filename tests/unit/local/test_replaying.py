@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from local.aggregates import shown_of
+from local.aggregates import aggregate_of_demo
 from local.feed.domains import FLIGHTS, HOMES
 from local.replaying import NotReplayed, Range, committed_range, replay
 from tests.unit.local.feed.builders import flight_story, story
@@ -33,39 +33,39 @@ def cut(files: Files, job: str, **partitions: int) -> None:
 
 
 def test_the_range_begins_with_the_first_event_and_ends_with_the_last_one_of_committed_runs(tmp_path: Path) -> None:
-    files, shown = Files(tmp_path), shown_of(HOMES)
+    files, of = Files(tmp_path), aggregate_of_demo(HOMES)
     ingest(files.store, story(homes=8, events=1_200))
-    assert committed_range(files.store, shown) is None  # nothing is aggregated
-    cut(files, shown.name, p0=2, p1=3, p2=1)
+    assert committed_range(files.store, of) is None  # nothing is aggregated
+    cut(files, of.name, p0=2, p1=3, p2=1)
     ((last,),) = files.change(
         "SELECT last_sequence_number FROM batch_ledger WHERE (partition_id, commit_number) = ('1', 3)"
     )
     ((rows,),) = files.change("SELECT COUNT(*) FROM sensor_reading WHERE partition_id = '1' AND commit_number <= 3")
-    assert committed_range(files.store, shown) == Range("1", 0, last, rows)
+    assert committed_range(files.store, of) == Range("1", 0, last, rows)
     files.change("DELETE FROM sensor_reading")
-    assert committed_range(files.store, shown) is None  # a replay would change no row of the aggregate
+    assert committed_range(files.store, of) is None  # a replay would change no row of the aggregate
 
 
 def test_a_range_of_flights_has_rows_of_their_changes(tmp_path: Path) -> None:
-    files, shown = Files(tmp_path), shown_of(FLIGHTS)
+    files, of = Files(tmp_path), aggregate_of_demo(FLIGHTS)
     ingest(files.store, flight_story(numbers=20, events=600), FLIGHTS)
     ((commit, last),) = files.change(LAST.format("2"))
-    cut(files, shown.name, p2=commit)
+    cut(files, of.name, p2=commit)
     ((rows,),) = files.change("SELECT COUNT(*) FROM flight_change WHERE partition_id = '2'")
-    assert committed_range(files.store, shown) == Range("2", 0, last, rows)
+    assert committed_range(files.store, of) == Range("2", 0, last, rows)
 
 
 def test_a_range_is_of_the_newest_incarnation_because_the_hub_has_no_other_events(tmp_path: Path) -> None:
-    files, shown = Files(tmp_path), shown_of(HOMES)
+    files, of = Files(tmp_path), aggregate_of_demo(HOMES)
     ingest(files.store, story(homes=8, events=400))
     ((commit, _),) = files.change(LAST.format("0"))
-    cut(files, shown.name, p0=commit)
-    assert committed_range(files.store, shown) is not None
+    cut(files, of.name, p0=commit)
+    assert committed_range(files.store, of) is not None
     files.change(
         "INSERT INTO event_stream (stream_id, event_hub, consumer_group, incarnation, anchored_at)"
         " SELECT 2, event_hub, consumer_group, 2, anchored_at FROM event_stream"
     )
-    assert committed_range(files.store, shown) is None
+    assert committed_range(files.store, of) is None
 
 
 def test_a_replay_is_requested_for_good_and_awaited(host: Host) -> None:

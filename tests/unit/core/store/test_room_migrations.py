@@ -191,6 +191,18 @@ class TestAMigrationThatItsOwnerKeptInOurFolder:
         with pytest.raises(SchemaMismatch, match="0027 orders, which is not one of Hubledger"):
             migrate_sqlite(path, [own_room(tmp_path)])
 
+    def test_goes_to_its_own_room_when_the_rooms_of_all_apps_are_named(self, tmp_path: Path, path: Path) -> None:
+        make_release_01(path, "CREATE TABLE parcel (parcel_id TEXT)", names=("orders", "sales"))
+        orders, sales = own_room(tmp_path), own_room(tmp_path, {"0001_sales.sql": "SELECT 1;"}, "apps.sales")
+        for alone in (orders, sales):
+            with pytest.raises(SchemaMismatch, match=r"not one of Hubledger: move its file .*, and name that room"):
+                migrate_sqlite(path, [alone])
+        migrate_sqlite(path, [orders, sales])
+        assert (listed(path, "apps.orders"), listed(path, "apps.sales")) == ([(1, "orders")], [(1, "sales")])
+        for alone in (orders, sales):
+            assert migrate_sqlite(path, [alone]) == []
+            opens(path, alone)
+
 
 class TestARoomOfNewerCode:
     def test_is_refused_when_its_migration_breaks_this_code(self, tmp_path: Path, path: Path) -> None:

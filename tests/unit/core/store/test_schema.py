@@ -197,6 +197,15 @@ class TestTheCommand:
         assert main(["--store", f"sqlite:{path}"]) == 0
         assert capsys.readouterr() == ("the store is up to date\n", "")
 
+    def test_migrates_the_rooms_of_all_named_transforms(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        names = ("examples.flight_info", "examples.home_security")
+        given = [word for name in names for word in ("--transform", name)]
+        assert main(["--store", f"sqlite:{path}", *given]) == 0
+        assert capsys.readouterr().out.splitlines()[-3:-1] == [
+            "applied examples.flight_info 0001 flight_info",
+            "applied examples.home_security 0001 home_security",
+        ]
+
     def test_reads_the_setting_when_no_store_is_given(self, path: Path) -> None:
         done = start(environment={"STORE_CONNECTION": f"sqlite:{path}"})
         assert done.communicate(timeout=60)[0].endswith("the store is up to date\n")
