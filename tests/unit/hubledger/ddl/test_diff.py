@@ -197,6 +197,21 @@ def test_a_changed_key_a_longer_key_and_a_removed_class_are_left_to_a_person(tmp
     assert other.texts == {}
 
 
+def test_a_missing_table_of_staged_windows_is_made_again_for_each_level(tmp_path: Path) -> None:
+    line = appended("line", order_id=NAME, at=datetime)
+    fields = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
+    sales = windows(line, "sales", "at", window=timedelta(hours=1), rollups={"day": timedelta(days=1)}, **fields)
+    made_of(tmp_path, line, aggregates=[sales])
+    drops = "".join(f"DROP TABLE {name}_staged;\n" for name in ("sales", "sales_day"))
+    by_hand(tmp_path, drops.replace("TABLE ", "TABLE hubledger."), drops)
+    following = next_migration((line,), (sales,), tmp_path)
+    assert following.name_hint == "add_sales_staged_and_sales_day_staged"
+    assert "CREATE TABLE hubledger.sales_day_staged" in following.texts["sqlserver"]
+    assert following.cannot == ()
+    write(tmp_path, following, 3)
+    settled(tmp_path, (line,), (sales,))
+
+
 def test_a_new_measure_needs_a_new_aggregate(tmp_path: Path) -> None:
     line = appended("line", order_id=NAME, amount=int, at=datetime)
     fields = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
