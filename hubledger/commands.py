@@ -9,6 +9,7 @@ from hubledger.console import Refused, UsageFault
 from hubledger.migrate_diff import migrate_diff
 from hubledger.new import new
 from hubledger.try_events import try_events
+from local.lines import UnusableFile
 
 INTERRUPTED = "interrupted; nothing was written"
 app = typer.Typer(
@@ -39,7 +40,7 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
     except InvalidTransform as fault:
         faults = [*([] if len(fault.faults) == 1 else ["the transform has faults"]), *fault.faults]
         return fail("\n".join(faults))
-    except (Refused, HubledgerError) as fault:
+    except (Refused, UnusableFile, HubledgerError) as fault:
         return fail(str(fault))
     except BrokenPipeError:
         raise

@@ -4,7 +4,7 @@ import json
 from collections.abc import Generator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
+from itertools import islice
 from typing import Any
 
 from core.model.events import Event, Partition
@@ -16,8 +16,8 @@ from core.replay.ranges import ReplayOrder
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.database import Database
 from core.store.replays import Replays
-from hubledger.scaffold.sample import numbered_lines
-from hubledger.trial.run import CLOCK, EVENTS, STREAM, event_at, line_of
+from hubledger.lines import EventFile
+from hubledger.trial.run import CLOCK, EVENTS, STREAM
 from local.trials.outcomes import BEGINNING
 
 
@@ -34,11 +34,11 @@ class Difference:
 
 
 class FileLog:
-    """A HubReader over the lines of a file."""
+    """A HubReader over the events of a file."""
 
-    def __init__(self, path: Path, lines: int) -> None:
-        self._path = path
-        self.lines = lines
+    def __init__(self, file: EventFile, events: int) -> None:
+        self.file = file
+        self.events = events
 
     def partitions(self) -> tuple[Partition, ...]:
         return (EVENTS,)
@@ -47,7 +47,7 @@ class FileLog:
         return BEGINNING
 
     def extent(self, partition: Partition) -> Extent:
-        return Extent(SequenceNumber(0), SequenceNumber(self.lines - 1), BEGINNING + timedelta(seconds=self.lines))
+        return Extent(SequenceNumber(0), SequenceNumber(self.events - 1), BEGINNING + timedelta(seconds=self.events))
 
     def first_at(self, partition: Partition, place: Place) -> Event | None:
         return None  # a trial asks for the ends only
@@ -58,11 +58,7 @@ class FileLog:
     def read_range(
         self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
     ) -> Generator[Event, None, None]:
-        for line, octets in numbered_lines(self._path):
-            if line > line_of(last):
-                return
-            if line >= line_of(first):
-                yield event_at(line, octets)
+        yield from islice(self.file, first, last + 1)
 
 
 def difference(log: FileLog, database: Database, transform: Transform, limit: int) -> Difference:
@@ -70,7 +66,7 @@ def difference(log: FileLog, database: Database, transform: Transform, limit: in
     store = Replays(database)
     means = ReplayMeans(STREAM, store, log, transform, CLOCK)
     order = ReplayOrder((EVENTS.partition_id,), None, None, "{}", True, "try", "compare two transforms")
-    job_id = request_replay(order, means, most_events=log.lines).request.job_id
+    job_id = request_replay(order, means, most_events=log.events).request.job_id
     while partition_ids := open_partitions(job_id, means):
         for each in partition_ids:
             replay_slice(job_id, each, means, CLOCK.now() + timedelta(days=1))
@@ -78,5 +74,5 @@ def difference(log: FileLog, database: Database, transform: Transform, limit: in
     found = store.read_replay_diffs(job_id, None, limit)
     return Difference(
         ReplayCounts() if job is None else job.counts,
-        tuple((line_of(one.sequence_number), json.loads(one.diff)) for one in found),
+        tuple((log.file.line_of(one.sequence_number), json.loads(one.diff)) for one in found),
     )
