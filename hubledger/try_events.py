@@ -22,9 +22,10 @@ from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import room_of
 from hubledger.console import Refused, UsageFault, say, show_table
 from hubledger.lines import EventFile, numbered_lines
-from hubledger.trial.against import Difference, FileLog, difference
-from hubledger.trial.run import Outcome, ingest_file, means_of, register, states_of
+from hubledger.trial.against import Difference, difference
+from hubledger.trial.run import Outcome, ingest_file, means_of, states_of
 from hubledger.trial.store import trial_database
+from local.trials.replaying import register
 
 _Events = Annotated[
     Path | None,
@@ -131,7 +132,7 @@ def _against(old: str, known: Sequence[Row], transform: Transform, outcome: Outc
         register(known, means)
         for _ in ingest_file(outcome.file, means):
             pass
-        return difference(FileLog(outcome.file, outcome.events), trial.database, transform, outcome.limit)
+        return difference(outcome.file, outcome.events, trial.database, transform, outcome.limit)
 
 
 def _show(report: Report) -> None:

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from uuid import uuid4
@@ -11,16 +11,14 @@ from core.errors import DataRefused
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, DeadLetter
-from core.model.events import EventBatch, PartitionId, Stream
+from core.model.events import EventBatch
 from core.model.rows import ReferenceKey, Row, row_table
 from core.model.transform import Transform
 from core.store.database import Database
 from core.store.letters import Letters
 from hubledger.lines import EventFile
-from local.trials.outcomes import event_of
+from local.trials.replaying import EVENTS
 
-STREAM = Stream("try/events", "try")
-EVENTS, KNOWN = (STREAM.partition(PartitionId(name)) for name in ("0", "known"))
 BATCH = 100  # events: if the store refuses each of them, one invocation can isolate them all
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid4, chance=random.random)
 
@@ -82,13 +80,6 @@ class Outcome:
 def means_of(database: Database, transform: Transform) -> Means:
     """Return the means of an ingestion into a database."""
     return Means(Letters(database), transform, CLOCK)
-
-
-def register(rows: Sequence[Row], means: Means) -> None:
-    """Write states that the store has before the first event."""
-    if rows:
-        seeding = Transform("known/1", lambda event, _: rows)
-        ingest_batch(EventBatch(KNOWN, (event_of(b""),), "known"), replace(means, transform=seeding))
 
 
 def ingest_file(file: EventFile, means: Means) -> Iterator[IngestReport]:
