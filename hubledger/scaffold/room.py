@@ -150,7 +150,8 @@ The transform of these events, its tables, and its tests. A release of Hubledger
 
 - `transform.py` turns one event into rows. Change `VERSION` with each change of its rows.
 - `aggregates/` holds the aggregates, `migrations/` the tables of both engines, `events.jsonl` sample events.
-- After a change of a class, write its migration: `python -m hubledger migrate-diff --transform {design.package}`
+- After a change of a class, write its migration:
+  `.venv/bin/python -m hubledger migrate-diff --transform {design.package}`
 
 {block}"""
 
