@@ -46,7 +46,7 @@ def test_each_line_is_a_row_a_letter_or_filtered(file: Path, capsys: pytest.Capt
 
 
 def test_empty_lines_are_no_events_and_lines_keep_their_numbers(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [
+    lines: list[dict[str, Any] | bytes] = [
         b"\xef\xbb\xbf" + json.dumps(HOME).encode(),
         b"",
         json.dumps(DOOR).encode() + b"\r",
