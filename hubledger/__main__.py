@@ -14,6 +14,13 @@ DONE, FAULT, USAGE = 0, 1, 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return _fail("interrupted; nothing was written", 130)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
         from hubledger.commands import run
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:

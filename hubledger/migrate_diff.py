@@ -43,6 +43,8 @@ def migrate_diff(transform: _Transform = None, name: _Named = None, check: _Chec
     if texts and not check:
         _write(room.folder, texts)
     _report(room, found, texts, check)
+    if texts and not check:
+        say("", "Next:", *_commands(given, texts))
     if found.cannot or (check and texts):
         raise typer.Exit(1)
 
@@ -91,8 +93,14 @@ def _report(room: Room, found: NextMigration, texts: dict[str, str], check: bool
         say_faults("not made, because a person has to decide:", *(f"  {each}" for each in found.cannot))
     elif not texts:
         say(f"{room.name}: the migrations fit the classes; nothing to do")
-    if texts and not check:
-        say("", "Next:", f"  .venv/bin/python -m core.store.migrate --transform {room.name}")
+
+
+def _commands(transform: str, texts: dict[str, str]) -> Iterator[str]:
+    """Yield the next commands; the store is that of STORE_CONNECTION."""
+    if any(name != PERMISSIONS for name in texts):
+        yield f"  .venv/bin/python -m core.store.migrate --transform {transform}"
+    if PERMISSIONS in texts:
+        yield f"  on SQL Server, run {PERMISSIONS} of the room after the migrations (`azd up` does)"
 
 
 def _first_statements(texts: dict[str, str]) -> Iterator[tuple[str, str]]:

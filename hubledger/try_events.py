@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from core.model.commits import DeadLetter
 from core.model.rows import Row, row_table
 from core.model.transform import Transform
 from core.replay.diff import document
@@ -20,10 +21,11 @@ from core.transforms import import_transform, load_transform
 from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import room_of
 from hubledger.console import Refused, UsageFault, say, show_table
-from hubledger.scaffold.sample import numbered_lines
-from hubledger.trial.against import Difference, FileLog, difference
-from hubledger.trial.run import Outcome, ingest_file, line_of, means_of, register, states_of
+from hubledger.lines import EventFile, numbered_lines
+from hubledger.trial.against import Difference, difference
+from hubledger.trial.run import Outcome, ingest_file, means_of, states_of
 from hubledger.trial.store import trial_database
+from local.trials.replaying import register
 
 _Events = Annotated[
     Path | None,
@@ -108,29 +110,29 @@ def _known(path: Path | None, transform: Transform) -> tuple[Row, ...]:
 
 def _report(name: str, path: Path, known: Sequence[Row], against: str | None, limit: int) -> Report:
     transform = load_transform(name)
-    outcome = Outcome(limit)
+    outcome = Outcome(EventFile(path), limit)
     with trial_database(transform.row_classes) as trial:
         means = means_of(trial.database, transform)
         register(known, means)
         outcome.note_known(known)
-        for report in ingest_file(path, means):
+        for report in ingest_file(outcome.file, means):
             for commit in report.commits:
                 outcome.add(commit)
-        again = sum(commit.events for report in ingest_file(path, means) for commit in report.commits)
+        again = sum(commit.events for report in ingest_file(outcome.file, means) for commit in report.commits)
         rows = {**outcome.rows, **dict(states_of(outcome, Letters(trial.database)))}
         counts = trial.counts()
-    differing = _against(against, path, known, transform, outcome) if against and outcome.events else None
+    differing = _against(against, known, transform, outcome) if against and outcome.events else None
     return Report(name, transform, outcome, counts, rows, again, differing)
 
 
-def _against(old: str, path: Path, known: Sequence[Row], transform: Transform, outcome: Outcome) -> Difference:
+def _against(old: str, known: Sequence[Row], transform: Transform, outcome: Outcome) -> Difference:
     before = load_transform(old)
     with trial_database((*before.row_classes, *transform.row_classes)) as trial:
         means = means_of(trial.database, before)
         register(known, means)
-        for _ in ingest_file(path, means):
+        for _ in ingest_file(outcome.file, means):
             pass
-        return difference(FileLog(path, outcome.events), trial.database, transform, outcome.limit)
+        return difference(outcome.file, outcome.events, trial.database, transform, outcome.limit)
 
 
 def _show(report: Report) -> None:
@@ -138,7 +140,7 @@ def _show(report: Report) -> None:
     for row_class in report.transform.row_classes:
         _show_rows(row_class, report)
     if outcome.letters:
-        letters = ((line_of(each.event.sequence_number), each.error_class, each.error) for each in outcome.letters)
+        letters = ((_line_of(each, outcome), each.error_class, each.error) for each in outcome.letters)
         show_table(f"letters: {_of(len(outcome.letters), outcome.dead_lettered)}", ("line", "class", "error"), letters)
     if outcome.filtered_lines:
         lines = ", ".join(map(str, outcome.filtered_lines))
@@ -183,6 +185,10 @@ def _written(row: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in row.items())
 
 
+def _line_of(letter: DeadLetter, outcome: Outcome) -> int:
+    return outcome.file.line_of(letter.event.sequence_number)
+
+
 def _of(shown: int, all_: int) -> str:
     return str(all_) if shown >= all_ else f"the first {shown} of {all_}"
 
@@ -195,7 +201,7 @@ def _document(report: Report) -> dict[str, Any]:
         **{name: getattr(outcome, name) for name in ("events", "written", "filtered", "dead_lettered")},
         "tables": {row_table(each).name: _rows_document(each, report) for each in report.transform.row_classes},
         "letters": [
-            {"line": line_of(each.event.sequence_number), "class": each.error_class, "error": each.error}
+            {"line": _line_of(each, outcome), "class": each.error_class, "error": each.error}
             for each in outcome.letters
         ],
         "filtered_lines": outcome.filtered_lines,

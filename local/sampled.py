@@ -22,7 +22,7 @@ def sample_of(options: argparse.Namespace) -> Sample | None:
     """Return the sample that a run publishes: the file that is named, or that of a room; None for our businesses.
 
     Without a named field, the key is the first key column of a state that most lines have as a field, because the rows
-    of a state are in order only within a partition. Raises UnusableSample, UnknownDomain and InvalidTransform.
+    of a state are in order only within a partition. Raises UnusableFile, UnknownDomain and InvalidTransform.
     """
     path: Path | None = options.events_from
     name = options.transform = _full_name(options.transform)

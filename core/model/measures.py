@@ -134,15 +134,17 @@ def measure_of(
     is_optional, kind = type(None) in hint, next(one for one in hint if one is not type(None))
     if isinstance(means, Count | CountOf):
         wanted: tuple[type, ...] = (int,)
+        reason = "because it counts rows"
     else:
         of_source = columns[str(column)]
         sound = (datetime,) if datetime in of_source and not isinstance(means, Sum) else (int,)
         wanted = (*sound, type(None)) if type(None) in of_source else sound
+        reason = f"because that is the type of {column}"
         if sound[0] not in of_source:
             raise InvalidTransform(f"{declared.__name__}.{name}: {column} holds no integers")
     if set(hint) != set(wanted):
         names = " | ".join("None" if one is type(None) else one.__name__ for one in wanted)
-        raise InvalidTransform(f"{declared.__name__}.{name}: its type is {names}")
+        raise InvalidTransform(f"{declared.__name__}.{name}: write {names} as its type, {reason}")
     kinds: dict[type, MeasureKind] = {Count: "count", CountOf: "count", Sum: "sum", Least: "least", Most: "most"}
     within = _range(f"{declared.__name__}.{name}", means, kind)
     return Measure(name, kinds[type(means)], kind, column, value, getattr(means, "times", 1), is_optional, within)

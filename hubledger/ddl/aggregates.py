@@ -42,7 +42,7 @@ def added_text(one: Aggregate, engine: Engine, names: Sequence[str]) -> str:
 
 
 def _level(one: Aggregate, engine: Engine) -> str:
-    text = f"{_windows(one, engine)}\n\n{_staged(one, engine)}\n"
+    text = f"{_windows(one, engine)}\n\n{staged_text(one, engine)}\n"
     if one.keep is None:
         return text
     return f"{text}\n-- Retention finds old windows by this index.\n{retention_index_text(one, engine)}\n"
@@ -116,7 +116,8 @@ def _windows(one: Aggregate, engine: Engine) -> str:
     return _table(one.name, lines, one.key, engine)
 
 
-def _staged(one: Aggregate, engine: Engine) -> str:
+def staged_text(one: Aggregate, engine: Engine) -> str:
+    """Return the statement that creates the table in which jobs stage the windows of a level."""
     ids, key = _IDS[engine], ("staging_id", "slice", *one.key)
     lines = [f"{name} {ids[name]} NOT NULL," for name in ("staging_id", "slice")]
     lines += [_column(each, engine) for each in one.keys]

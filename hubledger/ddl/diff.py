@@ -9,7 +9,7 @@ from core.model.aggregates import WINDOW_START, Aggregate
 from core.model.rows import row_table
 from core.store.migrations import BREAKING
 from core.transforms.rooms import room_of
-from hubledger.ddl.aggregates import added_text, migration_text, retention_index_text, source_index_text
+from hubledger.ddl.aggregates import added_text, migration_text, retention_index_text, source_index_text, staged_text
 from hubledger.ddl.compare import Change, Found, compare_table
 from hubledger.ddl.described import read_embedded
 from hubledger.ddl.parsed import read_server
@@ -103,6 +103,9 @@ def _missing_tables(room: _Room, standing: Schema, engine: Engine) -> Iterator[F
         elif missing:
             names = [name.removeprefix(f"{one.name}_") for name in missing]
             yield Change(missing[0], added_text(one, engine, names))
+        for level in one.levels:
+            if level.name not in missing and _lacks(standing, level.staged):
+                yield Change(level.staged, f"{staged_text(level, engine)}\n")
 
 
 def _missing_indexes(aggregates: Iterable[Aggregate], standing: Schema, engine: Engine) -> Iterator[Change]:

@@ -25,6 +25,11 @@ _WITHOUT_TABLES = frozenset({
     "INSERT", "UPDATE", "DELETE", "SELECT", "DECLARE", "IF", "ELSE", "BEGIN", "END", "PRINT", "MERGE", "GRANT", "DENY",
     "REVOKE", "SET", "WITH", "THROW", "RAISERROR", "TRUNCATE", "WAITFOR", "WHILE", "COMMIT", "RETURN",
 })  # fmt: skip
+_RENAMED = re.compile(
+    r"EXEC(?:UTE)?\s+(?:sys\.)?sp_rename\s+(?:@objname\s*=\s*)?N?'(?:\[?hubledger\]?\.)?\[?(\w+)\]?\.\[?(\w+)\]?'\s*,"
+    r"\s*(?:@newname\s*=\s*)?N?'(\w+)'\s*,\s*(?:@objtype\s*=\s*)?N?'COLUMN'",
+    re.I,
+)
 _MODULES = frozenset({"VIEW", "PROCEDURE", "PROC", "FUNCTION", "TRIGGER"})
 _NO_TABLE = frozenset({"SCHEMA", "ROLE", "USER", "SEQUENCE", "SYNONYM", "STATISTICS", "TYPE", "PARTITION"})
 
@@ -94,12 +99,22 @@ def _apply(reading: _Reading, one: Statement) -> None:
     word, following = one.words[0], one.words[1:4]
     if word in _WITHOUT_TABLES or (following and following[0] in _NO_TABLE):
         return
-    if "INDEX" in following and word != "ALTER":
+    if (renamed := _RENAMED.fullmatch(one.text)) is not None:
+        _rename_column(reading, *(name.lower() for name in renamed.groups()))
+    elif "INDEX" in following and word != "ALTER":
         _apply_index(reading, one.text)
     elif following[:1] == ("TABLE",):
         _apply_table(reading, word, _parsed(one.text))
     elif following[:1] != ("INDEX",):
         raise _Unread
+
+
+def _rename_column(reading: _Reading, name: str, old: str, new: str) -> None:
+    table = reading.tables.get(name)
+    if table is None or old not in table.columns:
+        raise _Unread
+    columns = {new if column == old else column: each for column, each in table.columns.items()}
+    reading.tables[name] = StandingTable(columns, tuple(new if column == old else column for column in table.key))
 
 
 def _apply_index(reading: _Reading, text: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate, Key
-from core.model.rows import row_table, texts_of
+from core.model.rows import Text, row_table, texts_of
 from hubledger.ddl.aggregates import migration_text
 from hubledger.ddl.rows import row_table_text
 from hubledger.ddl.types import Engine
@@ -53,6 +53,11 @@ def rights_text(row_classes: Sequence[type], aggregates: Sequence[Aggregate]) ->
     return "\n".join([_HEADING, *app, "", *job, ""])
 
 
+def _written(one: Text | Key) -> str:
+    """Return a length as a class declares it."""
+    return f"{type(one).__name__}({one.length}{', ascii=True' if one.ascii else ''})"
+
+
 def _grant(rights: str, table: str, role: str) -> str:
     return f"GRANT {rights} ON hubledger.{table} TO {role};"
 
@@ -85,6 +90,6 @@ def _endless(aggregates: Iterable[Aggregate]) -> Iterator[str]:
                 )
             elif texts[each.name].length > each.length or (each.ascii and not texts[each.name].ascii):
                 yield (
-                    f"{one.of.__name__}.{each.name} is {Key(each.length, each.ascii)}, but {source} is"
-                    f" {texts[each.name]}: a run could not store every window"
+                    f"{one.of.__name__}.{each.name} is {_written(Key(each.length, each.ascii))}, but {source} is"
+                    f" {_written(texts[each.name])}: a run could not store every window, so declare both alike"
                 )

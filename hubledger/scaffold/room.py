@@ -16,9 +16,9 @@ from core.transforms.contract.whole import check_transform
 from hubledger.console import ROOT, Refused
 from hubledger.ddl.room import rights_text, room_text
 from hubledger.ddl.types import ENGINES
+from hubledger.lines import numbered_lines
 from hubledger.scaffold.aggregate import aggregate_text
 from hubledger.scaffold.design import Design
-from hubledger.scaffold.sample import numbered_lines
 from hubledger.scaffold.tests import tests_text
 from hubledger.scaffold.transform import transform_text
 from local.trials.outcomes import event_of, fault_of_rows, outcome_of
@@ -150,7 +150,8 @@ The transform of these events, its tables, and its tests. A release of Hubledger
 
 - `transform.py` turns one event into rows. Change `VERSION` with each change of its rows.
 - `aggregates/` holds the aggregates, `migrations/` the tables of both engines, `events.jsonl` sample events.
-- After a change of a class, write its migration: `python -m hubledger migrate-diff --transform {design.package}`
+- After a change of a class, write its migration:
+  `.venv/bin/python -m hubledger migrate-diff --transform {design.package}`
 
 {block}"""
 

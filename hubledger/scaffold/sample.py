@@ -12,10 +12,10 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 
-from hubledger.console import Refused, progress
+from hubledger.console import Refused
+from hubledger.lines import numbered_lines
 from hubledger.scaffold.fields import LONGEST_TEXT, Field, Kind, checked, new_field
 
-LONGEST_LINE = 1024 * 1024  # bytes: an event hub takes no larger event
 YEARS, ALL_YEARS = (1900, 2100), (1, 9999)  # of instants: from the first to before the second
 MOST_BYTES = 1024 * 1024  # of the lines that are kept
 LIMITS = (40, 100, 200, 400, 1000, 2000, LONGEST_TEXT)  # of texts: the first that is twice as long as any text
@@ -83,11 +83,11 @@ def read_sample(path: Path, given: dict[str, Field], most: int) -> Sample:
     seen: dict[str, Seen] = {}
     first: list[bytes] = []
     count, kept = 0, 0
-    for count, octets in numbered_lines(path):
-        for name, value in _object(path, octets, count).items():
+    for count, (line, octets) in enumerate(numbered_lines(path), 1):
+        for name, value in _object(path, octets, line).items():
             one = seen.setdefault(name, Seen(name))
             if value is not None and name not in given:
-                one.add(value, count)
+                one.add(value, line)
         kept += len(octets)
         if count == 1 or (count <= most and kept <= MOST_BYTES):
             first.append(octets)
@@ -99,28 +99,12 @@ def read_sample(path: Path, given: dict[str, Field], most: int) -> Sample:
     return Sample(fields, ascii_ones, tuple(first), count, years)
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file with their numbers, from 1, without their ends. Raises Refused for too long a line."""
-    with path.open("rb") as file, progress() as bar:
-        task = bar.add_task(path.name, total=path.stat().st_size)
-        number = 0
-        while line := file.readline(LONGEST_LINE + 2):
-            number += 1
-            octets = line.removesuffix(b"\n").removesuffix(b"\r")
-            if len(octets) > LONGEST_LINE:
-                raise Refused(f"{path}, line {number}: it is longer than 1 MiB, and no event hub takes such an event")
-            bar.advance(task, len(line))
-            yield number, octets
-
-
 def _others(given: dict[str, Field], seen: dict[str, Seen]) -> Iterator[Field]:
     return (one for name, one in given.items() if name not in seen)
 
 
 def _object(path: Path, octets: bytes, line: int) -> dict[str, Any]:
     """Return the object of a line. Raises Refused when it is anything else."""
-    if not octets.strip():
-        raise Refused(f"{path}, line {line} is empty: write one JSON object a line")
     try:
         msgspec.json.decode(octets)  # it refuses what the app refuses: half of a surrogate pair, 1e400
         found = json.loads(octets.decode(), object_pairs_hook=_once, parse_constant=_no_number)

@@ -1,24 +1,17 @@
 """The difference between two transforms: the dry run of a replay with the new one of what the old one ingested."""
 
 import json
-from collections.abc import Generator
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-from core.model.events import Event, Partition
-from core.model.hub import Extent, Place
-from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.job import ReplayCounts
-from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay.run import ReplayMeans
 from core.store.database import Database
 from core.store.replays import Replays
-from hubledger.scaffold.sample import numbered_lines
-from hubledger.trial.run import CLOCK, EVENTS, STREAM, event_at, line_of
-from local.trials.outcomes import BEGINNING
+from hubledger.lines import EventFile
+from hubledger.trial.run import CLOCK
+from local.trials.replaying import STREAM, TrialLog, replay_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,50 +26,14 @@ class Difference:
         return {"counts": asdict(self.counts), "events": [{"line": line, **change} for line, change in self.changes]}
 
 
-class FileLog:
-    """A HubReader over the lines of a file."""
-
-    def __init__(self, path: Path, lines: int) -> None:
-        self._path = path
-        self.lines = lines
-
-    def partitions(self) -> tuple[Partition, ...]:
-        return (EVENTS,)
-
-    def created_at(self) -> datetime:
-        return BEGINNING
-
-    def extent(self, partition: Partition) -> Extent:
-        return Extent(SequenceNumber(0), SequenceNumber(self.lines - 1), BEGINNING + timedelta(seconds=self.lines))
-
-    def first_at(self, partition: Partition, place: Place) -> Event | None:
-        return None  # a trial asks for the ends only
-
-    def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
-        return next(self.read_range(partition, sequence_number, sequence_number, BEGINNING), None)
-
-    def read_range(
-        self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
-    ) -> Generator[Event, None, None]:
-        for line, octets in numbered_lines(self._path):
-            if line > line_of(last):
-                return
-            if line >= line_of(first):
-                yield event_at(line, octets)
-
-
-def difference(log: FileLog, database: Database, transform: Transform, limit: int) -> Difference:
+def difference(file: EventFile, events: int, database: Database, transform: Transform, limit: int) -> Difference:
     """Rehearse a replay of a file, of which the database has the rows of a different transform."""
     store = Replays(database)
-    means = ReplayMeans(STREAM, store, log, transform, CLOCK)
-    order = ReplayOrder((EVENTS.partition_id,), None, None, "{}", True, "try", "compare two transforms")
-    job_id = request_replay(order, means, most_events=log.lines).request.job_id
-    while partition_ids := open_partitions(job_id, means):
-        for each in partition_ids:
-            replay_slice(job_id, each, means, CLOCK.now() + timedelta(days=1))
+    means = ReplayMeans(STREAM, store, TrialLog(lambda: file, events), transform, CLOCK)
+    job_id = replay_all(means, is_dry_run=True)
     job = store.find_replay(job_id)
     found = store.read_replay_diffs(job_id, None, limit)
     return Difference(
         ReplayCounts() if job is None else job.counts,
-        tuple((line_of(one.sequence_number), json.loads(one.diff)) for one in found),
+        tuple((file.line_of(one.sequence_number), json.loads(one.diff)) for one in found),
     )

@@ -1,27 +1,24 @@
-"""The ingestion of a file: each line is the body of an event; the event of line 1 has the sequence number 0."""
+"""The ingestion of a file of events, and its outcome."""
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 from uuid import uuid4
 
 from core.errors import DataRefused
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, DeadLetter
-from core.model.events import Event, EventBatch, PartitionId, Stream
+from core.model.events import EventBatch
 from core.model.rows import ReferenceKey, Row, row_table
 from core.model.transform import Transform
 from core.store.database import Database
 from core.store.letters import Letters
-from hubledger.scaffold.sample import numbered_lines
-from local.trials.outcomes import event_of
+from hubledger.lines import EventFile
+from local.trials.replaying import EVENTS
 
-STREAM = Stream("try/events", "try")
-EVENTS, KNOWN = (STREAM.partition(PartitionId(name)) for name in ("0", "known"))
 BATCH = 100  # events: if the store refuses each of them, one invocation can isolate them all
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid4, chance=random.random)
 
@@ -30,6 +27,7 @@ CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid4, chance=random.random)
 class Outcome:
     """The outcome of a file: counts of all events, and the first `limit` rows, letters and filtered lines."""
 
+    file: EventFile
     limit: int
     events: int = 0
     written: int = 0
@@ -64,19 +62,19 @@ class Outcome:
     def _add_rows(self, row_class: type, placed: Sequence[tuple[int, int, Row]]) -> None:
         if not row_table(row_class).key:
             rows = self.rows.setdefault(row_class, [])
-            rows += [(line_of(number), row) for number, _, row in placed[: self.limit - len(rows)]]
+            rows += [(self.file.line_of(number), row) for number, _, row in placed[: self.limit - len(rows)]]
             return
         keys = self.keys.setdefault(row_class, {})
         for number, _, row in placed:
             key = ReferenceKey.of(row)
             if key in keys or len(keys) < self.limit:
-                keys[key] = line_of(number)
+                keys[key] = self.file.line_of(number)
 
     def _add_filtered(self, commit: BatchCommit) -> None:
         taken = {number for placed in commit.settled.rows.values() for number, _, _ in placed}
         taken |= {letter.event.sequence_number for letter in commit.settled.letters}
-        lines = (line_of(each) for each in range(commit.first, commit.last.sequence_number + 1) if each not in taken)
-        self.filtered_lines += islice(lines, self.limit - len(self.filtered_lines))
+        filtered = (each for each in range(commit.first, commit.last.sequence_number + 1) if each not in taken)
+        self.filtered_lines += map(self.file.line_of, islice(filtered, self.limit - len(self.filtered_lines)))
 
 
 def means_of(database: Database, transform: Transform) -> Means:
@@ -84,28 +82,11 @@ def means_of(database: Database, transform: Transform) -> Means:
     return Means(Letters(database), transform, CLOCK)
 
 
-def register(rows: Sequence[Row], means: Means) -> None:
-    """Write states that the store has before the first event."""
-    if rows:
-        seeding = Transform("known/1", lambda event, _: rows)
-        ingest_batch(EventBatch(KNOWN, (event_of(b""),), "known"), replace(means, transform=seeding))
-
-
-def ingest_file(path: Path, means: Means) -> Iterator[IngestReport]:
+def ingest_file(file: EventFile, means: Means) -> Iterator[IngestReport]:
     """Ingest a file, and yield the report of each batch."""
-    numbered = numbered_lines(path)
-    while batch := tuple(event_at(number, octets) for number, octets in islice(numbered, BATCH)):
-        yield from _ingest(EventBatch(EVENTS, batch, f"line {line_of(batch[0].sequence_number)}"), means)
-
-
-def event_at(line: int, octets: bytes) -> Event:
-    """Return the event of a line."""
-    return event_of(octets, number=line - 1)
-
-
-def line_of(number: int) -> int:
-    """Return the line of a sequence number."""
-    return number + 1
+    events = iter(file)
+    while batch := tuple(islice(events, BATCH)):
+        yield from _ingest(EventBatch(EVENTS, batch, f"line {file.line_of(batch[0].sequence_number)}"), means)
 
 
 def _ingest(batch: EventBatch, means: Means) -> Iterator[IngestReport]:

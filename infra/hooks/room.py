@@ -15,6 +15,7 @@ from core.transforms import load_transform
 from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import Room, rooms_of
 from infra.hooks.errors import HookRefused
+from local.lines import body_lines
 
 NAME = "TRANSFORM"
 NO_MODULE = "No module named"
@@ -63,9 +64,8 @@ def sample_of(transform: Transform) -> tuple[bytes, str] | None:
     """
     for room in rooms_of(transform.row_classes):
         path = room.folder / SAMPLES
-        lines = path.read_bytes().splitlines() if path.is_file() else []
-        for number, line in enumerate(lines, 1):
-            if line.strip() and settle([_event(line)], References({}), transform).written:
+        for number, line in body_lines(path) if path.is_file() else ():
+            if settle([_event(line)], References({}), transform).written:
                 return line, f"line {number} of {room.name}/{SAMPLES}"
     return None
 

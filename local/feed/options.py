@@ -7,7 +7,8 @@ from pathlib import Path
 
 from local.feed.domains import HOMES, Domain, UnknownDomain, domain_of_sample, find_domain
 from local.feed.planned import FIRST_INSTANT
-from local.feed.sample import Sample, UnusableSample, keyed_by, read_sample
+from local.feed.sample import Sample, keyed_by, read_sample
+from local.lines import UnusableFile
 
 LOCAL_HUB = (
     "Endpoint=sb://localhost:5672;SharedAccessKeyName=RootManageSharedAccessKey;"
@@ -103,7 +104,7 @@ def choose_domain(parser: argparse.ArgumentParser, options: argparse.Namespace, 
     try:
         found = sample_of(options)
         options.transform = domain_of_sample(options.transform, found) if found else find_domain(options.transform)
-    except UnusableSample as unusable:
+    except UnusableFile as unusable:
         parser.error(f"argument --events-from: {unusable}")
     except UnknownDomain as unknown:
         parser.error(f"argument --transform: {unknown}")

@@ -10,16 +10,11 @@ from random import Random
 from typing import Any
 
 from local.feed.planned import Minute, PlannedEvent
+from local.lines import UnusableFile, body_lines
 
 PUBLISHED = "published"  # the outcome in the record: the transform decides about the rest
-LARGEST_LINE = 1_047_552  # bytes: a hub takes 1 MiB, and 1 KiB of that is for the key and the envelope
 LONGEST_KEY = 128  # characters of a partition key
-BOM = b"\xef\xbb\xbf"
 COLUMNS = ("line INTEGER NOT NULL",)  # of the record, after the outcome; the first line is 1
-
-
-class UnusableSample(ValueError):
-    """The file cannot be published; the message says why, and which line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,34 +41,25 @@ class Sample:
 
 
 def read_sample(path: Path) -> tuple[Line, ...]:
-    """Return the lines of a file that are not empty, without keys. Raises UnusableSample.
-
-    A line ends with LF or CR LF, which are no part of its body, and a byte order mark is no part of the first line.
-    """
+    """Return the lines of a file that are not empty, without keys. Raises UnusableFile."""
     try:
-        content = path.read_bytes()
+        lines = tuple(Line(number, body) for number, body in body_lines(path))
     except OSError as error:
-        raise UnusableSample(f"{_shown(path)} cannot be read: {error.strerror}") from None
-    found = enumerate(content.removeprefix(BOM).split(b"\n"), 1)
-    lines = tuple(Line(number, body) for number, raw in found if (body := raw.removesuffix(b"\r")))
+        raise UnusableFile(f"{_shown(path)} cannot be read: {error.strerror}") from None
     if not lines:
-        raise UnusableSample(f"{_shown(path)} has no event: it needs one a line")
-    for line in lines:
-        if len(line.body) > LARGEST_LINE:
-            size = f"{len(line.body):,} bytes, and an event has {LARGEST_LINE:,} at most"
-            raise UnusableSample(f"{_shown(path)}, line {line.number} has {size}")
+        raise UnusableFile(f"{_shown(path)} has no event: it needs one a line")
     return lines
 
 
 def keyed_by(path: Path, lines: Sequence[Line], field: str) -> Sample:
-    """Return the lines with their partition keys. Raises UnusableSample when no line has one, or one is too long."""
+    """Return the lines with their partition keys. Raises UnusableFile when no line has one, or one is too long."""
     keyed = tuple(Line(line.number, line.body, _key(line.body, field)) for line in lines)
     if all(line.key is None for line in keyed):
-        raise UnusableSample(f"no line of {_shown(path)} has a text or a number as its field {field}")
+        raise UnusableFile(f"no line of {_shown(path)} has a text or a number as its field {field}")
     for line in keyed:
         if line.key is not None and len(line.key) > LONGEST_KEY:
             length = f"{len(line.key)} characters, and a partition key has {LONGEST_KEY} at most: name another field"
-            raise UnusableSample(f"{_shown(path)}, line {line.number}: {field} has {length}")
+            raise UnusableFile(f"{_shown(path)}, line {line.number}: {field} has {length}")
     return Sample(path, keyed, field)
 
 

@@ -1,10 +1,10 @@
 """Replay identity: a replay of all events writes the rows that their first ingestion wrote."""
 
 import random
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import count, zip_longest
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,11 @@ from uuid import UUID
 
 from core.ingest.ingest import Means, ingest_batch
 from core.model.clock import Clock
-from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
-from core.model.hub import Extent, Place
+from core.model.events import Event, EventBatch
 from core.model.rows import Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay.run import ReplayMeans
 from core.store.columns import row_reader
 from core.store.database import Database
 from core.store.letters import Letters
@@ -28,12 +26,10 @@ from core.store.sqlite.database import SqliteDatabase
 from core.transforms.rooms import rooms_of
 from local.trials.memory import memory_connection
 from local.trials.outcomes import BEGINNING, Given, event_of, shown, transform_of
+from local.trials.replaying import EVENTS, STREAM, TrialLog, register, replay_all
 
-STREAM = Stream("trial/events", "trial")
-EVENTS, KNOWN = (STREAM.partition(PartitionId(name)) for name in ("0", "known"))
 BATCH = 7  # events, so that a few events make several commits
 NOW = BEGINNING + timedelta(days=365)
-FOR_ALL = NOW + timedelta(days=1)
 
 Written = dict[int, list[Row]]  # the rows of each sequence number
 
@@ -49,25 +45,15 @@ def check_replay_identity(transform: Given, events: Iterable[object], *, referen
     connection = memory_connection(rooms_of(loaded.row_classes))
     with closing(SqliteDatabase(Path(":memory:"), connect=lambda: connection, needed=loaded.row_classes)) as database:
         means = Means(Letters(database), loaded, _clock())
-        if known:
-            seeding = Transform("known/1", lambda event, _: known)
-            ingest_batch(EventBatch(KNOWN, (event_of(b""),), "known"), replace(means, transform=seeding))
+        register(known, means)
         for at in range(0, len(log), BATCH):
             ingest_batch(EventBatch(EVENTS, tuple(log[at : at + BATCH]), f"batch {at}"), means)
         before = _written(database, loaded, len(log))
         if not any(before.values()):
             raise AssertionError("no event became a row, so that a replay shows nothing: give events that do")
-        _replay(database, loaded, log)
+        hub = TrialLog(lambda: log, len(log))
+        replay_all(ReplayMeans(STREAM, Replays(database), hub, loaded, _clock(seed=1)), is_dry_run=False)
         _compare(log, before, _written(database, loaded, len(log)))
-
-
-def _replay(database: Database, transform: Transform, log: Sequence[Event]) -> None:
-    means = ReplayMeans(STREAM, Replays(database), _Log(log), transform, _clock(seed=1))
-    order = ReplayOrder((EVENTS.partition_id,), None, None, "{}", False, "trial", "replay identity")
-    job = request_replay(order, means, most_events=len(log))
-    while partition_ids := open_partitions(job.request.job_id, means):
-        for each in partition_ids:
-            replay_slice(job.request.job_id, each, means, FOR_ALL)
 
 
 def _written(database: Database, transform: Transform, events: int) -> Written:
@@ -103,31 +89,3 @@ def _clock(seed: int = 0) -> Clock:
         new_id=lambda: UUID(int=chance.getrandbits(128), version=4),
         chance=chance.random,
     )
-
-
-class _Log:
-    """A HubReader over one partition that still has every event."""
-
-    def __init__(self, events: Sequence[Event]) -> None:
-        self._events = events
-
-    def partitions(self) -> tuple[Partition, ...]:
-        return (EVENTS,)
-
-    def created_at(self) -> datetime:
-        return BEGINNING
-
-    def extent(self, partition: Partition) -> Extent:
-        last = self._events[-1]
-        return Extent(self._events[0].sequence_number, last.sequence_number, last.enqueued_at)
-
-    def first_at(self, partition: Partition, place: Place) -> Event | None:
-        return self._events[0]  # a trial asks for the ends only
-
-    def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
-        return self._events[sequence_number]
-
-    def read_range(
-        self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
-    ) -> Generator[Event, None, None]:
-        yield from self._events[first : last + 1]

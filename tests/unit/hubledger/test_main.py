@@ -74,6 +74,22 @@ def test_the_tables_of_hubledger_and_of_the_rooms_are_taken() -> None:
 
 
 @pytest.mark.slow
+def test_an_interruption_at_the_start_is_one_line() -> None:
+    program = """
+import sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from hubledger.__main__ import main
+sys.exit(main(["new"]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "hubledger: interrupted; nothing was written\n")
+
+
+@pytest.mark.slow
 def test_without_typer_one_line_says_what_to_install() -> None:
     program = "import sys; sys.modules['typer'] = None; from hubledger.__main__ import main; sys.exit(main(['new']))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)

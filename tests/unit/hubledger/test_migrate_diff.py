@@ -36,7 +36,7 @@ def test_a_new_field_becomes_the_next_migration_of_both_engines(project: Project
     add_a_field(room)
     out = project.done("hubledger", "migrate-diff", *OF, "--name", "add_lane")
     assert "migrations/sqlserver/0002_add_lane.sql" in out
-    assert out.rstrip().endswith("python -m core.store.migrate --transform apps.parcels")
+    assert out.endswith("Next:\n  .venv/bin/python -m core.store.migrate --transform apps.parcels\n")
     assert migrations(room) == [
         "sqlite", "sqlite/0001_parcels.sql", "sqlite/0002_add_lane.sql",
         "sqlserver", "sqlserver/0001_parcels.sql", "sqlserver/0002_add_lane.sql",
@@ -59,7 +59,8 @@ def test_rights_that_are_missing_are_written_again(project: Project, room: Path)
     before = (room / "permissions.sql").read_text()
     (room / "permissions.sql").write_text("")
     assert project.hubledger("migrate-diff", *OF, "--check").returncode == 1
-    project.done("hubledger", "migrate-diff", *OF)
+    out = project.done("hubledger", "migrate-diff", *OF)
+    assert "on SQL Server, run permissions.sql" in out and "core.store.migrate" not in out
     assert (room / "permissions.sql").read_text() == before
     assert len(migrations(room)) == 4
 

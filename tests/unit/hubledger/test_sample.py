@@ -6,7 +6,8 @@ import pytest
 
 from hubledger.console import Refused
 from hubledger.scaffold.fields import field_of
-from hubledger.scaffold.sample import ALL_YEARS, LONGEST_LINE, Sample, read_sample
+from hubledger.scaffold.sample import ALL_YEARS, Sample, read_sample
+from local.lines import LARGEST_LINE, UnusableFile
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_a_given_type_wins_over_the_values(file: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("", "line 2 is empty"),
+        (" ", "line 2 is not JSON"),
         ("{", "line 2 is not JSON"),
         ("[1]", "line 2 is no JSON object"),
         ('{"a": 1, "a": 2}', "'a' is there twice"),
@@ -92,12 +93,12 @@ def test_a_given_type_wins_over_the_values(file: Path) -> None:
         (f'{{"a": 1{"0" * 28}}}', "more than 28 digits"),
         (b'{"a": "\xff"}', "line 2"),
         ("[" * 100_000, "line 2"),
-        (f'{{"b": "{"x" * LONGEST_LINE}"}}', "longer than 1 MiB"),
+        (f'{{"b": "{"x" * LARGEST_LINE}"}}', "line 2 has more than"),
         ('{"a": "text"}', "integer in line 1 and text in line 2"),
     ],
 )
 def test_a_line_that_is_no_event_is_refused_with_its_number(file: Path, line: str | bytes, why: str) -> None:
-    with pytest.raises(Refused, match=why):
+    with pytest.raises((Refused, UnusableFile), match=why):
         sample(file, '{"a": 1}', line)
 
 
@@ -106,6 +107,8 @@ def test_an_empty_file_is_refused(file: Path) -> None:
         sample(file)
 
 
-def test_a_byte_order_mark_is_refused(file: Path) -> None:
-    with pytest.raises(Refused, match="line 1"):
-        sample(file, b'\xef\xbb\xbf{"a": 1}')
+def test_a_file_of_windows_is_read_as_the_demo_reads_it(file: Path) -> None:
+    found = sample(file, b'\xef\xbb\xbf{"a": 1}\r', b"\r", "", b'{"a": 2}\r')
+    assert (found.first, found.lines) == ((b'{"a": 1}', b'{"a": 2}'), 2)
+    with pytest.raises(Refused, match="integer in line 1 and text in line 3"):
+        sample(file, '{"a": 1}', "", '{"a": "x"}')

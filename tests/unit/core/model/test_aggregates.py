@@ -90,8 +90,12 @@ WRONG = {
     "Wrong.most: the source has no column watts": made({**GOOD, "most": Annotated[int, Most("watts")]}),
     "Wrong.most: state holds no integers": made({**GOOD, "most": Annotated[str | None, Most("state")]}),
     "Wrong.sum: observed_at holds no integers": made({**GOOD, "sum": Annotated[int, Sum("observed_at")]}),
-    "Wrong.least: its type is int | None": made({**GOOD, "least": Annotated[int, Least("ppm")]}),
-    "Wrong.active: its type is int": made({**GOOD, "active": Annotated[int | None, CountOf("state", "active")]}),
+    "Wrong.least: write int | None as its type, because that is the type of ppm": made(
+        {**GOOD, "least": Annotated[int, Least("ppm")]}
+    ),
+    "Wrong.active: write int as its type, because it counts rows": made(
+        {**GOOD, "active": Annotated[int | None, CountOf("state", "active")]}
+    ),
     "Wrong.most: within is the least and the greatest integer": made(
         {**GOOD, "most": Annotated[int | None, Most("ppm", within=(2, 1))]}
     ),

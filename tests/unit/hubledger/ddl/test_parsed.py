@@ -80,7 +80,7 @@ def test_keys_and_indexes_are_read_whether_clustered_filtered_or_dropped() -> No
 
 
 UNREAD = {
-    "\nEXEC sp_rename 'hubledger.t.a', 'b', 'COLUMN';": 2,
+    "\nEXEC sp_rename 'hubledger.t', 'b';": 2,
     "DECLARE @s nvarchar(99) = N'x';\n\nEXEC(@s);": 3,
     "EXEC('ALTER TABLE hubledger.t ' + 'ADD b int')": 1,
     "CREATE TABLE hubledger.u (a int);\n PRINT 'a quote that does not end": 1,

@@ -7,14 +7,13 @@ import pytest
 
 from local.feed.gateways import LARGEST_SEND, Gateways
 from local.feed.sample import (
-    LARGEST_LINE,
     Sample,
-    UnusableSample,
     keyed_by,
     likeliest_key,
     read_sample,
     sample_minutes,
 )
+from local.lines import LARGEST_LINE, UnusableFile
 
 
 @pytest.fixture
@@ -50,14 +49,14 @@ def test_a_file_that_cannot_be_published_is_refused_with_one_clear_sentence(file
         b"": "has no event: it needs one a line",
         b"\n\r\n": "has no event: it needs one a line",
         b"\xef\xbb\xbf\n": "has no event: it needs one a line",
-        b"a\n" + b"b" * (LARGEST_LINE + 1): ", line 2 has 1,047,553 bytes, and an event has 1,047,552 at most",
+        b"a\n" + b"b" * (LARGEST_LINE + 1): ", line 2 has more than 1,047,552 bytes, and no event hub takes",
     }.items():
         file.write_bytes(content)
-        with pytest.raises(UnusableSample, match=why):
+        with pytest.raises(UnusableFile, match=why):
             read_sample(file)
-    with pytest.raises(UnusableSample, match=r"missing\.jsonl cannot be read: No such file"):
+    with pytest.raises(UnusableFile, match=r"missing\.jsonl cannot be read: No such file"):
         read_sample(file.with_name("missing.jsonl"))
-    with pytest.raises(UnusableSample, match="cannot be read: Is a directory"):
+    with pytest.raises(UnusableFile, match="cannot be read: Is a directory"):
         read_sample(file.parent)
 
 
@@ -80,9 +79,9 @@ def test_a_line_without_the_field_has_no_key(file: Path) -> None:
 
 def test_a_field_of_no_line_and_a_key_that_no_hub_takes_are_refused(file: Path) -> None:
     file.write_text(f'{{"id": "{"k" * 128}"}}\n{{"id": "{"k" * 129}"}}\n')
-    with pytest.raises(UnusableSample, match="line 2: id has 129 characters, and a partition key has 128 at most"):
+    with pytest.raises(UnusableFile, match="line 2: id has 129 characters, and a partition key has 128 at most"):
         keyed_by(file, read_sample(file), "id")
-    with pytest.raises(UnusableSample, match=r"no line of .* has a text or a number as its field customer"):
+    with pytest.raises(UnusableFile, match=r"no line of .* has a text or a number as its field customer"):
         keyed_by(file, read_sample(file), "customer")
 
 

@@ -82,7 +82,7 @@ def test_every_fault_of_an_aggregate_is_reported_with_the_line_of_its_declaratio
     with pytest.raises(InvalidTransform) as refused:
         check_transform("examples.home_security")
     assert [fault.rpartition("/")[2] for fault in refused.value.faults] == [
-        "planted.py:6: Planted.most: its type is int | None",
+        "planted.py:6: Planted.most: write int | None as its type, because that is the type of ppm",
         "planted.py:6: Planted.sum: the source has no column nothing",
     ]
 
