@@ -21,12 +21,14 @@ from core.ledger.sums import WHOLE, Reading
 from core.letters.listing import FIRST_PAGE, OPEN, LetterFilter
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
+from core.settings import DEFAULT_TRANSFORM
 from core.store.books import Summing
 from core.store.connect import OperatorStores, operator_stores
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import open_checked
-from tests.sql.values import ROW_CLASSES
+from core.transforms import load_transform
 
+ROW_CLASSES = load_transform(DEFAULT_TRANSFORM).row_classes  # of the rooms that the filled store has
 pytestmark = pytest.mark.slow
 FEW, MANY = Size(ranges=8_000, letters=160), Size(ranges=64_000, letters=160)
 MORE = MANY.ranges / FEW.ranges
