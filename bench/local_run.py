@@ -13,7 +13,7 @@ from local.books import count_accounted
 from local.feed.domains import HOMES
 from local.processes import APP, Child, Children
 from local.server import Server
-from local.stack import Asked, Place, Stack
+from local.stack import FeedOrder, Place, Stack
 
 RATE, SENDERS = 7_000, 100_000
 EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))  # two and a half minutes
@@ -44,7 +44,7 @@ def measure(server: Server | None = None) -> Iterator[Figure]:
         stack.create_store(HOMES.transform)
         host, _ = stack.start_host(HOMES.transform)
         _warm_up(stack, host)
-        feed = stack.start_feed(Asked(HOMES, SENDERS, str(EVENTS), str(RATE), 1, _record(stack, "measured")))
+        feed = stack.start_feed(FeedOrder(HOMES, SENDERS, str(EVENTS), str(RATE), 1, _record(stack, "measured")))
         looks = _watch(stack, host, feed)
         yield from _figures(looks)
         yield from _cpu({"emulator": emulator, "host": host}, looks[-1].accounted)
@@ -52,7 +52,9 @@ def measure(server: Server | None = None) -> Iterator[Figure]:
 
 def _warm_up(stack: Stack, host: Child) -> None:
     """Receive from every partition before the clock starts: the SDK takes seconds to open them."""
-    stack.start_feed(Asked(HOMES, SENDERS, str(WARMING), "full", 2, _record(stack, "warming"))).wait_done(time.sleep)
+    stack.start_feed(FeedOrder(HOMES, SENDERS, str(WARMING), "full", 2, _record(stack, "warming"))).wait_done(
+        time.sleep
+    )
     while count_accounted(stack.place.live) < WARMING:
         host.refuse_dead()
         time.sleep(0.2)

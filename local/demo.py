@@ -31,7 +31,7 @@ from local.sample_recount import recount_sample
 from local.sampled import SETTINGS as OF_A_SAMPLE
 from local.sampled import sample_of
 from local.server import ServerRefused, add_store, prepared
-from local.stack import Asked, Place, Stack
+from local.stack import FeedOrder, Place, Stack
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -170,7 +170,7 @@ class _Run:
         more += ["--duplicates", str(DUPLICATES)] if own.chaos else []
         more += ["--dangers", "0" if is_later else "1"] if _is_dangerous(own) else []
         seed = own.seed + is_later
-        feed = self.stack.start_feed(Asked(own.transform, own.senders, str(events), own.rate, seed, tuple(more)))
+        feed = self.stack.start_feed(FeedOrder(own.transform, own.senders, str(events), own.rate, seed, tuple(more)))
         return Accounting(self.stack, self.consumers, Waited(feed, self.record, own.patience, earlier))
 
     def in_recreated_hub(self, host: Host, earlier: Accounted) -> Accounted:

@@ -114,12 +114,12 @@ class Expectation:
 
     def _looks(self, partition_id: str, event: Event) -> bool:
         """Take the states that an event may write; return True when it looks up others."""
-        place, asked = (partition_id, int(event.sequence_number)), False
+        place, looked = (partition_id, int(event.sequence_number)), False
         declared = _declared(self._transform, event)
 
         def states(key: ReferenceKey) -> Sequence[Row | None]:
-            nonlocal asked
-            asked = True
+            nonlocal looked
+            looked = True
             return self._states(key, place, key in declared)
 
         found: dict[Outcome, None] = {}
@@ -130,9 +130,9 @@ class Expectation:
                     self._note(place, row)
         if len(found) > 1:
             self._unsure.add(place)
-        if not asked:
+        if not looked:
             self._plain[place] = next(iter(found))
-        return asked
+        return looked
 
     def _note(self, place: Place, row: Row) -> None:
         key, (partition_id, number) = ReferenceKey.of(row), place

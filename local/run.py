@@ -18,7 +18,7 @@ from local.interruption import Interrupted, Interruption
 from local.processes import Child, ChildFailed, Children
 from local.sampled import sample_of
 from local.server import RUNS, ServerRefused, add_store, prepared
-from local.stack import Asked, Place, Stack, app_settings
+from local.stack import FeedOrder, Place, Stack, app_settings
 
 PROGRESS_EVERY = 2.0  # seconds
 
@@ -101,7 +101,7 @@ def _run(options: argparse.Namespace, stack: Stack) -> None:
     stack.migrate(options.transform.transform)
     host, address = stack.start_host(options.transform.transform)
     start = datetime.now(UTC).isoformat(timespec="seconds")
-    order = Asked(options.transform, options.senders, "endless", options.rate, options.seed, ("--start", start))
+    order = FeedOrder(options.transform, options.senders, "endless", options.rate, options.seed, ("--start", start))
     children += [host, stack.start_feed(order)]
     _print_until_stopped(address, children, stack)
 

@@ -56,8 +56,8 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The options of the feed."""
+class FeedOrder:
+    """The domain and the options of a feed."""
 
     domain: Domain
     senders: int
@@ -140,11 +140,10 @@ class Stack:
         """The log of the newest host: each has its own, so that a killed host leaves no half line to the next."""
         return self.place.folder / f"host-{self._hosts}.log"
 
-    def start_feed(self, order: Asked) -> Child:
+    def start_feed(self, order: FeedOrder) -> Child:
         """Start the feed, connected and about to publish."""
-        options = _options(connection=self.connection, hub=HUB, transform=order.domain.name)
-        options += _options(events=order.events, rate=order.rate, seed=order.seed, **_source(order))
-        feed = self._start("feed", "local.feed", *options, *order.more)
+        options = _options(connection=self.connection, hub=HUB)
+        feed = self._start("feed", "local.feed", *options, *words_of(order))
         feed.wait_ready("feed ready for ", self.pause)
         return feed
 
@@ -152,11 +151,15 @@ class Stack:
         return self._children.start(Command(name, module, list(arguments)))
 
 
-def _source(order: Asked) -> dict[str, object]:
-    sample = order.domain.sample
+def words_of(order: FeedOrder) -> list[str]:
+    """Return the words of the feed's command line, which lead it to the same domain."""
+    domain, sample = order.domain, order.domain.sample
+    options = _options(transform=domain.transform, events=order.events, rate=order.rate, seed=order.seed)
     if sample is None:
-        return {"senders": order.senders}
-    return {"events-from": sample.path.resolve(), **({"key": sample.key} if sample.key else {})}
+        options += _options(senders=order.senders)
+    else:
+        options += _options(**{"events-from": sample.path.resolve()}, **({"key": sample.key} if sample.key else {}))
+    return [*options, *order.more]
 
 
 def _options(**values: object) -> list[str]:

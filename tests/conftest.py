@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 import examples.flight_info.aggregates.flight_punctuality
 import examples.home_security.aggregates.home_activity  # noqa: F401
 from local.odbc_driver import MISSING, microsoft_driver
-from tests.fakes.engines import ENGINES, PERSISTENT, SqliteEngine
+from tests.fakes.engines import ENGINES, SqliteEngine
 from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.store import Store
 
@@ -27,15 +27,15 @@ settings.load_profile("repeatable")
 
 
 @pytest.fixture(params=sorted(ENGINES))
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    """An empty, migrated database of each engine in turn."""
+def persistent(request: pytest.FixtureRequest, tmp_path: Path) -> PersistentEngine:
+    """An empty, migrated database of each engine that processes share, in turn."""
     return ENGINES[request.param](tmp_path)
 
 
-@pytest.fixture(params=sorted(PERSISTENT))
-def persistent(request: pytest.FixtureRequest, tmp_path: Path) -> PersistentEngine:
-    """An empty, migrated database of each engine that processes share, in turn."""
-    return PERSISTENT[request.param](tmp_path)
+@pytest.fixture
+def engine(persistent: PersistentEngine) -> Engine:
+    """An empty, migrated database of each engine in turn."""
+    return persistent
 
 
 @pytest.fixture

@@ -48,7 +48,6 @@ def _sqlserver(_: Path, rooms: Rooms = EXAMPLES) -> PersistentEngine:
     return SqlServerEngine.on(os.environ["MSSQL_CONNECTION"], rooms)
 
 
-PERSISTENT: dict[str, Opening] = {"sqlite": _sqlite}
+ENGINES: dict[str, Opening] = {"sqlite": _sqlite}
 if os.environ.get("MSSQL_CONNECTION"):
-    PERSISTENT["sqlserver"] = _sqlserver
-ENGINES = {**PERSISTENT}
+    ENGINES["sqlserver"] = _sqlserver

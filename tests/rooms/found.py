@@ -11,6 +11,7 @@ from core.model.rows import ReferenceKey, Row, row_table
 from core.model.transform import Transform
 from core.transforms import load_transform
 from core.transforms.rooms import TRANSFORM, Room, module_of
+from local.feed.sample import Line, read_sample
 from local.trials.outcomes import Outcome, outcome_of
 from tests.fakes.builders import event
 
@@ -42,9 +43,14 @@ def transform_of(room: Room) -> Transform:
     return load_transform(room.name)
 
 
+def lines_of(room: Room) -> tuple[Line, ...]:
+    """Return the lines with the sample events, as a demo publishes them. Raises UnusableSample."""
+    return read_sample(room.folder / SAMPLES)
+
+
 def samples_of(room: Room) -> list[bytes]:
     """Return the bodies of the sample events."""
-    return (room.folder / SAMPLES).read_bytes().splitlines()
+    return [line.body for line in lines_of(room)]
 
 
 def outcomes_of(room: Room) -> list[Outcome]:

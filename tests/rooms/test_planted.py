@@ -14,8 +14,8 @@ from tests.rooms import test_aggregates as aggregates
 from tests.rooms import test_contract as contract
 from tests.rooms import test_samples as samples
 from tests.rooms import test_tables as tables
-from tests.rooms.found import transform_of
-from tests.rooms.planted import planted_room
+from tests.rooms.found import lines_of, samples_of, transform_of
+from tests.rooms.planted import SAMPLES, planted_room
 from tests.sql.gates import gates
 
 Check = Callable[..., None]
@@ -148,3 +148,11 @@ def test_a_gap_and_a_difference_in_the_numbers_of_migrations_are_named(
             (room.folder / old).rename(room.folder / "migrations" / new)
         with pytest.raises(SchemaMismatch, match=words):
             tables.test_both_engines_have_the_same_migrations_from_0001_without_a_gap(room)
+
+
+def test_the_samples_are_the_events_that_a_demo_publishes(tmp_path: Path) -> None:
+    with planted_room(tmp_path) as room:
+        bodies = SAMPLES.encode().splitlines()
+        (room.folder / "events.jsonl").write_bytes(b"\xef\xbb\xbf" + b"\r\n\r\n".join(bodies) + b"\n")
+        assert samples_of(room) == bodies
+        assert [line.number for line in lines_of(room)] == [1, 3, 5, 7, 9]

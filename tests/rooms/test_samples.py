@@ -6,16 +6,17 @@ from core.errors import MissingReference, PoisonEvent
 from core.transforms.rooms import Room
 from local.testing import check_deterministic, check_replay_identity
 from local.trials.outcomes import fault_of_rows, shown
-from tests.rooms.found import known_after, outcomes_of, samples_of, transform_of
+from tests.rooms.found import known_after, lines_of, outcomes_of, samples_of, transform_of
 
 
 def test_a_sample_becomes_rows_nothing_or_a_letter_with_a_reason(room: Room) -> None:
     faults = []
-    for line, (body, found) in enumerate(zip(samples_of(room), outcomes_of(room), strict=True), 1):
+    for line, found in zip(lines_of(room), outcomes_of(room), strict=True):
+        where = f"events.jsonl:{line.number}: {shown(line.body)}"
         if found.error is not None and not isinstance(found.error, PoisonEvent | MissingReference):
-            faults.append(f"events.jsonl:{line}: {shown(body)} raised {found}: raise PoisonEvent for a bad event")
+            faults.append(f"{where} raised {found}: raise PoisonEvent for a bad event")
         elif fault := fault_of_rows(transform_of(room), found.rows):
-            faults.append(f"events.jsonl:{line}: {shown(body)}: {fault}")
+            faults.append(f"{where}: {fault}")
     assert not faults, "\n".join(faults)
 
 

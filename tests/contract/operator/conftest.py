@@ -17,8 +17,6 @@ from tests.fakes.engines import ENGINES
 from tests.fakes.kept import Engine
 from tests.sql.values import ROW_CLASSES
 
-WITH_STATEMENTS = sorted(set(ENGINES) - {"memory"})
-
 
 @dataclass(frozen=True)
 class Office:
@@ -51,7 +49,7 @@ class Office:
             self.store.commit_batch(commit(state, first, last, settled({}, letters=[one], filtered=last - first)))
 
 
-@pytest.fixture(params=WITH_STATEMENTS)
+@pytest.fixture(params=sorted(ENGINES))
 def make_office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Office]]:
     """Opens desks over one empty database."""
     engine = ENGINES[request.param](tmp_path)
