@@ -47,7 +47,7 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a trial found. `again` counts the rows that a second delivery of the file wrote."""
+    """All that a trial found. `again` counts the events that a second delivery of the file committed."""
 
     name: str
     transform: Transform
@@ -148,9 +148,9 @@ def _show(report: Report) -> None:
     if report.differing is not None:
         _show_difference(report.differing)
     say(
-        f"{report.name}, {report.transform.version}: {outcome.events} events, {outcome.written} became rows,"
-        f" {outcome.filtered} filtered, {outcome.dead_lettered} letters.",
-        f"A second delivery of all events: {report.again} events were new.",
+        f"{report.name}, {report.transform.version}: events {outcome.events}, with rows {outcome.written},"
+        f" filtered {outcome.filtered}, letters {outcome.dead_lettered}",
+        f"new events in a second delivery of the file: {report.again}",
     )
 
 
@@ -165,8 +165,8 @@ def _show_difference(differing: Difference) -> None:
     title = f"changed events: {_of(len(differing.changes), counts.events_changed)}"
     show_table(title, ("line", "change", "table", "row"), _changes(differing))
     say(
-        f"A replay would add {counts.rows_added} rows, remove {counts.rows_removed} and change {counts.rows_changed};"
-        f" {counts.letters_added} new letters, {counts.letters_resolved} resolved."
+        f"rows after a replay: added {counts.rows_added}, removed {counts.rows_removed}, changed {counts.rows_changed};"
+        f" letters: new {counts.letters_added}, resolved {counts.letters_resolved}"
     )
 
 

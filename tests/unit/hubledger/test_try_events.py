@@ -111,7 +111,7 @@ def test_an_empty_file_has_no_event(file: Path, capsys: pytest.CaptureFixture[st
 def test_the_tables_show_rows_letters_and_filtered_lines(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["try", write(file, HOME, DOOR, BEAT, b"{"), "--transform", NAME]) == 0
     out = capsys.readouterr().out
-    for part in ("sensor_reading: rows 1", "filtered: 1, line 3", "4 events, 2 became rows"):
+    for part in ("sensor_reading: rows 1", "filtered: 1, line 3", "events 4, with rows 2"):
         assert part in out
 
 
