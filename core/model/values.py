@@ -89,7 +89,7 @@ def to_json(value: object, depth: int = 0) -> Json:
     if isinstance(value, (list, tuple)):
         return [to_json(each, depth + 1) for each in value]
     if isinstance(value, Mapping):
-        if all(isinstance(name, str) and _is_whole(name) for name in value) and not _looks_like_a_tag(value):
+        if all(isinstance(name, str) and is_whole(name) for name in value) and not _looks_like_a_tag(value):
             return {name: to_json(each, depth + 1) for name, each in value.items()}
         return {"$map": [[to_json(name, depth + 1), to_json(each, depth + 1)] for name, each in value.items()]}
     if isinstance(value, Described):
@@ -117,7 +117,7 @@ def _looks_like_a_tag(value: Mapping[Any, object]) -> bool:
     return len(value) == 1 and next(iter(value)).startswith("$")
 
 
-def _is_whole(text: str) -> bool:
+def is_whole(text: str) -> bool:
     """Return True for a text without lone surrogates."""
     try:
         text.encode()
@@ -130,7 +130,7 @@ def _leaf(value: object) -> Json:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return value if _is_whole(value) else {"$utf16": _base64(value.encode("utf-16-le", "surrogatepass"))}
+        return value if is_whole(value) else {"$utf16": _base64(value.encode("utf-16-le", "surrogatepass"))}
     if isinstance(value, int):
         return int(value) if abs(value) <= EXACT else {"$integer": str(int(value))}
     if isinstance(value, float):

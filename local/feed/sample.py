@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from core.model.values import is_whole
 from local.feed.planned import Minute, PlannedEvent
 from local.lines import UnusableFile, body_lines
 
@@ -104,20 +105,11 @@ def _text(value: object) -> str | None:
     """Return a value as a partition key: a text that is not empty, or a boolean as JSON writes it."""
     if isinstance(value, bool):
         return str(value).lower()
-    return value if isinstance(value, str) and value and _is_whole(value) else None
+    return value if isinstance(value, str) and value and is_whole(value) else None
 
 
 def _plain(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
-
-
-def _is_whole(text: str) -> bool:
-    """Return True for a text without lone surrogates, which a key cannot have."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _shown(path: Path) -> str:
