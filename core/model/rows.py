@@ -20,6 +20,7 @@ RowType = TypeVar("RowType", bound=Row)
 
 COLUMN_TYPES = (str, int, bool, float, Decimal, datetime, date)  # of the fields of row classes, with or without None
 LINEAGE = ("stream_id", "partition_id", "commit_number", "sequence_number", "ordinal")  # of appended rows
+PLACE = ("stream_id", "partition_id", "sequence_number", "ordinal")  # by which appended rows are unique
 STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
 
 # The position that makes a row unique, and the row: (sequence number, ordinal among the event's rows, row).
@@ -38,6 +39,11 @@ class RowTable:
     def lineage(self) -> tuple[str, ...]:
         """The columns that a store adds to this table."""
         return STATE_LINEAGE if self.key else LINEAGE
+
+    @property
+    def unique_by(self) -> tuple[str, ...]:
+        """The columns by which the rows of this table are unique: the key of a state, the place of an appended row."""
+        return self.key or PLACE
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
         return tuple([getattr(row, name) for name in self.key])

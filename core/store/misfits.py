@@ -5,12 +5,13 @@ Without a table or a column of the app's transform the store does not open, beca
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import SchemaMismatch
-from core.model.rows import COLUMN_TYPES, row_table, texts_of
+from core.model.rows import COLUMN_TYPES, RowTable, row_table, texts_of
 from core.store.columns import fields_of, texts_json, types_of
 
 log = logging.getLogger("hubledger.store")
@@ -20,7 +21,8 @@ log = logging.getLogger("hubledger.store")
 class Column:
     """A column as the database describes it; engines without precision and scale have 0.
 
-    `needs_value`: the column takes no NULL and has no default, so an insert has to name it.
+    `needs_value`: the column takes no NULL and has no default, so an insert has to name it. `unique_in`: the numbers
+    of the unique indexes that it is part of, with commas.
     """
 
     table: str
@@ -30,6 +32,7 @@ class Column:
     scale: int
     collation: str | None
     needs_value: int = 0
+    unique_in: str | None = None
 
 
 _Columns = Mapping[tuple[str, str], Column]
@@ -76,6 +79,20 @@ def _missing(row_class: type, columns: _Columns) -> Iterable[str]:
     for name in sorted(there.keys() - {name.lower() for name in wanted}):
         if there[name].needs_value:
             yield f"{table.name}.{name} needs a value, and {row_class.__name__} has no such field"
+    yield from _without_key(table, there)
+
+
+def _without_key(table: RowTable, there: Mapping[str, Column]) -> Iterable[str]:
+    """Yield a fault when a table has unique indexes, and none of them has exactly the columns that make a row unique.
+
+    A table without any is not judged, because a view has none either.
+    """
+    unique: dict[str, set[str]] = defaultdict(set)
+    for name, column in there.items():
+        for number in filter(None, (column.unique_in or "").split(",")):
+            unique[number].add(name)
+    if unique and {name.lower() for name in table.unique_by} not in unique.values():
+        yield f"{table.name} is not unique by {', '.join(table.unique_by)}"
 
 
 def _faults(row_class: type, columns: _Columns, judge: Judge) -> Iterable[str]:

@@ -5,12 +5,11 @@ from datetime import date, datetime
 from typing import Any
 
 from core.errors import InvalidTransform
-from core.model.rows import COLUMN_TYPES, STATE_LINEAGE, Text, row_table, texts_of
+from core.model.rows import COLUMN_TYPES, PLACE, STATE_LINEAGE, Text, row_table, texts_of
 from core.store.columns import fields_of, types_of
 from hubledger.ddl.types import PREFIX, Engine, listed, named, type_of
 
 KEY_BYTES = 900  # of a clustered key of SQL Server
-POSITION = ("stream_id", "partition_id", "sequence_number", "ordinal")  # the key of appended rows
 _BYTES: Mapping[type, int] = {int: 8, bool: 1, datetime: 8, date: 3}
 _LINEAGE: Mapping[Engine, Mapping[str, str]] = {
     "sqlite": {
@@ -32,13 +31,13 @@ def row_table_text(row_class: type, engine: Engine) -> str:
     if faults := list(_faults_of_key(row_class)):
         raise InvalidTransform(*faults)
     table = row_table(row_class)
-    lineage = STATE_LINEAGE if table.key else (*POSITION, "commit_number")
+    lineage = STATE_LINEAGE if table.key else (*PLACE, "commit_number")
     of_store = [(name, f"{_LINEAGE[engine][name]} NOT NULL") for name in lineage]
     of_class = [(named(name), column_text(row_class, name, engine)) for name in table.columns]
     columns = [*of_class, *of_store] if table.key else [*of_store, *of_class]
     width = max(len(name) for name, _ in columns)
     lines = "".join(f"    {name:<{width}} {text},\n" for name, text in columns)
-    key = f"    CONSTRAINT pk_{table.name} PRIMARY KEY {listed(table.key or POSITION)}\n"
+    key = f"    CONSTRAINT pk_{table.name} PRIMARY KEY {listed(table.unique_by)}\n"
     return f"CREATE TABLE {PREFIX[engine]}{table.name} (\n{lines}{key}{_end(engine, is_state=bool(table.key))}\n"
 
 

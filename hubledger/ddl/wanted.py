@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from core.model.aggregates import Aggregate, KeyColumn
 from core.model.rows import Text, row_table, texts_of
 from core.store.columns import fields_of, types_of
-from hubledger.ddl.rows import POSITION, kind_of
+from hubledger.ddl.rows import kind_of
 
 _OF_LEVEL, _OF_STAGED = ("run_number", "slice"), ("staging_id", "slice", "run_id", "is_whole")
 
@@ -43,7 +43,7 @@ def wanted_rows(row_class: type) -> WantedTable:
         WantedColumn(name, kind_of(hint), type(None) not in types_of(hint), texts.get(name))
         for name, hint in fields_of(row_class)
     )
-    return WantedTable(table.name, row_class.__name__, columns, table.lineage, table.key or POSITION, of_rows=True)
+    return WantedTable(table.name, row_class.__name__, columns, table.lineage, table.unique_by, of_rows=True)
 
 
 def wanted_levels(one: Aggregate) -> Iterator[WantedTable]:

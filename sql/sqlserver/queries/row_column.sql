@@ -1,11 +1,17 @@
 -- name: read_row_columns
--- Read the columns of tables or views: table, name, type, precision, scale, collation, 1 if an insert has to name it.
+-- Read the columns of tables or views: table, name, type, precision, scale, collation, 1 if an insert has to name it,
+-- and the unique indexes that it is part of.
 -- params: tables nvarchar(max)
 SELECT g.table_name, c.name, COALESCE(TYPE_NAME(c.system_type_id), TYPE_NAME(c.user_type_id)) AS type_name,
        c.[precision], c.scale, c.collation_name,
        CASE WHEN c.is_nullable = 0 AND c.default_object_id = 0 AND c.is_identity = 0 AND c.is_computed = 0
                  AND c.generated_always_type = 0 AND c.system_type_id <> TYPE_ID(N'timestamp')
-            THEN 1 ELSE 0 END AS needs_value
+            THEN 1 ELSE 0 END AS needs_value,
+       (SELECT STRING_AGG(CONVERT(varchar(11), i.index_id), ',')
+          FROM sys.indexes AS i
+         INNER JOIN sys.index_columns AS x ON x.object_id = i.object_id AND x.index_id = i.index_id
+         WHERE i.object_id = c.object_id AND i.is_unique = 1 AND i.has_filter = 0 AND i.is_disabled = 0
+           AND x.column_id = c.column_id AND x.key_ordinal > 0) AS unique_in
   FROM OPENJSON(@tables) WITH (table_name nvarchar(max) '$[0]') AS g
  INNER JOIN sys.columns AS c ON c.object_id = OBJECT_ID(N'hubledger.' + QUOTENAME(g.table_name))
  ORDER BY g.table_name, c.column_id;

@@ -14,6 +14,7 @@ from core.model.rows import Text, appended_to, row_table, state_of
 from core.store.columns import fields_of
 from core.store.migrations import load_migrations
 from core.store.misfits import warn_of_misfits
+from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.misfits import misfit
 from core.store.sqlserver.odbc import Access
@@ -203,3 +204,55 @@ def test_on_a_server_a_text_that_is_declared_as_ascii_fits_a_column_of_bytes(cap
         columns = [("marked", name, "varchar", 0, 0, BY_CODE_POINT) for name in fields]
         warn_of_misfits(columns, (marked,), misfit)
     assert named(caplog) == [["marked.word is varchar: nvarchar holds every value"]]
+
+
+@pytest.mark.parametrize(
+    ("unique", "fault"),
+    [
+        ("PRIMARY KEY (place)", "depot is not unique by depot_id"),
+        ("PRIMARY KEY (depot_id, place)", "depot is not unique by depot_id"),
+        ("UNIQUE (place), UNIQUE (depot_id, stream_id)", "depot is not unique by depot_id"),
+        ("PRIMARY KEY (depot_id)", None),
+        ("PRIMARY KEY (place), UNIQUE (DEPOT_ID)", None),
+        ("CHECK (place <> '')", None),  # as a view
+    ],
+)
+def test_a_store_whose_table_has_a_different_key_than_its_class_does_not_open(
+    sqlite: SqliteEngine, unique: str, fault: str | None
+) -> None:
+    lineage = "stream_id INTEGER, partition_id TEXT, sequence_number INTEGER, commit_number INTEGER"
+    sqlite.sql(f"CREATE TABLE depot (depot_id TEXT, place TEXT, {lineage}, {unique})")
+    database = SqliteDatabase(sqlite.path, needed=(Depot,))
+    if fault is None:
+        database.ask("read_commit_numbers")
+    else:
+        with pytest.raises(SchemaMismatch, match=f"do not fit the transform: {fault}; add a migration"):
+            database.ask("read_commit_numbers")
+    database.close()
+
+
+def test_a_server_whose_appended_table_is_not_unique_by_place_does_not_open(driver: FakeDriver) -> None:
+    database = SqlServerDatabase("SERVER=host;UID=app;PWD=secret", access=Access(lambda: driver), needed=(Parcel,))
+    names = (*row_table(Parcel).lineage, *row_table(Parcel).columns)
+    place = {"stream_id": "1", "partition_id": "1,2", "sequence_number": "1,2", "ordinal": "1"}
+    columns = [("parcel", name, "nvarchar", 0, 0, BY_CODE_POINT, 0, place.get(name)) for name in names]
+    driver.server.answers[FOUND] = columns
+    database.ask("read_commit_numbers")
+    database.close()
+    driver.server.answers[FOUND] = [(*one[:-1], None if one[1] == "ordinal" else one[-1]) for one in columns]
+    other = SqlServerDatabase("SERVER=host;UID=app;PWD=secret", access=Access(lambda: driver), needed=(Parcel,))
+    with pytest.raises(
+        SchemaMismatch, match="parcel is not unique by stream_id, partition_id, sequence_number, ordinal"
+    ):
+        other.ask("read_commit_numbers")
+    other.close()
+
+
+def test_a_number_that_sqlite_keeps_as_the_row_is_a_key(sqlite: SqliteEngine) -> None:
+    with forgotten():
+        counted = state("counted", ("number",), number=int, place=str)
+        lineage = "stream_id INTEGER, partition_id TEXT, sequence_number INTEGER, commit_number INTEGER"
+        sqlite.sql(f"CREATE TABLE counted (number INTEGER PRIMARY KEY, place TEXT UNIQUE, {lineage})")
+        database = SqliteDatabase(sqlite.path, needed=(counted,))
+        database.ask("read_commit_numbers")
+        database.close()
