@@ -24,13 +24,14 @@ from core.store.aggregation import Aggregations
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms import load_transform
 from core.transforms.aggregates import find_aggregate
+from hubledger.lines import EventFile
 from hubledger.trial.run import ingest_file, means_of
 from jobs.aggregate import Execution, aggregate
 from jobs.sqlite_tables import SqliteTables
 
 transform = load_transform("apps.parcels")
 database = SqliteDatabase(Path(sys.argv[1]), needed=transform.row_classes)
-for report in ingest_file(Path("samples.jsonl"), means_of(database, transform)):
+for report in ingest_file(EventFile(Path("samples.jsonl")), means_of(database, transform)):
     assert report.commits
 store, one, now = Aggregations(database), find_aggregate("parcels_by_hour"), datetime.now(UTC)
 builder = SparkSession.builder.master("local[2]")
