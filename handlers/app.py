@@ -32,6 +32,7 @@ from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.host_values import to_host_event
 from core.remote.hub.reader import SdkHubReader
 from core.replay.run import ReplayMeans
+from core.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
 from core.settings import Settings, read_settings
 from core.store.aggregation import Aggregations
 from core.store.attempts import Attempts
@@ -61,6 +62,7 @@ CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.ra
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
 WAITING_LIMIT = timedelta(minutes=8)  # `functionTimeout` of host.json less the longest call after the last pause
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
+BURN_DOWN = Lifetime(fresh=30.0, limit=120.0, quick=0.010)  # as many letters, and a call to the hub for each partition
 HOME = "examples.home_security.transform.Home"  # the row class of the apps that have homes
 Made = TypeVar("Made")
 
@@ -108,6 +110,7 @@ class App:
     audits: Audits
     find_stream: Callable[[], int | None]
     letter_counts: Remembered[LetterCount]
+    burn_down: Remembered[BurnDown]
     close: Callable[[], None]
 
     @property
@@ -160,6 +163,7 @@ def _open_app() -> App:
     brief = briefly_patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)
     closing = _closing(database, hub, watchdog)
+    burning = BurnDownMeans(settings.stream, desk.burn_downs, hub, settings.hub_retention)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
     journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
     store = Letters(patient, Memory(settings.reference_memory))
@@ -187,6 +191,7 @@ def _open_app() -> App:
         audits=desk.audits,
         find_stream=desk.stream.find,
         letter_counts=Remembered(lambda: _count_letters(desk.ledger), LETTER_COUNTS),
+        burn_down=Remembered(lambda: read_burn_down(burning, datetime.now(UTC)), BURN_DOWN),
         close=closing.close,
     )
 
