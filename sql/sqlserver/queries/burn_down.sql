@@ -13,11 +13,13 @@ SELECT COUNT(*) AS open_letters,
    AND d.status IN ('waiting', 'retrying', 'held', 'exhausted') AND d.body_kept = @body_kept;
 
 -- name: read_open_gaps
--- Read the open gaps of a stream in order. The event after the checkpoint is not older than the checkpoint's.
+-- Read the open gaps of a stream in order, without those that the checkpoint has passed: they are healed, and are closed
+-- later. The event after the checkpoint is not older than the checkpoint's.
 -- params: stream_id int, most int
 SELECT TOP (@most) g.partition_id, g.first_sequence_number,
        CONVERT(varchar(33), COALESCE(c.enqueued_at, g.found_at), 126) AS after_at
   FROM hubledger.sequence_gap AS g
   LEFT JOIN hubledger.event_hub_checkpoint AS c ON c.stream_id = g.stream_id AND c.partition_id = g.partition_id
  WHERE g.stream_id = @stream_id AND g.status = 'open'
+   AND (c.sequence_number IS NULL OR c.sequence_number < g.last_sequence_number)
  ORDER BY g.partition_id, g.first_sequence_number;
