@@ -163,7 +163,6 @@ def _open_app() -> App:
     brief = briefly_patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)
     closing = _closing(database, hub, watchdog)
-    burning = BurnDownMeans(settings.stream, desk.burn_downs, hub, settings.hub_retention)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
     journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
     store = Letters(patient, Memory(settings.reference_memory))
@@ -191,7 +190,7 @@ def _open_app() -> App:
         audits=desk.audits,
         find_stream=desk.stream.find,
         letter_counts=Remembered(lambda: _count_letters(desk.ledger), LETTER_COUNTS),
-        burn_down=Remembered(lambda: read_burn_down(burning, datetime.now(UTC)), BURN_DOWN),
+        burn_down=_burn_down(BurnDownMeans(settings.stream, desk.burn_downs, hub, settings.hub_retention)),
         close=closing.close,
     )
 
@@ -233,6 +232,10 @@ def _verification(hub: SdkHubReader) -> HubVerification:
 
 def _count_letters(ledger: BookStore) -> LetterCount:
     return LetterCount(read_letter_books(ledger), datetime.now(UTC))
+
+
+def _burn_down(means: BurnDownMeans) -> Remembered[BurnDown]:
+    return Remembered(lambda: read_burn_down(means, datetime.now(UTC)), BURN_DOWN)
 
 
 def _open_aggregation() -> Aggregation | None:

@@ -846,6 +846,9 @@ output SYNAPSE_POOL string = spark.outputs.poolName
 @description('Consumer group of the reader that fetches events for gaps and replays.')
 output HUB_READER_CONSUMER_GROUP string = hub.outputs.readerGroup
 
+@description('Hours for which the hub retains events.')
+output HUB_RETENTION_HOURS string = string(retentionHours)
+
 @description('Engine of the aggregation, as the app names it.')
 output SPARK_ENGINE string = sparkEngine == 'synapse' ? 'livy' : sparkEngine
 

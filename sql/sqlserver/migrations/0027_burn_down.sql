@@ -4,4 +4,4 @@ CREATE INDEX ix_event_hub_dead_letter_open
     ON hubledger.event_hub_dead_letter (stream_id, partition_id, sequence_number)
     INCLUDE (partition_key, error_class, enqueued_at, body_kept, status)
     WHERE status IN ('waiting', 'retrying', 'held', 'exhausted')
-    WITH (DROP_EXISTING = ON, ONLINE = ON);
+    WITH (ONLINE = ON, DROP_EXISTING = ON);
