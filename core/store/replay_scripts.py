@@ -7,19 +7,11 @@ from datetime import datetime
 from functools import partial
 
 from core.errors import ReplayConflict
+from core.model.jobs import JOB_MOVES, JobMove
 from core.model.rows import ReferenceKey, row_table
 from core.model.spans import SequenceNumber
 from core.replay.diff import document
-from core.replay.job import (
-    COUNTS,
-    MOST_OPEN,
-    REPLAY_MOVES,
-    JobMove,
-    PartitionProgress,
-    ReplayCounts,
-    ReplayJob,
-    ReplayRequest,
-)
+from core.replay.job import COUNTS, MOST_OPEN, PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
 from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.store.checksum import with_checksums
 from core.store.columns import cut, instant_text, numbers_json, place_of, span_values, texts_json
@@ -68,7 +60,7 @@ def open_script(request: ReplayRequest, stream_id: int) -> Script:
 
 def move_script(move: JobMove) -> Script:
     """Return the transaction of a job's move; it answers with the job's id if the job moved."""
-    allowed, at = REPLAY_MOVES[move.move], instant_text(move.moved_at)
+    allowed, at = JOB_MOVES[move.move], instant_text(move.moved_at)
     entry = {"at": at, "move": move.move, "by": move.by, "why": move.why}
     values = {
         "job_id": str(move.job_id),
