@@ -54,13 +54,13 @@ class Redrives(Partitions):
                 return
 
     def find_redrive(self, redrive_id: UUID) -> Redrive | None:
-        found = self._jobs("find_redrive_job", redrive_id=str(redrive_id))
+        found = self._redrives("find_redrive_job", redrive_id=str(redrive_id))
         return found[0] if found else None
 
     def read_redrives(self, stream: Stream, most: int, before: tuple[datetime, UUID] | None) -> tuple[Redrive, ...]:
         at, redrive_id = LATEST if before is None else before
         page = {"requested_at": instant_text(at), "redrive_id": str(redrive_id), "most": most}
-        return self._jobs("read_redrive_jobs", stream_id=self.open_stream(stream), **page)
+        return self._redrives("read_redrive_jobs", stream_id=self.open_stream(stream), **page)
 
     def read_open_redrives(self, stream: Stream) -> tuple[UUID, ...]:
         found = self._database.ask("read_open_redrives", stream_id=self.open_stream(stream))
@@ -103,7 +103,7 @@ class Redrives(Partitions):
     def close_partition(self, job: Redrive, at: datetime) -> None:
         self._database.run(close_script(job, at))
 
-    def _jobs(self, name: str, **values: Any) -> tuple[Redrive, ...]:
+    def _redrives(self, name: str, **values: Any) -> tuple[Redrive, ...]:
         jobs = self._database.ask(name, **values)
         found = self._database.ask("read_redrive_progress", redrive_ids=keys_json((job[0],) for job in jobs))
         progress: dict[str, list[RedriveProgress]] = {}
