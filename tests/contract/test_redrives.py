@@ -17,7 +17,7 @@ from core.model.events import PartitionId
 from core.model.jobs import JOB_MOVES, JobVerb
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
-from tests.fakes.builders import keep_letters
+from tests.fakes.builders import commit, event, keep_letters, letter, partition, settled
 from tests.fakes.kept import Engine
 from tests.fakes.redriving import ALL, PERSON, Redriving
 from tests.fakes.store import Store
