@@ -8,10 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import RedriveConflict
 from core.letters.listing import LetterFilter
 from core.letters.moves import CountDiffers, LetterOrder
-from core.letters.redrive import MOST_OPEN, RedriveOverlap, TooManyRedrives
+from core.letters.redrive import MOST_OPEN, RedriveConflict, RedriveOverlap, TooManyRedrives
 from core.letters.redrive_run import plan_piece, request_redrive
 from core.model.events import PartitionId
 from core.model.jobs import JOB_MOVES, JobVerb

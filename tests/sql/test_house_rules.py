@@ -318,7 +318,7 @@ def test_a_variable_of_a_text_is_wider_than_every_column_of_its_name_so_that_non
 
 
 OURS = {  # texts that only we write, in the width of their column
-    "partition_id", "status", "error_class", "fingerprint", "state_key", "job_id", "reason",
+    "partition_id", "status", "error_class", "fingerprint", "state_key", "job_id", "redrive_id", "reason",
 }  # fmt: skip
 
 
