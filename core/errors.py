@@ -241,10 +241,7 @@ class ReplayConflict(StoreFault):
     """The compare-and-set of a replay's progress touched no row."""
 
     def __init__(self, partition: object, job_id: UUID) -> None:
-        super().__init__(
-            f"replay {job_id} of {partition} has progressed in another worker, or was paused or cancelled; nothing was"
-            " written"
-        )
+        super().__init__(f"replay {job_id} of {partition} has progressed elsewhere or has stopped; nothing was written")
         self.partition = partition
         self.job_id = job_id
 
