@@ -64,7 +64,7 @@ SELECT p.piece, n.key AS place, p.partition_id, n.value AS sequence_number, p.mo
 -- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, statuses
 SELECT d.partition_id, MIN(d.sequence_number) AS first_sequence_number, MAX(d.sequence_number) AS last_sequence_number,
        COUNT(*) AS letters
-  FROM event_hub_dead_letter AS d
+  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
  WHERE d.stream_id = :stream_id
    AND d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
    AND +d.fingerprint = :fingerprint  -- if given
