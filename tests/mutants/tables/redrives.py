@@ -2,9 +2,10 @@
 
 from tests.mutants.mutant import in_file
 
-JOBS, ORDERS, HTTP = (
+JOBS, ORDERS, RUN, HTTP = (
     "tests/contract/test_redrives.py",
     "tests/property/test_redrives.py",
+    "tests/unit/core/letters/test_redrive_run.py",
     "tests/unit/handlers/operations/test_redrives.py",
 )
 
@@ -65,7 +66,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/letters/redrive_run.py",
-        ORDERS,
+        RUN,
         ("a conflict ends a redrive", "conflicts >= CONFLICT_LIMIT", "conflicts >= 1"),
         (
             "a redrive whose answer was lost gives up",
