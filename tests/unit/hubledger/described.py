@@ -32,7 +32,10 @@ class Described:
     def __call__(self, request: Request) -> Reply:
         path = urlsplit(request.path).path.removeprefix("/api")
         for template, methods in description()["paths"].items():
-            if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template)), path) and request.method.lower() in methods:
+            if (
+                re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template)), path)
+                and request.method.lower() in methods
+            ):
                 return self._reply(methods[request.method.lower()]["responses"])
         return problem("no-such-route", 404, "there is nothing at this address")
 
@@ -57,7 +60,9 @@ class Described:
         more = schema.get("additionalProperties")
         if name == "columns" and isinstance(more, dict) and more.get("type") == "array":
             return {self._text("column"): [self._text("old"), self._text("new")]}
-        return {self._text("key"): self.value("value", more) if isinstance(more, dict) and more else self._text("value")}
+        return {
+            self._text("key"): self.value("value", more) if isinstance(more, dict) and more else self._text("value")
+        }
 
     def _array(self, name: str, schema: dict[str, Any]) -> Any:
         return [self.value(name, schema["items"])]
