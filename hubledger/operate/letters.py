@@ -16,7 +16,7 @@ COLUMNS = (
     Column("partition"), Column("number", number=True), Column("status"), Column("class"),
     Column("error type", wide=True),
     Column("cause", wide=True), Column("attempts", number=True, wide=True), Column("failed"),
-    Column("due", wide=True), Column("error", wide=True),
+    Column("due", wide=True), Column("error"),
 )  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType
     columns = (
         Column("cause"), Column("letters", number=True), Column("open", number=True), Column("class"),
         Column("error type"),
-        Column("first", wide=True), Column("last", wide=True), Column("sample"), Column("error", wide=True),
+        Column("first", wide=True), Column("last", wide=True), Column("sample"), Column("error"),
     )  # fmt: skip
     rows = []
     for one in groups:
@@ -212,7 +212,7 @@ def attempts_table(out: Output, history: list[Mapping[str, Any]]) -> RenderableT
     columns = (
         Column("attempt", number=True), Column("kind"), Column("status"), Column("done"), Column("by"),
         Column("why", wide=True),
-        Column("error type", wide=True), Column("error", wide=True),
+        Column("error type", wide=True), Column("error"),
     )  # fmt: skip
     rows = [
         [
