@@ -48,7 +48,7 @@ def retention(at: At) -> int:
             Column("open", number=True),
             Column("gone", number=True),
             *hours,
-            Column("first lost", wide=True),
+            Column("first lost", wide=True, optional=True),
         )
         out.show(out.facts(_facts(value)), out.table(columns, rows, "events that the hub loses"))
         out.show(out.table(_PARTITIONS, [_partition(out, one) for one in value["partitions"]]))
@@ -57,7 +57,7 @@ def retention(at: At) -> int:
 
 _PARTITIONS = (
     Column("partition"), Column("letters", number=True), Column("gaps", number=True), Column("left", number=True),
-    Column("first lost", wide=True),
+    Column("first lost", wide=True, optional=True),
 )  # fmt: skip
 
 
@@ -202,7 +202,8 @@ def shown(at: At, found: Answer) -> int:
     else:
         columns = (
             Column("table"), Column("rows", number=True), Column("octets", number=True, wide=True),
-            Column("oldest", wide=True),            Column("newest", wide=True), Column("what stays", wide=True),
+            Column("oldest", wide=True),            Column("newest", wide=True),
+            Column("what stays", wide=True, optional=True),
         )  # fmt: skip
         out.show(out.facts(_purge(out, value)), out.table(columns, [_table(out, one) for one in value["tables"]]))
     return UNHEALTHY if value["status"] == "failed" else GOOD

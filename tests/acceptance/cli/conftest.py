@@ -1,6 +1,8 @@
 """One app for the commands of a module, over a store with letters, one of them hostile to a terminal."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,8 @@ def fill_hostile(served: Served) -> None:
     of = partition("11", hub=HUB)
     served.store.anchor_partition(served.store.read_partition(of), SequenceNumber(0), EPOCH)
     given = letter(event(0, f'{{"n":"{HOSTILE}"}}', key="home\x1b[2J"), error=HOSTILE)
-    outcome = settled({}, letters=[given])
+    later = datetime.now(UTC) + timedelta(minutes=50)
+    outcome = settled({}, letters=[replace(given, status="waiting", due_at=later)])
     served.store.commit_batch(commit(served.store.read_partition(of), 0, 0, outcome))
 
 
