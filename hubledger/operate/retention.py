@@ -215,6 +215,7 @@ def _purge(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         "kind": "dry run: nothing was removed" if value["dry_run"] else "for real",
         "status": toned(value["status"]),
         "rows": value["rows"],
+        "tables left": value["left"],
         "ages in days": brief(value["older_than_days"]),
         "reason": value["reason"],
         "requested": f"{out.ago(value['requested_at'])} by {value['requested_by']}",

@@ -81,6 +81,16 @@ def test_every_command_shows_a_full_answer_at_every_width(
     assert wrong == {}
 
 
+def test_every_command_shows_an_empty_answer(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = {}
+    with SmallApp(Described(is_empty=True)) as app:
+        for name in described():
+            code, found = against(app, *words(name)), capsys.readouterr()
+            if code == 2 or found.err or not found.out:
+                wrong[name] = (code, found.err)
+    assert wrong == {}
+
+
 def test_no_text_of_the_app_steers_the_terminal(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {}
     with SmallApp(Described(lambda _: HOSTILE)) as app:
