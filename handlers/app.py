@@ -47,6 +47,8 @@ from core.store.memory import Memory
 from core.store.partitions import Partitions
 from core.store.pipeline import Pipelines
 from core.store.replays import Replays
+from core.telemetry.opening import open_work
+from core.telemetry.work import Work
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.watchdog import Watchdog
@@ -85,10 +87,11 @@ class App:
 
     `store`, `means`, `silence` and `replays` wait for a database that does not answer. The others outlast a deadlock,
     but no lost connection: a person sees that at once, and a timer retries. `find_stream` only shows whether the
-    database can be reached.
+    database can be reached. `work` is the work of ingestion, retries, replays and the aggregation.
     """
 
     settings: Settings
+    work: Work
     transform: Transform
     hub: SdkHubReader
     hub_ends: Remembered[Mapping[PartitionId, int]]
@@ -155,7 +158,8 @@ def _open_app() -> App:
     settings = read_settings(os.environ)
     watchdog, hub = Watchdog(settings.transform_deadline), SdkHubReader(settings, to_host_event)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    database = open_database(settings, transform.row_classes)
+    observed = work()
+    database = observed.observed(open_database(settings, transform.row_classes), settings.store_system)
     patient = PatientDatabase(database, settings.store_patience)
     brief = briefly_patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)
@@ -168,6 +172,7 @@ def _open_app() -> App:
     atexit.register(closing.close)
     return App(
         settings=settings,
+        work=observed,
         transform=transform,
         hub=hub,
         hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),
@@ -247,5 +252,6 @@ def _open_aggregation() -> Aggregation | None:
 
 
 _lock = threading.RLock()
+work = OnFirstUse(lambda: open_work(os.environ))
 app = OnFirstUse(_open_app)  # raises SettingsRefused or InvalidTransform until the settings are corrected
 aggregation = OnFirstUse(_open_aggregation)

@@ -1,0 +1,37 @@
+"""The gauges: the facts of the watch, once a minute. The exporter sends each value once, so none of them goes stale."""
+
+from core.ledger.watch import Observation, ages, watch_facts
+from core.model.events import Stream
+from core.telemetry import names
+from core.telemetry.instruments import Instruments
+from core.telemetry.signals import of_stream
+
+OF_FACTS = {
+    "oldest_letter_seconds": names.OLDEST_LETTER,
+    "absent_new": names.ABSENT,
+    "partitions_stopped": names.STOPPED,
+    "stops_recorded": names.STOPS,
+    "aggregation_lag_seconds": names.AGGREGATION_LAG,
+    "aggregation_failures": names.AGGREGATION_FAILURES,
+    "aggregation_faults": names.AGGREGATION_FAULTS,
+}
+
+
+class Gauges:
+    """Sends what the watch saw."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        self._instruments = instruments
+
+    def watched(self, stream: Stream, seen: Observation) -> None:
+        """Send the facts of one watch; a partition without a lag sends 0, so that its last lag does not stay."""
+        hub, facts, waits = of_stream(stream), watch_facts(stream.event_hub, seen), ages(seen)
+        for fact, metric in OF_FACTS.items():
+            self._instruments.record(metric, float(str(facts[fact])), hub)
+        self._instruments.record(names.UNBALANCED, int(not seen.books.balanced), hub)
+        for id, lag in seen.lags.items():
+            of_one = {**hub, names.PARTITION: str(id)}
+            self._instruments.record(names.LAG, lag, of_one)
+            self._instruments.record(names.LAG_AGE, waits.get(id, 0.0), of_one)
+        for status, count in seen.books.letters.counts.items():
+            self._instruments.record(names.LETTERS_NOW, count, {**hub, names.LETTER_STATUS: status})
