@@ -1,4 +1,4 @@
-"""The gauges: the facts of the watch, once a minute. The exporter sends each value once, so none of them goes stale."""
+"""The gauges: the facts of the watch, once a minute. No scrape asks the store or the hub."""
 
 from core.ledger.watch import Observation, ages, watch_facts
 from core.model.events import Stream

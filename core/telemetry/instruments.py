@@ -1,22 +1,46 @@
 """The instruments of OpenTelemetry for the metrics of the catalogue. A fault of one never reaches the work."""
 
 import logging
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from opentelemetry.metrics import Meter
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from core.telemetry.names import METRICS, Metric
 
 log = logging.getLogger("hubledger.telemetry")
 Value = str | int | float
+FRESH = 90.0  # seconds: the watch comes each minute
 _noted: set[str] = set()
 
 
-class Instruments:
-    """Records values of the metrics of the catalogue."""
+class Latest:
+    """The values of a gauge, each for a while: an instance that lost the watch must not repeat its last ones."""
 
-    def __init__(self, meter: Meter) -> None:
-        self._record = {metric.name: _recording(meter, metric) for metric in METRICS}
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic, self._alone = monotonic, threading.Lock()
+        self._values: dict[frozenset[tuple[str, Value]], tuple[float, Observation]] = {}
+
+    def set(self, value: float, attributes: Mapping[str, Value]) -> None:
+        """Replace the value of these attributes."""
+        with self._alone:
+            self._values[frozenset(attributes.items())] = (self._monotonic(), Observation(value, dict(attributes)))
+
+    def read(self, options: CallbackOptions) -> list[Observation]:
+        """Return the values that are not too old."""
+        oldest = self._monotonic() - FRESH
+        with self._alone:
+            self._values = {key: each for key, each in self._values.items() if each[0] >= oldest}
+            return [value for _, value in self._values.values()]
+
+
+class Instruments:
+    """Records values of the metrics of the catalogue. `monotonic` gives seconds."""
+
+    def __init__(self, meter: Meter, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._record = {metric.name: _recording(meter, metric, Latest(monotonic)) for metric in METRICS}
 
     def record(self, metric: Metric, value: float, attributes: Mapping[str, Value]) -> None:
         """Record a value. A fault of the SDK is logged, and the work goes on."""
@@ -39,12 +63,12 @@ def note_fault(fault: Exception) -> None:
         log.warning("telemetry not recorded", extra={"action": "telemetry", "error": error})
 
 
-def _recording(meter: Meter, metric: Metric):  # type: ignore[no-untyped-def]  # the API has a method for each kind
+def _recording(meter: Meter, metric: Metric, latest: Latest) -> Callable[[Any, Any], None]:
+    name, unit, meaning = metric.name, metric.unit, metric.meaning
     if metric.kind == "counter":
-        return meter.create_counter(metric.name, metric.unit, metric.meaning).add
+        return meter.create_counter(name, unit, meaning).add
     if metric.kind == "gauge":
-        return meter.create_gauge(metric.name, metric.unit, metric.meaning).set
+        meter.create_observable_gauge(name, [latest.read], unit, meaning)
+        return latest.set
     buckets = metric.buckets
-    return meter.create_histogram(
-        metric.name, metric.unit, metric.meaning, explicit_bucket_boundaries_advisory=buckets
-    ).record
+    return meter.create_histogram(name, unit, meaning, explicit_bucket_boundaries_advisory=buckets).record

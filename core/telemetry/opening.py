@@ -7,8 +7,9 @@ it here, by the configurator of `opentelemetry-distro`, so that every variable m
 import atexit
 import logging
 import threading
-from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, Protocol
+import time
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.telemetry.names import CONVENTIONS
 from core.telemetry.work import PLAIN, Work
@@ -76,14 +77,16 @@ def _observed_work(environ: MutableMapping[str, str]) -> Work:
     return work_of(tracers, meters)
 
 
-def work_of(tracers: "TracerProvider", meters: "MeterProvider") -> Work:
+def work_of(
+    tracers: "TracerProvider", meters: "MeterProvider", monotonic: Callable[[], float] = time.monotonic
+) -> Work:
     """Return the work with the spans and metrics of these providers."""
     from core.telemetry.database import ObservedDatabase
     from core.telemetry.gauges import Gauges
     from core.telemetry.instruments import Instruments
     from core.telemetry.signals import Signals
 
-    instruments = Instruments(meters.get_meter("hubledger", schema_url=SCHEMA))
+    instruments = Instruments(meters.get_meter("hubledger", schema_url=SCHEMA), monotonic)
     signals = Signals(tracers.get_tracer("hubledger", schema_url=SCHEMA), instruments)
     return Work(
         signals.ingest,
@@ -102,8 +105,10 @@ def _configure(environ: MutableMapping[str, str]) -> None:
 
     set_defaults(environ)
     OpenTelemetryConfigurator().configure()  # type: ignore[no-untyped-call]  # the package has no types
-    providers = [trace.get_tracer_provider(), metrics.get_meter_provider()]
-    atexit.register(close, [each for each in providers if hasattr(each, "shutdown")])
+    providers: list[Any] = [trace.get_tracer_provider(), metrics.get_meter_provider()]
+    for each in providers:  # the SDK would wait for up to 30 s for each of them
+        atexit.unregister(each.shutdown)
+    atexit.register(close, providers)
 
 
 def set_defaults(environ: MutableMapping[str, str]) -> None:
@@ -117,13 +122,11 @@ def set_defaults(environ: MutableMapping[str, str]) -> None:
         environ.setdefault(SERVICE, "hubledger")
 
 
-def close(providers: list[Closes], within: float = CLOSE_WITHIN) -> None:
+def close(providers: Sequence[Closes], within: float = CLOSE_WITHIN) -> None:
     """Send what is left, for some seconds at most: a collector that does not answer must not hold the process."""
-
-    def shut_down() -> None:
-        for each in providers:
-            each.shutdown()
-
-    ending = threading.Thread(target=shut_down, daemon=True)
-    ending.start()
-    ending.join(within)
+    endings = [threading.Thread(target=each.shutdown, daemon=True) for each in providers]
+    for ending in endings:
+        ending.start()
+    ends_at = time.monotonic() + within
+    for ending in endings:
+        ending.join(max(0.0, ends_at - time.monotonic()))

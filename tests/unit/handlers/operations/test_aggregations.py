@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import core.aggregation.tick
 from core.aggregation.tick import Aggregation, AggregationReport
 from core.errors import StoreUnavailable
+from core.telemetry.work import PLAIN
 from handlers.aggregation import take_steps
-from handlers.app import aggregation, app
+from handlers.app import aggregation, app, work
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import reading
 from tests.fakes.engines import SqliteEngine
@@ -108,7 +108,7 @@ def test_a_fault_of_one_job_leaves_the_others_to_take_their_step(
             raise StoreUnavailable("away")
         return AggregationReport((), None)
 
-    monkeypatch.setattr(core.aggregation.tick, "aggregate", failing)
+    monkeypatch.setattr(work, "value", replace(PLAIN, aggregate=failing))
     with pytest.raises(StoreUnavailable):
         take_steps(replace(own, jobs=("first", "second")))
     assert tried == ["first", "second"]
