@@ -1,9 +1,12 @@
 """The gauges: the facts of the watch, once a minute. No scrape asks the store or the hub."""
 
+from collections.abc import Mapping
+
 from core.ledger.watch import Observation, ages, watch_facts
 from core.model.events import Stream
+from core.retention.burn_down import HOUR, LETTERS, WITHIN, BurnDown
 from core.telemetry import names
-from core.telemetry.instruments import Instruments
+from core.telemetry.instruments import Instruments, Value
 from core.telemetry.signals import of_stream
 
 OF_FACTS = {
@@ -14,6 +17,7 @@ OF_FACTS = {
     "aggregation_lag_seconds": names.AGGREGATION_LAG,
     "aggregation_failures": names.AGGREGATION_FAILURES,
     "aggregation_faults": names.AGGREGATION_FAULTS,
+    "events_lost": names.LOST,
 }
 
 
@@ -35,3 +39,16 @@ class Gauges:
             self._instruments.record(names.LAG_AGE, waits.get(id, 0.0), of_one)
         for status, count in seen.books.letters.counts.items():
             self._instruments.record(names.LETTERS_NOW, count, {**hub, names.LETTER_STATUS: status})
+        if seen.burn_down is not None:
+            self._burn_down(seen.burn_down, hub)
+
+    def _burn_down(self, found: BurnDown, hub: Mapping[str, Value]) -> None:
+        letters = found.share(LETTERS)
+        if found.retention is not None:
+            for hours, count in zip(WITHIN, letters.within, strict=True):
+                within = {names.WITHIN: f"{hours // HOUR}h"}
+                self._instruments.record(names.RETENTION_LETTERS, count, {**hub, **within})
+        for id in found.partition_ids:
+            left = found.hours_left(found.share(partition_id=id))
+            if left is not None:
+                self._instruments.record(names.RETENTION_LEFT, left, {**hub, names.PARTITION: str(id)})

@@ -200,10 +200,40 @@ AGGREGATION_FAILURES = Metric(
 AGGREGATION_FAULTS = Metric(
     "hubledger.aggregation.faults", "gauge", "{run}", "runs of the last 15 minutes with a fault of quality", HUB
 )
+RETENTION_LEFT = Metric(
+    "hubledger.retention.left",
+    "gauge",
+    "h",
+    "time until the hub forgets the first event of an open letter or gap of a partition; nothing where it is unknown",
+    OF_PARTITION,
+)
+RETENTION_LETTERS = Metric(
+    "hubledger.retention.letters",
+    "gauge",
+    "{letter}",
+    "open letters whose event the hub forgets within `1h`, `6h` or `24h`",
+    (*HUB, WITHIN),
+)
+LOST = Metric(
+    "hubledger.retention.lost",
+    "gauge",
+    "{event}",
+    "events of gaps and of letters without a body that the hub no longer holds",
+    HUB,
+)
 
 METRICS = (
     *(PROCESS_DURATION, CONSUMED, BATCH_EVENTS, BATCH_CALLS, BATCH_RETRIES, COMMITTED, EVENT_OUTCOMES, HEALED_GAPS),
     *(LETTERS_OPENED, LETTERS_RETRIED, RETRY_DURATION, REPLAY_DURATION, REPLAYED, TICK_DURATION, RUN_DURATION),
     *(CALL_DURATION, CONFLICTS, TRANSIENT_FAULTS, LAG, LAG_AGE, LETTERS_NOW, OLDEST_LETTER, ABSENT, UNBALANCED),
-    *(STOPPED, STOPS, AGGREGATION_LAG, AGGREGATION_FAILURES, AGGREGATION_FAULTS),
+    *(
+        STOPPED,
+        STOPS,
+        AGGREGATION_LAG,
+        AGGREGATION_FAILURES,
+        AGGREGATION_FAULTS,
+        RETENTION_LEFT,
+        RETENTION_LETTERS,
+        LOST,
+    ),
 )

@@ -1,10 +1,12 @@
 """core/telemetry/gauges.py: the facts of the watch become gauges, once."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from core.ledger.books import Books, LetterBooks
 from core.ledger.watch import LaggingPartition, Observation
 from core.model.events import PartitionId
+from core.retention.burn_down import BurnDown, OpenCount
 from core.telemetry import names
 from tests.fakes.builders import NOON, STREAM, FakeClock
 from tests.fakes.telemetry import Memory
@@ -51,3 +53,18 @@ def test_a_gauge_of_an_instance_that_lost_the_watch_ends_so_that_no_old_value_is
     assert "hubledger.lag" in memory.points()
     clock.advance(60)
     assert "hubledger.lag" not in memory.points()
+
+
+def test_each_partition_has_the_hours_that_the_hub_holds_its_first_open_event() -> None:
+    memory = Memory()
+    counts = (
+        OpenCount(P0, "kept", 3, 1, NOON - timedelta(hours=22), (0, 2, 2)),
+        OpenCount(P1, "gap", 1, 1, None, (0, 0, 0)),
+    )
+    burn_down = BurnDown(NOON, timedelta(hours=24), (P0, P1), counts)
+    memory.work.watched(STREAM, replace(SEEN, burn_down=burn_down))
+    points = memory.points()
+    assert points["hubledger.retention.left"] == [({**HUB, names.PARTITION: "0"}, 2.0)]
+    letters = {told[names.WITHIN]: value for told, value in points["hubledger.retention.letters"]}
+    assert letters == {"1h": 0, "6h": 2, "24h": 2}
+    assert points["hubledger.retention.lost"] == [(HUB, 1)]
