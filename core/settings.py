@@ -84,11 +84,6 @@ class Settings:
         return stream_of(self.namespace, self.event_hub, self.consumer_group)
 
     @property
-    def store_system(self) -> str:
-        """The kind of the store, as telemetry names it: `db.system.name` of OpenTelemetry."""
-        return "sqlite" if embedded_path(self.store_connection) else "microsoft.sql_server"
-
-    @property
     def longest_work(self) -> timedelta:
         """The longest time that one attempt at a batch may take: heal a gap, transform, and wait for the store."""
         return self.heal_deadline + self.transform_deadline + self.store_patience

@@ -162,7 +162,7 @@ def _open_app() -> App:
     watchdog, hub = Watchdog(settings.transform_deadline), SdkHubReader(settings, to_host_event)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     observed = work()
-    database = observed.observed(open_database(settings, transform.row_classes), settings.store_system)
+    database = observed.observed(open_database(settings, transform.row_classes), settings)
     patient = PatientDatabase(database, settings.store_patience)
     brief = briefly_patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict, ReplayConflict, StoreUnavailable
+from core.settings import embedded_path
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
 from core.telemetry.instruments import Instruments
@@ -36,6 +37,11 @@ def counted_calls() -> Iterator[Calls]:
         yield calls
     finally:
         _calls.reset(token)
+
+
+def system_of(store_connection: str) -> str:
+    """Return the `db.system.name` of a store."""
+    return "sqlite" if embedded_path(store_connection) else "microsoft.sql_server"
 
 
 class ObservedDatabase:

@@ -24,7 +24,7 @@ DEAD_LETTERED, REDELIVERED = "hubledger.batch.dead_lettered", "hubledger.batch.r
 OUTCOME = "hubledger.outcome"
 LETTER_CLASS, LETTER_STATUS, LETTERS = "hubledger.letter.class", "hubledger.letter.status", "hubledger.letters.tried"
 REPLAY, PIECES, EVENTS = "hubledger.replay.id", "hubledger.replay.pieces", "hubledger.replay.events"
-JOB, STEPS, RUN = "hubledger.aggregation.job", "hubledger.aggregation.steps", "hubledger.aggregation.run_number"
+JOB, STEPS = "hubledger.aggregation.job", "hubledger.aggregation.steps"
 WITHIN = "hubledger.retention.within"
 
 Kind = Literal["counter", "histogram", "gauge"]
@@ -74,7 +74,7 @@ REPLAY_SPAN = Span(
     "replay slice", "internal", "one slice of a replay", (*OF_PARTITION, REPLAY, PIECES, EVENTS, STORE_CALLS, ERROR)
 )
 TICK_SPAN = Span(
-    "aggregation tick", "internal", "one step of a job of the aggregation", (JOB, STEPS, RUN, STORE_CALLS, ERROR)
+    "aggregation tick", "internal", "one step of a job of the aggregation", (JOB, STEPS, STORE_CALLS, ERROR)
 )
 SPANS = (BATCH_SPAN, RETRY_SPAN, REPLAY_SPAN, TICK_SPAN)
 

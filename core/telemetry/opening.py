@@ -81,7 +81,7 @@ def work_of(
     tracers: "TracerProvider", meters: "MeterProvider", monotonic: Callable[[], float] = time.monotonic
 ) -> Work:
     """Return the work with the spans and metrics of these providers."""
-    from core.telemetry.database import ObservedDatabase
+    from core.telemetry.database import ObservedDatabase, system_of
     from core.telemetry.gauges import Gauges
     from core.telemetry.instruments import Instruments
     from core.telemetry.signals import Signals
@@ -94,7 +94,7 @@ def work_of(
         signals.replay,
         signals.aggregate,
         Gauges(instruments).watched,
-        lambda database, system: ObservedDatabase(database, system, instruments),
+        lambda database, settings: ObservedDatabase(database, system_of(settings.store_connection), instruments),
     )
 
 

@@ -16,10 +16,11 @@ from core.letters.retry import retry_chunk
 from core.model.events import EventBatch, PartitionId, Stream
 from core.model.letters import LetterChunk, RetryReport
 from core.replay.run import ReplayMeans, SliceReport, replay_slice
+from core.settings import Settings
 from core.store.database import Database
 
 
-def unobserved(database: Database, system: str) -> Database:
+def unobserved(database: Database, settings: Settings) -> Database:
     """Return the database itself."""
     return database
 
@@ -37,7 +38,7 @@ class Work:
     replay: Callable[[UUID, PartitionId, ReplayMeans, datetime], SliceReport] = replay_slice
     aggregate: Callable[[Aggregation, str], AggregationReport] = aggregate
     watched: Callable[[Stream, Observation], None] = not_sent
-    observed: Callable[[Database, str], Database] = unobserved
+    observed: Callable[[Database, Settings], Database] = unobserved
 
 
 PLAIN = Work()

@@ -14,6 +14,7 @@ from core.ingest.ingest import Means, ingest_batch
 from core.letters.port import Keeper
 from core.letters.retry import claim_due
 from core.model.clock import Clock
+from core.settings import read_settings
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.memory import Memory as StoreMemory
 from core.telemetry import names
@@ -26,6 +27,7 @@ from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 from tests.fakes.telemetry import Memory
+from tests.unit.handlers.running import SETTINGS
 
 HUB = {names.DESTINATION: "telemetry", names.GROUP: "hubledger"}
 ZERO = {**HUB, names.PARTITION: "0"}
@@ -38,9 +40,13 @@ def clock(seed: int = 0) -> Clock:
     return Clock(now=fake.now, new_id=lambda: next(source))
 
 
+def observed(memory: Memory, database: Database) -> Database:
+    return memory.work.observed(database, read_settings({**SETTINGS, "STORE_CONNECTION": "sqlite:store.db"}))
+
+
 def means(memory: Memory, database: Database) -> Means:
     remembered = StoreMemory(timedelta(seconds=60))
-    return Means(Store(memory.work.observed(database, "sqlite"), remembered), PLAIN, clock())
+    return Means(Store(observed(memory, database), remembered), PLAIN, clock())
 
 
 @pytest.fixture
@@ -120,7 +126,7 @@ def test_each_transient_fault_is_counted_that_patience_hides(memory: Memory, sto
     faulty = FaultyDatabase(store.database, on_commit=[Fault.NOT_REACHED] * 3)
     fake = FakeClock()
     waiting = Waiting(fake.monotonic, fake.sleep, lambda: 0.0)
-    patient = PatientDatabase(memory.work.observed(faulty, "sqlite"), PATIENCE, waiting)
+    patient = PatientDatabase(observed(memory, faulty), PATIENCE, waiting)
     memory.work.ingest(batch(events(0, 4, "quiet")), Means(Store(patient), PLAIN, clock()))
     told = {names.DATABASE: "sqlite", names.ERROR: "StoreUnavailable"}
     assert memory.points()["hubledger.store.transient_faults"] == [(told, 3)]
