@@ -161,13 +161,11 @@ def _open_app() -> App:
     settings = read_settings(os.environ)
     watchdog, hub = Watchdog(settings.transform_deadline), SdkHubReader(settings, to_host_event)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    observed = work()
-    database = observed.observed(open_database(settings, transform.row_classes), settings)
+    database = work().observed(open_database(settings, transform.row_classes), settings)
     patient = PatientDatabase(database, settings.store_patience)
     brief = briefly_patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)
-    closing = _closing(database, hub, watchdog)
-    healing = Healing(hub, settings.anchoring, settings.heal_deadline)
+    closing, healing = _closing(database, hub, watchdog), Healing(hub, settings.anchoring, settings.heal_deadline)
     journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
     store = Letters(patient, Memory(settings.reference_memory))
     means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
@@ -175,7 +173,7 @@ def _open_app() -> App:
     atexit.register(closing.close)
     return App(
         settings=settings,
-        work=observed,
+        work=work(),
         transform=transform,
         hub=hub,
         hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),

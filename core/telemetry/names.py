@@ -98,7 +98,7 @@ BATCH_EVENTS = Metric(
     "histogram",
     "{event}",
     "events of a batch",
-    OF_PARTITION,
+    HUB,
     (1.0, 10.0, 50.0, 100.0, 200.0, 300.0, 400.0, 500.0),
 )
 BATCH_CALLS = Metric(
@@ -106,11 +106,11 @@ BATCH_CALLS = Metric(
     "histogram",
     "{call}",
     "calls to the store for a batch; 1 in the steady state",
-    OF_PARTITION,
+    HUB,
     (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0),
 )
 BATCH_RETRIES = Metric(
-    "hubledger.batch.retries", "counter", "{retry}", "batches that were tried again after a fault", OF_PARTITION
+    "hubledger.batch.retries", "counter", "{retry}", "batches that were tried again after a fault", HUB
 )
 COMMITTED = Metric("hubledger.commits", "counter", "{commit}", "transactions that moved a checkpoint", OF_PARTITION)
 EVENT_OUTCOMES = Metric(
@@ -118,9 +118,9 @@ EVENT_OUTCOMES = Metric(
     "counter",
     "{event}",
     "events by outcome: `written`, `filtered`, `dead_lettered`, `held`, `redelivered`, `healed`, `absent`",
-    (*OF_PARTITION, OUTCOME),
+    (*HUB, OUTCOME),
 )
-HEALED_GAPS = Metric("hubledger.gaps", "counter", "{gap}", "gaps that batches healed", OF_PARTITION)
+HEALED_GAPS = Metric("hubledger.gaps", "counter", "{gap}", "gaps that batches healed", HUB)
 LETTERS_OPENED = Metric(
     "hubledger.letters.opened",
     "counter",

@@ -60,7 +60,7 @@ class Signals:
 
     def ingest(self, batch: EventBatch, means: Means) -> IngestReport:
         """Ingest a batch."""
-        hub = of_partition(batch.partition)
+        of_all, hub = of_stream(batch.partition.stream), of_partition(batch.partition)
         asked = {names.SYSTEM: names.EVENT_HUBS, names.OPERATION: names.PROCESS, **hub}
         links, left_out = producer_links(batch.events)
         attributes = {**asked, **_of_batch(batch), names.LINKS_LEFT_OUT: left_out}
@@ -70,13 +70,13 @@ class Signals:
             told = {**asked, **seen.error}
             self._instruments.record(names.PROCESS_DURATION, seen.seconds, told)
             self._instruments.count(names.CONSUMED, len(batch.events), told)
-            self._instruments.record(names.BATCH_EVENTS, len(batch.events), hub)
-            self._instruments.record(names.BATCH_CALLS, seen.calls.count, hub)
-            self._instruments.count(names.BATCH_RETRIES, int(batch.is_retry), hub)
+            self._instruments.record(names.BATCH_EVENTS, len(batch.events), of_all)
+            self._instruments.record(names.BATCH_CALLS, seen.calls.count, of_all)
+            self._instruments.count(names.BATCH_RETRIES, int(batch.is_retry), of_all)
 
         with self._span(names.BATCH_SPAN, name, (attributes, links), note) as seen:
             report = ingest_batch(batch, means)
-            _quietly(self._note_batch, seen, report, hub)
+            _quietly(self._note_batch, seen, report)
         return report
 
     def retry(self, chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> RetryReport:
@@ -155,18 +155,19 @@ class Signals:
                 span.set_attributes({names.STORE_CALLS: calls.count, **seen.error})
                 _quietly(note, seen)
 
-    def _note_batch(self, seen: Observed, report: IngestReport, hub: Attributes) -> None:
+    def _note_batch(self, seen: Observed, report: IngestReport) -> None:
+        of_all, hub = of_stream(report.batch.partition.stream), of_partition(report.batch.partition)
         counts, commits, gaps = _outcomes(report), len(report.commits), len(report.gaps)
         seen.span.set_attributes({names.COMMITS: commits, names.GAPS: gaps})
         letters, again = counts["dead_lettered"], counts["redelivered"]
         seen.span.set_attributes({names.DEAD_LETTERED: letters, names.REDELIVERED: again})
         for outcome, count in counts.items():
-            self._instruments.count(names.EVENT_OUTCOMES, count, {**hub, names.OUTCOME: outcome})
+            self._instruments.count(names.EVENT_OUTCOMES, count, {**of_all, names.OUTCOME: outcome})
         self._instruments.count(names.COMMITTED, commits, hub)
-        self._instruments.count(names.HEALED_GAPS, gaps, hub)
+        self._instruments.count(names.HEALED_GAPS, gaps, of_all)
         for (error_class, status), count in _letters(report).items():
             told = {names.LETTER_CLASS: error_class, names.LETTER_STATUS: status}
-            self._instruments.count(names.LETTERS_OPENED, count, {**of_stream(report.batch.partition.stream), **told})
+            self._instruments.count(names.LETTERS_OPENED, count, {**of_all, **told})
 
 
 def _of_batch(batch: EventBatch) -> dict[str, Value]:

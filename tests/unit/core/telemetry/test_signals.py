@@ -91,7 +91,7 @@ def test_the_metrics_of_a_batch_count_each_event_once(memory: Memory, store: Mem
     outcomes = {told[names.OUTCOME]: count for told, count in points["hubledger.events"]}
     assert outcomes == {"written": 2, "filtered": 1, "dead_lettered": 1, "redelivered": 1}
     assert points["messaging.client.consumed.messages"] == [(PROCESS, 5)]
-    assert points["hubledger.batch.events"] == [(ZERO, 5)]
+    assert points["hubledger.batch.events"] == [(HUB, 5)]
     assert points["hubledger.commits"] == [(ZERO, 2)]
     opened = {**HUB, names.LETTER_CLASS: "poison", names.LETTER_STATUS: "exhausted"}
     assert points["hubledger.letters.opened"] == [(opened, 1)]
@@ -118,7 +118,7 @@ def test_a_fault_has_its_class_and_not_its_text(memory: Memory, store: MemorySto
     assert (span.attributes[names.ERROR], span.attributes[names.RETRIES]) == ("StoreUnavailable", 3)
     points = memory.points()
     assert [told for told, _ in points["messaging.process.duration"]] == [{**PROCESS, names.ERROR: "StoreUnavailable"}]
-    assert points["hubledger.batch.retries"] == [(ZERO, 1)]
+    assert points["hubledger.batch.retries"] == [(HUB, 1)]
     assert "hubledger.commits" not in points
 
 
