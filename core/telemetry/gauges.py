@@ -40,11 +40,12 @@ class Gauges:
         for status, count in seen.books.letters.counts.items():
             self._instruments.record(names.LETTERS_NOW, count, {**hub, names.LETTER_STATUS: status})
         if seen.burn_down is not None:
-            self._burn_down(seen.burn_down, hub)
+            self._burn_down(seen.burn_down, facts, hub)
 
-    def _burn_down(self, found: BurnDown, hub: Mapping[str, Value]) -> None:
+    def _burn_down(self, found: BurnDown, facts: Mapping[str, object], hub: Mapping[str, Value]) -> None:
         letters = found.share(LETTERS)
         if found.retention is not None:
+            self._instruments.record(names.RETENTION_LOSS, float(str(facts["loss_hours"])), hub)
             for hours, count in zip(WITHIN, letters.within, strict=True):
                 within = {names.WITHIN: f"{hours // HOUR}h"}
                 self._instruments.record(names.RETENTION_LETTERS, count, {**hub, **within})

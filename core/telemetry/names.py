@@ -207,6 +207,13 @@ RETENTION_LEFT = Metric(
     "time until the hub forgets the first event of an open letter or gap of a partition; nothing where it is unknown",
     OF_PARTITION,
 )
+RETENTION_LOSS = Metric(
+    "hubledger.retention.loss",
+    "gauge",
+    "h",
+    "time until the hub forgets the first event that nothing else has stored; its retention when there is none",
+    HUB,
+)
 RETENTION_LETTERS = Metric(
     "hubledger.retention.letters",
     "gauge",
@@ -233,6 +240,7 @@ METRICS = (
         AGGREGATION_FAILURES,
         AGGREGATION_FAULTS,
         RETENTION_LEFT,
+        RETENTION_LOSS,
         RETENTION_LETTERS,
         LOST,
     ),

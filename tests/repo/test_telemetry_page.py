@@ -9,14 +9,18 @@ from typing import Any
 
 import opentelemetry.semconv
 import pytest
+import yaml
 from opentelemetry.semconv.schemas import Schemas
 
 from core.telemetry import names
+from tests.infra.policies import ALERTS
+from tests.infra.test_policies import FILES
 from tests.repo.product import ROOT, text_of
 
 PAGE = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")
 GRAFANA = json.loads((ROOT / "infra" / "dashboards" / "grafana.json").read_text(encoding="utf-8"))
 WORKBOOK = json.loads((ROOT / "infra" / "dashboards" / "workbook.json").read_text(encoding="utf-8"))
+RULES = yaml.safe_load((ROOT / "infra" / "dashboards" / "prometheus-alerts.yaml").read_text(encoding="utf-8"))
 UNITS = {"s": "_seconds", "h": "_hours", "1": "_ratio"}
 OWN = "hubledger."
 
@@ -111,10 +115,36 @@ def test_a_tile_of_the_workbook_reads_metrics_and_attributes_of_the_page(query: 
     assert query.count("(") == query.count(")")
 
 
+def test_the_rules_of_prometheus_read_metrics_of_the_page_with_the_limits_of_the_alerts_of_azure() -> None:
+    (group,) = RULES["groups"]
+    known = {each for one in names.METRICS for each in prometheus(one)} | {
+        one.replace(".", "_") for one in attributes()
+    }
+    asked = [rule["expr"] for rule in group["rules"]]
+    assert [one for one in asked if not set(re.findall(r"hubledger_\w+", one)) <= known] == []
+    limits = {rule["alert"]: float(rule["expr"].split()[-1]) for rule in group["rules"] if " " in rule["expr"]}
+    main = {one.name: one.value for one in FILES["main.bicep"].of_kind("parameter")}
+    seconds = main["retentionHours"] * 36 * main["alertRetentionPercent"]
+    assert {name: limit for name, limit in limits.items() if limit} == {
+        "LetterOld": seconds,
+        "EventsExpiring": main["alertLossHours"],
+        "Lag": main["alertLagSeconds"],
+        "LettersOpen": main["alertOpenLetters"],
+        "AggregationLag": main["alertAggregationLagSeconds"],
+    }
+    names_of_rules = {re.sub(r"(?<!^)(?=[A-Z])", "-", rule["alert"]).lower() for rule in group["rules"]}
+    assert names_of_rules == ALERTS - {"log-cap"}
+
+
 def test_each_metric_that_an_operator_watches_is_on_both_dashboards() -> None:
     both: list[Any] = [" ".join(queries_of_grafana()), " ".join(queries_of_the_workbook())]
     gauges = [one for one in names.METRICS if one.kind == "gauge"]
-    seen = ("hubledger.letters.oldest_age", "hubledger.aggregation.failures", "hubledger.aggregation.faults")
+    seen = (
+        "hubledger.letters.oldest_age",
+        "hubledger.aggregation.failures",
+        "hubledger.aggregation.faults",
+        "hubledger.retention.loss",
+    )
     missing = [one.name for one in gauges if one.name not in seen and f'"{one.name}"' not in both[1]]
     missing += [one.name for one in gauges if one.name not in seen and not any(n in both[0] for n in prometheus(one))]
     assert missing == []

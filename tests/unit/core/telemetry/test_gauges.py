@@ -65,6 +65,7 @@ def test_each_partition_has_the_hours_that_the_hub_holds_its_first_open_event() 
     memory.work.watched(STREAM, replace(SEEN, burn_down=burn_down))
     points = memory.points()
     assert points["hubledger.retention.left"] == [({**HUB, names.PARTITION: "0"}, 2.0)]
+    assert points["hubledger.retention.loss"] == [(HUB, 24.0)]
     letters = {told[names.WITHIN]: value for told, value in points["hubledger.retention.letters"]}
     assert letters == {"1h": 0, "6h": 2, "24h": 2}
     assert points["hubledger.retention.lost"] == [(HUB, 1)]
