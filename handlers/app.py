@@ -161,7 +161,7 @@ def _open_app() -> App:
     settings = read_settings(os.environ)
     watchdog, hub = Watchdog(settings.transform_deadline), SdkHubReader(settings, to_host_event)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    database = work().observed(open_database(settings, transform.row_classes), settings)
+    database = work().observed(open_database(settings, transform.row_classes), settings.store_connection)
     patient = PatientDatabase(database, settings.store_patience)
     brief = briefly_patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)

@@ -94,7 +94,7 @@ def work_of(
         signals.replay,
         signals.aggregate,
         Gauges(instruments).watched,
-        lambda database, settings: ObservedDatabase(database, system_of(settings.store_connection), instruments),
+        lambda database, connection: ObservedDatabase(database, system_of(connection), instruments),
     )
 
 

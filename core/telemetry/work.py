@@ -16,11 +16,10 @@ from core.letters.retry import retry_chunk
 from core.model.events import EventBatch, PartitionId, Stream
 from core.model.letters import LetterChunk, RetryReport
 from core.replay.run import ReplayMeans, SliceReport, replay_slice
-from core.settings import Settings
 from core.store.database import Database
 
 
-def unobserved(database: Database, settings: Settings) -> Database:
+def unobserved(database: Database, store_connection: str) -> Database:
     """Return the database itself."""
     return database
 
@@ -38,7 +37,7 @@ class Work:
     replay: Callable[[UUID, PartitionId, ReplayMeans, datetime], SliceReport] = replay_slice
     aggregate: Callable[[Aggregation, str], AggregationReport] = aggregate
     watched: Callable[[Stream, Observation], None] = not_sent
-    observed: Callable[[Database, Settings], Database] = unobserved
+    observed: Callable[[Database, str], Database] = unobserved
 
 
 PLAIN = Work()

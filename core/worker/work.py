@@ -140,7 +140,7 @@ async def work(terms: Terms) -> None:
     watchdog = Watchdog(settings.transform_deadline)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     observed = open_work(os.environ)
-    database = observed.observed(open_database(settings, transform.row_classes), settings)
+    database = observed.observed(open_database(settings, transform.row_classes), settings.store_connection)
     with closing(watchdog), closing(database), closing(SdkHubReader(settings)) as hub:
         await check_and_work(Sources(settings, database, hub, transform, observed), terms)
 

@@ -14,7 +14,6 @@ from core.ingest.ingest import Means, ingest_batch
 from core.letters.port import Keeper
 from core.letters.retry import claim_due
 from core.model.clock import Clock
-from core.settings import read_settings
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.memory import Memory as StoreMemory
 from core.telemetry import names
@@ -27,7 +26,6 @@ from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 from tests.fakes.telemetry import Memory
-from tests.unit.handlers.running import SETTINGS
 
 HUB = {names.DESTINATION: "telemetry", names.GROUP: "hubledger"}
 ZERO = {**HUB, names.PARTITION: "0"}
@@ -41,7 +39,7 @@ def clock(seed: int = 0) -> Clock:
 
 
 def observed(memory: Memory, database: Database) -> Database:
-    return memory.work.observed(database, read_settings({**SETTINGS, "STORE_CONNECTION": "sqlite:store.db"}))
+    return memory.work.observed(database, "sqlite:store.db")
 
 
 def means(memory: Memory, database: Database) -> Means:
