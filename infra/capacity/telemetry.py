@@ -20,7 +20,8 @@ ALERT_SHARE = 0.8  # of the daily cap
 # The measured sizes of records of azure-monitor-opentelemetry 1.8, with the longest values of Azure. A test measures
 # both again.
 LINE_BYTES = 1_100
-METRIC_BYTES, WORKER_METRICS = 620, 8  # counters of each worker process, once a minute
+METRIC_BYTES, WORKER_METRICS = 620, 8  # counters of each worker process
+METRIC_SECONDS = 300  # between two exports of a worker: OTEL_METRIC_EXPORT_INTERVAL in infra/app/function.bicep
 
 OWN_METRIC_BYTES = 1_050  # with the attributes of a batch
 
@@ -77,19 +78,20 @@ def volume(load: Load, partitions: int, ingesting: int) -> tuple[Kind, ...]:
     per_minute = 60 * batches_per_second(load, partitions)
     own = min(per_minute, 2 * OWN_LINES * ingesting)
     sums = partitions if per_minute > OWN_LINES * ingesting else 0
-    processes = ingesting + OTHER_PROCESSES
+    processes, exports = ingesting + OTHER_PROCESSES, DAY / METRIC_SECONDS
     return (
         Kind("lines of batches", MINUTES * (own + sums), LINE_BYTES),
         Kind("other lines", MINUTES * OTHER_LINES, LINE_BYTES),
         Kind("requests", DAY * requests_per_second(load, partitions, ingesting) * REQUEST_ITEMS, REQUEST_BYTES),
-        Kind("metrics", MINUTES * processes * (HOST_METRICS + WORKER_METRICS), METRIC_BYTES),
-        Kind("metrics of the app", MINUTES * own_series(partitions, processes), OWN_METRIC_BYTES),
+        Kind("metrics of the host", MINUTES * processes * HOST_METRICS, METRIC_BYTES),
+        Kind("metrics of workers", exports * processes * WORKER_METRICS, METRIC_BYTES),
+        Kind("metrics of the app", exports * own_series(partitions, processes), OWN_METRIC_BYTES),
         Kind("diagnostic logs", 1, DIAGNOSTIC_BYTES),
     )
 
 
 def own_series(partitions: int, processes: int) -> int:
-    """Return the most series of docs/telemetry.md that a minute sends: each outcome, and each gauge of the watch."""
+    """Return the most series of docs/telemetry.md that one export sends: each outcome, and each gauge of the watch."""
     of_partition = [one for one in METRICS if PARTITION in one.attributes]
     others = len(METRICS) - len(of_partition)
     return partitions * len(of_partition) + processes * CALLS + others + OUTCOMES + STATUSES

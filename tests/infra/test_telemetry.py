@@ -22,6 +22,7 @@ from infra.capacity.telemetry import (
     ALERT_SHARE,
     LINE_BYTES,
     METRIC_BYTES,
+    METRIC_SECONDS,
     OWN_METRIC_BYTES,
     REQUESTS_PER_SECOND,
     TIMERS,
@@ -51,6 +52,7 @@ PLANTED = [
     ("app/alerts.bicep", "dailyGigabytes * 800", "dailyGigabytes * 1000"),
     ("app/alerts.bicep", "'{cap_megabytes}', string(capMegabytes)", "'{cap_megabytes}', '4000'"),
     ("app/alerts.bicep", "name: 'log-cap'", "name: 'log-caps'"),
+    ("app/function.bicep", "OTEL_METRIC_EXPORT_INTERVAL: '300000'", "OTEL_METRIC_EXPORT_INTERVAL: '60000'"),
     ("app/function.bicep", "'microsoft.rate_limited'", "'always_on'"),
     ("app/function.bicep", "OTEL_TRACES_SAMPLER_ARG: '0.1'", "OTEL_TRACES_SAMPLER_ARG: '5'"),
 ]
@@ -76,6 +78,8 @@ def telemetry_can_be_paid(files: Files) -> Iterator[str]:
     if not any("'{cap_megabytes}', string(capMegabytes)" in query for query in queries):
         yield "app/alerts.bicep: log-cap must compare with capMegabytes"
     settings = files["app/function.bicep"].var("hostSettings")
+    if settings.get("OTEL_METRIC_EXPORT_INTERVAL") != str(1000 * METRIC_SECONDS):
+        yield f"app/function.bicep: metrics must be exported every {METRIC_SECONDS} s"
     sampler = (settings.get("OTEL_TRACES_SAMPLER"), settings.get("OTEL_TRACES_SAMPLER_ARG"))
     if sampler != ("microsoft.rate_limited", str(REQUESTS_PER_SECOND)):
         yield f"app/function.bicep: requests must be limited to {REQUESTS_PER_SECOND} a second, not by {sampler}"
