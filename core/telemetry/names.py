@@ -120,7 +120,7 @@ EVENT_OUTCOMES = Metric(
     "events by outcome: `written`, `filtered`, `dead_lettered`, `held`, `redelivered`, `healed`, `absent`",
     (*HUB, OUTCOME),
 )
-HEALED_GAPS = Metric("hubledger.gaps", "counter", "{gap}", "gaps that batches healed", HUB)
+HEALED_GAPS = Metric("hubledger.gaps", "counter", "{gap}", "gaps that batches and the timer `heal_gaps` healed", HUB)
 LETTERS_OPENED = Metric(
     "hubledger.letters.opened",
     "counter",

@@ -54,9 +54,14 @@ def is_asked_for(environ: Mapping[str, str]) -> bool:
     """Return True when a variable asks for telemetry and none switches it off."""
     if environ.get(DISABLED, "").strip().lower() == "true":
         return False
-    asked = (environ.get(name, "").strip().lower() for name in (ENDPOINT, TRACES_ENDPOINT, METRICS_ENDPOINT))
+    return is_hosts(environ) or is_otlps(environ)
+
+
+def is_otlps(environ: Mapping[str, str]) -> bool:
+    """Return True when a variable of OpenTelemetry names an endpoint or an exporter."""
+    endpoints = (environ.get(name, "").strip() for name in (ENDPOINT, TRACES_ENDPOINT, METRICS_ENDPOINT))
     exporters = (environ.get(name, "").strip().lower() not in ("", "none") for name in (TRACES, METRICS))
-    return is_hosts(environ) or any(asked) or any(exporters)
+    return any(endpoints) or any(exporters)
 
 
 def is_hosts(environ: Mapping[str, str]) -> bool:
@@ -69,12 +74,15 @@ def _observed_work(environ: MutableMapping[str, str]) -> Work:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.trace import TracerProvider
 
-    if not is_hosts(environ) and not isinstance(trace.get_tracer_provider(), TracerProvider):
+    def is_configured() -> bool:
+        tracers, meters = trace.get_tracer_provider(), metrics.get_meter_provider()
+        return isinstance(tracers, TracerProvider) or isinstance(meters, MeterProvider)
+
+    if not is_configured() and is_otlps(environ):
         _configure(environ)
-    tracers, meters = trace.get_tracer_provider(), metrics.get_meter_provider()
-    if not isinstance(tracers, TracerProvider) and not isinstance(meters, MeterProvider):
-        return PLAIN  # the worker of Functions configured nothing
-    return work_of(tracers, meters)
+    if not is_configured():
+        return PLAIN  # the worker of Functions was asked, but there is none, or it was told to send nothing
+    return work_of(trace.get_tracer_provider(), metrics.get_meter_provider())
 
 
 def work_of(
@@ -93,6 +101,7 @@ def work_of(
         signals.retry,
         signals.replay,
         signals.aggregate,
+        signals.healed,
         Gauges(instruments).watched,
         lambda database, connection: ObservedDatabase(database, system_of(connection), instruments),
     )

@@ -13,8 +13,10 @@ from opentelemetry.trace import Span as OpenSpan
 
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate
 from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.ingest.silence import Healed
 from core.letters.port import Keeper
 from core.letters.retry import retry_chunk
+from core.model.commits import BatchCommit
 from core.model.events import EventBatch, Partition, PartitionId, Stream
 from core.model.letters import LetterChunk, RetryReport
 from core.replay.run import ReplayMeans, SliceReport, replay_slice
@@ -123,6 +125,12 @@ class Signals:
             self._instruments.record(names.RUN_DURATION, (run.closed_at - run.planned_at).total_seconds(), of_job)
         return report
 
+    def healed(self, found: Healed) -> None:
+        """Count a gap that the timer healed, with its commits."""
+        self._instruments.count(names.HEALED_GAPS, 1, of_stream(found.partition.stream))
+        outcomes = {**_outcomes(found.commits), "healed": found.healed, "absent": found.absent}
+        self._note_commits(found.partition, found.commits, outcomes)
+
     @contextmanager
     def _span(
         self,
@@ -156,16 +164,20 @@ class Signals:
                 _quietly(note, seen)
 
     def _note_batch(self, seen: Observed, report: IngestReport) -> None:
-        of_all, hub = of_stream(report.batch.partition.stream), of_partition(report.batch.partition)
-        counts, commits, gaps = _outcomes(report), len(report.commits), len(report.gaps)
-        seen.span.set_attributes({names.COMMITS: commits, names.GAPS: gaps})
-        letters, again = counts["dead_lettered"], counts["redelivered"]
+        outcomes, gaps = _outcomes(report.commits), len(report.gaps)
+        outcomes |= {"redelivered": report.redelivered, "healed": report.healed, "absent": report.absent}
+        letters, again = outcomes["dead_lettered"], outcomes["redelivered"]
+        seen.span.set_attributes({names.COMMITS: len(report.commits), names.GAPS: gaps})
         seen.span.set_attributes({names.DEAD_LETTERED: letters, names.REDELIVERED: again})
-        for outcome, count in counts.items():
+        self._instruments.count(names.HEALED_GAPS, gaps, of_stream(report.batch.partition.stream))
+        self._note_commits(report.batch.partition, report.commits, outcomes)
+
+    def _note_commits(self, partition: Partition, commits: Sequence[BatchCommit], outcomes: Mapping[str, int]) -> None:
+        of_all = of_stream(partition.stream)
+        for outcome, count in outcomes.items():
             self._instruments.count(names.EVENT_OUTCOMES, count, {**of_all, names.OUTCOME: outcome})
-        self._instruments.count(names.COMMITTED, commits, hub)
-        self._instruments.count(names.HEALED_GAPS, gaps, of_all)
-        for (error_class, status), count in _letters(report).items():
+        self._instruments.count(names.COMMITTED, len(commits), of_partition(partition))
+        for (error_class, status), count in _letters(commits).items():
             told = {names.LETTER_CLASS: error_class, names.LETTER_STATUS: status}
             self._instruments.count(names.LETTERS_OPENED, count, {**of_all, **told})
 
@@ -180,21 +192,18 @@ def _of_batch(batch: EventBatch) -> dict[str, Value]:
     }
 
 
-def _outcomes(report: IngestReport) -> dict[str, int]:
-    settled = [commit.settled for commit in report.commits]
+def _outcomes(commits: Sequence[BatchCommit]) -> dict[str, int]:
+    settled = [commit.settled for commit in commits]
     return {
         "written": sum(each.written for each in settled),
         "filtered": sum(each.filtered for each in settled),
         "dead_lettered": sum(each.dead_lettered for each in settled),
         "held": sum(each.held for each in settled),
-        "redelivered": report.redelivered,
-        "healed": report.healed,
-        "absent": report.absent,
     }
 
 
-def _letters(report: IngestReport) -> Counter[tuple[str, str]]:
-    letters = [letter for commit in report.commits for letter in commit.settled.letters]
+def _letters(commits: Sequence[BatchCommit]) -> Counter[tuple[str, str]]:
+    letters = [letter for commit in commits for letter in commit.settled.letters]
     return Counter((letter.error_class, letter.status) for letter in letters)
 
 

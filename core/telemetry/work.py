@@ -10,6 +10,7 @@ from uuid import UUID
 
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate
 from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.ingest.silence import Healed
 from core.ledger.watch import Observation
 from core.letters.port import Keeper
 from core.letters.retry import retry_chunk
@@ -28,6 +29,10 @@ def not_sent(stream: Stream, seen: Observation) -> None:
     """Send nothing of what the watch saw: its log line has the facts."""
 
 
+def not_counted(found: Healed) -> None:
+    """Count nothing of a gap that the timer healed: its log line says it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """The work of the app as its handlers call it, and the database as its stores use it."""
@@ -36,6 +41,7 @@ class Work:
     retry: Callable[[LetterChunk, Keeper, str], RetryReport] = retry_chunk
     replay: Callable[[UUID, PartitionId, ReplayMeans, datetime], SliceReport] = replay_slice
     aggregate: Callable[[Aggregation, str], AggregationReport] = aggregate
+    healed: Callable[[Healed], None] = not_counted
     watched: Callable[[Stream, Observation], None] = not_sent
     observed: Callable[[Database, str], Database] = unobserved
 

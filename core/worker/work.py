@@ -179,7 +179,7 @@ async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     ingestion = Ingestion(means, Pausing(timing.sleep), pulse.over, lines, sources.work)
     others = (
         keep_letters(keeper, settings.letter_look, timing.sleep, sources.work),
-        _check_for_gaps(silence, timing.sleep),
+        _check_for_gaps(silence, sources.work, timing.sleep),
         log_sums(lines, timing.clock, timing.sleep),
     )
     async with answering(terms.health, pulse) as address:
@@ -248,20 +248,21 @@ async def log_sums(lines: BatchLines, clock: Clock, sleep: Callable[[float], Awa
         _log_lines(lines.due(clock.now()))
 
 
-async def _check_for_gaps(silence: SilenceCheck, sleep: Callable[[float], Awaitable[None]]) -> None:
+async def _check_for_gaps(silence: SilenceCheck, work: Work, sleep: Callable[[float], Awaitable[None]]) -> None:
     """Check from time to time: no batch shows that retention removed events after the last one read."""
     while True:
         await sleep(CHECK_EVERY)
-        await _finished(asyncio.to_thread(check_gaps, silence))
+        await _finished(asyncio.to_thread(check_gaps, silence, work))
 
 
-def check_gaps(silence: SilenceCheck) -> None:
+def check_gaps(silence: SilenceCheck, work: Work = PLAIN) -> None:
     """Check all partitions once, and log each gap; a fault is logged, and the next check tries again."""
     try:
         for checked in silence.run("worker"):
             if isinstance(checked, Healed):
                 facts = gap_facts(checked.partition, checked.gap, checked.healed, checked.absent)
                 log.warning("gap healed", extra=facts)
+                work.healed(checked)
             else:
                 facts = {"action": "gap", "partition": str(checked.partition), "error": str(checked.fault)}
                 log.warning("gap not healed", extra=facts)

@@ -103,6 +103,17 @@ os._exit(0)
     assert "the work goes on without it" in done.stderr
 
 
+def test_the_setting_of_the_host_without_its_worker_sends_nothing() -> None:
+    script = """
+import os
+from core.telemetry.opening import open_work
+from core.telemetry.work import PLAIN
+print(open_work(os.environ) is PLAIN)
+"""
+    done = run(script, PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY="true")
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "True", "")
+
+
 BATCH = """
 import json, os, time
 from tests.fakes.builders import batch, events
@@ -131,13 +142,14 @@ def test_a_process_that_ends_sends_what_is_left() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answers", ["never", "nowhere"])
+@pytest.mark.parametrize("answers", ["never", "nowhere", "no address"])
 def test_a_collector_that_does_not_answer_slows_nothing_and_the_end_is_bounded(answers: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         if answers == "nowhere":
             silent.close()
-        done = run(BATCH, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{port}", OTEL_METRIC_EXPORT_INTERVAL="50")
+        endpoint = "htp:/no address" if answers == "no address" else f"http://127.0.0.1:{port}"
+        done = run(BATCH, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, OTEL_METRIC_EXPORT_INTERVAL="50")
         ended = time.time()
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)

@@ -11,15 +11,30 @@ from opentelemetry.trace import NoOpTracer, SpanKind, StatusCode
 
 from core.errors import StoreUnavailable
 from core.ingest.ingest import Means, ingest_batch
+from core.ingest.silence import Healed
 from core.letters.port import Keeper
 from core.letters.retry import claim_due
 from core.model.clock import Clock
+from core.model.spans import SequenceNumber, Span
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.memory import Memory as StoreMemory
 from core.telemetry import names
 from core.telemetry.instruments import Instruments
 from core.telemetry.signals import Signals
-from tests.fakes.builders import NOON, PATIENCE, STREAM, FakeClock, batch, event, events, ids, keep_letters
+from tests.fakes.builders import (
+    NOON,
+    PATIENCE,
+    STREAM,
+    FakeClock,
+    batch,
+    commit,
+    event,
+    events,
+    ids,
+    keep_letters,
+    partition,
+    settled,
+)
 from tests.fakes.faulty_database import Fault, FaultyDatabase
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
@@ -137,6 +152,18 @@ def test_a_conflict_is_counted_and_the_batch_goes_on(memory: Memory, store: Memo
     memory.work.ingest(batch(events(5, 12, "quiet")), own)
     told = {names.DATABASE: "sqlite", names.ERROR: "CheckpointConflict"}
     assert memory.points()["hubledger.store.conflicts"] == [(told, 1)]
+
+
+def test_a_gap_that_the_timer_healed_is_counted_as_one_of_a_batch_is(memory: Memory) -> None:
+    state = MemoryStore().read_partition(partition())
+    healing = commit(state, 3, 7, settled({}, filtered=4))
+    gap = Span(SequenceNumber(3), SequenceNumber(7))
+    memory.work.healed(Healed(partition(), gap, (replace(healing, absent=1),)))
+    points = memory.points()
+    assert points["hubledger.gaps"] == [(HUB, 1)]
+    outcomes = {told[names.OUTCOME]: count for told, count in points["hubledger.events"]}
+    assert outcomes == {"filtered": 4, "healed": 4, "absent": 1}
+    assert points["hubledger.commits"] == [(ZERO, 1)]
 
 
 def test_a_chunk_of_letters_is_a_span_and_its_letters_are_counted(memory: Memory, store: MemoryStore) -> None:
