@@ -26,6 +26,7 @@ from tests.mutants.tables import (
     shapes,
     stops,
     store,
+    telemetry,
     values,
 )
 
@@ -56,4 +57,5 @@ MUTANTS = (
     *contract.MUTANTS,
     *declared.MUTANTS,
     *emulator.MUTANTS,
+    *telemetry.MUTANTS,
 )
