@@ -115,9 +115,7 @@ def _configure(environ: MutableMapping[str, str]) -> None:
     set_defaults(environ)
     OpenTelemetryConfigurator().configure()  # type: ignore[no-untyped-call]  # the package has no types
     providers: list[Any] = [trace.get_tracer_provider(), metrics.get_meter_provider()]
-    for each in providers:  # the SDK would wait for up to 30 s for each of them
-        atexit.unregister(each.shutdown)
-    atexit.register(close, providers)
+    atexit.register(close, providers)  # before the SDK's own end, which would wait up to 30 s for each of them
 
 
 def set_defaults(environ: MutableMapping[str, str]) -> None:

@@ -53,7 +53,7 @@ MUTANTS = (
         "core/telemetry/opening.py",
         f"{UNIT}/test_opening.py",
         ("a disabled SDK is asked for", 'environ.get(DISABLED, "").strip().lower() == "true"', "False"),
-        ("the end of the process waits for the collector", "atexit.unregister(each.shutdown)", "pass"),
+        ("the end of the process waits for the collector", "atexit.register(close, providers)", "pass"),
         ("an end has no limit", "ending.join(max(0.0, ends_at - time.monotonic()))", "ending.join()"),
         ("metrics go to an address that nobody named", "if everything or environ.get(endpoint):", "if True:"),
         (

@@ -45,7 +45,18 @@ def test_links_beyond_the_limit_are_counted() -> None:
 HOSTILE = [
     *("", "00", CONTEXT.upper(), CONTEXT[:-1], CONTEXT + "0", CONTEXT.replace("-", "_"), "x" * 10_000_000),
     *(f"ff-{TRACE}-{SPAN}-01", f"00-{'0' * 32}-{SPAN}-01", f"00-{TRACE}-{'0' * 16}-01", f"00-{TRACE}-{SPAN}-0g"),
-    *(f"00-{TRACE}-{SPAN}-\n1", "|" + "a" * 54, "٠" * 55, "\ud800" * 55, None, 1, b"0" * 55, [CONTEXT], {"a": CONTEXT}),
+    *(
+        f"01-{TRACE}-{SPAN}-01-{'x' * 1_000_000}",
+        f"00-{TRACE}-{SPAN}-\n1",
+        "|" + "a" * 54,
+        "٠" * 55,
+        "\ud800" * 55,
+        None,
+        1,
+        b"0" * 55,
+        [CONTEXT],
+        {"a": CONTEXT},
+    ),
 ]
 
 

@@ -19,6 +19,7 @@ from core.model.spans import SequenceNumber, Span
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.memory import Memory as StoreMemory
 from core.telemetry import names
+from core.telemetry.database import ObservedDatabase
 from core.telemetry.instruments import Instruments
 from core.telemetry.signals import Signals
 from tests.fakes.builders import (
@@ -180,17 +181,21 @@ def test_a_chunk_of_letters_is_a_span_and_its_letters_are_counted(memory: Memory
 
 
 class TornMeter(NoOpMeter):
-    """A meter whose counters raise."""
+    """A meter whose counters and histograms raise."""
 
     def create_counter(self, *_: Any, **__: Any) -> Any:
         return SimpleNamespace(add=lambda *_: 1 / 0)
+
+    def create_histogram(self, *_: Any, **__: Any) -> Any:
+        return SimpleNamespace(record=lambda *_: 1 / 0)
 
 
 def test_a_fault_of_the_telemetry_itself_does_not_fail_the_batch(
     store: MemoryStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    signals = Signals(NoOpTracer(), Instruments(TornMeter("torn")))
-    own = Means(Store(store.database), PLAIN, clock())
+    instruments = Instruments(TornMeter("torn"))
+    signals = Signals(NoOpTracer(), instruments)
+    own = Means(Store(ObservedDatabase(store.database, "sqlite", instruments)), PLAIN, clock())
     assert len(signals.ingest(batch(events(0, 4, "quiet")), own).commits) == 1
     assert len(signals.ingest(batch(events(5, 9, "quiet")), own).commits) == 1
     assert [record.getMessage() for record in caplog.records] == ["telemetry not recorded"]
