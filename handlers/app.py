@@ -64,7 +64,9 @@ CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.ra
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
 WAITING_LIMIT = timedelta(minutes=8)  # `functionTimeout` of host.json less the longest call after the last pause
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
-BURN_DOWN = Lifetime(fresh=30.0, limit=120.0, quick=0.010)  # as many letters, and a call to the hub for each partition
+BURN_DOWN = Lifetime(
+    fresh=30.0, limit=120.0, quick=0.1
+)  # millions of letters, and a call to the hub for each partition
 HOME = "examples.home_security.transform.Home"  # the row class of the apps that have homes
 Made = TypeVar("Made")
 

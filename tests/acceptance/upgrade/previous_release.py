@@ -17,8 +17,10 @@ TRANSFORM = "core.transforms.home_security"
 
 def is_in_history() -> bool:
     """Return False in a shallow clone and in an archive of the source."""
-    found = [GIT or "false", "-C", str(ROOT), "cat-file", "-e", f"{PREVIOUS}^{{commit}}"]
-    return GIT is not None and subprocess.run(found, capture_output=True, check=False).returncode == 0
+    if GIT is None:
+        return False
+    asked = [GIT, "-C", str(ROOT), "cat-file", "-e", f"{PREVIOUS}^{{commit}}"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
 
 def unpack(folder: Path) -> Path:

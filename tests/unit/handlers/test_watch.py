@@ -18,7 +18,7 @@ from tests.unit.handlers.running import HOME, MOTION, Running, functions
 def give_ends(ends: Mapping[str, int]) -> None:
     """Let the hub answer with these last numbers."""
     found = {PartitionId(id): end for id, end in ends.items()}
-    burn_down = BurnDown(datetime.now(UTC), None, (), ())
+    burn_down = BurnDown(datetime.now(UTC), timedelta(hours=5), (), ())
     app.value = replace(app(), hub_ends=Remembered(lambda: found, HUB_ENDS))
     app.value = replace(app.value, burn_down=Remembered(lambda: burn_down, BURN_DOWN))
 
@@ -49,7 +49,7 @@ def test_the_facts_are_logged_although_the_minute_cannot_be_stored(watched: Runn
     with pytest.raises(StoreUnavailable):
         functions()["watch"](None)
     facts, failed = watched.lines[-2:]
-    assert (facts["action"], facts["event_hub"]) == ("watch", "localhost/telemetry")
+    assert (facts["action"], facts["event_hub"], facts["loss_hours"]) == ("watch", "localhost/telemetry", 5.0)
     assert (failed["action"], failed["levelname"]) == ("minute_failed", "ERROR")
     assert "stream_minute" in failed["error"]
 
