@@ -119,7 +119,7 @@ class Signals:
 
         with self._span(names.TICK_SPAN, names.TICK_SPAN.name, (of_job, ()), note) as seen:
             report = aggregate(own, job)
-            seen.span.set_attribute(names.STEPS, "; ".join(report.did))
+            seen.span.set_attribute(names.STEPS, steps_of(report.did))
         run = report.closed
         if run is not None and run.closed_at is not None:
             self._instruments.record(names.RUN_DURATION, (run.closed_at - run.planned_at).total_seconds(), of_job)
@@ -180,6 +180,11 @@ class Signals:
         for (error_class, status), count in _letters(commits).items():
             told = {names.LETTER_CLASS: error_class, names.LETTER_STATUS: status}
             self._instruments.count(names.LETTERS_OPENED, count, {**of_all, **told})
+
+
+def steps_of(did: Sequence[str]) -> str:
+    """Return the steps of a tick without the text of a fault, which stands after a colon."""
+    return "; ".join(one.partition(":")[0] for one in did)
 
 
 def _of_batch(batch: EventBatch) -> dict[str, Value]:

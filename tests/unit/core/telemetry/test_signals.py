@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from opentelemetry.metrics import NoOpMeter
@@ -16,12 +17,14 @@ from core.letters.port import Keeper
 from core.letters.retry import claim_due
 from core.model.clock import Clock
 from core.model.spans import SequenceNumber, Span
+from core.replay.run import ReplayMeans
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.memory import Memory as StoreMemory
+from core.store.replays import Replays
 from core.telemetry import names
 from core.telemetry.database import ObservedDatabase
 from core.telemetry.instruments import Instruments
-from core.telemetry.signals import Signals
+from core.telemetry.signals import Signals, steps_of
 from tests.fakes.builders import (
     NOON,
     PATIENCE,
@@ -178,6 +181,26 @@ def test_a_chunk_of_letters_is_a_span_and_its_letters_are_counted(memory: Memory
     assert span.attributes is not None and set(span.attributes) <= set(names.RETRY_SPAN.attributes)
     tried = {told[names.LETTER_STATUS]: count for told, count in memory.points()["hubledger.letters.retried"]}
     assert tried == {"resolved": 1, "exhausted": 1}
+
+
+def test_a_slice_of_a_replay_is_a_span_and_is_timed(memory: Memory, store: MemoryStore) -> None:
+    replaying = ReplayMeans(STREAM, Replays(store.database), MemoryHub({}), PLAIN, clock())
+    job_id = UUID(int=7)
+    report = memory.work.replay(job_id, partition().partition_id, replaying, NOON)
+    (span,) = memory.spans
+    assert report.is_over
+    assert span.attributes == {
+        **ZERO,
+        names.REPLAY: str(job_id),
+        names.PIECES: 0,
+        names.EVENTS: 0,
+        names.STORE_CALLS: 0,  # this store is not observed
+    }
+    assert [told for told, _ in memory.points()["hubledger.replay.duration"]] == [HUB]
+
+
+def test_the_steps_of_a_tick_are_sent_without_the_text_of_a_fault() -> None:
+    assert steps_of(("waits: https://engine/?sig=abc refused", "has nothing new")) == "waits; has nothing new"
 
 
 class TornMeter(NoOpMeter):
