@@ -172,8 +172,7 @@ def _open_app() -> App:
     watchdog, hub = Watchdog(settings.transform_deadline), SdkHubReader(settings, to_host_event)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     database = work().observed(open_database(settings, transform.row_classes), settings.store_connection)
-    patient = PatientDatabase(database, settings.store_patience)
-    brief = briefly_patient(database, settings.store_patience)
+    patient, brief = _patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)
     closing, healing = _closing(database, hub, watchdog), Healing(hub, settings.anchoring, settings.heal_deadline)
     journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
@@ -212,6 +211,11 @@ def _open_app() -> App:
 def in_time() -> AbstractContextManager[None]:
     """End every wait for the database before the host ends this invocation, and the process with it."""
     return invocation(WAITING_LIMIT)
+
+
+def _patient(database: Database, patience: timedelta) -> tuple[Database, Database]:
+    """Return the database for work that waits for it, and for calls that do not."""
+    return PatientDatabase(database, patience), briefly_patient(database, patience)
 
 
 def _closing(*opened: Closeable) -> ExitStack:
