@@ -21,12 +21,14 @@ from bench import (
     replayed,
     spark,
     sqlserver,
+    telemetry,
 )
 from bench.figures import Figure
 from local.server import Server, ServerRefused, add_store, prepared
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "ingest": ingest.measure,
+    "telemetry": telemetry.measure,
     "letters": letters.measure,
     "redrives": redrives.measure,
     "decode": decode.measure,

@@ -49,7 +49,7 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
     counting = CountingDatabase(SqliteDatabase(folder / "ours.db"))
     store = Partitions(counting, Memory(timedelta(seconds=60)))
     batches, watchdog = [batch(number) for number in range(ROUNDS + 1)], Watchdog(timedelta(seconds=240))
-    transform = Transform("bench", _ready_rows(), watch=watchdog.over)
+    transform = Transform("bench", ready_rows(), watch=watchdog.over)
     means = Means(store, transform, STAMPS, journal=StoredJournal(Attempts(counting), STAMPS, Lock()))
     ingest_batch(batches[0], means)  # it opens the stream, anchors the partition and marks its attempt
     opening = counting.calls
@@ -81,7 +81,7 @@ def _of_checksums(folder: Path) -> Figure:
         migrate_sqlite(folder / f"{name}.db", ROOMS)
         database = SqliteDatabase(folder / f"{name}.db")
         store = Partitions(database if name == "with" else _Unsummed(database), Memory(timedelta(seconds=600)))
-        means.append(Means(store, Transform("bench", _ready_rows()), STAMPS))
+        means.append(Means(store, Transform("bench", ready_rows()), STAMPS))
     whole = [0.0] * ROUNDS
     for number in range(ROUNDS):
         given = batch(number)
@@ -110,13 +110,14 @@ def _bare(path: Path) -> Callable[[int], object]:
     return write
 
 
-def _ready_rows() -> Callable[[Event, References], Iterable[Row]]:
+def ready_rows() -> Callable[[Event, References], Iterable[Row]]:
+    """Return a transform whose rows are made already."""
     ready = [(reading(number),) for number in range(SIZE)]
     return lambda event, references: ready[event.sequence_number % SIZE]
 
 
 def _own_python() -> Figure:
-    transform = Transform("bench", _ready_rows())
+    transform = Transform("bench", ready_rows())
     store = Partitions(TakesAll(), Memory(timedelta(seconds=60)))
     times = []
     for number in range(ROUNDS):

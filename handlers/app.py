@@ -50,6 +50,8 @@ from core.store.partitions import Partitions
 from core.store.pipeline import Pipelines
 from core.store.redrives import Redrives
 from core.store.replays import Replays
+from core.telemetry.opening import open_work
+from core.telemetry.work import Work
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.watchdog import Watchdog
@@ -91,10 +93,11 @@ class App:
 
     `store`, `means`, `silence`, `replays` and `redrives` wait for a database that does not answer. The others outlast a
     deadlock, but no lost connection: a person sees that at once, and a timer retries. `find_stream` only shows whether
-    the database can be reached.
+    the database can be reached. `work` is the work of ingestion, retries, replays and the aggregation.
     """
 
     settings: Settings
+    work: Work
     transform: Transform
     hub: SdkHubReader
     hub_ends: Remembered[Mapping[PartitionId, int]]
@@ -168,18 +171,17 @@ def _open_app() -> App:
     settings = read_settings(os.environ)
     watchdog, hub = Watchdog(settings.transform_deadline), SdkHubReader(settings, to_host_event)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    database = open_database(settings, transform.row_classes)
-    patient = PatientDatabase(database, settings.store_patience)
-    brief = briefly_patient(database, settings.store_patience)
+    database = work().observed(open_database(settings, transform.row_classes), settings.store_connection)
+    patient, brief = _patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)
-    closing = _closing(database, hub, watchdog)
-    healing = Healing(hub, settings.anchoring, settings.heal_deadline)
+    closing, healing = _closing(database, hub, watchdog), Healing(hub, settings.anchoring, settings.heal_deadline)
     journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
     store = Letters(patient, Memory(settings.reference_memory))
     means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
     fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
     return App(
         settings=settings,
+        work=work(),
         transform=transform,
         hub=hub,
         hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),
@@ -208,6 +210,11 @@ def _open_app() -> App:
 def in_time() -> AbstractContextManager[None]:
     """End every wait for the database before the host ends this invocation, and the process with it."""
     return invocation(WAITING_LIMIT)
+
+
+def _patient(database: Database, patience: timedelta) -> tuple[Database, Database]:
+    """Return the database for work that waits for it, and for calls that do not."""
+    return PatientDatabase(database, patience), briefly_patient(database, patience)
 
 
 def _closing(*opened: Closeable) -> ExitStack:
@@ -271,5 +278,6 @@ def _open_aggregation() -> Aggregation | None:
 
 
 _lock = threading.RLock()
+work = OnFirstUse(lambda: open_work(os.environ))
 app = OnFirstUse(_open_app)  # raises SettingsRefused or InvalidTransform until the settings are corrected
 aggregation = OnFirstUse(_open_aggregation)

@@ -34,7 +34,6 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     """Ingest a batch. The function is not async, so the worker runs it in a thread: database drivers block."""
     if not events:  # the host may call with no events
         return
-    from core.ingest.ingest import ingest_batch
     from handlers.adapters import to_batch
     from handlers.app import app, in_time
 
@@ -43,7 +42,7 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     batch, began = to_batch(events, context.invocation_id, retries), time.monotonic()
     try:
         with in_time():
-            report = ingest_batch(batch, own.means)
+            report = own.work.ingest(batch, own.means)
     except InfrastructureFault as fault:
         _log_fault(batch, fault)
         raise

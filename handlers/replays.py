@@ -77,14 +77,15 @@ def open_replay_job(job: str) -> dict:
 def replay_pieces(work: dict) -> dict:
     """Do a slice of work on one partition; return {ok: its report}, or {error}. The pieces before a fault remain."""
     from core.model.events import PartitionId
-    from core.replay.run import note_fault, replay_slice
-    from handlers.app import in_time
+    from core.replay.run import note_fault
+    from handlers.app import app, in_time
 
     job = work["job_id"]
     with in_time():
         try:
             means = _means()
-            report = replay_slice(UUID(job), PartitionId(work["partition_id"]), means, datetime.now(UTC) + SLICE)
+            until = datetime.now(UTC) + SLICE
+            report = app().work.replay(UUID(job), PartitionId(work["partition_id"]), means, until)
             note_fault(UUID(job), None, means)
         except HubledgerError as fault:
             return _failed(job, fault)

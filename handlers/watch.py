@@ -34,6 +34,7 @@ def watch(timer: func.TimerRequest) -> None:
         log.error("books not watched", extra={"action": "watch_failed", "error": _text_of(fault)})
         raise
     log.info("books watched", extra=watch_facts(own.settings.stream.event_hub, seen))
+    own.work.watched(own.settings.stream, seen)
     try:
         own.ledger.store_minute(seen.minute)
     except HubledgerError as fault:

@@ -463,6 +463,12 @@ module monitoring 'app/monitoring.bicep' = {
   }
 }
 
+module workbook 'app/workbook.bicep' = {
+  name: 'workbook'
+  scope: group
+  params: { location: location, tags: tags, workspaceId: monitoring.outputs.workspaceId }
+}
+
 module hostStorage 'app/storage.bicep' = {
   name: 'host-storage'
   scope: group

@@ -5,7 +5,7 @@ or runs in a different instance changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -84,13 +84,14 @@ class LaggingPartition:
     """A partition with unaccounted numbers: the time since which its oldest event waits (None: the hub no longer holds
     any), and the time of its last batch (None: no batch yet)."""
 
+    partition_id: PartitionId
     since: datetime | None
     moved_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The facts that the watch read at one moment."""
+    """The facts that the watch read at one moment; `lags` counts the numbers that wait in each partition of the hub."""
 
     at: datetime
     books: Books
@@ -99,8 +100,13 @@ class Observation:
     absent: int
     stops: int = 0
     pipeline: Pipeline = Pipeline()
-    lag: int = 0
+    lags: Mapping[PartitionId, int] = field(default_factory=dict)
     burn_down: BurnDown | None = None
+
+    @property
+    def lag(self) -> int:
+        """The numbers that wait in all partitions."""
+        return sum(self.lags.values())
 
     @property
     def minute(self) -> Minute:
@@ -114,30 +120,29 @@ def observe(own: Watching, now: datetime) -> Observation:
     ends = own.ends()
     books = Books(own.store.read_books(), own.letters())
     known = {one.partition_id: one for one in books.partitions}
-    oldest, waiting = books.letters.oldest, _waiting(own, known, ends)
+    oldest, lags = books.letters.oldest, _lags(own, known, ends)
     return Observation(
         at=now,
         books=books,
-        lagging=tuple(_lagging(own, known, waiting, now)),
+        lagging=tuple(_lagging(own, known, [id for id, lag in lags.items() if lag], now)),
         oldest_letter_at=None if oldest is None else own.enqueued_at(oldest),
         absent=own.store.count_absent(now - ABSENT_WITHIN),
         stops=sum(map(len, own.store.read_stops().values())),
         pipeline=own.pipeline(now - ABSENT_WITHIN),
-        lag=sum(waiting.values()),
+        lags=lags,
         burn_down=own.burn_down(now),
     )
 
 
 def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
     """DECIDE the fields of the log line. Clocks differ, so negative seconds become 0."""
-    waits = [_age(one.since, seen.at) for one in seen.lagging if one.since is not None]
     letter_at, commit_at = seen.oldest_letter_at, seen.pipeline.oldest_at
     burning = seen.burn_down or nothing_open(seen.at)
     return {
         "action": "watch",
         "event_hub": event_hub,
         "ledger_balanced": seen.books.balanced,
-        "lag_seconds": max(waits, default=0.0),
+        "lag_seconds": max(ages(seen).values(), default=0.0),
         "partitions_stopped": sum(_has_stopped(one, seen.at) for one in seen.lagging),
         "stops_recorded": seen.stops,
         "letters_open": seen.books.letters.open,
@@ -152,12 +157,16 @@ def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
     }
 
 
-def _waiting(
+def ages(seen: Observation) -> Mapping[PartitionId, float]:
+    """Return the age in seconds of the oldest event that waits in each partition that lags, if the hub holds one."""
+    return {one.partition_id: _age(one.since, seen.at) for one in seen.lagging if one.since is not None}
+
+
+def _lags(
     own: Watching, known: Mapping[PartitionId, PartitionBooks], ends: Mapping[PartitionId, int]
 ) -> Mapping[PartitionId, int]:
-    """Count the numbers that wait in each partition that lags."""
-    counts = {id: end + 1 - _following(own, id, known.get(id)) for id, end in ends.items()}
-    return {id: count for id, count in counts.items() if count > 0}
+    """Count the numbers that wait in each partition."""
+    return {id: max(0, end + 1 - _following(own, id, known.get(id))) for id, end in ends.items()}
 
 
 def _lagging(
@@ -165,7 +174,7 @@ def _lagging(
 ) -> Iterator[LaggingPartition]:
     moved = own.store.read_last_batches()
     for id in waiting:
-        yield LaggingPartition(_since(own, known.get(id), own.stream.partition(id), now), moved.get(id))
+        yield LaggingPartition(id, _since(own, known.get(id), own.stream.partition(id), now), moved.get(id))
 
 
 def _following(own: Watching, id: PartitionId, books: PartitionBooks | None) -> SequenceNumber:

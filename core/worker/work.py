@@ -16,12 +16,12 @@ from typing import Any
 from core.errors import InfrastructureFault
 from core.ingest.gaps import Healing, gap_facts
 from core.ingest.incarnation import HubVerification
-from core.ingest.ingest import Means, ingest_batch
+from core.ingest.ingest import Means
 from core.ingest.journal import StoredJournal
 from core.ingest.lines import BatchLine, BatchLines
 from core.ingest.silence import Healed, SilenceCheck
 from core.letters.port import Keeper
-from core.letters.retry import claim_due, next_due_at, retry_chunk
+from core.letters.retry import claim_due, next_due_at
 from core.model.clock import Clock
 from core.model.events import EventBatch
 from core.model.transform import Transform
@@ -35,6 +35,8 @@ from core.store.database import Database, PatientDatabase
 from core.store.letters import Letters
 from core.store.memory import Memory
 from core.store.partitions import Partitions
+from core.telemetry.opening import open_work
+from core.telemetry.work import PLAIN, Work
 from core.transforms import load_transform
 from core.transforms.watchdog import Watchdog
 from core.worker.health import Pulse, answering
@@ -60,12 +62,13 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The settings of a worker, with the database, the hub and the transform that they name."""
+    """The settings of a worker, the database, the hub and the transform that they name, and the observed work."""
 
     settings: Settings
     database: Database
     hub: SdkHubReader
     transform: Transform
+    work: Work = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ class Ingestion:
     pausing: Pausing = field(default_factory=Pausing)
     over: Callable[[object], AbstractContextManager[object]] = nullcontext  # entered for each attempt
     lines: BatchLines = field(default_factory=lambda: BatchLines(OWN_LINES, threading.Lock()))
+    work: Work = PLAIN
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch, however long it takes. The loss of the partition cancels it, but never during a commit."""
@@ -112,7 +116,7 @@ class Ingestion:
     def _ingest(self, batch: EventBatch) -> None:
         began = time.monotonic()
         with self.over(batch.partition):
-            report = ingest_batch(batch, self.means)
+            report = self.work.ingest(batch, self.means)
         for gap in report.gaps:
             log.warning("gap healed", extra=gap_facts(batch.partition, gap, report.healed, report.absent))
         _log_lines(self.lines.add(report, time.monotonic() - began, self.means.clock.now()))
@@ -135,12 +139,10 @@ async def work(terms: Terms) -> None:
     settings = read_settings(os.environ)
     watchdog = Watchdog(settings.transform_deadline)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    with (
-        closing(watchdog),
-        closing(open_database(settings, transform.row_classes)) as database,
-        closing(SdkHubReader(settings)) as hub,
-    ):
-        await check_and_work(Sources(settings, database, hub, transform), terms)
+    observed = open_work(os.environ)
+    database = observed.observed(open_database(settings, transform.row_classes), settings.store_connection)
+    with closing(watchdog), closing(database), closing(SdkHubReader(settings)) as hub:
+        await check_and_work(Sources(settings, database, hub, transform, observed), terms)
 
 
 async def check_and_work(sources: Sources, terms: Terms) -> None:
@@ -174,10 +176,10 @@ async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry))
     lines = BatchLines(settings.batch_lines, threading.Lock())
     terms.cut_off.callback(lambda: _log_lines(lines.rest()))
-    ingestion = Ingestion(means, Pausing(timing.sleep), pulse.over, lines)
+    ingestion = Ingestion(means, Pausing(timing.sleep), pulse.over, lines, sources.work)
     others = (
-        keep_letters(keeper, settings.letter_look, timing.sleep),
-        _check_for_gaps(silence, timing.sleep),
+        keep_letters(keeper, settings.letter_look, timing.sleep, sources.work),
+        _check_for_gaps(silence, sources.work, timing.sleep),
         log_sums(lines, timing.clock, timing.sleep),
     )
     async with answering(terms.health, pulse) as address:
@@ -209,18 +211,21 @@ def _verification(hub: SdkHubReader) -> HubVerification:
 
 
 async def keep_letters(
-    keeper: Keeper, look: timedelta, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    keeper: Keeper,
+    look: timedelta,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    work: Work = PLAIN,
 ) -> None:
     """Retry due letters until cancelled; never sleep longer than `look`, because new letters may be due sooner.
 
     The thread of a cancelled round finishes the round. If the thread dies, its claims end with their lease.
     """
     while True:
-        pause = await asyncio.to_thread(keep_round, keeper, look)
+        pause = await asyncio.to_thread(keep_round, keeper, look, work)
         await sleep(pause.total_seconds())
 
 
-def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
+def keep_round(keeper: Keeper, look: timedelta, work: Work = PLAIN) -> timedelta:
     """Retry the letters that are due now; return the time to sleep. After a fault, its letters are due again later."""
     try:
         due_at, now = next_due_at(keeper), keeper.clock.now()
@@ -228,7 +233,7 @@ def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
             return look if due_at is None else min(look, due_at - now)
         chunks = claim_due(keeper)
         for chunk in chunks:
-            report = retry_chunk(chunk, keeper, "worker")
+            report = work.retry(chunk, keeper, "worker")
             log.info("letters retried", extra={"action": "retry_letters", **report.to_json()})
     except InfrastructureFault as fault:
         log.warning("dead-letter round failed; will retry", extra={"action": "retry_letters", "error": str(fault)})
@@ -243,20 +248,21 @@ async def log_sums(lines: BatchLines, clock: Clock, sleep: Callable[[float], Awa
         _log_lines(lines.due(clock.now()))
 
 
-async def _check_for_gaps(silence: SilenceCheck, sleep: Callable[[float], Awaitable[None]]) -> None:
+async def _check_for_gaps(silence: SilenceCheck, work: Work, sleep: Callable[[float], Awaitable[None]]) -> None:
     """Check from time to time: no batch shows that retention removed events after the last one read."""
     while True:
         await sleep(CHECK_EVERY)
-        await _finished(asyncio.to_thread(check_gaps, silence))
+        await _finished(asyncio.to_thread(check_gaps, silence, work))
 
 
-def check_gaps(silence: SilenceCheck) -> None:
+def check_gaps(silence: SilenceCheck, work: Work = PLAIN) -> None:
     """Check all partitions once, and log each gap; a fault is logged, and the next check tries again."""
     try:
         for checked in silence.run("worker"):
             if isinstance(checked, Healed):
                 facts = gap_facts(checked.partition, checked.gap, checked.healed, checked.absent)
                 log.warning("gap healed", extra=facts)
+                work.healed(checked)
             else:
                 facts = {"action": "gap", "partition": str(checked.partition), "error": str(checked.fault)}
                 log.warning("gap not healed", extra=facts)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from core.settings import OWN_LINES
+from core.telemetry.names import METRICS, PARTITION
 from infra.capacity.limits import DAY
 from infra.capacity.load import Load
 from infra.capacity.sizing import Sizing
@@ -19,7 +20,10 @@ ALERT_SHARE = 0.8  # of the daily cap
 # The measured sizes of records of azure-monitor-opentelemetry 1.8, with the longest values of Azure. A test measures
 # both again.
 LINE_BYTES = 1_100
-METRIC_BYTES, WORKER_METRICS = 620, 8  # counters of each worker process, once a minute
+METRIC_BYTES, WORKER_METRICS = 620, 8  # counters of each worker process
+METRIC_SECONDS = 300  # between two exports of a worker: OTEL_METRIC_EXPORT_INTERVAL in infra/app/function.bicep
+
+OWN_METRIC_BYTES = 1_050  # with the attributes of a batch
 
 # Assumed, from the source of the Functions host: its metrics of ASP.NET, runtime and process, once a minute; a request
 # with its trigger; and the lines Executing, Trigger Details, Executed of its other telemetry mode.
@@ -44,6 +48,7 @@ TIMERS = {
     "watch_replays": 60,
 }
 LETTER_ROUNDS = 30
+OUTCOMES, CALLS, STATUSES = 7, 2, 12  # values of an event's outcome, of a call's operation, of a letter's status
 OTHER_PROCESSES = len(TIMERS) + 1
 
 
@@ -74,14 +79,23 @@ def volume(load: Load, partitions: int, ingesting: int) -> tuple[Kind, ...]:
     per_minute = 60 * batches_per_second(load, partitions)
     own = min(per_minute, 2 * OWN_LINES * ingesting)
     sums = partitions if per_minute > OWN_LINES * ingesting else 0
-    metrics = (ingesting + OTHER_PROCESSES) * (HOST_METRICS + WORKER_METRICS)
+    processes, exports = ingesting + OTHER_PROCESSES, DAY / METRIC_SECONDS
     return (
         Kind("lines of batches", MINUTES * (own + sums), LINE_BYTES),
         Kind("other lines", MINUTES * OTHER_LINES, LINE_BYTES),
         Kind("requests", DAY * requests_per_second(load, partitions, ingesting) * REQUEST_ITEMS, REQUEST_BYTES),
-        Kind("metrics", MINUTES * metrics, METRIC_BYTES),
+        Kind("metrics of the host", MINUTES * processes * HOST_METRICS, METRIC_BYTES),
+        Kind("metrics of workers", exports * processes * WORKER_METRICS, METRIC_BYTES),
+        Kind("metrics of the app", exports * own_series(partitions, processes), OWN_METRIC_BYTES),
         Kind("diagnostic logs", 1, DIAGNOSTIC_BYTES),
     )
+
+
+def own_series(partitions: int, processes: int) -> int:
+    """Return the most series of docs/telemetry.md that one export sends: each outcome, and each gauge of the watch."""
+    of_partition = [one for one in METRICS if PARTITION in one.attributes]
+    others = len(METRICS) - len(of_partition)
+    return partitions * len(of_partition) + processes * CALLS + others + OUTCOMES + STATUSES
 
 
 def requests_per_second(load: Load, partitions: int, ingesting: int) -> float:

@@ -14,6 +14,7 @@ import pytest
 from croniter import croniter
 
 from core.settings import OWN_LINES
+from core.telemetry import names
 from infra.capacity.limits import DAY
 from infra.capacity.load import Load
 from infra.capacity.sizing import size
@@ -21,6 +22,8 @@ from infra.capacity.telemetry import (
     ALERT_SHARE,
     LINE_BYTES,
     METRIC_BYTES,
+    METRIC_SECONDS,
+    OWN_METRIC_BYTES,
     REQUESTS_PER_SECOND,
     TIMERS,
     WORKER_METRICS,
@@ -49,6 +52,7 @@ PLANTED = [
     ("app/alerts.bicep", "dailyGigabytes * 800", "dailyGigabytes * 1000"),
     ("app/alerts.bicep", "'{cap_megabytes}', string(capMegabytes)", "'{cap_megabytes}', '4000'"),
     ("app/alerts.bicep", "name: 'log-cap'", "name: 'log-caps'"),
+    ("app/function.bicep", "OTEL_METRIC_EXPORT_INTERVAL: '300000'", "OTEL_METRIC_EXPORT_INTERVAL: '60000'"),
     ("app/function.bicep", "'microsoft.rate_limited'", "'always_on'"),
     ("app/function.bicep", "OTEL_TRACES_SAMPLER_ARG: '0.1'", "OTEL_TRACES_SAMPLER_ARG: '5'"),
 ]
@@ -74,6 +78,8 @@ def telemetry_can_be_paid(files: Files) -> Iterator[str]:
     if not any("'{cap_megabytes}', string(capMegabytes)" in query for query in queries):
         yield "app/alerts.bicep: log-cap must compare with capMegabytes"
     settings = files["app/function.bicep"].var("hostSettings")
+    if settings.get("OTEL_METRIC_EXPORT_INTERVAL") != str(1000 * METRIC_SECONDS):
+        yield f"app/function.bicep: metrics must be exported every {METRIC_SECONDS} s"
     sampler = (settings.get("OTEL_TRACES_SAMPLER"), settings.get("OTEL_TRACES_SAMPLER_ARG"))
     if sampler != ("microsoft.rate_limited", str(REQUESTS_PER_SECOND)):
         yield f"app/function.bicep: requests must be limited to {REQUESTS_PER_SECOND} a second, not by {sampler}"
@@ -124,6 +130,46 @@ def a_line(batches: int) -> dict[str, Any]:
     own: dict[str, Any] = {"gaps": [], "invocation_id": "0af76519-16cd-43dd-8448-eb211c80319c"}
     sizes = dict.fromkeys(("events", "rows", "written"), 62 * batches)
     return {"action": "ingest", "partition": PARTITION, **ends, **counts, **sizes, **(own if batches == 1 else rest)}
+
+
+OWN_SENDER = """
+import os, sys
+from azure.monitor.opentelemetry import configure_azure_monitor
+from opentelemetry import metrics
+from core.ingest.ingest import Means
+from core.telemetry.opening import open_work
+from core.worker.work import CLOCK
+from tests.fakes.builders import batch, events, partition
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.plain_transform import PLAIN
+key = "InstrumentationKey=00000000-0000-0000-0000-000000000000"
+configure_azure_monitor(
+    connection_string=f"{key};IngestionEndpoint={sys.argv[1]}", logger_name="hubledger", disable_offline_storage=True
+)
+os.environ["PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY"] = "true"
+hub = partition("12", hub="evhns-abcdefghijklm.servicebus.windows.net/telemetry")
+open_work(os.environ).ingest(batch(events(0, 499, "quiet"), hub), Means(MemoryStore(), PLAIN, CLOCK))
+metrics.get_meter_provider().force_flush()
+"""
+
+
+@pytest.mark.skipif(find_spec("azure.monitor") is None, reason="azure-monitor-opentelemetry is not installed")
+def test_metrics_of_the_app_reach_azure_and_are_as_large_as_the_arithmetic_has_them() -> None:
+    environment = {"APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true"}
+    with ingestion() as (address, got):
+        command = [sys.executable, "-c", OWN_SENDER, address]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    own = {
+        one["name"]: len(json.dumps(each, separators=(",", ":")))
+        for each in got
+        for one in each["data"]["baseData"].get("metrics", ())
+        if one["name"] in {metric.name for metric in names.METRICS}
+    }
+    assert {"messaging.process.duration", "hubledger.events", "hubledger.commits"} <= set(own)
+    assert 0.8 * OWN_METRIC_BYTES < max(own.values()) <= OWN_METRIC_BYTES
 
 
 @pytest.mark.skipif(find_spec("azure.monitor") is None, reason="azure-monitor-opentelemetry is not installed")

@@ -27,6 +27,7 @@ from tests.mutants.tables import (
     shapes,
     stops,
     store,
+    telemetry,
     values,
 )
 
@@ -58,4 +59,5 @@ MUTANTS = (
     *contract.MUTANTS,
     *declared.MUTANTS,
     *emulator.MUTANTS,
+    *telemetry.MUTANTS,
 )

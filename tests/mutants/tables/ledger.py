@@ -221,16 +221,20 @@ MUTANTS = (
         ),
         (
             "the watch reports the shortest wait of all partitions",
-            '"lag_seconds": max(waits, default=0.0),',
-            '"lag_seconds": min(waits, default=0.0),',
+            '"lag_seconds": max(ages(seen).values(), default=0.0),',
+            '"lag_seconds": min(ages(seen).values(), default=0.0),',
         ),
         (
             "a partition that never committed waits for number 0",
             "return own.store.find_anchor(id) or SequenceNumber(0)",
             "return SequenceNumber(0)",
         ),
-        ("a partition ahead of its hub's end reduces the lag of the others", "if count > 0}", "}"),
-        ("a minute records the ends of the hub as its lag", "lag=sum(waiting.values())", "lag=sum(ends.values())"),
+        (
+            "a partition ahead of its hub's end reduces the lag of the others",
+            "max(0, end + 1 - _following(own, id, known.get(id)))",
+            "end + 1 - _following(own, id, known.get(id))",
+        ),
+        ("a minute records the ends of the hub as its lag", "        lags=lags,", "        lags=ends,"),
     ),
     *in_file(
         "sql/sqlite/queries/ledger_audit.sql",

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-import core.aggregation.tick
 from core.aggregation.tick import Aggregation, AggregationReport
 from core.errors import StoreUnavailable
+from core.telemetry.work import PLAIN
 from handlers.aggregation import take_steps
-from handlers.app import aggregation, app
+from handlers.app import aggregation, app, work
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import reading
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.telemetry import Memory
 from tests.unit.handlers.running import Reply, Running, functions
 
 PROBLEM = "application/problem+json"
@@ -108,10 +109,26 @@ def test_a_fault_of_one_job_leaves_the_others_to_take_their_step(
             raise StoreUnavailable("away")
         return AggregationReport((), None)
 
-    monkeypatch.setattr(core.aggregation.tick, "aggregate", failing)
+    monkeypatch.setattr(work, "value", replace(PLAIN, aggregate=failing))
     with pytest.raises(StoreUnavailable):
         take_steps(replace(own, jobs=("first", "second")))
     assert tried == ["first", "second"]
+
+
+def test_each_step_of_the_aggregation_is_a_span_and_is_timed(
+    aggregating: Aggregating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = Memory()
+    monkeypatch.setattr(work, "value", memory.work)
+    own = aggregation()
+    assert own is not None
+    aggregating.commit()
+    for _ in range(4):
+        take_steps(replace(own, jobs=(HOME_ACTIVITY,)))
+    steps = [span.attributes["hubledger.aggregation.steps"] for span in memory.spans if span.attributes]
+    assert len(steps) == 4 and len(set(steps)) > 1
+    ((told, _),) = memory.points()["hubledger.aggregation.tick.duration"]
+    assert told == {"hubledger.aggregation.job": HOME_ACTIVITY}
 
 
 def test_without_an_engine_the_timer_does_nothing_and_a_request_is_refused(aggregating: Aggregating) -> None:

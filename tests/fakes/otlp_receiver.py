@@ -1,0 +1,70 @@
+"""A receiver of OTLP over HTTP, on loopback: it decodes what arrives, and can keep silent."""
+
+import gzip
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+REQUESTS: dict[str, Any] = {"/v1/traces": ExportTraceServiceRequest, "/v1/metrics": ExportMetricsServiceRequest}
+
+
+def attributes_of(found: Any) -> dict[str, Any]:
+    """Return attributes as Python values."""
+    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in found.attributes}
+
+
+class Received:
+    """The spans and metrics that arrived, and the attributes of their senders."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.spans: list[Any] = []
+        self.metrics: dict[str, list[Any]] = {}
+        self.resources: list[dict[str, Any]] = []
+
+    def take(self, path: str, body: bytes) -> None:
+        request = REQUESTS[path].FromString(body)
+        for sender in getattr(request, "resource_spans", ()):
+            self.resources.append(attributes_of(sender.resource))
+            self.spans += [span for scope in sender.scope_spans for span in scope.spans]
+        for sender in getattr(request, "resource_metrics", ()):
+            self.resources.append(attributes_of(sender.resource))
+            for metric in (one for scope in sender.scope_metrics for one in scope.metrics):
+                points = getattr(metric, metric.WhichOneof("data")).data_points
+                self.metrics.setdefault(metric.name, []).extend(points)
+
+    def batches(self) -> list[Any]:
+        """Return the spans of batches."""
+        return [span for span in self.spans if span.name.startswith("process ")]
+
+
+@contextmanager
+def receiving() -> Iterator[Received]:
+    """Receive on a free port of this machine."""
+    received = Received()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            received.take(self.path, gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        received.address = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield received
+        finally:
+            server.shutdown()
+            thread.join()

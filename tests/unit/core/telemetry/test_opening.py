@@ -1,0 +1,157 @@
+"""core/telemetry/opening.py: on by the standard variables only, free otherwise, and an end within a limit."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from core.telemetry.opening import close, is_asked_for, open_work, set_defaults
+from core.telemetry.work import PLAIN
+from tests.checkout import ROOT
+from tests.fakes.otlp_receiver import receiving
+
+ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "asked"),
+    [
+        ({}, False),
+        ({"OTEL_SERVICE_NAME": "a", "OTEL_TRACES_SAMPLER": "always_on"}, False),
+        (ENDPOINT, True),
+        ({**ENDPOINT, "OTEL_SDK_DISABLED": "TRUE"}, False),
+        ({**ENDPOINT, "OTEL_SDK_DISABLED": "1"}, True),  # the specification: any value but `true` is false
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a"}, True),
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://a"}, True),
+        ({"OTEL_METRICS_EXPORTER": "console"}, True),
+        ({"OTEL_METRICS_EXPORTER": "none", "OTEL_TRACES_EXPORTER": ""}, False),
+        ({"PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY": "true"}, True),
+        ({"PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY": "false"}, False),
+    ],
+    ids=str,
+)
+def test_only_the_standard_variables_switch_telemetry_on(environ: dict[str, str], asked: bool) -> None:
+    assert is_asked_for(environ) is asked
+
+
+def test_without_a_variable_the_work_is_the_plain_use_cases() -> None:
+    assert open_work({}) is PLAIN
+
+
+def test_the_defaults_are_those_of_the_specification_and_replace_nothing() -> None:
+    environ = {**ENDPOINT, "OTEL_METRICS_EXPORTER": "none", "OTEL_RESOURCE_ATTRIBUTES": "service.name=mine"}
+    set_defaults(environ)
+    assert environ["OTEL_TRACES_EXPORTER"] == "otlp"
+    assert environ["OTEL_METRICS_EXPORTER"] == "none"
+    assert environ["OTEL_EXPORTER_OTLP_PROTOCOL"] == "http/protobuf"
+    assert "OTEL_SERVICE_NAME" not in environ
+
+
+def test_an_endpoint_of_traces_alone_sends_no_metrics_to_an_address_that_nobody_named() -> None:
+    environ = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a"}
+    set_defaults(environ)
+    assert (environ["OTEL_TRACES_EXPORTER"], "OTEL_METRICS_EXPORTER" in environ) == ("otlp", False)
+
+
+def test_an_end_that_hangs_is_left_after_its_limit() -> None:
+    class Hangs:
+        def shutdown(self) -> None:
+            threading.Event().wait()
+
+    began = time.monotonic()
+    close([Hangs()], within=0.05)
+    assert time.monotonic() - began < 5
+
+
+def run(script: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_nothing_of_the_sdk_is_imported_when_telemetry_is_off() -> None:
+    script = """
+import sys, handlers.app
+handlers.app.work()
+print(*(name for name in sys.modules if name.startswith("opentelemetry")))
+"""
+    done = run(script)
+    assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"OTEL_TRACES_EXPORTER": "no-such-exporter"},
+        {**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "carrier-pigeon"},
+    ],
+    ids=str,
+)
+def test_a_wrong_variable_leaves_the_work_without_telemetry(environ: dict[str, str]) -> None:
+    script = """
+import os, sys
+from core.telemetry.opening import open_work
+from core.telemetry.work import PLAIN
+print(open_work(os.environ) is PLAIN, flush=True)
+os._exit(0)
+"""
+    done = run(script, **environ)
+    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
+    assert "the work goes on without it" in done.stderr
+
+
+def test_the_setting_of_the_host_without_its_worker_sends_nothing() -> None:
+    script = """
+import os
+from core.telemetry.opening import open_work
+from core.telemetry.work import PLAIN
+print(open_work(os.environ) is PLAIN)
+"""
+    done = run(script, PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY="true")
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "True", "")
+
+
+BATCH = """
+import json, os, time
+from tests.fakes.builders import batch, events
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.plain_transform import PLAIN
+from core.ingest.ingest import Means
+from core.worker.work import CLOCK
+from core.telemetry.opening import open_work
+work = open_work(os.environ)
+store = MemoryStore()
+work.ingest(batch(events(0, 4, "quiet")), Means(store, PLAIN, CLOCK))
+began = time.monotonic()
+for number in range(1, 400):
+    work.ingest(batch(events(5 * number, 5 * number + 4, "quiet")), Means(store, PLAIN, CLOCK))
+print(json.dumps({"seconds": time.monotonic() - began, "ends": time.time()}), flush=True)
+"""
+
+
+def test_a_process_that_ends_sends_what_is_left() -> None:
+    with receiving() as received:
+        done = run(BATCH, OTEL_EXPORTER_OTLP_ENDPOINT=received.address, OTEL_SERVICE_NAME="mine")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(received.batches()) == 400
+    assert sum(one.as_int for one in received.metrics["messaging.client.consumed.messages"]) == 2000
+    assert {one["service.name"] for one in received.resources} == {"mine"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answers", ["never", "nowhere", "no address"])
+def test_a_collector_that_does_not_answer_slows_nothing_and_the_end_is_bounded(answers: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        if answers == "nowhere":
+            silent.close()
+        endpoint = "htp:/no address" if answers == "no address" else f"http://127.0.0.1:{port}"
+        done = run(BATCH, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint, OTEL_METRIC_EXPORT_INTERVAL="50")
+        ended = time.time()
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["seconds"] < 10  # 400 batches; each would wait for 10 s
+    assert ended - said["ends"] < 8
