@@ -117,7 +117,7 @@ def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_w
 
 
 def _accepted(at: At, order: dict[str, Any]) -> Answer:
-    """Order the job. Letters of a filter come and go: where nobody has confirmed their count, the present one is taken."""
+    """Order the job. Letters of a filter come and go: with --yes, nobody has confirmed their count."""
     for _ in range(COUNTS if at.yes and "filter" in order else 0):
         try:
             return at.app.post("redrives", order)
