@@ -20,10 +20,12 @@ from hubledger.operate.letters import (
     table_of,
 )
 from hubledger.operate.redrives import shown, wait_for_redrive
+from hubledger.remote.client import Answer
 from hubledger.remote.problems import Refusal
 from hubledger.views.output import Column
 from hubledger.views.texts import counted
 
+COUNTS = 5  # counts that are tried with --yes
 Letters = Annotated[
     list[str] | None,
     typer.Argument(
@@ -102,7 +104,7 @@ def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_w
     at.confirm(f"{move.capitalize()} {counted(count, 'letter')}?")
     body = {**chosen, **order, "expected_count": count}
     try:
-        job = at.app.post("redrives", {"move": move, **body})
+        job = _accepted(at, {"move": move, **body})
     except Refusal as refusal:
         if not _is_earlier(refusal):
             raise
@@ -112,6 +114,18 @@ def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_w
     if no_wait:
         return shown(at, job) if at.out.as_json else GOOD
     return wait_for_redrive(at, redrive_id)
+
+
+def _accepted(at: At, order: dict[str, Any]) -> Answer:
+    """Order the job. Letters of a filter come and go: with --yes, nobody has confirmed their count."""
+    for _ in range(COUNTS if at.yes and "filter" in order else 0):
+        try:
+            return at.app.post("redrives", order)
+        except Refusal as refusal:
+            if refusal.kind != "count-differs" or not refusal.members.get("count"):
+                raise
+            order = {**order, "expected_count": refusal.members["count"]}
+    return at.app.post("redrives", order)
 
 
 def _is_earlier(refusal: Refusal) -> bool:

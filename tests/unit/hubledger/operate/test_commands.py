@@ -218,6 +218,17 @@ def test_an_earlier_release_moves_letters_in_orders(against: Run, capsys: pytest
     assert left == [0]
 
 
+def test_with_yes_the_count_follows_a_stream_that_goes_on(against: Run) -> None:
+    def answer(request: Request) -> Reply:
+        if request.method == "POST" and request.body["expected_count"] != 12:
+            return problem("count-differs", 409, "12 letters can be moved now", count=12)
+        return Described()(request)
+
+    with SmallApp(answer) as app:
+        assert against(app, *words("letters retry")) == 0
+    assert [one.body["expected_count"] for one in app.requests if one.method == "POST"] == [1_234_567, 12]
+
+
 def test_a_watch_without_a_terminal_needs_json(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert not sys.stdout.isatty()
     with SmallApp(Described()) as app:

@@ -1,14 +1,9 @@
 """Where the app is: the option, the setting, a local run; and what is refused."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from hubledger.console import UsageFault
 from hubledger.remote.address import Address, read_address
-from local.folders import kept_folder
-from local.running import running_address
 
 HERE = "http://localhost:7071"
 
@@ -73,21 +68,3 @@ def test_a_key_is_never_shown() -> None:
     with pytest.raises(UsageFault) as caught:
         read(HERE, HUBLEDGER_KEY="secret\nX-Other: 1")
     assert "secret" not in str(caught.value)
-
-
-def test_the_newest_host_of_a_run_is_found_while_the_run_lives(tmp_path: Path) -> None:
-    for at, port in enumerate((1, 2), start=1):
-        output = tmp_path / f"host-{at}.out"
-        output.write_text(f"starting\nfunctions host ready on http://localhost:{port}\n")
-        os.utime(output, (at, at))
-    assert running_address(tmp_path) is None
-    with kept_folder(tmp_path):
-        assert running_address(tmp_path) == "http://localhost:2"
-    assert running_address(tmp_path) is None
-
-
-def test_a_demo_is_found_too(tmp_path: Path) -> None:
-    folder = tmp_path / "demo" / "run-1"
-    with kept_folder(folder):
-        (folder / "host-1.out").write_text("functions host ready on http://localhost:3/\n")
-        assert running_address(tmp_path) == "http://localhost:3"
