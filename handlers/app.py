@@ -178,7 +178,6 @@ def _open_app() -> App:
     store = Letters(patient, Memory(settings.reference_memory))
     means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
     fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
-    atexit.register(closing.close)
     return App(
         settings=settings,
         transform=transform,
@@ -215,6 +214,7 @@ def _closing(*opened: Closeable) -> ExitStack:
     closing = ExitStack()
     for each in opened:
         closing.callback(each.close)
+    atexit.register(closing.close)
     return closing
 
 
