@@ -223,6 +223,7 @@ def _closing(*opened: Closeable) -> ExitStack:
     atexit.register(closing.close)
     for each in opened:
         closing.callback(each.close)
+    atexit.register(closing.close)
     return closing
 
 
