@@ -14,11 +14,12 @@ from bench.samples import ROOMS, SIZE, batch
 from core.ingest.ingest import Means, ingest_batch
 from core.model.events import EventBatch
 from core.model.transform import Transform
+from core.remote.telemetry.work import PLAIN, Work
 from core.store.memory import Memory
+from core.store.observed import observed
 from core.store.partitions import Partitions
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
-from core.telemetry.work import PLAIN, Work
 
 CALLS = 100_000
 
@@ -43,7 +44,7 @@ def _observed() -> Work:
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
     from opentelemetry.sdk.trace import TracerProvider
 
-    from core.telemetry.opening import work_of
+    from core.remote.telemetry.opening import work_of
 
     return work_of(TracerProvider(), MeterProvider([InMemoryMetricReader()]))
 
@@ -78,7 +79,7 @@ def _pairs(folder: Path, work: Work) -> tuple[float, float]:
 
 def _means(path: Path, work: Work) -> Means:
     database = SqliteDatabase(path)
-    store = Partitions(work.observed(database, f"sqlite:{path}"), Memory(timedelta(seconds=600)))
+    store = Partitions(observed(database, work.noting(f"sqlite:{path}")), Memory(timedelta(seconds=600)))
     return Means(store, Transform("bench", ready_rows()), STAMPS)
 
 

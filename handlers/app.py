@@ -32,6 +32,8 @@ from core.model.transform import Transform
 from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.host_values import to_host_event
 from core.remote.hub.reader import SdkHubReader
+from core.remote.telemetry.opening import open_work
+from core.remote.telemetry.work import Work
 from core.replay.run import ReplayMeans
 from core.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
 from core.settings import Settings, read_settings
@@ -46,12 +48,11 @@ from core.store.ledger import Explanations, Ledger
 from core.store.letters import Letters
 from core.store.listing import LetterListing
 from core.store.memory import Memory
+from core.store.observed import observed
 from core.store.partitions import Partitions
 from core.store.pipeline import Pipelines
 from core.store.redrives import Redrives
 from core.store.replays import Replays
-from core.telemetry.opening import open_work
-from core.telemetry.work import Work
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.watchdog import Watchdog
@@ -171,7 +172,8 @@ def _open_app() -> App:
     settings = read_settings(os.environ)
     watchdog, hub = Watchdog(settings.transform_deadline), SdkHubReader(settings, to_host_event)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    database = work().observed(open_database(settings, transform.row_classes), settings.store_connection)
+    noting = work().noting(settings.store_connection)
+    database = observed(open_database(settings, transform.row_classes), noting)
     patient, brief = _patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)
     closing, healing = _closing(database, hub, watchdog), Healing(hub, settings.anchoring, settings.heal_deadline)

@@ -8,7 +8,7 @@ import azure.functions as func
 
 if TYPE_CHECKING:
     from core.ingest.silence import Healed, Unhealed
-    from core.telemetry.work import Work
+    from core.remote.telemetry.work import Work
 
 log = logging.getLogger("hubledger.gaps")
 bp = func.Blueprint()

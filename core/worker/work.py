@@ -28,15 +28,16 @@ from core.model.transform import Transform
 from core.remote.hub.client import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
 from core.remote.hub.reader import SdkHubReader
+from core.remote.telemetry.opening import open_work
+from core.remote.telemetry.work import PLAIN, Work
 from core.settings import OWN_LINES, Settings, read_settings
 from core.store.attempts import Attempts
 from core.store.connect import open_database
 from core.store.database import Database, PatientDatabase
 from core.store.letters import Letters
 from core.store.memory import Memory
+from core.store.observed import observed
 from core.store.partitions import Partitions
-from core.telemetry.opening import open_work
-from core.telemetry.work import PLAIN, Work
 from core.transforms import load_transform
 from core.transforms.watchdog import Watchdog
 from core.worker.health import Pulse, answering
@@ -139,10 +140,11 @@ async def work(terms: Terms) -> None:
     settings = read_settings(os.environ)
     watchdog = Watchdog(settings.transform_deadline)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    observed = open_work(os.environ)
-    database = observed.observed(open_database(settings, transform.row_classes), settings.store_connection)
+    whole = open_work(os.environ)
+    noting = whole.noting(settings.store_connection)
+    database = observed(open_database(settings, transform.row_classes), noting)
     with closing(watchdog), closing(database), closing(SdkHubReader(settings)) as hub:
-        await check_and_work(Sources(settings, database, hub, transform, observed), terms)
+        await check_and_work(Sources(settings, database, hub, transform, whole), terms)
 
 
 async def check_and_work(sources: Sources, terms: Terms) -> None:

@@ -6,8 +6,8 @@ Sizes are bytes as sent; the bill is a quarter less on average (learn.microsoft.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from core.remote.telemetry.names import METRICS, PARTITION
 from core.settings import OWN_LINES
-from core.telemetry.names import METRICS, PARTITION
 from infra.capacity.limits import DAY
 from infra.capacity.load import Load
 from infra.capacity.sizing import Sizing

@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from core.telemetry.opening import work_of
-from core.telemetry.work import Work
+from core.remote.telemetry.opening import work_of
+from core.remote.telemetry.work import Work
 
 
 @dataclass

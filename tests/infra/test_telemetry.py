@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from croniter import croniter
 
+from core.remote.telemetry import names
 from core.settings import OWN_LINES
-from core.telemetry import names
 from infra.capacity.limits import DAY
 from infra.capacity.load import Load
 from infra.capacity.sizing import size
@@ -137,7 +137,7 @@ import os, sys
 from azure.monitor.opentelemetry import configure_azure_monitor
 from opentelemetry import metrics
 from core.ingest.ingest import Means
-from core.telemetry.opening import open_work
+from core.remote.telemetry.opening import open_work
 from core.worker.work import CLOCK
 from tests.fakes.builders import batch, events, partition
 from tests.fakes.memory_store import MemoryStore

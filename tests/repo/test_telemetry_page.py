@@ -1,4 +1,4 @@
-"""docs/telemetry.md, the dashboards and the conventions agree with core/telemetry/names.py, in both directions."""
+"""docs/telemetry.md, dashboards and conventions agree with core/remote/telemetry/names.py, in both directions."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import pytest
 import yaml
 from opentelemetry.semconv.schemas import Schemas
 
-from core.telemetry import names
+from core.remote.telemetry import names
 from tests.infra.policies import ALERTS
 from tests.infra.test_policies import FILES
 from tests.repo.product import ROOT, text_of
@@ -60,7 +60,7 @@ def test_the_page_explains_each_attribute() -> None:
 def test_every_metric_of_the_module_is_in_the_catalogue_and_the_code_records_each() -> None:
     declared = {name: one for name, one in vars(names).items() if isinstance(one, names.Metric)}
     assert set(declared.values()) == set(names.METRICS)
-    code = "".join(text_of(path) for path in (ROOT / "core" / "telemetry").glob("*.py") if path.name != "names.py")
+    code = "".join(text_of(path) for path in (ROOT / "core" / "remote" / "telemetry").glob("*.py") if path.name != "names.py")
     assert [name for name in declared if not re.search(rf"\b{name}\b", code)] == []
 
 

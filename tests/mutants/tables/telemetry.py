@@ -2,11 +2,11 @@
 
 from tests.mutants.mutant import in_file
 
-UNIT = "tests/unit/core/telemetry"
+UNIT = "tests/unit/core/remote/telemetry"
 
 MUTANTS = (
     *in_file(
-        "core/telemetry/links.py",
+        "core/remote/telemetry/links.py",
         f"{UNIT}/test_links.py",
         ("links have no limit", "if len(links) == LINKS:", "if len(links) == 10 * LINKS:"),
         ("a context that is not valid is linked", "return found if found.is_valid else None", "return found"),
@@ -15,7 +15,7 @@ MUTANTS = (
         ("a property of any size is kept", "and len(value) == LENGTH", "and len(value) >= LENGTH"),
     ),
     *in_file(
-        "core/telemetry/signals.py",
+        "core/remote/telemetry/signals.py",
         f"{UNIT}/test_signals.py",
         ("a span tells the text of an error", "record_exception=False", "record_exception=True"),
         ("a failed batch has a span without a fault", "span.set_status(StatusCode.ERROR)", "pass"),
@@ -28,29 +28,29 @@ MUTANTS = (
         ("a gap of the timer has no absent events", '"absent": found.absent}', '"absent": 0}'),
     ),
     *in_file(
-        "core/telemetry/instruments.py",
+        "core/remote/telemetry/instruments.py",
         f"{UNIT}/test_signals.py",
         ("a fault of the telemetry fails the batch", "            note_fault(fault)", "            raise"),
     ),
     *in_file(
-        "core/telemetry/instruments.py",
+        "core/remote/telemetry/instruments.py",
         f"{UNIT}/test_gauges.py",
         ("a gauge repeats its last value without end", "if each[0] >= oldest}", "}"),
     ),
     *in_file(
-        "core/telemetry/gauges.py",
+        "core/remote/telemetry/gauges.py",
         f"{UNIT}/test_gauges.py",
         ("the age of the lag is that of no partition", "waits.get(id, 0.0)", "0.0"),
         ("a balanced ledger is told as a fault", "int(not seen.books.balanced)", "int(seen.books.balanced)"),
     ),
     *in_file(
-        "core/telemetry/database.py",
+        "core/remote/telemetry/calls.py",
         f"{UNIT}/test_signals.py",
         ("calls to the store are not counted", "calls.count += 1", "calls.count += 0"),
         ("a lost race is no conflict", "elif isinstance(fault, LOST_RACES):", "elif isinstance(fault, ()):"),
     ),
     *in_file(
-        "core/telemetry/opening.py",
+        "core/remote/telemetry/opening.py",
         f"{UNIT}/test_opening.py",
         ("a disabled SDK is asked for", 'environ.get(DISABLED, "").strip().lower() == "true"', "False"),
         ("the end of the process waits for the collector", "atexit.register(close, providers)", "pass"),

@@ -9,7 +9,7 @@ import pytest
 
 from core.aggregation.tick import Aggregation, AggregationReport
 from core.errors import StoreUnavailable
-from core.telemetry.work import PLAIN
+from core.remote.telemetry.work import PLAIN
 from handlers.aggregation import take_steps
 from handlers.app import aggregation, app, work
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest

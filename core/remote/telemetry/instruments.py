@@ -8,7 +8,7 @@ from typing import Any
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from core.telemetry.names import METRICS, Metric
+from core.remote.telemetry.names import METRICS, Metric
 
 log = logging.getLogger("hubledger.telemetry")
 Value = str | int | float

@@ -17,12 +17,12 @@ from core.letters.retry import retry_chunk
 from core.model.events import EventBatch, PartitionId, Stream
 from core.model.letters import LetterChunk, RetryReport
 from core.replay.run import ReplayMeans, SliceReport, replay_slice
-from core.store.database import Database
+
+NoteCall = Callable[[str, float, Exception | None], None]  # the operation, its seconds, and its fault
 
 
-def unobserved(database: Database, store_connection: str) -> Database:
-    """Return the database itself."""
-    return database
+def not_noted(store_connection: str) -> None:
+    """Note no call to the store."""
 
 
 def not_sent(stream: Stream, seen: Observation) -> None:
@@ -35,7 +35,7 @@ def not_counted(found: Healed) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of the app as its handlers call it, and the database as its stores use it."""
+    """The work of the app as its handlers call it; `noting` returns what notes the calls to a store, or None."""
 
     ingest: Callable[[EventBatch, Means], IngestReport] = ingest_batch
     retry: Callable[[LetterChunk, Keeper, str], RetryReport] = retry_chunk
@@ -43,7 +43,7 @@ class Work:
     aggregate: Callable[[Aggregation, str], AggregationReport] = aggregate
     healed: Callable[[Healed], None] = not_counted
     watched: Callable[[Stream, Observation], None] = not_sent
-    observed: Callable[[Database, str], Database] = unobserved
+    noting: Callable[[str], NoteCall | None] = not_noted
 
 
 PLAIN = Work()

@@ -1,4 +1,4 @@
-"""core/telemetry/opening.py: on by the standard variables only, free otherwise, and an end within a limit."""
+"""core/remote/telemetry/opening.py: on by the standard variables only, free otherwise, and an end within a limit."""
 
 import json
 import socket
@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from core.telemetry.opening import close, is_asked_for, open_work, set_defaults
-from core.telemetry.work import PLAIN
+from core.remote.telemetry.opening import close, is_asked_for, open_work, set_defaults
+from core.remote.telemetry.work import PLAIN
 from tests.checkout import ROOT
 from tests.fakes.otlp_receiver import receiving
 
@@ -93,8 +93,8 @@ print(*(name for name in sys.modules if name.startswith("opentelemetry")))
 def test_a_wrong_variable_leaves_the_work_without_telemetry(environ: dict[str, str]) -> None:
     script = """
 import os, sys
-from core.telemetry.opening import open_work
-from core.telemetry.work import PLAIN
+from core.remote.telemetry.opening import open_work
+from core.remote.telemetry.work import PLAIN
 print(open_work(os.environ) is PLAIN, flush=True)
 os._exit(0)
 """
@@ -106,8 +106,8 @@ os._exit(0)
 def test_the_setting_of_the_host_without_its_worker_sends_nothing() -> None:
     script = """
 import os
-from core.telemetry.opening import open_work
-from core.telemetry.work import PLAIN
+from core.remote.telemetry.opening import open_work
+from core.remote.telemetry.work import PLAIN
 print(open_work(os.environ) is PLAIN)
 """
     done = run(script, PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY="true")
@@ -121,7 +121,7 @@ from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from core.ingest.ingest import Means
 from core.worker.work import CLOCK
-from core.telemetry.opening import open_work
+from core.remote.telemetry.opening import open_work
 work = open_work(os.environ)
 store = MemoryStore()
 work.ingest(batch(events(0, 4, "quiet")), Means(store, PLAIN, CLOCK))

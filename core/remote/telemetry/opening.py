@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core.telemetry.names import CONVENTIONS
-from core.telemetry.work import PLAIN, Work
+from core.remote.telemetry.names import CONVENTIONS
+from core.remote.telemetry.work import PLAIN, Work
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -89,10 +89,10 @@ def work_of(
     tracers: "TracerProvider", meters: "MeterProvider", monotonic: Callable[[], float] = time.monotonic
 ) -> Work:
     """Return the work with the spans and metrics of these providers."""
-    from core.telemetry.database import ObservedDatabase, system_of
-    from core.telemetry.gauges import Gauges
-    from core.telemetry.instruments import Instruments
-    from core.telemetry.signals import Signals
+    from core.remote.telemetry.calls import CallNotes, system_of
+    from core.remote.telemetry.gauges import Gauges
+    from core.remote.telemetry.instruments import Instruments
+    from core.remote.telemetry.signals import Signals
 
     instruments = Instruments(meters.get_meter("hubledger", schema_url=SCHEMA), monotonic)
     signals = Signals(tracers.get_tracer("hubledger", schema_url=SCHEMA), instruments)
@@ -103,7 +103,7 @@ def work_of(
         signals.aggregate,
         signals.healed,
         Gauges(instruments).watched,
-        lambda database, connection: ObservedDatabase(database, system_of(connection), instruments),
+        lambda connection: CallNotes(system_of(connection), instruments).note,
     )
 
 

@@ -1,4 +1,4 @@
-"""core/telemetry/links.py: producers are linked once each, and no property can do harm."""
+"""core/remote/telemetry/links.py: producers are linked once each, and no property can do harm."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.model.events import Event
 from core.model.values import Unread
-from core.telemetry.links import LINKS, producer_links
+from core.remote.telemetry.links import LINKS, producer_links
 from tests.fakes.builders import event
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

@@ -19,11 +19,11 @@ from core.letters.retry import retry_chunk
 from core.model.commits import BatchCommit
 from core.model.events import EventBatch, Partition, PartitionId, Stream
 from core.model.letters import LetterChunk, RetryReport
+from core.remote.telemetry import names
+from core.remote.telemetry.calls import Calls, counted_calls
+from core.remote.telemetry.instruments import Instruments, Value, note_fault
+from core.remote.telemetry.links import producer_links
 from core.replay.run import ReplayMeans, SliceReport, replay_slice
-from core.telemetry import names
-from core.telemetry.database import Calls, counted_calls
-from core.telemetry.instruments import Instruments, Value, note_fault
-from core.telemetry.links import producer_links
 
 Attributes = Mapping[str, Value]
 KINDS = {"consumer": SpanKind.CONSUMER, "internal": SpanKind.INTERNAL}

@@ -1,4 +1,4 @@
-"""core/telemetry/signals.py and database.py: the spans and metrics of each kind of work."""
+"""core/remote/telemetry/signals.py and database.py: the spans and metrics of each kind of work."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -17,14 +17,15 @@ from core.letters.port import Keeper
 from core.letters.retry import claim_due
 from core.model.clock import Clock
 from core.model.spans import SequenceNumber, Span
+from core.remote.telemetry import names
+from core.remote.telemetry.calls import CallNotes
+from core.remote.telemetry.instruments import Instruments
+from core.remote.telemetry.signals import Signals, steps_of
 from core.replay.run import ReplayMeans
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.memory import Memory as StoreMemory
+from core.store.observed import ObservedDatabase, observed
 from core.store.replays import Replays
-from core.telemetry import names
-from core.telemetry.database import ObservedDatabase
-from core.telemetry.instruments import Instruments
-from core.telemetry.signals import Signals, steps_of
 from tests.fakes.builders import (
     NOON,
     PATIENCE,
@@ -57,13 +58,13 @@ def clock(seed: int = 0) -> Clock:
     return Clock(now=fake.now, new_id=lambda: next(source))
 
 
-def observed(memory: Memory, database: Database) -> Database:
-    return memory.work.observed(database, "sqlite:store.db")
+def seen_by(memory: Memory, database: Database) -> Database:
+    return observed(database, memory.work.noting("sqlite:store.db"))
 
 
 def means(memory: Memory, database: Database) -> Means:
     remembered = StoreMemory(timedelta(seconds=60))
-    return Means(Store(observed(memory, database), remembered), PLAIN, clock())
+    return Means(Store(seen_by(memory, database), remembered), PLAIN, clock())
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_each_transient_fault_is_counted_that_patience_hides(memory: Memory, sto
     faulty = FaultyDatabase(store.database, on_commit=[Fault.NOT_REACHED] * 3)
     fake = FakeClock()
     waiting = Waiting(fake.monotonic, fake.sleep, lambda: 0.0)
-    patient = PatientDatabase(observed(memory, faulty), PATIENCE, waiting)
+    patient = PatientDatabase(seen_by(memory, faulty), PATIENCE, waiting)
     memory.work.ingest(batch(events(0, 4, "quiet")), Means(Store(patient), PLAIN, clock()))
     told = {names.DATABASE: "sqlite", names.ERROR: "StoreUnavailable"}
     assert memory.points()["hubledger.store.transient_faults"] == [(told, 3)]
@@ -218,7 +219,7 @@ def test_a_fault_of_the_telemetry_itself_does_not_fail_the_batch(
 ) -> None:
     instruments = Instruments(TornMeter("torn"))
     signals = Signals(NoOpTracer(), instruments)
-    own = Means(Store(ObservedDatabase(store.database, "sqlite", instruments)), PLAIN, clock())
+    own = Means(Store(ObservedDatabase(store.database, CallNotes("sqlite", instruments).note)), PLAIN, clock())
     assert len(signals.ingest(batch(events(0, 4, "quiet")), own).commits) == 1
     assert len(signals.ingest(batch(events(5, 9, "quiet")), own).commits) == 1
     assert [record.getMessage() for record in caplog.records] == ["telemetry not recorded"]

@@ -1,4 +1,4 @@
-"""core/telemetry/gauges.py: the facts of the watch become gauges, once."""
+"""core/remote/telemetry/gauges.py: the facts of the watch become gauges, once."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -6,8 +6,8 @@ from datetime import timedelta
 from core.ledger.books import Books, LetterBooks
 from core.ledger.watch import LaggingPartition, Observation
 from core.model.events import PartitionId
+from core.remote.telemetry import names
 from core.retention.burn_down import BurnDown, OpenCount
-from core.telemetry import names
 from tests.fakes.builders import NOON, STREAM, FakeClock
 from tests.fakes.telemetry import Memory
 

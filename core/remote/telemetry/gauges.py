@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from core.ledger.watch import Observation, ages, watch_facts
 from core.model.events import Stream
+from core.remote.telemetry import names
+from core.remote.telemetry.instruments import Instruments, Value
+from core.remote.telemetry.signals import of_stream
 from core.retention.burn_down import HOUR, LETTERS, WITHIN, BurnDown
-from core.telemetry import names
-from core.telemetry.instruments import Instruments, Value
-from core.telemetry.signals import of_stream
 
 OF_FACTS = {
     "oldest_letter_seconds": names.OLDEST_LETTER,
