@@ -46,6 +46,7 @@ from core.store.listing import LetterListing
 from core.store.memory import Memory
 from core.store.partitions import Partitions
 from core.store.pipeline import Pipelines
+from core.store.purges import Purges
 from core.store.replays import Replays
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
@@ -106,6 +107,7 @@ class App:
     keys: Keys
     homes: "Homes | None"
     audits: Audits
+    purges: Purges
     find_stream: Callable[[], int | None]
     letter_counts: Remembered[LetterCount]
     close: Callable[[], None]
@@ -185,6 +187,7 @@ def _open_app() -> App:
         keys=desk.keys,
         homes=_open_homes(brief, transform),
         audits=desk.audits,
+        purges=desk.purges,
         find_stream=desk.stream.find,
         letter_counts=Remembered(lambda: _count_letters(desk.ledger), LETTER_COUNTS),
         close=closing.close,
