@@ -52,7 +52,7 @@ def list_purges(call: Call[Nothing, PurgesQuery, Nothing]) -> PurgesAnswer:
     page, following = page_of(
         found, query.limit, "purges", lambda job: (job.request.requested_at, job.request.purge_id)
     )
-    return PurgesAnswer(purges=[_purge(job) for job, _ in page], next=following)
+    return PurgesAnswer(purges=[_purge(job) for job in page], next=following)
 
 
 @operation("One purge with its progress", "purges", problems=(NOT_FOUND,))
@@ -76,13 +76,8 @@ def purge_means(own: App) -> PurgeMeans:
     """Return the means of purges."""
 
     def verify(id: PartitionId, until: datetime) -> int | None:
-        (*_, one) = (
-            None,
-            *audit(own.ledger, id, Reading(whole=False, is_over=lambda: CLOCK.now() >= until)).partitions,
-        )
-        if one is None:
-            return 0
-        return len(one.faults) if one.faults or one.complete else None
+        done = audit(own.ledger, id, Reading(whole=False, is_over=lambda: CLOCK.now() >= until))
+        return len(done.faults) if done.faults or done.complete else None
 
     jobs = own.jobs if own.settings.spark.engine != "none" else ()
     return PurgeMeans(own.purges, verify, jobs, CLOCK.now)
