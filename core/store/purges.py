@@ -11,59 +11,24 @@ from uuid import UUID
 from core.errors import CommitOutcomeUnknown, PurgeConflict
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.retention.chain import LedgerRow, PurgeLink, SettledLetter, before_first
+from core.retention.chain import LedgerRow, PurgeLink, SettledLetter
 from core.retention.port import LedgerPiece, LetterPiece, Reach
 from core.retention.purge import Found, PurgeJob, PurgeRequest, Task
-from core.store.columns import cut, instant_of, instant_or_none, instant_text, names_of, numbers_json
+from core.store.columns import cut, instant_of, instant_or_none, instant_text, numbers_json
 from core.store.database import write
-from core.store.partitions import incarnation_of
+from core.store.purge_links import LINK_COLUMNS, RENAMED, PurgeLinks, with_instants
 from core.store.script import Script, Step
 from core.store.stream import OneStream
 
 PERSON_LENGTH, REASON_LENGTH, FAULT_LENGTH = 200, 1_000, 2_000  # characters that are stored
 LATEST = (datetime.max.replace(tzinfo=UTC), "~")  # after every job
-LINK_COLUMNS = (
-    "link_number", "purge_id", "purged_by", "purged_at", "commit_number", "first_sequence_number",
-    "last_sequence_number", "batches", "retries", "replays", "written", "filtered", "dead_lettered", "held", "absent",
-    "rows_written", "letters", "replay_letters", "attempts", "rows_hash", "link_hash",
-)  # fmt: skip
-_RENAMED = {"link_number": "number", "first_sequence_number": "first", "last_sequence_number": "last"}
 
 
-class PurgeLinks:
-    """Reads the chains of one stream's partitions."""
-
-    def __init__(self, stream: OneStream) -> None:
-        self._stream = stream
-
-    def before_first(self, partition_id: PartitionId) -> PurgeLink:
-        """Return the link of number 0 of a partition."""
-        found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))
-        number = incarnation_of(found[0]).number if found else 0
-        return before_first(self._stream.stream, number, partition_id)
-
-    def read_last_link(self, partition_id: PartitionId) -> PurgeLink | None:
-        """Return the last link of a partition; None when nothing of it was purged."""
-        found = self._stream.ask("read_last_link", partition_id=partition_id)
-        return _link_of(found[0]) if found else None
-
-    def read_links(self, partition_id: PartitionId, after: int, most: int) -> tuple[PurgeLink, ...]:
-        """Return links after a number, in order."""
-        found = self._stream.ask("read_links", partition_id=partition_id, after_link=after, most=most)
-        return tuple(map(_link_of, found))
-
-    def find_link(self, partition_id: PartitionId, number: SequenceNumber) -> PurgeLink | None:
-        """Return the link with which the ledger row of a number was purged, or None."""
-        found = self._stream.ask("find_link", partition_id=partition_id, sequence_number=number)
-        return _link_of(found[0]) if found else None
-
-
-class PurgeJobs:
+class PurgeJobs(PurgeLinks):
     """A PurgeJobStore over one stream."""
 
     def __init__(self, stream: OneStream) -> None:
         self._stream = stream
-        self._links = PurgeLinks(stream)
 
     def open_purge(self, request: PurgeRequest) -> bool:
         stream_id = self._stream.find()
@@ -124,7 +89,7 @@ class Purges(PurgeJobs):
         return tuple(PartitionId(id) for id, _ in self._stream.ask("read_last_batches"))
 
     def read_reach(self, partition_id: PartitionId) -> Reach:
-        link = self._links.read_last_link(partition_id) or self._links.before_first(partition_id)
+        link = self.read_last_link(partition_id) or self.before_first(partition_id)
         found = self._stream.ask("read_purge_reach", partition_id=partition_id)
         if not found:
             return Reach(link, 0, 0, 0, None, None, audit_is_open=False)
@@ -145,7 +110,7 @@ class Purges(PurgeJobs):
 
     def read_ledger_rows(self, partition_id: PartitionId, after: int, most: int) -> tuple[LedgerRow, ...]:
         found = self._stream.ask("read_ledger_rows", partition_id=partition_id, after_commit=after, most=most)
-        return tuple(LedgerRow(*_with_instants(row, 13)) for row in found)
+        return tuple(LedgerRow(*with_instants(row, 13)) for row in found)
 
     def count_retracted(self, partition_id: PartitionId, after: int, last: int) -> Mapping[int, int]:
         place = {"partition_id": partition_id, "after_commit": after, "last_commit": last}
@@ -156,7 +121,7 @@ class Purges(PurgeJobs):
         self, partition_id: PartitionId, link: PurgeLink, before: datetime, most: int
     ) -> tuple[SettledLetter, ...]:
         found = self._stream.ask("read_settled_letters", **_covered(partition_id, link, before), most=most)
-        return tuple(SettledLetter(*_with_instants(row, 7, 8)) for row in found)
+        return tuple(SettledLetter(*with_instants(row, 7, 8)) for row in found)
 
     def purge_ledger(self, piece: LedgerPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
         self._run(ledger_script(self._stream_id(), piece, job, now, until), job, piece.partition_id)
@@ -193,7 +158,7 @@ class Purges(PurgeJobs):
         ((rows, oldest, newest, commit, number),) = self._stream.ask(
             "count_old_ledger_rows", **place, before_at=instant_text(before)
         )
-        link = self._links.read_last_link(partition_id) or self._links.before_first(partition_id)
+        link = self.read_last_link(partition_id) or self.before_first(partition_id)
         reached = replace(link, commit_number=commit or after, last=link.last if number is None else number)
         return _found_of((rows, 0, oldest, newest)), reached
 
@@ -206,7 +171,7 @@ class Purges(PurgeJobs):
         return stream_id
 
     def _retracted(self, partition_id: PartitionId) -> dict[str, Any]:
-        link = self._links.read_last_link(partition_id)
+        link = self.read_last_link(partition_id)
         last = 0 if link is None else link.commit_number
         return {"stream_id": self._stream_id(), "partition_id": partition_id, "last_commit": last}
 
@@ -269,7 +234,7 @@ def letter_script(stream_id: int, piece: LetterPiece, job: PurgeJob, now: dateti
 
 def _link_steps(place: dict[str, Any], link: PurgeLink, job: PurgeJob, now: datetime, until: datetime) -> list[Step]:
     conflict = partial(PurgeConflict, job.request.purge_id)
-    values = {name: getattr(link, _RENAMED.get(name, name)) for name in LINK_COLUMNS}
+    values = {name: getattr(link, RENAMED.get(name, name)) for name in LINK_COLUMNS}
     values["purged_at"] = instant_text(link.purged_at)
     return [
         Step("add_link", {**place, **values}, expect=1, otherwise=conflict, races=("pk_purge_link", "purge_link")),
@@ -308,14 +273,6 @@ def _covered(partition_id: PartitionId, link: PurgeLink, before: datetime) -> di
         "last_commit": link.commit_number,
         "before_at": instant_text(before),
     }
-
-
-def _link_of(row: tuple[Any, ...]) -> PurgeLink:
-    return PurgeLink(*_with_instants(row, 3))
-
-
-def _with_instants(row: tuple[Any, ...], *places: int) -> list[Any]:
-    return [instant_of(value) if place in places else value for place, value in enumerate(row)]
 
 
 def _job_of(row: tuple[Any, ...]) -> PurgeJob:

@@ -76,6 +76,7 @@ def purge_means(own: App) -> PurgeMeans:
     """Return the means of purges."""
 
     def verify(id: PartitionId, until: datetime) -> int | None:
+        own.ledger.remember_books()
         done = audit(own.ledger, id, Reading(whole=False, is_over=lambda: CLOCK.now() >= until))
         return len(done.faults) if done.faults or done.complete else None
 
