@@ -36,7 +36,7 @@
             ├── IncarnationConflict    the stream is not in the expected incarnation; nothing was written
             ├── LetterConflict         the claim of this retry lost letters; nothing was written
             ├── ReplayConflict         the replay has progressed, or has stopped; nothing was written
-            ├── PurgeConflict          the purge has progressed elsewhere, or a row has changed; nothing was deleted
+            ├── PurgeConflict          the purge has progressed, or a row has changed (in core/retention/port.py)
             ├── RedriveConflict        the redrive has progressed, or has stopped; nothing was written
             ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
             ├── StagingRefused         a staged result is not what its job staged; its slice was not committed
@@ -248,17 +248,6 @@ class ReplayConflict(StoreFault):
         )
         self.partition = partition
         self.job_id = job_id
-
-
-class PurgeConflict(StoreFault):
-    """The compare-and-set of a purge touched no row."""
-
-    def __init__(self, purge_id: UUID) -> None:
-        super().__init__(
-            f"purge {purge_id} has progressed in another worker or was cancelled, an audit was opened, or a row has"
-            " changed; nothing was deleted"
-        )
-        self.purge_id = purge_id
 
 
 class RedriveConflict(StoreFault):

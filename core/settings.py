@@ -17,7 +17,7 @@ from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.transform import ROWS_LIMIT
-from core.retention.purge import DEFAULT_DAYS, MOST_DAYS
+from core.retention.purge import PurgePolicy, days_of
 
 EMBEDDED = "sqlite:"
 DEFAULT_TRANSFORM = "examples.home_security"
@@ -53,14 +53,6 @@ class SparkSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class PurgeSettings:
-    """The settings of purges: whether one begins each day by itself, and the days after which rows of a table go."""
-
-    daily: bool
-    days: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings in the environment of the app; docs/configuration.md explains each."""
 
@@ -85,7 +77,7 @@ class Settings:
     spark: SparkSettings
     access: AccessPolicy
     batch_lines: int
-    purging: PurgeSettings
+    purging: PurgePolicy
 
     @property
     def stream(self) -> Stream:
@@ -128,7 +120,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         spark=reader.spark(),
         access=reader.access(),
         batch_lines=reader.count("BATCH_LINES_PER_MINUTE", OWN_LINES, most=1_000_000, least=0),
-        purging=PurgeSettings(reader.flag("PURGE_DAILY", default=False), reader.purge_days("PURGE_DAYS")),
+        purging=reader.purging(),
     )
     if settings.reader_group.lower() == settings.consumer_group.lower():
         reader.faults.append(
@@ -265,16 +257,10 @@ class _Reader:
             return {}
         return value
 
-    def purge_days(self, name: str) -> Mapping[str, int]:
-        given = self.json_object(name)
-        for table, days in given.items():
-            if table not in DEFAULT_DAYS:
-                self.faults.append(f"{name} names {table!r}, which is none of {', '.join(DEFAULT_DAYS)}")
-            elif isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MOST_DAYS:
-                self.faults.append(
-                    f"{name} of {table} must be a whole number of days from 1 to {MOST_DAYS}, not {days!r}"
-                )
-        return {**DEFAULT_DAYS, **given}
+    def purging(self) -> PurgePolicy:
+        days, faults = days_of(self.json_object("PURGE_DAYS"))
+        self.faults += [f"PURGE_DAYS {fault}" for fault in faults]
+        return PurgePolicy(self.flag("PURGE_DAILY", default=False), days)
 
     def spark(self) -> SparkSettings:
         engine = self.choice("SPARK_ENGINE", SPARK_ENGINES, "none")

@@ -30,8 +30,20 @@ SELECT m.stream_id, m.partition_id, MAX(m.commit_number) AS commit_number, m.kin
        SUM(CAST(m.rows_written AS bigint)) AS rows_written
   FROM (SELECT {columns},
                CASE WHEN kind = 'batch' THEN first_sequence_number / {each} ELSE -commit_number END AS part
-          FROM {table} WHERE {where}) AS m
+          FROM ({ranges}) AS l) AS m
  GROUP BY m.stream_id, m.partition_id, m.kind, m.part
+"""
+# Of ledger rows that were purged, the links of their chain have the ranges.
+_PURGED = """
+SELECT k.stream_id, k.partition_id, k.commit_number, 'batch' AS kind,
+       COALESCE(k.previous_last + 1, k.first_sequence_number) AS first_sequence_number, k.last_sequence_number,
+       k.rows_written - COALESCE(k.previous_rows, 0) AS rows_written
+  FROM (SELECT stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, rows_written,
+               LAG(last_sequence_number) OVER (PARTITION BY stream_id, partition_id ORDER BY link_number)
+               AS previous_last,
+               LAG(rows_written) OVER (PARTITION BY stream_id, partition_id ORDER BY link_number) AS previous_rows
+          FROM {links} WHERE {where}) AS k
+ WHERE k.previous_last IS NULL OR k.last_sequence_number > k.previous_last
 """
 EVENT_KEY = ("stream_id", "partition_id", "sequence_number")
 EVENT_COLUMNS = (*EVENT_KEY, "offset_token", "enqueued_at", "partition_key", "properties", "body")
@@ -229,9 +241,21 @@ def commits_where(span: CommitSpan) -> str:
 
 
 def ledger_query(spans: Sequence[CommitSpan], table: str = "batch_ledger") -> str:
-    """Return the SQL of these spans' ledger in merged ranges, for every engine."""
+    """Return the SQL of these spans' ledger in merged ranges, for every engine; `table` has the name of the ledger.
+
+    What a purge took away is before every cut, so only a span from the first commit on has it.
+    """
     where = " OR ".join(f"({_ledger_where(span)})" for span in spans)
-    return _MERGED.format(columns=LEDGER_COLUMNS, each=NUMBERS_EACH, table=table, where=where).strip()
+    ranges = f"SELECT {LEDGER_COLUMNS} FROM {table} WHERE {where}"
+    begun = " OR ".join(f"({commits_where(span)})" for span in spans if span.after == 0)
+    if begun:
+        ranges += " UNION ALL " + _PURGED.format(links=links_of(table), where=begun).strip()
+    return _MERGED.format(columns=LEDGER_COLUMNS, each=NUMBERS_EACH, ranges=ranges).strip()
+
+
+def links_of(ledger: str) -> str:
+    """Return the table of the chains beside a ledger."""
+    return ledger.removesuffix("batch_ledger") + "purge_link"
 
 
 def _ledger_where(span: CommitSpan) -> str:

@@ -6,9 +6,21 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from core.errors import StoreFault
 from core.model.events import PartitionId
 from core.retention.chain import LedgerRow, PurgeLink, SettledLetter
 from core.retention.purge import Found, PurgeJob, PurgeRequest, Task
+
+
+class PurgeConflict(StoreFault):
+    """The compare-and-set of a purge touched no row."""
+
+    def __init__(self, purge_id: UUID) -> None:
+        super().__init__(
+            f"purge {purge_id} has progressed in another worker or was cancelled, an audit was opened, or a row has"
+            " changed; nothing was deleted"
+        )
+        self.purge_id = purge_id
 
 
 @dataclass(frozen=True, slots=True)

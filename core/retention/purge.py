@@ -16,6 +16,7 @@ PurgedTable = Literal[
     "retracted_row",
     "staged_event",
     "replay_diff",
+    "redrive_piece",
     "audit_job",
     "purge_job",
     "aggregation_failure",
@@ -28,14 +29,40 @@ DEFAULT_DAYS: Mapping[str, int] = {
     "event_hub_dead_letter": 90,
     "staged_event": 30,
     "replay_diff": 30,
+    "redrive_piece": 90,
     "audit_job": 90,
     "purge_job": 400,
     "aggregation_failure": 90,
 }
 MOST_DAYS = 36_500
+
+
+def days_of(given: Mapping[str, object]) -> tuple[Mapping[str, int], list[str]]:
+    """Return the days of every table, of which a setting names some, and the faults of the setting."""
+    tables = ", ".join(DEFAULT_DAYS)
+    unknown = [f"names {table!r}, which is none of {tables}" for table in given if table not in DEFAULT_DAYS]
+    wrong = [
+        f"of {table} must be a number of days from 1 to {MOST_DAYS}, not {days!r}"
+        for table, days in given.items()
+        if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MOST_DAYS
+    ]
+    named = {table: days for table, days in given.items() if isinstance(days, int)}
+    return {**DEFAULT_DAYS, **named}, [*unknown, *wrong]
+
+
 BY_PARTITION: tuple[PurgedTable, ...] = ("verified_sum", "batch_ledger", "retracted_row", "event_hub_dead_letter")
-BY_STREAM: tuple[PurgedTable, ...] = ("staged_event", "replay_diff", "audit_job", "purge_job", "aggregation_failure")
+BY_STREAM: tuple[PurgedTable, ...] = (
+    "staged_event", "replay_diff", "redrive_piece", "audit_job", "purge_job", "aggregation_failure",
+)  # fmt: skip
 MOST_NOTES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PurgePolicy:
+    """The settings of purges: whether one begins each day by itself, and the days after which rows of a table go."""
+
+    daily: bool
+    days: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

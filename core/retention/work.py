@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from core.errors import InfrastructureFault, PurgeConflict
+from core.errors import InfrastructureFault
 from core.model.events import PartitionId
 from core.retention.chain import LedgerRow, PurgeLink, linked, with_ledger_rows, with_letters
-from core.retention.port import LedgerPiece, LetterPiece, PurgeStore, Reach
+from core.retention.port import LedgerPiece, LetterPiece, PurgeConflict, PurgeStore, Reach
 from core.retention.purge import NOTHING_FOUND, Found, PurgeJob, Task, tasks_of
 
 LEASE = timedelta(minutes=10)  # of a process that works on a job: if it dies, another one goes on after that
@@ -19,6 +19,7 @@ ROW_BYTES = {
     "retracted_row": 300,
     "staged_event": 700,
     "replay_diff": 500,
+    "redrive_piece": 4_000,
     "audit_job": 3_000,
     "purge_job": 3_000,
     "aggregation_failure": 3_000,

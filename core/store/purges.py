@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from core.errors import CommitOutcomeUnknown, PurgeConflict
+from core.errors import CommitOutcomeUnknown
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from core.retention.chain import LedgerRow, PurgeLink, SettledLetter
-from core.retention.port import LedgerPiece, LetterPiece, Reach
+from core.retention.port import LedgerPiece, LetterPiece, PurgeConflict, Reach
 from core.retention.purge import Found, PurgeJob, PurgeRequest, Task
 from core.store.columns import cut, instant_of, instant_or_none, instant_text, numbers_json
 from core.store.database import write
@@ -137,9 +137,10 @@ class Purges(PurgeJobs):
             seen = self._write("mark_staged", stream_id=old["stream_id"], seen_at=instant_text(now), most=most)
             rows, is_through = self._deleted("delete_staged", most, **old)
             return rows, is_through and len(seen) < most
-        if task.table == "replay_diff":
-            found = self._stream.ask("find_old_dry_run", before_at=old["before_at"])
-            return (self._deleted("delete_diffs", most, job_id=found[0][0])[0], False) if found else (0, True)
+        if task.table in _PARTS:
+            find, delete, name = _PARTS[task.table]
+            found = self._stream.ask(find, before_at=old["before_at"])
+            return (self._deleted(delete, most, **{name: found[0][0]})[0], False) if found else (0, True)
         if task.table == "aggregation_failure":
             return self._deleted("delete_failures", most, before_at=old["before_at"], most=most)
         return self._deleted("delete_audits" if task.table == "audit_job" else "delete_purges", most, **old)
@@ -287,9 +288,14 @@ def _job_of(row: tuple[Any, ...]) -> PurgeJob:
     return PurgeJob(request, status, step, left, figures, fault, instant_or_none(updated_at), instant_or_none(ended_at))
 
 
+_PARTS = {  # of jobs: the statements that find an old job and delete its parts, and its id
+    "replay_diff": ("find_old_dry_run", "delete_diffs", "job_id"),
+    "redrive_piece": ("find_old_redrive", "delete_redrive_pieces", "redrive_id"),
+}
 _COUNTS = {
     "staged_event": "count_old_staged",
     "replay_diff": "count_old_diffs",
+    "redrive_piece": "count_old_redrive_pieces",
     "audit_job": "count_old_audits",
     "purge_job": "count_old_purges",
 }

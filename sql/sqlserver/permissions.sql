@@ -18,7 +18,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.event_hub_dead_letter TO huble
 GRANT SELECT, INSERT, DELETE ON hubledger.dead_letter_attempt TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.redrive_job TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.redrive_progress TO hubledger_app;
-GRANT SELECT, INSERT ON hubledger.redrive_piece TO hubledger_app;
+GRANT SELECT, INSERT, DELETE ON hubledger.redrive_piece TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.replay_job TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.replay_progress TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.replay_diff TO hubledger_app;

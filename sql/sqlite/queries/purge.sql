@@ -3,7 +3,7 @@
 -- remember and an audit has verified the sums, the first number and the first request of its open replays, and the open
 -- audit jobs of the stream.
 -- params: stream_id, partition_id
-SELECT c.sequence_number AS checkpoint,
+SELECT c.sequence_number AS committed_to,
        COALESCE((SELECT s.commit_number FROM ledger_sum AS s
                   WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id), 0) AS remembered_to,
        COALESCE((SELECT s.commit_number FROM verified_sum AS s
@@ -239,3 +239,31 @@ RETURNING run_id;
 SELECT COUNT(*) AS row_count, 0 AS row_bytes, MIN(f.failed_at) AS oldest, MAX(f.failed_at) AS newest
   FROM aggregation_failure AS f
  WHERE f.failed_at < :before_at;
+
+-- name: find_old_redrive
+-- Find the oldest ended redrive of a stream that still has pieces.
+-- params: stream_id, before_at
+SELECT j.redrive_id
+  FROM redrive_job AS j
+ WHERE j.stream_id = :stream_id AND j.ended_at < :before_at
+   AND EXISTS (SELECT 1 FROM redrive_piece AS p WHERE p.redrive_id = j.redrive_id)
+ ORDER BY j.ended_at
+ LIMIT 1;
+
+-- name: delete_redrive_pieces
+-- Delete the first pieces of a redrive.
+-- params: redrive_id, most
+DELETE FROM redrive_piece
+ WHERE redrive_id = :redrive_id
+   AND piece IN (
+       SELECT p.piece FROM redrive_piece AS p WHERE p.redrive_id = :redrive_id ORDER BY p.piece LIMIT :most)
+RETURNING piece;
+
+-- name: count_old_redrive_pieces
+-- Count the pieces of ended redrives of a stream, and their bytes.
+-- params: stream_id, before_at
+SELECT COUNT(*) AS row_count, COALESCE(SUM(LENGTH(p.numbers)), 0) AS row_bytes,
+       MIN(j.ended_at) AS oldest, MAX(j.ended_at) AS newest
+  FROM redrive_job AS j
+ INNER JOIN redrive_piece AS p ON p.redrive_id = j.redrive_id
+ WHERE j.stream_id = :stream_id AND j.ended_at < :before_at;

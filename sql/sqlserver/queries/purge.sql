@@ -3,7 +3,7 @@
 -- remember and an audit has verified the sums, the first number and the first request of its open replays, and the open
 -- audit jobs of the stream.
 -- params: stream_id int, partition_id varchar(8000)
-SELECT c.sequence_number AS checkpoint,
+SELECT c.sequence_number AS committed_to,
        COALESCE((SELECT s.commit_number FROM hubledger.ledger_sum AS s
                   WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id), 0) AS remembered_to,
        COALESCE((SELECT s.commit_number FROM hubledger.verified_sum AS s
@@ -227,3 +227,29 @@ SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(f.failed_
        CONVERT(varchar(33), MAX(f.failed_at), 126) AS newest
   FROM hubledger.aggregation_failure AS f
  WHERE f.failed_at < @before_at;
+
+-- name: find_old_redrive
+-- Find the oldest ended redrive of a stream that still has pieces.
+-- params: stream_id int, before_at datetime2(7)
+SELECT TOP (1) j.redrive_id
+  FROM hubledger.redrive_job AS j
+ WHERE j.stream_id = @stream_id AND j.ended_at < @before_at
+   AND EXISTS (SELECT 1 FROM hubledger.redrive_piece AS p WHERE p.redrive_id = j.redrive_id)
+ ORDER BY j.ended_at;
+
+-- name: delete_redrive_pieces
+-- Delete the first pieces of a redrive.
+-- params: redrive_id varchar(8000), most int
+DELETE TOP (@most) FROM hubledger.redrive_piece
+OUTPUT deleted.piece
+ WHERE redrive_id = @redrive_id;
+
+-- name: count_old_redrive_pieces
+-- Count the pieces of ended redrives of a stream, and their bytes.
+-- params: stream_id int, before_at datetime2(7)
+SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(p.numbers)), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(j.ended_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(j.ended_at), 126) AS newest
+  FROM hubledger.redrive_job AS j
+ INNER JOIN hubledger.redrive_piece AS p ON p.redrive_id = j.redrive_id
+ WHERE j.stream_id = @stream_id AND j.ended_at < @before_at;

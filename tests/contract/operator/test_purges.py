@@ -7,7 +7,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from core.errors import PurgeConflict
 from core.ledger.audit import Audit, audit
 from core.ledger.audit_job import AuditRequest
 from core.ledger.books import read_books
@@ -18,11 +17,12 @@ from core.model.events import PartitionId
 from core.model.letters import LetterMove
 from core.model.spans import SequenceNumber, Span
 from core.retention.chain import linked, row_hash, with_ledger_rows, with_letters
-from core.retention.port import LedgerPiece, LetterPiece
+from core.retention.port import LedgerPiece, LetterPiece, PurgeConflict
 from core.retention.purge import DEFAULT_DAYS, PurgeJob, PurgeRequest
 from core.retention.work import PurgeMeans, work_on_purge
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import NOON, partition
+from tests.fakes.engines import SqliteEngine
 from tests.fakes.replaying import World, changed, log_of, order
 
 P = PartitionId("0")
@@ -83,6 +83,11 @@ def discard(office: Office, *numbers: int) -> None:
     given = tuple(map(SequenceNumber, numbers))
     move = LetterMove("discard", partition(), given, str(uuid4()), NOON, NOON, "somebody", "because")
     office.store.move_letters(move)
+
+
+def by_hand(office: Office, statement: str) -> None:
+    assert isinstance(office.engine, SqliteEngine)
+    office.engine.sql(statement)
 
 
 def kinds(done: Audit) -> list[str]:
@@ -174,7 +179,7 @@ class TestWhatGoes:
 
 class TestWhatStays:
     def test_a_partition_with_a_fault_is_left_as_it_is(self, office: Office, keeper: Keeper) -> None:
-        office.engine.sql("DELETE FROM event_hub_dead_letter WHERE sequence_number = 17")
+        by_hand(office, "DELETE FROM event_hub_dead_letter WHERE sequence_number = 17")
         job = keeper.purge()
         assert counts(job) == {}
         (note,) = job.found["verified_sum"].notes
@@ -185,7 +190,7 @@ class TestWhatStays:
         job = keeper.purge()
         assert counts(job) == {}
         assert "home_activity has passed commit 0" in job.found["batch_ledger"].notes[0]
-        office.engine.sql(
+        by_hand(office, 
             """INSERT INTO aggregation_cut (job, cut, run_number) VALUES ('home_activity', '{"1/0":1}', 1)"""
         )
         keeper.jobs = ()
@@ -222,7 +227,7 @@ class TestWhatStays:
         keeper.purge(event_hub_dead_letter=2_000)
         reach = office.desk.purges.read_reach(P)
         letters = office.desk.purges.read_settled_letters(P, reach.link, LATER, 10)
-        office.engine.sql("UPDATE event_hub_dead_letter SET status = 'exhausted' WHERE sequence_number = 3")
+        by_hand(office, "UPDATE event_hub_dead_letter SET status = 'exhausted' WHERE sequence_number = 3")
         asked = PurgeRequest(uuid4(), "ann", "room", LATER, DEFAULT_DAYS, False)
         assert office.desk.purges.open_purge(asked)
         piece = LetterPiece(P, letters, linked(reach.link, with_letters(reach.link, letters), "id", "ann", LATER))
@@ -284,12 +289,12 @@ class TestProof:
         self, office: Office, keeper: Keeper, statement: str, kind: str
     ) -> None:
         keeper.purge()
-        office.engine.sql(statement)
+        by_hand(office, statement)
         assert kind in kinds(audit(office.desk.ledger, None, WHOLE))
 
     def test_absent_numbers_of_purged_ranges_are_compared_in_sum(self, office: Office, keeper: Keeper) -> None:
         keeper.purge()
-        office.engine.sql(
+        by_hand(office, 
             "INSERT INTO sequence_gap (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at,"
             " status, attempts) VALUES (1, '0', 3, 4, '2026-01-01T00:00:00.000000Z', 'absent', 1)"
         )
@@ -354,7 +359,7 @@ class TestResidue:
         world.transform = changed(lambda event, references: [])
         world.replay(order(["0"], dry_run=True))
         assert office.desk.audits.open_audit(AuditRequest(uuid4(), "ann", NOON))
-        office.engine.sql("UPDATE audit_job SET status = 'failed', ended_at = requested_at")
+        by_hand(office, "UPDATE audit_job SET status = 'failed', ended_at = requested_at")
         old = keeper.purge(dry_run=True)
         assert {table: rows for table, rows in counts(old).items() if table.endswith(("job", "diff"))} == {
             "replay_diff": 9,
@@ -366,7 +371,7 @@ class TestResidue:
         assert counts(keeper.purge(batch_ledger=9_000, event_hub_dead_letter=9_000)) == {}
 
     def test_staged_events_go_some_days_after_a_purge_first_saw_them(self, office: Office, keeper: Keeper) -> None:
-        office.engine.sql(
+        by_hand(office, 
             "INSERT INTO staged_event (stream_id, partition_id, sequence_number, offset_token, enqueued_at, properties,"
             " body) VALUES (1, '0', 3, '1', '2020-01-01T00:00:00.000000Z', '{}', x'00')"
         )
