@@ -110,7 +110,6 @@ class App:
     keys: Keys
     homes: "Homes | None"
     audits: Audits
-    purges: Purges
     find_stream: Callable[[], int | None]
     letter_counts: Remembered[LetterCount]
     close: Callable[[], None]
@@ -126,6 +125,11 @@ class App:
     def succession(self) -> IncarnationMeans:
         """The means to open the next incarnation of the stream."""
         return IncarnationMeans(self.settings.stream, self.incarnations, self.ledger, self.hub, CLOCK)
+
+    @property
+    def purges(self) -> Purges:
+        """The purges of the stream."""
+        return Purges(self.audits.stream)
 
     @property
     def keeper(self) -> Keeper:
@@ -196,7 +200,6 @@ def _open_app() -> App:
         keys=desk.keys,
         homes=_open_homes(brief, transform),
         audits=desk.audits,
-        purges=desk.purges,
         find_stream=desk.stream.find,
         letter_counts=Remembered(lambda: _count_letters(desk.ledger), LETTER_COUNTS),
         close=closing.close,

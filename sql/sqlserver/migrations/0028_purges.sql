@@ -64,7 +64,7 @@ CREATE INDEX ix_event_hub_dead_letter_settled
 
 CREATE INDEX ix_audit_job_ended ON hubledger.audit_job (stream_id, ended_at) WITH (ONLINE = ON);
 
-CREATE INDEX ix_redrive_job_ended ON hubledger.redrive_job (stream_id, ended_at);
+CREATE INDEX ix_redrive_job_ended ON hubledger.redrive_job (stream_id, ended_at) WITH (ONLINE = ON);
 
 CREATE INDEX ix_replay_job_ended ON hubledger.replay_job (stream_id, ended_at) WHERE is_dry_run = 1 WITH (ONLINE = ON);
 

@@ -190,8 +190,8 @@ class TestWhatStays:
         job = keeper.purge()
         assert counts(job) == {}
         assert "home_activity has passed commit 0" in job.found["batch_ledger"].notes[0]
-        by_hand(office, 
-            """INSERT INTO aggregation_cut (job, cut, run_number) VALUES ('home_activity', '{"1/0":1}', 1)"""
+        by_hand(
+            office, """INSERT INTO aggregation_cut (job, cut, run_number) VALUES ('home_activity', '{"1/0":1}', 1)"""
         )
         keeper.jobs = ()
         assert counts(keeper.purge())["batch_ledger"] == 1
@@ -294,9 +294,10 @@ class TestProof:
 
     def test_absent_numbers_of_purged_ranges_are_compared_in_sum(self, office: Office, keeper: Keeper) -> None:
         keeper.purge()
-        by_hand(office, 
+        by_hand(
+            office,
             "INSERT INTO sequence_gap (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at,"
-            " status, attempts) VALUES (1, '0', 3, 4, '2026-01-01T00:00:00.000000Z', 'absent', 1)"
+            " status, attempts) VALUES (1, '0', 3, 4, '2026-01-01T00:00:00.000000Z', 'absent', 1)",
         )
         assert kinds(audit(office.desk.ledger, None, FRESH)) == ["absent"]
 
@@ -371,9 +372,10 @@ class TestResidue:
         assert counts(keeper.purge(batch_ledger=9_000, event_hub_dead_letter=9_000)) == {}
 
     def test_staged_events_go_some_days_after_a_purge_first_saw_them(self, office: Office, keeper: Keeper) -> None:
-        by_hand(office, 
+        by_hand(
+            office,
             "INSERT INTO staged_event (stream_id, partition_id, sequence_number, offset_token, enqueued_at, properties,"
-            " body) VALUES (1, '0', 3, '1', '2020-01-01T00:00:00.000000Z', '{}', x'00')"
+            " body) VALUES (1, '0', 3, '1', '2020-01-01T00:00:00.000000Z', '{}', x'00')",
         )
         assert "staged_event" not in counts(keeper.purge(staged_event=30))
         keeper.now += timedelta(days=31)
