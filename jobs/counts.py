@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from jobs.ranges import CommitSpan, Place, Slice, Written
-from jobs.tables import commits_where, links_of, place_where, quoted, rows_where
+from jobs.ranges import CommitSpan, Place, Slice, Written, links_of
+from jobs.tables import commits_where, place_where, quoted, rows_where
 
 COUNTED = 50  # counts of one statement
 WRITTEN_COLUMNS = "stream_id, partition_id, transform_version, commits, rows_appended, uncounted, first_at"

@@ -15,7 +15,7 @@ from core.model.aggregates import SLICES, Aggregate
 from core.model.rows import row_table
 from core.remote.spark.jdbc import jdbc_address
 from jobs.facts import SliceFacts
-from jobs.ranges import NUMBERS_EACH, CommitSpan, LedgerRange, Place, Slice, Written
+from jobs.ranges import NUMBERS_EACH, CommitSpan, LedgerRange, Place, Slice, Written, links_of
 from jobs.sign_in import sign_in_of
 
 EMBEDDED, JDBC = "sqlite:", "jdbc:"
@@ -35,16 +35,15 @@ SELECT m.stream_id, m.partition_id, MAX(m.commit_number) AS commit_number, m.kin
 """
 # Of ledger rows that were purged, the links of their chain have the ranges.
 _PURGED = """
-SELECT k.stream_id, k.partition_id, k.commit_number, 'batch' AS kind,
-       COALESCE(k.previous_last + 1, k.first_sequence_number) AS first_sequence_number, k.last_sequence_number,
-       k.rows_written - COALESCE(k.previous_rows, 0) AS rows_written
-  FROM (SELECT stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, rows_written,
-               LAG(last_sequence_number) OVER (PARTITION BY stream_id, partition_id ORDER BY link_number)
-               AS previous_last,
-               LAG(rows_written) OVER (PARTITION BY stream_id, partition_id ORDER BY link_number) AS previous_rows
+SELECT k.stream_id, k.partition_id, k.commit_number, 'batch' AS kind, k.last_before + 1 AS first_sequence_number,
+       k.last_sequence_number, k.rows_written - k.rows_before AS rows_written
+  FROM (SELECT stream_id, partition_id, commit_number, last_sequence_number, rows_written,
+               LAG(last_sequence_number, 1, first_sequence_number - 1) OVER ({chain}) AS last_before,
+               LAG(rows_written, 1, 0) OVER ({chain}) AS rows_before
           FROM {links} WHERE {where}) AS k
- WHERE k.previous_last IS NULL OR k.last_sequence_number > k.previous_last
+ WHERE k.last_sequence_number > k.last_before
 """
+_CHAIN = "PARTITION BY stream_id, partition_id ORDER BY link_number"
 EVENT_KEY = ("stream_id", "partition_id", "sequence_number")
 EVENT_COLUMNS = (*EVENT_KEY, "offset_token", "enqueued_at", "partition_key", "properties", "body")
 REMOVED_COLUMNS = {  # of retracted_row: `commit_number` is that of the replay
@@ -249,13 +248,8 @@ def ledger_query(spans: Sequence[CommitSpan], table: str = "batch_ledger") -> st
     ranges = f"SELECT {LEDGER_COLUMNS} FROM {table} WHERE {where}"
     begun = " OR ".join(f"({commits_where(span)})" for span in spans if span.after == 0)
     if begun:
-        ranges += " UNION ALL " + _PURGED.format(links=links_of(table), where=begun).strip()
+        ranges += " UNION ALL " + _PURGED.format(links=links_of(table), chain=_CHAIN, where=begun).strip()
     return _MERGED.format(columns=LEDGER_COLUMNS, each=NUMBERS_EACH, ranges=ranges).strip()
-
-
-def links_of(ledger: str) -> str:
-    """Return the table of the chains beside a ledger."""
-    return ledger.removesuffix("batch_ledger") + "purge_link"
 
 
 def _ledger_where(span: CommitSpan) -> str:

@@ -35,7 +35,7 @@ from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
-from core.retention.chain import LedgerRow, SettledLetter, before_first
+from core.retention.chain import LedgerRow, SettledLetter, before_first, linked
 from core.retention.port import LedgerPiece, LetterPiece
 from core.retention.purge import DEFAULT_DAYS, PurgeJob, PurgeRequest
 from core.store.aggregation import close_script, ended_script, portion_script
@@ -47,7 +47,7 @@ from core.store.minutes import minute_script
 from core.store.partitions import batch_script
 from core.store.pipeline import discard_result_script, discard_run_script
 from core.store.plans import plan_script
-from core.store.purges import ledger_script, letter_script
+from core.store.purge_scripts import ledger_script, letter_script
 from core.store.queries import SQL, load_queries
 from core.store.redrives import close_script as close_redrive_script
 from core.store.redrives import open_script as open_redrive_script
@@ -119,7 +119,8 @@ def every_script() -> Mapping[str, Script]:
 def purges() -> Mapping[str, Script]:
     """Return the pieces of a purge: of ledger rows, with a replay's, and of letters."""
     partition = commit_of((), first=True, letters=False).partition
-    link = before_first(partition.stream, 1, partition.partition_id)
+    begun = before_first(partition.stream, 1, partition.partition_id)
+    link = linked(begun, begun, str(UUID(int=7)), "ann", EPOCH)
     job = PurgeJob(PurgeRequest(UUID(int=7), "ann", "room", EPOCH, DEFAULT_DAYS, is_dry_run=False), tasks=())
     row = LedgerRow(1, "replay", *GAP, 1, 0, 0, 0, 0, 1, 1, "test/1", str(UUID(int=8)), EPOCH, 7, 9)
     letter = SettledLetter(GAP[0], "resolved", "poison", "", "", "test/1", 1, EPOCH, EPOCH, None, None, 1, 0)

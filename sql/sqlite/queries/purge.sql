@@ -71,12 +71,12 @@ DELETE FROM batch_ledger
    AND commit_number <= :last_commit;
 
 -- name: note_purged_replay
--- Add the counts of purged commits to the progress of their replay.
--- params: job_id, partition_id, written, rows_written, rows_retracted
+-- Add the counts of purged commits to the progress of their replays.
+-- params: partition_id, job_id, written, rows_written, rows_retracted
 UPDATE replay_progress
    SET purged_written = purged_written + :written, purged_rows_written = purged_rows_written + :rows_written,
        purged_rows_retracted = purged_rows_retracted + :rows_retracted
- WHERE job_id = :job_id AND partition_id = :partition_id;
+ WHERE partition_id = :partition_id AND job_id = :job_id;
 
 -- name: read_settled_letters
 -- Read the first letters of a partition that were settled before a time, up to a number, all of whose attempts are of

@@ -72,12 +72,16 @@ DELETE FROM hubledger.batch_ledger
    AND commit_number <= @last_commit;
 
 -- name: note_purged_replay
--- Add the counts of purged commits to the progress of their replay.
--- params: job_id varchar(8000), partition_id varchar(8000), written bigint, rows_written bigint, rows_retracted bigint
-UPDATE hubledger.replay_progress
-   SET purged_written = purged_written + @written, purged_rows_written = purged_rows_written + @rows_written,
-       purged_rows_retracted = purged_rows_retracted + @rows_retracted
- WHERE job_id = @job_id AND partition_id = @partition_id;
+-- Add the counts of purged commits to the progress of their replays.
+-- params: partition_id varchar(8000), purged_replays rows (job_id, written, rows_written, rows_retracted)
+UPDATE p
+   SET purged_written = p.purged_written + r.written, purged_rows_written = p.purged_rows_written + r.rows_written,
+       purged_rows_retracted = p.purged_rows_retracted + r.rows_retracted
+  FROM hubledger.replay_progress AS p
+ INNER JOIN OPENJSON(@purged_replays) WITH (
+       job_id varchar(36) '$[0]', written bigint '$[1]', rows_written bigint '$[2]', rows_retracted bigint '$[3]') AS r
+    ON r.job_id = p.job_id
+ WHERE p.partition_id = @partition_id;
 
 -- name: read_settled_letters
 -- Read the first letters of a partition that were settled before a time, up to a number, all of whose attempts are of
