@@ -6,6 +6,7 @@ from datetime import timedelta
 from core.model.events import Stream
 from core.settings import Settings, embedded_path
 from core.store.audits import Audits
+from core.store.burn_down import BurnDowns
 from core.store.database import Database, PatientDatabase
 from core.store.keys import Keys
 from core.store.ledger import Explanations, Ledger
@@ -27,6 +28,7 @@ class OperatorStores:
     keys: Keys
     audits: Audits
     purges: Purges
+    burn_downs: BurnDowns
 
 
 def open_database(settings: Settings, needed: tuple[type, ...] = ()) -> Database:
@@ -62,5 +64,5 @@ def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...
     stream = OneStream(database, of)
     explanations = Explanations(stream, row_classes)
     letters, keys = LetterListing(stream), Keys(database)
-    audits, purges = Audits(stream), Purges(stream)
-    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, audits, purges)
+    audits, purges, burn_downs = Audits(stream), Purges(stream), BurnDowns(stream)
+    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, audits, purges, burn_downs)
