@@ -122,7 +122,7 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.body)), 0) AS row_bytes,
 -- Delete letters of a partition that are settled.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
 DELETE FROM hubledger.event_hub_dead_letter
- WHERE stream_id = @stream_id AND partition_id = @partition_id AND status IN ('resolved', 'discarded')
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND status NOT IN ('waiting', 'retrying', 'held', 'exhausted')
    AND sequence_number IN (
        SELECT n.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n);
 
