@@ -17,7 +17,7 @@ from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.transform import ROWS_LIMIT
-from core.retention.purge import PurgePolicy, days_of
+from core.retention.purge import PurgePolicy, policy_of
 
 EMBEDDED = "sqlite:"
 DEFAULT_TRANSFORM = "examples.home_security"
@@ -264,9 +264,7 @@ class _Reader:
         return value
 
     def purging(self) -> PurgePolicy:
-        days, faults = days_of(self.json_object("PURGE_DAYS"))
-        self.faults += [f"PURGE_DAYS {fault}" for fault in faults]
-        return PurgePolicy(self.flag("PURGE_DAILY", default=False), days)
+        return policy_of(self.flag("PURGE_DAILY", default=False), self.json_object("PURGE_DAYS"), self.faults)
 
     def spark(self) -> SparkSettings:
         engine = self.choice("SPARK_ENGINE", SPARK_ENGINES, "none")
@@ -298,6 +296,5 @@ class _Reader:
         return (self._environment.get(name) or "").rstrip("/")
 
     def _refuse_address(self, name: str, address: str, engine: str, service: str) -> None:
-        fault = address_fault(address, service)
-        if fault is not None:
+        if (fault := address_fault(address, service)) is not None:
             self.faults.append(f"{name} {fault}, for SPARK_ENGINE={engine}")

@@ -37,19 +37,6 @@ DEFAULT_DAYS: Mapping[str, int] = {
 MOST_DAYS = 36_500
 
 
-def days_of(given: Mapping[str, object]) -> tuple[Mapping[str, int], list[str]]:
-    """Return the days of every table, of which a setting names some, and the faults of the setting."""
-    tables = ", ".join(DEFAULT_DAYS)
-    unknown = [f"names {table!r}, which is none of {tables}" for table in given if table not in DEFAULT_DAYS]
-    wrong = [
-        f"of {table} must be a number of days from 1 to {MOST_DAYS}, not {days!r}"
-        for table, days in given.items()
-        if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MOST_DAYS
-    ]
-    named = {table: days for table, days in given.items() if isinstance(days, int)}
-    return {**DEFAULT_DAYS, **named}, [*unknown, *wrong]
-
-
 BY_PARTITION: tuple[PurgedTable, ...] = ("verified_sum", "batch_ledger", "retracted_row", "event_hub_dead_letter")
 BY_STREAM: tuple[PurgedTable, ...] = (
     "staged_event", "replay_diff", "redrive_piece", "audit_job", "purge_job", "aggregation_failure",
@@ -63,6 +50,20 @@ class PurgePolicy:
 
     daily: bool
     days: Mapping[str, int]
+
+
+def policy_of(daily: bool, given: Mapping[str, object], faults: list[str]) -> PurgePolicy:
+    """Return the policy of the settings, of which PURGE_DAYS names the days of some tables; add its faults to those given."""
+    tables = ", ".join(DEFAULT_DAYS)
+    unknown = [f"PURGE_DAYS names {table!r}, which is none of {tables}" for table in given if table not in DEFAULT_DAYS]
+    wrong = [
+        f"PURGE_DAYS of {table} must be a number of days from 1 to {MOST_DAYS}, not {days!r}"
+        for table, days in given.items()
+        if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MOST_DAYS
+    ]
+    named = {table: days for table, days in given.items() if isinstance(days, int)}
+    faults += [*unknown, *wrong]
+    return PurgePolicy(daily, {**DEFAULT_DAYS, **named})
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(LENGTH(d.body)), 0) AS row_bytes,
 -- name: delete_settled_letters
 -- Delete letters of a partition that are settled.
 -- params: stream_id, partition_id, sequence_numbers
-DELETE FROM event_hub_dead_letter
+DELETE FROM event_hub_dead_letter INDEXED BY sqlite_autoindex_event_hub_dead_letter_1
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND status NOT IN ('waiting', 'retrying', 'held', 'exhausted')
    AND sequence_number IN (
        SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n);
