@@ -53,7 +53,7 @@ class PurgePolicy:
 
 
 def policy_of(daily: bool, given: Mapping[str, object], faults: list[str]) -> PurgePolicy:
-    """Return the policy of the settings, of which PURGE_DAYS names the days of some tables; add its faults to those given."""
+    """Return the policy of the settings; PURGE_DAYS names the days of some tables. Add its faults to those given."""
     tables = ", ".join(DEFAULT_DAYS)
     unknown = [f"PURGE_DAYS names {table!r}, which is none of {tables}" for table in given if table not in DEFAULT_DAYS]
     wrong = [
