@@ -17,6 +17,7 @@ from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.transform import ROWS_LIMIT
+from core.retention.purge import PurgePolicy, policy_of
 
 EMBEDDED = "sqlite:"
 DEFAULT_TRANSFORM = "examples.home_security"
@@ -78,6 +79,7 @@ class Settings:
     spark: SparkSettings
     access: AccessPolicy
     batch_lines: int
+    purging: PurgePolicy
 
     @property
     def stream(self) -> Stream:
@@ -121,6 +123,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         spark=reader.spark(),
         access=reader.access(),
         batch_lines=reader.count("BATCH_LINES_PER_MINUTE", OWN_LINES, most=1_000_000, least=0),
+        purging=reader.purging(),
     )
     if settings.reader_group.lower() == settings.consumer_group.lower():
         reader.faults.append(
@@ -260,6 +263,9 @@ class _Reader:
             return {}
         return value
 
+    def purging(self) -> PurgePolicy:
+        return policy_of(self.flag("PURGE_DAILY", default=False), self.json_object("PURGE_DAYS"), self.faults)
+
     def spark(self) -> SparkSettings:
         engine = self.choice("SPARK_ENGINE", SPARK_ENGINES, "none")
         livy_url, databricks_url = (self._address(name) for name in ("LIVY_URL", "DATABRICKS_URL"))
@@ -290,6 +296,5 @@ class _Reader:
         return (self._environment.get(name) or "").rstrip("/")
 
     def _refuse_address(self, name: str, address: str, engine: str, service: str) -> None:
-        fault = address_fault(address, service)
-        if fault is not None:
+        if (fault := address_fault(address, service)) is not None:
             self.faults.append(f"{name} {fault}, for SPARK_ENGINE={engine}")
