@@ -1,46 +1,80 @@
-"""The commands, put together."""
+"""The commands, put together. The commands for rooms need more packages, so each is imported when it is called."""
 
+import sys
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from core.errors import HubledgerError, InvalidTransform
-from hubledger.console import Refused, UsageFault
-from hubledger.migrate_diff import migrate_diff
-from hubledger.new import new
-from hubledger.try_events import try_events
+from hubledger.console import Refused, UsageFault, printable
+from hubledger.operate.command import command, group_of
+from hubledger.operate.letters import causes, list_letters, show_letter
+from hubledger.operate.status import health, status
+from hubledger.remote.client import Interrupted
 from local.lines import UnusableFile
 
-app = typer.Typer(
-    name="python -m hubledger",
-    help="Make a room for your own events, keep its tables up to date, and try it without a hub.",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-app.command("new")(new)
-app.command("migrate-diff")(migrate_diff)
-app.command("try")(try_events)
+HELP = "Operate an app over its HTTP API, and make rooms for your own events."
+ROOM_COMMANDS = {  # the module and the function of a command, and its help among all commands
+    "new": ("hubledger.new", "new", "Write a room for events of your own."),
+    "migrate-diff": ("hubledger.migrate_diff", "migrate_diff", "Write the next migration of a room."),
+    "try": ("hubledger.try_events", "try_events", "Try a transform on a file of events."),
+}
+
+
+class Commands(TyperGroup):
+    """All commands; those for rooms are only names until one is called."""
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
+        """Return the command that the arguments name, imported."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return (name, _room_command(name) if name in ROOM_COMMANDS else found, rest)
+
+
+def _room_command(name: str) -> Any:
+    module, function, _ = ROOM_COMMANDS[name]
+    own = typer.Typer(add_completion=False, rich_markup_mode=None)
+    own.command(name)(getattr(import_module(module), function))
+    return get_command(own)
+
+
+app = typer.Typer(help=HELP, cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False)
+command(app, "status")(status)
+command(app, "health")(health)
+letters = group_of("Look at dead letters, retry and discard them.")
+command(letters, "list")(list_letters)
+command(letters, "causes")(causes)
+command(letters, "show")(show_letter)
+app.add_typer(letters, name="letters")
+for _name, (_, _, _help) in ROOM_COMMANDS.items():
+    app.command(_name, help=_help)(lambda: None)
 
 
 @app.callback()
 def _commands() -> None:
-    """Make a room for your own events, keep its tables up to date, and try it without a hub."""
+    """Keep the commands in a group."""
 
 
 def run(arguments: list[str], fail: Callable[..., int]) -> int:
     """Run a command; `fail` prints a line and returns the exit code that it is given, or 1."""
     try:
-        code = app(arguments, prog_name="python -m hubledger", standalone_mode=False)
+        code = app(arguments, prog_name=program(), standalone_mode=False)
     except (typer.TyperException, UsageFault) as fault:
-        return fail(fault.format_message() if isinstance(fault, typer.BadParameter) else str(fault), 2)
+        said = fault.format_message() if isinstance(fault, typer.TyperException) else str(fault)
+        return fail(_lines(said), 2)
     except typer.Abort as fault:
         raise KeyboardInterrupt from fault
+    except Interrupted as stopped:
+        return fail(str(stopped), 130) if str(stopped) else 130
     except InvalidTransform as fault:
         faults = [*([] if len(fault.faults) == 1 else ["the transform has faults"]), *fault.faults]
         return fail("\n".join(faults))
     except (Refused, UnusableFile, HubledgerError) as fault:
-        return fail(str(fault))
+        return fail(_lines(str(fault)))
     except BrokenPipeError:
         raise
     except OSError as fault:
@@ -48,3 +82,13 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
     if code == 130:  # Typer's for Ctrl-C
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
+
+
+def program() -> str:
+    """Return the name under which the commands are called: that of bin/hubledger, or of the module."""
+    return "hubledger" if Path(sys.argv[0]).name == "hubledger" else "python -m hubledger"
+
+
+def _lines(text: str) -> str:
+    """Return a text of the app or of a person without the characters that steer a terminal."""
+    return "\n".join(map(printable, text.splitlines()))

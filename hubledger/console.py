@@ -70,9 +70,13 @@ def _wide() -> Console:
 
 def shown(value: object) -> str:
     """Return a value as a table shows it: one line of letters that can be printed."""
-    text = "" if value is None else str(value)
-    text = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+    text = printable("" if value is None else str(value))
     return text if len(text) <= CELL else f"{text[: CELL - 1]}…"
+
+
+def printable(text: str) -> str:
+    """Return a text in which each character that could steer a terminal is written as its escape."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def progress() -> Progress:

@@ -41,6 +41,16 @@ def fresh_folder(parent: Path) -> Iterator[Path]:
         yield folder
 
 
+def is_in_use(folder: Path) -> bool:
+    """Return whether a run uses the folder now."""
+    if not (folder / _LOCK).exists():
+        return False
+    lock = _lock(folder)
+    if lock is not None:
+        os.close(lock)
+    return lock is None
+
+
 def _remove_unused(folder: Path) -> None:
     lock = _lock(folder)
     if lock is not None:

@@ -9,6 +9,7 @@ from handlers.web.requests import LARGEST_BODY
 from local.books import LiveStore
 from local.feed.domains import Domain
 from local.processes import Child, Children, Command, Pause
+from local.running import HOST_READY
 from local.server import Server
 
 HUB, PARTITIONS, CONSUMER_GROUP, READER_GROUP = "telemetry", 16, "hubledger", "hubledger-reader"
@@ -119,7 +120,7 @@ class Stack:
             {**app_settings(self.connection, self.place, transform), **self._more},
         )
         host = self._children.start(command)
-        ready = host.wait_ready("functions host ready on ", self.pause)
+        ready = host.wait_ready(HOST_READY, self.pause)
         return host, ready.rpartition(" ")[2].rstrip("/")
 
     def start_worker(self, transform: str) -> Child:

@@ -1,0 +1,91 @@
+"""What the operator's commands share: options, the connection to the app, a question before a change, exit codes."""
+
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from hubledger.console import UsageFault
+from hubledger.remote.address import find_local_run, read_address
+from hubledger.remote.client import Client, Interrupted
+from hubledger.remote.tokens import tokens_for
+from hubledger.views.output import Output
+
+GOOD, UNHEALTHY = 0, 1
+_Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="The app's address; default: HUBLEDGER_URL, or the local run."),
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print the app's answers as JSON, one a line.")]
+_NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colour, as with NO_COLOR.")]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the change.")]
+Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="The reason, which the app stores.")]
+Everything = Annotated[bool, typer.Option("--all", help="All pages.")]
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_SHARED = {"url": (_Url, None), "as_json": (_Json, False), "no_color": (_NoColor, False)}
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """The app that a command talks to, the place where it prints, and whether it may change without a question."""
+
+    app: Client
+    out: Output
+    yes: bool = False
+
+    def confirm(self, question: str) -> None:
+        """Ask before a change. Abort on no; UsageFault where nobody can answer."""
+        if self.yes:
+            return
+        if not self.out.asks:
+            raise UsageFault("this changes something, and nobody can be asked here: give --yes")
+        if not typer.confirm(question, err=True):
+            raise Interrupted("nothing was changed")
+
+
+Work = Callable[..., int | None]
+
+
+def command(group: typer.Typer, name: str, changes: bool = False) -> Callable[[Work], Work]:
+    """Register a function of At as a command of a group. It returns its exit code, None for 0."""
+
+    def register(work: Work) -> Work:
+        group.command(name)(_with_shared_options(work, changes))
+        return work
+
+    return register
+
+
+def group_of(help: str) -> typer.Typer:
+    """Make a group of commands."""
+    return typer.Typer(help=help, rich_markup_mode=None, no_args_is_help=True)
+
+
+def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
+    shared = {**_SHARED, **({"yes": (_Yes, False)} if changes else {})}
+
+    def run(**given: Any) -> int:
+        url, as_json, no_color = given.pop("url"), given.pop("as_json"), given.pop("no_color")
+        yes = given.pop("yes") if changes else False
+        out = Output(as_json, not no_color)
+        with connected(url) as app:
+            try:
+                return work(At(app, out, yes), **given) or GOOD
+            except KeyboardInterrupt:
+                raise Interrupted("interrupted") from None
+
+    own = list(inspect.signature(work).parameters.values())[1:]
+    own = [one.replace(kind=_KEYWORD) for one in own]
+    more = [inspect.Parameter(name, _KEYWORD, default=value, annotation=kind) for name, (kind, value) in shared.items()]
+    run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+    run.__doc__ = work.__doc__
+    return run
+
+
+def connected(url: str | None) -> Client:
+    """Return the client of the app that the option, the settings or a local run name."""
+    address = read_address(url, os.environ, find_local_run)
+    return Client(address, tokens_for(address.scope) if address.scope else None)

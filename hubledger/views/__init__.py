@@ -1,0 +1,1 @@
+"""What an operator sees: texts without control characters, tables, questions and progress."""
