@@ -38,7 +38,7 @@ $(VENV)/bin/python:
 	@echo "setting up $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/local.done: requirements.txt local/requirements.txt hubledger/requirements.txt | $(VENV)/bin/python
+$(VENV)/local.done: requirements.txt local/requirements.txt requirements-cli.txt | $(VENV)/bin/python
 	@echo "installing what the local run needs"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r local/requirements.txt
 	@touch $@

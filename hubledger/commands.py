@@ -1,9 +1,7 @@
 """The commands, put together. The commands for rooms need more packages, so each is imported when it is called."""
 
-import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -11,10 +9,9 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from core.errors import HubledgerError, InvalidTransform
-from hubledger.console import Refused, UsageFault, printable
-from hubledger.operate.command import command, group_of
-from hubledger.operate.letters import causes, list_letters, show_letter
-from hubledger.operate.status import health, status
+from hubledger.console import Refused, UsageFault, printable, program
+from hubledger.operate.all import add_operating_commands
+from hubledger.operate.command import Url
 from hubledger.remote.client import Interrupted
 from local.lines import UnusableFile
 
@@ -29,7 +26,7 @@ ROOM_COMMANDS = {  # the module and the function of a command, and its help amon
 class Commands(TyperGroup):
     """All commands; those for rooms are only names until one is called."""
 
-    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments name, imported."""
         name, found, rest = super().resolve_command(ctx, args)
         return (name, _room_command(name) if name in ROOM_COMMANDS else found, rest)
@@ -43,20 +40,15 @@ def _room_command(name: str) -> Any:
 
 
 app = typer.Typer(help=HELP, cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False)
-command(app, "status")(status)
-command(app, "health")(health)
-letters = group_of("Look at dead letters, retry and discard them.")
-command(letters, "list")(list_letters)
-command(letters, "causes")(causes)
-command(letters, "show")(show_letter)
-app.add_typer(letters, name="letters")
+add_operating_commands(app)
 for _name, (_, _, _help) in ROOM_COMMANDS.items():
     app.command(_name, help=_help)(lambda: None)
 
 
 @app.callback()
-def _commands() -> None:
-    """Keep the commands in a group."""
+def _commands(context: typer.Context, url: Url = None) -> None:
+    """Take the address before the command too."""
+    context.obj = url
 
 
 def run(arguments: list[str], fail: Callable[..., int]) -> int:
@@ -82,11 +74,6 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
     if code == 130:  # Typer's for Ctrl-C
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
-
-
-def program() -> str:
-    """Return the name under which the commands are called: that of bin/hubledger, or of the module."""
-    return "hubledger" if Path(sys.argv[0]).name == "hubledger" else "python -m hubledger"
 
 
 def _lines(text: str) -> str:

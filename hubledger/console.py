@@ -1,6 +1,7 @@
 """What commands print: tables and lines on stdout, one plain line for an error on stderr."""
 
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -72,6 +73,11 @@ def shown(value: object) -> str:
     """Return a value as a table shows it: one line of letters that can be printed."""
     text = printable("" if value is None else str(value))
     return text if len(text) <= CELL else f"{text[: CELL - 1]}…"
+
+
+def program() -> str:
+    """Return the name under which the commands are called: that of bin/hubledger, or of the module."""
+    return "hubledger" if Path(sys.argv[0]).name == "hubledger" else "python -m hubledger"
 
 
 def printable(text: str) -> str:

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from hubledger.console import UsageFault
+from hubledger.console import Refused, UsageFault, printable
 from hubledger.remote.address import find_local_run, read_address
 from hubledger.remote.client import Client, Interrupted
 from hubledger.remote.tokens import tokens_for
 from hubledger.views.output import Output
 
 GOOD, UNHEALTHY = 0, 1
-_Url = Annotated[
+Url = Annotated[
     str | None,
     typer.Option("--url", metavar="URL", help="The app's address; default: HUBLEDGER_URL, or the local run."),
 ]
@@ -25,7 +25,7 @@ _Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the c
 Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="The reason, which the app stores.")]
 Everything = Annotated[bool, typer.Option("--all", help="All pages.")]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
-_SHARED = {"url": (_Url, None), "as_json": (_Json, False), "no_color": (_NoColor, False)}
+_SHARED = {"url": (Url, None), "as_json": (_Json, False), "no_color": (_NoColor, False)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,41 +37,35 @@ class At:
     yes: bool = False
 
     def confirm(self, question: str) -> None:
-        """Ask before a change. Abort on no; UsageFault where nobody can answer."""
-        if self.yes:
-            return
-        if not self.out.asks:
+        """Ask before a change. Refused on no; UsageFault where nobody can answer."""
+        self.refuse_without_person()
+        if not self.yes and not typer.confirm(printable(question), err=True):
+            raise Refused("nothing was changed")
+
+    def refuse_without_person(self) -> None:
+        """Raise UsageFault where a question comes that nobody can answer."""
+        if not self.yes and not self.out.asks:
             raise UsageFault("this changes something, and nobody can be asked here: give --yes")
-        if not typer.confirm(question, err=True):
-            raise Interrupted("nothing was changed")
 
 
 Work = Callable[..., int | None]
 
 
-def command(group: typer.Typer, name: str, changes: bool = False) -> Callable[[Work], Work]:
-    """Register a function of At as a command of a group. It returns its exit code, None for 0."""
-
-    def register(work: Work) -> Work:
-        group.command(name)(_with_shared_options(work, changes))
-        return work
-
-    return register
-
-
-def group_of(help: str) -> typer.Typer:
-    """Make a group of commands."""
-    return typer.Typer(help=help, rich_markup_mode=None, no_args_is_help=True)
+def add_command(group: typer.Typer, name: str, work: Work, changes: bool = False) -> None:
+    """Add a function of At to a group as a command. It returns its exit code, None for 0."""
+    group.command(name)(_with_shared_options(work, changes))
 
 
 def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
+    """Return a function of Typer: that of At, with the options of every command."""
     shared = {**_SHARED, **({"yes": (_Yes, False)} if changes else {})}
 
     def run(**given: Any) -> int:
         url, as_json, no_color = given.pop("url"), given.pop("as_json"), given.pop("no_color")
         yes = given.pop("yes") if changes else False
         out = Output(as_json, not no_color)
-        with connected(url) as app:
+        root = given.pop("context").find_root()
+        with connected(url or root.obj) as app:
             try:
                 return work(At(app, out, yes), **given) or GOOD
             except KeyboardInterrupt:
@@ -80,7 +74,8 @@ def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
     own = list(inspect.signature(work).parameters.values())[1:]
     own = [one.replace(kind=_KEYWORD) for one in own]
     more = [inspect.Parameter(name, _KEYWORD, default=value, annotation=kind) for name, (kind, value) in shared.items()]
-    run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+    context = inspect.Parameter("context", _KEYWORD, annotation=typer.Context)
+    run.__signature__ = inspect.Signature([*own, *more, context])  # type: ignore[attr-defined]
     run.__doc__ = work.__doc__
     return run
 

@@ -13,7 +13,8 @@ from hubledger.views.output import Column, Output, toned
 from hubledger.views.texts import brief, lines_of, text_of
 
 COLUMNS = (
-    Column("partition"), Column("number", number=True), Column("status"), Column("class"), Column("error type", wide=True),
+    Column("partition"), Column("number", number=True), Column("status"), Column("class"),
+    Column("error type", wide=True),
     Column("cause", wide=True), Column("attempts", number=True, wide=True), Column("failed"),
     Column("due", wide=True), Column("error", wide=True),
 )  # fmt: skip
@@ -62,7 +63,7 @@ def list_letters(
 ) -> None:
     """List letters, the last to fail first.
 
-    Example: hubledger letters list --status exhausted --class poison
+    Example: python -m hubledger letters list --status exhausted --class poison
     """
     query = filter_of(status, error_class, cause, partition, (failed_from, failed_before))
     path = "revealed/dead-letters" if revealed else "dead-letters"
@@ -102,7 +103,7 @@ def table_of(out: Output, letters: list[Mapping[str, Any]], title: str = "") -> 
     rows = [
         [
             one["partition_id"], one["sequence_number"], toned(one["status"]), one["error_class"],
-            str(one["error_type"]).rpartition(".")[2], one["fingerprint"], one["attempts"], out.ago(one["failed_at"]),
+            short_type(one["error_type"]), one["fingerprint"], one["attempts"], out.ago(one["failed_at"]),
             one["due_at"] and out.ago(one["due_at"]), brief(one["error"]) if one["error"] else None,
         ]
         for one in letters
@@ -123,7 +124,7 @@ def causes(
 ) -> None:
     """Group letters by cause, those with the most open letters first.
 
-    Example: hubledger letters causes --status exhausted
+    Example: python -m hubledger letters causes --status exhausted
     """
     query = filter_of(status, error_class, None, partition, (failed_from, failed_before))
     path = "revealed/dead-letters/groups" if revealed else "dead-letters/groups"
@@ -137,16 +138,18 @@ def causes(
 def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType:
     """Make a table of causes."""
     columns = (
-        Column("cause"), Column("letters", number=True), Column("open", number=True), Column("class"), Column("error type"),
+        Column("cause"), Column("letters", number=True), Column("open", number=True), Column("class"),
+        Column("error type"),
         Column("first", wide=True), Column("last", wide=True), Column("sample"), Column("error", wide=True),
     )  # fmt: skip
     rows = []
     for one in groups:
         sample = one["sample"]
         rows.append([
-            one["fingerprint"], one["letters"], one["open"], sample["error_class"], str(sample["error_type"]).rpartition(".")[2],
+            one["fingerprint"], one["letters"], one["open"], sample["error_class"], short_type(sample["error_type"]),
             out.ago(one["first_failed_at"]), out.ago(one["last_failed_at"]),
-            f"{sample['partition_id']}/{sample['sequence_number']}", brief(sample["error"]) if sample["error"] else None,
+            f"{sample['partition_id']}/{sample['sequence_number']}",
+            brief(sample["error"]) if sample["error"] else None,
         ])  # fmt: skip
     return out.table(columns, rows)
 
@@ -160,7 +163,7 @@ def show_letter(
 ) -> None:
     """Show one letter, with its attempts.
 
-    Example: hubledger letters show 3 41 --body json
+    Example: python -m hubledger letters show 3 41 --body json
     """
     path = f"dead-letters/{segment(partition)}/{segment(number)}"
     is_revealed = revealed or body is not None
@@ -207,13 +210,14 @@ def facts_of(out: Output, letter: Mapping[str, Any]) -> dict[str, object]:
 def attempts_table(out: Output, history: list[Mapping[str, Any]]) -> RenderableType:
     """Make a table of the attempts at a letter."""
     columns = (
-        Column("attempt", number=True), Column("kind"), Column("status"), Column("done"), Column("by"), Column("why", wide=True),
+        Column("attempt", number=True), Column("kind"), Column("status"), Column("done"), Column("by"),
+        Column("why", wide=True),
         Column("error type", wide=True), Column("error", wide=True),
     )  # fmt: skip
     rows = [
         [
             one["attempt"], one["kind"], toned(one["status"]), out.ago(one["done_at"]), one["done_by"], one["why"],
-            str(one["error_type"] or "").rpartition(".")[2], brief(one["error"]) if one["error"] else None,
+            short_type(one["error_type"]), brief(one["error"]) if one["error"] else None,
         ]
         for one in history
     ]  # fmt: skip
@@ -229,6 +233,11 @@ def _body(body: Mapping[str, Any]) -> RenderableType:
         return Text(text_of(body["fault"]))
     cut = ", cut" if body["truncated"] else ""
     return Text(f"body, {text_of(body['bytes'])} octets{cut}:\n{lines_of(str(body['shown']))}")
+
+
+def short_type(name: str | None) -> str:
+    """Return the name of a class without its module."""
+    return (name or "").rpartition(".")[2]
 
 
 def segment(text: str) -> str:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +13,8 @@ from hubledger.console import UsageFault
 from hubledger.operate.command import GOOD, UNHEALTHY, At
 from hubledger.remote.client import Interrupted, NoConnection
 from hubledger.remote.problems import Refusal
-from hubledger.views.output import BAD, GOOD as GREEN, WARNING, Column, Output, yes_or_no
+from hubledger.views.output import BAD, WARNING, Column, Output, yes_or_no
+from hubledger.views.output import GOOD as GREEN
 from hubledger.views.texts import lines_of, seconds, text_of
 
 _COLUMNS = (
@@ -33,7 +33,7 @@ def status(at: At, watch: _Watch = False, every: _Every = 2.0) -> int:
 
     Ends with 1 when the books do not balance or a partition is stopped.
 
-    Example: hubledger status --watch
+    Example: python -m hubledger status --watch
     """
     if watch:
         _watch(at, every)
@@ -69,7 +69,6 @@ def _watch(at: At, every: float) -> None:
 
 
 def _look(at: At) -> RenderableType:
-    at.out.now = datetime.now(UTC)
     try:
         value = at.app.get("status").value
     except (NoConnection, Refusal) as fault:
@@ -92,7 +91,7 @@ def view(out: Output, value: Mapping[str, Any], most: int | None = None) -> Rend
     parts: list[RenderableType] = [out.facts(_facts(out, value)), out.table(_COLUMNS, rows)]
     if left:
         parts.append(Text(f"{left:,} more partitions, without stops and with less lag"))
-    parts += [_stop(out, stop) for one in partitions for stop in one["stops"]][:most]
+    parts += [stop_line(out, stop) for one in partitions for stop in one["stops"]][:most]
     return Group(*parts)
 
 
@@ -127,7 +126,8 @@ def _row(one: Mapping[str, Any]) -> list[object]:
     ]  # fmt: skip
 
 
-def _stop(out: Output, stop: Mapping[str, Any]) -> Text:
+def stop_line(out: Output, stop: Mapping[str, Any]) -> Text:
+    """Return a stop of a partition in a line."""
     detail = f": {stop['detail']}" if stop["detail"] else ""
     said = f"partition {stop['partition_id']} stopped {out.ago(stop['stopped_at'])} by {stop['reason']}{detail}"
     return Text(text_of(said), style=BAD)
@@ -138,7 +138,7 @@ def health(at: At) -> int:
 
     Ends with 1 when one of the three is not healthy.
 
-    Example: hubledger health
+    Example: python -m hubledger health
     """
     found = {name: at.app.get(f"health/{name}", also=(503,)) for name in ("live", "ready", "ledger")}
     if at.out.as_json:
@@ -150,11 +150,12 @@ def health(at: At) -> int:
             for name, one in found.items()
         ]
         at.out.show(at.out.table([Column("check"), Column("result"), Column("detail")], rows))
-        at.out.show(*(_stop(at.out, stop) for stop in found["ledger"].value.get("stops", [])))
+        at.out.show(*(stop_line(at.out, stop) for stop in found["ledger"].value.get("stops", [])))
     return GOOD if all(one.value["healthy"] for one in found.values()) else UNHEALTHY
 
 
 def _why(value: Mapping[str, Any]) -> str:
     if "accounted" in value:
-        return f"accounted {text_of(value['accounted'])} of {text_of(value['numbers'])}, letters {text_of(value['letters'])}"
+        accounted = f"accounted {text_of(value['accounted'])} of {text_of(value['numbers'])}"
+        return f"{accounted}, letters {text_of(value['letters'])}"
     return value.get("fault") or ""

@@ -53,7 +53,7 @@ class Answer:
     status: int = 200
 
 
-class Signing(requests.auth.AuthBase):
+class Signing(requests.auth.AuthBase):  # type: ignore[misc]  # of a package without types
     """Signs requests with the key and a token. As `auth`, it also keeps requests from reading ~/.netrc."""
 
     def __init__(self, address: Address, token: Callable[[], str] | None) -> None:

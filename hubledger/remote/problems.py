@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hubledger.console import Refused
+from hubledger.console import Refused, program
 
 PREFIX = "urn:hubledger:problem:"
 ROLES = {"reading": "Hubledger.Read", "revealing": "Hubledger.Reveal", "changing": "Hubledger.Operate"}
 # Members of a problem that name a thing, and the command that shows it.
 _SHOWN_BY = {
-    "job_id": "hubledger replay show",
-    "redrive_id": "hubledger redrives show",
-    "purge_id": "hubledger purge show",
-    "audit_id": "hubledger ledger audit --show",
+    "job_id": "replay show",
+    "redrive_id": "redrives show",
+    "purge_id": "purge show",
+    "audit_id": "ledger audit --show",
 }
 
 
@@ -57,11 +57,15 @@ def _fields(members: Mapping[str, Any]) -> list[str]:
 
 
 def _hints(status: int, kind: str, members: Mapping[str, Any], level: str) -> list[str]:
-    found = [f"  look at it: {command} {members[name]}" for name, command in _SHOWN_BY.items() if members.get(name)]
+    found = [
+        f"  look at it: {program()} {command} {members[name]}"
+        for name, command in _SHOWN_BY.items()
+        if members.get(name)
+    ]
     if status in (401, 403):
         found.append(f"  {needs(level)}")
     if kind == "unavailable":
-        found.append("  nothing was changed; try again, and look at `hubledger health`")
+        found.append(f"  nothing was changed; try again, and look at `{program()} health`")
     return found
 
 

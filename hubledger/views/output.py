@@ -57,12 +57,16 @@ class Output:
         is_free = not Console().is_terminal and "COLUMNS" not in os.environ
         self.console = Console(**self._how, width=WIDE if is_free else None)
         self.errors = Console(**self._how, stderr=True)
-        self.now = datetime.now(UTC)
 
     @property
     def asks(self) -> bool:
         """True if a person can answer a question."""
         return sys.stdin.isatty() and sys.stderr.isatty()
+
+    @property
+    def now(self) -> datetime:
+        """The time from which distances are counted."""
+        return datetime.now(UTC)
 
     def say(self, *lines: str | Text) -> None:
         """Print lines; a script sees none of them."""
@@ -100,8 +104,8 @@ class Output:
             pad_edge=False,
         )
         for at in kept:
-            justify = "right" if columns[at].number else "left"
-            made.add_column(Text(columns[at].name), justify=justify, overflow="fold")
+            number = columns[at].number
+            made.add_column(Text(columns[at].name), justify="right" if number else "left", overflow="fold")
         for row in cells:
             made.add_row(*(row[at] for at in kept))
         return made if cells else Group(*([Text(title, style="bold")] if title else []), Text("none", style=QUIET))

@@ -1,4 +1,4 @@
-"""How values are shown: numbers with separators, instants in UTC with their distance, JSON without control characters."""
+"""How values are shown: numbers with separators, instants in UTC and relative, JSON that steers no terminal."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,8 @@ def lines_of(text: str) -> str:
 
 def span(given: timedelta) -> str:
     """Return a time in its two largest units: 3 min, 2 h 5 min."""
-    left, parts = int(abs(given).total_seconds()), []
+    left = int(abs(given).total_seconds())
+    parts: list[str] = []
     for unit, seconds in _UNITS:
         if left >= seconds and len(parts) < 2:
             parts.append(f"{left // seconds:,} {unit}")
@@ -40,6 +41,11 @@ def span(given: timedelta) -> str:
         elif parts:
             break
     return " ".join(parts) or "0 s"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: 1 letter, 1,200 letters."""
+    return f"{count:,} {noun if count == 1 else f'{noun}s'}"
 
 
 def seconds(given: float | None) -> str:
@@ -53,6 +59,8 @@ def instant(text: str | None, now: datetime) -> str:
     if at is None:
         return NOTHING if text is None else printable(str(text))
     distance = f"in {span(at - now)}" if at > now else f"{span(now - at)} ago"
+    if abs(at - now) < timedelta(seconds=1):
+        distance = "now"
     return f"{at:%Y-%m-%d %H:%M:%S}Z, {distance}"
 
 
