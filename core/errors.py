@@ -14,6 +14,8 @@
     ├── AggregationConflict        the aggregation is not in the state that an order needs
     ├── OffsetRefused              the hub does not accept an offset             (in core/model/hub.py)
     ├── TooManyReplays             as many replays are open as the limit allows  (in core/replay/job.py)
+    ├── RedriveOverlap             an open redrive has the same letters chosen   (in core/letters/redrive.py)
+    ├── TooManyRedrives            as many redrives are open as the limit allows (in core/letters/redrive.py)
     ├── StateDiffers               the stream or hub changed since the dry run   (in core/ledger/next_incarnation.py)
     ├── HubFits                    the hub is still the one that was read        (in core/ledger/next_incarnation.py)
     └── InfrastructureFault        always leaves the handler, so that the host retries
@@ -34,6 +36,7 @@
             ├── IncarnationConflict    the stream is not in the expected incarnation; nothing was written
             ├── LetterConflict         the claim of this retry lost letters; nothing was written
             ├── ReplayConflict         the replay has progressed, or has stopped; nothing was written
+            ├── RedriveConflict        the redrive has progressed, or has stopped; nothing was written
             ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
             ├── StagingRefused         a staged result is not what its job staged; its slice was not committed
             ├── DataRefused            the database refuses a row of this commit; nothing was written
@@ -244,6 +247,16 @@ class ReplayConflict(StoreFault):
         )
         self.partition = partition
         self.job_id = job_id
+
+
+class RedriveConflict(StoreFault):
+    """The compare-and-set of a redrive touched no row."""
+
+    def __init__(self, redrive_id: UUID) -> None:
+        super().__init__(
+            f"redrive {redrive_id} has progressed in another worker, or was paused or cancelled; nothing was written"
+        )
+        self.redrive_id = redrive_id
 
 
 class LetterConflict(StoreFault):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import azure.durable_functions as df
 import azure.functions as func
 
-from handlers.replays import drive
+from handlers.driving import DRIVEN_BY, drive
 from handlers.web.route import CHANGING, COUNTING, LINKED, LINKING, OPEN, READING, REVEALING, Route
 
 if TYPE_CHECKING:
@@ -28,12 +28,20 @@ ROUTES = (
     Route("GET", "dead-letters/{partition_id}/{sequence_number}", READING, "letters.show_letter"),
     Route("POST", "dead-letters/retry", CHANGING, "letter_orders.retry_letters_now"),
     Route("POST", "dead-letters/discard", CHANGING, "letter_orders.discard_letters"),
-    Route("POST", "replays", CHANGING, "replays.start_replay", drives=True),
+    Route("GET", "redrives/preview", READING, "redrives.preview_redrive"),
+    Route("POST", "redrives", CHANGING, "redrives.start_redrive", drives="drive_redrive"),
+    Route("GET", "redrives", READING, "redrives.list_redrives"),
+    Route("GET", "redrives/{redrive_id}", READING, "redrives.show_redrive"),
+    Route("GET", "redrives/{redrive_id}/letters", READING, "redrives.list_redriven"),
+    Route("POST", "redrives/{redrive_id}/pause", CHANGING, "redrives.pause_redrive"),
+    Route("POST", "redrives/{redrive_id}/resume", CHANGING, "redrives.resume_redrive", drives="drive_redrive"),
+    Route("POST", "redrives/{redrive_id}/cancel", CHANGING, "redrives.cancel_redrive"),
+    Route("POST", "replays", CHANGING, "replays.start_replay", drives="drive_replay"),
     Route("GET", "replays", READING, "replays.list_replays"),
     Route("GET", "replays/{job_id}", READING, "replays.show_replay"),
     Route("GET", "replays/{job_id}/diff", REVEALING, "replays.show_replay_diff"),
     Route("POST", "replays/{job_id}/pause", CHANGING, "replays.pause_replay"),
-    Route("POST", "replays/{job_id}/resume", CHANGING, "replays.resume_replay", drives=True),
+    Route("POST", "replays/{job_id}/resume", CHANGING, "replays.resume_replay", drives="drive_replay"),
     Route("POST", "replays/{job_id}/cancel", CHANGING, "replays.cancel_replay"),
     Route("POST", "streams/next-incarnation", CHANGING, "streams.open_next_incarnation"),
     Route("POST", "aggregations", CHANGING, "aggregations.start_aggregation"),
@@ -100,8 +108,9 @@ def _function_of(route: Route) -> Callable[..., Any]:
         response = await asyncio.to_thread(respond, req, context)
         if response.status_code < 300:
             try:
-                await drive(client, json.loads(response.get_body())["job_id"])
-            except Exception:  # noqa: BLE001 - the replay is stored, and the timer `watch_replays` drives it
+                id_name = DRIVEN_BY[route.drives].id_name
+                await drive(client, route.drives, json.loads(response.get_body())[id_name])
+            except Exception:  # noqa: BLE001 - the job is stored, and its timer drives it
                 return answer_unexpected(route, context.invocation_id)
         return response
 

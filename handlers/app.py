@@ -25,6 +25,7 @@ from core.ingest.silence import SilenceCheck
 from core.ledger.books import BookStore, LetterBooks, read_letter_books
 from core.ledger.next_incarnation import IncarnationMeans
 from core.letters.port import Keeper
+from core.letters.redrive_run import RedriveMeans
 from core.model.clock import Clock
 from core.model.events import PartitionId
 from core.model.transform import Transform
@@ -46,6 +47,7 @@ from core.store.listing import LetterListing
 from core.store.memory import Memory
 from core.store.partitions import Partitions
 from core.store.pipeline import Pipelines
+from core.store.redrives import Redrives
 from core.store.replays import Replays
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
@@ -83,9 +85,9 @@ class LetterCount:
 class App:
     """The parts of the app, one of each for the whole process.
 
-    `store`, `means`, `silence` and `replays` wait for a database that does not answer. The others outlast a deadlock,
-    but no lost connection: a person sees that at once, and a timer retries. `find_stream` only shows whether the
-    database can be reached.
+    `store`, `means`, `silence`, `replays` and `redrives` wait for a database that does not answer. The others outlast a
+    deadlock, but no lost connection: a person sees that at once, and a timer retries. `find_stream` only shows whether
+    the database can be reached.
     """
 
     settings: Settings
@@ -98,6 +100,7 @@ class App:
     silence: SilenceCheck
     incarnations: Incarnations
     replays: Replays
+    redrives: Redrives
     aggregation_store: Aggregations
     pipelines: Pipelines
     ledger: Ledger
@@ -127,6 +130,11 @@ class App:
         """The keeper of the stream's letters."""
         own = self.settings
         return Keeper(own.stream, self.store, self.transform, self.hub.find_event, CLOCK, own.letters)
+
+    @property
+    def redriving(self) -> RedriveMeans:
+        """The means to retry or discard letters of the stream as a job."""
+        return RedriveMeans(self.settings.stream, self.redrives, self.listing, CLOCK, _rest)
 
     @property
     def replaying(self) -> ReplayMeans:
@@ -177,6 +185,7 @@ def _open_app() -> App:
         silence=SilenceCheck(fresh, settings.gap_grace),
         incarnations=Incarnations(brief),
         replays=Replays(patient),
+        redrives=Redrives(patient),
         aggregation_store=Aggregations(brief, transform.row_classes),
         pipelines=Pipelines(brief),
         ledger=desk.ledger,
@@ -216,6 +225,10 @@ def _open_batch_log(settings: Settings, closing: ExitStack) -> BatchLog:
     batch_log = BatchLog(BatchLines(settings.batch_lines, threading.Lock()), CLOCK.now)
     closing.callback(batch_log.close)
     return batch_log
+
+
+def _rest(pause: timedelta) -> None:
+    time.sleep(pause.total_seconds())
 
 
 def _log_death(facts: dict[str, object]) -> None:

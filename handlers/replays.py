@@ -13,6 +13,7 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.errors import HubledgerError, InfrastructureFault
+from handlers.driving import drive
 
 if TYPE_CHECKING:
     from core.replay.run import ReplayMeans
@@ -23,7 +24,6 @@ bp = df.Blueprint()
 SLICE = timedelta(seconds=30)  # of work in one activity: well inside any functionTimeout
 PAUSE = timedelta(seconds=30)  # after a fault
 FAN_OUT = 8  # partitions at once
-DRIVEN = (df.OrchestrationRuntimeStatus.Running, df.OrchestrationRuntimeStatus.Pending)
 
 
 @bp.function_name("watch_replays")
@@ -34,7 +34,7 @@ DRIVEN = (df.OrchestrationRuntimeStatus.Running, df.OrchestrationRuntimeStatus.P
 async def watch_replays(timer: func.TimerRequest, client: Any) -> None:
     """Drive every open job: an orchestration that was lost or purged is started again."""
     for job_id in await asyncio.to_thread(_open_jobs):
-        await drive(client, str(job_id))
+        await drive(client, "drive_replay", str(job_id))
 
 
 def drive_replay(context: df.DurableOrchestrationContext) -> Generator[Any, Any, Any]:
@@ -111,17 +111,3 @@ def _means() -> "ReplayMeans":
     from handlers.app import app
 
     return app().replaying
-
-
-async def drive(client: Any, job_id: str) -> None:
-    """Start the orchestration of a job unless it runs; if that fails, the timer starts it. Two starts do no harm."""
-    instance = f"replay-{job_id}"
-    try:
-        status = await client.get_status(instance)
-        if status is None or status.runtime_status not in DRIVEN:
-            await client.start_new("drive_replay", instance, job_id)
-    except Exception as error:  # noqa: BLE001 - the client raises plain Exceptions
-        log.warning(
-            "replay not driven; the timer will drive it",
-            extra={"action": "drive", "job_id": job_id, "error": str(error)},
-        )

@@ -5,18 +5,14 @@ progress of the job, by compare and set: so a piece is done once, however many w
 not `running` does not proceed. The ranges of planned, running and paused jobs do not overlap, except dry runs.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
 from uuid import UUID
 
 from core.errors import HubledgerError
 from core.model.events import Partition, PartitionId, Stream
+from core.model.jobs import JobStatus
 from core.model.spans import SequenceNumber, Span
-
-ReplayStatus = Literal["planned", "running", "paused", "done", "cancelled", "failed"]
-ReplayMove = Literal["begin", "pause", "resume", "cancel", "fail"]
 
 # The limit of planned, running and paused jobs of a stream. Each open job has an orchestration with links of its own to
 # the hub, and dry runs store diffs: without a limit, one caller in a loop could use up the hub's links and the store.
@@ -28,23 +24,6 @@ class TooManyReplays(HubledgerError):
 
     def __init__(self) -> None:
         super().__init__(f"{MOST_OPEN} replays are open, which is the limit: wait until one is done, or cancel one")
-
-
-@dataclass(frozen=True, slots=True)
-class AllowedMove:
-    """One row of the table of moves: from any of the sources to the target."""
-
-    sources: tuple[ReplayStatus, ...]
-    target: ReplayStatus
-
-
-REPLAY_MOVES: Mapping[ReplayMove, AllowedMove] = {
-    "begin": AllowedMove(("planned",), "running"),
-    "pause": AllowedMove(("planned", "running"), "paused"),
-    "resume": AllowedMove(("paused",), "running"),
-    "cancel": AllowedMove(("planned", "running", "paused"), "cancelled"),
-    "fail": AllowedMove(("planned", "running", "paused"), "failed"),
-}  # the last piece of the last partition makes a running job `done`
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +113,7 @@ class ReplayJob:
     """A job as it is now. `fault` is the fault that holds it up or ended it; `history` has one JSON object per line."""
 
     request: ReplayRequest
-    status: ReplayStatus
+    status: JobStatus
     partitions: tuple[PartitionProgress, ...]
     started_at: datetime | None
     ended_at: datetime | None
@@ -164,15 +143,3 @@ class Replayable:
     partition_id: PartitionId
     first: SequenceNumber
     checkpoint: SequenceNumber
-
-
-@dataclass(frozen=True, slots=True)
-class JobMove:
-    """A change of the status of a job, with its author and reason."""
-
-    job_id: UUID
-    move: ReplayMove
-    by: str
-    why: str
-    moved_at: datetime
-    fault: str | None = None

@@ -8,9 +8,10 @@ from uuid import UUID
 
 from core.model.commits import PartitionState
 from core.model.events import Event, Partition, PartitionId, Stream
+from core.model.jobs import JobMove
 from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest
+from core.replay.job import PartitionProgress, Replayable, ReplayJob, ReplayRequest
 from core.replay.pieces import (
     CarriedState,
     EventDiff,
@@ -55,7 +56,7 @@ class ReplayStore(Protocol):
         """Return the diffs of a dry run that come after an event, by partition and number."""
 
     def move_replay(self, move: JobMove) -> bool:
-        """Change a job's status if REPLAY_MOVES allows it; otherwise return False and change nothing."""
+        """Change a job's status if JOB_MOVES allows it; otherwise return False and change nothing."""
 
     def note_replay_fault(self, job_id: UUID, fault: str | None, at: datetime) -> None:
         """Record the fault that holds up an open job, or None when the job continues."""

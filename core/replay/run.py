@@ -15,12 +15,13 @@ from core.model.clock import Clock
 from core.model.commits import OpenKeys, PartitionState
 from core.model.events import BATCH_EVENTS, PartitionId, Stream, order_key
 from core.model.hub import HubReader
+from core.model.jobs import JobMove, JobVerb
 from core.model.letters import LetterPolicy
 from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
 from core.replay.diff import newest_states, rehearsed_piece
-from core.replay.job import JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayMove, ReplayRequest
+from core.replay.job import PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
 from core.replay.pieces import Piece, PieceReader, ReplayCommit
 from core.replay.plan import KnownLetters, KnownStates, ReplayTrial, plan_replay
 from core.replay.port import ReplayStore
@@ -135,7 +136,7 @@ def _opened(request: ReplayRequest, store: ReplayStore) -> ReplayJob:
     return job
 
 
-def _move(job_id: UUID, move: ReplayMove, fault: str, means: ReplayMeans) -> JobMove:
+def _move(job_id: UUID, move: JobVerb, fault: str, means: ReplayMeans) -> JobMove:
     return JobMove(job_id, move, KEEPER, "", means.clock.now(), fault or None)
 
 

@@ -41,6 +41,7 @@ def opening_script(opening: Opening) -> Script:
             Step("anchor_incarnation", {**stream_id, "anchored_at": at}, many=anchors),
             Step("clear_incarnation_stops", stream_id),
             Step("cancel_replays_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
+            Step("cancel_redrives_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
             Step("forget_states_of_stream", stream_id),
             Step("fail_audit_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
         ),

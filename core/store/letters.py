@@ -157,7 +157,15 @@ def retry_script(commit: RetryCommit) -> Script:
 
 
 def move_script(move: LetterMove, stream_id: int) -> Script:
-    """Return the transaction of a move; it answers with the letters as they are after the move.
+    """Return the transaction of a move; it answers with the letters as they are after the move."""
+    place = {"stream_id": stream_id, "partition_id": move.partition.partition_id}
+    found = {**place, "sequence_numbers": numbers_json(move.sequence_numbers), "move_id": move.move_id}
+    steps = (*move_steps(move, stream_id), Step("find_moved", found, answers=True))
+    return Script(str(move.partition), steps, may_repeat=True)
+
+
+def move_steps(move: LetterMove, stream_id: int, counts: str | None = None) -> tuple[Step, ...]:
+    """Return the steps of a move, in lock order; `counts` names the kept number of the moved letters.
 
     A discard frees the letters that were held after those it settles, and locks the partition for that.
     """
@@ -178,18 +186,17 @@ def move_script(move: LetterMove, stream_id: int) -> Script:
     done_by = cut(move.by, WHO_LENGTH)
     attempt = {**moved, "touched_by": move.move_id, "kind": move.move, "done_by": done_by, "done_at": at}
     recorded = [Step("record_attempts", {**attempt, "why": values["why"], "commit_number": 0})]
-    steps = [Step("move_letters", values), *(recorded if move.move not in NOT_RECORDED else [])]
-    if move.move == "discard":
-        freed = {**attempt, "freed_by": freed_by(move.move_id), "freed_at": at, "commit_number": 0}
-        steps = [
-            Step("lock_partition", moved),
-            steps[0],
-            Step("free_letters", freed),
-            *recorded,
-            Step("record_freed", freed),
-        ]
-    found = Step("find_moved", {**moved, "move_id": move.move_id}, answers=True)
-    return Script(str(move.partition), (*steps, found), may_repeat=True)
+    made = Step("move_letters", values, counts=counts)
+    if move.move != "discard":
+        return (made, *(recorded if move.move not in NOT_RECORDED else []))
+    freed = {**attempt, "freed_by": freed_by(move.move_id), "freed_at": at, "commit_number": 0}
+    return (
+        Step("lock_partition", moved),
+        made,
+        Step("free_letters", freed),
+        *recorded,
+        Step("record_freed", freed),
+    )
 
 
 def _hold_values(hold: LetterHold) -> Values:

@@ -13,10 +13,11 @@ from core.letters.listing import (
     ListedLetter,
     WholeLetter,
 )
+from core.letters.redrive import RedriveCause, RedriveRange
 from core.model.commits import LetterStatus
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition
-from core.model.spans import SequenceNumber
+from core.model.spans import SequenceNumber, Span
 from core.model.values import shown_properties
 from core.store.columns import instant_of, instant_or_none, instant_text
 from core.store.stream import OneStream
@@ -26,7 +27,7 @@ MOST_ATTEMPTS = 500
 
 
 class LetterListing:
-    """The letters of one stream, as operators list them; a MatchingStore."""
+    """The letters of one stream, as operators list them; a MatchingStore and a ChosenStore."""
 
     def __init__(self, stream: OneStream) -> None:
         self._stream = stream
@@ -35,12 +36,12 @@ class LetterListing:
         """List letters by the narrowest index that fits the filter."""
         name = "list_letters_of_status" if wanted.status else "list_letters"
         name = "list_letters_of_fingerprint" if wanted.fingerprint else name
-        found = self._stream.ask(name, **_filter_values(wanted), **_key_values(behind), most=most)
+        found = self._stream.ask(name, **filter_values(wanted), **_key_values(behind), most=most)
         return tuple(_listed_letter(row) for row in found)
 
     def group_letters(self, wanted: LetterFilter, most: int) -> tuple[LetterGroup, ...]:
         """Group letters by cause; a group that loses its last letter between the reads is left out."""
-        given = _filter_values(wanted)
+        given = filter_values(wanted)
         if wanted.error_class is None and wanted.partition_key is None:
             lean = {name: value for name, value in given.items() if name not in ("error_class", "partition_key")}
             found = self._stream.ask("group_letters", **lean, most=most)
@@ -48,10 +49,8 @@ class LetterListing:
             found = self._stream.ask("group_letters_of_kind", **given, most=most)
         groups = []
         for fingerprint, letters, settled, first, last in found:
-            own = {**given, "fingerprint": fingerprint}
-            sample = self._stream.ask("list_letters_of_fingerprint", **own, **_key_values(FIRST_PAGE), most=1)
-            if sample:
-                newest = _listed_letter(sample[0])
+            newest = self._newest(wanted, fingerprint)
+            if newest is not None:
                 groups.append(LetterGroup(fingerprint, letters, settled, instant_of(first), instant_of(last), newest))
         return tuple(groups)
 
@@ -72,14 +71,38 @@ class LetterListing:
         return bytes(found[0][0] or b"") if found else b""  # SQLite's SUBSTR of no octets is NULL
 
     def count_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> int:
-        found = self._stream.ask("count_matching", **_filter_values(wanted), statuses=json.dumps(statuses))
+        found = self._stream.ask("count_matching", **filter_values(wanted), statuses=json.dumps(statuses))
         return int(found[0][0]) if found else 0
 
     def find_matching(
         self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int
     ) -> tuple[LetterPosition, ...]:
-        given = {**_filter_values(wanted), "statuses": json.dumps(statuses), "most": most}
+        given = {**filter_values(wanted), "statuses": json.dumps(statuses), "most": most}
         return _positions(self._stream.ask("find_matching", **given))
+
+    def range_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> tuple[RedriveRange, ...]:
+        found = self._stream.ask("span_matching", **filter_values(wanted), statuses=json.dumps(statuses))
+        return tuple(RedriveRange(PartitionId(id), Span(first, last), letters) for id, first, last, letters in found)
+
+    def cause_matching(
+        self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int
+    ) -> tuple[RedriveCause, ...]:
+        """Return the largest causes; one that loses its last letter between the reads is left out."""
+        given = {**filter_values(wanted), "statuses": json.dumps(statuses), "most": most}
+        causes = [(*cause, self._newest(wanted, cause[0])) for cause in self._stream.ask("cause_matching", **given)]
+        return tuple(RedriveCause(fingerprint, count, newest) for fingerprint, count, newest in causes if newest)
+
+    def sample_matching(
+        self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int
+    ) -> tuple[ListedLetter, ...]:
+        positions = self.find_matching(wanted, statuses, most)
+        read = [self.read_letter(one.partition_id, one.sequence_number) for one in positions]
+        return tuple(whole.letter for whole in read if whole is not None)
+
+    def _newest(self, wanted: LetterFilter, fingerprint: str) -> ListedLetter | None:
+        own = {**filter_values(wanted), "fingerprint": fingerprint}
+        found = self._stream.ask("list_letters_of_fingerprint", **own, **_key_values(FIRST_PAGE), most=1)
+        return _listed_letter(found[0]) if found else None
 
     def find_selected(
         self, positions: Sequence[LetterPosition], statuses: Sequence[LetterStatus]
@@ -89,7 +112,7 @@ class LetterListing:
         return _positions(self._stream.ask("find_selected", **given))
 
 
-def _filter_values(wanted: LetterFilter) -> dict[str, Any]:
+def filter_values(wanted: LetterFilter) -> dict[str, Any]:
     """Return the parameters of every statement with a filter."""
     return {
         "fingerprint": wanted.fingerprint,

@@ -7,19 +7,11 @@ from datetime import datetime
 from functools import partial
 
 from core.errors import ReplayConflict
+from core.model.jobs import JOB_MOVES, JobMove
 from core.model.rows import ReferenceKey, row_table
 from core.model.spans import SequenceNumber
 from core.replay.diff import document
-from core.replay.job import (
-    COUNTS,
-    MOST_OPEN,
-    REPLAY_MOVES,
-    JobMove,
-    PartitionProgress,
-    ReplayCounts,
-    ReplayJob,
-    ReplayRequest,
-)
+from core.replay.job import COUNTS, MOST_OPEN, PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
 from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.store.checksum import with_checksums
 from core.store.columns import cut, instant_text, numbers_json, place_of, span_values, texts_json
@@ -68,17 +60,8 @@ def open_script(request: ReplayRequest, stream_id: int) -> Script:
 
 def move_script(move: JobMove) -> Script:
     """Return the transaction of a job's move; it answers with the job's id if the job moved."""
-    allowed, at = REPLAY_MOVES[move.move], instant_text(move.moved_at)
-    entry = {"at": at, "move": move.move, "by": move.by, "why": move.why}
-    values = {
-        "job_id": str(move.job_id),
-        "status": allowed.target,
-        "sources": f",{','.join(allowed.sources)},",
-        "moved_at": at,
-        "fault": cut(move.fault or "", FAULT_LENGTH),
-        "entry": json.dumps(entry) + "\n",
-    }
-    steps = (Step("move_replay_job", values, answers=True), Step("forget_states", {"job_id": values["job_id"]}))
+    job = {"job_id": str(move.job_id)}
+    steps = (Step("move_replay_job", {**job, **job_move_values(move)}, answers=True), Step("forget_states", job))
     return Script(f"replay {move.job_id}", steps, may_repeat=True)
 
 
@@ -129,6 +112,19 @@ def state_key(key: ReferenceKey) -> str:
     """Return a digest of a state's table and key, because a key may be too long for an index."""
     named = json.dumps([row_table(key.row_class).name, *key.key], default=str)
     return hashlib.sha256(named.encode()).hexdigest()
+
+
+def job_move_values(move: JobMove) -> Values:
+    """Return the parameters of the compare-and-set of a job's status."""
+    allowed, at = JOB_MOVES[move.move], instant_text(move.moved_at)
+    entry = {"at": at, "move": move.move, "by": move.by, "why": move.why}
+    return {
+        "status": allowed.target,
+        "sources": f",{','.join(allowed.sources)},",
+        "moved_at": at,
+        "fault": cut(move.fault or "", FAULT_LENGTH),
+        "entry": json.dumps(entry) + "\n",
+    }
 
 
 def opened_key(key: str) -> str:

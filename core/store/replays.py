@@ -10,12 +10,12 @@ from uuid import UUID
 from core.errors import ReplayOverlap, ReplayRefused
 from core.model.commits import PartitionState
 from core.model.events import Event, PartitionId, Stream
+from core.model.jobs import JobMove
 from core.model.rows import ReferenceKey, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
 from core.model.values import decode_properties
 from core.replay.job import (
     MOST_OPEN,
-    JobMove,
     LeftOut,
     PartitionProgress,
     PartitionRange,

@@ -1,7 +1,7 @@
 """Retry and discard letters, of a selection or a filter: with a reason, and with the expected count."""
 
 import logging
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 
@@ -81,7 +81,7 @@ def discard_letters(call: Call[Nothing, Nothing, OrderShape]) -> OrderAnswer:
 
 def _carried_out(call: Call[Nothing, Nothing, OrderShape], move: OrderedMove) -> OrderAnswer:
     own, body = app(), call.body
-    order = LetterOrder(move, _chosen(body), body.expected_count, Mover(call.who, body.reason))
+    order = LetterOrder(move, chosen_of(body), body.expected_count, Mover(call.who, body.reason))
     done = carry_out(order, own.listing, own.keeper)
     if isinstance(done, CountDiffers):
         said = f"{done.found} letters can be moved now, not {body.expected_count}; nothing was changed"
@@ -92,7 +92,15 @@ def _carried_out(call: Call[Nothing, Nothing, OrderShape], move: OrderedMove) ->
     return _answer(done)
 
 
-def _chosen(body: OrderShape) -> LetterFilter | Selection:
+class Choosing(Protocol):
+    """A body that chooses letters by one of both."""
+
+    letters: list[LetterName] | None
+    filter: LetterChoice | None
+
+
+def chosen_of(body: Choosing) -> LetterFilter | Selection:
+    """Read the letters that a body chooses."""
     if body.letters is not None:
         named = [_position(one, f"letters[{at}].sequence_number") for at, one in enumerate(body.letters)]
         return tuple(dict.fromkeys(named))

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from core.replay.job import ReplayStatus
+from core.model.jobs import JobStatus
 from handlers.web.operation import Answered, Cursor, Instant, NumberText, PartitionText, Reason, Shape
 
 PAGE, MOST_OF_A_PAGE = 20, 100
@@ -124,7 +124,7 @@ class ReplayAnswer(Answered):
     """A job. `fault` is the fault that holds it up now, or that ended it."""
 
     job_id: str
-    status: ReplayStatus
+    status: JobStatus
     dry_run: bool
     asked: dict[str, Any]
     total: int

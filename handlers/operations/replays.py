@@ -8,17 +8,9 @@ import msgspec
 from core.errors import ReplayOverlap, ReplayRefused
 from core.model.events import PartitionId
 from core.model.hub import Place
+from core.model.jobs import JobMove, JobVerb
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import (
-    COUNTS,
-    MOST_OPEN,
-    JobMove,
-    PartitionProgress,
-    ReplayCounts,
-    ReplayJob,
-    ReplayMove,
-    TooManyReplays,
-)
+from core.replay.job import COUNTS, MOST_OPEN, PartitionProgress, ReplayCounts, ReplayJob, TooManyReplays
 from core.replay.ranges import ReplayOrder
 from core.replay.run import request_replay
 from handlers.app import app
@@ -144,7 +136,7 @@ def _found(job_id: str) -> ReplayJob:
     return job
 
 
-def _moved(call: Call[JobPath, Nothing, MoveShape], move: ReplayMove) -> ReplayAnswer:
+def _moved(call: Call[JobPath, Nothing, MoveShape], move: JobVerb) -> ReplayAnswer:
     job = _found(call.path.job_id)
     requested = JobMove(job.request.job_id, move, call.who, call.body.reason, call.at)
     if not app().replays.move_replay(requested):

@@ -34,14 +34,14 @@ class Route(NamedTuple):
     """One row of the table of routes.
 
     `template` is the path below the prefix of `host.json`. `operation` is the module in `handlers/operations` and the
-    name in it, such as `letters.show_letter`. `drives` marks an operation that leaves a replay to be driven.
+    name in it, such as `letters.show_letter`. `drives` names the orchestration of the job that the operation leaves.
     """
 
     method: str
     template: str
     level: Level
     operation: str
-    drives: bool = False
+    drives: str = ""
 
     @property
     def methods(self) -> tuple[str, ...]:

@@ -39,8 +39,13 @@ class At:
     def confirm(self, question: str) -> None:
         """Ask before a change. Refused on no; UsageFault where nobody can answer."""
         self.refuse_without_person()
-        if not self.yes and not typer.confirm(printable(question), err=True):
-            raise Refused("nothing was changed")
+        try:
+            if self.yes or typer.confirm(printable(question), err=True):
+                return
+        except typer.Abort:
+            self.out.note("")
+            raise Interrupted("nothing was changed") from None
+        raise Refused("nothing was changed")
 
     def refuse_without_person(self) -> None:
         """Raise UsageFault where a question comes that nobody can answer."""

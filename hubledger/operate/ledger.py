@@ -75,7 +75,7 @@ def _change(out: Output, one: Mapping[str, Any]) -> list[object]:
     return [
         one["commit_number"],
         one["kind"],
-        out.ago(one["committed_at"]),
+        out.when(one["committed_at"]),
         one["transform_version"],
         one["invocation_id"],
     ]

@@ -103,8 +103,8 @@ def table_of(out: Output, letters: list[Mapping[str, Any]], title: str = "") -> 
     rows = [
         [
             one["partition_id"], one["sequence_number"], toned(one["status"]), one["error_class"],
-            short_type(one["error_type"]), one["fingerprint"], one["attempts"], out.ago(one["failed_at"]),
-            one["due_at"] and out.ago(one["due_at"]), brief(one["error"]) if one["error"] else None,
+            short_type(one["error_type"]), one["fingerprint"], one["attempts"], out.when(one["failed_at"]),
+            one["due_at"] and out.when(one["due_at"]), brief(one["error"]) if one["error"] else None,
         ]
         for one in letters
     ]  # fmt: skip
@@ -147,7 +147,7 @@ def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType
         sample = one["sample"]
         rows.append([
             one["fingerprint"], one["letters"], one["open"], sample["error_class"], short_type(sample["error_type"]),
-            out.ago(one["first_failed_at"]), out.ago(one["last_failed_at"]),
+            out.when(one["first_failed_at"]), out.when(one["last_failed_at"]),
             f"{sample['partition_id']}/{sample['sequence_number']}",
             brief(sample["error"]) if sample["error"] else None,
         ])  # fmt: skip
@@ -216,7 +216,7 @@ def attempts_table(out: Output, history: list[Mapping[str, Any]]) -> RenderableT
     )  # fmt: skip
     rows = [
         [
-            one["attempt"], one["kind"], toned(one["status"]), out.ago(one["done_at"]), one["done_by"], one["why"],
+            one["attempt"], one["kind"], toned(one["status"]), out.when(one["done_at"]), one["done_by"], one["why"],
             short_type(one["error_type"]), brief(one["error"]) if one["error"] else None,
         ]
         for one in history

@@ -42,7 +42,7 @@ def list_redrives(
 def _row(out: Output, one: Mapping[str, Any]) -> list[object]:
     return [
         one["redrive_id"], one["move"], toned(one["status"]), one["moved"], one["looked_at"], one["total"],
-        out.ago(one["requested_at"]), one["requested_by"], one["reason"],
+        out.when(one["requested_at"]), one["requested_by"], one["reason"],
     ]  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def times(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
 def history(out: Output, moves: list[Mapping[str, Any]]) -> list[Any]:
     """Return the table of what persons did with a job; nothing where nobody did anything."""
     columns = (Column("at"), Column("move"), Column("by"), Column("why"))
-    rows = [[out.ago(one["at"]), one["move"], one["by"], one["why"]] for one in moves]
+    rows = [[out.when(one["at"]), one["move"], one["by"], one["why"]] for one in moves]
     return [out.table(columns, rows, "history")] if rows else []
 
 

@@ -110,7 +110,7 @@ def list_replays(
 def _row(out: Output, one: Mapping[str, Any]) -> list[object]:
     kind = "dry run" if one["dry_run"] else "real"
     return [
-        one["job_id"], kind, toned(one["status"]), one["done"], one["total"], out.ago(one["requested_at"]),
+        one["job_id"], kind, toned(one["status"]), one["done"], one["total"], out.when(one["requested_at"]),
         one["requested_by"], one["reason"],
     ]  # fmt: skip
 
@@ -160,7 +160,7 @@ def _partitions_table(out: Output, value: Mapping[str, Any]) -> RenderableType:
     rows = [
         [
             one["partition_id"], one["first"], one["last"], one["next"], one["counts"]["events"],
-            one["closed_at"] and out.ago(one["closed_at"]), one["note"],
+            one["closed_at"] and out.when(one["closed_at"]), one["note"],
         ]
         for one in value["partitions"]
     ]  # fmt: skip

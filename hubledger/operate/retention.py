@@ -71,7 +71,7 @@ def _facts(value: Mapping[str, Any]) -> dict[str, object]:
 def _burned(out: Output, one: Mapping[str, Any]) -> list[object]:
     gone = Text(text_of(one["gone"]), style=BAD if one["gone"] else "")
     within = [Text(text_of(each["count"]), style=WARNING if each["count"] else "") for each in one["within"]]
-    return [one["open"], gone, *within, one["first_lost_at"] and out.ago(one["first_lost_at"])]
+    return [one["open"], gone, *within, one["first_lost_at"] and out.when(one["first_lost_at"])]
 
 
 def _partition(out: Output, one: Mapping[str, Any]) -> list[object]:
@@ -81,7 +81,7 @@ def _partition(out: Output, one: Mapping[str, Any]) -> list[object]:
         one["letters"],
         one["gaps"],
         left,
-        one["first_lost_at"] and out.ago(one["first_lost_at"]),
+        one["first_lost_at"] and out.when(one["first_lost_at"]),
     ]
 
 
@@ -167,7 +167,7 @@ def _row(out: Output, one: Mapping[str, Any]) -> list[object]:
         one["purge_id"],
         kind,
         toned(one["status"]),
-        out.ago(one["requested_at"]),
+        out.when(one["requested_at"]),
         one["requested_by"],
         one["reason"],
     ]

@@ -71,8 +71,8 @@ def _noted(out: Output, what: Mapping[str, Any], said: str) -> Text:
 
 def _row(out: Output, one: Mapping[str, Any]) -> list[object]:
     return [
-        one["run_id"], one["number"], one["kind"], toned(one["status"]), one["attempt"], out.ago(one["planned_at"]),
-        one["closed_at"] and out.ago(one["closed_at"]), one["rows_planned"], one["failure"],
+        one["run_id"], one["number"], one["kind"], toned(one["status"]), one["attempt"], out.when(one["planned_at"]),
+        one["closed_at"] and out.when(one["closed_at"]), one["rows_planned"], one["failure"],
     ]  # fmt: skip
 
 

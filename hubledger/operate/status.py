@@ -23,7 +23,7 @@ _COLUMNS = (
     Column("filtered", number=True, wide=True), Column("letters", number=True, wide=True),
     Column("held", number=True, wide=True), Column("gaps", number=True, wide=True), Column("state"),
 )  # fmt: skip
-_HEAD = 14  # lines of a screen that are not partitions
+_HEAD = 16  # lines of a screen that are not partitions
 _Watch = Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")]
 _Every = Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.5, help="The time between two looks.")]
 

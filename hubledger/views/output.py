@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hubledger.console import WIDE
-from hubledger.views.texts import instant, lines_of, safe_json, text_of
+from hubledger.views.texts import instant, lines_of, safe_json, short_instant, text_of
 
 GOOD, WARNING, BAD, QUIET = "green", "yellow", "bold red", "dim"
 _TONES = {
@@ -91,6 +91,10 @@ class Output:
     def ago(self, text: str | None) -> str:
         """Return an instant with its distance from now."""
         return instant(text, self.now)
+
+    def when(self, text: str | None) -> str:
+        """Return an instant in short, for a table."""
+        return short_instant(text, self.now)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]], title: str = "") -> RenderableType:
         """Make a table of the columns that fit."""

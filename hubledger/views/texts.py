@@ -30,12 +30,12 @@ def lines_of(text: str) -> str:
     return "\n".join(map(printable, text.replace("\t", "    ").splitlines()))
 
 
-def span(given: timedelta) -> str:
-    """Return a time in its two largest units: 3 min, 2 h 5 min."""
+def span(given: timedelta, units: int = 2) -> str:
+    """Return a time in its largest units: 3 min, 2 h 5 min."""
     left = int(abs(given).total_seconds())
     parts: list[str] = []
     for unit, seconds in _UNITS:
-        if left >= seconds and len(parts) < 2:
+        if left >= seconds and len(parts) < units:
             parts.append(f"{left // seconds:,} {unit}")
             left %= seconds
         elif parts:
@@ -54,14 +54,25 @@ def seconds(given: float | None) -> str:
 
 
 def instant(text: str | None, now: datetime) -> str:
-    """Return an instant in UTC, with its distance from now: 2026-11-23 11:40:05Z, 3 min ago."""
+    """Return an instant in UTC, with its distance from now: 2026-11-23 11:40:05Z, 3 min 20 s ago."""
     at = read_instant(text)
     if at is None:
         return NOTHING if text is None else printable(str(text))
-    distance = f"in {span(at - now)}" if at > now else f"{span(now - at)} ago"
+    return f"{at:%Y-%m-%d %H:%M:%S}Z, {_distance(at, now)}"
+
+
+def short_instant(text: str | None, now: datetime) -> str:
+    """Return the same in short, without the date of today: 11:40:05Z, 3 min ago."""
+    at = read_instant(text)
+    if at is None or at.date() != now.date():
+        return instant(text, now)
+    return f"{at:%H:%M:%S}Z, {_distance(at, now, 1)}"
+
+
+def _distance(at: datetime, now: datetime, units: int = 2) -> str:
     if abs(at - now) < timedelta(seconds=1):
-        distance = "now"
-    return f"{at:%Y-%m-%d %H:%M:%S}Z, {distance}"
+        return "now"
+    return f"in {span(at - now, units)}" if at > now else f"{span(now - at, units)} ago"
 
 
 def read_instant(text: object) -> datetime | None:

@@ -16,6 +16,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.batch_attempt TO hubledger_app
 GRANT SELECT, INSERT ON hubledger.batch_ledger TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_dead_letter TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.dead_letter_attempt TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.redrive_job TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.redrive_progress TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.redrive_piece TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.replay_job TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.replay_progress TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.replay_diff TO hubledger_app;

@@ -10,8 +10,9 @@ import pytest
 
 from core.errors import ReplayOverlap
 from core.model.events import PartitionId
+from core.model.jobs import JobMove, JobVerb
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import MOST_OPEN, JobMove, PartitionRange, ReplayMove, ReplayRequest, TooManyReplays
+from core.replay.job import MOST_OPEN, PartitionRange, ReplayRequest, TooManyReplays
 from tests.fakes.builders import EPOCH, commit, partition, settled
 from tests.fakes.store import Store
 
@@ -25,7 +26,7 @@ def request(number: int, *, dry_run: bool = True, partition_id: str = "0") -> Re
     return ReplayRequest(id, P.stream, ranges, (), '{"from": null}', dry_run, "test/1", "somebody", "because", EPOCH)
 
 
-def moved(store: Store, number: int, name: ReplayMove) -> bool:
+def moved(store: Store, number: int, name: JobVerb) -> bool:
     return store.move_replay(JobMove(UUID(int=number, version=4), name, "somebody", "why", EPOCH + timedelta(hours=1)))
 
 

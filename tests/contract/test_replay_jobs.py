@@ -11,19 +11,10 @@ import pytest
 from core.errors import DataRefused, ReplayConflict, ReplayOverlap
 from core.model.commits import PartitionState
 from core.model.events import PartitionId
+from core.model.jobs import JOB_MOVES, JobMove, JobStatus, JobVerb
 from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import (
-    REPLAY_MOVES,
-    JobMove,
-    LeftOut,
-    PartitionProgress,
-    PartitionRange,
-    ReplayJob,
-    ReplayMove,
-    ReplayRequest,
-    ReplayStatus,
-)
+from core.replay.job import LeftOut, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, EventDiff, Piece, RehearsedPiece, ReplayCommit, StandingState
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import EPOCH, commit, event, events, home, ids, letter, partition, reading, settled
@@ -49,7 +40,7 @@ def request(
     )
 
 
-def move(name: ReplayMove, job_id: UUID = JOB, *, fault: str | None = None) -> JobMove:
+def move(name: JobVerb, job_id: UUID = JOB, *, fault: str | None = None) -> JobMove:
     return JobMove(job_id, name, "somebody\n", "why not?", EPOCH + timedelta(hours=1), fault)
 
 
@@ -136,7 +127,7 @@ def test_dry_runs_hold_nothing_and_are_held_up_by_nothing(ingested: Store) -> No
 
 
 @pytest.mark.parametrize("last", ["cancel", "fail"])
-def test_a_range_is_free_again_when_its_job_has_ended(ingested: Store, last: ReplayMove) -> None:
+def test_a_range_is_free_again_when_its_job_has_ended(ingested: Store, last: JobVerb) -> None:
     ingested.open_replay(request())
     ingested.move_replay(move("begin"))
     ingested.move_replay(move("pause"))
@@ -163,7 +154,7 @@ def test_of_jobs_asked_for_at_the_same_time_one_gets_the_range(
     assert refused == [job.request.job_id] * 3
 
 
-WAYS: dict[ReplayStatus, list[ReplayMove]] = {
+WAYS: dict[JobStatus, list[JobVerb]] = {
     "planned": [],
     "running": ["begin"],
     "paused": ["pause"],
@@ -173,19 +164,19 @@ WAYS: dict[ReplayStatus, list[ReplayMove]] = {
 
 
 @pytest.mark.parametrize("status", WAYS)
-@pytest.mark.parametrize("name", REPLAY_MOVES)
+@pytest.mark.parametrize("name", JOB_MOVES)
 def test_a_move_is_made_where_the_table_allows_it_and_nowhere_else(
-    ingested: Store, status: ReplayStatus, name: ReplayMove
+    ingested: Store, status: JobStatus, name: JobVerb
 ) -> None:
     ingested.open_replay(request())
     for each in WAYS[status]:
         assert ingested.move_replay(move(each))
     before = found(ingested)
     assert before.status == status
-    allowed = status in REPLAY_MOVES[name].sources
+    allowed = status in JOB_MOVES[name].sources
     assert ingested.move_replay(move(name, fault="why it ended")) == allowed
     after = found(ingested)
-    assert after == before if not allowed else after.status == REPLAY_MOVES[name].target
+    assert after == before if not allowed else after.status == JOB_MOVES[name].target
     if allowed:
         assert after.fault == "why it ended"
         assert after.history.count("\n") == len(WAYS[status]) + 1
@@ -234,7 +225,7 @@ def test_a_piece_that_another_one_did_first_writes_nothing(running: Store, engin
 
 
 @pytest.mark.parametrize("name", ["pause", "cancel", "fail"])
-def test_a_piece_of_a_job_that_does_not_run_writes_nothing(running: Store, engine: Engine, name: ReplayMove) -> None:
+def test_a_piece_of_a_job_that_does_not_run_writes_nothing(running: Store, engine: Engine, name: JobVerb) -> None:
     piece = piece_of(running, 0, 3)
     running.move_replay(move(name))
     before = everything(running, engine)

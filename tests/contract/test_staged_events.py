@@ -8,10 +8,11 @@ import pytest
 
 from core.errors import ReplayConflict, StreamIncarnationChanged
 from core.model.events import Event
+from core.model.jobs import JobMove
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import JobMove, PartitionProgress, PartitionRange
+from core.replay.job import PartitionProgress, PartitionRange
 from core.replay.pieces import Piece, ReplayCommit
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, event, partition, settled

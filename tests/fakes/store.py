@@ -15,13 +15,14 @@ from core.store.ledger import Ledger
 from core.store.letters import Letters
 from core.store.memory import Memory
 from core.store.ownership import Ownerships
+from core.store.redrives import Redrives
 from core.store.replays import Replays
 from core.store.stream import OneStream
 from tests.fakes.builders import STREAM
 
 
-class Store(Letters, Replays, Ownerships, Attempts):
-    """Reads and writes of events, letters, replays, owners and attempts."""
+class Store(Letters, Redrives, Replays, Ownerships, Attempts):
+    """Reads and writes of events, letters, redrives, replays, owners and attempts."""
 
     def __init__(
         self, database: Database, memory: Memory | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)

@@ -10,16 +10,16 @@ from core.ledger.next_incarnation import HubFits, IncarnationOrder, StateDiffers
 from core.letters.moves import Mover, discard, requeue
 from core.model.events import PartitionId
 from core.model.hub import Place
+from core.model.jobs import JobMove, JobVerb
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
-from core.replay.job import JobMove, ReplayMove
 from core.replay.run import open_partitions, replay_slice, request_replay
 from tests.fakes.replaying import order
 from tests.simulation.instance import Instance
 from tests.simulation.trouble import Trouble
 
 PERSON = Mover("somebody", "the world asks")
-MOVES: tuple[ReplayMove, ...] = ("pause", "pause", "resume", "resume", "cancel")
+MOVES: tuple[JobVerb, ...] = ("pause", "pause", "resume", "resume", "cancel")
 MOST = 10**9
 SLICE = timedelta(seconds=30)
 
@@ -74,7 +74,7 @@ class Operators:
         if self.asked:
             self.move(instance, self._chance.choice(self.asked), self._chance.choice(MOVES))
 
-    def move(self, instance: Instance, job_id: UUID, move: ReplayMove) -> None:
+    def move(self, instance: Instance, job_id: UUID, move: JobVerb) -> None:
         """Move one replay, if its status allows it."""
         self._counts[f"operator: {move}"] += 1
         instance.replays.store.move_replay(JobMove(job_id, move, "somebody", "", instance.now()))

@@ -12,7 +12,7 @@ from core.ingest.ingest import Means, ingest_batch
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event
-from core.replay.job import JobMove, ReplayMove
+from core.model.jobs import JobMove, JobVerb
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.script import Script
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
@@ -36,7 +36,7 @@ VERBS = [
     "poison",
 ]
 STEPS = 50
-MOVES: list[ReplayMove] = ["pause", "resume", "resume", "cancel"]
+MOVES: list[JobVerb] = ["pause", "resume", "resume", "cancel"]
 
 
 class ReplayWorld:
@@ -140,7 +140,7 @@ class ReplayWorld:
         if self._jobs:
             self._move(self.chance.choice(self._jobs), self.chance.choice(MOVES))
 
-    def _move(self, job_id: UUID, move: ReplayMove) -> None:
+    def _move(self, job_id: UUID, move: JobVerb) -> None:
         self.record.move_replay(JobMove(job_id, move, "somebody", "", self.clock.now()))
 
     def _deploy(self) -> None:

@@ -24,10 +24,11 @@ from core.model.commits import (
     Settled,
 )
 from core.model.events import Event, Incarnation, Partition, PartitionId, Stream
+from core.model.jobs import JobMove
 from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, RetryCommit
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
+from core.replay.job import PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
 from core.store.aggregation import close_script, ended_script, portion_script
 from core.store.columns import instant_text

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from handlers.replays import DRIVEN, FAN_OUT, PAUSE, drive, drive_replay
+from handlers.driving import DRIVEN, drive
+from handlers.replays import FAN_OUT, PAUSE, drive_replay
 
 JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -114,7 +115,7 @@ class Client:
 @pytest.mark.parametrize("status", [None, "Completed", "Failed", "Terminated"])
 async def test_a_job_whose_orchestration_does_not_run_gets_one_under_its_own_name(status: object) -> None:
     client = Client(status)
-    await drive(client, JOB)
+    await drive(client, "drive_replay", JOB)
     assert client.started == [("drive_replay", f"replay-{JOB}", JOB)]
 
 
@@ -122,10 +123,10 @@ async def test_a_job_whose_orchestration_does_not_run_gets_one_under_its_own_nam
 @pytest.mark.parametrize("status", DRIVEN)
 async def test_a_job_that_is_driven_is_left_alone(status: object) -> None:
     client = Client(status)
-    await drive(client, JOB)
+    await drive(client, "drive_replay", JOB)
     assert client.started == []
 
 
 @pytest.mark.asyncio
 async def test_a_client_that_fails_fails_nothing_for_the_timer_drives_the_job() -> None:
-    await drive(Client(fault=OSError("no extension")), JOB)
+    await drive(Client(fault=OSError("no extension")), "drive_replay", JOB)

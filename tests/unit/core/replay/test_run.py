@@ -17,9 +17,10 @@ from core.errors import (
 )
 from core.model.commits import PartitionState
 from core.model.events import Event, Partition, PartitionId
+from core.model.jobs import JobMove, JobVerb
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import JobMove, ReplayJob, ReplayMove
+from core.replay.job import ReplayJob
 from core.replay.pieces import ReplayCommit
 from core.replay.run import CONFLICT_LIMIT, ReplayMeans, note_fault, open_partitions, replay_slice, request_replay
 from examples.home_security.transform import SensorReading
@@ -71,7 +72,7 @@ class Small(World):
     def slice(self, job: ReplayJob, seconds: float = 0) -> Any:
         return replay_slice(job.request.job_id, ZERO, self.means, self.clock.now() + timedelta(seconds=seconds))
 
-    def move(self, job: ReplayJob, move: ReplayMove) -> None:
+    def move(self, job: ReplayJob, move: JobVerb) -> None:
         assert self.store.move_replay(JobMove(job.request.job_id, move, "somebody", "", self.clock.now()))
 
 
@@ -112,7 +113,7 @@ def test_a_job_that_is_planned_begins_once_and_tells_the_partitions_with_work_le
 
 
 @pytest.mark.parametrize("move", ["pause", "cancel"])
-def test_a_job_stops_between_two_pieces_and_what_was_replayed_stays(move: ReplayMove) -> None:
+def test_a_job_stops_between_two_pieces_and_what_was_replayed_stays(move: JobVerb) -> None:
     small = world()
     job = begun(small)
     small.watched.after = lambda commit: small.move(job, move) if commit.piece.span.first == 10 else None

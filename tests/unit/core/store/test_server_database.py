@@ -23,11 +23,11 @@ from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.model.clock import Clock
 from core.model.commits import BatchCommit
 from core.model.events import Event, EventBatch, PartitionId
+from core.model.jobs import JobMove
 from core.model.letters import LetterClaim
 from core.model.rows import ReferenceKey, Row, row_table
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.replay.job import JobMove
 from core.store.aggregation import Aggregations
 from core.store.database import Waiting, write
 from core.store.memory import Memory

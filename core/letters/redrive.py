@@ -1,0 +1,212 @@
+"""Redrives: jobs that retry or discard the letters of a filter or a selection, of any number, piece by piece.
+
+A job is about the letters that had failed when it was requested. It walks through each partition by sequence number, a
+retry upwards and a discard downwards: so a letter is looked at once, also when it fails again, and no letter is freed
+that the same job discards. Each piece is one transaction that also counts the piece, by compare and set: so a letter is
+moved once, however many workers drive the job, and a job that is not `running` does not proceed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from json import dumps
+from uuid import UUID
+
+from core.errors import HubledgerError
+from core.letters.listing import LetterFilter, ListedLetter
+from core.letters.moves import TRANSACTION_LIMIT, OrderedMove
+from core.letters.port import Selection
+from core.model.commits import LetterStatus
+from core.model.events import PartitionId, Stream
+from core.model.jobs import JobStatus
+from core.model.letters import LetterMove, LetterPosition
+from core.model.spans import SequenceNumber, Span
+
+MOST_OPEN = 10  # planned, running and paused jobs of a stream
+SECOND = timedelta(seconds=1)  # the longest pause between two pieces
+
+
+class RedriveOverlap(HubledgerError):
+    """An open redrive has the same filter or selection."""
+
+    def __init__(self, redrive_id: UUID) -> None:
+        super().__init__(f"redrive {redrive_id} is open for the same letters: wait until it is done, or cancel it")
+        self.redrive_id = redrive_id
+
+
+class TooManyRedrives(HubledgerError):
+    """MOST_OPEN redrives of the stream are open, paused ones included."""
+
+    def __init__(self) -> None:
+        super().__init__(f"{MOST_OPEN} redrives are open, which is the limit: wait until one is done, or cancel one")
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveRange:
+    """The letters of one partition at the request; the `numbers` of a selection, or None for a filter."""
+
+    partition_id: PartitionId
+    span: Span
+    letters: int
+    numbers: tuple[SequenceNumber, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveRequest:
+    """A job before it begins. `wanted` is the filter, or None for a selection."""
+
+    redrive_id: UUID
+    stream: Stream
+    move: OrderedMove
+    wanted: LetterFilter | None
+    ranges: tuple[RedriveRange, ...]
+    total: int
+    per_second: int | None
+    requested_by: str
+    reason: str
+    requested_at: datetime
+
+    @property
+    def walks_up(self) -> bool:
+        """True when pieces go from the first letter to the last."""
+        return self.move == "requeue"
+
+    @property
+    def selection(self) -> Selection | None:
+        """The selected letters; None for a filter."""
+        if self.wanted is not None:
+            return None
+        return tuple(LetterPosition(one.partition_id, number) for one in self.ranges for number in one.numbers or ())
+
+    @property
+    def chosen(self) -> Mapping[str, str] | None:
+        """The given fields of the filter; None for a selection."""
+        return None if self.wanted is None else given_fields(self.wanted)
+
+    @property
+    def chosen_key(self) -> str:
+        """A digest of the filter or the selection; the move does not count."""
+        named = self.chosen if self.wanted is not None else [(one.partition_id, one.numbers) for one in self.ranges]
+        return sha256(dumps(named, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveProgress:
+    """The progress of a job in one partition: the last number that it walked to.
+
+    `unmoved` letters were in no status that the move allows any more; those that had changed before the job came to
+    them are counted when the partition is closed.
+    """
+
+    range: RedriveRange
+    walked_to: SequenceNumber
+    moved: int = 0
+    unmoved: int = 0
+    closed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Redrive:
+    """A job as it is now. `fault` is the fault that holds it up or ended it; `history` has one JSON object per line."""
+
+    request: RedriveRequest
+    status: JobStatus
+    progress: tuple[RedriveProgress, ...]
+    pieces: int
+    next_piece_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    updated_at: datetime
+    fault: str | None
+    history: str
+
+    @property
+    def moved(self) -> int:
+        return sum(one.moved for one in self.progress)
+
+    @property
+    def unmoved(self) -> int:
+        return sum(one.unmoved for one in self.progress)
+
+    @property
+    def open_progress(self) -> RedriveProgress | None:
+        """The partition of the next piece; None when all are closed."""
+        return next((one for one in self.progress if one.closed_at is None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RedrivePiece:
+    """Everything that one transaction of a job writes: the move of its letters, and the progress after it."""
+
+    job: Redrive
+    move: LetterMove
+    walked_to: SequenceNumber
+    next_piece_at: datetime
+
+    @property
+    def latest(self) -> datetime:
+        """The latest time that a clock which is right sets for the next piece."""
+        return self.move.moved_at + SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class RedrivenLetter:
+    """A letter that a job moved: its place in a piece, and its status now."""
+
+    piece: int
+    place: int
+    partition_id: PartitionId
+    sequence_number: SequenceNumber
+    moved_at: datetime
+    status: LetterStatus | None
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveCause:
+    """The letters of one cause that a job would move; `sample` is one letter of the cause."""
+
+    fingerprint: str
+    letters: int
+    sample: ListedLetter
+
+
+@dataclass(frozen=True, slots=True)
+class RedrivePreview:
+    """The letters that a job would move: their number, the largest causes, and the letters that failed first."""
+
+    count: int
+    causes: tuple[RedriveCause, ...]
+    sample: tuple[ListedLetter, ...]
+
+
+def until_request(wanted: LetterFilter, requested_at: datetime) -> LetterFilter:
+    """Return the filter without the letters that failed after the request."""
+    return replace(wanted, failed_before=min(wanted.failed_before, requested_at))
+
+
+def given_fields(wanted: LetterFilter) -> dict[str, str]:
+    """Return the given fields of a filter as texts: filters that choose the same letters have the same fields."""
+    named = {name: getattr(wanted, name) for name in wanted.__dataclass_fields__}
+    nothing = LetterFilter()
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else str(value)
+        for name, value in named.items()
+        if value != getattr(nothing, name)
+    }
+
+
+def filter_of_fields(given: Mapping[str, str]) -> LetterFilter:
+    """Return the filter of its given fields."""
+    times = {name: datetime.fromisoformat(given[name]) for name in ("failed_from", "failed_before") if name in given}
+    return LetterFilter(**{**given, **times})  # type: ignore[arg-type]
+
+
+def piece_limit(per_second: int | None) -> int:
+    """Return the limit of the letters of a piece: half of a second's, so that a cap never waits long."""
+    return TRANSACTION_LIMIT if per_second is None else max(1, min(TRANSACTION_LIMIT, per_second // 2))
+
+
+def next_piece_at(begun_at: datetime, letters: int, per_second: int | None) -> datetime:
+    """Return the time before which no further piece may begin."""
+    return begun_at if per_second is None else begun_at + timedelta(seconds=letters / per_second)

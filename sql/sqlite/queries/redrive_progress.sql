@@ -1,0 +1,125 @@
+-- name: add_redrive_progress
+-- Insert the partitions of a new job, from a JSON array of [partition_id, first, last, walked_to, letters, numbers].
+-- params: redrive_id, progress
+INSERT INTO redrive_progress
+       (redrive_id, partition_id, first_sequence_number, last_sequence_number, walked_to, letters, moved, unmoved,
+        numbers)
+SELECT :redrive_id, r.value ->> 0, r.value ->> 1, r.value ->> 2, r.value ->> 3, r.value ->> 4, 0, 0, r.value ->> 5
+  FROM json_each(:progress) AS r;
+
+-- name: read_redrive_progress
+-- Read the progress of jobs, by partition.
+-- params: redrive_ids
+SELECT p.redrive_id, p.partition_id, p.first_sequence_number, p.last_sequence_number, p.walked_to, p.letters, p.moved,
+       p.unmoved, p.numbers, p.closed_at
+  FROM redrive_progress AS p
+ WHERE p.redrive_id IN (SELECT i.value ->> 0 FROM json_each(:redrive_ids) AS i)
+ ORDER BY p.redrive_id, LENGTH(p.partition_id), p.partition_id;
+
+-- name: advance_redrive_progress
+-- Record a piece in its partition; the letters that it looked at and did not move are unmoved.
+-- params: redrive_id, partition_id, walked_to, looked_at, moved
+UPDATE redrive_progress
+   SET walked_to = :walked_to, moved = moved + :moved, unmoved = unmoved + :looked_at - :moved
+ WHERE redrive_id = :redrive_id AND partition_id = :partition_id AND closed_at IS NULL;
+
+-- name: close_redrive_progress
+-- Close a partition at its end: a letter of the request that the job did not move had changed.
+-- params: redrive_id, partition_id, moved_at
+UPDATE redrive_progress
+   SET closed_at = :moved_at, unmoved = CASE WHEN letters > moved THEN letters - moved ELSE 0 END
+ WHERE redrive_id = :redrive_id AND partition_id = :partition_id AND closed_at IS NULL;
+
+-- name: add_redrive_piece
+-- Insert the letters that a piece moved, if it moved any.
+-- params: redrive_id, pieces, stream_id, partition_id, sequence_numbers, move_id, moved_at, moved
+INSERT INTO redrive_piece (redrive_id, piece, partition_id, numbers, moved_at)
+SELECT :redrive_id, :pieces, :partition_id, (
+       SELECT json_group_array(m.sequence_number)
+         FROM (SELECT d.sequence_number
+                 FROM event_hub_dead_letter AS d
+                WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
+                  AND d.sequence_number IN (SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)
+                  AND d.claimed_by = :move_id
+                ORDER BY d.sequence_number) AS m), :moved_at
+ WHERE :moved > 0;
+
+-- name: read_redriven_letters
+-- Read the letters that a job moved, with their status now, in the order of its pieces: a page after a place in a piece.
+-- params: redrive_id, after_piece, after_place, most
+SELECT p.piece, n.key AS place, p.partition_id, n.value AS sequence_number, p.moved_at, d.status
+  FROM redrive_piece AS p
+ INNER JOIN redrive_job AS j ON j.redrive_id = p.redrive_id
+ CROSS JOIN json_each(p.numbers) AS n
+  LEFT JOIN event_hub_dead_letter AS d
+    ON d.stream_id = j.stream_id AND d.partition_id = p.partition_id AND d.sequence_number = n.value
+ WHERE p.redrive_id = :redrive_id AND p.piece >= :after_piece
+   AND (p.piece > :after_piece OR n.key > :after_place)
+ ORDER BY p.piece, n.key
+ LIMIT :most;
+
+-- name: span_matching
+-- Return the first and the last letter and the number of letters, by partition, that match a filter and have one of the
+-- statuses in a JSON list.
+-- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, statuses
+SELECT d.partition_id, MIN(d.sequence_number) AS first_sequence_number, MAX(d.sequence_number) AS last_sequence_number,
+       COUNT(*) AS letters
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id
+   AND d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
+   AND +d.fingerprint = :fingerprint  -- if given
+   AND +d.status = :status  -- if given
+   AND +d.error_class = :error_class  -- if given
+   AND +d.partition_id = :partition_id  -- if given
+   AND +d.partition_key = :partition_key  -- if given
+   AND d.failed_at >= :since_at AND d.failed_at < :until_at
+ GROUP BY d.partition_id;
+
+-- name: cause_matching
+-- Count the letters of each cause that match a filter and have one of the statuses in a JSON list.
+-- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, statuses, most
+SELECT d.fingerprint, COUNT(*) AS letters
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id
+   AND +d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
+   AND +d.fingerprint = :fingerprint  -- if given
+   AND +d.status = :status  -- if given
+   AND +d.error_class = :error_class  -- if given
+   AND +d.partition_id = :partition_id  -- if given
+   AND +d.partition_key = :partition_key  -- if given
+   AND +d.failed_at >= :since_at AND +d.failed_at < :until_at
+ GROUP BY d.fingerprint
+ ORDER BY letters DESC, d.fingerprint
+ LIMIT :most;
+
+-- name: walk_up
+-- Find the next letters of a partition that match a filter and have one of the statuses, by number, upwards.
+-- params: stream_id, partition_id, walked_to, last_sequence_number, fingerprint, status, error_class, partition_key, since_at, until_at, statuses, most
+SELECT d.sequence_number
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
+   AND d.sequence_number > :walked_to AND d.sequence_number <= :last_sequence_number
+   AND +d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
+   AND +d.fingerprint = :fingerprint  -- if given
+   AND +d.status = :status  -- if given
+   AND +d.error_class = :error_class  -- if given
+   AND +d.partition_key = :partition_key  -- if given
+   AND +d.failed_at >= :since_at AND +d.failed_at < :until_at
+ ORDER BY d.sequence_number
+ LIMIT :most;
+
+-- name: walk_down
+-- Find the next letters of a partition that match a filter and have one of the statuses, by number, downwards.
+-- params: stream_id, partition_id, walked_to, first_sequence_number, fingerprint, status, error_class, partition_key, since_at, until_at, statuses, most
+SELECT d.sequence_number
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
+   AND d.sequence_number < :walked_to AND d.sequence_number >= :first_sequence_number
+   AND +d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
+   AND +d.fingerprint = :fingerprint  -- if given
+   AND +d.status = :status  -- if given
+   AND +d.error_class = :error_class  -- if given
+   AND +d.partition_key = :partition_key  -- if given
+   AND +d.failed_at >= :since_at AND +d.failed_at < :until_at
+ ORDER BY d.sequence_number DESC
+ LIMIT :most;

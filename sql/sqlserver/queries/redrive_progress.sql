@@ -1,0 +1,126 @@
+-- name: add_redrive_progress
+-- Insert the partitions of a new job, from a JSON array of [partition_id, first, last, walked_to, letters, numbers].
+-- params: redrive_id varchar(8000), progress nvarchar(max)
+INSERT INTO hubledger.redrive_progress
+       (redrive_id, partition_id, first_sequence_number, last_sequence_number, walked_to, letters, moved, unmoved,
+        numbers)
+SELECT @redrive_id, r.partition_id, r.first_sequence_number, r.last_sequence_number, r.walked_to, r.letters, 0, 0,
+       r.numbers
+  FROM OPENJSON(@progress) WITH (
+       partition_id varchar(40) '$[0]', first_sequence_number bigint '$[1]', last_sequence_number bigint '$[2]',
+       walked_to bigint '$[3]', letters bigint '$[4]', numbers nvarchar(max) '$[5]') AS r;
+
+-- name: read_redrive_progress
+-- Read the progress of jobs, by partition.
+-- params: redrive_ids nvarchar(max)
+SELECT p.redrive_id, p.partition_id, p.first_sequence_number, p.last_sequence_number, p.walked_to, p.letters, p.moved,
+       p.unmoved, p.numbers, p.closed_at
+  FROM hubledger.redrive_progress AS p
+ WHERE p.redrive_id IN (SELECT i.redrive_id COLLATE Latin1_General_100_BIN2 FROM OPENJSON(@redrive_ids) WITH (redrive_id varchar(36) '$[0]') AS i)
+ ORDER BY p.redrive_id, LEN(p.partition_id), p.partition_id;
+
+-- name: advance_redrive_progress
+-- Record a piece in its partition; the letters that it looked at and did not move are unmoved.
+-- params: redrive_id varchar(8000), partition_id varchar(8000), walked_to bigint, looked_at bigint, moved bigint
+UPDATE hubledger.redrive_progress
+   SET walked_to = @walked_to, moved = moved + @moved, unmoved = unmoved + @looked_at - @moved
+ WHERE redrive_id = @redrive_id AND partition_id = @partition_id AND closed_at IS NULL;
+
+-- name: close_redrive_progress
+-- Close a partition at its end: a letter of the request that the job did not move had changed.
+-- params: redrive_id varchar(8000), partition_id varchar(8000), moved_at datetime2(7)
+UPDATE hubledger.redrive_progress
+   SET closed_at = @moved_at, unmoved = CASE WHEN letters > moved THEN letters - moved ELSE 0 END
+ WHERE redrive_id = @redrive_id AND partition_id = @partition_id AND closed_at IS NULL;
+
+-- name: add_redrive_piece
+-- Insert the letters that a piece moved, if it moved any.
+-- params: redrive_id varchar(8000), pieces bigint, stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), move_id nvarchar(4000), moved_at datetime2(7), moved bigint
+INSERT INTO hubledger.redrive_piece (redrive_id, piece, partition_id, numbers, moved_at)
+SELECT @redrive_id, @pieces, @partition_id, (
+       SELECT '[' + STRING_AGG(CONVERT(nvarchar(max), d.sequence_number), ',') WITHIN GROUP (ORDER BY d.sequence_number) + ']'
+         FROM hubledger.event_hub_dead_letter AS d
+        WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
+          AND d.sequence_number IN (
+              SELECT n.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n)
+          AND d.claimed_by = @move_id), @moved_at
+ WHERE @moved > 0;
+
+-- name: read_redriven_letters
+-- Read the letters that a job moved, with their status now, in the order of its pieces: a page after a place in a piece.
+-- params: redrive_id varchar(8000), after_piece bigint, after_place int, most int
+SELECT TOP (@most)
+       p.piece, n.place, p.partition_id, n.sequence_number, p.moved_at, d.status
+  FROM hubledger.redrive_piece AS p
+ INNER JOIN hubledger.redrive_job AS j ON j.redrive_id = p.redrive_id
+ CROSS APPLY (
+       SELECT CONVERT(int, o.[key]) AS place, CONVERT(bigint, o.value) AS sequence_number
+         FROM OPENJSON(p.numbers) AS o) AS n
+  LEFT JOIN hubledger.event_hub_dead_letter AS d
+    ON d.stream_id = j.stream_id AND d.partition_id = p.partition_id AND d.sequence_number = n.sequence_number
+ WHERE p.redrive_id = @redrive_id AND p.piece >= @after_piece
+   AND (p.piece > @after_piece OR n.place > @after_place)
+ ORDER BY p.piece, n.place;
+
+-- name: span_matching
+-- Return the first and the last letter and the number of letters, by partition, that match a filter and have one of the
+-- statuses in a JSON list.
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max)
+SELECT d.partition_id, MIN(d.sequence_number) AS first_sequence_number, MAX(d.sequence_number) AS last_sequence_number,
+       COUNT(*) AS letters
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id
+   AND d.status IN (SELECT j.status FROM OPENJSON(@statuses) WITH (status varchar(10) '$') AS j)
+   AND d.fingerprint = @fingerprint  -- if given
+   AND d.status = @status  -- if given
+   AND d.error_class = @error_class  -- if given
+   AND d.partition_id = @partition_id  -- if given
+   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+   AND d.failed_at >= @since_at AND d.failed_at < @until_at
+ GROUP BY d.partition_id;
+
+-- name: cause_matching
+-- Count the letters of each cause that match a filter and have one of the statuses in a JSON list.
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max), most int
+SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id
+   AND d.status IN (SELECT j.status FROM OPENJSON(@statuses) WITH (status varchar(10) '$') AS j)
+   AND d.fingerprint = @fingerprint  -- if given
+   AND d.status = @status  -- if given
+   AND d.error_class = @error_class  -- if given
+   AND d.partition_id = @partition_id  -- if given
+   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+   AND d.failed_at >= @since_at AND d.failed_at < @until_at
+ GROUP BY d.fingerprint
+ ORDER BY letters DESC, d.fingerprint;
+
+-- name: walk_up
+-- Find the next letters of a partition that match a filter and have one of the statuses, by number, upwards.
+-- params: stream_id int, partition_id varchar(8000), walked_to bigint, last_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max), most int
+SELECT TOP (@most) d.sequence_number
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
+   AND d.sequence_number > @walked_to AND d.sequence_number <= @last_sequence_number
+   AND d.status IN (SELECT j.status FROM OPENJSON(@statuses) WITH (status varchar(10) '$') AS j)
+   AND d.fingerprint = @fingerprint  -- if given
+   AND d.status = @status  -- if given
+   AND d.error_class = @error_class  -- if given
+   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+   AND d.failed_at >= @since_at AND d.failed_at < @until_at
+ ORDER BY d.sequence_number;
+
+-- name: walk_down
+-- Find the next letters of a partition that match a filter and have one of the statuses, by number, downwards.
+-- params: stream_id int, partition_id varchar(8000), walked_to bigint, first_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max), most int
+SELECT TOP (@most) d.sequence_number
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
+   AND d.sequence_number < @walked_to AND d.sequence_number >= @first_sequence_number
+   AND d.status IN (SELECT j.status FROM OPENJSON(@statuses) WITH (status varchar(10) '$') AS j)
+   AND d.fingerprint = @fingerprint  -- if given
+   AND d.status = @status  -- if given
+   AND d.error_class = @error_class  -- if given
+   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+   AND d.failed_at >= @since_at AND d.failed_at < @until_at
+ ORDER BY d.sequence_number DESC;

@@ -1,0 +1,246 @@
+"""Promises of every store about redrives: each letter is moved once, listed and counted, and a job ends."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from core.errors import RedriveConflict
+from core.letters.listing import LetterFilter
+from core.letters.moves import CountDiffers, LetterOrder
+from core.letters.redrive import MOST_OPEN, RedriveOverlap, TooManyRedrives
+from core.letters.redrive_run import plan_piece, request_redrive
+from core.model.events import PartitionId
+from core.model.jobs import JOB_MOVES, JobVerb
+from core.model.letters import LetterPosition
+from core.model.spans import SequenceNumber
+from tests.fakes.builders import keep_letters
+from tests.fakes.kept import Engine
+from tests.fakes.redriving import ALL, PERSON, Redriving
+from tests.fakes.store import Store
+
+LETTERS = dict.fromkeys(range(0, 12, 2), "a")
+ZERO = LetterFilter(partition_id=PartitionId("0"))
+
+
+@pytest.fixture
+def desk(store: Store) -> Redriving:
+    """Six exhausted letters of partition 0, six of partition 1."""
+    for place in ("0", "1"):
+        keep_letters(store, LETTERS, place, status="exhausted", due_at=None)
+    made = Redriving(store)
+    made.clock.advance(3_600)
+    return made
+
+
+def positions(place: str, *numbers: int) -> tuple[LetterPosition, ...]:
+    return tuple(LetterPosition(PartitionId(place), SequenceNumber(number)) for number in numbers)
+
+
+def statuses(engine: Engine, place: str = "0") -> list[str]:
+    return [one.status for one in engine.letters() if one.partition_id == place]
+
+
+def test_a_job_moves_every_letter_of_its_filter_and_lists_them(desk: Redriving, engine: Engine) -> None:
+    job = desk.ask(12)
+    assert desk.slice(job).is_over
+    ended = desk.now(job)
+    assert (ended.status, ended.moved, ended.unmoved, ended.request.total) == ("done", 12, 0, 12)
+    assert statuses(engine) == statuses(engine, "1") == ["waiting"] * 6
+    assert desk.moved(job) == [(place, number) for place in "01" for number in LETTERS]
+    assert {(one.kind, one.done_by, one.why) for one in engine.attempts()} == {("requeue", "somebody", "because")}
+    assert len(engine.attempts()) == 12
+
+
+def test_a_job_of_a_selection_moves_only_its_letters(desk: Redriving, engine: Engine) -> None:
+    job = desk.ask(3, (*positions("0", 2, 4), *positions("1", 10), *positions("1", 3)), "discard")
+    assert desk.slice(job).is_over
+    assert desk.moved(job) == [("0", 2), ("0", 4), ("1", 10)]
+    assert statuses(engine) == ["exhausted", "discarded", "discarded", "exhausted", "exhausted", "exhausted"]
+    assert desk.now(job).request.selection == (*positions("0", 2, 4), *positions("1", 10))
+
+
+def test_a_different_count_opens_nothing(desk: Redriving) -> None:
+    assert request_redrive(LetterOrder("requeue", ALL, 11, PERSON), None, desk.means) == CountDiffers(12)
+    assert request_redrive(LetterOrder("requeue", LetterFilter(status="held"), 0, PERSON), None, desk.means) == (
+        CountDiffers(0)
+    )
+    assert desk.store.read_redrives(desk.means.stream, 10, None) == ()
+
+
+def test_a_letter_that_fails_after_the_request_is_not_of_the_job(desk: Redriving, engine: Engine) -> None:
+    job = desk.ask(12)
+    desk.clock.advance(60)
+    later = [replace(letter(event(number)), status="exhausted") for number in (11, 12)]
+    batch = commit(desk.store.read_partition(partition()), 11, 12, settled({}, letters=later))
+    desk.store.commit_batch(replace(batch, committed_at=desk.clock.now()))
+    desk.slice(job)
+    assert statuses(engine)[6:] == ["exhausted", "exhausted"]
+    assert desk.now(job).moved == 12
+
+
+def test_a_letter_that_changed_is_unmoved_and_keeps_its_status(desk: Redriving, engine: Engine) -> None:
+    job = desk.ask(12)
+    other = desk.ask(1, positions("0", 4), "discard")
+    desk.slice(other)
+    desk.slice(job)
+    ended = desk.now(job)
+    assert (ended.status, ended.moved, ended.unmoved) == ("done", 11, 1)
+    assert statuses(engine)[2] == "discarded"
+    assert ("0", 4) not in desk.moved(job)
+
+
+def test_the_same_filter_has_one_open_job_whatever_the_move(desk: Redriving) -> None:
+    job = desk.ask(6, ZERO)
+    with pytest.raises(RedriveOverlap) as overlap:
+        desk.ask(6, ZERO, "discard")
+    assert overlap.value.redrive_id == job.request.redrive_id
+    desk.ask(12)
+    desk.slice(job)
+    desk.ask(6, ZERO)
+
+
+def test_the_same_selection_has_one_open_job(desk: Redriving) -> None:
+    job = desk.ask(2, positions("0", 2, 4))
+    with pytest.raises(RedriveOverlap):
+        desk.ask(2, positions("0", 4, 2))
+    desk.move(job, "cancel")
+    desk.ask(2, positions("0", 4, 2))
+
+
+def test_no_more_jobs_are_open_than_the_limit(desk: Redriving) -> None:
+    for number in range(MOST_OPEN):
+        desk.ask(1, positions("0", 2 * (number % 6)) if number < 6 else positions("1", 2 * (number - 6)))
+    with pytest.raises(TooManyRedrives):
+        desk.ask(12)
+
+
+def test_of_requests_at_the_same_time_one_opens_its_job(desk: Redriving, make_store: Callable[[], Store]) -> None:
+    desks = [Redriving(make_store(), desk.clock, seed=number + 1) for number in range(4)]
+    refused = []
+
+    def ask(one: Redriving) -> None:
+        try:
+            one.ask(12)
+        except RedriveOverlap:
+            refused.append(one)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, desks))
+    assert len(refused) == 3
+
+
+@pytest.mark.parametrize("verb", JOB_MOVES)
+def test_a_job_that_does_not_run_writes_nothing(desk: Redriving, engine: Engine, verb: JobVerb) -> None:
+    planned = desk.ask(12)
+    desk.move(planned, "begin")
+    job = desk.now(planned)
+    progress = job.open_progress
+    assert progress is not None
+    piece = plan_piece(job, progress, [SequenceNumber(0)], desk.clock.now())
+    if verb in ("begin", "resume"):
+        assert not desk.move(job, verb)
+        return
+    assert desk.move(job, verb)
+    before, letters = desk.now(job), engine.letters()
+    with pytest.raises(RedriveConflict):
+        desk.store.commit_piece(piece)
+    with pytest.raises(RedriveConflict):
+        desk.store.close_partition(job, desk.clock.now())
+    assert (desk.now(job), engine.letters(), engine.attempts()) == (before, letters, [])
+    assert before.status == JOB_MOVES[verb].target
+
+
+def test_a_piece_that_is_sent_again_is_refused_and_changes_nothing(desk: Redriving, engine: Engine) -> None:
+    planned = desk.ask(12)
+    desk.move(planned, "begin")
+    job = desk.now(planned)
+    progress = job.open_progress
+    assert progress is not None
+    piece = plan_piece(job, progress, [SequenceNumber(0), SequenceNumber(2)], desk.clock.now())
+    desk.store.commit_piece(piece)
+    after, letters = desk.now(job), engine.letters()
+    with pytest.raises(RedriveConflict):
+        desk.store.commit_piece(piece)
+    assert (desk.now(job), engine.letters()) == (after, letters)
+    assert after.moved == len(engine.attempts()) == 2
+
+
+def test_no_piece_begins_before_its_time_which_a_clock_that_was_ahead_does_not_set(desk: Redriving) -> None:
+    planned = desk.ask(12, rate=4)
+    desk.move(planned, "begin")
+    job = desk.now(planned)
+    assert job.open_progress is not None
+    desk.store.commit_piece(plan_piece(job, job.open_progress, [SequenceNumber(0)], desk.clock.now()))
+    job = desk.now(job)
+    assert job.open_progress is not None
+    assert job.next_piece_at == desk.clock.now() + timedelta(seconds=0.25)
+    early = plan_piece(job, job.open_progress, [SequenceNumber(2)], desk.clock.now() + timedelta(seconds=0.24))
+    with pytest.raises(RedriveConflict):
+        desk.store.commit_piece(early)
+    past = plan_piece(job, job.open_progress, [SequenceNumber(2)], desk.clock.now() - timedelta(hours=1))
+    desk.store.commit_piece(past)
+
+
+def test_the_cap_of_the_rate_is_kept(desk: Redriving) -> None:
+    job, began = desk.ask(12, rate=4), desk.clock.now()
+    desk.slice(job)
+    assert desk.now(job).moved == 12
+    assert desk.clock.now() - began >= timedelta(seconds=2.5)  # the last two letters need no pause after them
+    assert len(desk.rests) == 6
+
+
+def test_two_drivers_move_each_letter_once(desk: Redriving, make_store: Callable[[], Store], engine: Engine) -> None:
+    job = desk.ask(12, rate=2_000_000)
+    drivers = [Redriving(make_store(), desk.clock, seed=number + 1) for number in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda one: one.slice(job), drivers))
+    ended = desk.now(job)
+    assert (ended.status, ended.moved, ended.unmoved) == ("done", 12, 0)
+    assert len(engine.attempts()) == 12
+
+
+def test_a_cancelled_job_has_moved_what_it_lists(desk: Redriving, engine: Engine) -> None:
+    job = desk.ask(12, rate=4)
+    desk.slice(job, seconds=0.6)
+    assert desk.move(job, "cancel")
+    assert desk.slice(job).is_over
+    ended = desk.now(job)
+    assert (ended.status, ended.moved) == ("cancelled", len(desk.moved(job)))
+    assert 0 < ended.moved < 12
+    assert statuses(engine).count("waiting") == ended.moved
+
+
+def test_a_page_of_moved_letters_goes_on_after_a_place_in_a_piece(desk: Redriving) -> None:
+    job = desk.ask(12, rate=10)  # pieces of five
+    desk.slice(job)
+    pages, after = [], (-1, -1)
+    while found := desk.store.read_redriven(job, after, 4):
+        pages += [(one.partition_id, one.sequence_number, one.status) for one in found]
+        after = (found[-1].piece, found[-1].place)
+    assert pages == [(place, number, "waiting") for place in "01" for number in LETTERS]
+
+
+def test_jobs_are_listed_the_newest_first_page_by_page(desk: Redriving) -> None:
+    jobs = []
+    for number in (0, 2, 4):
+        jobs.append(desk.ask(1, positions("0", number)))
+        desk.clock.advance(1)
+    first = desk.store.read_redrives(desk.means.stream, 2, None)
+    rest = desk.store.read_redrives(
+        desk.means.stream, 2, (first[-1].request.requested_at, first[-1].request.redrive_id)
+    )
+    assert [one.request.redrive_id for one in (*first, *rest)] == [one.request.redrive_id for one in reversed(jobs)]
+    assert desk.store.find_redrive(UUID(int=7)) is None
+
+
+def test_a_job_is_kept_as_it_was_requested(desk: Redriving) -> None:
+    wanted = LetterFilter(status="exhausted", partition_id=PartitionId("1"), partition_key=None)
+    job = desk.ask(6, replace(wanted, failed_from=desk.clock.now() - timedelta(days=9)), rate=7)
+    assert desk.now(job) == job
+    assert (job.request.requested_by, job.request.reason, job.status) == ("somebody", "because", "planned")
+    desk.store.note_redrive_fault(job.request.redrive_id, "the database is away", desk.clock.now())
+    assert desk.now(job).fault == "the database is away"

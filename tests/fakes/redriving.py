@@ -1,0 +1,68 @@
+"""Redrives over any store, on a fake clock whose rests pass at once."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+from core.letters.listing import LetterFilter
+from core.letters.moves import LetterOrder, Mover, OrderedMove
+from core.letters.port import Selection
+from core.letters.redrive import Redrive
+from core.letters.redrive_run import RedriveMeans, SliceReport, redrive_slice, request_redrive
+from core.model.clock import Clock
+from core.model.jobs import JobMove, JobVerb
+from core.store.listing import LetterListing
+from core.store.stream import OneStream
+from tests.fakes.builders import STREAM, FakeClock, ids
+from tests.fakes.store import Store
+
+PERSON = Mover("somebody", "because")
+ALL = LetterFilter()
+
+
+@dataclass
+class Redriving:
+    """A person and a driver of redrives over one store."""
+
+    store: Store
+    clock: FakeClock = field(default_factory=FakeClock)
+    rests: list[timedelta] = field(default_factory=list)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        source = iter(ids(self.seed + 1_000))
+        clock = Clock(self.clock.now, lambda: next(source))
+        listing = LetterListing(OneStream(self.store.database, STREAM))
+        self.means = RedriveMeans(STREAM, self.store, listing, clock, self._rest)
+
+    def _rest(self, pause: timedelta) -> None:
+        self.rests.append(pause)
+        self.clock.advance(pause.total_seconds())
+
+    def ask(
+        self, count: int, chosen: LetterFilter | Selection = ALL, move: OrderedMove = "requeue", rate: int | None = None
+    ) -> Redrive:
+        """Open a job about as many letters as expected."""
+        job = request_redrive(LetterOrder(move, chosen, count, PERSON), rate, self.means)
+        assert isinstance(job, Redrive), job
+        return job
+
+    def slice(self, job: Redrive, seconds: float = 3_600) -> SliceReport:
+        """Drive a job for some time."""
+        until = self.clock.now() + timedelta(seconds=seconds)
+        return redrive_slice(job.request.redrive_id, self.means, until)
+
+    def move(self, job: Redrive, verb: JobVerb) -> bool:
+        """Pause, resume or cancel a job."""
+        return self.store.move_redrive(JobMove(job.request.redrive_id, verb, "somebody", "why", self.clock.now()))
+
+    def now(self, job: Redrive | UUID) -> Redrive:
+        """Return the job as it is now."""
+        found = self.store.find_redrive(job if isinstance(job, UUID) else job.request.redrive_id)
+        assert found is not None
+        return found
+
+    def moved(self, job: Redrive) -> list[tuple[str, int]]:
+        """Return the letters that a job lists as moved."""
+        found = self.store.read_redriven(job, (-1, -1), 1_000_000)
+        return [(one.partition_id, one.sequence_number) for one in found]
