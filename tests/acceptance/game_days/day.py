@@ -1,6 +1,7 @@
 """A game day: the app on the local host, a hub whose clock can be set, the alarms of its watch, and its health."""
 
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -60,6 +61,7 @@ class Day:
     operator: Operator
     settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     limits: dict[str, object] = field(default_factory=lambda: dict(LIMITS))
+    keeps_alive: bool = False  # start the app again when it dies, as Azure does
     lost: dict[str, set[int]] = field(default_factory=dict)  # numbers that have no row for good: absent or discarded
 
     def start(self, **changed: str) -> None:
@@ -100,6 +102,8 @@ class Day:
         """Wait for a condition, with a deadline; the app may be down meanwhile."""
         deadline = time.monotonic() + seconds
         while not holds():
+            if self.keeps_alive and self.app.host is not None and self.app.host.poll() is not None:
+                self.start()
             assert time.monotonic() < deadline, (what, self.firing(), self._watches()[-1:], self.app.accounted())
             time.sleep(0.05)
 
@@ -116,6 +120,11 @@ class Day:
         assert books["ledger_balanced"] is True
         assert [stop for one in books["partitions"] for stop in one["stops"]] == []
         self._assert_each_number_once()
+
+    def post(self, path: str, **body: object) -> None:
+        """Send a change, as somebody who is not on duty."""
+        headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
+        self.app.request(path, body, **headers)
 
     def health(self) -> int:
         """Return the status of GET /api/health/ledger; 0 for an app that is down."""
