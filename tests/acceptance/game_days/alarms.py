@@ -45,13 +45,21 @@ def _taken(step: str, rows: list[Line]) -> list[Line]:
     verb, _, words = step.partition(" ")
     if verb == "project":
         return rows
-    if verb == "where" and (asked := FACT.fullmatch(words) or SUMMED.fullmatch(words)):
-        return [row for row in rows if _holds(row, asked)]
+    if verb == "where":
+        asked = [_condition(each) for each in words.split(" and ")]
+        return [row for row in rows if all(_holds(row, each) for each in asked)]
     if verb == "summarize" and (counted := COUNT.fullmatch(words)):
         return [{counted["name"]: len(rows)}]
     if verb == "summarize" and (least := LEAST.fullmatch(words)):
         return [{least["name"]: min(each)} for each in _bins(rows, least["fact"]).values()]
     raise NotEvaluated(step)
+
+
+def _condition(words: str) -> re.Match[str]:
+    found = FACT.fullmatch(words) or SUMMED.fullmatch(words)
+    if found is None:
+        raise NotEvaluated(words)
+    return found
 
 
 def _holds(row: Line, asked: re.Match[str]) -> bool:

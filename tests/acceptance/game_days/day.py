@@ -17,7 +17,8 @@ from examples.home_security.transform import SensorReading
 from local.event_hubs import Emulator, HubSettings
 from tests.acceptance.gaps.apps import GROUP, HUB, OFTEN, PARTITIONS, READERS, STREAM, App
 from tests.acceptance.game_days.alarms import Line, firing
-from tests.acceptance.game_days.operator import Operator
+from tests.acceptance.game_days.operator import Operator, Ran
+from tests.acceptance.game_days.page import SECTIONS
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store
 
@@ -37,6 +38,7 @@ LIMITS = {
     "aggregation_lag_seconds": 3600,
     "open_letters": 0,
     "letter_seconds": 18 * 3600,
+    "loss_hours": 6,
     "cap_megabytes": 4000,
 }
 MENDED = "tests.acceptance.game_days.mended"
@@ -62,6 +64,7 @@ class Day:
     settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
     limits: dict[str, object] = field(default_factory=lambda: dict(LIMITS))
     keeps_alive: bool = False  # start the app again when it dies, as Azure does
+    others: dict[str, Callable[[list[str]], None]] = field(default_factory=dict)  # more of Azure's commands
     lost: dict[str, set[int]] = field(default_factory=dict)  # numbers that have no row for good: absent or discarded
 
     def start(self, **changed: str) -> None:
@@ -106,6 +109,34 @@ class Day:
                 self.start()
             assert time.monotonic() < deadline, (what, self.firing(), self._watches()[-1:], self.app.accounted())
             time.sleep(0.05)
+
+    def follow(self, section: str, *parts: str, **given: str) -> list[Ran]:
+        """Run the commands of a section of the runbook; with parts, only those that hold one of these texts.
+
+        Azure's commands among them are carried out here: `az` on the settings and the app, `azd deploy` on the transform.
+        """
+        ran = []
+        for command in SECTIONS[section].commands:
+            if not parts or any(part in command for part in parts):
+                calls = len(self.operator.azure_calls())
+                ran.append(self.operator.run(command, **given))
+                for call in self.operator.azure_calls()[calls:]:
+                    self._carry_out(call.split())
+        return ran
+
+    def _carry_out(self, call: list[str]) -> None:
+        """Do to the app as Azure does."""
+        words = set(call)
+        if call[:2] == ["azd", "deploy"]:
+            self.start(TRANSFORM=MENDED)
+        elif {"appsettings", "set"} <= words:
+            self.start(**dict(each.split("=", 1) for each in call[call.index("--settings") + 1 :]))
+        elif {"appsettings", "delete"} <= words:
+            self.unset(*call[call.index("--setting-names") + 1 :])
+        elif {"functionapp", "restart"} <= words:
+            self.start()
+        else:
+            self.others[call[0] + " " + call[1]](call)
 
     def until_quiet(self) -> None:
         """Wait until all published events are accounted for."""

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from local.processes import APP
-from tests.acceptance.game_days.page import PLACEHOLDER, SECTIONS
+from tests.acceptance.game_days.page import PLACEHOLDER
 
 DEADLINE = 60.0  # seconds for one command
-AZURE = ("az", "azd")
+AZURE = ("az", "azd", "spark-submit")
+NAMES = {"GROUP": "rg-hubledger", "APP_NAME": "hubledger-app", "WORKERS": "hubledger-workers"}
 _NOTING = """#!/bin/sh
 printf '%s\\n' "$(basename "$0") $*" >> "{calls}"
 """
@@ -42,13 +43,13 @@ class Operator:
     url: str = ""
     ran: list[Ran] = field(default_factory=list)
 
-    def follow(self, section: str, take: slice = slice(None), **given: str) -> list[Ran]:
-        """Run the commands of a section, or some of them, to the letter.
+    def run(self, command: str, **given: str) -> Ran:
+        """Run a command of the page to the letter.
 
         `given` says where each placeholder comes from: a pattern whose group is found in what earlier commands showed,
         or, for words that nobody has to look up, `=the words`.
         """
-        return [self._run(self._filled(command, given)) for command in SECTIONS[section].commands[take]]
+        return self._run(PLACEHOLDER.sub(lambda word: self._value(word[0], given), command))
 
     def azure_calls(self) -> list[str]:
         """Return the commands that Azure's tools were given."""
@@ -58,9 +59,6 @@ class Operator:
     @property
     def seen(self) -> str:
         return "\n".join(one.output for one in self.ran)
-
-    def _filled(self, command: str, given: Mapping[str, str]) -> str:
-        return PLACEHOLDER.sub(lambda word: self._value(word[0], given), command) if given else command
 
     def _value(self, name: str, given: Mapping[str, str]) -> str:
         if name not in given:
@@ -95,7 +93,7 @@ class Operator:
                 (tools / name).chmod(0o755)
         kept = {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
         wide = {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1", "LANG": "C.UTF-8"}
-        return {**kept, **wide, "PATH": f"{tools}:{os.environ['PATH']}", "HUBLEDGER_URL": self.url}
+        return {**kept, **wide, "PATH": f"{tools}:{os.environ['PATH']}", "HUBLEDGER_URL": self.url, **NAMES}
 
 
 def _shown(master: int, process: "subprocess.Popen[bytes]") -> bytes:

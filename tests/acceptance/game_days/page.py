@@ -9,7 +9,7 @@ from tests.repo.product import ROOT
 PAGE = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
 _HEADING = re.compile(r"^(#{2,3}) (.+)$", re.M)
 _BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```$", re.S | re.M)
-PLACEHOLDER = re.compile(r"\b[A-Z]{3,}(?:_[A-Z]+)*\b(?!=)")  # a name before `=` is a setting
+PLACEHOLDER = re.compile(r"(?<![$\w])[A-Z]{3,}\b(?!_)")  # no variable of the shell
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,18 @@
 
 import pytest
 
-from tests.acceptance.game_days.day import MENDED, Day
+from tests.acceptance.game_days.day import Day
 
 pytestmark = pytest.mark.slow
 
 
-def stops(day: Day) -> set[tuple[str, str]]:
-    """Return partition and reason of every stop that the status shows."""
-    partitions = day.app.request("api/status")["partitions"]
-    return {(one["partition_id"], stop["reason"]) for one in partitions for stop in one["stops"]}
+def look(day: Day, reason: str) -> str:
+    """Look at the stops as the page says, and return what the terminal shows."""
+    day.until_it_fires("stop-recorded")
+    (shown,) = day.follow("stop-recorded")
+    assert shown.code == 1, shown
+    assert f"by {reason}" in shown.output, shown
+    return shown.output
 
 
 def test_a_recreated_hub_is_read_again_after_the_next_incarnation_is_opened(day: Day) -> None:
@@ -19,19 +22,24 @@ def test_a_recreated_hub_is_read_again_after_the_next_incarnation_is_opened(day:
     day.until_quiet()
     day.app.recreate_hub()
     day.app.publish(20)
-    day.until_it_fires("stop-recorded")
-    day.until(lambda: stops(day) == {("0", "incarnation"), ("1", "incarnation")})
+    look(day, "incarnation")
     assert day.health() == 503
+    dry, _, opened, _ = day.follow("incarnation")
+    assert (dry.code, opened.code) == (0, 0), (dry, opened)
+    assert "dry run: nothing was changed" in dry.output
+    day.until_healthy()
+    assert day.follow("incarnation", "status")[0].code == 0
 
 
 def test_a_deployment_that_fails_on_every_event_is_held_by_the_fuse_and_loses_none(day: Day) -> None:
     day.start(FUSE_PATIENCE="1000")
     day.publish("0", *[b"bug"] * 40)
     day.publish("1", *[b"reading home"] * 40)
-    day.until_it_fires("stop-recorded")
-    assert stops(day) == {("0", "outage")}
-    day.start(TRANSFORM=MENDED)
+    assert "KeyError" in look(day, "outage") or "'bug'" in day.operator.seen
+    day.follow("outage", "azd")
     day.until_healthy()
+    assert day.follow("outage", "status")[0].code == 0
+    assert day.app.engine.letters() == []
 
 
 def test_a_database_that_refuses_a_partition_is_mended_and_the_stop_ends_by_itself(day: Day) -> None:
@@ -41,14 +49,23 @@ def test_a_database_that_refuses_a_partition_is_mended_and_the_stop_ends_by_itse
     )
     day.start(STORE_PATIENCE_SECONDS="0")
     day.app.publish(20)
-    day.until_it_fires("stop-recorded")
-    assert stops(day) == {("0", "store")}
-    day.app.engine.sql("DROP TRIGGER quota")
+    assert "the quota of the table is used up" in look(day, "store")
+    assert day.follow("store", "health")[0].code == 1
+    day.app.engine.sql("DROP TRIGGER quota")  # the database's administrator ends what blocks it
     day.until_healthy()
+    assert [ran.code for ran in day.follow("store")] == [0, 0]
 
 
 def test_a_partition_that_holds_too_many_letters_goes_on_when_their_first_is_settled(day: Day) -> None:
     day.start(ORDER_POLICY="hold_key", HELD_LIMIT="5")
     day.publish("0", b"poison", *[b"reading home"] * 20, key="home-1")
-    day.until_it_fires("stop-recorded")
-    assert {reason for _, reason in stops(day)} == {"held"}
+    look(day, "held")
+    day.follow("held", "list", PARTITION=r"partition (\d+) stopped")
+    listed = {"PARTITION": r"(\d+) +0 +exhausted", "NUMBER": r"\d+ +(0) +exhausted"}
+    day.follow("held", "show", **listed)
+    assert "poison" in day.operator.seen
+    assert day.follow("held", "discard", **listed)[0].code == 0
+    (partition,) = {one.partition_id for one in day.app.engine.letters()}
+    day.lost = {partition: {0}}
+    day.until_healthy()
+    assert day.follow("held", "status")[0].code == 0
