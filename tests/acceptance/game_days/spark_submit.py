@@ -29,7 +29,9 @@ class WithoutLake(SqliteAggregation):
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
         at = columns.split(", ").index("lake_path") if table == "staged_result" else None
-        super().insert(table, columns, [[None if place == at else value for place, value in enumerate(row)] for row in rows])
+        super().insert(
+            table, columns, [[None if place == at else value for place, value in enumerate(row)] for row in rows]
+        )
 
 
 def main() -> None:

@@ -9,6 +9,8 @@ from tests.acceptance.game_days.spark_submit import SCRIPT
 
 pytestmark = pytest.mark.slow
 ENGINE = {"SPARK_ENGINE": "local", "AGGREGATION_SCHEDULE": "* * * * * *", "AGGREGATION_GRACE_SECONDS": "5"}
+RUN = {"RUN": r"([0-9a-f]{16,32}) "}
+DELETED = "DELETE FROM sensor_reading WHERE partition_id = '0' AND sequence_number BETWEEN 3 AND 5"
 
 
 @pytest.fixture
@@ -24,9 +26,13 @@ def command(day: Day, name: str, script: str) -> str:
     return str(path)
 
 
-def committed(day: Day) -> list[str]:
-    """Return the ids of the runs that are committed."""
-    return [one["run_id"] for one in day.app.request("api/aggregations")["runs"] if one["status"] == "committed"]
+def committed(day: Day) -> int:
+    """Return the number of runs that are committed."""
+    return sum(one["status"] == "committed" for one in day.app.request("api/aggregations")["runs"])
+
+
+def summed(day: Day) -> int:
+    return int(day.app.engine.sql("SELECT COALESCE(SUM(readings), 0) FROM home_activity")[0][0])
 
 
 def test_an_engine_that_fails_is_mended_and_the_next_attempt_is_committed(day: Day, spark: str) -> None:
@@ -34,8 +40,14 @@ def test_an_engine_that_fails_is_mended_and_the_next_attempt_is_committed(day: D
     day.start(**ENGINE, SPARK_SUBMIT=broken)
     day.app.publish(10)
     day.until_it_fires("aggregation-failed")
-    day.start(SPARK_SUBMIT=spark)
-    day.until(lambda: committed(day) != [], "a run is committed")
+    day.until(lambda: {one["status"] for one in day.app.request("api/aggregations")["runs"]} == {"failed"})
+    shown = day.follow("aggregation-failed", "runs list", "runs show", **RUN)
+    assert (shown[0].code, shown[1].code) == (0, 1), shown
+    assert "JAVA_HOME is not set" in shown[1].output
+    changed = day.follow("aggregation-failed", "appsettings", "runs step", SETTING="=SPARK_SUBMIT", VALUE=f"={spark}")
+    assert [ran.code for ran in changed] == [0, 0], changed
+    day.until(lambda: committed(day) == 1, "a run is committed")
+    assert summed(day) == 20
     day.until_healthy(but=frozenset({"aggregation-failed"}))
 
 
@@ -45,6 +57,11 @@ def test_an_aggregation_that_somebody_paused_goes_on(day: Day, spark: str) -> No
     day.post("api/aggregations/pause", reason="the database is restored")
     day.app.publish(10)
     day.until_it_fires("aggregation-lag")
+    listed, resumed, _ = day.follow("aggregation-lag")
+    assert (listed.code, resumed.code) == (0, 0), resumed
+    assert "the database is restored" in listed.output
+    day.until_healthy()
+    assert summed(day) == 20
 
 
 def test_rows_that_somebody_deleted_are_replayed_and_the_windows_repaired(day: Day, spark: str) -> None:
@@ -52,6 +69,16 @@ def test_rows_that_somebody_deleted_are_replayed_and_the_windows_repaired(day: D
     day.post("api/aggregations/pause", reason="so that the rows are deleted first")
     day.app.publish(10)
     day.until_quiet()
-    day.app.engine.sql("DELETE FROM sensor_reading WHERE partition_id = '0' AND sequence_number BETWEEN 3 AND 5")
+    day.app.engine.sql(DELETED)
     day.post("api/aggregations/resume", reason="they are deleted")
     day.until_it_fires("aggregation-quality")
+    assert summed(day) == 17
+    looked = day.follow("aggregation-quality", "runs list", "runs show", "audit", **RUN)
+    assert looked[2].code == 0 or "rows_missing" in day.operator.seen
+    print(day.operator.seen)
+    given = {"PARTITION": "=0", "FIRST": "=3", "LAST": "=5", "DAY": r"planned +(\d{4}-\d\d-\d\d)"}
+    mended = day.follow("aggregation-quality", "replay start", "explain", "repair", **given)
+    assert [ran.code for ran in mended] == [0, 0, 0], mended
+    day.until(lambda: summed(day) == 20, "the sums are right")
+    print(day.follow("aggregation-quality", "audit")[0].output)
+    day.until_healthy(but=frozenset({"aggregation-quality"}))
