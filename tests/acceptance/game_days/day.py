@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,10 +15,10 @@ from azure.eventhub import EventData
 from core.store.sqlite.database import SqliteDatabase
 from examples.home_security.transform import SensorReading
 from local.event_hubs import Emulator, HubSettings
-from tests.acceptance.gaps.apps import GROUP, HUB, OFTEN, PARTITIONS, READERS, STREAM, App
 from tests.acceptance.game_days.alarms import Line, firing
 from tests.acceptance.game_days.operator import Operator, Ran
 from tests.acceptance.game_days.page import SECTIONS
+from tests.acceptance.gaps.apps import GROUP, HUB, OFTEN, PARTITIONS, READERS, STREAM, App
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store
 
@@ -115,7 +115,7 @@ class Day:
     def follow(self, section: str, *parts: str, **given: str) -> list[Ran]:
         """Run the commands of a section of the runbook; with parts, only those that hold one of these texts.
 
-        Azure's commands among them are carried out here: `az` on the settings and the app, `azd deploy` on the transform.
+        Azure's commands are carried out here: `az` on the settings and the app, `azd deploy` on the transform.
         """
         ran = []
         for command in SECTIONS[section].commands:
@@ -169,7 +169,7 @@ class Day:
             return 0
         return 200
 
-    def _watches(self) -> list[Line]:
+    def _watches(self) -> Sequence[Line]:
         return self.app.lines("watch")
 
     def _assert_each_number_once(self) -> None:

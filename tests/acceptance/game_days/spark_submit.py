@@ -6,21 +6,23 @@ Its windows are whole, so a run replaces the windows that it touches. `rows` of 
 import argparse
 import json
 import os
+import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from core.aggregation.runs import AggregationRun
+from core.model.aggregates import aggregate_table
 from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.transform import HomeAlert, SensorReading
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import KeptRow
 from tests.fakes.rollups import windows_of, with_levels
-from core.model.aggregates import aggregate_table
 
+COMMITS = "SELECT stream_id, partition_id, commit_number, COALESCE(rows_appended, 0) FROM batch_ledger"
 SCRIPT = '#!/bin/sh\nexec "{python}" -m tests.acceptance.game_days.spark_submit "$@"\n'
 
 
@@ -41,47 +43,53 @@ def main() -> None:
     given, _ = parser.parse_known_args()
     engine = WithoutLake(SqliteEngine(Path(os.environ["STORE_CONNECTION"].removeprefix("sqlite:"))))
     store = engine.open()
-    run = store.read_run(given.run_id)
-    assert run is not None
+    run = store.read_standing(aggregate_table(HomeActivity).name).open_run
+    assert run is not None and run.run_id == given.run_id
     rows = [one for one in engine.sqlite.rows(SensorReading) if one.commit_number <= _until(run, one)]
     windows = windows_of([one.row for one in rows], aggregate_table(HomeActivity))
-    staging = f"{run.run_id}-{run.attempt}-game-day"
+    staging = f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
     stage(engine, staging, run.run_id, with_levels(windows) if windows else [], whole=True)
     finish(engine, staging, run.run_id, datetime.now(UTC), _quality(engine.sqlite, run))
     store.close()
 
 
 def _until(run: AggregationRun, row: KeptRow) -> int:
-    return run.cut_to.get(f"{row.stream_id}/{row.partition_id}", 0)
+    return int(json.loads(run.cut_to).get(f"{row.stream_id}/{row.partition_id}", 0))
 
 
 def _quality(store: SqliteEngine, run: AggregationRun) -> str | None:
     """Return the rows of the run's commits beside those that the ledger counts."""
     if run.kind != "increment":
         return None
-    ledger, found = _counted(store, run), Counter[str]()
-    for kept in (*store.rows(SensorReading), *store.rows(HomeAlert)):
-        place = f"{kept.stream_id}/{kept.partition_id}"
-        found[place] += run.cut_from.get(place, 0) < kept.commit_number <= run.cut_to.get(place, 0)
+    ledger = _counted(run, store.sql(COMMITS))
+    rows = (*store.rows(SensorReading), *store.rows(HomeAlert))
+    found = _counted(run, [(one.stream_id, one.partition_id, one.commit_number, 1) for one in rows])
     differing = [
         {"partition": place, "ledger": ledger[place], "found": found[place]}
         for place in ledger
         if ledger[place] != found[place]
     ]
-    rows = {"ledger": ledger.total(), "read": found.total(), "removed": 0, "other_tables": 0}
-    rows |= {"difference": found.total() - ledger.total(), "partitions": differing}
+    counts: dict[str, Any] = {"ledger": ledger.total(), "read": found.total(), "removed": 0, "other_tables": 0}
+    counts |= {"difference": found.total() - ledger.total(), "partitions": differing}
     fault = f"the run read {found.total()} rows, and the ledger counts {ledger.total()}" if differing else None
-    rest = {"first_commit_at": None, "late": 0, "nulls": {}, "out_of_range": {}, "keys": 0, "largest_key": None}
-    return json.dumps({"fault": fault, "rows": rows, **rest, "transforms": {}, "code": None})
+    rest: dict[str, Any] = {
+        "first_commit_at": None,
+        "late": 0,
+        "nulls": {},
+        "out_of_range": {},
+        "keys": 0,
+        "largest_key": None,
+    }
+    return json.dumps({"fault": fault, "rows": counts, **rest, "transforms": {}, "code": None})
 
 
-def _counted(store: SqliteEngine, run: AggregationRun) -> Counter[str]:
-    found: Counter[str] = Counter()
-    rows = store.sql("SELECT stream_id, partition_id, commit_number, rows_appended FROM batch_ledger")
-    for stream, partition, number, appended in rows:
+def _counted(run: AggregationRun, rows: Iterable[tuple[int, str, int, int]]) -> Counter[str]:
+    """Sum counts over the commits of a run, by stream and partition."""
+    begin, end, found = json.loads(run.cut_from), json.loads(run.cut_to), Counter[str]()
+    for stream, partition, number, count in rows:
         place = f"{stream}/{partition}"
-        if run.cut_from.get(place, 0) < number <= run.cut_to.get(place, 0):
-            found[place] += appended or 0
+        if begin.get(place, 0) < number <= end.get(place, 0):
+            found[place] += count
     return found
 
 
