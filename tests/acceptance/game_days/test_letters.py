@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.acceptance.game_days.day import Day
+from tests.acceptance.game_days.day import MENDED, Day
 
 pytestmark = pytest.mark.slow
 
@@ -62,3 +62,16 @@ def test_a_letter_that_nears_the_end_of_the_retention_is_given_up_in_time(day: D
     day.lost = {"0": {1}}
     day.until_healthy()
     assert statuses(day) == ["discarded"]
+
+
+def test_letters_without_bodies_are_retried_before_the_hub_forgets_their_events(day: Day) -> None:
+    day.start(KEEP_BODIES="false", HUB_RETENTION_HOURS="24")
+    day.clock.behind = timedelta(hours=20)
+    day.publish("0", b"reading home", b"bug", b"reading home")
+    day.clock.behind = timedelta(0)
+    day.until_it_fires("events-expiring")
+    day.start(TRANSFORM=MENDED)  # the cause is gone
+    looked = day.follow("events-expiring", "causes", "retry", "retention", **cause("KeyError"))
+    assert [ran.code for ran in looked] == [0] * 4, looked
+    day.until_healthy()
+    assert statuses(day) == ["resolved"]
