@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Sequence
+from typing import get_args
 
 import typer.main
 
@@ -43,7 +44,7 @@ def test_what_an_alarm_means_is_one_sentence_or_two_short_ones() -> None:
 
 def test_every_reason_of_a_stop_has_its_section() -> None:
     below = [title for title, one in SECTIONS.items() if one.depth == 3]
-    assert sorted(below) == sorted(StopReason.__args__)
+    assert sorted(below) == sorted(get_args(StopReason))
 
 
 def test_the_page_of_alerts_and_the_mails_lead_to_the_section() -> None:

@@ -39,7 +39,7 @@ RAISED = {
 }
 
 
-def line(seconds: int = 0, **changed: object) -> dict[str, object]:
+def line(seconds: float = 0, **changed: object) -> dict[str, object]:
     """Return a line of a watch, some seconds after noon."""
     return {**CALM, **changed, "time": (EPOCH + timedelta(seconds=seconds)).isoformat()}
 
