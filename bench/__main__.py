@@ -16,6 +16,7 @@ from bench import (
     ingest,
     letters,
     local_run,
+    redrives,
     replay,
     replayed,
     spark,
@@ -27,6 +28,7 @@ from local.server import Server, ServerRefused, add_store, prepared
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "ingest": ingest.measure,
     "letters": letters.measure,
+    "redrives": redrives.measure,
     "decode": decode.measure,
     "gaps": gaps.measure,
     "imports": imports.measure,

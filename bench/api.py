@@ -44,7 +44,7 @@ def measure() -> Iterator[Figure]:
 
 def _figures(path: Path) -> Iterator[Figure]:
     yield from _limited({"start of a worker, its part in SQL": lambda: _start_worker(path)})
-    ask = _app(path)
+    ask = app_on(path)
     yield Figure("status, all ranges summed for the first time", _milliseconds(lambda: _summed(ask), 1), "ms", "", None)
     limited = {
         "status": lambda: ask("status"),
@@ -116,7 +116,7 @@ def _watch() -> None:
     app().ledger.store_minute(seen.minute)
 
 
-def _app(path: Path) -> Callable[..., Any]:
+def app_on(path: Path) -> Callable[..., Any]:
     """Return a function that runs an operation over this store, as the HTTP functions do."""
     os.environ.update(STORE_CONNECTION=f"sqlite:{path}", EVENTHUB_NAME="telemetry", EVENTHUB_CONSUMER_GROUP="hubledger")
     os.environ["EVENTHUB"] = "Endpoint=sb://bench;SharedAccessKeyName=n;SharedAccessKey=s"

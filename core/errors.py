@@ -36,7 +36,7 @@
             ├── IncarnationConflict    the stream is not in the expected incarnation; nothing was written
             ├── LetterConflict         the claim of this retry lost letters; nothing was written
             ├── ReplayConflict         the replay has progressed, or has stopped; nothing was written
-            ├── RedriveConflict        the redrive has progressed, or has stopped; nothing was written
+            ├── RedriveConflict        the redrive has progressed, or has stopped        (in core/letters/redrive.py)
             ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
             ├── StagingRefused         a staged result is not what its job staged; its slice was not committed
             ├── DataRefused            the database refuses a row of this commit; nothing was written
@@ -241,22 +241,9 @@ class ReplayConflict(StoreFault):
     """The compare-and-set of a replay's progress touched no row."""
 
     def __init__(self, partition: object, job_id: UUID) -> None:
-        super().__init__(
-            f"replay {job_id} of {partition} has progressed in another worker, or was paused or cancelled; nothing was"
-            " written"
-        )
+        super().__init__(f"replay {job_id} of {partition} has progressed elsewhere or has stopped; nothing was written")
         self.partition = partition
         self.job_id = job_id
-
-
-class RedriveConflict(StoreFault):
-    """The compare-and-set of a redrive touched no row."""
-
-    def __init__(self, redrive_id: UUID) -> None:
-        super().__init__(
-            f"redrive {redrive_id} has progressed in another worker, or was paused or cancelled; nothing was written"
-        )
-        self.redrive_id = redrive_id
 
 
 class LetterConflict(StoreFault):

@@ -13,7 +13,7 @@ from hashlib import sha256
 from json import dumps
 from uuid import UUID
 
-from core.errors import HubledgerError
+from core.errors import HubledgerError, StoreFault
 from core.letters.listing import LetterFilter, ListedLetter
 from core.letters.moves import TRANSACTION_LIMIT, OrderedMove
 from core.letters.port import Selection
@@ -40,6 +40,16 @@ class TooManyRedrives(HubledgerError):
 
     def __init__(self) -> None:
         super().__init__(f"{MOST_OPEN} redrives are open, which is the limit: wait until one is done, or cancel one")
+
+
+class RedriveConflict(StoreFault):
+    """The compare-and-set of a redrive touched no row."""
+
+    def __init__(self, redrive_id: UUID) -> None:
+        super().__init__(
+            f"redrive {redrive_id} has progressed in another worker, or was paused or cancelled; nothing was written"
+        )
+        self.redrive_id = redrive_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from core.errors import CommitOutcomeUnknown, InfrastructureFault, RedriveConflict
+from core.errors import CommitOutcomeUnknown, InfrastructureFault
 from core.letters.listing import LetterFilter
 from core.letters.moves import CountDiffers, LetterOrder, OrderedMove
 from core.letters.port import Selection
 from core.letters.redrive import (
     SECOND,
     Redrive,
+    RedriveConflict,
     RedrivePiece,
     RedrivePreview,
     RedriveProgress,

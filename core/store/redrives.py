@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from core.errors import RedriveConflict
 from core.letters.redrive import (
     MOST_OPEN,
     Redrive,
+    RedriveConflict,
     RedrivenLetter,
     RedriveOverlap,
     RedrivePiece,

@@ -4,6 +4,7 @@ import { get, post } from "./api.js";
 import { confirm } from "./confirm.js";
 import { ago, badge, button, card, choice, count, dated, el, facts, fault, field, grouped, messageOf, plural, table }
   from "./dom.js";
+import { redrivesCard } from "./redrives.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
 const CLASSES = ["", "poison", "reference", "refused", "unknown", "crash"];
@@ -37,7 +38,9 @@ async function show(body, left, chosen, again) {
   const groups = (await get("dead-letters/groups", { ...chosen, limit: 100 })).groups;
   if (left.aborted) return;
   const list = el("div", {});
-  body.replaceChildren(groupsCard(groups, chosen, again), list);
+  const jobs = await redrivesCard(chosen);
+  if (left.aborted) return;
+  body.replaceChildren(groupsCard(groups, chosen, again), jobs, list);
   if (groups.length) await pageOf(list, chosen, again);
 }
 

@@ -6,6 +6,7 @@ import { ledger } from "./ledger.js";
 import { letter, letters } from "./letters.js";
 import { nameStream, overview } from "./overview.js";
 import { homes } from "./homes.js";
+import { redrive } from "./redrives.js";
 import { replay, replays } from "./replays.js";
 import { runs } from "./runs.js";
 import { themeButton } from "./theme.js";
@@ -14,6 +15,7 @@ const PLACES = [
   [/^#?\/?$/, overview, "overview"],
   [/^#\/letters(?:\?(.*))?$/, letters, "letters"],
   [/^#\/letters\/([^/?]+)\/([^/?]+)$/, letter, "letters"],
+  [/^#\/redrives\/([^/?]+)$/, redrive, "letters"],
   [/^#\/replays(?:\?(.*))?$/, replays, "replays"],
   [/^#\/replays\/([^/?]+)$/, replay, "replays"],
   [/^#\/runs$/, runs, "runs"],

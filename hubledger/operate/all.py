@@ -24,6 +24,7 @@ GROUPS: dict[str, _Group] = {
         {
             "list": (redrives.list_redrives, False),
             "show": (redrives.show_redrive, False),
+            "letters": (redrives.list_moved, False),
             "pause": (redrives.pause_redrive, CHANGING),
             "resume": (redrives.resume_redrive, CHANGING),
             "cancel": (redrives.cancel_redrive, CHANGING),

@@ -57,8 +57,9 @@ Work = Callable[..., int | None]
 
 
 def add_command(group: typer.Typer, name: str, work: Work, changes: bool = False) -> None:
-    """Add a function of At to a group as a command. It returns its exit code, None for 0."""
-    group.command(name)(_with_shared_options(work, changes))
+    """Add a function of At to a group as a command, whose help ends with its example. It returns its exit code."""
+    help, _, example = (inspect.getdoc(work) or "").rpartition("\n\n")
+    group.command(name, help=help, epilog=example)(_with_shared_options(work, changes))
 
 
 def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
@@ -81,7 +82,6 @@ def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
     more = [inspect.Parameter(name, _KEYWORD, default=value, annotation=kind) for name, (kind, value) in shared.items()]
     context = inspect.Parameter("context", _KEYWORD, annotation=typer.Context)
     run.__signature__ = inspect.Signature([*own, *more, context])  # type: ignore[attr-defined]
-    run.__doc__ = work.__doc__
     return run
 
 

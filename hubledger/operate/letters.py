@@ -16,7 +16,7 @@ COLUMNS = (
     Column("partition"), Column("number", number=True), Column("status"), Column("class"),
     Column("error type", wide=True),
     Column("cause", wide=True), Column("attempts", number=True, wide=True), Column("failed"),
-    Column("due", wide=True), Column("error", wide=True),
+    Column("due", wide=True, optional=True), Column("error", optional=True),
 )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def filter_of(
 
 
 def table_of(out: Output, letters: list[Mapping[str, Any]], title: str = "") -> RenderableType:
-    """Make a table of letters; a column without any value is left out."""
+    """Make a table of letters."""
     rows = [
         [
             one["partition_id"], one["sequence_number"], toned(one["status"]), one["error_class"],
@@ -108,8 +108,7 @@ def table_of(out: Output, letters: list[Mapping[str, Any]], title: str = "") -> 
         ]
         for one in letters
     ]  # fmt: skip
-    kept = [at for at in range(len(COLUMNS)) if not rows or any(row[at] for row in rows)]
-    return out.table([COLUMNS[at] for at in kept], [[row[at] for at in kept] for row in rows], title)
+    return out.table(COLUMNS, rows, title)
 
 
 def causes(
@@ -140,7 +139,7 @@ def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType
     columns = (
         Column("cause"), Column("letters", number=True), Column("open", number=True), Column("class"),
         Column("error type"),
-        Column("first", wide=True), Column("last", wide=True), Column("sample"), Column("error", wide=True),
+        Column("first", wide=True), Column("last", wide=True), Column("sample"), Column("error", optional=True),
     )  # fmt: skip
     rows = []
     for one in groups:
@@ -211,8 +210,8 @@ def attempts_table(out: Output, history: list[Mapping[str, Any]]) -> RenderableT
     """Make a table of the attempts at a letter."""
     columns = (
         Column("attempt", number=True), Column("kind"), Column("status"), Column("done"), Column("by"),
-        Column("why", wide=True),
-        Column("error type", wide=True), Column("error", wide=True),
+        Column("why", wide=True, optional=True),
+        Column("error type", wide=True, optional=True), Column("error", optional=True),
     )  # fmt: skip
     rows = [
         [

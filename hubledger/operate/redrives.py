@@ -97,6 +97,30 @@ def history(out: Output, moves: list[Mapping[str, Any]]) -> list[Any]:
     return [out.table(columns, rows, "history")] if rows else []
 
 
+def list_moved(
+    at: At,
+    redrive_id: RedriveId,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Letters of a page.")] = 100,
+    everything: Everything = False,
+) -> None:
+    """List the letters that a job has moved, with their status now.
+
+    Example: python -m hubledger redrives letters 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --all
+    """
+    rows: list[Mapping[str, Any]] = []
+    for page in at.app.pages(f"redrives/{segment(redrive_id)}/letters", {"limit": limit}, everything):
+        if at.out.as_json:
+            at.out.json(page.text)
+        rows += page.value["letters"]
+    columns = (Column("partition"), Column("number", number=True), Column("moved"), Column("status"))
+    cells = [
+        [one["partition_id"], one["sequence_number"], at.out.when(one["moved_at"]), toned(one["status"])]
+        for one in rows
+    ]
+    if not at.out.as_json:
+        at.out.show(at.out.table(columns, cells))
+
+
 def wait_for_redrive(at: At, redrive_id: str) -> int:
     """Show the progress of a job until it ends; return 0 when it is done."""
     path = f"redrives/{segment(redrive_id)}"

@@ -155,7 +155,7 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
 def _partitions_table(out: Output, value: Mapping[str, Any]) -> RenderableType:
     columns = (
         Column("partition"), Column("first", number=True), Column("last", number=True), Column("next", number=True),
-        Column("events", number=True), Column("closed", wide=True), Column("note", wide=True),
+        Column("events", number=True), Column("closed", wide=True), Column("note", wide=True, optional=True),
     )  # fmt: skip
     rows = [
         [

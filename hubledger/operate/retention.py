@@ -9,7 +9,7 @@ from rich.text import Text
 from hubledger.console import UsageFault, program
 from hubledger.operate.command import GOOD, UNHEALTHY, At, Everything, Why
 from hubledger.operate.letters import segment
-from hubledger.operate.redrives import history, times
+from hubledger.operate.redrives import times
 from hubledger.remote.client import Answer
 from hubledger.views.output import BAD, WARNING, Column, Output, toned, yes_or_no
 from hubledger.views.texts import brief, seconds, text_of
@@ -31,7 +31,7 @@ _NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app ha
 def retention(at: At) -> int:
     """Show how long the hub still holds the events of open letters and gaps.
 
-    Ends with 1 when events are gone whose bodies are not stored, or will be within an hour.
+    Ends with 1 when events are gone that no body keeps, or will be within an hour.
 
     Example: python -m hubledger retention
     """
@@ -40,14 +40,15 @@ def retention(at: At) -> int:
     if out.as_json:
         out.json(found.text)
     else:
-        rows = [[name, *_burned(out, value[name])] for name in ("letters", "gaps")]
+        named = {"letters": "letters", "without a body": "letters_without_body", "gaps": "gaps"}
+        rows = [[name, *_burned(out, value[field])] for name, field in named.items()]
         hours = [Column(f"in {one['hours']} h", number=True) for one in value["letters"]["within"]]
         columns = (
             Column(""),
             Column("open", number=True),
             Column("gone", number=True),
             *hours,
-            Column("first lost", wide=True),
+            Column("first lost", wide=True, optional=True),
         )
         out.show(out.facts(_facts(value)), out.table(columns, rows, "events that the hub loses"))
         out.show(out.table(_PARTITIONS, [_partition(out, one) for one in value["partitions"]]))
@@ -56,7 +57,7 @@ def retention(at: At) -> int:
 
 _PARTITIONS = (
     Column("partition"), Column("letters", number=True), Column("gaps", number=True), Column("left", number=True),
-    Column("first lost", wide=True),
+    Column("first lost", wide=True, optional=True),
 )  # fmt: skip
 
 
@@ -64,7 +65,8 @@ def _facts(value: Mapping[str, Any]) -> dict[str, object]:
     held = value["hub_retention_hours"]
     return {
         "the hub holds events": "unknown" if held is None else seconds(held * 3600),
-        "bodies of letters are stored": yes_or_no(value["bodies_kept"], "yes", "no"),
+        "all letters have their bodies": yes_or_no(value["bodies_kept"], "yes", "no"),
+        "hub fault": value["hub_fault"] and Text(text_of(value["hub_fault"]), style=WARNING),
     }
 
 
@@ -87,7 +89,7 @@ def _partition(out: Output, one: Mapping[str, Any]) -> list[object]:
 
 def _is_urgent(value: Mapping[str, Any]) -> bool:
     """Return whether events are lost, or will be within the hour: those of gaps, and of letters without a body."""
-    watched = [value["gaps"], *([] if value["bodies_kept"] else [value["letters"]])]
+    watched = (value["gaps"], value["letters_without_body"])
     return any(one["gone"] or any(each["count"] for each in one["within"] if each["hours"] <= 1) for one in watched)
 
 
@@ -130,7 +132,7 @@ def _finished(at: At, accepted: Answer, name: str) -> int:
     at.out.say(f"{name} {purge_id}")
     left = f"To stop it: {program()} purge cancel {purge_id} --reason WHY"
     path = f"purges/{segment(purge_id)}"
-    found = wait_for(Job(name, lambda: at.app.get(path), "done", left=left), at.out)
+    found = wait_for(Job(name, lambda: at.app.get(path), "rows", left=left), at.out)
     shown(at, found)
     return GOOD if found.value["status"] == "done" else UNHEALTHY
 
@@ -198,7 +200,12 @@ def shown(at: At, found: Answer) -> int:
     if out.as_json:
         out.json(found.text)
     else:
-        out.show(out.facts(_purge(out, value)), *history(out, value.get("history") or []))
+        columns = (
+            Column("table"), Column("rows", number=True), Column("octets", number=True, wide=True),
+            Column("oldest", wide=True),            Column("newest", wide=True),
+            Column("what stays", wide=True, optional=True),
+        )  # fmt: skip
+        out.show(out.facts(_purge(out, value)), out.table(columns, [_table(out, one) for one in value["tables"]]))
     return UNHEALTHY if value["status"] == "failed" else GOOD
 
 
@@ -207,9 +214,22 @@ def _purge(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         "purge": value["purge_id"],
         "kind": "dry run: nothing was removed" if value["dry_run"] else "for real",
         "status": toned(value["status"]),
-        "ages in days": brief(value.get("older_than_days") or {}),
+        "rows": value["rows"],
+        "tables left": value["left"],
+        "ages in days": brief(value["older_than_days"]),
         "reason": value["reason"],
         "requested": f"{out.ago(value['requested_at'])} by {value['requested_by']}",
         **times(out, value),
-        "fault": value.get("fault"),
+        "fault": value["fault"],
     }
+
+
+def _table(out: Output, one: Mapping[str, Any]) -> list[object]:
+    return [
+        one["table"],
+        one["rows"],
+        one["bytes"],
+        out.when(one["oldest"]),
+        out.when(one["newest"]),
+        "; ".join(one["notes"]),
+    ]

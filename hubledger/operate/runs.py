@@ -29,7 +29,7 @@ _COLUMNS = (
     Column("run"), Column("number", number=True), Column("kind", wide=True), Column("status"),
     Column("attempt", number=True, wide=True),
     Column("planned"), Column("closed", wide=True), Column("rows", number=True, wide=True),
-    Column("failure", wide=True),
+    Column("failure", wide=True, optional=True),
 )  # fmt: skip
 
 

@@ -86,7 +86,8 @@ def _show(at: At, found: Answer) -> None:
     }
     columns = (
         Column("partition"), Column("begins at", number=True), Column("hub from", number=True, wide=True),
-        Column("hub to", number=True, wide=True), Column("to read", number=True), Column("evidence", wide=True),
+        Column("hub to", number=True, wide=True), Column("to read", number=True),
+        Column("evidence", wide=True, optional=True),
     )  # fmt: skip
     out.show(out.facts(facts), out.table(columns, [_beginning(one) for one in value["partitions"]]))
     return None

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hubledger.console import WIDE
-from hubledger.views.texts import instant, lines_of, safe_json, short_instant, text_of
+from hubledger.views.texts import NOTHING, instant, lines_of, safe_json, short_instant, text_of
 
 GOOD, WARNING, BAD, QUIET = "green", "yellow", "bold red", "dim"
 _TONES = {
@@ -27,11 +27,12 @@ _TONE_OF = {word: tone for tone, words in _TONES.items() for word in words}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. A `wide` one is left out where the columns do not fit."""
+    """A column of a table. A `wide` one is left out where the columns do not fit, an `optional` one without values."""
 
     name: str
     number: bool = False
     wide: bool = False
+    optional: bool = False
 
 
 def toned(value: object) -> Text:
@@ -131,13 +132,13 @@ def cell(value: object) -> Text:
 
 
 def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[Text]], width: int) -> list[int]:
-    """Return the columns to show: the wide ones are left out, the last first, until the table fits."""
+    """Return the columns to show: those with a value, without the wide ones, the last first, until the table fits."""
     widths = [
         3 + max([cell_len(column.name), *(cell_len(row[at].plain) for row in cells)])
         for at, column in enumerate(columns)
     ]
-    kept = list(range(len(columns)))
+    kept = [at for at, one in enumerate(columns) if not one.optional or any(row[at].plain != NOTHING for row in cells)]
     for at in reversed(range(len(columns))):
-        if sum(widths[each] for each in kept) > width and columns[at].wide:
+        if at in kept and columns[at].wide and sum(widths[each] for each in kept) > width:
             kept.remove(at)
     return kept

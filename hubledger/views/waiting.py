@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from hubledger.console import printable
 from hubledger.remote.client import Answer, Interrupted, NoConnection
@@ -30,7 +30,7 @@ class Job:
     left: str = ""
 
 
-def wait_for(job: Job, out: Output) -> Answer:
+def wait_for(job: Job, out: Output, every: float = EVERY) -> Answer:
     """Return the answer about a job when it has ended or is paused. Ctrl-C ends the wait, not the job."""
     silent = 0
     with _bar(out) as bar:
@@ -48,12 +48,12 @@ def wait_for(job: Job, out: Output) -> Answer:
                     raise
             except KeyboardInterrupt:
                 raise _left(job) from None
-            _pause(job)
+            _pause(job, every)
 
 
-def _pause(job: Job) -> None:
+def _pause(job: Job, every: float) -> None:
     try:
-        time.sleep(EVERY)
+        time.sleep(every)
     except KeyboardInterrupt:
         raise _left(job) from None
 
@@ -66,13 +66,14 @@ def _bar(out: Output) -> Progress:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[word]}"),
+        TextColumn("{task.fields[word]}", markup=False),
         TimeRemainingColumn(),
     )
     return Progress(*columns, console=out.errors, transient=True, disable=out.as_json or not out.errors.is_terminal)
 
 
 def _advance(bar: Progress, task: TaskID, value: Mapping[str, Any], job: Job) -> None:
-    word = printable(text_of(value.get("fault") or value["status"]))
-    bar.update(task, completed=value.get(job.done) or 0, total=value.get(job.total), word=word)
+    done, total = value.get(job.done) or 0, value.get(job.total)
+    counts = text_of(done) if total is None else f"{text_of(done)} of {text_of(total)}"
+    said = printable(f"{counts} {value.get('fault') or value['status']}")
+    bar.update(task, completed=done, total=total, word=said)

@@ -40,6 +40,7 @@ TIMERS = {
     "run_audits": 10,
     "watch": 60,
     "watch_dead_letters": 60,
+    "watch_redrives": 60,
     "watch_replays": 60,
 }
 LETTER_ROUNDS = 30

@@ -8,16 +8,15 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import RedriveConflict
 from core.letters.listing import LetterFilter
 from core.letters.moves import CountDiffers, LetterOrder
-from core.letters.redrive import MOST_OPEN, RedriveOverlap, TooManyRedrives
+from core.letters.redrive import MOST_OPEN, RedriveConflict, RedriveOverlap, TooManyRedrives
 from core.letters.redrive_run import plan_piece, request_redrive
 from core.model.events import PartitionId
 from core.model.jobs import JOB_MOVES, JobVerb
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
-from tests.fakes.builders import keep_letters
+from tests.fakes.builders import commit, event, keep_letters, letter, partition, settled
 from tests.fakes.kept import Engine
 from tests.fakes.redriving import ALL, PERSON, Redriving
 from tests.fakes.store import Store

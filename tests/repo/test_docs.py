@@ -115,10 +115,11 @@ def test_every_page_is_linked_from_the_front_page() -> None:
     assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name})" not in front] == []
 
 
-def test_the_front_page_fits_on_a_screen_and_shows_two_commands() -> None:
+def test_the_front_page_fits_on_two_screens_and_shows_two_commands_and_a_session() -> None:
     front = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\$ (.+)$", front, flags=re.MULTILINE) == ["make demo", "make test"]
-    assert len(front.splitlines()) <= 80
+    commands = re.findall(r"^\$ (.+)$", front, flags=re.MULTILINE)
+    assert [one for one in commands if not one.startswith("hubledger ")] == ["make demo", "make test"]
+    assert len(front.splitlines()) <= 110
 
 
 def test_the_page_of_commands_has_every_target_of_the_makefile_and_no_other() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from typing import get_args
 
 from core.aggregation.commit import Part, Portion
 from core.aggregation.kinds import ALL_DAYS, RunOrder
@@ -12,6 +13,9 @@ from core.aggregation.orders import Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
 from core.ledger.minutes import Minute
 from core.ledger.next_incarnation import Opening
+from core.letters.listing import LetterFilter
+from core.letters.moves import OrderedMove
+from core.letters.redrive import Redrive, RedrivePiece, RedriveProgress, RedriveRange, RedriveRequest
 from core.model.aggregates import SLICES
 from core.model.commits import (
     BatchCommit,
@@ -40,6 +44,9 @@ from core.store.partitions import batch_script
 from core.store.pipeline import discard_result_script, discard_run_script
 from core.store.plans import plan_script
 from core.store.queries import SQL, load_queries
+from core.store.redrives import close_script as close_redrive_script
+from core.store.redrives import open_script as open_redrive_script
+from core.store.redrives import piece_script
 from core.store.replay_scripts import close_script as close_replay_script
 from core.store.replay_scripts import (
     commit_script,
@@ -100,7 +107,8 @@ def every_script() -> Mapping[str, Script]:
     letters = {**retries(), **moves(), **claims()}
     gap = {"gap noted": noting_script(commit_of((), first=False, letters=False).state, Span(*GAP), EPOCH)}
     minute = {"minute": minute_script(1, Minute(EPOCH, 7, 9))}
-    return {**commits(), **gap, **letters, **replays(), **jobs(), **aggregations(), **incarnations(), **minute}
+    orders = {**replays(), **jobs(), **redrives()}
+    return {**commits(), **gap, **letters, **orders, **aggregations(), **incarnations(), **minute}
 
 
 def commits() -> Mapping[str, Script]:
@@ -162,6 +170,22 @@ def jobs() -> Mapping[str, Script]:
         "job rehearsed": note_script(RehearsedPiece(commit, commit.counts, ())),
         "job close": close_replay_script(job, commit.progress, 0, EPOCH),
     }
+
+
+def redrives() -> Mapping[str, Script]:
+    """Return the scripts of redrives of both moves."""
+    named: dict[str, Script] = {}
+    for move in get_args(OrderedMove):
+        letters = replace(move_of(move), move_id=str(ID))
+        ranges = (RedriveRange(letters.partition.partition_id, Span(SequenceNumber(7), SequenceNumber(9)), 2),)
+        stream = letters.partition.stream
+        request = RedriveRequest(ID, stream, move, LetterFilter(), ranges, 2, 5, "somebody", "because", EPOCH)
+        progress = (RedriveProgress(ranges[0], SequenceNumber(6)),)
+        job = Redrive(request, "running", progress, 3, EPOCH, EPOCH, None, EPOCH, None, "")
+        named[f"redrive open {move}"] = open_redrive_script(request, 1)
+        named[f"redrive piece {move}"] = piece_script(RedrivePiece(job, letters, SequenceNumber(9), EPOCH), 1)
+        named[f"redrive close {move}"] = close_redrive_script(job, EPOCH)
+    return named
 
 
 def aggregations() -> Mapping[str, Script]:

@@ -20,6 +20,7 @@ from tests.sql.statements import (
     every_run,
     every_script,
     named_statements,
+    redrives,
     replays,
     retries,
     without_comments,
@@ -194,6 +195,7 @@ LOCKED = [
     "event_hub_checkpoint", *OUTPUT_TABLES, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger",
     "sequence_gap", "batch_attempt", "partition_stop", "partition_fault",
     "staged_event", "replay_progress", "replay_state", "replay_job",
+    "redrive_piece", "redrive_progress", "redrive_job",
 ]  # fmt: skip
 LAST = {
     "commit later marked": ["batch_attempt"],
@@ -218,6 +220,16 @@ def test_transactions_of_events_lock_tables_in_one_order(name: str) -> None:
     assert ("staged_event" in written) == name.startswith("replay ")
 
 
+@holds_for(name for name in redrives() if "piece" in name)
+def test_a_piece_of_a_redrive_locks_its_letters_before_its_job(name: str) -> None:
+    written = re.findall(
+        r"(?:INSERT INTO|UPDATE|UPDATE d\s+SET[^;]*?FROM) hubledger\.(\w+)", every_run()[name][0], re.S
+    )
+    assert [LOCKED.index(table) for table in written] == sorted(map(LOCKED.index, written))
+    assert written[-3:] == ["redrive_piece", "redrive_progress", "redrive_job"]
+    assert ("event_hub_checkpoint" in written) == name.endswith("discard")
+
+
 def test_a_gap_is_noted_under_the_lock_of_its_checkpoint_which_both_statements_compare() -> None:
     text = every_run()["gap noted"][0]
     written = re.findall(r"(?:INSERT INTO|UPDATE) hubledger\.(\w+)", text)
@@ -225,10 +237,12 @@ def test_a_gap_is_noted_under_the_lock_of_its_checkpoint_which_both_statements_c
     assert text.count("WITH (UPDLOCK, HOLDLOCK)") == text.count(">= @next_sequence_number)") == 2
 
 
-@holds_for(name for name in every_script() if name.startswith("job open"))
-def test_a_replay_is_opened_under_the_lock_of_its_stream_which_an_earlier_statement_takes(name: str) -> None:
+@holds_for(name for name in every_script() if name.startswith(("job open", "redrive open")))
+def test_a_job_is_opened_under_the_lock_of_its_stream_which_an_earlier_statement_takes(name: str) -> None:
     """A statement that waits for a lock counts the jobs of the time before its wait, if it reads versions of rows."""
-    locked, opened = without_comments(every_run()[name][0]).partition("INSERT INTO hubledger.replay_job")[::2]
+    locked, opened = without_comments(every_run()[name][0]).partition(
+        f"INSERT INTO hubledger.{'redrive' if name.startswith('redrive') else 'replay'}_job"
+    )[::2]
     assert "hubledger.event_stream AS e WITH (UPDLOCK)" in locked.rpartition(";")[0]
     assert "COUNT(*)" not in locked
     assert "COUNT(*)" in opened.partition(";")[0]
@@ -274,6 +288,9 @@ EXPECTING = {
     "job move": [],
     "job rehearsed": ["advance_replay", "hold_replay_job"],
     "job close": ["hold_replay_job"],
+    "redrive open": ["lock_stream", "add_redrive_job"],
+    "redrive piece": ["advance_redrive_job"],
+    "redrive close": ["end_redrive_job"],
     "incarnation next": ["close_incarnation"],
     "run plan ordered": ["number_run", "end_order"],
     "run plan": ["number_run"],
@@ -318,7 +335,7 @@ def test_a_variable_of_a_text_is_wider_than_every_column_of_its_name_so_that_non
 
 
 OURS = {  # texts that only we write, in the width of their column
-    "partition_id", "status", "error_class", "fingerprint", "state_key", "job_id", "reason",
+    "partition_id", "status", "error_class", "fingerprint", "state_key", "job_id", "redrive_id", "reason",
 }  # fmt: skip
 
 

@@ -64,7 +64,7 @@ SELECT p.piece, n.key AS place, p.partition_id, n.value AS sequence_number, p.mo
 -- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, statuses
 SELECT d.partition_id, MIN(d.sequence_number) AS first_sequence_number, MAX(d.sequence_number) AS last_sequence_number,
        COUNT(*) AS letters
-  FROM event_hub_dead_letter AS d
+  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
  WHERE d.stream_id = :stream_id
    AND d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
    AND +d.fingerprint = :fingerprint  -- if given
@@ -79,7 +79,7 @@ SELECT d.partition_id, MIN(d.sequence_number) AS first_sequence_number, MAX(d.se
 -- Count the letters of each cause that match a filter and have one of the statuses in a JSON list.
 -- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, statuses, most
 SELECT d.fingerprint, COUNT(*) AS letters
-  FROM event_hub_dead_letter AS d
+  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_fingerprint
  WHERE d.stream_id = :stream_id
    AND +d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
    AND +d.fingerprint = :fingerprint  -- if given

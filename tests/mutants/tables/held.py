@@ -91,8 +91,8 @@ MUTANTS = (
         ),
         (
             "a discarded letter frees no letter",
-            '            Step("free_letters", freed),\n            *recorded,\n',
-            "            *recorded,\n",
+            '        Step("free_letters", freed),\n        *recorded,\n',
+            "        *recorded,\n",
         ),
         (
             "a freed letter has no attempt that records it",

@@ -27,9 +27,9 @@ print(json.dumps({
 
 Index = dict[str, dict[str, Any]]
 BESIDE_THE_API = (
-    "aggregate", "claim_letters", "drive_replay", "find_due_at", "heal_gaps", "ingest", "keep_dead_letters",
-    "maintain_lake", "open_replay_job", "replay_pieces", "retry_letters", "run_audits", "watch",
-    "watch_dead_letters", "watch_replays", "zz_no_such_route",
+    "aggregate", "claim_letters", "drive_redrive", "drive_replay", "find_due_at", "heal_gaps", "ingest",
+    "keep_dead_letters", "maintain_lake", "open_replay_job", "redrive_pieces", "replay_pieces", "retry_letters",
+    "run_audits", "watch", "watch_dead_letters", "watch_redrives", "watch_replays", "zz_no_such_route",
 )  # fmt: skip
 SCHEDULES = {  # of the timers whose schedule is a setting
     "aggregate": "AGGREGATION_SCHEDULE",
@@ -37,6 +37,7 @@ SCHEDULES = {  # of the timers whose schedule is a setting
     "maintain_lake": "LAKE_SCHEDULE",
     "run_audits": "AUDIT_SCHEDULE",
     "watch": "WATCH_SCHEDULE",
+    "watch_redrives": "REDRIVE_CHECK_SCHEDULE",
     "watch_replays": "REPLAY_CHECK_SCHEDULE",
 }
 
@@ -65,8 +66,14 @@ def test_the_schedules_of_timers_are_settings() -> None:
 
 @pytest.mark.slow
 def test_a_schedule_that_is_empty_or_not_set_is_the_default() -> None:
-    defaults = {"aggregate": "0 */5", "heal_gaps": "0 *", "watch": "15 *", "watch_replays": "30 *"}
-    defaults |= {"run_audits": "*/10 *"}
+    defaults = {
+        "aggregate": "0 */5",
+        "heal_gaps": "0 *",
+        "watch": "15 *",
+        "watch_redrives": "45 *",
+        "watch_replays": "30 *",
+    }
+    defaults |= {"run_audits": "*/10 *", "watch_redrives": "45 *"}
     wanted = {name: f"{begin} * * * *" for name, begin in defaults.items()}
     for settings in ({}, dict.fromkeys(SCHEDULES.values(), "")):
         indexed = index(**settings)
@@ -149,6 +156,13 @@ def test_a_timer_watches_that_replays_are_driven() -> None:
     assert binding("drive_replay", "orchestrationTrigger")["name"] == "context"
     for activity in ("open_replay_job", "replay_pieces"):
         assert [one["type"] for one in index()[activity]["bindings"]] == ["activityTrigger"]
+
+
+def test_a_timer_watches_that_redrives_are_driven() -> None:
+    assert binding("watch_redrives", "timerTrigger")["schedule"] == "45 * * * * *"
+    assert binding("watch_redrives", "durableClient")["name"] == "client"
+    assert binding("drive_redrive", "orchestrationTrigger")["name"] == "context"
+    assert [one["type"] for one in index()["redrive_pieces"]["bindings"]] == ["activityTrigger"]
 
 
 def test_aggregation_is_a_timer_every_five_minutes_and_changed_with_a_key_of_the_function() -> None:

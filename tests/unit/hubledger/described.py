@@ -24,15 +24,20 @@ def description() -> dict[str, Any]:
 
 
 class Described:
-    """Answers every request with a full answer of its route's shape."""
+    """Answers every request with a full answer of its route's shape, or with an empty one: null and no entry wherever
+    the shape allows it."""
 
-    def __init__(self, text: Callable[[str], str] = str.upper) -> None:
-        self._text = text
+    def __init__(self, text: Callable[[str], str] | None = None, *, is_empty: bool = False) -> None:
+        self._is_empty = is_empty
+        self._text = text or (lambda name: AT if name == "at" or name.endswith("_at") else name.upper())
 
     def __call__(self, request: Request) -> Reply:
         path = urlsplit(request.path).path.removeprefix("/api")
         for template, methods in description()["paths"].items():
-            if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template)), path) and request.method.lower() in methods:
+            if (
+                re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template)), path)
+                and request.method.lower() in methods
+            ):
                 return self._reply(methods[request.method.lower()]["responses"])
         return problem("no-such-route", 404, "there is nothing at this address")
 
@@ -46,7 +51,8 @@ class Described:
         if "$ref" in schema:
             return self.value(name, description()["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
         if "anyOf" in schema:
-            return self.value(name, next(one for one in schema["anyOf"] if one.get("type") != "null"))
+            wanted = [one for one in schema["anyOf"] if (one.get("type") == "null") is self._is_empty]
+            return self.value(name, (wanted or schema["anyOf"])[0])
         if "enum" in schema:
             return ACTED_ON.get(name) if ACTED_ON.get(name) in schema["enum"] else schema["enum"][0]
         return getattr(self, f"_{schema.get('type', 'object')}")(name, schema)
@@ -57,14 +63,14 @@ class Described:
         more = schema.get("additionalProperties")
         if name == "columns" and isinstance(more, dict) and more.get("type") == "array":
             return {self._text("column"): [self._text("old"), self._text("new")]}
-        return {self._text("key"): self.value("value", more) if isinstance(more, dict) and more else self._text("value")}
+        return {
+            self._text("key"): self.value("value", more) if isinstance(more, dict) and more else self._text("value")
+        }
 
     def _array(self, name: str, schema: dict[str, Any]) -> Any:
-        return [self.value(name, schema["items"])]
+        return [] if self._is_empty else [self.value(name, schema["items"])]
 
     def _string(self, name: str, schema: dict[str, Any]) -> Any:
-        if schema.get("format") == "date-time":
-            return AT
         if name == "next":
             return None
         return ACTED_ON.get(name) or self._text(name)

@@ -28,6 +28,14 @@ BY_INDEX = {
     "list_letters_of_status": f"INDEX {STATUS} (stream_id=? AND status=? AND failed_at>? AND failed_at<?)",
     "list_letters_of_fingerprint": f"INDEX {CAUSE} (stream_id=? AND fingerprint=? AND failed_at>? AND failed_at<?)",
     "group_letters": f"COVERING INDEX {CAUSE} (stream_id=?)",
+    "walk_up": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
+    "walk_down": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
+    "span_matching": f"INDEX {STATUS} (stream_id=? AND status=? AND failed_at>? AND failed_at<?)",
+    "cause_matching": f"INDEX {CAUSE} (stream_id=?)",
+    "read_redriven_letters": "PRIMARY KEY (redrive_id=? AND piece>?)",
+    "read_redrive_progress": "PRIMARY KEY (redrive_id=?)",
+    "find_redrive_job": "PRIMARY KEY (redrive_id=?)",
+    "find_chosen_redrive": "INDEX uq_redrive_job_open (stream_id=? AND chosen_key=?)",
     "read_letter": "(stream_id=? AND partition_id=? AND sequence_number=?)",
     "read_letter_body": "(stream_id=? AND partition_id=? AND sequence_number=?)",
     "read_attempts": "PRIMARY KEY (stream_id=? AND partition_id=? AND sequence_number=?)",
@@ -93,7 +101,14 @@ BY_INDEX = {
     "find_moved": "(stream_id=? AND partition_id=? AND sequence_number=?)",
     "record_freed": f"INDEX ix_{LETTERS}_due (stream_id=? AND due_at=?)",
 }
-PAGES = ("list_letters", "list_letters_of_status", "list_letters_of_fingerprint", "find_oldest_letter")
+PAGES = (
+    "list_letters",
+    "list_letters_of_status",
+    "list_letters_of_fingerprint",
+    "find_oldest_letter",
+    "walk_up",
+    "walk_down",
+)
 LARGE = ("l", "d", "a", "t")  # the names under which statements read ledger, letters, attempts and rows
 
 

@@ -1,0 +1,88 @@
+"""A redrive of a million letters on SQLite in the app's process, and the status of the app meanwhile."""
+
+import os
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.api import LIMIT_MS, app_on
+from bench.figures import Figure
+from bench.large_store import Size, fill
+from core.letters.listing import LetterFilter
+from core.letters.moves import LetterOrder, Mover, OrderedMove
+
+LETTERS = int(os.environ.get("BENCH_LETTERS", "1000000"))
+RATE = 5_000
+EVERY_S = 0.2  # between two requests for the status
+PERSON = Mover("bench", "measured")
+IN_ORDER = """
+UPDATE event_hub_dead_letter
+   SET failed_at = strftime('%Y-%m-%dT%H:%M:%S', 1767225600 + sequence_number / 10, 'unixepoch') || '.000000Z'
+"""  # the letters of `large_store` failed in no order, so that every page of three indexes changes with each piece
+
+
+def measure() -> Iterator[Figure]:
+    """Measure the letters per second of a retry and of a discard, and the time of the status meanwhile."""
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        path = Path(folder) / "store.db"
+        fill(path, Size(LETTERS, LETTERS))
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(IN_ORDER)
+        ask = app_on(path)
+        while ask("status").status_code == 503:
+            pass
+        yield from _figures("requeue", ask, LetterFilter())
+        yield from _figures("discard", ask, LetterFilter(status="waiting"))
+
+
+def _figures(move: OrderedMove, ask: Callable[..., Any], wanted: LetterFilter) -> Iterator[Figure]:
+    times: list[float] = []
+    over = threading.Event()
+    watch = threading.Thread(target=_watch, args=(ask, times, over))
+    watch.start()
+    try:
+        letters, seconds = _redrive(move, wanted)
+    finally:
+        over.set()
+        watch.join()
+    rate = letters / seconds
+    target, met = (f">= {RATE}", rate >= RATE) if move == "requeue" else ("", None)
+    yield Figure(f"{letters:,} letters, {move} by one job", rate, "letters/s", target, met)
+    slow = median(times)
+    note = f"{len(times)} requests, the slowest {max(times):.0f} ms"
+    yield Figure(f"status during the {move}, median", slow, "ms", f"< {LIMIT_MS:g}", slow < LIMIT_MS, note)
+
+
+def _redrive(move: OrderedMove, wanted: LetterFilter) -> tuple[int, float]:
+    from core.letters.redrive import Redrive
+    from core.letters.redrive_run import redrive_slice, request_redrive
+    from core.model.letters import MOVES
+    from handlers.app import app
+
+    means = app().redriving
+    count = means.chosen.count_matching(wanted, MOVES[move].sources)
+    job = request_redrive(LetterOrder(move, wanted, count, PERSON), None, means)
+    if not isinstance(job, Redrive):
+        raise RuntimeError(f"{count} letters were expected: {job}")
+    began = time.perf_counter()
+    redrive_slice(job.request.redrive_id, means, datetime.now(UTC) + timedelta(hours=1))
+    seconds = time.perf_counter() - began
+    ended = means.store.find_redrive(job.request.redrive_id)
+    if ended is None or ended.moved != count:
+        raise RuntimeError(f"not all letters were moved: {ended}")
+    return count, seconds
+
+
+def _watch(ask: Callable[..., Any], times: list[float], over: threading.Event) -> None:
+    """Ask for the status again and again, and store the milliseconds of each answer."""
+    while not over.wait(EVERY_S):
+        began = time.perf_counter()
+        ask("status")
+        times.append(1_000 * (time.perf_counter() - began))

@@ -1,0 +1,41 @@
+"""A redrive on the operator's page: from a preview to the letters that it moved."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.conftest import Run
+from tests.browser.test_ops import order, show
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+STATUS = "#redrive-status .badge"
+
+
+@pytest.fixture
+def poisoned(run: Run) -> str:
+    """A partition with three letters."""
+    before = run.status()["accounted"]
+    run.publish("11", b"{poison", b"{poison", b"{poison")
+    run.until(lambda status: status["accounted"] == before + 3)
+    return "11"
+
+
+def test_from_a_preview_to_the_letters_that_a_redrive_discarded(page: "Page", poisoned: str) -> None:
+    show(page, f"#/letters?partition_id={poisoned}")
+    page.click("#redrive-discard")
+    page.wait_for_selector("#preview:has-text('3 letters will be discarded for good.')")
+    page.click("#redrive-start")
+    page.fill("dialog input[name=per_second]", "50")
+    order(page, "3")
+    page.click("dialog button.grave")
+    page.wait_for_selector(f"{STATUS}:has-text('done')")
+    assert page.inner_text("#redrive-status").split("\n")[-1] == "3 of 3"
+    page.wait_for_selector("table[aria-label='Moved letters'] tbody tr:nth-child(3)")
+    moved = page.locator("table[aria-label='Moved letters'] tbody tr").all_inner_texts()
+    assert all(line.startswith("11 / ") and "discarded" in line for line in moved)
+    show(page, f"#/letters?partition_id={poisoned}")
+    page.wait_for_selector("table[aria-label=Redrives] tbody tr:has-text('known poison')")
+    page.click("#redrive-retry")
+    page.wait_for_selector("#preview:has-text('No letter of the filter can be moved.')")

@@ -1,0 +1,33 @@
+"""docs/cli.md has the help of every command, and the deployed app has no command line."""
+
+import re
+
+import pathspec
+
+from hubledger.operate.all import GROUPS, SINGLE
+from tests.checkout import files_of_checkout
+from tests.repo.cli_page import PAGE, names, written
+from tests.repo.product import ROOT
+
+
+def test_the_page_has_the_help_of_every_command() -> None:
+    assert PAGE.read_text(encoding="utf-8") == written(), "write it again: python -m tests.repo.cli_page"
+    assert len(names()) == len(SINGLE) + sum(len(own) for _, own in GROUPS.values())
+
+
+def test_the_deployed_app_has_no_command_line() -> None:
+    lines = (ROOT / ".funcignore").read_text(encoding="utf-8").splitlines()
+    ignored = pathspec.GitIgnoreSpec.from_lines(lines)
+    own = [name for name in files_of_checkout() if re.match(r"hubledger/|bin/|requirements-cli\.txt$", name)]
+    assert len(own) > 20
+    assert [name for name in own if not ignored.match_file(name)] == []
+    deployed = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    assert [name for name in ("typer", "rich") if name in deployed] == []
+
+
+def test_the_versions_are_those_of_the_app() -> None:
+    def pins(name: str) -> set[str]:
+        return set(re.findall(r"^(\S+==\S+)", (ROOT / name).read_text(encoding="utf-8"), flags=re.MULTILINE))
+
+    shared = {"requests", "azure-identity"}
+    assert {pin for pin in pins("requirements-cli.txt") if pin.split("==")[0] in shared} <= pins("requirements.txt")

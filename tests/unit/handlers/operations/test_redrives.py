@@ -1,0 +1,189 @@
+"""handlers/operations/redrives.py, with the activity and the timer of handlers/redrives.py, over an embedded store."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core.letters.redrive import MOST_OPEN
+from handlers.app import app
+from tests.fakes.engines import SqliteEngine
+from tests.unit.handlers.operations.test_replays import Client, client_function
+from tests.unit.handlers.running import CONTEXT, HOME, Reply, Running, functions, reply_of, request
+
+ORDER = {"move": "retry", "filter": {}, "expected_count": 3, "reason": "the transform was fixed"}
+REFUSED: dict[str, tuple[object, str]] = {
+    "no move": ({**ORDER, "move": None}, "move"),
+    "a different move": ({**ORDER, "move": "release"}, "move"),
+    "no count": ({**ORDER, "expected_count": None}, "expected_count"),
+    "a count of nothing": ({**ORDER, "expected_count": 0}, "expected_count"),
+    "both ways to choose": ({**ORDER, "letters": [{"partition_id": "1", "sequence_number": "1"}]}, "filter"),
+    "no way to choose": ({name: ORDER[name] for name in ORDER if name != "filter"}, "letters"),
+    "a rate of nothing": ({**ORDER, "per_second": 0}, "per_second"),
+    "a reason that is too short": ({**ORDER, "reason": "x"}, "reason"),
+    "an unknown field": ({**ORDER, "dry_run": True}, "dry_run"),
+    "an unknown field of the filter": ({**ORDER, "filter": {"colour": "red"}}, "filter.colour"),
+}
+
+
+class Redrives(Running):
+    """The app over four events of partition 1, of which three are letters."""
+
+    client: Client
+
+    def begin(self) -> None:
+        """Ingest the events."""
+        self.client = Client()
+        self.ingest([0, 1, 2, 3], [HOME, b"{", b"[", b"{"])
+
+    def start(self, **changed: object) -> Reply:
+        """Request a redrive."""
+        asked = request("POST", {**ORDER, **changed})
+        return reply_of(asyncio.run(client_function("start_redrive")(asked, CONTEXT, client=self.client)))
+
+    def show(self, redrive_id: str, name: str = "show_redrive", **params: str) -> Reply:
+        """Show a job, or its letters."""
+        return self.get(name, {"redrive_id": redrive_id}, **params)
+
+    def move(self, redrive_id: str, verb: str) -> Reply:
+        """Pause or cancel a job."""
+        return self.post(f"{verb}_redrive", {"reason": "because I say so"}, {"redrive_id": redrive_id})
+
+    def resume(self, redrive_id: str) -> Reply:
+        """Resume a job."""
+        asked = request("POST", {"reason": "it goes on"}, route_params={"redrive_id": redrive_id})
+        return reply_of(asyncio.run(client_function("resume_redrive")(asked, CONTEXT, client=self.client)))
+
+    def work(self, redrive_id: str) -> Any:
+        """Let the activity do its work."""
+        return functions()["redrive_pieces"](redrive_id)
+
+
+@pytest.fixture
+def redrives(
+    sqlite: SqliteEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Redrives]:
+    made = Redrives(sqlite, caplog, monkeypatch)
+    made.begin()
+    yield made
+    made.close()
+
+
+def test_a_preview_counts_the_letters_by_cause_and_shows_some_and_changes_nothing(redrives: Redrives) -> None:
+    shown = redrives.get("preview_redrive", move="retry").body
+    assert shown["count"] == 3
+    assert sum(one["letters"] for one in shown["causes"]) == 3
+    assert {one["error_class"] for one in shown["causes"]} == {"poison"}
+    assert [one["sequence_number"] for one in shown["sample"]] == ["1", "2", "3"]
+    assert {one["error"] for one in shown["sample"]} == {None}
+    assert redrives.get("preview_redrive", move="retry", status="held").body == {"count": 0, "causes": [], "sample": []}
+    assert redrives.get("list_redrives").body["redrives"] == []
+    assert redrives.get("preview_redrive").status == 400
+
+
+def test_a_redrive_is_accepted_and_driven_and_done(redrives: Redrives) -> None:
+    reply = redrives.start(filter={"status": "exhausted"}, per_second=100_000)
+    job = reply.body
+    assert (reply.status, reply.headers["Location"]) == (202, f"/api/redrives/{job['redrive_id']}")
+    assert (job["status"], job["move"], job["filter"], job["letters"]) == (
+        "planned", "retry", {"status": "exhausted"}, None
+    )  # fmt: skip
+    assert redrives.client.started == [["drive_redrive", f"redrive-{job['redrive_id']}", job["redrive_id"]]]
+    assert redrives.work(job["redrive_id"]) == {"is_over": True, "pieces": 2, "looked_at": 3}
+    done = redrives.show(job["redrive_id"]).body
+    assert (done["status"], done["total"], done["looked_at"], done["moved"], done["unmoved"]) == ("done", 3, 3, 3, 0)
+    assert [one["move"] for one in done["history"]] == ["begin"]
+    assert redrives.get("list_redrives").body == {"redrives": [done], "next": None}
+    assert redrives.get("preview_redrive", move="retry", status="waiting").body["count"] == 3
+
+
+def test_the_letters_that_it_moved_are_listed_page_by_page(redrives: Redrives) -> None:
+    job = redrives.start(move="discard").body["redrive_id"]
+    redrives.work(job)
+    first = redrives.show(job, "list_redriven", limit="2").body
+    second = redrives.show(job, "list_redriven", limit="2", cursor=first["next"]).body
+    listed = [(one["partition_id"], one["sequence_number"], one["status"]) for one in first["letters"]]
+    assert listed == [("1", "1", "discarded"), ("1", "2", "discarded")]
+    assert [one["sequence_number"] for one in second["letters"]] == ["3"]
+    assert second["next"] is None
+
+
+def test_a_selection_shows_its_letters(redrives: Redrives) -> None:
+    letters = [{"partition_id": "1", "sequence_number": number} for number in ("3", "1")]
+    asked = {"move": "retry", "letters": letters, "expected_count": 2, "reason": "only these"}
+    reply = reply_of(asyncio.run(client_function("start_redrive")(request("POST", asked), CONTEXT, client=Client())))
+    assert reply.body["letters"] == letters[::-1]
+    assert reply.body["filter"] is None
+
+
+def test_a_partition_key_is_hidden_in_the_filter(redrives: Redrives) -> None:
+    keyed = "UPDATE event_hub_dead_letter SET partition_key = 'home-7' WHERE sequence_number = 1"
+    redrives.sqlite.sql(keyed)
+    job = redrives.start(filter={"partition_key": "home-7"}, expected_count=1).body
+    assert job["filter"] == {"partition_key": "hidden"}
+
+
+def test_a_different_count_is_refused_with_the_count(redrives: Redrives) -> None:
+    refused = redrives.start(expected_count=4)
+    assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:count-differs")
+    assert refused.body["count"] == 3
+    assert redrives.client.started == []
+
+
+def test_the_same_filter_and_too_many_jobs_are_refused(redrives: Redrives) -> None:
+    job = redrives.start().body["redrive_id"]
+    refused = redrives.start(move="discard")
+    assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:redrive-overlap")
+    assert refused.body["redrive_id"] == job
+    for day in range(1, MOST_OPEN):
+        assert redrives.start(filter={"failed_from": f"2020-01-{day:02}T00:00:00Z"}).status == 202
+    full = redrives.start(filter={"failed_from": "2019-01-01T00:00:00Z"})
+    assert (full.status, full.body["limit"]) == (409, MOST_OPEN)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_request_that_is_not_valid_names_the_field(redrives: Redrives, name: str) -> None:
+    body, field = REFUSED[name]
+    asked = client_function("start_redrive")(request("POST", body), CONTEXT, client=redrives.client)
+    refused = reply_of(asyncio.run(asked))
+    assert refused.status == 400
+    assert field in refused.fields
+    assert redrives.client.started == []
+
+
+def test_a_job_is_paused_resumed_and_cancelled(redrives: Redrives) -> None:
+    job = redrives.start().body["redrive_id"]
+    assert redrives.move(job, "pause").body["status"] == "paused"
+    assert redrives.work(job) == {"is_over": True, "pieces": 0, "looked_at": 0}
+    refused = redrives.move(job, "pause")
+    assert (refused.status, refused.body["redrive_status"]) == (409, "paused")
+    assert redrives.resume(job).body["status"] == "running"
+    assert redrives.move(job, "cancel").body["status"] == "cancelled"
+    assert [one["move"] for one in redrives.show(job).body["history"]] == ["pause", "resume", "cancel"]
+    assert redrives.show(job, "list_redriven").body == {"letters": [], "next": None}
+    assert redrives.show("00000000-0000-4000-8000-000000000000").status == 404
+
+
+def test_a_fault_is_noted_and_gone_when_the_job_continues(redrives: Redrives) -> None:
+    job = redrives.start().body["redrive_id"]
+    own = app()
+    redrives.sqlite.sql("ALTER TABLE dead_letter_attempt RENAME TO taken_away")
+    assert redrives.work(job) == {"error": "StoreUnavailable"}
+    assert "dead_letter_attempt" in redrives.show(job).body["fault"]
+    redrives.sqlite.sql("ALTER TABLE taken_away RENAME TO dead_letter_attempt")
+    app.value = replace(own)
+    assert redrives.work(job)["is_over"]
+    assert redrives.show(job).body["fault"] is None
+
+
+def test_the_timer_drives_every_open_job(redrives: Redrives) -> None:
+    job = redrives.start().body["redrive_id"]
+    client = Client()
+    asyncio.run(client_function("watch_redrives")(None, client=client))
+    assert client.started == [["drive_redrive", f"redrive-{job}", job]]
+    redrives.move(job, "cancel")
+    client.started.clear()
+    asyncio.run(client_function("watch_redrives")(None, client=client))
+    assert client.started == []
