@@ -56,7 +56,8 @@ def test_a_database_that_refuses_a_partition_is_mended_and_the_stop_ends_by_itse
     assert [ran.code for ran in day.follow("store")] == [0, 0]
 
 
-def test_a_partition_that_holds_too_many_letters_goes_on_when_their_first_is_settled(day: Day) -> None:
+@pytest.mark.parametrize("move", ["retry", "discard"])
+def test_a_partition_that_holds_too_many_letters_goes_on_when_their_first_is_settled(day: Day, move: str) -> None:
     day.start(ORDER_POLICY="hold_key", HELD_LIMIT="5")
     day.publish("0", b"poison", *[b"reading home"] * 20, key="home-1")
     look(day, "held")
@@ -64,8 +65,9 @@ def test_a_partition_that_holds_too_many_letters_goes_on_when_their_first_is_set
     listed = {"PARTITION": r"(\d+) +0 +exhausted", "NUMBER": r"\d+ +(0) +exhausted"}
     day.follow("held", "show", **listed)
     assert "poison" in day.operator.seen
-    assert day.follow("held", "discard", **listed)[0].code == 0
     (partition,) = {one.partition_id for one in day.app.engine.letters()}
-    day.lost = {partition: {0}}
+    day.end_the_cause(move)
+    assert day.follow("held", f"letters {move}", **listed)[0].code == 0
+    day.lost = {partition: {0} if move == "discard" else set()}
     day.until_healthy()
     assert day.follow("held", "status")[0].code == 0
