@@ -20,6 +20,7 @@ from core.model.transform import ROWS_LIMIT
 
 EMBEDDED = "sqlite:"
 DEFAULT_TRANSFORM = "examples.home_security"
+LONGEST_RETENTION = 2160  # hours: 90 days, which Premium and Dedicated allow
 OWN_LINES = 20  # of batches, a minute and process: the others are summed
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
@@ -61,6 +62,7 @@ class Settings:
     consumer_group: str
     hub_connection: str | None
     hub_namespace: str | None
+    hub_retention: timedelta | None
     reference_memory: timedelta
     store_patience: timedelta
     reader_group: str
@@ -103,6 +105,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         consumer_group=reader.text("EVENTHUB_CONSUMER_GROUP"),
         hub_connection=environment.get("EVENTHUB") or None,
         hub_namespace=environment.get("EVENTHUB__fullyQualifiedNamespace") or None,
+        hub_retention=reader.hours("HUB_RETENTION_HOURS", most=LONGEST_RETENTION),
         reference_memory=reader.seconds("REFERENCE_MEMORY_SECONDS", 60, most=3600),
         store_patience=reader.seconds("STORE_PATIENCE_SECONDS", 20, most=120),
         reader_group=reader.text("HUB_READER_CONSUMER_GROUP", "hubledger-reader"),
@@ -185,6 +188,9 @@ class _Reader:
             self.faults.append(f"{name} must be a number of seconds from {least:g} to {most:g}, not {value!r}")
             return timedelta()
         return timedelta(seconds=seconds)
+
+    def hours(self, name: str, most: int) -> timedelta | None:
+        return timedelta(hours=self.count(name, most, most)) if self._environment.get(name) else None
 
     def letters(self) -> LetterPolicy:
         base = self.seconds("DEAD_LETTER_BASE_SECONDS", 30, most=3600)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ROUTES = (
     Route("GET", "status", COUNTING, "status.status"),
     Route("GET", "status/history", COUNTING, "history.status_history"),
+    Route("GET", "retention", COUNTING, "retention.show_retention"),
     Route("GET", "ledger/{partition_id}/{sequence_number}", READING, "ledger.explain_number"),
     Route("GET", "ledger/audit", READING, "audit.audit_ledger"),
     Route("POST", "audits", CHANGING, "audit.request_audit"),

@@ -33,6 +33,7 @@ from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.host_values import to_host_event
 from core.remote.hub.reader import SdkHubReader
 from core.replay.run import ReplayMeans
+from core.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
 from core.settings import Settings, read_settings
 from core.store.aggregation import Aggregations
 from core.store.attempts import Attempts
@@ -63,6 +64,9 @@ CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.ra
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
 WAITING_LIMIT = timedelta(minutes=8)  # `functionTimeout` of host.json less the longest call after the last pause
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
+BURN_DOWN = Lifetime(
+    fresh=30.0, limit=120.0, quick=0.1
+)  # millions of letters, and a call to the hub for each partition
 HOME = "examples.home_security.transform.Home"  # the row class of the apps that have homes
 Made = TypeVar("Made")
 
@@ -111,6 +115,7 @@ class App:
     audits: Audits
     find_stream: Callable[[], int | None]
     letter_counts: Remembered[LetterCount]
+    burn_down: Remembered[BurnDown]
     close: Callable[[], None]
 
     @property
@@ -196,6 +201,7 @@ def _open_app() -> App:
         audits=desk.audits,
         find_stream=desk.stream.find,
         letter_counts=Remembered(lambda: _count_letters(desk.ledger), LETTER_COUNTS),
+        burn_down=_burn_down(BurnDownMeans(settings.stream, desk.burn_downs, hub, settings.hub_retention)),
         close=closing.close,
     )
 
@@ -241,6 +247,10 @@ def _verification(hub: SdkHubReader) -> HubVerification:
 
 def _count_letters(ledger: BookStore) -> LetterCount:
     return LetterCount(read_letter_books(ledger), datetime.now(UTC))
+
+
+def _burn_down(means: BurnDownMeans) -> Remembered[BurnDown]:
+    return Remembered(lambda: read_burn_down(means, datetime.now(UTC)), BURN_DOWN)
 
 
 def _open_aggregation() -> Aggregation | None:

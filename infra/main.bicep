@@ -345,6 +345,11 @@ param alertOpenLetters int = 1000
 @maxValue(100)
 param alertRetentionPercent int = 50
 
+@description('Hours before the hub forgets an event that nothing else has stored, from which on an alert fires.')
+@minValue(1)
+@maxValue(168)
+param alertLossHours int = 12
+
 @description('Days for which logs are stored.')
 @minValue(30)
 @maxValue(730)
@@ -415,6 +420,7 @@ var wiredSettings = {
   EVENTHUB_CONSUMER_GROUP: hub.outputs.triggerGroup
   EVENTHUB_NAME: hub.outputs.hubName
   HUB_READER_CONSUMER_GROUP: hub.outputs.readerGroup
+  HUB_RETENTION_HOURS: string(retentionHours)
   LAKE: sparkEngine == 'none' ? '' : '${sparkFolder}/lake'
   LAKE_ROWS: lakeRows ? 'true' : 'false'
   LIVY_DIALECT: sparkEngine == 'synapse' ? 'synapse' : ''
@@ -780,6 +786,7 @@ module alerts 'app/alerts.bicep' = {
     aggregationLagSeconds: alertAggregationLagSeconds
     openLetters: alertOpenLetters
     retentionPercent: alertRetentionPercent
+    lossHours: alertLossHours
     retentionHours: retentionHours
     dailyGigabytes: logDailyGigabytes
   }
@@ -838,6 +845,9 @@ output SYNAPSE_POOL string = spark.outputs.poolName
 
 @description('Consumer group of the reader that fetches events for gaps and replays.')
 output HUB_READER_CONSUMER_GROUP string = hub.outputs.readerGroup
+
+@description('Hours for which the hub retains events.')
+output HUB_RETENTION_HOURS string = string(retentionHours)
 
 @description('Engine of the aggregation, as the app names it.')
 output SPARK_ENGINE string = sparkEngine == 'synapse' ? 'livy' : sparkEngine

@@ -24,12 +24,13 @@ class ChildFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A module to start, with its arguments, and settings on top of the current environment."""
+    """A module of the code in a folder to start, with its arguments, and settings on top of the current environment."""
 
     name: str
     module: str
     arguments: list[str]
     environment: Mapping[str, str] = field(default_factory=dict)
+    folder: Path = APP
 
 
 class Child:
@@ -42,7 +43,7 @@ class Child:
         with self.output.open("wb") as output, self.errors.open("wb") as errors:
             self._popen = subprocess.Popen(
                 [sys.executable, "-m", command.module, *command.arguments],
-                cwd=APP,
+                cwd=command.folder,
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **command.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -4,7 +4,7 @@ No tick needs the tick before it: facts about the past come from times in the st
 or runs in a different instance changes nothing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -16,6 +16,7 @@ from core.model.commits import PartitionStop
 from core.model.events import Partition, PartitionId, Stream
 from core.model.hub import HubReader
 from core.model.spans import SequenceNumber
+from core.retention.burn_down import HOUR, LETTERS, ONLY_IN_HUB, BurnDown, Kind
 
 # An alert fires when the watch is silent for this long, so no absent event and no failed job goes unreported.
 ABSENT_WITHIN = timedelta(minutes=15)
@@ -57,11 +58,16 @@ def no_pipeline(since: datetime) -> Pipeline:
     return Pipeline()
 
 
+def nothing_open(now: datetime) -> BurnDown:
+    """Return the burn-down of a stream without open letters and gaps."""
+    return BurnDown(now, None, (), ())
+
+
 @dataclass(frozen=True, slots=True)
 class Watching:
     """The sources of the watch. `letters` counts the letters, `enqueued_at` returns the time of a letter's event,
-    `ends` reads the last number of each partition from the hub (-1: none yet), and `pipeline` looks at the aggregation
-    and its failures since a time."""
+    `ends` reads the last number of each partition from the hub (-1: none yet), `pipeline` looks at the aggregation and
+    its failures since a time, and `burn_down` at what the hub still holds."""
 
     stream: Stream
     store: WatchStore
@@ -70,6 +76,7 @@ class Watching:
     enqueued_at: Callable[[LetterKey], datetime | None]
     ends: Callable[[], Mapping[PartitionId, int]]
     pipeline: Callable[[datetime], Pipeline] = no_pipeline
+    burn_down: Callable[[datetime], BurnDown] = nothing_open
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,7 @@ class Observation:
     stops: int = 0
     pipeline: Pipeline = Pipeline()
     lag: int = 0
+    burn_down: BurnDown | None = None
 
     @property
     def minute(self) -> Minute:
@@ -116,6 +124,7 @@ def observe(own: Watching, now: datetime) -> Observation:
         stops=sum(map(len, own.store.read_stops().values())),
         pipeline=own.pipeline(now - ABSENT_WITHIN),
         lag=sum(waiting.values()),
+        burn_down=own.burn_down(now),
     )
 
 
@@ -123,6 +132,7 @@ def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
     """DECIDE the fields of the log line. Clocks differ, so negative seconds become 0."""
     waits = [_age(one.since, seen.at) for one in seen.lagging if one.since is not None]
     letter_at, commit_at = seen.oldest_letter_at, seen.pipeline.oldest_at
+    burning = seen.burn_down or nothing_open(seen.at)
     return {
         "action": "watch",
         "event_hub": event_hub,
@@ -132,6 +142,9 @@ def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
         "stops_recorded": seen.stops,
         "letters_open": seen.books.letters.open,
         "oldest_letter_seconds": 0.0 if letter_at is None else _age(letter_at, seen.at),
+        "letters_expiring_hours": _hours(burning, LETTERS),
+        "loss_hours": _hours(burning, ONLY_IN_HUB),
+        "events_lost": burning.share(ONLY_IN_HUB).gone,
         "absent_new": seen.absent,
         "aggregation_lag_seconds": 0.0 if commit_at is None else _age(commit_at, seen.at),
         "aggregation_failures": seen.pipeline.failures,
@@ -175,6 +188,15 @@ def _has_stopped(one: LaggingPartition, now: datetime) -> bool:
     """Return True when the oldest event has waited for STOPPED_AFTER or is gone, and no batch came for as long."""
     waits = one.since is None or now - one.since >= STOPPED_AFTER
     return waits and (one.moved_at is None or now - one.moved_at >= STOPPED_AFTER)
+
+
+def _hours(found: BurnDown, kinds: Sequence[Kind]) -> float:
+    """Return the hours until the hub forgets the first of these events, its whole retention when there is none, and -1
+    where the retention is not known."""
+    if found.retention is None:
+        return -1.0
+    left = found.hours_left(found.share(kinds))
+    return found.retention / HOUR if left is None else left
 
 
 def _age(moment: datetime, now: datetime) -> float:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from core.model.events import Stream
 from core.settings import Settings, embedded_path
 from core.store.audits import Audits
+from core.store.burn_down import BurnDowns
 from core.store.database import Database, PatientDatabase
 from core.store.keys import Keys
 from core.store.ledger import Explanations, Ledger
@@ -25,6 +26,7 @@ class OperatorStores:
     explanations: Explanations
     keys: Keys
     audits: Audits
+    burn_downs: BurnDowns
 
 
 def open_database(settings: Settings, needed: tuple[type, ...] = ()) -> Database:
@@ -60,4 +62,6 @@ def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...
     stream = OneStream(database, of)
     explanations = Explanations(stream, row_classes)
     letters, keys = LetterListing(stream), Keys(database)
-    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, Audits(stream))
+    return OperatorStores(
+        stream, Ledger(stream, row_classes), letters, explanations, keys, Audits(stream), BurnDowns(stream)
+    )

@@ -5,6 +5,7 @@ import { ago, badge, button, card, count, el, facts, fault, grouped, instant, pl
   from "./dom.js";
 import { minutesOfApp, overTime } from "./history.js";
 import { byPartition } from "./partitions.js";
+import { burnDown, burnDownOfApp } from "./retention.js";
 
 const EVERY_MS = 2000;
 const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lettered", "dead-lettered"],
@@ -17,17 +18,18 @@ export async function overview(place, left) {
   const partitions = el("div", {});
   const trouble = el("div", {});
   const minutes = minutesOfApp();
+  const expiring = burnDownOfApp();
   place.append(el("h1", {}, "Overview"), trouble, stopped, top, partitions, auditing());
   while (!left.aborted) {
     try {
       if (!document.hidden) {
-        const [read, found] = await Promise.all([get("status"), minutes()]);
+        const [read, found, burning] = await Promise.all([get("status"), minutes(), expiring()]);
         const status = await withDetails(read);
         if (left.aborted) return;
         trouble.replaceChildren();
         if (status.hub_fault) trouble.append(fault({ detail: `The hub does not answer: ${status.hub_fault}` }));
         renew(stopped, stops(status));
-        renew(top, balance(status), letters(status), overTime(found, status.lag));
+        renew(top, balance(status), letters(status, burning), overTime(found, status.lag));
         renew(partitions, byPartition(status));
         nameStream(status);
       }
@@ -118,7 +120,7 @@ function shares(status) {
     el("li", {}, el("i", { class: name }), `${count(status[name])} ${word}`)))];
 }
 
-function letters(status) {
+function letters(status, burning) {
   const found = status.letters;
   const oldest = status.oldest_open_letter;
   return card("Dead letters",
@@ -129,6 +131,7 @@ function letters(status) {
     el("p", { hidden: !oldest }, oldest ? ["The oldest open letter failed ", ago(oldest.failed_at), ": ",
       el("a", { class: "whole", href: `#/letters/${oldest.partition_id}/${oldest.sequence_number}` },
         `${oldest.partition_id} / ${grouped(oldest.sequence_number)}`)] : null), // a later one moves no focus
+    burnDown(burning),
     el("p", {}, el("a", { href: "#/letters" }, "Show the letters")));
 }
 

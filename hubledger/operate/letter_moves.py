@@ -124,7 +124,10 @@ def _previewed(at: At, move: str, chosen: dict[str, Any]) -> int:
     if "letters" in chosen:
         return len(chosen["letters"])
     try:
-        found: Mapping[str, Any] = at.app.get("redrives/preview", {"move": move, **chosen["filter"]}).value
+        answer = at.app.get("redrives/preview", {"move": move, **chosen["filter"]})
+        found: Mapping[str, Any] = answer.value
+        if at.out.as_json and not found["count"]:
+            at.out.json(answer.text)
     except Refusal as refusal:
         if not _is_earlier(refusal):
             raise

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hubledger.console import UsageFault
 from hubledger.operate.command import GOOD, UNHEALTHY, At
-from hubledger.remote.client import Interrupted, NoConnection
+from hubledger.remote.client import Answer, Interrupted, NoConnection
 from hubledger.remote.problems import Refusal
 from hubledger.views.output import BAD, WARNING, Column, Output, yes_or_no
 from hubledger.views.output import GOOD as GREEN
@@ -140,18 +140,36 @@ def health(at: At) -> int:
 
     Example: python -m hubledger health
     """
-    found = {name: at.app.get(f"health/{name}", also=(503,)) for name in ("live", "ready", "ledger")}
+    found = {name: _checked(at, name) for name in ("live", "ready", "ledger")}
+    refusals = [one for one in found.values() if isinstance(one, Refusal)]
+    answers = {name: one for name, one in found.items() if isinstance(one, Answer)}
     if at.out.as_json:
-        for answer in found.values():
+        for answer in answers.values():
             at.out.json(answer.text)
     else:
-        rows = [
-            [name, yes_or_no(one.value["healthy"], "healthy", "NOT HEALTHY"), _why(one.value)]
-            for name, one in found.items()
-        ]
-        at.out.show(at.out.table([Column("check"), Column("result"), Column("detail")], rows))
-        at.out.show(*(stop_line(at.out, stop) for stop in found["ledger"].value.get("stops", [])))
-    return GOOD if all(one.value["healthy"] for one in found.values()) else UNHEALTHY
+        stops = [stop for one in answers.values() for stop in one.value.get("stops", [])]
+        at.out.show(at.out.table(_CHECKS, [_check(name, one) for name, one in found.items()]))
+        at.out.show(*(stop_line(at.out, one) for one in stops))
+    if refusals:
+        raise refusals[0]
+    return GOOD if all(one.value["healthy"] for one in answers.values()) else UNHEALTHY
+
+
+_CHECKS = (Column("check"), Column("result"), Column("detail"))
+
+
+def _checked(at: At, name: str) -> Answer | Refusal:
+    """Read one health; without a right to it, the others are shown all the same."""
+    try:
+        return at.app.get(f"health/{name}", also=(503,))
+    except Refusal as refusal:
+        return refusal
+
+
+def _check(name: str, found: Answer | Refusal) -> list[object]:
+    if isinstance(found, Refusal):
+        return [name, Text("unknown", style=WARNING), "the app refuses to tell"]
+    return [name, yes_or_no(found.value["healthy"], "healthy", "NOT HEALTHY"), _why(found.value)]
 
 
 def _why(value: Mapping[str, Any]) -> str:

@@ -47,6 +47,11 @@ param openLetters int
 @maxValue(100)
 param retentionPercent int
 
+@description('Hours before the hub forgets an event that nothing else has stored; an alert fires from then on.')
+@minValue(1)
+@maxValue(168)
+param lossHours int
+
 @description('Hours for which the hub retains events.')
 @minValue(1)
 @maxValue(168)
@@ -102,6 +107,12 @@ var alerts = [
     severity: 1
     description: 'The oldest open letter nears the end of the retention; after that, the hub no longer has its event.'
     query: replace(loadTextContent('../alerts/letter-old.kql'), '{letter_seconds}', string(letterSeconds))
+  }
+  {
+    name: 'events-expiring'
+    severity: 1
+    description: 'Soon the hub forgets an event that nothing else has stored: that of an open letter without a body, or of an open gap. GET /api/retention names the partition and the time. Retry the letters, or find out why the gap does not heal, before that.'
+    query: replace(loadTextContent('../alerts/events-expiring.kql'), '{loss_hours}', string(lossHours))
   }
   {
     name: 'aggregation-lag'

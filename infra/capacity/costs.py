@@ -13,7 +13,7 @@ from infra.capacity.telemetry import LETTER_ROUNDS, TIMERS, batches_per_second, 
 
 GB = 1e9
 READY = {"ingestAlwaysReady": 1, "durableAlwaysReady": 1, "httpAlwaysReady": 0}  # of infra/main.bicep
-RULES = 12  # the alerts of infra/app/alerts.bicep
+RULES = 13  # the alerts of infra/app/alerts.bicep
 ENDPOINTS, ZONES = 7, 6  # of infra/app/network.bicep
 IDLE_OPERATIONS = 5.0  # a second, assumed: leases, ownership, timers, queues of Durable
 REPLICA_CORES, REPLICA_GB = 1, 2  # of infra/app/worker.bicep

@@ -21,6 +21,7 @@ WIRED = (  # the settings that infra/main.bicep gives the app
     "EVENTHUB_CONSUMER_GROUP",
     "EVENTHUB_NAME",
     "HUB_READER_CONSUMER_GROUP",
+    "HUB_RETENTION_HOURS",
     "LAKE",
     "LAKE_ROWS",
     "LIVY_DIALECT",

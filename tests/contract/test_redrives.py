@@ -71,11 +71,10 @@ def test_a_different_count_opens_nothing(desk: Redriving) -> None:
 
 
 def test_a_letter_that_fails_after_the_request_is_not_of_the_job(desk: Redriving, engine: Engine) -> None:
-    job = desk.ask(12)
-    desk.clock.advance(60)
     later = [replace(letter(event(number)), status="exhausted") for number in (11, 12)]
     batch = commit(desk.store.read_partition(partition()), 11, 12, settled({}, letters=later))
-    desk.store.commit_batch(replace(batch, committed_at=desk.clock.now()))
+    desk.store.commit_batch(replace(batch, committed_at=desk.clock.now() + timedelta(seconds=1)))
+    job = desk.ask(12)
     desk.slice(job)
     assert statuses(engine)[6:] == ["exhausted", "exhausted"]
     assert desk.now(job).moved == 12

@@ -64,6 +64,7 @@ ALERTS = {
     "aggregation-lag",
     "aggregation-quality",
     "events-absent",
+    "events-expiring",
     "lag",
     "ledger-unbalanced",
     "letter-old",

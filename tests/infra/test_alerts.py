@@ -62,6 +62,12 @@ def test_a_query_has_no_limit_left_to_fill_in(name: str) -> None:
     assert limits == filled
 
 
+def test_the_alert_on_a_loss_is_silent_where_the_app_does_not_know_the_retention() -> None:
+    sight = Observation(EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0)
+    assert watch_facts("namespace/hub", sight)["loss_hours"] == -1.0
+    assert "| where todouble(Properties.loss_hours) >= 0 and " in QUERIES["events-expiring"]
+
+
 def test_the_page_explains_each_alert() -> None:
     assert [name for name in QUERIES if f"| `{name}` |" not in PAGE] == []
 

@@ -92,5 +92,5 @@ def test_the_page_says_the_time_of_each_refusal_that_passes() -> None:
 
 
 def test_the_page_counts_the_alerts() -> None:
-    assert len(ALERTS) == 12
-    assert "with twelve alerts" in PAGE
+    assert len(ALERTS) == 13
+    assert "with thirteen alerts" in PAGE

@@ -51,7 +51,7 @@ def dropped(script: str) -> list[str]:
 
 
 def constraints(script: str) -> list[str]:
-    return re.findall(r"CONSTRAINT (\w+)|INDEX (?:IF NOT EXISTS )?(\w+)", without_comments(script))
+    return re.findall(r"CONSTRAINT (\w+)|(?<!DROP )INDEX (?:IF NOT EXISTS )?(\w+)", without_comments(script))
 
 
 def variables(text: str) -> set[str]:

@@ -15,6 +15,7 @@ from infra.hooks.waiting import Pending, wait_for
 FUNCTIONS = (
     "explain_number",
     "health_ledger",
+    "show_retention",
     "status",
     "status_history",
 )  # those of a monitor, and the one that explains a number

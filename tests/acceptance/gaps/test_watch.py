@@ -17,7 +17,7 @@ def newest(app: App) -> dict:
 
 
 def test_every_tick_is_one_line_with_the_facts_of_the_alerts(app: App) -> None:
-    app.start(**EVERY_SECOND)
+    app.start(**EVERY_SECOND, HUB_RETENTION_HOURS="24")
     app.publish(100)
     app.until_all_accounted()
     calm = {
@@ -27,7 +27,8 @@ def test_every_tick_is_one_line_with_the_facts_of_the_alerts(app: App) -> None:
         "stops_recorded": 0,
         "letters_open": 0,
     }
-    none = {"oldest_letter_seconds": 0.0, "absent_new": 0}
+    none = {"oldest_letter_seconds": 0.0, "absent_new": 0, "events_lost": 0}
+    none |= {"letters_expiring_hours": 24.0, "loss_hours": 24.0}
     aggregation = {"aggregation_lag_seconds": 0.0, "aggregation_failures": 0, "aggregation_faults": 0}
     wanted = {"event_hub": f"localhost/{HUB}", **calm, **none, **aggregation}
     app.until(lambda: newest(app) == wanted)
@@ -39,7 +40,8 @@ def test_every_tick_is_one_line_with_the_facts_of_the_alerts(app: App) -> None:
     app.send("0", [b"poison"])
     app.until(lambda: newest(app)["letters_open"] == 1)
     app.until(lambda: newest(app)["oldest_letter_seconds"] > 1)
-    assert newest(app)["ledger_balanced"] is True
+    app.until(lambda: 23 < newest(app)["letters_expiring_hours"] < 24)
+    assert (newest(app)["ledger_balanced"], newest(app)["loss_hours"]) == (True, 24.0)
 
 
 def test_a_missing_hub_fails_the_tick_with_a_line_of_its_own(app: App) -> None:

@@ -9,7 +9,8 @@ import pytest
 from core.errors import StoreUnavailable
 from core.ledger.minutes import Minute
 from core.model.events import PartitionId
-from handlers.app import HUB_ENDS, app
+from core.retention.burn_down import BurnDown
+from handlers.app import BURN_DOWN, HUB_ENDS, app
 from handlers.remembered import Remembered
 from tests.unit.handlers.running import HOME, MOTION, Running, functions
 
@@ -17,7 +18,9 @@ from tests.unit.handlers.running import HOME, MOTION, Running, functions
 def give_ends(ends: Mapping[str, int]) -> None:
     """Let the hub answer with these last numbers."""
     found = {PartitionId(id): end for id, end in ends.items()}
+    burn_down = BurnDown(datetime.now(UTC), timedelta(hours=5), (), ())
     app.value = replace(app(), hub_ends=Remembered(lambda: found, HUB_ENDS))
+    app.value = replace(app.value, burn_down=Remembered(lambda: burn_down, BURN_DOWN))
 
 
 @pytest.fixture
@@ -46,7 +49,7 @@ def test_the_facts_are_logged_although_the_minute_cannot_be_stored(watched: Runn
     with pytest.raises(StoreUnavailable):
         functions()["watch"](None)
     facts, failed = watched.lines[-2:]
-    assert (facts["action"], facts["event_hub"]) == ("watch", "localhost/telemetry")
+    assert (facts["action"], facts["event_hub"], facts["loss_hours"]) == ("watch", "localhost/telemetry", 5.0)
     assert (failed["action"], failed["levelname"]) == ("minute_failed", "ERROR")
     assert "stream_minute" in failed["error"]
 

@@ -22,6 +22,7 @@ from core.letters.listing import LetterKey
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
+from core.retention.burn_down import BurnDown, OpenCount
 from tests.fakes.builders import EPOCH, STREAM, event
 from tests.fakes.memory_hub import MemoryHub
 
@@ -95,6 +96,9 @@ def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> 
         "stops_recorded": 0,
         "letters_open": 0,
         "oldest_letter_seconds": 0.0,
+        "letters_expiring_hours": -1.0,
+        "loss_hours": -1.0,
+        "events_lost": 0,
         "absent_new": 0,
         "aggregation_lag_seconds": 0.0,
         "aggregation_failures": 0,
@@ -199,6 +203,28 @@ def test_a_hub_that_does_not_answer_fails_the_tick() -> None:
     hub.fails = lambda: True
     with pytest.raises(HubUnreachable):
         seen(Books((books(9, timedelta(hours=1)),)), hub)
+
+
+def burning(*counts: OpenCount, retention: timedelta | None = timedelta(hours=24)) -> dict:
+    """Return the facts of a burn-down."""
+    sources = (STREAM, Books((books(14, timedelta()),)), hub_of(timedelta()), lambda: CALM, lambda key: None)
+    found = BurnDown(NOW, retention, (P0,), counts)
+    own = Watching(*sources, lambda: {P0: 14}, burn_down=lambda now: found)
+    facts = watch_facts(STREAM.event_hub, observe(own, NOW))
+    return {name: facts[name] for name in ("letters_expiring_hours", "loss_hours", "events_lost")}
+
+
+def test_the_hours_are_those_of_the_first_event_and_a_letter_with_a_body_is_no_loss() -> None:
+    kept = OpenCount(P0, "kept", 3, 1, NOW - timedelta(hours=22), (0, 1, 1))
+    bare = OpenCount(P0, "unkept", 5, 2, NOW - timedelta(hours=14), (0, 0, 3))
+    gap = OpenCount(P0, "gap", 1, 1, None, (0, 0, 0))
+    assert burning(kept) == {"letters_expiring_hours": 2.0, "loss_hours": 24.0, "events_lost": 0}
+    assert burning(kept, bare, gap) == {"letters_expiring_hours": 2.0, "loss_hours": 10.0, "events_lost": 3}
+
+
+def test_nothing_open_has_the_whole_retention_left_and_without_a_retention_nothing_is_said() -> None:
+    assert burning() == {"letters_expiring_hours": 24.0, "loss_hours": 24.0, "events_lost": 0}
+    assert burning(retention=None) == {"letters_expiring_hours": -1.0, "loss_hours": -1.0, "events_lost": 0}
 
 
 def test_every_recorded_stop_is_counted_at_once() -> None:

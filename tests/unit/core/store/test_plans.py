@@ -23,6 +23,8 @@ BY_COMMIT = "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number>?"
 BY_INDEX = {
     "read_books": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number>? AND commit_number<?)",
     "count_letters": f"COVERING INDEX {STATUS} (stream_id=? AND status=?)",
+    "count_open_letters": f"COVERING INDEX {OPEN} (stream_id=? AND partition_id=?)",
+    "read_open_gaps": "PRIMARY KEY (stream_id=?)",
     "find_oldest_letter": f"COVERING INDEX {STATUS} (stream_id=? AND status=?)",
     "list_letters": f"INDEX {FAILED} (stream_id=? AND failed_at>? AND failed_at<?)",
     "list_letters_of_status": f"INDEX {STATUS} (stream_id=? AND status=? AND failed_at>? AND failed_at<?)",

@@ -188,6 +188,17 @@ def test_the_codes_say_whether_the_thing_is_healthy(against: Run) -> None:
         assert {name: against(app, *words(name)) for name in named} == dict.fromkeys(named, 1)
 
 
+def test_health_shows_what_it_may_see_without_a_key(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    def answer(request: Request) -> Reply:
+        return Reply("", 401) if "ledger" in request.path else Reply({"healthy": True, "fault": None})
+
+    with SmallApp(answer) as app:
+        assert against(app, "health") == 1
+    found = capsys.readouterr()
+    assert found.out.count("healthy") == 2
+    assert "HUBLEDGER_KEY" in found.err
+
+
 def test_an_earlier_release_moves_letters_in_orders(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
     left = [12_000]
 

@@ -1,0 +1,43 @@
+"""The burn-down of a stream, from named statements of either engine."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+from core.retention.burn_down import LETTERS, Kind, OpenCount, OpenGap
+from core.store.columns import instant_of, instant_or_none, instant_text
+from core.store.stream import OneStream
+
+MOST_GAPS = 1000
+
+
+class BurnDowns:
+    """A BurnDownStore over one stream."""
+
+    def __init__(self, stream: OneStream) -> None:
+        self._stream = stream
+
+    def read_partition_ids(self) -> tuple[PartitionId, ...]:
+        return tuple(PartitionId(id) for id, _ in self._stream.ask("read_last_batches"))
+
+    def count_open_letters(
+        self, partition_id: PartitionId, beginning: SequenceNumber, cuts: Sequence[datetime]
+    ) -> tuple[OpenCount, ...]:
+        first, second, third = map(instant_text, cuts)
+        given = {"beginning": beginning, "first_cut": first, "second_cut": second, "third_cut": third}
+        return tuple(
+            OpenCount(partition_id, kind, letters, gone, instant_or_none(first_at), tuple(by_cut))
+            for kind in LETTERS
+            for letters, gone, first_at, *by_cut in self._count(kind, partition_id, given)
+            if letters
+        )
+
+    def read_open_gaps(self) -> tuple[OpenGap, ...]:
+        found = self._stream.ask("read_open_gaps", most=MOST_GAPS)
+        return tuple(OpenGap(PartitionId(id), SequenceNumber(first), instant_of(at)) for id, first, at in found)
+
+    def _count(self, kind: Kind, partition_id: PartitionId, given: dict[str, object]) -> list[tuple[Any, ...]]:
+        own = {"partition_id": partition_id, "body_kept": int(kind == "kept")}
+        return self._stream.ask("count_open_letters", **own, **given)

@@ -1,0 +1,92 @@
+"""Mutants of redrives: letters that are moved twice or never, a rate that is not kept, and jobs that do not stop."""
+
+from tests.mutants.mutant import in_file
+
+JOBS, ORDERS, RUN, HTTP = (
+    "tests/contract/test_redrives.py",
+    "tests/property/test_redrives.py",
+    "tests/unit/core/letters/test_redrive_run.py",
+    "tests/unit/handlers/operations/test_redrives.py",
+)
+
+MUTANTS = (
+    *in_file(
+        "sql/sqlite/queries/redrive_job.sql",
+        JOBS,
+        (
+            "two drivers move the same piece of a redrive",
+            " AND status = 'running' AND pieces = :pieces\n   AND (",
+            " AND status = 'running'\n   AND (",
+        ),
+        (
+            "a redrive that was paused goes on",
+            "redrive_id AND status = 'running' AND pieces = :pieces\n   AND (",
+            "redrive_id AND pieces = :pieces\n   AND (",
+        ),
+        (
+            "a piece of a redrive begins before its time",
+            "   AND (next_piece_at <= :moved_at OR next_piece_at > :latest);",
+            ";",
+        ),
+        ("a clock that was ahead stops a redrive", " OR next_piece_at > :latest", ""),
+        ("one filter has two open redrives", "o.chosen_key = :chosen_key", "o.chosen_key = ''"),
+        ("more redrives are open than the limit", " WHERE :most_open > (", " WHERE 1000 > ("),
+        ("a redrive ends with its first partition", "WHEN n.is_open = 1 THEN status", "WHEN n.is_open = 7 THEN status"),
+    ),
+    *in_file(
+        "sql/sqlite/queries/redrive_progress.sql",
+        JOBS,
+        ("a page of moved letters begins the piece again", "n.key > :after_place", "n.key > -1"),
+        (
+            "a letter that had changed is not counted",
+            "unmoved = CASE WHEN letters > moved THEN letters - moved ELSE 0 END",
+            "unmoved = unmoved",
+        ),
+    ),
+    *in_file(
+        "core/letters/redrive.py",
+        JOBS,
+        (
+            "a redrive takes letters that failed after its request",
+            "min(wanted.failed_before, requested_at)",
+            "wanted.failed_before",
+        ),
+        ("a pause between pieces is forgotten", "begun_at + timedelta(seconds=letters / per_second)", "begun_at"),
+        ("a piece is larger than its rate", "min(TRANSACTION_LIMIT, per_second // 2)", "TRANSACTION_LIMIT"),
+        (
+            "selections of other letters overlap",
+            "(one.partition_id, one.numbers) for one in self.ranges",
+            "0 for one in self.ranges",
+        ),
+    ),
+    *in_file(
+        "core/letters/redrive.py",
+        ORDERS,
+        ("a discard walks up", 'return self.move == "requeue"', "return True"),
+    ),
+    *in_file(
+        "core/letters/redrive_run.py",
+        RUN,
+        ("a conflict ends a redrive", "conflicts >= CONFLICT_LIMIT", "conflicts >= 1"),
+        (
+            "a redrive whose answer was lost gives up",
+            "except (RedriveConflict, CommitOutcomeUnknown):\n            conflicts",
+            "except RedriveConflict:\n            conflicts",
+        ),
+    ),
+    *in_file(
+        "core/letters/redrive_run.py",
+        JOBS,
+        ("a redrive of a different count is opened", "if total != order.expected_count or not total:", "if not total:"),
+    ),
+    *in_file(
+        "handlers/operations/redrives.py",
+        HTTP,
+        ("the filter of a redrive shows a partition key", '{"partition_key": "hidden"}', "{}"),
+        (
+            "the sample of a preview quotes its events",
+            "[hide_letter(letter_answer(one)) for one",
+            "[letter_answer(one) for one",
+        ),
+    ),
+)

@@ -1,0 +1,65 @@
+"""core/letters/redrive_run.py: a slice of work goes on after a rival and after a lost answer, and stops for a fault."""
+
+import pytest
+
+from core.errors import CommitOutcomeUnknown, StoreUnavailable
+from core.letters.redrive import Redrive, piece_limit
+from core.letters.redrive_run import CONFLICT_LIMIT
+from tests.fakes.builders import keep_letters
+from tests.fakes.faulty_database import Fault, FaultyStore
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.redriving import Redriving
+
+NUMBERS = range(6)
+
+
+@pytest.fixture
+def desk() -> Redriving:
+    """Six exhausted letters."""
+    store = MemoryStore()
+    keep_letters(store, dict.fromkeys(NUMBERS, "a"), status="exhausted", due_at=None)
+    made = Redriving(store)
+    made.clock.advance(60)
+    return made
+
+
+def driver(desk: Redriving, job: Redrive, *faults: Fault | None) -> Redriving:
+    """A driver whose pieces have these faults; the rival does one piece before it."""
+    rival = Redriving(desk.store, desk.clock, seed=9)
+    faulty = FaultyStore(desk.store, on_letters=faults, meanwhile=lambda: rival.slice(job, seconds=0))
+    return Redriving(faulty, desk.clock, seed=1)
+
+
+@pytest.mark.parametrize("fault", [Fault.RIVAL, Fault.UNANSWERED, Fault.LOST])
+def test_a_slice_goes_on_after_a_rival_and_after_a_lost_answer(desk: Redriving, fault: Fault) -> None:
+    job = desk.ask(6, rate=4)
+    assert driver(desk, job, fault, fault, None, fault).slice(job).is_over
+    assert (desk.now(job).status, desk.now(job).moved) == ("done", 6)
+    assert desk.moved(job) == [("0", number) for number in NUMBERS]
+
+
+def test_too_many_lost_answers_in_a_row_go_to_the_caller(desk: Redriving) -> None:
+    job = desk.ask(6)
+    with pytest.raises(CommitOutcomeUnknown):
+        driver(desk, job, *[Fault.LOST] * CONFLICT_LIMIT).slice(job)
+    assert desk.now(job).moved == 0
+
+
+def test_a_fault_ends_the_slice_and_the_pieces_before_it_remain(desk: Redriving) -> None:
+    job = desk.ask(6, rate=4)
+    with pytest.raises(StoreUnavailable):
+        driver(desk, job, None, Fault.NOT_REACHED).slice(job)
+    assert desk.now(job).moved == 2
+    assert desk.slice(job).is_over
+
+
+def test_a_slice_ends_in_time_and_the_next_one_continues(desk: Redriving) -> None:
+    job = desk.ask(6, rate=4)
+    assert not desk.slice(job, seconds=0.1).is_over
+    assert 0 < desk.now(job).moved < 6
+    assert desk.slice(job).is_over
+
+
+@pytest.mark.parametrize(("rate", "limit"), [(None, 1_000), (1, 1), (2, 1), (500, 250), (100_000, 1_000)])
+def test_a_piece_is_at_most_half_a_second_of_the_rate(rate: int | None, limit: int) -> None:
+    assert piece_limit(rate) == limit
