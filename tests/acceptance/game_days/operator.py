@@ -9,6 +9,7 @@ import re
 import select
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from pathlib import Path
 from local.processes import APP
 from tests.acceptance.game_days.page import PLACEHOLDER
 
+SIZE = (50, 160)  # lines and columns of the terminal
 DEADLINE = 60.0  # seconds for one command
 AZURE = ("az", "azd", "spark-submit")
 NAMES = {"GROUP": "rg-hubledger", "APP_NAME": "hubledger-app", "WORKERS": "hubledger-workers"}
@@ -72,6 +74,7 @@ class Operator:
     def _run(self, command: str) -> Ran:
         """Run a command of the page in a shell at a terminal."""
         master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, SIZE)
         with subprocess.Popen(
             ["bash", "-c", command], cwd=APP, env=self._environment(), stdin=slave, stdout=slave, stderr=slave
         ) as process:
@@ -92,7 +95,7 @@ class Operator:
                 (tools / name).write_text(text, encoding="utf-8")
                 (tools / name).chmod(0o755)
         kept = {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
-        wide = {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1", "LANG": "C.UTF-8"}
+        wide = {"TERM": "dumb", "NO_COLOR": "1", "LANG": "C.UTF-8"}
         return {**kept, **wide, "PATH": f"{tools}:{os.environ['PATH']}", "HUBLEDGER_URL": self.url, **NAMES}
 
 
