@@ -178,7 +178,6 @@ def _open_app() -> App:
     store = Letters(patient, Memory(settings.reference_memory))
     means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
     fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
-    atexit.register(closing.close)
     return App(
         settings=settings,
         transform=transform,
@@ -212,7 +211,9 @@ def in_time() -> AbstractContextManager[None]:
 
 
 def _closing(*opened: Closeable) -> ExitStack:
+    """Return what closes these parts in reverse order; the end of the process does so too."""
     closing = ExitStack()
+    atexit.register(closing.close)
     for each in opened:
         closing.callback(each.close)
     return closing
