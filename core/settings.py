@@ -17,6 +17,7 @@ from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.transform import ROWS_LIMIT
+from core.retention.purge import PurgePolicy, days_of
 
 EMBEDDED = "sqlite:"
 DEFAULT_TRANSFORM = "examples.home_security"
@@ -78,6 +79,7 @@ class Settings:
     spark: SparkSettings
     access: AccessPolicy
     batch_lines: int
+    purging: PurgePolicy
 
     @property
     def stream(self) -> Stream:
@@ -121,6 +123,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         spark=reader.spark(),
         access=reader.access(),
         batch_lines=reader.count("BATCH_LINES_PER_MINUTE", OWN_LINES, most=1_000_000, least=0),
+        purging=reader.purging(),
     )
     if settings.reader_group.lower() == settings.consumer_group.lower():
         reader.faults.append(
@@ -259,6 +262,11 @@ class _Reader:
             self.faults.append(f"{name} must be a JSON object")
             return {}
         return value
+
+    def purging(self) -> PurgePolicy:
+        days, faults = days_of(self.json_object("PURGE_DAYS"))
+        self.faults += [f"PURGE_DAYS {fault}" for fault in faults]
+        return PurgePolicy(self.flag("PURGE_DAILY", default=False), days)
 
     def spark(self) -> SparkSettings:
         engine = self.choice("SPARK_ENGINE", SPARK_ENGINES, "none")

@@ -48,6 +48,7 @@ from core.store.listing import LetterListing
 from core.store.memory import Memory
 from core.store.partitions import Partitions
 from core.store.pipeline import Pipelines
+from core.store.purges import Purges
 from core.store.redrives import Redrives
 from core.store.replays import Replays
 from core.transforms import load_transform
@@ -129,6 +130,11 @@ class App:
     def succession(self) -> IncarnationMeans:
         """The means to open the next incarnation of the stream."""
         return IncarnationMeans(self.settings.stream, self.incarnations, self.ledger, self.hub, CLOCK)
+
+    @property
+    def purges(self) -> Purges:
+        """The purges of the stream."""
+        return Purges(self.audits.stream)
 
     @property
     def keeper(self) -> Keeper:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from jobs.ranges import CommitSpan, Place, Slice, Written
+from jobs.ranges import CommitSpan, Place, Slice, Written, links_of
 from jobs.tables import commits_where, place_where, quoted, rows_where
 
 COUNTED = 50  # counts of one statement
@@ -16,14 +16,23 @@ COUNT_COLUMNS = "stream_id, partition_id, rows_found"
 def written_query(spans: Sequence[CommitSpan], ledger: str, first_at: str) -> str:
     """Return the SQL of what the ledger says of these spans; `first_at` is the SQL of the time of their first commit.
 
-    Commits of every kind count, because each has the rows that it wrote itself.
+    Commits of every kind count, because each has the rows that it wrote itself. Purged commits are not counted.
     """
-    return (
+    written = (
         "SELECT stream_id, partition_id, transform_version, COUNT(*) AS commits,"
         " COALESCE(SUM(CAST(rows_appended AS bigint)), 0) AS rows_appended,"
         f" SUM(CASE WHEN rows_appended IS NULL THEN 1 ELSE 0 END) AS uncounted, {first_at} AS first_at"
         f" FROM {ledger} WHERE {' OR '.join(f'({commits_where(one)})' for one in spans)}"
         " GROUP BY stream_id, partition_id, transform_version"
+    )
+    begun = " OR ".join(f"({commits_where(one)})" for one in spans if one.after == 0)
+    if not begun:
+        return written
+    return (
+        f"{written} UNION ALL SELECT stream_id, partition_id, 'purged' AS transform_version,"
+        " MAX(commit_number) AS commits, CAST(0 AS bigint) AS rows_appended, MAX(commit_number) AS uncounted,"
+        f" {first_at.replace('committed_at', 'purged_at')} AS first_at FROM {links_of(ledger)} WHERE {begun}"
+        " GROUP BY stream_id, partition_id"
     )
 
 

@@ -76,6 +76,11 @@ class Slice:
     cut: int | None = None
 
 
+def links_of(ledger: str) -> str:
+    """Return the table of the chains beside a ledger."""
+    return ledger.removesuffix("batch_ledger") + "purge_link"
+
+
 def spans_between(cut_from: str, cut_to: str) -> list[CommitSpan]:
     """Return the commits between two cuts, which are JSON objects of commit numbers by "stream/partition"."""
     begin, end = json.loads(cut_from), json.loads(cut_to)

@@ -15,7 +15,7 @@ from core.model.aggregates import SLICES, Aggregate
 from core.model.rows import row_table
 from core.remote.spark.jdbc import jdbc_address
 from jobs.facts import SliceFacts
-from jobs.ranges import NUMBERS_EACH, CommitSpan, LedgerRange, Place, Slice, Written
+from jobs.ranges import NUMBERS_EACH, CommitSpan, LedgerRange, Place, Slice, Written, links_of
 from jobs.sign_in import sign_in_of
 
 EMBEDDED, JDBC = "sqlite:", "jdbc:"
@@ -30,9 +30,20 @@ SELECT m.stream_id, m.partition_id, MAX(m.commit_number) AS commit_number, m.kin
        SUM(CAST(m.rows_written AS bigint)) AS rows_written
   FROM (SELECT {columns},
                CASE WHEN kind = 'batch' THEN first_sequence_number / {each} ELSE -commit_number END AS part
-          FROM {table} WHERE {where}) AS m
+          FROM ({ranges}) AS l) AS m
  GROUP BY m.stream_id, m.partition_id, m.kind, m.part
 """
+# Of ledger rows that were purged, the links of their chain have the ranges.
+_PURGED = """
+SELECT k.stream_id, k.partition_id, k.commit_number, 'batch' AS kind, k.last_before + 1 AS first_sequence_number,
+       k.last_sequence_number, k.rows_written - k.rows_before AS rows_written
+  FROM (SELECT stream_id, partition_id, commit_number, last_sequence_number, rows_written,
+               LAG(last_sequence_number, 1, first_sequence_number - 1) OVER ({chain}) AS last_before,
+               LAG(rows_written, 1, 0) OVER ({chain}) AS rows_before
+          FROM {links} WHERE {where}) AS k
+ WHERE k.last_sequence_number > k.last_before
+"""
+_CHAIN = "PARTITION BY stream_id, partition_id ORDER BY link_number"
 EVENT_KEY = ("stream_id", "partition_id", "sequence_number")
 EVENT_COLUMNS = (*EVENT_KEY, "offset_token", "enqueued_at", "partition_key", "properties", "body")
 REMOVED_COLUMNS = {  # of retracted_row: `commit_number` is that of the replay
@@ -229,9 +240,16 @@ def commits_where(span: CommitSpan) -> str:
 
 
 def ledger_query(spans: Sequence[CommitSpan], table: str = "batch_ledger") -> str:
-    """Return the SQL of these spans' ledger in merged ranges, for every engine."""
+    """Return the SQL of these spans' ledger in merged ranges, for every engine; `table` has the name of the ledger.
+
+    What a purge took away is before every cut, so only a span from the first commit on has it.
+    """
     where = " OR ".join(f"({_ledger_where(span)})" for span in spans)
-    return _MERGED.format(columns=LEDGER_COLUMNS, each=NUMBERS_EACH, table=table, where=where).strip()
+    ranges = f"SELECT {LEDGER_COLUMNS} FROM {table} WHERE {where}"
+    begun = " OR ".join(f"({commits_where(span)})" for span in spans if span.after == 0)
+    if begun:
+        ranges += " UNION ALL " + _PURGED.format(links=links_of(table), chain=_CHAIN, where=begun).strip()
+    return _MERGED.format(columns=LEDGER_COLUMNS, each=NUMBERS_EACH, ranges=ranges).strip()
 
 
 def _ledger_where(span: CommitSpan) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from core.ledger.books import PartitionLedger
+from core.ledger.books import READS, PartitionLedger
 from core.ledger.comparison import ComparisonStore, absent_faults, compare_tables
 from core.ledger.faults import FAULT_LIMIT, NO_PARTITION, LedgerFault
+from core.ledger.purged import purge_faults
 from core.ledger.sums import WHOLE, Commits, LedgerEnds, RangeAudit, RangeSum, Reading, SumStore, pieces
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
@@ -109,6 +110,16 @@ def audit(store: AuditStore, partition_id: PartitionId | None, reading: Reading 
 
 
 def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
+    """Audit a partition, and once more if a purge has moved its chain meanwhile."""
+    for _ in range(READS):
+        link = store.read_last_link(id)
+        found = _read(store, id, tables, reading)
+        if not found.faults or store.read_last_link(id) == link:
+            break
+    return found
+
+
+def _read(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
     ranges = RangeAudit(store, id, reading, lambda commits, piece: _faults_of_piece(store, id, commits, piece))
     ends = store.read_ledger_ends(id)
     ranges.read(ends.last_commit)
@@ -116,7 +127,7 @@ def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], readin
     if not {CHECKPOINTS, LEDGER} & set(tables):
         text = f"{', '.join(tables)} name the partition, but it has neither a checkpoint nor a ledger"
         return AuditedPartition(ledger, (LedgerFault(id, "partition", ledger.first, ledger.first, text),))
-    faults = [*ranges.faults]
+    faults = [*ranges.faults, *purge_faults(store, id, ranges.link, ends.last_commit, reading.whole)]
     complete = until.commit_number == ends.last_commit
     if complete:
         faults += [] if CHECKPOINTS in tables else [_without_checkpoint(id, ledger)]

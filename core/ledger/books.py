@@ -103,10 +103,12 @@ class PartitionBooks(Outcomes):
 
 @dataclass(frozen=True, slots=True)
 class CountedLetters:
-    """The letters of a stream by status. Replays made `replayed` of them from events that were no letters before."""
+    """The letters of a stream by status. Replays made `replayed` letters from events that were no letters before, and
+    `purged` letters exist no more."""
 
     counts: Mapping[LetterStatus, int]
     replayed: int
+    purged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +120,12 @@ class LetterBooks:
     dead_lettered: int
     replayed: int = 0
     oldest: LetterKey | None = None
+    purged: int = 0
 
     @property
     def balanced(self) -> bool:
-        """True when there are as many letters as batches and replays made."""
-        return sum(self.counts.values()) == self.dead_lettered + self.replayed
+        """True when there are as many letters, purged ones included, as batches and replays made."""
+        return sum(self.counts.values()) + self.purged == self.dead_lettered + self.replayed
 
     @property
     def open(self) -> int:
@@ -176,7 +179,7 @@ def read_letter_books(store: BookStore) -> LetterBooks:
     for _ in range(READS):
         counted = store.count_letters()
         dead_lettered = sum(one.lettered for one in partitions)
-        letters = LetterBooks(counted.counts, dead_lettered, counted.replayed)
+        letters = LetterBooks(counted.counts, dead_lettered, counted.replayed, purged=counted.purged)
         if letters.balanced:
             break
         before, partitions = partitions, store.read_books()
@@ -190,7 +193,7 @@ def read_letter_books(store: BookStore) -> LetterBooks:
 def _in_between(letters: LetterBooks, before: Sequence[PartitionBooks], after: Sequence[PartitionBooks]) -> LetterBooks:
     """Return the letters with the ledger's count that fits them best, between the counts before and after them."""
     least, most = (sum(one.lettered for one in partitions) for partitions in (before, after))
-    fitting = sum(letters.counts.values()) - letters.replayed
+    fitting = sum(letters.counts.values()) + letters.purged - letters.replayed
     return replace(letters, dead_lettered=min(max(fitting, least), most))
 
 

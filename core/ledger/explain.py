@@ -9,6 +9,7 @@ from core.letters.listing import WholeLetter
 from core.model.commits import GapStatus
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
+from core.retention.chain import PurgeLink
 
 MOST_CHANGES = 100
 
@@ -22,6 +23,7 @@ Outcome = Literal[
     "held",
     "absent",
     "written_or_filtered",
+    "purged",
 ]
 
 
@@ -68,7 +70,8 @@ class WrittenRow:
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
     """The facts that the store has about a number. `range` is the last range that begins at or before the number, and
-    may end before it. `changes` are the later replays and retries that touched the number, the newest first."""
+    may end before it. `changes` are the later replays and retries that touched the number, the newest first. `purged`
+    is the link with which the range of the number was purged."""
 
     checkpoint: SequenceNumber
     first: SequenceNumber | None
@@ -78,6 +81,7 @@ class Whereabouts:
     gap: NotedGap | None
     rows: tuple[WrittenRow, ...]
     states_declared: bool
+    purged: PurgeLink | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +120,23 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
         return "not_yet", f"{after}, so it is not committed yet{_open(found)}."
     if found.first is None or number < found.first:
         return "before_first", "It is before the first number of the ledger: the stream was anchored later."
+    if found.purged is not None:
+        outcome, sentence = _outcome_of_purged(found)
+        return outcome, f"{sentence} {_purged(found.purged)}"
     if found.range is None or number > found.range.last:
         return "missing", "No range of the ledger covers it: the books are not balanced."
+    evident = _evident(found)
+    if evident is not None:
+        return evident
+    deciding = _deciding(found.changes)
+    if found.gap is not None and found.gap.status == "absent" and not _is_decided(deciding):
+        lost = f"The hub no longer had it: numbers {found.gap.first} to {found.gap.last} are absent"
+        return "absent", f"{lost}{_perhaps_since(deciding, found.states_declared)}."
+    return _without_trace(found)
+
+
+def _evident(found: Whereabouts) -> tuple[Outcome, str] | None:
+    """Return the outcome that an open letter or a row shows."""
     if found.letter is not None and found.letter.letter.status != "resolved":
         letter = found.letter.letter
         if letter.status == "held":
@@ -128,11 +147,23 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
         return "dead_lettered", f"It is a dead letter, {letter.status}, after {_count(letter.attempts, 'attempt')}."
     if found.rows:
         return "written", f"{_writing(found)} wrote {_count(len(found.rows), 'row')} of it."
-    deciding = _deciding(found.changes)
-    if found.gap is not None and found.gap.status == "absent" and not _is_decided(deciding):
-        lost = f"The hub no longer had it: numbers {found.gap.first} to {found.gap.last} are absent"
-        return "absent", f"{lost}{_perhaps_since(deciding, found.states_declared)}."
-    return _without_trace(found)
+    return None
+
+
+def _outcome_of_purged(found: Whereabouts) -> tuple[Outcome, str]:
+    """Explain a number whose range was purged by the letter, the rows or the gap that still exist."""
+    evident = _evident(found)
+    if evident is not None:
+        return evident
+    if found.gap is not None and found.gap.status == "absent":
+        return "absent", f"The hub no longer had it: numbers {found.gap.first} to {found.gap.last} are absent."
+    text = "It has neither a row nor a letter: it was filtered, it wrote a state that a newer event has replaced, or"
+    return "purged", f"{text} its letter was purged too."
+
+
+def _purged(link: PurgeLink) -> str:
+    at = f"{link.purged_at:%Y-%m-%d %H:%M} UTC"
+    return f"Its ledger row was purged on {at} by {link.purged_by}, chain link {link.number}."
 
 
 def _open(found: Whereabouts) -> str:

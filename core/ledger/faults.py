@@ -34,6 +34,7 @@ FaultKind = Literal[
     "rows_changed",
     "ledger_changed",
     "letter_changed",
+    "purge_link",
     "hub",
 ]
 

@@ -9,6 +9,7 @@ from core.ledger.books import Outcomes, PartitionLedger
 from core.ledger.faults import FAULT_LIMIT, LedgerFault
 from core.model.events import Partition, PartitionId
 from core.model.spans import SequenceNumber
+from core.retention.chain import PurgeLink
 
 PIECE = 50_000  # commits that one statement reads
 FIRST, NO_NUMBER = SequenceNumber(0), SequenceNumber(-1)
@@ -39,6 +40,14 @@ class RangeSum(Outcomes):
     def equals(self, other: "RangeSum") -> bool:
         """Return True when both sums are of the same ranges and outcomes."""
         return all(getattr(self, name) == getattr(other, name) for name in ("first", "last", *COUNTS))
+
+
+def purged_sum(link: PurgeLink | None) -> RangeSum:
+    """Return the sum of the ranges that were purged up to a link."""
+    if link is None:
+        return NOTHING
+    counts = {name: getattr(link, name) for name in COUNTS[1:]}
+    return RangeSum(link.commit_number, link.first, link.last, link.batches, **counts, rows=link.commit_number)
 
 
 COUNTS = ("commits", "written", "filtered", "dead_lettered", "held", "absent")
@@ -91,6 +100,18 @@ class SumStore(Protocol):
     def read_verified_sum(self, partition_id: PartitionId) -> RangeSum | None:
         """Return the sum that an audit verified."""
 
+    def read_links(self, partition_id: PartitionId, after: int, most: int) -> tuple[PurgeLink, ...]:
+        """Return the links of a partition's chain after a number, in order."""
+
+    def read_last_link(self, partition_id: PartitionId) -> PurgeLink | None:
+        """Return the last link of a partition; None when nothing of it was purged."""
+
+    def before_first(self, partition_id: PartitionId) -> PurgeLink:
+        """Return the link of number 0 of a partition."""
+
+    def sum_absent_gaps(self, partition_id: PartitionId, last: SequenceNumber) -> int:
+        """Return the sum of the absent gaps that begin up to a number."""
+
     def read_remembered_sum(self, partition_id: PartitionId) -> RangeSum | None:
         """Return the sum that the books remember."""
 
@@ -142,17 +163,18 @@ def pieces(
 class RangeAudit:
     """The audit of the ranges of one partition; `find_faults` names the faults of a piece whose sum shows one.
 
-    It reads the known sums at once, and then the caller reads the end of the ledger: a sum that ends after it is a
-    fault, also while different processes add ranges and sum them.
+    It begins after the ranges that were purged. It reads the known sums at once, and then the caller reads the end of
+    the ledger: a sum that ends after it is a fault, also while different processes add ranges and sum them.
     """
 
     def __init__(self, store: SumStore, id: PartitionId, reading: Reading, find_faults: FindFaults) -> None:
         self._store, self._id, self._reading, self._find_faults = store, id, reading, find_faults
         self._verified, self._remembered = store.read_verified_sum(id), store.read_remembered_sum(id)
+        self.link = store.read_last_link(id)
         self._known: list[tuple[str, RangeSum]] = []
         self._clean = True
         self._by_kind: Counter[str] = Counter()
-        self.since = self.summed = NOTHING
+        self.since = self.summed = purged_sum(self.link)
         self.faults: list[LedgerFault] = []
 
     def read(self, last: int) -> None:
@@ -171,10 +193,12 @@ class RangeAudit:
         A remembered sum that ends before it is compared at once, unless that reads more than one piece.
         """
         verified, remembered = self._verified, self._remembered
-        if verified is not None and verified.commit_number <= last and not self._reading.whole:
+        fits = verified is not None and self.since.commit_number <= verified.commit_number <= last
+        if verified is not None and fits and not self._reading.whole:
             self.since = self.summed = verified
         elif verified is not None:
             self._known.append((VERIFIED, verified))
+            self._compare([one for one in self._known if one[1].commit_number == self.since.commit_number])
         if remembered is None:
             return
         if remembered.commit_number > self.since.commit_number:

@@ -20,7 +20,7 @@ class Audits:
     """An AuditJobStore over one stream."""
 
     def __init__(self, stream: OneStream) -> None:
-        self._stream = stream
+        self.stream = self._stream = stream
 
     def open_audit(self, request: AuditRequest) -> bool:
         stream_id = self._stream.find()

@@ -40,6 +40,12 @@ class BookSums(RangeSums):
                 self._remember(one)
         return books
 
+    def remember_books(self) -> None:
+        """Store the sums of all ranges, however few are new."""
+        for one in self.read_books():
+            if one.fresh_commits:
+                self._remember(one)
+
     def _read(self) -> tuple[PartitionBooks, ...]:
         return tuple(_books(row) for row in self._stream.ask("read_books", most=self.summing.most))
 

@@ -11,6 +11,7 @@ from core.store.database import Database, PatientDatabase
 from core.store.keys import Keys
 from core.store.ledger import Explanations, Ledger
 from core.store.listing import LetterListing
+from core.store.purges import Purges
 from core.store.stream import OneStream
 
 OPERATORS_PATIENCE = timedelta(seconds=3)  # shorter than the first pause after a lost connection
@@ -26,6 +27,7 @@ class OperatorStores:
     explanations: Explanations
     keys: Keys
     audits: Audits
+    purges: Purges
     burn_downs: BurnDowns
 
 
@@ -62,6 +64,5 @@ def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...
     stream = OneStream(database, of)
     explanations = Explanations(stream, row_classes)
     letters, keys = LetterListing(stream), Keys(database)
-    return OperatorStores(
-        stream, Ledger(stream, row_classes), letters, explanations, keys, Audits(stream), BurnDowns(stream)
-    )
+    audits, purges, burn_downs = Audits(stream), Purges(stream), BurnDowns(stream)
+    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, audits, purges, burn_downs)

@@ -44,5 +44,6 @@ def opening_script(opening: Opening) -> Script:
             Step("cancel_redrives_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
             Step("forget_states_of_stream", stream_id),
             Step("fail_audit_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
+            Step("fail_purge_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
         ),
     )

@@ -22,6 +22,7 @@ from core.store.comparison import Comparison
 from core.store.listing import LetterListing
 from core.store.minutes import Minutes
 from core.store.partitions import incarnation_of, stop_of
+from core.store.purge_links import PurgeLinks
 from core.store.script import of_rows
 from core.store.stream import OneStream
 
@@ -46,8 +47,8 @@ class Ledger(Comparison, BookSums, Minutes):
         found = self._stream.ask("count_letters")
         if not found:
             return CountedLetters({}, 0)
-        *counts, replayed = found[0]
-        return CountedLetters(dict(zip(STATUSES, counts, strict=True)), replayed)
+        *counts, replayed, purged = found[0]
+        return CountedLetters(dict(zip(STATUSES, counts, strict=True)), replayed, purged)
 
     def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
         found = [row for status in statuses for row in self._stream.ask("find_oldest_letter", status=status)]
@@ -106,7 +107,7 @@ class Ledger(Comparison, BookSums, Minutes):
         return tuple(counted)
 
 
-class Explanations:
+class Explanations(PurgeLinks):
     """An ExplanationStore over one stream."""
 
     def __init__(self, stream: OneStream, row_classes: tuple[type, ...]) -> None:
@@ -121,15 +122,17 @@ class Explanations:
         position = {"partition_id": partition_id, "sequence_number": number}
         found = [_range(row) for row in self._stream.ask("find_range", **position)]
         first = self._stream.ask("read_first_number", partition_id=partition_id)[0][0]
+        purged = self.find_link(partition_id, number)
         return Whereabouts(
             checkpoint=checkpoint[0][0],
-            first=first,
+            first=first if purged is None else purged.first,
             range=found[0] if found else None,
             changes=tuple(_range(row) for row in self._stream.ask("find_changes", **position, most=MOST_CHANGES)),
             gap=self._gap(position),
             letter=self._letters.read_letter(partition_id, number),
             rows=self._rows(partition_id, number),
             states_declared=any(row_table(row_class).key for row_class in self._row_classes),
+            purged=purged,
         )
 
     def _gap(self, position: dict[str, Any]) -> NotedGap | None:

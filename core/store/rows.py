@@ -64,10 +64,17 @@ def _count_states(row_class: type, sql: Dialect) -> str:
 
 
 def _count_rows(row_class: type, sql: Dialect) -> str:
-    """Count the rows of a range, and those whose commit is not in the ledger or does not cover their number."""
+    """Count the rows of a range, and those whose commit is not in the ledger or does not cover their number.
+
+    The ledger rows of purged commits are gone, so a purged commit covers all numbers up to its link's last one.
+    """
     return (
-        "SELECT COUNT(*), COALESCE(SUM(CASE WHEN l.commit_number IS NULL THEN 1 ELSE 0 END), 0)\n"
-        f"  FROM {sql.prefix}{row_table(row_class).name} AS t\n"
+        "WITH purged AS (\n    SELECT MAX(k.commit_number) AS commit_number, MAX(k.last_sequence_number) AS number\n"
+        f"      FROM {sql.prefix}purge_link AS k\n     WHERE {sql.of_partition('k')}\n)\n"
+        "SELECT COUNT(*), COALESCE(SUM(CASE WHEN l.commit_number IS NULL\n"
+        "       AND (p.commit_number IS NULL OR t.commit_number > p.commit_number OR t.sequence_number > p.number)\n"
+        "       THEN 1 ELSE 0 END), 0)\n"
+        f"  FROM {sql.prefix}{row_table(row_class).name} AS t\n CROSS JOIN purged AS p\n"
         f"  LEFT JOIN {sql.prefix}batch_ledger AS l ON l.stream_id = t.stream_id AND l.partition_id = t.partition_id"
         " AND l.commit_number = t.commit_number\n"
         "   AND t.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number\n"

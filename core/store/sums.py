@@ -5,12 +5,14 @@ from typing import Any
 from core.ledger.audit import LetterFault, RangeFault
 from core.ledger.sums import COUNTS, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+from core.store.purge_links import PurgeLinks
 from core.store.stream import OneStream
 
 _NO_ENDS = (-1, 0, 0, 0)  # of a partition in a database without its stream
 
 
-class RangeSums:
+class RangeSums(PurgeLinks):
     """A SumStore over one stream."""
 
     _stream: OneStream
@@ -32,6 +34,10 @@ class RangeSums:
     def read_verified_sum(self, partition_id: PartitionId) -> RangeSum | None:
         found = self._stream.ask("read_verified_sum", partition_id=partition_id)
         return RangeSum(*found[0]) if found else None
+
+    def sum_absent_gaps(self, partition_id: PartitionId, last: SequenceNumber) -> int:
+        found = self._stream.ask("sum_absent_gaps", partition_id=partition_id, last_sequence_number=last)
+        return int(found[0][0]) if found else 0
 
     def read_remembered_sum(self, partition_id: PartitionId) -> RangeSum | None:
         found = self._stream.ask("read_remembered_sum", partition_id=partition_id)

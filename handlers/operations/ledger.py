@@ -8,6 +8,7 @@ import msgspec
 
 from core.ledger.explain import Explanation, LedgerRange, NotedGap, Outcome, WrittenRow, explain
 from core.model.events import PartitionId
+from core.retention.chain import PurgeLink
 from handlers.app import app
 from handlers.operations.letters import (
     AttemptAnswer,
@@ -76,6 +77,18 @@ class WrittenRowAnswer(Answered):
     columns: dict[str, Any]
 
 
+class PurgedAnswer(Answered):
+    """The purge of the number's ledger row, and its link in the chain of the partition. `commits` counts all commits
+    that are purged up to it, and `last` is the last of their numbers."""
+
+    link: int
+    purge_id: str
+    purged_by: str
+    purged_at: datetime
+    commits: int
+    last: str
+
+
 class ExplanationAnswer(Answered):
     """The outcome of a number: in one word, in one sentence, and with the evidence. `changes` are the later replays and
     retries of it, the newest first. Only the revealing route has the `rows` and the texts of the letter. New words may
@@ -93,6 +106,7 @@ class ExplanationAnswer(Answered):
     history: list[AttemptAnswer]
     gap: GapAnswer | None
     changes: list[RangeAnswer]
+    purged: PurgedAnswer | None
 
 
 @operation("Where one sequence number went, without its rows", "ledger", problems=(NOT_FOUND,))
@@ -128,6 +142,18 @@ def _explanation(given: Explanation) -> ExplanationAnswer:
         history=[] if found.letter is None else history_of(found.letter),
         gap=None if found.gap is None else GapAnswer(**_with_texts(found.gap)),
         changes=[_range(change) for change in found.changes],
+        purged=None if found.purged is None else _purged(found.purged),
+    )
+
+
+def _purged(link: PurgeLink) -> PurgedAnswer:
+    return PurgedAnswer(
+        link=link.number,
+        purge_id=link.purge_id,
+        purged_by=link.purged_by,
+        purged_at=link.purged_at,
+        commits=link.commit_number,
+        last=str(link.last),
     )
 
 

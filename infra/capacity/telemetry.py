@@ -38,6 +38,7 @@ TIMERS = {
     "heal_gaps": 60,
     "maintain_lake": DAY,
     "run_audits": 10,
+    "run_purges": 60,
     "watch": 60,
     "watch_dead_letters": 60,
     "watch_redrives": 60,

@@ -13,27 +13,29 @@ GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_ownership TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.partition_stop TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.partition_fault TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.batch_attempt TO hubledger_app;
-GRANT SELECT, INSERT ON hubledger.batch_ledger TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_dead_letter TO hubledger_app;
-GRANT SELECT, INSERT ON hubledger.dead_letter_attempt TO hubledger_app;
+GRANT SELECT, INSERT, DELETE ON hubledger.batch_ledger TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.event_hub_dead_letter TO hubledger_app;
+GRANT SELECT, INSERT, DELETE ON hubledger.dead_letter_attempt TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.redrive_job TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.redrive_progress TO hubledger_app;
-GRANT SELECT, INSERT ON hubledger.redrive_piece TO hubledger_app;
+GRANT SELECT, INSERT, DELETE ON hubledger.redrive_piece TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.replay_job TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.replay_progress TO hubledger_app;
-GRANT SELECT, INSERT ON hubledger.replay_diff TO hubledger_app;
+GRANT SELECT, INSERT, DELETE ON hubledger.replay_diff TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.replay_state TO hubledger_app;
-GRANT SELECT, INSERT ON hubledger.retracted_row TO hubledger_app;
-GRANT SELECT, DELETE ON hubledger.staged_event TO hubledger_app;
+GRANT SELECT, INSERT, DELETE ON hubledger.retracted_row TO hubledger_app;
+GRANT SELECT, UPDATE, DELETE ON hubledger.staged_event TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_cut TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_run TO hubledger_app;
-GRANT SELECT, INSERT ON hubledger.aggregation_failure TO hubledger_app;
+GRANT SELECT, INSERT, DELETE ON hubledger.aggregation_failure TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.staged_result TO hubledger_app;
 GRANT SELECT, UPDATE, DELETE ON hubledger.staged_slice TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.idempotency_key TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.ledger_sum TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.verified_sum TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE ON hubledger.audit_job TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.audit_job TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.purge_job TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.purge_link TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.stream_minute TO hubledger_app;
 
 -- The role of the Spark jobs: they read the tables that they add up or compare, and write only staging tables.
@@ -41,6 +43,7 @@ IF DATABASE_PRINCIPAL_ID(N'hubledger_job') IS NULL
     CREATE ROLE hubledger_job;
 
 GRANT SELECT ON hubledger.batch_ledger TO hubledger_job;
+GRANT SELECT ON hubledger.purge_link TO hubledger_job;
 GRANT SELECT ON hubledger.event_hub_checkpoint TO hubledger_job;
 GRANT SELECT ON hubledger.event_hub_dead_letter TO hubledger_job;
 GRANT SELECT ON hubledger.retracted_row TO hubledger_job;

@@ -108,7 +108,7 @@ class SqliteEyes:
     def stage(self, state: PartitionState, events: Iterable[Event]) -> None:
         for event in events:
             self.sql(
-                "INSERT INTO staged_event VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                "INSERT INTO staged_event VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL) ON CONFLICT DO NOTHING",
                 *staged_values(state, event),
             )
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import get_args
+from uuid import UUID
 
 from core.aggregation.commit import Part, Portion
 from core.aggregation.kinds import ALL_DAYS, RunOrder
@@ -34,6 +35,9 @@ from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
+from core.retention.chain import LedgerRow, SettledLetter, before_first, linked
+from core.retention.port import LedgerPiece, LetterPiece
+from core.retention.purge import DEFAULT_DAYS, PurgeJob, PurgeRequest
 from core.store.aggregation import close_script, ended_script, portion_script
 from core.store.columns import instant_text
 from core.store.gaps import noting_script
@@ -43,6 +47,7 @@ from core.store.minutes import minute_script
 from core.store.partitions import batch_script
 from core.store.pipeline import discard_result_script, discard_run_script
 from core.store.plans import plan_script
+from core.store.purge_scripts import ledger_script, letter_script
 from core.store.queries import SQL, load_queries
 from core.store.redrives import close_script as close_redrive_script
 from core.store.redrives import open_script as open_redrive_script
@@ -107,8 +112,24 @@ def every_script() -> Mapping[str, Script]:
     letters = {**retries(), **moves(), **claims()}
     gap = {"gap noted": noting_script(commit_of((), first=False, letters=False).state, Span(*GAP), EPOCH)}
     minute = {"minute": minute_script(1, Minute(EPOCH, 7, 9))}
-    orders = {**replays(), **jobs(), **redrives()}
+    orders = {**replays(), **jobs(), **redrives(), **purges()}
     return {**commits(), **gap, **letters, **orders, **aggregations(), **incarnations(), **minute}
+
+
+def purges() -> Mapping[str, Script]:
+    """Return the pieces of a purge: of ledger rows, with a replay's, and of letters."""
+    partition = commit_of((), first=True, letters=False).partition
+    begun = before_first(partition.stream, 1, partition.partition_id)
+    link = linked(begun, begun, str(UUID(int=7)), "ann", EPOCH)
+    job = PurgeJob(PurgeRequest(UUID(int=7), "ann", "room", EPOCH, DEFAULT_DAYS, is_dry_run=False), tasks=())
+    row = LedgerRow(1, "replay", *GAP, 1, 0, 0, 0, 0, 1, 1, "test/1", str(UUID(int=8)), EPOCH, 7, 9)
+    letter = SettledLetter(GAP[0], "resolved", "poison", "", "", "test/1", 1, EPOCH, EPOCH, None, None, 1, 0)
+    rows = LedgerPiece(partition.partition_id, (row,), link, {1: 2})
+    letters = LetterPiece(partition.partition_id, (letter,), link)
+    return {
+        "purge ledger": ledger_script(1, rows, job, EPOCH, EPOCH),
+        "purge letters": letter_script(1, letters, job, EPOCH, EPOCH),
+    }
 
 
 def commits() -> Mapping[str, Script]:

@@ -20,6 +20,7 @@ from tests.sql.statements import (
     every_run,
     every_script,
     named_statements,
+    purges,
     redrives,
     replays,
     retries,
@@ -118,7 +119,7 @@ def test_a_first_row_that_two_may_open_at_once_catches_the_duplicate_outside_of_
     assert catching == opening == {
         "open_stream", "anchor_partition", "note_stop", "note_partition_fault", "take_ownership",
         "claim_new_key", "open_sum", "open_cut", "open_attempt",
-        "open_verified_sum", "open_audit",
+        "open_verified_sum", "open_audit", "open_purge",
     }  # fmt: skip
     assert all(not re.search("XACT_ABORT|TRANSACTION", every_batch()[f"query {name}"]) for name in catching)
 
@@ -195,7 +196,7 @@ LOCKED = [
     "event_hub_checkpoint", *OUTPUT_TABLES, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger",
     "sequence_gap", "batch_attempt", "partition_stop", "partition_fault",
     "staged_event", "replay_progress", "replay_state", "replay_job",
-    "redrive_piece", "redrive_progress", "redrive_job",
+    "redrive_piece", "redrive_progress", "redrive_job", "purge_link", "purge_job",
 ]  # fmt: skip
 LAST = {
     "commit later marked": ["batch_attempt"],
@@ -228,6 +229,14 @@ def test_a_piece_of_a_redrive_locks_its_letters_before_its_job(name: str) -> Non
     assert [LOCKED.index(table) for table in written] == sorted(map(LOCKED.index, written))
     assert written[-3:] == ["redrive_piece", "redrive_progress", "redrive_job"]
     assert ("event_hub_checkpoint" in written) == name.endswith("discard")
+
+
+@holds_for(purges())
+def test_a_piece_of_a_purge_locks_its_rows_before_its_link_and_its_job(name: str) -> None:
+    changing = r"(?:INSERT INTO|UPDATE|DELETE FROM|UPDATE p\s+SET[^;]*?FROM) hubledger\.(\w+)"
+    written = re.findall(changing, every_run()[name][0], re.S)
+    assert [LOCKED.index(table) for table in written] == sorted(map(LOCKED.index, written))
+    assert written[-2:] == ["purge_link", "purge_job"]
 
 
 def test_a_gap_is_noted_under_the_lock_of_its_checkpoint_which_both_statements_compare() -> None:
@@ -277,6 +286,8 @@ EXPECTING = {
     "retry ": ["count_commit", "settle_letters"],
     "gap noted": [],
     "minute": [],
+    "purge ledger": ["delete_ledger_rows", "add_link", "record_purge"],
+    "purge letters": ["delete_settled_letters", "delete_attempts", "add_link", "record_purge"],
     "move ": [],
     "claim": [],
     "taking": [],

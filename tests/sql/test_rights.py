@@ -18,7 +18,9 @@ from tests.sql.statements import every_batch
 from tests.sql.values import ROW_CLASSES
 
 ROOT = Path(__file__).parents[2]
-JOBS = "".join((ROOT / "jobs" / name).read_text(encoding="utf-8") for name in ("jdbc_tables.py", "as_of.py"))
+JOBS = "".join(
+    (ROOT / "jobs" / name).read_text(encoding="utf-8") for name in ("jdbc_tables.py", "as_of.py", "ranges.py")
+)
 MADE = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(one.text for one in load_migrations("sqlserver"))))
 NEEDED = rights_of_statements(ROW_CLASSES)
 OF_OWNERS = re.compile(

@@ -19,7 +19,9 @@ SELECT (SELECT MIN(n.partition_id) FROM event_hub_checkpoint AS n
        (SELECT MIN(n.partition_id) FROM sequence_gap AS n
          WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id AND n.status <> 'open') AS sequence_gap,
        (SELECT MIN(n.partition_id) FROM partition_anchor AS n
-         WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS partition_anchor;
+         WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS partition_anchor,
+       (SELECT MIN(n.partition_id) FROM purge_link AS n
+         WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS purge_link;
 
 -- name: find_incarnations
 -- Count the incarnations of a stream, and find the first and the last of them.
@@ -49,11 +51,14 @@ SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number, n.absen
  LIMIT :most;
 
 -- name: find_stray_gaps
--- Find absent gaps of a partition that begin in no range that counts absent numbers.
+-- Find absent gaps of a partition that begin in no range that counts absent numbers. Those of purged ranges are left out.
 -- params: stream_id, partition_id, most
 SELECT g.first_sequence_number, g.last_sequence_number
   FROM sequence_gap AS g
  WHERE g.stream_id = :stream_id AND g.partition_id = :partition_id AND g.status = 'absent'
+   AND g.first_sequence_number > COALESCE((
+       SELECT MAX(k.last_sequence_number) FROM purge_link AS k
+        WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id), -1)
    AND COALESCE((
        SELECT CASE WHEN l.last_sequence_number >= g.first_sequence_number THEN l.absent END
          FROM batch_ledger AS l
@@ -65,11 +70,15 @@ SELECT g.first_sequence_number, g.last_sequence_number
  LIMIT :most;
 
 -- name: find_held_faults
--- Find letters of a partition that are held, although no commit of their number held any event.
+-- Find letters of a partition that are held, although no commit of their number held any event. Those
+-- of purged ranges are left out.
 -- params: stream_id, partition_id, most
 SELECT d.sequence_number
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_held
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.status = 'held'
+   AND d.sequence_number > COALESCE((
+       SELECT MAX(k.last_sequence_number) FROM purge_link AS k
+        WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id), -1)
    AND COALESCE((
        SELECT CASE WHEN l.last_sequence_number >= d.sequence_number THEN l.held END
          FROM batch_ledger AS l
@@ -148,15 +157,15 @@ WITH done AS (
      GROUP BY l.invocation_id
 )
 SELECT p.job_id, p.first_sequence_number, p.last_sequence_number, p.written,
-       COALESCE(d.written, 0) AS written_of_commits, p.rows_written, COALESCE(d.rows_written, 0) AS rows_of_commits,
-       p.rows_retracted, COALESCE(t.rows_retracted, 0) AS retracted_rows
+       COALESCE(d.written, 0) + p.purged_written AS written_of_commits, p.rows_written, COALESCE(d.rows_written, 0) + p.purged_rows_written AS rows_of_commits,
+       p.rows_retracted, COALESCE(t.rows_retracted, 0) + p.purged_rows_retracted AS retracted_rows
   FROM replay_progress AS p
  INNER JOIN replay_job AS j ON j.job_id = p.job_id
   LEFT JOIN done AS d ON d.invocation_id = p.job_id
   LEFT JOIN taken AS t ON t.invocation_id = p.job_id
  WHERE p.stream_id = :stream_id AND p.partition_id = :partition_id AND j.is_dry_run = 0
-   AND (p.rows_written <> COALESCE(d.rows_written, 0) OR p.rows_retracted <> COALESCE(t.rows_retracted, 0)
-        OR p.written <> COALESCE(d.written, 0))
+   AND (p.rows_written <> COALESCE(d.rows_written, 0) + p.purged_rows_written OR p.rows_retracted <> COALESCE(t.rows_retracted, 0) + p.purged_rows_retracted
+        OR p.written <> COALESCE(d.written, 0) + p.purged_written)
  ORDER BY p.job_id
  LIMIT :most;
 

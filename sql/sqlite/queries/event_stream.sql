@@ -83,6 +83,13 @@ UPDATE audit_job
    SET status = 'failed', updated_at = :moved_at, ended_at = :moved_at, fault = :fault
  WHERE stream_id = :stream_id AND status = 'open';
 
+-- name: fail_purge_of_stream
+-- Fail the open purge of a closed stream: a process that works on it purges nothing more.
+-- params: stream_id, moved_at, fault
+UPDATE purge_job
+   SET status = 'failed', updated_at = :moved_at, ended_at = :moved_at, fault = :fault
+ WHERE stream_id = :stream_id AND status = 'open';
+
 -- name: read_first_stream
 -- Read whether this database has a stream; in a migration, none is opened until its transaction ends.
 -- params:

@@ -47,7 +47,7 @@ SELECT c.partition_id, c.sequence_number, c.enqueued_at, c.commit_number,
  ORDER BY LENGTH(c.partition_id), c.partition_id;
 
 -- name: count_letters
--- Count the letters of a stream by status, and all those that replays made.
+-- Count the letters of a stream by status, all those that replays made, and those that were purged.
 -- params: stream_id
 SELECT (SELECT COUNT(*) FROM event_hub_dead_letter AS d
          WHERE d.stream_id = :stream_id AND d.status = 'waiting') AS waiting,
@@ -64,7 +64,13 @@ SELECT (SELECT COUNT(*) FROM event_hub_dead_letter AS d
        (SELECT COALESCE(SUM(p.letters_added), 0)
           FROM replay_progress AS p
          INNER JOIN replay_job AS j ON j.job_id = p.job_id
-         WHERE j.stream_id = :stream_id AND j.is_dry_run = 0) AS replayed;
+         WHERE j.stream_id = :stream_id AND j.is_dry_run = 0) AS replayed,
+       (SELECT COALESCE(SUM(k.letters + k.replay_letters), 0)
+          FROM event_hub_checkpoint AS c
+         INNER JOIN purge_link AS k ON k.stream_id = c.stream_id AND k.partition_id = c.partition_id
+         WHERE c.stream_id = :stream_id
+           AND k.link_number = (SELECT MAX(n.link_number) FROM purge_link AS n
+                                 WHERE n.stream_id = c.stream_id AND n.partition_id = c.partition_id)) AS purged;
 
 -- name: find_oldest_letter
 -- Find the letter in a status that failed first.

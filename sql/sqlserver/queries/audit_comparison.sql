@@ -19,7 +19,9 @@ SELECT (SELECT MIN(n.partition_id) FROM hubledger.event_hub_checkpoint AS n
        (SELECT MIN(n.partition_id) FROM hubledger.sequence_gap AS n
          WHERE n.stream_id = @stream_id AND n.partition_id > @partition_id AND n.status <> 'open') AS sequence_gap,
        (SELECT MIN(n.partition_id) FROM hubledger.partition_anchor AS n
-         WHERE n.stream_id = @stream_id AND n.partition_id > @partition_id) AS partition_anchor;
+         WHERE n.stream_id = @stream_id AND n.partition_id > @partition_id) AS partition_anchor,
+       (SELECT MIN(n.partition_id) FROM hubledger.purge_link AS n
+         WHERE n.stream_id = @stream_id AND n.partition_id > @partition_id) AS purge_link;
 
 -- name: find_incarnations
 -- Count the incarnations of a stream, and find the first and the last of them.
@@ -48,11 +50,14 @@ SELECT TOP (@most) n.commit_number, n.first_sequence_number, n.last_sequence_num
  ORDER BY n.commit_number;
 
 -- name: find_stray_gaps
--- Find absent gaps of a partition that begin in no range that counts absent numbers.
+-- Find absent gaps of a partition that begin in no range that counts absent numbers. Those of purged ranges are left out.
 -- params: stream_id int, partition_id varchar(8000), most int
 SELECT TOP (@most) g.first_sequence_number, g.last_sequence_number
   FROM hubledger.sequence_gap AS g
  WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id AND g.status = 'absent'
+   AND g.first_sequence_number > COALESCE((
+       SELECT MAX(k.last_sequence_number) FROM hubledger.purge_link AS k
+        WHERE k.stream_id = @stream_id AND k.partition_id = @partition_id), -1)
    AND COALESCE((
        SELECT TOP (1) CASE WHEN l.last_sequence_number >= g.first_sequence_number THEN l.absent END
          FROM hubledger.batch_ledger AS l
@@ -62,11 +67,15 @@ SELECT TOP (@most) g.first_sequence_number, g.last_sequence_number
  ORDER BY g.first_sequence_number;
 
 -- name: find_held_faults
--- Find letters of a partition that are held, although no commit of their number held any event.
+-- Find letters of a partition that are held, although no commit of their number held any event. Those
+-- of purged ranges are left out.
 -- params: stream_id int, partition_id varchar(8000), most int
 SELECT TOP (@most) d.sequence_number
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status = 'held'
+   AND d.sequence_number > COALESCE((
+       SELECT MAX(k.last_sequence_number) FROM hubledger.purge_link AS k
+        WHERE k.stream_id = @stream_id AND k.partition_id = @partition_id), -1)
    AND COALESCE((
        SELECT TOP (1) CASE WHEN l.last_sequence_number >= d.sequence_number THEN l.held END
          FROM hubledger.batch_ledger AS l
@@ -142,15 +151,15 @@ WITH done AS (
      GROUP BY l.invocation_id
 )
 SELECT TOP (@most) p.job_id, p.first_sequence_number, p.last_sequence_number, p.written,
-       COALESCE(d.written, 0) AS written_of_commits, p.rows_written, COALESCE(d.rows_written, 0) AS rows_of_commits,
-       p.rows_retracted, COALESCE(t.rows_retracted, 0) AS retracted_rows
+       COALESCE(d.written, 0) + p.purged_written AS written_of_commits, p.rows_written, COALESCE(d.rows_written, 0) + p.purged_rows_written AS rows_of_commits,
+       p.rows_retracted, COALESCE(t.rows_retracted, 0) + p.purged_rows_retracted AS retracted_rows
   FROM hubledger.replay_progress AS p
  INNER JOIN hubledger.replay_job AS j ON j.job_id = p.job_id
   LEFT JOIN done AS d ON d.invocation_id COLLATE Latin1_General_100_BIN2 = p.job_id
   LEFT JOIN taken AS t ON t.invocation_id COLLATE Latin1_General_100_BIN2 = p.job_id
  WHERE p.stream_id = @stream_id AND p.partition_id = @partition_id AND j.is_dry_run = 0
-   AND (p.rows_written <> COALESCE(d.rows_written, 0) OR p.rows_retracted <> COALESCE(t.rows_retracted, 0)
-        OR p.written <> COALESCE(d.written, 0))
+   AND (p.rows_written <> COALESCE(d.rows_written, 0) + p.purged_rows_written OR p.rows_retracted <> COALESCE(t.rows_retracted, 0) + p.purged_rows_retracted
+        OR p.written <> COALESCE(d.written, 0) + p.purged_written)
  ORDER BY p.job_id;
 
 -- name: read_checked_commits

@@ -1,6 +1,6 @@
 -- name: read_ledger_ends
--- Read at one moment where a partition ends: its checkpoint (-1: none), the letters that its batches made, the commits
--- that the checkpoint has counted, and the newest commit in the ledger.
+-- Read at one moment where a partition ends: its checkpoint (-1: none), the letters that its batches made, purged ones
+-- included, the commits that the checkpoint has counted, and the newest commit in the ledger.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT COALESCE((SELECT c.sequence_number FROM hubledger.event_hub_checkpoint AS c
                   WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id), -1) AS last_committed,
@@ -8,7 +8,10 @@ SELECT COALESCE((SELECT c.sequence_number FROM hubledger.event_hub_checkpoint AS
          WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id)
        - (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
            WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
-             AND d.replay_commit_number IS NOT NULL) AS letters,
+             AND d.replay_commit_number IS NOT NULL)
+       + COALESCE((SELECT TOP (1) k.letters FROM hubledger.purge_link AS k
+                   WHERE k.stream_id = @stream_id AND k.partition_id = @partition_id
+                   ORDER BY k.link_number DESC), 0) AS letters,
        COALESCE((SELECT c.commit_number FROM hubledger.event_hub_checkpoint AS c
                   WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id), 0) AS counted_commits,
        COALESCE((SELECT MAX(l.commit_number) FROM hubledger.batch_ledger AS l
@@ -107,7 +110,7 @@ SELECT TOP (@most) r.previous + 1 AS first_commit_number, r.commit_number - 1 AS
  ORDER BY r.commit_number;
 
 -- name: count_replay_letters
--- Count the letters that replays recorded in a partition, and how many of them exist.
+-- Count the letters that replays recorded in a partition, and how many of them exist or were purged.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT (SELECT COALESCE(SUM(p.letters_added), 0)
           FROM hubledger.replay_progress AS p
@@ -116,7 +119,10 @@ SELECT (SELECT COALESCE(SUM(p.letters_added), 0)
        (SELECT COUNT(*)
           FROM hubledger.event_hub_dead_letter AS d
          WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
-           AND d.replay_commit_number IS NOT NULL) AS letters;
+           AND d.replay_commit_number IS NOT NULL)
+       + COALESCE((SELECT TOP (1) k.replay_letters FROM hubledger.purge_link AS k
+                   WHERE k.stream_id = @stream_id AND k.partition_id = @partition_id
+                   ORDER BY k.link_number DESC), 0) AS letters;
 
 -- name: find_absent
 -- Find the absent gaps of a partition that reach into a range, in order.

@@ -14,9 +14,9 @@ MUTANTS = (
             "GRANT SELECT, INSERT ON hubledger.ledger_sum TO hubledger_app;",
         ),
         (
-            "the app may change staged events",
-            "GRANT SELECT, DELETE ON hubledger.staged_event TO hubledger_app;",
-            "GRANT SELECT, UPDATE, DELETE ON hubledger.staged_event TO hubledger_app;",
+            "the app may change the chain of what was purged",
+            "GRANT SELECT, INSERT ON hubledger.purge_link TO hubledger_app;",
+            "GRANT SELECT, INSERT, UPDATE ON hubledger.purge_link TO hubledger_app;",
         ),
     ),
     *in_file(

@@ -29,13 +29,14 @@ Index = dict[str, dict[str, Any]]
 BESIDE_THE_API = (
     "aggregate", "claim_letters", "drive_redrive", "drive_replay", "find_due_at", "heal_gaps", "ingest",
     "keep_dead_letters", "maintain_lake", "open_replay_job", "redrive_pieces", "replay_pieces", "retry_letters",
-    "run_audits", "watch", "watch_dead_letters", "watch_redrives", "watch_replays", "zz_no_such_route",
+    "run_audits", "run_purges", "watch", "watch_dead_letters", "watch_redrives", "watch_replays", "zz_no_such_route",
 )  # fmt: skip
 SCHEDULES = {  # of the timers whose schedule is a setting
     "aggregate": "AGGREGATION_SCHEDULE",
     "heal_gaps": "GAP_CHECK_SCHEDULE",
     "maintain_lake": "LAKE_SCHEDULE",
     "run_audits": "AUDIT_SCHEDULE",
+    "run_purges": "PURGE_SCHEDULE",
     "watch": "WATCH_SCHEDULE",
     "watch_redrives": "REDRIVE_CHECK_SCHEDULE",
     "watch_replays": "REPLAY_CHECK_SCHEDULE",
@@ -73,7 +74,7 @@ def test_a_schedule_that_is_empty_or_not_set_is_the_default() -> None:
         "watch_redrives": "45 *",
         "watch_replays": "30 *",
     }
-    defaults |= {"run_audits": "*/10 *", "watch_redrives": "45 *"}
+    defaults |= {"run_audits": "*/10 *", "run_purges": "15 *", "watch_redrives": "45 *"}
     wanted = {name: f"{begin} * * * *" for name, begin in defaults.items()}
     for settings in ({}, dict.fromkeys(SCHEDULES.values(), "")):
         indexed = index(**settings)

@@ -16,13 +16,20 @@ TABLE = (
     "CREATE TABLE batch_ledger (stream_id, partition_id, commit_number INTEGER, kind, first_sequence_number INTEGER,"
     " last_sequence_number INTEGER, rows_written INTEGER)"
 )
+LINKS = (
+    "CREATE TABLE purge_link (stream_id, partition_id, link_number INTEGER, commit_number INTEGER,"
+    " first_sequence_number INTEGER, last_sequence_number INTEGER, rows_written INTEGER)"
+)
 Row = tuple[int, str, int, str, int, int, int]
+Link = tuple[int, str, int, int, int, int, int]
 
 
-def read(rows: list[Row], *spans: CommitSpan) -> list[LedgerRange]:
-    """Return the ranges that SQL gives of a ledger."""
+def read(rows: list[Row], *spans: CommitSpan, links: list[Link] | None = None) -> list[LedgerRange]:
+    """Return the ranges that SQL gives of a ledger, and of the chain of what was purged from it."""
     with sqlite3.connect(":memory:") as connection:
         connection.execute(TABLE)
+        connection.execute(LINKS)
+        connection.executemany("INSERT INTO purge_link VALUES (?, ?, ?, ?, ?, ?, ?)", links or [])
         connection.executemany("INSERT INTO batch_ledger VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         found = connection.execute(ledger_query(spans)).fetchall()
     connection.close()
@@ -50,6 +57,21 @@ def test_a_span_from_the_first_commit_has_only_its_batches() -> None:
     assert {(one.partition_id, one.kind) for one in found} == {("0", "batch"), ("1", "replay")}
     spans = [CommitSpan(1, "0", 0, 9), CommitSpan(1, "1", 1, 9)]
     assert replayed_spans(spans, found) == spans[1:]
+
+
+def test_the_links_of_purged_commits_have_their_ranges() -> None:
+    links = [
+        (1, "0", 1, 5, 100, 60_099, 60_000),
+        (1, "0", 2, 5, 100, 60_099, 60_000),
+        (1, "0", 3, 9, 100, 120_099, 90_000),
+    ]
+    rows = [batch(10, 120_100, 120_109), batch(1, 0, 9, "1")]
+    assert read(rows, CommitSpan(1, "0", 0, 20), links=links) == [
+        LedgerRange(1, "0", 5, "batch", 100, 60_099, 60_000),
+        LedgerRange(1, "0", 9, "batch", 60_100, 120_099, 30_000),
+        LedgerRange(1, "0", 10, "batch", 120_100, 120_109, 10),
+    ]
+    assert [one.commit_number for one in read(rows, CommitSpan(1, "0", 9, 20), links=links)] == [10]
 
 
 def test_partitions_and_streams_stay_separate() -> None:

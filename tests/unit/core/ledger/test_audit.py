@@ -9,6 +9,7 @@ from core.ledger.comparison import AbsentFault, AttemptFault, ReplayFault, Retry
 from core.ledger.sums import COUNTS, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
+from core.retention.chain import PurgeLink
 from tests.fakes.builders import partition
 
 N = SequenceNumber
@@ -36,6 +37,18 @@ class Ledger:
     attempts: tuple[AttemptFault, ...] = ()
     retries: tuple[RetryFault, ...] = ()
     replays: tuple[ReplayFault, ...] = ()
+
+    def read_last_link(self, partition_id: PartitionId) -> None:
+        return None
+
+    def read_links(self, partition_id: PartitionId, after: int, most: int) -> tuple[PurgeLink, ...]:
+        raise NotImplementedError
+
+    def before_first(self, partition_id: PartitionId) -> PurgeLink:
+        raise NotImplementedError
+
+    def sum_absent_gaps(self, partition_id: PartitionId, last: SequenceNumber) -> int:
+        raise NotImplementedError
 
     def count_incarnations(self) -> tuple[int, int, int]:
         return self.incarnations

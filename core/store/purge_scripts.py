@@ -1,0 +1,86 @@
+"""The transactions of purges: the steps of each, in order."""
+
+import json
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from core.retention.chain import PurgeLink
+from core.retention.port import LedgerPiece, LetterPiece, PurgeConflict
+from core.retention.purge import Found, PurgeJob
+from core.store.columns import cut, instant_text, numbers_json
+from core.store.purge_links import LINK_COLUMNS, RENAMED
+from core.store.script import Script, Step
+
+FAULT_LENGTH = 2_000  # characters that are stored
+
+
+def ledger_script(stream_id: int, piece: LedgerPiece, job: PurgeJob, now: datetime, until: datetime) -> Script:
+    """Return the transaction that deletes ledger rows, adds their link, and moves the job."""
+    place = {"stream_id": stream_id, "partition_id": piece.partition_id}
+    conflict = partial(PurgeConflict, job.request.purge_id)
+    commits = {"after_commit": piece.rows[0].commit_number - 1, "last_commit": piece.rows[-1].commit_number}
+    replayed: dict[str, list[int]] = {}
+    for row in piece.rows:
+        if row.kind == "replay":
+            counted = (row.written, row.rows_written, piece.retracted.get(row.commit_number, 0))
+            before = replayed.get(row.invocation_id, [0, 0, 0])
+            replayed[row.invocation_id] = [one + more for one, more in zip(before, counted, strict=True)]
+    noted = [
+        {"job_id": id, "written": written, "rows_written": rows, "rows_retracted": retracted}
+        for id, (written, rows, retracted) in replayed.items()
+    ]
+    return Script(
+        f"purge {job.request.purge_id}",
+        (
+            Step("delete_ledger_rows", {**place, **commits}, expect=len(piece.rows), otherwise=conflict),
+            *([Step("note_purged_replay", {"partition_id": piece.partition_id}, many=noted)] if noted else []),
+            *_link_steps(place, piece.link, job, now, until),
+        ),
+    )
+
+
+def letter_script(stream_id: int, piece: LetterPiece, job: PurgeJob, now: datetime, until: datetime) -> Script:
+    """Return the transaction that deletes letters with their attempts, adds their link, and moves the job."""
+    place = {"stream_id": stream_id, "partition_id": piece.partition_id}
+    conflict = partial(PurgeConflict, job.request.purge_id)
+    letters = {**place, "sequence_numbers": numbers_json([one.sequence_number for one in piece.letters])}
+    attempts = sum(one.attempts for one in piece.letters)
+    return Script(
+        f"purge {job.request.purge_id}",
+        (
+            Step("delete_settled_letters", letters, expect=len(piece.letters), otherwise=conflict),
+            Step("delete_attempts", letters, expect=attempts, otherwise=conflict),
+            *_link_steps(place, piece.link, job, now, until),
+        ),
+    )
+
+
+def _link_steps(place: dict[str, Any], link: PurgeLink, job: PurgeJob, now: datetime, until: datetime) -> list[Step]:
+    conflict = partial(PurgeConflict, job.request.purge_id)
+    values = {name: getattr(link, RENAMED.get(name, name)) for name in LINK_COLUMNS}
+    values["purged_at"] = instant_text(link.purged_at)
+    return [
+        Step("add_link", {**place, **values}, expect=1, otherwise=conflict, races=("pk_purge_link", "purge_link")),
+        Step("record_purge", recorded(job, now, until), expect=1, otherwise=conflict, keeps="step"),
+    ]
+
+
+def recorded(job: PurgeJob, now: datetime, until: datetime) -> dict[str, Any]:
+    """Return the values of a job's next step."""
+    tasks = None if job.tasks is None else [(one.table, one.partition_id) for one in job.tasks]
+    return {
+        "purge_id": str(job.request.purge_id),
+        "status": job.status,
+        "tasks": json.dumps(tasks),
+        "found": json.dumps({table: _figures(found) for table, found in job.found.items()}),
+        "fault": cut(job.fault or "", FAULT_LENGTH),
+        "updated_at": instant_text(now),
+        "claimed_until": instant_text(until),
+        "expected": job.step,
+    }
+
+
+def _figures(found: Found) -> list[Any]:
+    times = [None if at is None else instant_text(at) for at in (found.oldest, found.newest)]
+    return [found.rows, found.bytes, *times, list(found.notes)]

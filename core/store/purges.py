@@ -1,0 +1,231 @@
+"""Purges as jobs in SQL, and the pieces that they delete."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from core.errors import CommitOutcomeUnknown
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+from core.retention.chain import LedgerRow, PurgeLink, SettledLetter
+from core.retention.port import LedgerPiece, LetterPiece, PurgeConflict, Reach
+from core.retention.purge import Found, PurgeJob, PurgeRequest, Task
+from core.store.columns import cut, instant_of, instant_or_none, instant_text
+from core.store.database import write
+from core.store.purge_links import PurgeLinks, with_instants
+from core.store.purge_scripts import FAULT_LENGTH, ledger_script, letter_script, recorded
+from core.store.script import Script
+from core.store.stream import OneStream
+
+PERSON_LENGTH, REASON_LENGTH = 200, 1_000  # characters that are stored
+LATEST = (datetime.max.replace(tzinfo=UTC), "~")  # after every job
+
+
+class PurgeJobs(PurgeLinks):
+    """A PurgeJobStore over one stream."""
+
+    def __init__(self, stream: OneStream) -> None:
+        self._stream = stream
+
+    def open_purge(self, request: PurgeRequest) -> bool:
+        stream_id = self._stream.find()
+        if stream_id is None:
+            return False
+        self._write(
+            "open_purge",
+            stream_id=stream_id,
+            purge_id=str(request.purge_id),
+            is_dry_run=int(request.is_dry_run),
+            asked=json.dumps(dict(request.days)),
+            requested_by=cut(request.requested_by, PERSON_LENGTH),
+            reason=cut(request.reason, REASON_LENGTH),
+            requested_at=instant_text(request.requested_at),
+        )
+        return self.find_purge(request.purge_id) is not None  # also if the statement was sent again
+
+    def find_open_purge(self) -> UUID | None:
+        found = self._stream.ask("find_open_purge")
+        return UUID(found[0][0]) if found else None
+
+    def find_purge(self, purge_id: UUID) -> PurgeJob | None:
+        found = self._stream.database.ask("find_purge", purge_id=str(purge_id))
+        return _job_of(found[0]) if found else None
+
+    def read_purges(self, most: int, before: tuple[datetime, UUID] | None) -> tuple[PurgeJob, ...]:
+        at, purge_id = LATEST if before is None else before
+        page = {"requested_at": instant_text(at), "purge_id": str(purge_id), "most": most}
+        return tuple(map(_job_of, self._stream.ask("read_purges", **page)))
+
+    def find_last_purge(self) -> datetime | None:
+        found = self._stream.ask("find_last_purge")
+        return instant_or_none(found[0][0]) if found else None
+
+    def claim_purge(self, now: datetime, until: datetime) -> PurgeJob | None:
+        stream_id = self._stream.find()
+        if stream_id is None or not self._stream.ask("find_open_purge"):
+            return None
+        times = {"now_at": instant_text(now), "claimed_until": instant_text(until)}
+        found = self._write("claim_purge", stream_id=stream_id, **times)
+        return self.find_purge(UUID(found[0][0])) if found else None
+
+    def record_purge(self, job: PurgeJob, now: datetime, until: datetime) -> bool:
+        return bool(self._write("record_purge", **recorded(job, now, until)))
+
+    def cancel_purge(self, purge_id: UUID, why: str, now: datetime) -> bool:
+        values = {"purge_id": str(purge_id), "fault": cut(why, FAULT_LENGTH), "now_at": instant_text(now)}
+        return bool(self._write("cancel_purge", **values))
+
+    def _write(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        return write(self._stream.database, f"purge of {self._stream.stream}", statement, **values)
+
+
+class Purges(PurgeJobs):
+    """A PurgeStore over one stream."""
+
+    def read_purge_partitions(self) -> tuple[PartitionId, ...]:
+        return tuple(PartitionId(id) for id, _ in self._stream.ask("read_last_batches"))
+
+    def read_reach(self, partition_id: PartitionId) -> Reach:
+        link = self.read_last_link(partition_id) or self.before_first(partition_id)
+        found = self._stream.ask("read_purge_reach", partition_id=partition_id)
+        if not found:
+            return Reach(link, 0, 0, 0, None, None, audit_is_open=False)
+        checkpoint, remembered_to, verified_to, replay_first, replay_at, open_audits = found[0]
+        return Reach(
+            link,
+            self._commit_of(partition_id, checkpoint) or 0,
+            remembered_to,
+            verified_to,
+            None if replay_first is None else self._commit_of(partition_id, replay_first) or 0,
+            instant_or_none(replay_at),
+            bool(open_audits),
+        )
+
+    def read_cuts(self, partition_id: PartitionId) -> Mapping[str, int]:
+        place = f"{self._stream.find()}/{partition_id}"
+        return {job: json.loads(text).get(place, 0) for job, text in self._stream.database.ask("read_all_cuts")}
+
+    def read_ledger_rows(self, partition_id: PartitionId, after: int, most: int) -> tuple[LedgerRow, ...]:
+        found = self._stream.ask("read_ledger_rows", partition_id=partition_id, after_commit=after, most=most)
+        return tuple(LedgerRow(*with_instants(row, 13)) for row in found)
+
+    def count_retracted(self, partition_id: PartitionId, after: int, last: int) -> Mapping[int, int]:
+        place = {"partition_id": partition_id, "after_commit": after, "last_commit": last}
+        found = self._stream.ask("count_retracted_by_commit", **place)
+        return {row[0]: row[1] for row in found}
+
+    def read_settled_letters(
+        self, partition_id: PartitionId, link: PurgeLink, before: datetime, most: int
+    ) -> tuple[SettledLetter, ...]:
+        found = self._stream.ask("read_settled_letters", **_covered(partition_id, link, before), most=most)
+        return tuple(SettledLetter(*with_instants(row, 7, 8)) for row in found)
+
+    def purge_ledger(self, piece: LedgerPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
+        self._run(ledger_script(self._stream_id(), piece, job, now, until), job, piece.partition_id)
+
+    def purge_letters(self, piece: LetterPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
+        self._run(letter_script(self._stream_id(), piece, job, now, until), job, piece.partition_id)
+
+    def purge_rows(self, task: Task, before: datetime, now: datetime, most: int) -> tuple[int, bool]:
+        old = {"stream_id": self._stream_id(), "before_at": instant_text(before), "most": most}
+        if task.table == "retracted_row" and task.partition_id is not None:
+            return self._deleted("delete_retracted", most, **self._retracted(task.partition_id), most=most)
+        if task.table == "staged_event":
+            seen = self._write("mark_staged", stream_id=old["stream_id"], seen_at=instant_text(now), most=most)
+            rows, is_through = self._deleted("delete_staged", most, **old)
+            return rows, is_through and len(seen) < most
+        if task.table in _PARTS:
+            find, delete, name = _PARTS[task.table]
+            found = self._stream.ask(find, before_at=old["before_at"])
+            return (self._deleted(delete, most, **{name: found[0][0]})[0], False) if found else (0, True)
+        if task.table == "aggregation_failure":
+            return self._deleted("delete_failures", most, before_at=old["before_at"], most=most)
+        return self._deleted("delete_audits" if task.table == "audit_job" else "delete_purges", most, **old)
+
+    def count_rows(self, task: Task, before: datetime) -> Found:
+        if task.table == "retracted_row" and task.partition_id is not None:
+            return _found_of(self._stream.database.ask("count_old_retracted", **self._retracted(task.partition_id))[0])
+        if task.table == "aggregation_failure":
+            return _found_of(self._stream.database.ask("count_old_failures", before_at=instant_text(before))[0])
+        return _found_of(self._stream.ask(_COUNTS[task.table], before_at=instant_text(before))[0])
+
+    def count_ledger(
+        self, partition_id: PartitionId, after: int, last: int, before: datetime
+    ) -> tuple[Found, PurgeLink]:
+        place = {"partition_id": partition_id, "after_commit": after, "last_commit": last}
+        ((rows, oldest, newest, commit, number),) = self._stream.ask(
+            "count_old_ledger_rows", **place, before_at=instant_text(before)
+        )
+        link = self.read_last_link(partition_id) or self.before_first(partition_id)
+        reached = replace(link, commit_number=commit or after, last=link.last if number is None else number)
+        return _found_of((rows, 0, oldest, newest)), reached
+
+    def count_letters(self, partition_id: PartitionId, link: PurgeLink, before: datetime) -> Found:
+        return _found_of(self._stream.ask("count_settled_letters", **_covered(partition_id, link, before))[0])
+
+    def _stream_id(self) -> int:
+        stream_id = self._stream.find()
+        assert stream_id is not None  # a job names its stream
+        return stream_id
+
+    def _retracted(self, partition_id: PartitionId) -> dict[str, Any]:
+        link = self.read_last_link(partition_id)
+        last = 0 if link is None else link.commit_number
+        return {"stream_id": self._stream_id(), "partition_id": partition_id, "last_commit": last}
+
+    def _deleted(self, statement: str, limit: int, **values: Any) -> tuple[int, bool]:
+        rows = len(self._write(statement, **{"most": limit, **values}))
+        return rows, rows < limit
+
+    def _commit_of(self, partition_id: PartitionId, number: SequenceNumber) -> int | None:
+        """Return the commit of the last batch that begins at or before a number."""
+        found = self._stream.ask("find_range", partition_id=partition_id, sequence_number=number)
+        return found[0][0] if found else None
+
+    def _run(self, script: Script, job: PurgeJob, partition_id: PartitionId) -> None:
+        try:
+            self._stream.database.run(script)
+        except CommitOutcomeUnknown:
+            raise PurgeConflict(job.request.purge_id) from None  # the next piece begins where the chain ends
+
+
+def _found_of(row: tuple[Any, ...]) -> Found:
+    rows, size, oldest, newest = row
+    return Found(rows, size, instant_or_none(oldest), instant_or_none(newest))
+
+
+def _covered(partition_id: PartitionId, link: PurgeLink, before: datetime) -> dict[str, Any]:
+    return {
+        "partition_id": partition_id,
+        "last_sequence_number": link.last,
+        "last_commit": link.commit_number,
+        "before_at": instant_text(before),
+    }
+
+
+def _job_of(row: tuple[Any, ...]) -> PurgeJob:
+    purge_id, by, reason, requested_at, is_dry_run, asked, status, step, tasks, found, fault, updated_at, ended_at = row
+    request = PurgeRequest(UUID(purge_id), by, reason, instant_of(requested_at), json.loads(asked), bool(is_dry_run))
+    named = json.loads(tasks)
+    figures = {
+        table: Found(rows, size, instant_or_none(oldest), instant_or_none(newest), tuple(notes))
+        for table, (rows, size, oldest, newest, notes) in json.loads(found).items()
+    }
+    left = None if named is None else tuple(Task(table, id) for table, id in named)
+    return PurgeJob(request, status, step, left, figures, fault, instant_or_none(updated_at), instant_or_none(ended_at))
+
+
+_PARTS = {  # of jobs: the statements that find an old job and delete its parts, and its id
+    "replay_diff": ("find_old_dry_run", "delete_diffs", "job_id"),
+    "redrive_piece": ("find_old_redrive", "delete_redrive_pieces", "redrive_id"),
+}
+_COUNTS = {
+    "staged_event": "count_old_staged",
+    "replay_diff": "count_old_diffs",
+    "redrive_piece": "count_old_redrive_pieces",
+    "audit_job": "count_old_audits",
+    "purge_job": "count_old_purges",
+}

@@ -1,0 +1,269 @@
+-- name: read_purge_reach
+-- Read what decides how far the ledger of a partition may be purged: its checkpoint, the commits up to which the books
+-- remember and an audit has verified the sums, the first number and the first request of its open replays, and the open
+-- audit jobs of the stream.
+-- params: stream_id, partition_id
+SELECT c.sequence_number AS committed_to,
+       COALESCE((SELECT s.commit_number FROM ledger_sum AS s
+                  WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id), 0) AS remembered_to,
+       COALESCE((SELECT s.commit_number FROM verified_sum AS s
+                  WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id), 0) AS verified_to,
+       (SELECT MIN(p.first_sequence_number)
+          FROM replay_job AS j
+         INNER JOIN replay_progress AS p ON p.job_id = j.job_id AND p.partition_id = :partition_id
+         WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused')) AS replay_first,
+       (SELECT MIN(j.requested_at)
+          FROM replay_job AS j
+         INNER JOIN replay_progress AS p ON p.job_id = j.job_id AND p.partition_id = :partition_id
+         WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused')) AS replay_at,
+       (SELECT COUNT(*) FROM audit_job AS j WHERE j.stream_id = :stream_id AND j.status = 'open') AS open_audits
+  FROM event_hub_checkpoint AS c
+ WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id;
+
+-- name: read_all_cuts
+-- Read the cut of every job.
+-- params:
+SELECT c.job, c.cut
+  FROM aggregation_cut AS c;
+
+-- name: read_ledger_rows
+-- Read the next ledger rows of a partition after a commit, whole.
+-- params: stream_id, partition_id, after_commit, most
+SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number, l.written, l.filtered,
+       l.dead_lettered, l.held, l.absent, l.rows_written, l.rows_appended, l.transform_version, l.invocation_id,
+       l.committed_at, l.rows_checksum, l.ledger_checksum
+  FROM batch_ledger AS l
+ WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.commit_number > :after_commit
+ ORDER BY l.commit_number
+ LIMIT :most;
+
+-- name: count_old_ledger_rows
+-- Count the ledger rows of a partition's commits in a range, up to the first that is not old, and find the last of them.
+-- params: stream_id, partition_id, after_commit, last_commit, before_at
+WITH young AS (
+    SELECT COALESCE(MIN(y.commit_number), :last_commit + 1) AS commit_number
+      FROM batch_ledger AS y
+     WHERE y.stream_id = :stream_id AND y.partition_id = :partition_id AND y.commit_number > :after_commit
+       AND y.commit_number <= :last_commit AND y.committed_at >= :before_at
+)
+SELECT COUNT(*) AS row_count, MIN(l.committed_at) AS oldest, MAX(l.committed_at) AS newest,
+       MAX(l.commit_number) AS commit_number,
+       MAX(CASE WHEN l.kind = 'batch' THEN l.last_sequence_number END) AS last_sequence_number
+  FROM batch_ledger AS l
+ INNER JOIN young AS y ON l.commit_number < y.commit_number
+ WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.commit_number > :after_commit
+   AND l.commit_number <= :last_commit;
+
+-- name: count_retracted_by_commit
+-- Count the rows that each replay commit of a range retracted.
+-- params: stream_id, partition_id, after_commit, last_commit
+SELECT r.commit_number, COUNT(*) AS row_count
+  FROM retracted_row AS r
+ WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.commit_number > :after_commit
+   AND r.commit_number <= :last_commit
+ GROUP BY r.commit_number;
+
+-- name: delete_ledger_rows
+-- Delete the ledger rows of the commits of a range.
+-- params: stream_id, partition_id, after_commit, last_commit
+DELETE FROM batch_ledger
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND commit_number > :after_commit
+   AND commit_number <= :last_commit;
+
+-- name: note_purged_replay
+-- Add the counts of purged commits to the progress of their replays.
+-- params: partition_id, job_id, written, rows_written, rows_retracted
+UPDATE replay_progress
+   SET purged_written = purged_written + :written, purged_rows_written = purged_rows_written + :rows_written,
+       purged_rows_retracted = purged_rows_retracted + :rows_retracted
+ WHERE partition_id = :partition_id AND job_id = :job_id;
+
+-- name: read_settled_letters
+-- Read the first letters of a partition that were settled before a time, up to a number, all of whose attempts are of
+-- commits up to a second number.
+-- params: stream_id, partition_id, last_sequence_number, last_commit, before_at, most
+SELECT d.sequence_number, d.status, d.error_class, d.error_type, d.fingerprint, d.transform_version, d.attempts AS tries,
+       d.failed_at, d.settled_at, d.settled_why, d.replay_commit_number,
+       (SELECT COUNT(*) FROM dead_letter_attempt AS a
+         WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+           AND a.sequence_number = d.sequence_number) AS attempts,
+       LENGTH(d.body) AS body_bytes
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number <= :last_sequence_number
+   AND d.status IN ('resolved', 'discarded') AND d.settled_at < :before_at
+   AND COALESCE(d.replay_commit_number, 0) <= :last_commit
+   AND NOT EXISTS (
+       SELECT 1 FROM dead_letter_attempt AS a
+        WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+          AND a.sequence_number = d.sequence_number AND a.commit_number > :last_commit)
+ ORDER BY d.sequence_number
+ LIMIT :most;
+
+-- name: count_settled_letters
+-- Count the letters that `read_settled_letters` reads, and their bytes.
+-- params: stream_id, partition_id, last_sequence_number, last_commit, before_at
+SELECT COUNT(*) AS row_count, COALESCE(SUM(LENGTH(d.body)), 0) AS row_bytes,
+       MIN(d.settled_at) AS oldest, MAX(d.settled_at) AS newest
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number <= :last_sequence_number
+   AND d.status IN ('resolved', 'discarded') AND d.settled_at < :before_at
+   AND COALESCE(d.replay_commit_number, 0) <= :last_commit
+   AND NOT EXISTS (
+       SELECT 1 FROM dead_letter_attempt AS a
+        WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+          AND a.sequence_number = d.sequence_number AND a.commit_number > :last_commit);
+
+-- name: delete_settled_letters
+-- Delete letters of a partition that are settled.
+-- params: stream_id, partition_id, sequence_numbers
+DELETE FROM event_hub_dead_letter
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND status NOT IN ('waiting', 'retrying', 'held', 'exhausted')
+   AND sequence_number IN (
+       SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n);
+
+-- name: delete_attempts
+-- Delete the attempts of letters of a partition.
+-- params: stream_id, partition_id, sequence_numbers
+DELETE FROM dead_letter_attempt
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND sequence_number IN (
+       SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n);
+
+-- name: delete_retracted
+-- Delete the first retracted rows of a partition whose replay commit has no ledger row any more.
+-- params: stream_id, partition_id, last_commit, most
+DELETE FROM retracted_row
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND (commit_number, table_name, sequence_number, ordinal) IN (
+       SELECT r.commit_number, r.table_name, r.sequence_number, r.ordinal FROM retracted_row AS r
+        WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.commit_number <= :last_commit
+        ORDER BY r.commit_number, r.table_name, r.sequence_number, r.ordinal LIMIT :most)
+RETURNING sequence_number;
+
+-- name: count_old_retracted
+-- Count the retracted rows of a partition up to a commit.
+-- params: stream_id, partition_id, last_commit
+SELECT COUNT(*) AS row_count, 0 AS row_bytes, NULL AS oldest, NULL AS newest
+  FROM retracted_row AS r
+ WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.commit_number <= :last_commit;
+
+-- name: mark_staged
+-- Note when a purge has first seen staged events: their age counts from then. Touches the first of them.
+-- params: stream_id, seen_at, most
+UPDATE staged_event
+   SET staged_at = :seen_at
+ WHERE stream_id = :stream_id
+   AND rowid IN (
+       SELECT s.rowid FROM staged_event AS s
+        WHERE s.stream_id = :stream_id AND s.staged_at IS NULL LIMIT :most)
+RETURNING sequence_number;
+
+-- name: delete_staged
+-- Delete the first staged events that were seen before a time, while no replay of the stream is open.
+-- params: stream_id, before_at, most
+DELETE FROM staged_event
+ WHERE rowid IN (
+       SELECT s.rowid FROM staged_event AS s
+        WHERE s.stream_id = :stream_id AND s.staged_at < :before_at ORDER BY s.staged_at LIMIT :most)
+   AND NOT EXISTS (
+       SELECT 1 FROM replay_job AS j
+        WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused'))
+RETURNING sequence_number;
+
+-- name: count_old_staged
+-- Count the staged events that were seen before a time, and their bytes.
+-- params: stream_id, before_at
+SELECT COUNT(*) AS row_count, COALESCE(SUM(LENGTH(s.body)), 0) AS row_bytes,
+       MIN(s.staged_at) AS oldest, MAX(s.staged_at) AS newest
+  FROM staged_event AS s
+ WHERE s.stream_id = :stream_id AND s.staged_at < :before_at;
+
+-- name: find_old_dry_run
+-- Find the oldest ended dry run of a stream that still has diffs.
+-- params: stream_id, before_at
+SELECT j.job_id
+  FROM replay_job AS j
+ WHERE j.stream_id = :stream_id AND j.is_dry_run = 1 AND j.ended_at < :before_at
+   AND EXISTS (SELECT 1 FROM replay_diff AS d WHERE d.job_id = j.job_id)
+ ORDER BY j.ended_at
+ LIMIT 1;
+
+-- name: delete_diffs
+-- Delete the first diffs of a dry run.
+-- params: job_id, most
+DELETE FROM replay_diff
+ WHERE job_id = :job_id
+   AND (partition_id, sequence_number) IN (
+       SELECT d.partition_id, d.sequence_number FROM replay_diff AS d WHERE d.job_id = :job_id
+        ORDER BY d.partition_id, d.sequence_number LIMIT :most)
+RETURNING sequence_number;
+
+-- name: count_old_diffs
+-- Count the diffs of ended dry runs of a stream, and their bytes.
+-- params: stream_id, before_at
+SELECT COUNT(*) AS row_count, COALESCE(SUM(LENGTH(d.diff)), 0) AS row_bytes,
+       MIN(j.ended_at) AS oldest, MAX(j.ended_at) AS newest
+  FROM replay_job AS j
+ INNER JOIN replay_diff AS d ON d.job_id = j.job_id
+ WHERE j.stream_id = :stream_id AND j.is_dry_run = 1 AND j.ended_at < :before_at;
+
+-- name: delete_audits
+-- Delete the first audit jobs of a stream that ended before a time.
+-- params: stream_id, before_at, most
+DELETE FROM audit_job
+ WHERE audit_id IN (
+       SELECT j.audit_id FROM audit_job AS j
+        WHERE j.stream_id = :stream_id AND j.ended_at < :before_at ORDER BY j.ended_at LIMIT :most)
+RETURNING audit_id;
+
+-- name: count_old_audits
+-- Count the audit jobs of a stream that ended before a time, and their bytes.
+-- params: stream_id, before_at
+SELECT COUNT(*) AS row_count, COALESCE(SUM(LENGTH(j.findings)), 0) AS row_bytes,
+       MIN(j.ended_at) AS oldest, MAX(j.ended_at) AS newest
+  FROM audit_job AS j
+ WHERE j.stream_id = :stream_id AND j.ended_at < :before_at;
+
+-- name: delete_failures
+-- Delete the first failures of runs before a time.
+-- params: before_at, most
+DELETE FROM aggregation_failure
+ WHERE (run_id, submit_number) IN (
+       SELECT f.run_id, f.submit_number FROM aggregation_failure AS f
+        WHERE f.failed_at < :before_at ORDER BY f.failed_at LIMIT :most)
+RETURNING run_id;
+
+-- name: count_old_failures
+-- Count the failures of runs before a time.
+-- params: before_at
+SELECT COUNT(*) AS row_count, 0 AS row_bytes, MIN(f.failed_at) AS oldest, MAX(f.failed_at) AS newest
+  FROM aggregation_failure AS f
+ WHERE f.failed_at < :before_at;
+
+-- name: find_old_redrive
+-- Find the oldest ended redrive of a stream that still has pieces.
+-- params: stream_id, before_at
+SELECT j.redrive_id
+  FROM redrive_job AS j
+ WHERE j.stream_id = :stream_id AND j.ended_at < :before_at
+   AND EXISTS (SELECT 1 FROM redrive_piece AS p WHERE p.redrive_id = j.redrive_id)
+ ORDER BY j.ended_at
+ LIMIT 1;
+
+-- name: delete_redrive_pieces
+-- Delete the first pieces of a redrive.
+-- params: redrive_id, most
+DELETE FROM redrive_piece
+ WHERE redrive_id = :redrive_id
+   AND piece IN (
+       SELECT p.piece FROM redrive_piece AS p WHERE p.redrive_id = :redrive_id ORDER BY p.piece LIMIT :most)
+RETURNING piece;
+
+-- name: count_old_redrive_pieces
+-- Count the pieces of ended redrives of a stream, and their bytes.
+-- params: stream_id, before_at
+SELECT COUNT(*) AS row_count, COALESCE(SUM(LENGTH(p.numbers)), 0) AS row_bytes,
+       MIN(j.ended_at) AS oldest, MAX(j.ended_at) AS newest
+  FROM redrive_job AS j
+ INNER JOIN redrive_piece AS p ON p.redrive_id = j.redrive_id
+ WHERE j.stream_id = :stream_id AND j.ended_at < :before_at;

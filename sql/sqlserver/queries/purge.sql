@@ -1,0 +1,259 @@
+-- name: read_purge_reach
+-- Read what decides how far the ledger of a partition may be purged: its checkpoint, the commits up to which the books
+-- remember and an audit has verified the sums, the first number and the first request of its open replays, and the open
+-- audit jobs of the stream.
+-- params: stream_id int, partition_id varchar(8000)
+SELECT c.sequence_number AS committed_to,
+       COALESCE((SELECT s.commit_number FROM hubledger.ledger_sum AS s
+                  WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id), 0) AS remembered_to,
+       COALESCE((SELECT s.commit_number FROM hubledger.verified_sum AS s
+                  WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id), 0) AS verified_to,
+       (SELECT MIN(p.first_sequence_number)
+          FROM hubledger.replay_job AS j
+         INNER JOIN hubledger.replay_progress AS p ON p.job_id = j.job_id AND p.partition_id = @partition_id
+         WHERE j.stream_id = @stream_id AND j.status IN ('planned', 'running', 'paused')) AS replay_first,
+       CONVERT(varchar(33), (
+           SELECT MIN(j.requested_at)
+             FROM hubledger.replay_job AS j
+            INNER JOIN hubledger.replay_progress AS p ON p.job_id = j.job_id AND p.partition_id = @partition_id
+            WHERE j.stream_id = @stream_id AND j.status IN ('planned', 'running', 'paused')), 126) AS replay_at,
+       (SELECT COUNT(*) FROM hubledger.audit_job AS j WHERE j.stream_id = @stream_id AND j.status = 'open') AS open_audits
+  FROM hubledger.event_hub_checkpoint AS c
+ WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id;
+
+-- name: read_all_cuts
+-- Read the cut of every job.
+-- params:
+SELECT c.job, c.cut
+  FROM hubledger.aggregation_cut AS c;
+
+-- name: read_ledger_rows
+-- Read the next ledger rows of a partition after a commit, whole.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, most int
+SELECT TOP (@most) l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number, l.written, l.filtered,
+       l.dead_lettered, l.held, l.absent, l.rows_written, l.rows_appended, l.transform_version, l.invocation_id,
+       CONVERT(varchar(33), l.committed_at, 126) AS committed_at, l.rows_checksum, l.ledger_checksum
+  FROM hubledger.batch_ledger AS l
+ WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.commit_number > @after_commit
+ ORDER BY l.commit_number;
+
+-- name: count_old_ledger_rows
+-- Count the ledger rows of a partition's commits in a range, up to the first that is not old, and find the last of them.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, before_at datetime2(7)
+WITH young AS (
+    SELECT COALESCE(MIN(y.commit_number), @last_commit + 1) AS commit_number
+      FROM hubledger.batch_ledger AS y
+     WHERE y.stream_id = @stream_id AND y.partition_id = @partition_id AND y.commit_number > @after_commit
+       AND y.commit_number <= @last_commit AND y.committed_at >= @before_at
+)
+SELECT COUNT(*) AS row_count, CONVERT(varchar(33), MIN(l.committed_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(l.committed_at), 126) AS newest,
+       MAX(l.commit_number) AS commit_number,
+       MAX(CASE WHEN l.kind = 'batch' THEN l.last_sequence_number END) AS last_sequence_number
+  FROM hubledger.batch_ledger AS l
+ INNER JOIN young AS y ON l.commit_number < y.commit_number
+ WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.commit_number > @after_commit
+   AND l.commit_number <= @last_commit;
+
+-- name: count_retracted_by_commit
+-- Count the rows that each replay commit of a range retracted.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint
+SELECT r.commit_number, COUNT(*) AS row_count
+  FROM hubledger.retracted_row AS r
+ WHERE r.stream_id = @stream_id AND r.partition_id = @partition_id AND r.commit_number > @after_commit
+   AND r.commit_number <= @last_commit
+ GROUP BY r.commit_number;
+
+-- name: delete_ledger_rows
+-- Delete the ledger rows of the commits of a range.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint
+DELETE FROM hubledger.batch_ledger
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND commit_number > @after_commit
+   AND commit_number <= @last_commit;
+
+-- name: note_purged_replay
+-- Add the counts of purged commits to the progress of their replays.
+-- params: partition_id varchar(8000), purged_replays rows (job_id, written, rows_written, rows_retracted)
+UPDATE p
+   SET purged_written = p.purged_written + r.written, purged_rows_written = p.purged_rows_written + r.rows_written,
+       purged_rows_retracted = p.purged_rows_retracted + r.rows_retracted
+  FROM hubledger.replay_progress AS p
+ INNER JOIN OPENJSON(@purged_replays) WITH (
+       job_id varchar(36) '$[0]', written bigint '$[1]', rows_written bigint '$[2]', rows_retracted bigint '$[3]') AS r
+    ON r.job_id = p.job_id
+ WHERE p.partition_id = @partition_id;
+
+-- name: read_settled_letters
+-- Read the first letters of a partition that were settled before a time, up to a number, all of whose attempts are of
+-- commits up to a second number.
+-- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint, last_commit bigint, before_at datetime2(7), most int
+SELECT TOP (@most) d.sequence_number, d.status, d.error_class, d.error_type, d.fingerprint, d.transform_version, d.attempts AS tries,
+       CONVERT(varchar(33), d.failed_at, 126) AS failed_at, CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, d.replay_commit_number,
+       (SELECT COUNT(*) FROM hubledger.dead_letter_attempt AS a
+         WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+           AND a.sequence_number = d.sequence_number) AS attempts,
+       DATALENGTH(d.body) AS body_bytes
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.sequence_number <= @last_sequence_number
+   AND d.status IN ('resolved', 'discarded') AND d.settled_at < @before_at
+   AND COALESCE(d.replay_commit_number, 0) <= @last_commit
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.dead_letter_attempt AS a
+        WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+          AND a.sequence_number = d.sequence_number AND a.commit_number > @last_commit)
+ ORDER BY d.sequence_number;
+
+-- name: count_settled_letters
+-- Count the letters that `read_settled_letters` reads, and their bytes.
+-- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint, last_commit bigint, before_at datetime2(7)
+SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.body)), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(d.settled_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(d.settled_at), 126) AS newest
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.sequence_number <= @last_sequence_number
+   AND d.status IN ('resolved', 'discarded') AND d.settled_at < @before_at
+   AND COALESCE(d.replay_commit_number, 0) <= @last_commit
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.dead_letter_attempt AS a
+        WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+          AND a.sequence_number = d.sequence_number AND a.commit_number > @last_commit);
+
+-- name: delete_settled_letters
+-- Delete letters of a partition that are settled.
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
+DELETE FROM hubledger.event_hub_dead_letter
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND status NOT IN ('waiting', 'retrying', 'held', 'exhausted')
+   AND sequence_number IN (
+       SELECT n.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n);
+
+-- name: delete_attempts
+-- Delete the attempts of letters of a partition.
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
+DELETE FROM hubledger.dead_letter_attempt
+ WHERE stream_id = @stream_id AND partition_id = @partition_id
+   AND sequence_number IN (
+       SELECT n.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n);
+
+-- name: delete_retracted
+-- Delete the first retracted rows of a partition whose replay commit has no ledger row any more.
+-- params: stream_id int, partition_id varchar(8000), last_commit bigint, most int
+DELETE TOP (@most) FROM hubledger.retracted_row
+OUTPUT deleted.sequence_number
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND commit_number <= @last_commit;
+
+-- name: count_old_retracted
+-- Count the retracted rows of a partition up to a commit.
+-- params: stream_id int, partition_id varchar(8000), last_commit bigint
+SELECT COUNT(*) AS row_count, 0 AS row_bytes, NULL AS oldest, NULL AS newest
+  FROM hubledger.retracted_row AS r
+ WHERE r.stream_id = @stream_id AND r.partition_id = @partition_id AND r.commit_number <= @last_commit;
+
+-- name: mark_staged
+-- Note when a purge has first seen staged events: their age counts from then. Touches the first of them.
+-- params: stream_id int, seen_at datetime2(7), most int
+UPDATE TOP (@most) hubledger.staged_event
+   SET staged_at = @seen_at
+OUTPUT inserted.sequence_number
+ WHERE stream_id = @stream_id AND staged_at IS NULL;
+
+-- name: delete_staged
+-- Delete the first staged events that were seen before a time, while no replay of the stream is open.
+-- params: stream_id int, before_at datetime2(7), most int
+DELETE TOP (@most) FROM hubledger.staged_event
+OUTPUT deleted.sequence_number
+ WHERE stream_id = @stream_id AND staged_at < @before_at
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.replay_job AS j
+        WHERE j.stream_id = @stream_id AND j.status IN ('planned', 'running', 'paused'));
+
+-- name: count_old_staged
+-- Count the staged events that were seen before a time, and their bytes.
+-- params: stream_id int, before_at datetime2(7)
+SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(s.body)), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(s.staged_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(s.staged_at), 126) AS newest
+  FROM hubledger.staged_event AS s
+ WHERE s.stream_id = @stream_id AND s.staged_at < @before_at;
+
+-- name: find_old_dry_run
+-- Find the oldest ended dry run of a stream that still has diffs.
+-- params: stream_id int, before_at datetime2(7)
+SELECT TOP (1) j.job_id
+  FROM hubledger.replay_job AS j
+ WHERE j.stream_id = @stream_id AND j.is_dry_run = 1 AND j.ended_at < @before_at
+   AND EXISTS (SELECT 1 FROM hubledger.replay_diff AS d WHERE d.job_id = j.job_id)
+ ORDER BY j.ended_at;
+
+-- name: delete_diffs
+-- Delete the first diffs of a dry run.
+-- params: job_id varchar(8000), most int
+DELETE TOP (@most) FROM hubledger.replay_diff
+OUTPUT deleted.sequence_number
+ WHERE job_id = @job_id;
+
+-- name: count_old_diffs
+-- Count the diffs of ended dry runs of a stream, and their bytes.
+-- params: stream_id int, before_at datetime2(7)
+SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.diff)), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(j.ended_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(j.ended_at), 126) AS newest
+  FROM hubledger.replay_job AS j
+ INNER JOIN hubledger.replay_diff AS d ON d.job_id = j.job_id
+ WHERE j.stream_id = @stream_id AND j.is_dry_run = 1 AND j.ended_at < @before_at;
+
+-- name: delete_audits
+-- Delete the first audit jobs of a stream that ended before a time.
+-- params: stream_id int, before_at datetime2(7), most int
+DELETE TOP (@most) FROM hubledger.audit_job
+OUTPUT deleted.audit_id
+ WHERE stream_id = @stream_id AND ended_at < @before_at;
+
+-- name: count_old_audits
+-- Count the audit jobs of a stream that ended before a time, and their bytes.
+-- params: stream_id int, before_at datetime2(7)
+SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(j.findings)), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(j.ended_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(j.ended_at), 126) AS newest
+  FROM hubledger.audit_job AS j
+ WHERE j.stream_id = @stream_id AND j.ended_at < @before_at;
+
+-- name: delete_failures
+-- Delete the first failures of runs before a time.
+-- params: before_at datetime2(7), most int
+DELETE TOP (@most) FROM hubledger.aggregation_failure
+OUTPUT deleted.run_id
+ WHERE failed_at < @before_at;
+
+-- name: count_old_failures
+-- Count the failures of runs before a time.
+-- params: before_at datetime2(7)
+SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(f.failed_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(f.failed_at), 126) AS newest
+  FROM hubledger.aggregation_failure AS f
+ WHERE f.failed_at < @before_at;
+
+-- name: find_old_redrive
+-- Find the oldest ended redrive of a stream that still has pieces.
+-- params: stream_id int, before_at datetime2(7)
+SELECT TOP (1) j.redrive_id
+  FROM hubledger.redrive_job AS j
+ WHERE j.stream_id = @stream_id AND j.ended_at < @before_at
+   AND EXISTS (SELECT 1 FROM hubledger.redrive_piece AS p WHERE p.redrive_id = j.redrive_id)
+ ORDER BY j.ended_at;
+
+-- name: delete_redrive_pieces
+-- Delete the first pieces of a redrive.
+-- params: redrive_id varchar(8000), most int
+DELETE TOP (@most) FROM hubledger.redrive_piece
+OUTPUT deleted.piece
+ WHERE redrive_id = @redrive_id;
+
+-- name: count_old_redrive_pieces
+-- Count the pieces of ended redrives of a stream, and their bytes.
+-- params: stream_id int, before_at datetime2(7)
+SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(p.numbers)), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(j.ended_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(j.ended_at), 126) AS newest
+  FROM hubledger.redrive_job AS j
+ INNER JOIN hubledger.redrive_piece AS p ON p.redrive_id = j.redrive_id
+ WHERE j.stream_id = @stream_id AND j.ended_at < @before_at;

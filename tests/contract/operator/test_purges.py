@@ -1,0 +1,383 @@
+"""Purges: old rows go in pieces, and the books, the audit and the explanation of a partition still account for them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from core.ledger.audit import Audit, audit
+from core.ledger.audit_job import AuditRequest
+from core.ledger.books import read_books
+from core.ledger.explain import Outcome, explain
+from core.ledger.recount import recount_rows
+from core.ledger.sums import WHOLE, Reading
+from core.model.events import PartitionId
+from core.model.letters import LetterMove
+from core.model.spans import SequenceNumber, Span
+from core.retention.chain import linked, row_hash, with_ledger_rows, with_letters
+from core.retention.port import LedgerPiece, LetterPiece, PurgeConflict
+from core.retention.purge import DEFAULT_DAYS, PurgeJob, PurgeRequest
+from core.retention.work import PurgeMeans, work_on_purge
+from tests.contract.operator.conftest import Office
+from tests.fakes.builders import NOON, partition
+from tests.fakes.engines import SqliteEngine
+from tests.fakes.replaying import World, changed, log_of, order
+
+P = PartitionId("0")
+LATER = NOON + timedelta(days=1_000)
+FRESH = Reading(whole=False, is_over=lambda: False)
+LOG = log_of(*["reading a", "double a", "quiet", "poison", "reading b", "home h 1", "poison"] * 3)
+
+
+@dataclass
+class Keeper:
+    """The means of purges over a desk: an hour passes with each look at the clock once it goes."""
+
+    office: Office
+    jobs: tuple[str, ...] = ()
+    now: datetime = LATER
+    each: timedelta = timedelta()
+    meanwhile: Callable[[], object] = field(default=lambda: None)
+
+    def purge(self, days: int = 400, dry_run: bool = False, hours: float = 1, **own: int) -> PurgeJob:
+        """Request a purge and work on it."""
+        asked = PurgeRequest(uuid4(), "ann", "room", self.now, {**dict.fromkeys(DEFAULT_DAYS, days), **own}, dry_run)
+        assert self.office.desk.purges.open_purge(asked)
+        self.work(hours)
+        return self.find(asked.purge_id)
+
+    def work(self, hours: float = 1) -> PurgeJob | None:
+        means = PurgeMeans(self.office.desk.purges, self.verify, self.jobs, self.tick)
+        return work_on_purge(means, self.now + timedelta(hours=hours))
+
+    def tick(self) -> datetime:
+        self.now += self.each
+        return self.now
+
+    def verify(self, id: PartitionId, until: datetime) -> int:
+        self.office.desk.ledger.remember_books()
+        found = len(audit(self.office.desk.ledger, id, FRESH).faults)
+        happens, self.meanwhile = self.meanwhile, lambda: None
+        happens()
+        return found
+
+    def find(self, purge_id: UUID) -> PurgeJob:
+        found = self.office.desk.purges.find_purge(purge_id)
+        assert found is not None
+        return found
+
+
+def sound(office: Office) -> bool:
+    """The books and both audits balance, and a recount finds no fault."""
+    ledger = office.desk.ledger
+    done = audit(ledger, None, WHOLE)
+    assert [*done.faults, *audit(ledger, None, FRESH).faults] == []
+    for one in done.partitions:
+        assert recount_rows(one, Span(SequenceNumber(0), one.ledger.checkpoint), ledger).faults == ()
+    return read_books(ledger).balanced
+
+
+def discard(office: Office, *numbers: int) -> None:
+    given = tuple(map(SequenceNumber, numbers))
+    move = LetterMove("discard", partition(), given, str(uuid4()), NOON, NOON, "somebody", "because")
+    office.store.move_letters(move)
+
+
+def by_hand(office: Office, statement: str) -> None:
+    assert isinstance(office.engine, SqliteEngine)
+    office.engine.sql(statement)
+
+
+def kinds(done: Audit) -> list[str]:
+    return sorted({fault.kind for fault in done.faults})
+
+
+@pytest.fixture
+def world(office: Office) -> World:
+    """A partition of 21 events in three batches, with 6 letters, of which 4 are discarded."""
+    made = World(office.store, {"0": LOG})
+    discard(office, 3, 6, 10, 13)
+    return made
+
+
+@pytest.fixture
+def keeper(office: Office, world: World) -> Keeper:
+    return Keeper(office)
+
+
+def counts(job: PurgeJob) -> dict[str, int]:
+    return {table: found.rows for table, found in job.found.items() if found.rows}
+
+
+class TestWhatGoes:
+    def test_old_ledger_rows_and_settled_letters_go_but_the_newest_batch_and_open_letters_stay(
+        self, office: Office, keeper: Keeper
+    ) -> None:
+        job = keeper.purge()
+        assert (job.status, job.fault, counts(job)) == ("done", None, {"batch_ledger": 2, "event_hub_dead_letter": 4})
+        assert [one.first for one in office.engine.ledger()] == [14]
+        assert [(one.sequence_number, one.status) for one in office.engine.letters()] == [
+            (17, "exhausted"),
+            (20, "exhausted"),
+        ]
+        assert sound(office)
+
+    def test_a_dry_run_counts_the_same_and_deletes_nothing(self, office: Office, keeper: Keeper) -> None:
+        counted = keeper.purge(dry_run=True)
+        assert len(office.engine.ledger()) == 3
+        done = keeper.purge()
+        assert counts(counted) == counts(done)
+        assert counted.found["batch_ledger"].oldest == done.found["batch_ledger"].oldest
+
+    def test_nothing_goes_that_is_not_old(self, office: Office, keeper: Keeper) -> None:
+        assert counts(keeper.purge(days=1_002)) == {}
+        assert counts(keeper.purge(days=400, event_hub_dead_letter=1_002)) == {"batch_ledger": 2}
+        assert sound(office)
+
+    def test_a_letter_stays_while_the_ledger_has_its_range(self, office: Office, keeper: Keeper) -> None:
+        discard(office, 17)
+        keeper.purge()
+        assert [one.sequence_number for one in office.engine.letters()] == [17, 20]
+
+    def test_an_open_letter_of_a_purged_range_is_still_retried_replayed_and_then_purged(
+        self, office: Office, world: World, keeper: Keeper
+    ) -> None:
+        office.commit(21, 21)
+        keeper.purge()
+        assert [one.sequence_number for one in office.engine.letters()] == [17, 20]
+        world.transform = changed(lambda event, references: [])
+        discard(office, 17, 20)
+        keeper.purge()
+        assert (office.engine.letters(), sound(office)) == ([], True)
+
+    def test_the_rows_that_an_old_replay_retracted_go_with_its_ledger_rows(
+        self, office: Office, world: World, keeper: Keeper
+    ) -> None:
+        world.transform = changed(lambda event, references: [])
+        world.replay(order(["0"]))
+        office.commit(21, 21)
+        assert counts(keeper.purge(event_hub_dead_letter=2_000)) == {"batch_ledger": 4, "retracted_row": 12}
+        assert sound(office)
+        world.replay(order(["0"]))
+        assert sound(office)
+
+    def test_a_second_purge_continues_the_chain(self, office: Office, keeper: Keeper) -> None:
+        keeper.purge()
+        for number in range(21, 25):
+            office.commit(number, number)
+        assert counts(keeper.purge()) == {"batch_ledger": 4}
+        links = office.desk.purges.read_links(P, 0, 10)
+        assert [(one.number, one.commit_number, one.last, one.letters) for one in links] == [
+            (1, 2, 13, 0),
+            (2, 2, 13, 4),
+            (3, 6, 23, 4),
+        ]
+        assert sound(office)
+
+
+class TestWhatStays:
+    def test_a_partition_with_a_fault_is_left_as_it_is(self, office: Office, keeper: Keeper) -> None:
+        by_hand(office, "DELETE FROM event_hub_dead_letter WHERE sequence_number = 17")
+        job = keeper.purge()
+        assert counts(job) == {}
+        (note,) = job.found["verified_sum"].notes
+        assert note.startswith("partition 0 has ") and "nothing of it is purged" in note
+
+    def test_commits_that_an_aggregation_has_not_passed_stay(self, office: Office, keeper: Keeper) -> None:
+        keeper.jobs = ("home_activity",)
+        job = keeper.purge()
+        assert counts(job) == {}
+        assert "home_activity has passed commit 0" in job.found["batch_ledger"].notes[0]
+        by_hand(
+            office, """INSERT INTO aggregation_cut (job, cut, run_number) VALUES ('home_activity', '{"1/0":1}', 1)"""
+        )
+        keeper.jobs = ()
+        assert counts(keeper.purge())["batch_ledger"] == 1
+        assert sound(office)
+
+    def test_commits_that_an_open_replay_needs_stay(self, office: Office, world: World, keeper: Keeper) -> None:
+        job = world.ask(order(["0"]))
+        assert counts(keeper.purge()) == {}
+        world.work(job)
+        assert counts(keeper.purge())["batch_ledger"] == 2
+        assert sound(office)
+
+    def test_nothing_goes_while_an_audit_job_is_open(self, office: Office, keeper: Keeper) -> None:
+        assert office.desk.audits.open_audit(AuditRequest(uuid4(), "ann", LATER))
+        job = keeper.purge()
+        assert (counts(job), job.found["batch_ledger"].notes) == ({}, ("partition 0: an audit job is open",))
+
+    def test_an_audit_job_that_opens_meanwhile_stops_the_piece(self, office: Office, keeper: Keeper) -> None:
+        link = office.desk.purges.read_reach(P).link
+        rows = office.desk.purges.read_ledger_rows(P, 0, 1)
+        assert office.desk.audits.open_audit(AuditRequest(uuid4(), "ann", LATER))
+        asked = PurgeRequest(uuid4(), "ann", "room", LATER, DEFAULT_DAYS, False)
+        assert office.desk.purges.open_purge(asked)
+        job = keeper.find(asked.purge_id)
+        piece = LedgerPiece(P, rows, linked(link, with_ledger_rows(link, rows), "id", "ann", LATER), {})
+        with pytest.raises(PurgeConflict):
+            office.desk.purges.purge_ledger(piece, job, LATER, LATER)
+        assert len(office.engine.ledger()) == 3
+
+    def test_a_letter_that_a_replay_reopened_meanwhile_stays(
+        self, office: Office, world: World, keeper: Keeper
+    ) -> None:
+        keeper.purge(event_hub_dead_letter=2_000)
+        reach = office.desk.purges.read_reach(P)
+        letters = office.desk.purges.read_settled_letters(P, reach.link, LATER, 10)
+        by_hand(office, "UPDATE event_hub_dead_letter SET status = 'exhausted' WHERE sequence_number = 3")
+        asked = PurgeRequest(uuid4(), "ann", "room", LATER, DEFAULT_DAYS, False)
+        assert office.desk.purges.open_purge(asked)
+        piece = LetterPiece(P, letters, linked(reach.link, with_letters(reach.link, letters), "id", "ann", LATER))
+        with pytest.raises(PurgeConflict):
+            office.desk.purges.purge_letters(piece, keeper.find(asked.purge_id), LATER, LATER)
+        assert (len(office.engine.letters()), len(letters)) == (6, 4)
+
+
+class TestProof:
+    @pytest.mark.parametrize(
+        ("number", "outcome"), [(0, "written"), (2, "purged"), (3, "purged"), (17, "dead_lettered"), (99, "not_yet")]
+    )
+    def test_a_number_whose_ledger_row_is_gone_names_the_purge(
+        self, office: Office, keeper: Keeper, number: int, outcome: Outcome
+    ) -> None:
+        job = keeper.purge()
+        found = explain(P, SequenceNumber(number), office.desk.explanations)
+        assert found is not None
+        assert found.outcome == outcome
+        if number <= 13:
+            assert found.found.purged is not None
+            assert found.found.purged.purge_id == str(job.request.purge_id)
+            assert "was purged on 2028-09-28 00:00 UTC by ann, chain link 1." in found.sentence
+
+    def test_the_hashes_are_those_of_the_rows_that_were_exported_before(self, office: Office, keeper: Keeper) -> None:
+        office.desk.ledger.remember_books()
+        begun = office.desk.purges.before_first(P)
+        rows = office.desk.purges.read_ledger_rows(P, 0, 2)
+        letters = office.desk.purges.read_settled_letters(P, replace(begun, last=SequenceNumber(13)), LATER, 10)
+        keeper.purge()
+        (first, second) = office.desk.purges.read_links(P, 0, 10)
+        running = begun.rows_hash
+        for row in rows:
+            running = row_hash(running, "batch_ledger", row)
+        assert running == first.rows_hash
+        for one in letters:
+            running = row_hash(running, "event_hub_dead_letter", one)
+        assert running == second.rows_hash
+
+    @pytest.mark.parametrize(
+        ("statement", "kind"),
+        [
+            ("UPDATE purge_link SET purged_by = 'bob' WHERE link_number = 1", "purge_link"),
+            ("UPDATE purge_link SET written = written + 1, filtered = filtered - 1", "purge_link"),
+            ("UPDATE purge_link SET letters = letters + 1 WHERE link_number = 2", "purge_link"),
+            ("DELETE FROM purge_link WHERE link_number = 1", "purge_link"),
+            ("DELETE FROM purge_link WHERE link_number = 2", "letters_outside"),
+            ("DELETE FROM purge_link", "commits"),
+            ("DELETE FROM batch_ledger WHERE commit_number = 3", "purge_link"),
+            ("UPDATE batch_ledger SET commit_number = 2 WHERE commit_number = 3", "purge_link"),
+            (
+                "UPDATE batch_ledger SET first_sequence_number = 15, filtered = filtered - 1 WHERE commit_number = 3",
+                "hole",
+            ),
+            ("UPDATE verified_sum SET written = written + 1", "remembered_sum"),
+        ],
+    )
+    def test_a_whole_audit_names_what_was_changed(
+        self, office: Office, keeper: Keeper, statement: str, kind: str
+    ) -> None:
+        keeper.purge()
+        by_hand(office, statement)
+        assert kind in kinds(audit(office.desk.ledger, None, WHOLE))
+
+    def test_absent_numbers_of_purged_ranges_are_compared_in_sum(self, office: Office, keeper: Keeper) -> None:
+        keeper.purge()
+        by_hand(
+            office,
+            "INSERT INTO sequence_gap (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at,"
+            " status, attempts) VALUES (1, '0', 3, 4, '2026-01-01T00:00:00.000000Z', 'absent', 1)",
+        )
+        assert kinds(audit(office.desk.ledger, None, FRESH)) == ["absent"]
+
+
+class TestTheJob:
+    def test_one_is_open_at_a_time(self, office: Office, keeper: Keeper) -> None:
+        asked = PurgeRequest(uuid4(), "ann", "room", LATER, DEFAULT_DAYS)
+        assert office.desk.purges.open_purge(asked)
+        assert not office.desk.purges.open_purge(replace(asked, purge_id=uuid4()))
+        assert office.desk.purges.find_open_purge() == asked.purge_id
+
+    def test_it_continues_where_it_stopped(self, office: Office, keeper: Keeper) -> None:
+        keeper.each = timedelta(minutes=1)
+        job = keeper.purge(hours=0.13)
+        while job.status == "open":
+            keeper.now += timedelta(minutes=30)
+            assert keeper.work(0.13) is not None
+            job = keeper.find(job.request.purge_id)
+        assert counts(job) == {"batch_ledger": 2, "event_hub_dead_letter": 4}
+        assert sound(office)
+
+    def test_a_cancelled_one_purges_nothing_more(self, office: Office, keeper: Keeper) -> None:
+        purges = office.desk.purges
+        keeper.meanwhile = lambda: purges.cancel_purge(purges.find_open_purge() or uuid4(), "stop", LATER)
+        job = keeper.purge()
+        assert (job.status, job.fault, counts(job)) == ("cancelled", "stop", {})
+        assert len(office.engine.ledger()) == 3
+        assert not purges.cancel_purge(job.request.purge_id, "again", LATER)
+
+    def test_a_process_that_lost_its_claim_deletes_nothing_twice(
+        self, make_office: Callable[[], Office], office: Office, keeper: Keeper
+    ) -> None:
+        other = Keeper(make_office(), now=LATER + timedelta(hours=1))
+        keeper.meanwhile = other.work
+        job = keeper.purge()
+        assert (job.status, counts(job)) == ("done", {"batch_ledger": 2, "event_hub_dead_letter": 4})
+        assert sound(office)
+
+    def test_it_fails_at_its_deadline(self, keeper: Keeper) -> None:
+        keeper.each = timedelta(days=3)
+        assert keeper.purge(hours=1_000).status == "failed"
+
+    def test_jobs_are_listed_from_the_newest(self, office: Office, keeper: Keeper) -> None:
+        first = keeper.purge(dry_run=True)
+        keeper.now += timedelta(hours=1)
+        second = keeper.purge(dry_run=True)
+        assert [one.request.purge_id for one in office.desk.purges.read_purges(5, None)] == [
+            second.request.purge_id,
+            first.request.purge_id,
+        ]
+        after = (second.request.requested_at, second.request.purge_id)
+        assert [one.request.purge_id for one in office.desk.purges.read_purges(5, after)] == [first.request.purge_id]
+        assert office.desk.purges.find_last_purge() is None
+        keeper.purge()
+        assert office.desk.purges.find_last_purge() == keeper.now
+
+
+class TestResidue:
+    def test_old_jobs_and_the_diffs_of_old_dry_runs_go(self, office: Office, world: World, keeper: Keeper) -> None:
+        world.transform = changed(lambda event, references: [])
+        world.replay(order(["0"], dry_run=True))
+        assert office.desk.audits.open_audit(AuditRequest(uuid4(), "ann", NOON))
+        by_hand(office, "UPDATE audit_job SET status = 'failed', ended_at = requested_at")
+        old = keeper.purge(dry_run=True)
+        assert {table: rows for table, rows in counts(old).items() if table.endswith(("job", "diff"))} == {
+            "replay_diff": 9,
+            "audit_job": 1,
+        }
+        keeper.now += timedelta(days=500)
+        job = keeper.purge(batch_ledger=9_000, event_hub_dead_letter=9_000)
+        assert counts(job) == {"replay_diff": 9, "audit_job": 1, "purge_job": 1}
+        assert counts(keeper.purge(batch_ledger=9_000, event_hub_dead_letter=9_000)) == {}
+
+    def test_staged_events_go_some_days_after_a_purge_first_saw_them(self, office: Office, keeper: Keeper) -> None:
+        by_hand(
+            office,
+            "INSERT INTO staged_event (stream_id, partition_id, sequence_number, offset_token, enqueued_at, properties,"
+            " body) VALUES (1, '0', 3, '1', '2020-01-01T00:00:00.000000Z', '{}', x'00')",
+        )
+        assert "staged_event" not in counts(keeper.purge(staged_event=30))
+        keeper.now += timedelta(days=31)
+        assert counts(keeper.purge(staged_event=30, dry_run=True))["staged_event"] == 1
+        assert counts(keeper.purge(staged_event=30))["staged_event"] == 1
