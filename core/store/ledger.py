@@ -56,7 +56,8 @@ class Ledger(Comparison, BookSums, Minutes):
         return min(keys, key=lambda key: key.failed_at, default=None)
 
     def read_last_batches(self) -> Mapping[PartitionId, datetime]:
-        return {PartitionId(id): instant_of(at) for id, at in self._stream.ask("read_last_batches")}
+        found = self._stream.ask("read_last_batches")
+        return {PartitionId(id): instant_of(at) for id, at in found if at is not None}  # None: no range is left
 
     def count_absent(self, since: datetime) -> int:
         found = self._stream.ask("count_absent", since_at=instant_text(since))

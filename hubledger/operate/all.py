@@ -55,6 +55,7 @@ GROUPS: dict[str, _Group] = {
         {
             "list": (runs.list_runs, False),
             "show": (runs.show_run, False),
+            "step": (runs.step_runs, CHANGING),
             "pause": (runs.pause_runs, CHANGING),
             "resume": (runs.resume_runs, CHANGING),
             "repair": (runs.repair_runs, CHANGING),

@@ -131,6 +131,19 @@ def _failure(out: Output, one: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
+def step_runs(at: At, job: Aggregate = None) -> None:
+    """Take the timer's next step of an aggregate now, without the pause after a failed run.
+
+    Example: python -m hubledger runs step --job home_activity
+    """
+    at.confirm(f"Take the next step of {job or 'the first aggregate'}?")
+    done = at.app.post("aggregations", {"job": job})
+    if at.out.as_json:
+        return at.out.json(done.text)
+    at.out.say(f"{', '.join(done.value['did']) or 'nothing to do'}")
+    return None
+
+
 def pause_runs(at: At, reason: Why, job: Aggregate = None) -> None:
     """Pause an aggregate: no further run is planned; a running Spark job finishes.
 

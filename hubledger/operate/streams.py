@@ -7,6 +7,7 @@ import typer
 from rich.text import Text
 
 from hubledger.operate.command import GOOD, UNHEALTHY, At, Why
+from hubledger.operate.letters import Revealed
 from hubledger.operate.status import stop_line
 from hubledger.remote.client import Answer
 from hubledger.views.output import BAD, Column, yes_or_no
@@ -17,18 +18,19 @@ _ForReal = Annotated[bool, typer.Option("--for-real", help="After the dry run, o
 _Force = Annotated[bool, typer.Option("--force", help="Although the hub is still the one of the stream.")]
 
 
-def show_stream(at: At) -> int:
+def show_stream(at: At, revealed: Revealed = False) -> int:
     """Show the stream: its hub, its incarnation and its stops.
 
-    Ends with 1 when a partition is stopped.
+    --revealed shows the errors that stopped a partition. Ends with 1 when a partition is stopped.
 
     Example: python -m hubledger streams show
     """
     found = at.app.get("status")
     value, out = found.value, at.out
     stops = [stop for one in value["partitions"] for stop in one["stops"]]
+    shown = at.app.get("revealed/stops") if revealed else None
     if out.as_json:
-        out.json(found.text)
+        out.json((shown or found).text)
     else:
         out.show(
             out.facts(
@@ -41,7 +43,7 @@ def show_stream(at: At) -> int:
                     "stops": yes_or_no(not stops, "none", text_of(len(stops))),
                 }
             ),
-            *(stop_line(out, one) for one in stops),
+            *(stop_line(out, one) for one in (shown.value["stops"] if shown else stops)),
         )
     return UNHEALTHY if stops else GOOD
 

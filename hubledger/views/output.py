@@ -16,6 +16,7 @@ from rich.text import Text
 from hubledger.console import WIDE
 from hubledger.views.texts import NOTHING, instant, lines_of, safe_json, short_instant, text_of
 
+COPIED = ("cause", "run")  # columns of values that a person copies into the next command: never on two lines
 GOOD, WARNING, BAD, QUIET = "green", "yellow", "bold red", "dim"
 _TONES = {
     GOOD: ("done", "resolved", "written", "filtered", "committed", "verified", "published"),
@@ -109,8 +110,8 @@ class Output:
             pad_edge=False,
         )
         for at in kept:
-            number = columns[at].number
-            made.add_column(Text(columns[at].name), justify="right" if number else "left", overflow="fold")
+            name, justify = columns[at].name, "right" if columns[at].number else "left"
+            made.add_column(Text(name), justify=justify, overflow="fold", no_wrap=name in COPIED)  # type: ignore[arg-type]
         for row in cells:
             made.add_row(*(row[at] for at in kept))
         return made if cells else Group(*([Text(title, style="bold")] if title else []), Text("none", style=QUIET))

@@ -169,7 +169,7 @@ module rule 'br/public:avm/res/insights/scheduled-query-rule:0.6.0' = [
       tags: tags
       enableTelemetry: false
       kind: 'LogAlert'
-      alertDescription: alert.description
+      alertDescription: '${alert.description} First steps: docs/runbook.md#${alert.name}'
       severity: alert.severity
       evaluationFrequency: 'PT5M'
       windowSize: alert.?window ?? 'PT15M'

@@ -1,14 +1,20 @@
 """Every store gives the watch the times of commits, and counts the numbers found absent since a time."""
 
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from core.model.commits import SequenceGap
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
+from core.store.connect import operator_stores
+from examples.home_security.homes import Homes
 from tests.contract.operator.conftest import Office
-from tests.fakes.builders import EPOCH, NOON, commit, partition, settled
+from tests.fakes.builders import EPOCH, NOON, STREAM, commit, partition, settled
+from tests.fakes.engines import SqliteEngine
 from tests.fakes.replaying import World, log_of, order
+from tests.sql.values import ROW_CLASSES
 
 P0, P1 = PartitionId("0"), PartitionId("1")
 
@@ -35,6 +41,16 @@ def test_the_time_of_the_newest_batch_of_each_partition_is_exact_to_the_microsec
     commit_at(office, moment, 5, 9)
     commit_at(office, EPOCH + timedelta(hours=1), 0, 3, of="1")
     assert office.desk.ledger.read_last_batches() == {P0: moment, P1: EPOCH + timedelta(hours=1)}
+
+
+def test_a_partition_whose_ranges_are_all_gone_has_no_time(tmp_path: Path) -> None:
+    engine = SqliteEngine(tmp_path / "store.db")
+    with closing(engine.open()) as store:
+        office = Office(engine, store, operator_stores(store.database, STREAM, ROW_CLASSES), Homes(store.database))
+        commit_at(office, EPOCH, 0, 4)
+        commit_at(office, EPOCH, 0, 3, of="1")
+        engine.sql("DELETE FROM batch_ledger WHERE partition_id = '0'")
+        assert office.desk.ledger.read_last_batches() == {P1: EPOCH}
 
 
 def test_a_replay_does_not_move_a_partition(office: Office) -> None:

@@ -1,0 +1,206 @@
+"""A game day: the app on the local host, a hub whose clock can be set, the alarms of its watch, and its health."""
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+
+from azure.eventhub import EventData
+
+from core.store.sqlite.database import SqliteDatabase
+from examples.home_security.transform import SensorReading
+from local.event_hubs import Emulator, HubSettings
+from tests.acceptance.game_days.alarms import Line, firing
+from tests.acceptance.game_days.operator import Operator, Ran
+from tests.acceptance.game_days.page import SECTIONS
+from tests.acceptance.gaps.apps import GROUP, HUB, OFTEN, PARTITIONS, READERS, STREAM, App
+from tests.fakes.engines import SqliteEngine
+from tests.fakes.store import Store
+
+WINDOW = timedelta(
+    seconds=4
+)  # of an alert, which is 15 minutes in Azure: the watch comes each second here, not each minute
+SETTINGS = {
+    **OFTEN,
+    "WATCH_SCHEDULE": "* * * * * *",
+    "AUDIT_SCHEDULE": "* * * * * *",
+    "REPLAY_CHECK_SCHEDULE": "* * * * * *",
+    "DEAD_LETTER_ATTEMPTS": "1",
+    "DEAD_LETTER_BASE_SECONDS": "0.1",
+    "DEAD_LETTER_LOOK_SECONDS": "0.2",
+    "AzureFunctionsJobHost__extensions__eventHubs__minEventBatchSize": "1",
+}
+LIMITS = {
+    "lag_seconds": 300,
+    "aggregation_lag_seconds": 3600,
+    "open_letters": 0,
+    "letter_seconds": 18 * 3600,
+    "loss_hours": 6,
+    "cap_megabytes": 4000,
+}
+MENDED = "tests.acceptance.game_days.mended"
+
+
+@dataclass
+class Clock:
+    """The clock of the hub: `behind` is its distance from now."""
+
+    behind: timedelta = timedelta(0)
+
+    def __call__(self) -> int:
+        return time.time_ns() // 1_000_000 - self.behind // timedelta(milliseconds=1)
+
+
+@dataclass
+class Day:
+    """An app with a fault, and its operator. `limits` are those of the deployed alerts."""
+
+    app: App
+    clock: Clock
+    operator: Operator
+    settings: dict[str, str] = field(default_factory=lambda: dict(SETTINGS))
+    limits: dict[str, object] = field(default_factory=lambda: dict(LIMITS))
+    keeps_alive: bool = False  # start the app again when it dies, as Azure does
+    others: dict[str, Callable[[list[str]], None]] = field(default_factory=dict)  # more of Azure's commands
+    lost: dict[str, set[int]] = field(default_factory=dict)  # numbers without a row for good
+
+    def start(self, **changed: str) -> None:
+        """Start the app, or start it again with changed settings; its operator finds it at the new address."""
+        self.settings |= changed
+        with suppress(StopIteration):  # it died before it was ready
+            self.app.start_host(**self.settings)
+        self.operator.url = self.app.address
+
+    def unset(self, *names: str) -> None:
+        """Start the app without some settings."""
+        for name in names:
+            self.settings.pop(name, None)
+        self.start()
+
+    def end_the_cause(self, move: str) -> None:
+        """Deploy a transform that reads every event, so that a retry can succeed."""
+        if move == "retry":
+            self.start(TRANSFORM=MENDED)
+
+    def publish(self, id: str, *bodies: bytes, key: str | None = None) -> None:
+        """Publish events to a partition; with a key, to the partition that the hub chooses."""
+        if key is None:
+            self.app.send(id, list(bodies))
+            return
+        self.app.send(id, [])  # opens the producer
+        assert self.app.producer is not None
+        batch = self.app.producer.create_batch(partition_key=key)
+        for body in bodies:
+            batch.add(EventData(body))
+        self.app.producer.send_batch(batch)
+        self.app.published = {one: last + 1 for one, last in self.app.emulator.end_of(HUB).items()}
+
+    def firing(self) -> set[str]:
+        """Return the alarms that the lines of the last seconds raise."""
+        since = datetime.now(UTC) - WINDOW
+        return firing([one for one in self._watches() if datetime.fromisoformat(one["time"]) > since], self.limits)
+
+    def until_it_fires(self, alarm: str) -> None:
+        self.until(lambda: alarm in self.firing(), alarm)
+
+    def until(self, holds: Callable[[], bool], what: str = "", seconds: float = 60.0) -> None:
+        """Wait for a condition, with a deadline; the app may be down meanwhile."""
+        deadline = time.monotonic() + seconds
+        while not holds():
+            if self.keeps_alive and self.app.host is not None and self.app.host.poll() is not None:
+                self.start()
+            assert time.monotonic() < deadline, (what, self.firing(), self._watches()[-1:], self.app.accounted())
+            time.sleep(0.05)
+
+    def follow(self, section: str, *parts: str, **given: str) -> list[Ran]:
+        """Run the commands of a section of the runbook; with parts, only those that hold one of these texts.
+
+        Azure's commands are carried out here: `az` on the settings and the app, `azd deploy` on the transform.
+        """
+        ran = []
+        for command in SECTIONS[section].commands:
+            if not parts or any(part in command for part in parts):
+                calls = len(self.operator.azure_calls())
+                ran.append(self.operator.run(command, **given))
+                for call in self.operator.azure_calls()[calls:]:
+                    self._carry_out(call.split())
+        return ran
+
+    def _carry_out(self, call: list[str]) -> None:
+        """Do to the app as Azure does."""
+        words = set(call)
+        if call[:2] == ["azd", "deploy"]:
+            self.start(TRANSFORM=MENDED)
+        elif {"appsettings", "set"} <= words:
+            self.start(**dict(each.split("=", 1) for each in call[call.index("--settings") + 1 :]))
+        elif {"appsettings", "delete"} <= words:
+            self.unset(*call[call.index("--setting-names") + 1 :])
+        elif {"functionapp", "restart"} <= words:
+            self.start()
+        elif not {"appsettings", "list"} <= words:
+            self.others[call[0] if call[0] != "az" else call[1]](call)
+
+    def until_quiet(self) -> None:
+        """Wait until all published events are accounted for."""
+        self.until(lambda: self.app.accounted() == self.app.published, "all are accounted for")
+
+    def until_healthy(self, but: frozenset[str] = frozenset()) -> None:
+        """Wait until no alarm fires, apart from those that the page says end by themselves, and the app is healthy."""
+        self.until_quiet()
+        self.until(lambda: self.firing() <= but, "no alarm")
+        self.until(lambda: self.health() == 200, "health")
+        books = self.app.request("api/status")
+        assert books["ledger_balanced"] is True
+        assert [stop for one in books["partitions"] for stop in one["stops"]] == []
+        self._assert_each_number_once()
+
+    def post(self, path: str, **body: object) -> None:
+        """Send a change, as somebody who is not on duty."""
+        headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
+        self.app.request(path, body, **headers)
+
+    def health(self) -> int:
+        """Return the status of GET /api/health/ledger; 0 for an app that is down."""
+        try:
+            self.app.request("api/health/ledger")
+        except HTTPError as refused:
+            return refused.code
+        except (URLError, OSError):
+            return 0
+        return 200
+
+    def _watches(self) -> Sequence[Line]:
+        return self.app.lines("watch")
+
+    def _assert_each_number_once(self) -> None:
+        """Check that the ledger has each number of the present stream once, and that each has its row, once."""
+        store = Store(SqliteDatabase(self.app.engine.path))
+        assert all(one.balanced for one in store.read_ledgers(STREAM))
+        store.close()
+        stream = max((kept.stream_id for kept in self.app.engine.ledger()), default=0)
+        for id, count in self.app.published.items():
+            ranges = [each for each in self.app.engine.ledger() if (each.stream_id, each.partition_id) == (stream, id)]
+            assert [number for kept in ranges for number in range(kept.first, kept.last + 1)] == list(range(count))
+            here = [
+                row for row in self.app.engine.rows(SensorReading) if (row.stream_id, row.partition_id) == (stream, id)
+            ]
+            without = self.lost.get(id, set())
+            assert Counter(row.sequence_number for row in here) == Counter(set(range(count)) - without)
+
+
+@contextmanager
+def played(folder: Path) -> Iterator[Day]:
+    """Run a hub with an empty store beside it, and an app that has not started."""
+    clock = Clock()
+    emulator = Emulator([HubSettings(HUB, PARTITIONS, (GROUP, READERS))], clock=clock)
+    with emulator.running():
+        app = App(emulator, folder, SqliteEngine(folder / "store.db"))
+        try:
+            yield Day(app, clock, Operator(folder))
+        finally:
+            app.end()

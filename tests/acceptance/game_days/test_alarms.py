@@ -1,0 +1,70 @@
+"""The queries of the alerts, as the game days evaluate them: each fact raises its alarm, and a calm watch none."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.acceptance.game_days.alarms import NotEvaluated, firing, rows_of
+from tests.acceptance.game_days.day import LIMITS
+from tests.fakes.builders import EPOCH
+from tests.infra.test_alerts import OF_THE_WORKSPACE, QUERIES
+
+CALM = {
+    "action": "watch",
+    "event_hub": "namespace/hub",
+    "ledger_balanced": True,
+    "lag_seconds": 0.0,
+    "partitions_stopped": 0,
+    "stops_recorded": 0,
+    "letters_open": 0,
+    "oldest_letter_seconds": 0.0,
+    "absent_new": 0,
+    "loss_hours": 24.0,
+    "aggregation_lag_seconds": 0.0,
+    "aggregation_failures": 0,
+    "aggregation_faults": 0,
+}
+RAISED = {
+    "ledger-unbalanced": ("ledger_balanced", False),
+    "lag": ("lag_seconds", 301.0),
+    "partition-stopped": ("partitions_stopped", 1),
+    "stop-recorded": ("stops_recorded", 1),
+    "letters-open": ("letters_open", 1),
+    "letter-old": ("oldest_letter_seconds", 64_801.0),
+    "events-absent": ("absent_new", 1),
+    "events-expiring": ("loss_hours", 5.9),
+    "aggregation-lag": ("aggregation_lag_seconds", 3_601.0),
+    "aggregation-failed": ("aggregation_failures", 1),
+    "aggregation-quality": ("aggregation_faults", 1),
+}
+
+
+def line(seconds: float = 0, **changed: object) -> dict[str, object]:
+    """Return a line of a watch, some seconds after noon."""
+    return {**CALM, **changed, "time": (EPOCH + timedelta(seconds=seconds)).isoformat()}
+
+
+def test_a_calm_watch_raises_no_alarm_and_a_silent_one_the_alarm_on_silence() -> None:
+    assert firing([line(), line(60)], LIMITS) == set()
+    assert firing([], LIMITS) == {"watch-silent"}
+    assert firing([line(action="watch_failed")], LIMITS) == {"watch-silent"}
+
+
+def test_each_fact_raises_its_own_alarm() -> None:
+    found = {name: firing([line(**{fact: value})], LIMITS) for name, (fact, value) in RAISED.items() if name in QUERIES}
+    assert found == {name: {name} for name in QUERIES.keys() - OF_THE_WORKSPACE - {"watch-silent"}}
+
+
+def test_a_lag_counts_only_when_each_watch_of_five_minutes_has_it() -> None:
+    assert firing([line(), line(60, lag_seconds=400.0)], LIMITS) == set()
+    assert firing([line(), line(301, lag_seconds=400.0)], LIMITS) == {"lag"}
+
+
+def test_a_retention_that_nobody_knows_is_no_alarm() -> None:
+    assert firing([line(loss_hours=-1.0)], LIMITS) == set()
+
+
+def test_a_query_with_a_step_that_is_not_known_is_refused() -> None:
+    for query in ("AppMetrics", "AppTraces\n| join kind=inner x", "AppTraces\n| where x contains 'y'"):
+        with pytest.raises(NotEvaluated):
+            rows_of(query, [line()], LIMITS)

@@ -1,0 +1,122 @@
+"""Game days of the alarms about delivery: events that wait, events that left the hub, and an app that is down."""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from core.model.events import Event, PartitionId
+from core.model.spans import SequenceNumber
+from core.store.sqlite.database import SqliteDatabase
+from tests.acceptance.game_days.day import Day
+from tests.acceptance.gaps.apps import HUB, STREAM
+from tests.acceptance.worker.started import TIMES, start
+from tests.fakes.builders import EPOCH
+from tests.fakes.store import Store
+
+pytestmark = pytest.mark.slow
+
+WRITING_OFF = {f"AzureWebJobs.{name}.Disabled": "true" for name in ("ingest", "heal_gaps")}
+
+
+def test_events_that_left_the_hub_are_replayed_from_capture(day: Day) -> None:
+    day.start()
+    day.app.publish(30)
+    day.until_quiet()
+    day.app.end_host()
+    day.app.publish(30)
+    day.app.emulator.expire_before(HUB, "0", 45)
+    day.start()
+    day.until_it_fires("events-absent")
+    day.until_quiet()
+    (gap,) = [line for line in day.app.lines("gap") if line["absent"]]  # the query of the page
+    assert (gap["partition"][-1], gap["absent"]) == ("0", 15)
+    day.others["spark-submit"] = lambda call: stage(day, call)
+    given = {"PARTITION": "=0", "FIRST": f"={gap['first']}", "LAST": f"={gap['first'] + gap['absent'] - 1}"}
+    ran = day.follow("events-absent", **given, FOLDER="=capture", STREAM="=1")
+    assert [one.code for one in ran] == [0] * 5, ran
+    assert "absent" in ran[1].output
+    assert "replay" in ran[4].output
+    day.until_healthy(but=frozenset({"events-absent"}))
+
+
+def stage(day: Day, call: list[str]) -> None:
+    """Stage the events that Capture has, as jobs/replay_capture.py does."""
+    named = dict(pairwise(call))
+    partition = STREAM.partition(PartitionId(named["--partition"]))
+    numbers = range(int(named["--first"]), int(named["--last"]) + 1)
+    store = Store(SqliteDatabase(day.app.engine.path))
+    events = [Event(SequenceNumber(one), str(one), EPOCH, None, {}, b"reading home") for one in numbers]
+    day.app.engine.stage(store.read_partition(partition), events)
+    store.close()
+
+
+def test_a_partition_that_nobody_reads_is_read_again_once_its_functions_are_switched_on(day: Day) -> None:
+    day.start(**WRITING_OFF)
+    day.clock.behind = timedelta(minutes=10)
+    day.publish("0", *[b"reading home"] * 20)
+    day.clock.behind = timedelta(0)
+    day.until_it_fires("partition-stopped")
+    status, _, _, after = day.follow("partition-stopped")
+    assert (status.code, after.code) == (0, 0), status
+    day.until_healthy()
+
+
+def test_events_that_wait_for_a_frozen_worker_are_written_once_it_is_started_again(day: Day) -> None:
+    day.limits["lag_seconds"] = 1
+    day.start(**WRITING_OFF)
+    with working(day) as worker:
+        day.app.publish(20)
+        day.until_quiet()
+        worker.send_signal(signal.SIGSTOP)
+        day.app.publish(20)
+        day.until_it_fires("lag")
+        assert day.follow("lag", "status")[0].code == 0
+        day.others["containerapp"] = lambda call: worker.kill()
+        day.follow("lag", "az", REVISION="=workers--1")
+        with working(day):
+            day.until_healthy()
+        assert day.follow("lag", "status")[0].code == 0
+
+
+@contextmanager
+def working(day: Day) -> "Iterator[subprocess.Popen[str]]":
+    """Start a worker with the settings of the app, and kill it at the end."""
+    with start({**day.app.settings(), **day.settings}, *TIMES, output=subprocess.DEVNULL) as worker:
+        try:
+            yield worker
+        finally:
+            worker.kill()
+
+
+def test_an_app_that_is_down_is_started_again_and_has_lost_nothing(day: Day) -> None:
+    day.start()
+    day.app.publish(20)
+    day.until_quiet()
+    day.app.end_host()
+    day.app.publish(20)
+    day.until_it_fires("watch-silent")
+    (silent,) = day.follow("watch-silent", "health")[:1]
+    day.follow("watch-silent", "restart")
+    assert silent.code == 2
+    day.until_healthy()
+    assert [ran.code for ran in day.follow("watch-silent", "health", "status")] == [0] * 4
+
+
+def test_an_app_whose_hub_does_not_answer_reads_it_again_once_its_setting_is_corrected(day: Day) -> None:
+    day.start()
+    day.app.publish(20)
+    day.until_quiet()
+    right = day.app.emulator.connection_string
+    day.start(EVENTHUB=right.replace(f":{day.app.emulator.port}", ":9"))
+    day.app.publish(20)
+    day.until_it_fires("watch-silent")
+    day.until(lambda: any("HubUnreachable" in line["error"] for line in day.app.lines("watch_failed")), "it says why")
+    assert day.follow("watch-silent", "health")[0].code == 0
+    assert "the hub does not answer" in day.follow("watch-silent", "status")[0].output
+    assert day.follow("watch-silent", "appsettings", SETTING="=EVENTHUB", VALUE=f"={right}")[0].code == 0
+    day.until_healthy()

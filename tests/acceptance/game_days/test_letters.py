@@ -1,0 +1,79 @@
+"""Game days of the alarms about letters."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.acceptance.game_days.day import Day
+
+pytestmark = pytest.mark.slow
+
+
+def cause(error: str) -> dict[str, str]:
+    """Return where the table of causes shows the cause of an error, and the letter that is its sample."""
+    return {
+        "CAUSE": rf"([0-9a-f]{{16}}) .*{error}",
+        "PARTITION": rf"{error}.*? (\d+)/\d+",
+        "NUMBER": rf"{error}.*? \d+/(\d+)",
+    }
+
+
+def statuses(day: Day) -> list[str]:
+    return [one.status for one in day.app.engine.letters()]
+
+
+def test_letters_of_a_bad_deployment_are_retried_by_cause_once_it_is_mended(day: Day) -> None:
+    day.limits["open_letters"] = 10
+    day.start()
+    day.publish("0", *[b"reading home", b"reading home", b"bug"] * 12)
+    day.publish("1", b"poison")
+    day.until_it_fires("letters-open")
+    causes, letter, deployed, retried, _ = day.follow("letters-open", **cause("KeyError"))
+    assert (causes.code, letter.code, deployed.code, retried.code) == (0, 0, 0, 0), retried
+    assert "bug" in letter.output
+    day.until(lambda: statuses(day) == ["resolved"] * 12 + ["exhausted"], "the letters of the cause, and no other")
+    day.lost = {"1": {0}}
+    day.until_healthy()
+
+
+def test_an_event_that_kills_the_app_is_isolated_and_retried_once_the_transform_is_mended(day: Day) -> None:
+    day.keeps_alive = True
+    day.start(TRANSFORM="tests.fakes.killing_transform", TRANSFORM_DEADLINE_SECONDS="5")
+    day.publish("0", b"fine", b"exit", b"fine")
+    day.publish("1", b"fine")
+    day.until_it_fires("letters-open")
+    assert [ran.code for ran in day.follow("letters-open", **cause("ProcessDied"))] == [0] * 5
+    assert "crash" in day.operator.seen
+    day.until_healthy()
+    assert statuses(day) == ["resolved"]
+
+
+@pytest.mark.parametrize(("move", "left"), [("retry", "resolved"), ("discard", "discarded")])
+def test_a_letter_that_nears_the_end_of_the_retention_is_settled_in_time(day: Day, move: str, left: str) -> None:
+    day.start()
+    day.clock.behind = timedelta(hours=20)
+    day.publish("0", b"reading home", b"poison", b"reading home")
+    day.clock.behind = timedelta(0)
+    day.until_it_fires("letter-old")
+    oldest = {"PARTITION": r"oldest +(\d+)/\d+", "NUMBER": r"oldest +\d+/(\d+)"}
+    status, letter = day.follow("letter-old", "status", "show", **oldest)[:2]
+    assert (status.code, letter.code) == (0, 0), letter
+    assert "poison" in letter.output
+    day.end_the_cause(move)
+    assert day.follow("letter-old", move, **oldest)[0].code == 0
+    day.lost = {"0": {1} if move == "discard" else set()}
+    day.until_healthy()
+    assert statuses(day) == [left]
+
+
+def test_letters_without_bodies_are_retried_before_the_hub_forgets_their_events(day: Day) -> None:
+    day.start(KEEP_BODIES="false", HUB_RETENTION_HOURS="24")
+    day.clock.behind = timedelta(hours=20)
+    day.publish("0", b"reading home", b"bug", b"reading home")
+    day.clock.behind = timedelta(0)
+    day.until_it_fires("events-expiring")
+    day.end_the_cause("retry")
+    looked = day.follow("events-expiring", "causes", "retry", "retention", **cause("KeyError"))
+    assert [ran.code for ran in looked] == [0] * 4, looked
+    day.until_healthy()
+    assert statuses(day) == ["resolved"]
