@@ -36,7 +36,7 @@
             ├── IncarnationConflict    the stream is not in the expected incarnation; nothing was written
             ├── LetterConflict         the claim of this retry lost letters; nothing was written
             ├── ReplayConflict         the replay has progressed, or has stopped; nothing was written
-            ├── PurgeConflict          the purge has progressed, or a row has changed (in core/retention/port.py)
+            ├── PurgeConflict          the purge has progressed, or a row has changed (in core/ledger/retention/port.py)
             ├── RedriveConflict        the redrive has progressed, or has stopped        (in core/letters/redrive.py)
             ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
             ├── StagingRefused         a staged result is not what its job staged; its slice was not committed

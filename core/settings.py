@@ -12,12 +12,12 @@ from core.aggregation.addresses import address_fault, dialect_at
 from core.errors import SettingsRefused
 from core.ingest.anchor import Anchoring, anchoring_of
 from core.ingest.fuse import Fuse
+from core.ledger.retention.purge import PurgePolicy, policy_of
 from core.model.access import AccessPolicy
 from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.transform import ROWS_LIMIT
-from core.retention.purge import PurgePolicy, policy_of
 
 EMBEDDED = "sqlite:"
 DEFAULT_TRANSFORM = "examples.home_security"

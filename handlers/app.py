@@ -24,6 +24,7 @@ from core.ingest.lines import BatchLines
 from core.ingest.silence import SilenceCheck
 from core.ledger.books import BookStore, LetterBooks, read_letter_books
 from core.ledger.next_incarnation import IncarnationMeans
+from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
 from core.letters.port import Keeper
 from core.letters.redrive_run import RedriveMeans
 from core.model.clock import Clock
@@ -35,7 +36,6 @@ from core.remote.hub.reader import SdkHubReader
 from core.remote.telemetry.opening import open_work
 from core.remote.telemetry.work import Work
 from core.replay.run import ReplayMeans
-from core.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
 from core.settings import Settings, read_settings
 from core.store.aggregation import Aggregations
 from core.store.attempts import Attempts

@@ -22,7 +22,7 @@ TIMER = "timer"
 @bp.timer_trigger(arg_name="timer", schedule=os.environ.get("PURGE_SCHEDULE") or "15 * * * * *", use_monitor=False)
 def run_purges(timer: func.TimerRequest) -> None:
     """Work on the open purge, if there is one. A fault waits in the job for the next tick."""
-    from core.retention.work import work_on_purge
+    from core.ledger.retention.work import work_on_purge
     from handlers.app import app
     from handlers.operations.purges import purge_means
 
@@ -38,7 +38,7 @@ def run_purges(timer: func.TimerRequest) -> None:
 
 def _open_daily(own: "App", now: datetime) -> None:
     """Open the purge of the day, unless one was requested in the last 24 hours."""
-    from core.retention.purge import PurgeRequest
+    from core.ledger.retention.purge import PurgeRequest
     from handlers.app import CLOCK
 
     last = own.purges.find_last_purge()

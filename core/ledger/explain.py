@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from core.ledger.retention.chain import PurgeLink
 from core.letters.listing import WholeLetter
 from core.model.commits import GapStatus
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.retention.chain import PurgeLink
 
 MOST_CHANGES = 100
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from core.ledger.faults import FAULT_LIMIT, LedgerFault
+from core.ledger.retention.chain import PurgeLink, chain_faults
 from core.ledger.sums import SumStore
 from core.model.events import PartitionId
-from core.retention.chain import PurgeLink, chain_faults
 
 LINKS = 1_000  # that one statement reads
 NEWEST = 100  # links that an audit compares which does not read the whole ledger

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from core.ledger.books import Outcomes, PartitionLedger
 from core.ledger.faults import FAULT_LIMIT, LedgerFault
+from core.ledger.retention.chain import PurgeLink
 from core.model.events import Partition, PartitionId
 from core.model.spans import SequenceNumber
-from core.retention.chain import PurgeLink
 
 PIECE = 50_000  # commits that one statement reads
 FIRST, NO_NUMBER = SequenceNumber(0), SequenceNumber(-1)

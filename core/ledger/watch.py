@@ -11,12 +11,12 @@ from typing import Protocol
 
 from core.ledger.books import Books, LetterBooks, PartitionBooks, lag_time
 from core.ledger.minutes import Minute
+from core.ledger.retention.burn_down import HOUR, LETTERS, ONLY_IN_HUB, BurnDown, Kind
 from core.letters.listing import LetterKey
 from core.model.commits import PartitionStop
 from core.model.events import Partition, PartitionId, Stream
 from core.model.hub import HubReader
 from core.model.spans import SequenceNumber
-from core.retention.burn_down import HOUR, LETTERS, ONLY_IN_HUB, BurnDown, Kind
 
 # An alert fires when the watch is silent for this long, so no absent event and no failed job goes unreported.
 ABSENT_WITHIN = timedelta(minutes=15)

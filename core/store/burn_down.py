@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from core.ledger.retention.burn_down import LETTERS, Kind, OpenCount, OpenGap
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.retention.burn_down import LETTERS, Kind, OpenCount, OpenGap
 from core.store.columns import instant_of, instant_or_none, instant_text
 from core.store.stream import OneStream
 

@@ -5,9 +5,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from core.retention.chain import PurgeLink
-from core.retention.port import LedgerPiece, LetterPiece, PurgeConflict
-from core.retention.purge import Found, PurgeJob
+from core.ledger.retention.chain import PurgeLink
+from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict
+from core.ledger.retention.purge import Found, PurgeJob
 from core.store.columns import cut, instant_text, numbers_json
 from core.store.purge_links import LINK_COLUMNS, RENAMED
 from core.store.script import Script, Step

@@ -8,11 +8,11 @@ from typing import Any
 from uuid import UUID
 
 from core.errors import CommitOutcomeUnknown
+from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter
+from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, Reach
+from core.ledger.retention.purge import Found, PurgeJob, PurgeRequest, Task
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.retention.chain import LedgerRow, PurgeLink, SettledLetter
-from core.retention.port import LedgerPiece, LetterPiece, PurgeConflict, Reach
-from core.retention.purge import Found, PurgeJob, PurgeRequest, Task
 from core.store.columns import cut, instant_of, instant_or_none, instant_text
 from core.store.database import write
 from core.store.purge_links import PurgeLinks, with_instants

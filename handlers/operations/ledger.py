@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from core.ledger.explain import Explanation, LedgerRange, NotedGap, Outcome, WrittenRow, explain
+from core.ledger.retention.chain import PurgeLink
 from core.model.events import PartitionId
-from core.retention.chain import PurgeLink
 from handlers.app import app
 from handlers.operations.letters import (
     AttemptAnswer,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from core.retention.purge import MOST_DAYS, PurgeStatus
+from core.ledger.retention.purge import MOST_DAYS, PurgeStatus
 from handlers.operations.replay_shapes import PAGE, JobText, Limit
 from handlers.web.operation import Answered, Cursor, Reason, Shape
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from core.ledger.retention.burn_down import HOUR, LETTERS, WITHIN, BurnDown, Kind
 from core.model.events import PartitionId
-from core.retention.burn_down import HOUR, LETTERS, WITHIN, BurnDown, Kind
 from handlers.app import app
 from handlers.web.operation import Answered, Call, Nothing, operation
 

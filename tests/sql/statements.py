@@ -14,6 +14,9 @@ from core.aggregation.orders import Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
 from core.ledger.minutes import Minute
 from core.ledger.next_incarnation import Opening
+from core.ledger.retention.chain import LedgerRow, SettledLetter, before_first, linked
+from core.ledger.retention.port import LedgerPiece, LetterPiece
+from core.ledger.retention.purge import DEFAULT_DAYS, PurgeJob, PurgeRequest
 from core.letters.listing import LetterFilter
 from core.letters.moves import OrderedMove
 from core.letters.redrive import Redrive, RedrivePiece, RedriveProgress, RedriveRange, RedriveRequest
@@ -35,9 +38,6 @@ from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
-from core.retention.chain import LedgerRow, SettledLetter, before_first, linked
-from core.retention.port import LedgerPiece, LetterPiece
-from core.retention.purge import DEFAULT_DAYS, PurgeJob, PurgeRequest
 from core.store.aggregation import close_script, ended_script, portion_script
 from core.store.columns import instant_text
 from core.store.gaps import noting_script

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
+from core.ledger.retention.burn_down import HOUR, LETTERS, WITHIN, BurnDown
 from core.ledger.watch import Observation, ages, watch_facts
 from core.model.events import Stream
 from core.remote.telemetry import names
 from core.remote.telemetry.instruments import Instruments, Value
 from core.remote.telemetry.signals import of_stream
-from core.retention.burn_down import HOUR, LETTERS, WITHIN, BurnDown
 
 OF_FACTS = {
     "oldest_letter_seconds": names.OLDEST_LETTER,

@@ -12,14 +12,14 @@ from core.ledger.audit_job import AuditRequest
 from core.ledger.books import read_books
 from core.ledger.explain import Outcome, explain
 from core.ledger.recount import recount_rows
+from core.ledger.retention.chain import linked, row_hash, with_ledger_rows, with_letters
+from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict
+from core.ledger.retention.purge import DEFAULT_DAYS, PurgeJob, PurgeRequest
+from core.ledger.retention.work import PurgeMeans, work_on_purge
 from core.ledger.sums import WHOLE, Reading
 from core.model.events import PartitionId
 from core.model.letters import LetterMove
 from core.model.spans import SequenceNumber, Span
-from core.retention.chain import linked, row_hash, with_ledger_rows, with_letters
-from core.retention.port import LedgerPiece, LetterPiece, PurgeConflict
-from core.retention.purge import DEFAULT_DAYS, PurgeJob, PurgeRequest
-from core.retention.work import PurgeMeans, work_on_purge
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import NOON, partition
 from tests.fakes.engines import SqliteEngine

@@ -8,8 +8,8 @@ import pytest
 
 from core.errors import StoreUnavailable
 from core.ledger.minutes import Minute
+from core.ledger.retention.burn_down import BurnDown
 from core.model.events import PartitionId
-from core.retention.burn_down import BurnDown
 from handlers.app import BURN_DOWN, HUB_ENDS, app
 from handlers.remembered import Remembered
 from tests.unit.handlers.running import HOME, MOTION, Running, functions

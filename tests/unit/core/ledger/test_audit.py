@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from core.ledger.audit import LetterFault, RangeFault, audit
 from core.ledger.books import PartitionLedger
 from core.ledger.comparison import AbsentFault, AttemptFault, ReplayFault, RetryFault
+from core.ledger.retention.chain import PurgeLink
 from core.ledger.sums import COUNTS, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
-from core.retention.chain import PurgeLink
 from tests.fakes.builders import partition
 
 N = SequenceNumber

@@ -8,6 +8,7 @@ import pytest
 
 from core.errors import HubUnreachable
 from core.ledger.books import LetterBooks, PartitionBooks
+from core.ledger.retention.burn_down import BurnDown, OpenCount
 from core.ledger.watch import (
     ABSENT_WITHIN,
     READ_FROM,
@@ -22,7 +23,6 @@ from core.letters.listing import LetterKey
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.retention.burn_down import BurnDown, OpenCount
 from tests.fakes.builders import EPOCH, STREAM, event
 from tests.fakes.memory_hub import MemoryHub
 

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from core.ledger.retention.burn_down import BurnDownMeans, read_burn_down
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.retention.burn_down import BurnDownMeans, read_burn_down
 from core.store.burn_down import BurnDowns
 from core.store.stream import OneStream
 from handlers.app import BURN_DOWN, app

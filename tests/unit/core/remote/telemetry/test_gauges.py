@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from core.ledger.books import Books, LetterBooks
+from core.ledger.retention.burn_down import BurnDown, OpenCount
 from core.ledger.watch import LaggingPartition, Observation
 from core.model.events import PartitionId
 from core.remote.telemetry import names
-from core.retention.burn_down import BurnDown, OpenCount
 from tests.fakes.builders import NOON, STREAM, FakeClock
 from tests.fakes.telemetry import Memory
 

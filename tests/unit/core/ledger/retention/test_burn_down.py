@@ -1,12 +1,10 @@
-"""core/retention/burn_down.py: what is gone by the hub's beginning, the forecast by its retention, and what is lost."""
+"""core/ledger/retention/burn_down.py: the events that are gone by the hub, the forecast, and what is lost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber
-from core.retention.burn_down import (
+from core.ledger.retention.burn_down import (
     LETTERS,
     ONLY_IN_HUB,
     BurnDown,
@@ -16,6 +14,8 @@ from core.retention.burn_down import (
     OpenGap,
     read_burn_down,
 )
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, STREAM, event
 from tests.fakes.memory_hub import MemoryHub
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from core.errors import InfrastructureFault
+from core.ledger.retention.chain import LedgerRow, PurgeLink, linked, with_ledger_rows, with_letters
+from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, PurgeStore, Reach
+from core.ledger.retention.purge import NOTHING_FOUND, Found, PurgeJob, Task, tasks_of
 from core.model.events import PartitionId
-from core.retention.chain import LedgerRow, PurgeLink, linked, with_ledger_rows, with_letters
-from core.retention.port import LedgerPiece, LetterPiece, PurgeConflict, PurgeStore, Reach
-from core.retention.purge import NOTHING_FOUND, Found, PurgeJob, Task, tasks_of
 
 LEASE = timedelta(minutes=10)  # of a process that works on a job: if it dies, another one goes on after that
 DEADLINE = timedelta(days=2)  # of a job: an open one keeps all others out

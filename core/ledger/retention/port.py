@@ -7,9 +7,9 @@ from typing import Protocol
 from uuid import UUID
 
 from core.errors import StoreFault
+from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter
+from core.ledger.retention.purge import Found, PurgeJob, PurgeRequest, Task
 from core.model.events import PartitionId
-from core.retention.chain import LedgerRow, PurgeLink, SettledLetter
-from core.retention.purge import Found, PurgeJob, PurgeRequest, Task
 
 
 class PurgeConflict(StoreFault):
