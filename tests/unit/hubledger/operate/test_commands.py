@@ -230,6 +230,39 @@ def test_with_yes_the_count_follows_a_stream_that_goes_on(against: Run) -> None:
     assert [one.body["expected_count"] for one in app.requests if one.method == "POST"] == [1_234_567, 12]
 
 
+@pytest.mark.parametrize(
+    ("moved", "said"),
+    [
+        (2_160, "moved 2,160 of 2,169 letters"),
+        (2_184, "moved 2,184 letters, 15 more than confirmed: they became movable later"),
+    ],
+)
+def test_a_redrive_says_how_many_letters_it_moved_beyond_the_confirmed_ones(
+    against: Run, capsys: pytest.CaptureFixture[str], moved: int, said: str
+) -> None:
+    def answer(request: Request) -> Reply:
+        reply = Described()(request)
+        counts = {"total": 2_169, "moved": moved} if "total" in reply.body else {}
+        return Reply({**reply.body, **counts}, reply.status)
+
+    with SmallApp(answer) as app:
+        assert against(app, *words("letters retry")) == 0
+        assert said in capsys.readouterr().out
+        against(app, *words("redrives show"))
+    assert said.removeprefix("moved ") in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_answer_without_the_fields_of_an_app_is_a_fault_of_one_line(
+    against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SmallApp(lambda _: Reply({"ok": True})) as app:
+        for name in COMMANDS:
+            assert against(app, *words(name)) == 2, name
+            said = capsys.readouterr().err
+            assert "the answer has no field" in said, name
+            assert len(said.splitlines()) == 1, name
+
+
 def test_a_watch_without_a_terminal_needs_json(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert not sys.stdout.isatty()
     with SmallApp(Described()) as app:
