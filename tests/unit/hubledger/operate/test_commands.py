@@ -10,7 +10,7 @@ import pytest
 
 from hubledger.__main__ import main
 from hubledger.operate.all import GROUPS, SINGLE
-from tests.unit.hubledger.described import Described, description, unsafe
+from tests.unit.hubledger.described import AT, Described, description, unsafe
 from tests.unit.hubledger.small_app import Reply, Request, SmallApp, problem
 
 ID = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
@@ -80,6 +80,20 @@ def test_every_command_shows_a_full_answer_at_every_width(
             if code == 2 or found.err or not found.out or longest > int(width):
                 wrong[name] = (code, found.err, longest)
     assert wrong == {}
+
+
+@pytest.mark.parametrize("name", ["redrives list", "replay list", "purge list"])
+def test_the_id_of_a_job_is_on_one_line_where_it_fits_and_whole_where_not(
+    name: str, against: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SmallApp(Described(lambda field: ID if field.endswith("_id") else AT)) as app:
+        monkeypatch.setenv("COLUMNS", "80")
+        against(app, *words(name))
+        assert ID in capsys.readouterr().out
+        monkeypatch.setenv("COLUMNS", "40")
+        against(app, *words(name))
+    parts = [line.split(maxsplit=1)[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert "".join(parts).endswith(ID)
 
 
 def test_every_command_shows_an_empty_answer(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
