@@ -24,7 +24,7 @@ from core.model.letters import LetterMove, LetterPosition
 from core.model.spans import SequenceNumber, Span
 
 MOST_OPEN = 10  # planned, running and paused jobs of a stream
-SECOND = timedelta(seconds=1)  # the longest pause between two pieces
+LONGEST_REST = timedelta(seconds=2)  # between two pieces: a second of the cap, and one between the clocks of two hosts
 
 
 class RedriveOverlap(HubledgerError):
@@ -157,7 +157,7 @@ class RedrivePiece:
     @property
     def latest(self) -> datetime:
         """The latest time that a clock which is right sets for the next piece."""
-        return self.move.moved_at + SECOND
+        return self.move.moved_at + LONGEST_REST
 
 
 @dataclass(frozen=True, slots=True)

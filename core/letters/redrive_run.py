@@ -14,7 +14,7 @@ from core.letters.listing import LetterFilter
 from core.letters.moves import CountDiffers, LetterOrder, OrderedMove
 from core.letters.port import Selection
 from core.letters.redrive import (
-    SECOND,
+    LONGEST_REST,
     Redrive,
     RedriveConflict,
     RedrivePiece,
@@ -170,7 +170,7 @@ def _rested(job: Redrive, means: RedriveMeans) -> bool:
     A time that is farther away was set by a clock that was ahead, so it does not count.
     """
     wait = job.next_piece_at - means.clock.now()
-    if not timedelta() < wait <= SECOND:
+    if not timedelta() < wait <= LONGEST_REST:
         return False
     means.rest(wait)
     return True

@@ -16,6 +16,8 @@ const MOVES = { pause: "The redrive stops between two pieces, and can be resumed
   resume: "The redrive continues where it was paused.",
   cancel: "The redrive ends for good; the letters that it moved stay moved, and are listed here." };
 const address = (job) => `#/redrives/${encodeURIComponent(job.redrive_id)}`;
+const share = (done, total) => (done > total ? `${count(done)}, ${count(done - total)} more than confirmed`
+  : `${count(done)} of ${count(total)}`);
 const capital = (word) => word[0].toUpperCase() + word.slice(1);
 
 /** Offer a job over the letters of a filter, and show the newest jobs. */
@@ -35,7 +37,7 @@ export async function redrivesCard(chosen) {
     ["Requested", (one) => el("a", { href: address(one) }, ago(one.requested_at))],
     ["Move", (one) => one.move],
     ["Status", (one) => badge(one.status)],
-    ["Moved", (one) => `${count(one.moved)} of ${count(one.total)}`, "amount"],
+    ["Moved", (one) => share(one.moved, one.total), "amount"],
     ["By", (one) => one.requested_by],
     ["Why", (one) => one.reason, "wide"],
   ];
@@ -103,8 +105,7 @@ function progress(job) {
   const chosen = job.filter === null ? plural(job.total, "selected letter")
     : Object.entries(job.filter).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ") || "all letters";
   return card(capital(job.move),
-    el("p", { class: "verdict", id: "redrive-status" }, badge(job.status),
-      `${count(job.looked_at)} of ${count(job.total)}`),
+    el("p", { class: "verdict", id: "redrive-status" }, badge(job.status), share(job.looked_at, job.total)),
     el("progress", { max: Math.max(1, job.total), value: Math.min(job.looked_at, job.total), "aria-label": "progress" }),
     job.fault ? fault({ detail: job.fault }) : null,
     el("div", { class: "columns" },

@@ -73,7 +73,7 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         "move": value["move"],
         "status": toned(value["status"]),
         "letters": f"{text_of(len(letters))} selected" if letters else brief(value.get("filter") or {}) or "all",
-        "moved": f"{text_of(value['moved'])} of {text_of(value['total'])}",
+        "moved": _moved(value),
         "looked at": value["looked_at"],
         "unmoved": value["unmoved"],
         "per second": value["per_second"],
@@ -82,6 +82,14 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         **times(out, value),
         "fault": value["fault"],
     }
+
+
+def _moved(value: Mapping[str, Any]) -> str:
+    """Return how many of the confirmed letters a job moved, or how many more than those."""
+    moved, total = value["moved"], value["total"]
+    if moved <= total:
+        return f"{text_of(moved)} of {counted(total, 'letter')}"
+    return f"{counted(moved, 'letter')}, {text_of(moved - total)} more than confirmed: they became movable later"
 
 
 def times(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
@@ -129,7 +137,7 @@ def wait_for_redrive(at: At, redrive_id: str) -> int:
     value = found.value
     if at.out.as_json:
         at.out.json(found.text)
-    at.out.say(f"{value['status']}: moved {text_of(value['moved'])} of {counted(value['total'], 'letter')}")
+    at.out.say(f"{value['status']}: moved {_moved(value)}")
     if value["unmoved"]:
         at.out.say(f"{counted(value['unmoved'], 'letter')} not moved: changed since")
     if value["fault"]:

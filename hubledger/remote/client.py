@@ -17,6 +17,7 @@ from hubledger.remote.address import URL, Address
 from hubledger.remote.problems import Refusal, needs, refusal_of
 
 CONNECT, READ = 5.0, 60.0  # seconds
+MOST = 64 * 2**20  # octets of an answer: no answer of an app is nearly as large
 IN_WORK, PATIENCE = "request-in-work", 60  # seconds until the first request under a key must have its answer
 _COUNTING = ("status", "status/history", "health/ledger", "retention")
 # The app says when to come back (Retry-After), or a gateway had no answer. Every POST carries its Idempotency-Key, so
@@ -40,6 +41,10 @@ class NoConnection(UsageFault):
     """No answer of a Hubledger came."""
 
 
+class UnknownForm(UsageFault):
+    """An answer lacks a field that every answer of its route has."""
+
+
 class Interrupted(Exception):
     """Ctrl-C; the message says what goes on."""
 
@@ -51,6 +56,15 @@ class Answer:
     text: str
     value: Any
     status: int = 200
+
+
+class Fields(dict[str, Any]):
+    """An object of an answer. Raises UnknownForm for a field that it lacks."""
+
+    def __missing__(self, name: str) -> Any:
+        raise UnknownForm(
+            f"the answer has no field {name}: look at {URL}, and use the command line of the app's release"
+        )
 
 
 class Signing(requests.auth.AuthBase):  # type: ignore[misc]  # of a package without types
@@ -92,7 +106,7 @@ class Client:
         level = "counting" if path in _COUNTING else "reading"
         level = "revealing" if path.startswith("revealed/") or path.endswith("/diff") else level
         given = {name: value for name, value in (query or {}).items() if value is not None}
-        return _read(self._send("GET", path, level, params=given), level, also)
+        return _read(*self._send("GET", path, level, params=given), level, also)
 
     def pages(self, path: str, query: Values, everything: bool) -> Iterator[Answer]:
         """Yield the first page, or all of them."""
@@ -110,7 +124,7 @@ class Client:
             while True:
                 try:
                     sent = self._send("POST", path, "changing", json=given, headers={"Idempotency-Key": key})
-                    return _read(sent, "changing", ())
+                    return _read(*sent, "changing", ())
                 except Refusal as refusal:
                     if refusal.kind != IN_WORK or time.monotonic() > until:
                         raise
@@ -118,12 +132,12 @@ class Client:
         except KeyboardInterrupt:
             raise Interrupted("interrupted while the request was sent: the app may have accepted it") from None
 
-    def _send(self, method: str, path: str, level: str, **more: Any) -> requests.Response:
+    def _send(self, method: str, path: str, level: str, **more: Any) -> tuple[requests.Response, bytes]:
+        # A redirect would carry the key to a different address.
+        how = {"timeout": (CONNECT, READ), "allow_redirects": False, "stream": True, **more}
         try:
-            # A redirect would carry the key to a different address.
-            answer = self._session.request(
-                method, f"{self.url}/api/{path}", timeout=(CONNECT, READ), allow_redirects=False, **more
-            )
+            with self._session.request(method, f"{self.url}/api/{path}", **how) as answer:
+                octets = _limited(answer)
         except requests.RequestException as error:
             raise NoConnection(f"no answer from {self.url}: {_reason(error)}") from None
         if answer.is_redirect:
@@ -131,20 +145,36 @@ class Client:
                 answer.status_code,
                 sentence=f"{self.url} leads to a sign-in or to a different address\n  {needs(level)}",
             )
-        return answer
+        return answer, octets
 
 
-def _read(answer: requests.Response, level: str, also: Sequence[int]) -> Answer:
+def _limited(answer: requests.Response) -> bytes:
+    """Read the octets of an answer; NoConnection when they are more than those of any app."""
+    octets = bytearray()
+    for part in answer.iter_content(2**16):
+        octets += part
+        if len(octets) > MOST:
+            raise NoConnection(
+                f"{_site(answer)} sends more than {MOST >> 20} MiB, so it is no Hubledger: look at {URL}"
+            )
+    return bytes(octets)
+
+
+def _site(answer: requests.Response) -> str:
+    return str(answer.url).partition("/api/")[0]
+
+
+def _read(answer: requests.Response, octets: bytes, level: str, also: Sequence[int]) -> Answer:
     try:
-        text = answer.content.decode("utf-8")
-        value = json.loads(text) if text else None
+        text = octets.decode("utf-8")
+        value = json.loads(text, object_hook=Fields) if text else None
     except ValueError:
         value = text = None
     is_problem = answer.headers.get("Content-Type", "").startswith("application/problem+json")
     if (answer.ok or answer.status_code in also) and isinstance(value, dict) and not is_problem:
         return Answer(text or "", value, answer.status_code)
     if answer.ok or (answer.status_code == 404 and not is_problem):
-        raise NoConnection(f"{answer.url.partition('/api/')[0]} is no Hubledger: look at {URL}")
+        raise NoConnection(f"{_site(answer)} is no Hubledger: look at {URL}")
     raise refusal_of(answer.status_code, value if isinstance(value, dict) and is_problem else {}, level)
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from hubledger.console import WIDE
 from hubledger.views.texts import NOTHING, instant, lines_of, safe_json, short_instant, text_of
 
-COPIED = ("cause", "run")  # columns of values that a person copies into the next command: never on two lines
+COPIED = ("id", "cause", "run")  # columns of values that a person copies: on one line where the table has the room
 GOOD, WARNING, BAD, QUIET = "green", "yellow", "bold red", "dim"
 _TONES = {
     GOOD: ("done", "resolved", "written", "filtered", "committed", "verified", "published"),
@@ -101,7 +101,8 @@ class Output:
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]], title: str = "") -> RenderableType:
         """Make a table of the columns that fit."""
         cells = [[cell(value) for value in row] for row in rows]
-        kept = _fitting(columns, cells, self.console.width)
+        widths = _widths(columns, cells)
+        kept = _fitting(columns, cells, widths, self.console.width)
         made = Table(
             title=Text(title) if title else None,
             title_justify="left",
@@ -111,7 +112,8 @@ class Output:
         )
         for at in kept:
             name, justify = columns[at].name, "right" if columns[at].number else "left"
-            made.add_column(Text(name), justify=justify, overflow="fold", no_wrap=name in COPIED)  # type: ignore[arg-type]
+            is_whole = name in COPIED and widths[at] <= self.console.width // 2
+            made.add_column(Text(name), justify=justify, overflow="fold", no_wrap=is_whole)  # type: ignore[arg-type]
         for row in cells:
             made.add_row(*(row[at] for at in kept))
         return made if cells else Group(*([Text(title, style="bold")] if title else []), Text("none", style=QUIET))
@@ -132,12 +134,18 @@ def cell(value: object) -> Text:
     return value if isinstance(value, Text) else Text(text_of(value))
 
 
-def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[Text]], width: int) -> list[int]:
-    """Return the columns to show: those with a value, without the wide ones, the last first, until the table fits."""
-    widths = [
+def _widths(columns: Sequence[Column], cells: Sequence[Sequence[Text]]) -> list[int]:
+    """Return the width of each column, with the space after it."""
+    return [
         3 + max([cell_len(column.name), *(cell_len(row[at].plain) for row in cells)])
         for at, column in enumerate(columns)
     ]
+
+
+def _fitting(
+    columns: Sequence[Column], cells: Sequence[Sequence[Text]], widths: Sequence[int], width: int
+) -> list[int]:
+    """Return the columns to show: those with a value, without the wide ones, the last first, until the table fits."""
     kept = [at for at, one in enumerate(columns) if not one.optional or any(row[at].plain != NOTHING for row in cells)]
     for at in reversed(range(len(columns))):
         if at in kept and columns[at].wide and sum(widths[each] for each in kept) > width:

@@ -1,11 +1,13 @@
 """core/letters/redrive_run.py: a slice of work goes on after a rival and after a lost answer, and stops for a fault."""
 
+from datetime import timedelta
+
 import pytest
 
 from core.errors import CommitOutcomeUnknown, StoreUnavailable
 from core.letters.redrive import Redrive, piece_limit
 from core.letters.redrive_run import CONFLICT_LIMIT
-from tests.fakes.builders import keep_letters
+from tests.fakes.builders import FakeClock, keep_letters
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.redriving import Redriving
@@ -63,3 +65,11 @@ def test_a_slice_ends_in_time_and_the_next_one_continues(desk: Redriving) -> Non
 @pytest.mark.parametrize(("rate", "limit"), [(None, 1_000), (1, 1), (2, 1), (500, 250), (100_000, 1_000)])
 def test_a_piece_is_at_most_half_a_second_of_the_rate(rate: int | None, limit: int) -> None:
     assert piece_limit(rate) == limit
+
+
+def test_the_cap_of_one_letter_a_second_holds_between_hosts_whose_clocks_differ(desk: Redriving) -> None:
+    job, ahead = desk.ask(6, rate=1), FakeClock()
+    ahead.advance(60.005)
+    Redriving(desk.store, ahead, seed=1).slice(job, seconds=0)
+    desk.slice(job, seconds=0)
+    assert desk.rests == [timedelta(seconds=1.005)]

@@ -10,7 +10,7 @@ import pytest
 
 from hubledger.__main__ import main
 from hubledger.operate.all import GROUPS, SINGLE
-from tests.unit.hubledger.described import Described, description, unsafe
+from tests.unit.hubledger.described import AT, Described, description, unsafe
 from tests.unit.hubledger.small_app import Reply, Request, SmallApp, problem
 
 ID = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
@@ -80,6 +80,20 @@ def test_every_command_shows_a_full_answer_at_every_width(
             if code == 2 or found.err or not found.out or longest > int(width):
                 wrong[name] = (code, found.err, longest)
     assert wrong == {}
+
+
+@pytest.mark.parametrize("name", ["redrives list", "replay list", "purge list"])
+def test_the_id_of_a_job_is_on_one_line_where_it_fits_and_whole_where_not(
+    name: str, against: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SmallApp(Described(lambda field: ID if field.endswith("_id") else AT)) as app:
+        monkeypatch.setenv("COLUMNS", "80")
+        against(app, *words(name))
+        assert ID in capsys.readouterr().out
+        monkeypatch.setenv("COLUMNS", "40")
+        against(app, *words(name))
+    parts = [line.split(maxsplit=1)[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert "".join(parts).endswith(ID)
 
 
 def test_every_command_shows_an_empty_answer(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,6 +242,39 @@ def test_with_yes_the_count_follows_a_stream_that_goes_on(against: Run) -> None:
     with SmallApp(answer) as app:
         assert against(app, *words("letters retry")) == 0
     assert [one.body["expected_count"] for one in app.requests if one.method == "POST"] == [1_234_567, 12]
+
+
+@pytest.mark.parametrize(
+    ("moved", "said"),
+    [
+        (2_160, "moved 2,160 of 2,169 letters"),
+        (2_184, "moved 2,184 letters, 15 more than confirmed: they became movable later"),
+    ],
+)
+def test_a_redrive_says_how_many_letters_it_moved_beyond_the_confirmed_ones(
+    against: Run, capsys: pytest.CaptureFixture[str], moved: int, said: str
+) -> None:
+    def answer(request: Request) -> Reply:
+        reply = Described()(request)
+        counts = {"total": 2_169, "moved": moved} if "total" in reply.body else {}
+        return Reply({**reply.body, **counts}, reply.status)
+
+    with SmallApp(answer) as app:
+        assert against(app, *words("letters retry")) == 0
+        assert said in capsys.readouterr().out
+        against(app, *words("redrives show"))
+    assert said.removeprefix("moved ") in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_answer_without_the_fields_of_an_app_is_a_fault_of_one_line(
+    against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SmallApp(lambda _: Reply({"ok": True})) as app:
+        for name in COMMANDS:
+            assert against(app, *words(name)) == 2, name
+            said = capsys.readouterr().err
+            assert "the answer has no field" in said, name
+            assert len(said.splitlines()) == 1, name
 
 
 def test_a_watch_without_a_terminal_needs_json(against: Run, capsys: pytest.CaptureFixture[str]) -> None:

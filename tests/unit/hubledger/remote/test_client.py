@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hubledger.remote.address import Address
-from hubledger.remote.client import Client, NoConnection
+from hubledger.remote.client import MOST, Client, NoConnection
 from hubledger.remote.problems import Refusal
 from tests.unit.hubledger.small_app import Reply, Request, SmallApp, problem
 
@@ -134,6 +134,12 @@ def test_a_different_site_is_no_hubledger(reply: Reply) -> None:
         client.get("status")
     assert "no Hubledger" in str(caught.value)
     assert app.url in str(caught.value)
+
+
+def test_an_answer_that_is_too_large_is_of_no_hubledger() -> None:
+    huge = SmallApp(lambda _: Reply("x" * (MOST + 1)))
+    with huge as app, Client(Address(app.url)) as client, pytest.raises(NoConnection, match="more than 64 MiB"):
+        client.get("status")
 
 
 def test_no_answer_names_the_address() -> None:
