@@ -58,6 +58,8 @@ TOUCHED = """
 class PurgeWorld(ReplayWorld):
     """`windows` is what aggregation made of the commits that it has passed; `met` counts what happened."""
 
+    steps = 110
+
     def __init__(self, seed: int, engine: SqliteEngine) -> None:
         store = engine.open()
         super().__init__(seed, store)
@@ -80,7 +82,8 @@ class PurgeWorld(ReplayWorld):
         )
 
     def _acts(self) -> list[Any]:
-        own = [self._age, self._request, self._redrive, self._aggregate, self._cancel, *[self._work] * 4]
+        own = [self._age, self._request, self._redrive, self._aggregate, self._cancel, self._work, self._work]
+        own += [self._steal] * 3
         return [*super()._acts(), *own]
 
     def _age(self) -> None:
@@ -100,6 +103,11 @@ class PurgeWorld(ReplayWorld):
         finally:
             self.met["a worker died"] += cast(ProcessDatabase, process).is_dead
 
+    def _steal(self) -> None:
+        """Work although a different worker has not given the job back: its claim is over."""
+        self.clock.advance(LEASE.total_seconds())
+        self._work()
+
     def _purging(self, desk: OperatorStores) -> PurgeMeans:
         def verify(id: PartitionId, until: Any) -> int | None:
             desk.ledger.remember_books()
@@ -115,7 +123,7 @@ class PurgeWorld(ReplayWorld):
 
     def _cancel(self) -> None:
         open_job = self.desk.purges.find_open_purge()
-        if open_job is not None and self.chance.random() < 0.3:
+        if open_job is not None:
             self.met["a purge was cancelled"] += self.desk.purges.cancel_purge(open_job, "stop", self.clock.now())
 
     def _redrive(self) -> None:
@@ -135,13 +143,15 @@ class PurgeWorld(ReplayWorld):
     def _aggregate(self) -> None:
         """Move the cut of the job, after the windows that the commits between the cuts have touched."""
         standing = self._aggregation.read_standing(JOB)
-        reach = self._aggregation.read_reach(standing.cut, self.chance.choice([3, 1_000]))
+        reach = self._aggregation.read_reach(standing.cut, self.chance.choice([1, 3, 1_000]))
         if reach is None:
             return
         begun = json.loads(standing.cut)
         now = {(home, kind): (count, total) for home, kind, count, total in self.sql(READINGS)}
         for (stream_id, id), end in reach.commit_numbers.items():
             begin = begun.get(f"{stream_id}/{id}", 0)
+            early = "SELECT 1 FROM gone_batch_ledger WHERE link > 0 AND partition_id = ? AND commit_number > ?"
+            assert not self.sql(early, id, begin), (id, "a commit was purged that aggregation has not passed", begin)
             for home, kind in self.sql(TOUCHED, id, begin, end):
                 self.windows.pop((home, kind), None)
                 self.windows.update({key: value for key, value in now.items() if key == (home, kind)})

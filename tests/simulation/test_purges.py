@@ -27,7 +27,7 @@ def purged(seed: int, path: Path) -> PurgeWorld:
     return world
 
 
-@pytest.mark.parametrize("seed", seeds(range(30), 6), ids="seed{}".format)
+@pytest.mark.parametrize("seed", seeds(range(30), 4), ids="seed{}".format)
 def test_a_purged_world_balances_and_every_purged_number_names_its_link(seed: int, tmp_path: Path) -> None:
     world = purged(seed, tmp_path / "store.db")
     assert_balanced(world)
@@ -77,7 +77,7 @@ def assert_counted(world: PurgeWorld) -> None:
 
 def test_the_worlds_meet_deaths_cancels_redrives_cuts_and_purge_rows_of_each_table(tmp_path: Path) -> None:
     met: Counter[str] = Counter()
-    for seed in range(6):
+    for seed in range(30, 34):
         world = purged(seed, tmp_path / f"{seed}.db")
         met += world.met
         tables = ("batch_ledger", "event_hub_dead_letter", "dead_letter_attempt", "retracted_row")
