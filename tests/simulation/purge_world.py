@@ -1,4 +1,4 @@
-"""A world of replays in which old rows are purged: small pieces, two workers, redrives, aggregation, deaths, and copies.
+"""A world of replays in which old rows are purged: small pieces, workers, redrives, aggregation, deaths, and copies.
 
 The copies of the purged rows, and the hashes over them, share no code with the product.
 """
@@ -11,13 +11,13 @@ from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID
 
-from core.letters.redrive import RedriveOverlap, TooManyRedrives
 from core.ledger.audit import audit
 from core.ledger.retention.purge import DEFAULT_DAYS, PurgeRequest
 from core.ledger.retention.work import LEASE, PurgeMeans, work_on_purge
 from core.ledger.sums import Reading
 from core.letters.listing import LetterFilter
 from core.letters.moves import LetterOrder, Mover, OrderedMove
+from core.letters.redrive import RedriveOverlap, TooManyRedrives
 from core.letters.redrive_run import RedriveMeans, redrive_slice, request_redrive
 from core.model.events import PartitionId
 from core.store.connect import OperatorStores, operator_stores
@@ -27,7 +27,6 @@ from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.aggregation_engines import AggregatingStore
 from tests.fakes.builders import STREAM
 from tests.fakes.engines import SqliteEngine
-from tests.fakes.store import Store
 from tests.simulation.faults import ProcessDatabase
 from tests.simulation.replay_world import ReplayWorld
 
@@ -58,7 +57,7 @@ TOUCHED = """
 class PurgeWorld(ReplayWorld):
     """`windows` is what aggregation made of the commits that it has passed; `met` counts what happened."""
 
-    steps = 110
+    steps = 140
 
     def __init__(self, seed: int, engine: SqliteEngine) -> None:
         store = engine.open()
@@ -82,7 +81,16 @@ class PurgeWorld(ReplayWorld):
         )
 
     def _acts(self) -> list[Any]:
-        own = [self._age, self._request, self._redrive, self._aggregate, self._cancel, self._work, self._work]
+        own = [
+            self._age,
+            self._request,
+            self._request,
+            self._redrive,
+            self._aggregate,
+            self._cancel,
+            self._work,
+            self._work,
+        ]
         own += [self._steal] * 3
         return [*super()._acts(), *own]
 
@@ -90,6 +98,8 @@ class PurgeWorld(ReplayWorld):
         self.clock.advance(self.chance.choice([LEASE.total_seconds(), DAY, 3 * DAY]))
 
     def _request(self) -> None:
+        if self.desk.purges.find_open_purge() is None:
+            self.clock.advance(2 * DAY)
         days = {**dict.fromkeys(DEFAULT_DAYS, 1), "purge_job": 36_500}
         is_dry_run = self.chance.random() < 0.2
         asked = PurgeRequest(self._own.new_id(), "ann", "room", self.clock.now(), days, is_dry_run)

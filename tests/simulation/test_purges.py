@@ -21,7 +21,7 @@ from tests.simulation.seeds import seeds
 
 
 def purged(seed: int, path: Path) -> PurgeWorld:
-    print(f"seed {seed}")  # noqa: T201 - pytest shows it with a failure
+    print(f"seed {seed}")
     world = PurgeWorld(seed, SqliteEngine(path))
     world.run()
     return world
