@@ -1,18 +1,23 @@
 """The transactions of purges: the steps of each, in order."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from core.ledger.retention.chain import PurgeLink
-from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict
+from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, RowPiece
 from core.ledger.retention.purge import Found, PurgeJob
 from core.store.columns import cut, instant_text, numbers_json
 from core.store.purge_links import LINK_COLUMNS, RENAMED
 from core.store.script import Script, Step
 
 FAULT_LENGTH = 2_000  # characters that are stored
+PARTS = {  # of jobs: the statements that find an old job and delete its parts, and its id
+    "replay_diff": ("find_old_dry_run", "delete_diffs", "job_id"),
+    "redrive_piece": ("find_old_redrive", "delete_redrive_pieces", "redrive_id"),
+}
 
 
 def ledger_script(stream_id: int, piece: LedgerPiece, job: PurgeJob, now: datetime, until: datetime) -> Script:
@@ -54,6 +59,42 @@ def letter_script(stream_id: int, piece: LetterPiece, job: PurgeJob, now: dateti
             *_link_steps(place, piece.link, job, now, until),
         ),
     )
+
+
+def row_steps(stream_id: int, piece: RowPiece, now: datetime) -> tuple[Step, ...]:
+    """Return the steps that delete the rows of a piece, and count them as "purged"; "seen" counts staged events that no
+    purge has seen before."""
+    table, most = piece.task.table, {"most": piece.most}
+    old = {"before_at": instant_text(piece.before), **most}
+    if table in PARTS:
+        _, delete, name = PARTS[table]
+        return (Step(delete, {name: piece.part_of, **most}, counts="purged"),) if piece.part_of else ()
+    if table == "staged_event":
+        seen = {"stream_id": stream_id, "seen_at": instant_text(now), **most}
+        return Step("mark_staged", seen, counts="seen"), _deletion("delete_staged", stream_id, old)
+    if table == "aggregation_failure":
+        return (Step("delete_failures", old, counts="purged"),)
+    return (_deletion("delete_audits" if table == "audit_job" else "delete_purges", stream_id, old),)
+
+
+def row_script(steps: tuple[Step, ...], piece: RowPiece, job: PurgeJob, now: datetime, until: datetime) -> Script:
+    """Return the transaction that deletes the rows of a piece, and moves the job."""
+    conflict = partial(PurgeConflict, job.request.purge_id)
+    record = Step("record_purge", recorded(job, now, until), expect=1, otherwise=conflict, keeps="step")
+    demanded = (
+        replace(one, counts=None, expect=piece.rows, otherwise=conflict) if one.counts == "purged" else one
+        for one in steps
+    )
+    return Script(f"purge {job.request.purge_id}", (*demanded, record))
+
+
+def retracted_steps(place: dict[str, Any], piece: RowPiece) -> tuple[Step, ...]:
+    """Return the step that deletes retracted rows of a partition, and counts them as "purged"."""
+    return (Step("delete_retracted", {**place, "most": piece.most}, counts="purged"),)
+
+
+def _deletion(statement: str, stream_id: int, old: dict[str, Any]) -> Step:
+    return Step(statement, {"stream_id": stream_id, **old}, counts="purged")
 
 
 def _link_steps(place: dict[str, Any], link: PurgeLink, job: PurgeJob, now: datetime, until: datetime) -> list[Step]:

@@ -9,15 +9,24 @@ from uuid import UUID
 
 from core.errors import CommitOutcomeUnknown
 from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter
-from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, Reach
+from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, Reach, RowPiece
 from core.ledger.retention.purge import Found, PurgeJob, PurgeRequest, Task
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from core.store.columns import cut, instant_of, instant_or_none, instant_text
 from core.store.database import write
 from core.store.purge_links import PurgeLinks, with_instants
-from core.store.purge_scripts import FAULT_LENGTH, ledger_script, letter_script, recorded
-from core.store.script import Script
+from core.store.purge_scripts import (
+    FAULT_LENGTH,
+    PARTS,
+    ledger_script,
+    letter_script,
+    recorded,
+    retracted_steps,
+    row_script,
+    row_steps,
+)
+from core.store.script import Script, Step
 from core.store.stream import OneStream
 
 PERSON_LENGTH, REASON_LENGTH = 200, 1_000  # characters that are stored
@@ -124,26 +133,32 @@ class Purges(PurgeJobs):
         return tuple(SettledLetter(*with_instants(row, 7, 8)) for row in found)
 
     def purge_ledger(self, piece: LedgerPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
-        self._run(ledger_script(self._stream_id(), piece, job, now, until), job, piece.partition_id)
+        self._run(ledger_script(self._stream_id(), piece, job, now, until), job)
 
     def purge_letters(self, piece: LetterPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
-        self._run(letter_script(self._stream_id(), piece, job, now, until), job, piece.partition_id)
+        self._run(letter_script(self._stream_id(), piece, job, now, until), job)
 
-    def purge_rows(self, task: Task, before: datetime, now: datetime, most: int) -> tuple[int, bool]:
-        old = {"stream_id": self._stream_id(), "before_at": instant_text(before), "most": most}
-        if task.table == "retracted_row" and task.partition_id is not None:
-            return self._deleted("delete_retracted", most, **self._retracted(task.partition_id), most=most)
-        if task.table == "staged_event":
-            seen = self._write("mark_staged", stream_id=old["stream_id"], seen_at=instant_text(now), most=most)
-            rows, is_through = self._deleted("delete_staged", most, **old)
-            return rows, is_through and len(seen) < most
-        if task.table in _PARTS:
-            find, delete, name = _PARTS[task.table]
-            found = self._stream.ask(find, before_at=old["before_at"])
-            return (self._deleted(delete, most, **{name: found[0][0]})[0], False) if found else (0, True)
-        if task.table == "aggregation_failure":
-            return self._deleted("delete_failures", most, before_at=old["before_at"], most=most)
-        return self._deleted("delete_audits" if task.table == "audit_job" else "delete_purges", most, **old)
+    def find_rows(self, task: Task, before: datetime, now: datetime, most: int) -> RowPiece:
+        piece = RowPiece(task, before, most)
+        if task.table in PARTS:
+            found = self._stream.ask(PARTS[task.table][0], before_at=instant_text(before))
+            piece = replace(piece, part_of=found[0][0], is_last=False) if found else piece
+        steps = self._row_steps(piece, now)
+        if not steps:
+            return piece
+        rehearsal = Script(f"purge of {self._stream.stream}", steps, may_repeat=True)
+        counted = self._stream.database.run(rehearsal, rehearse=True).kept
+        is_last = piece.is_last and max(counted.values()) < most
+        return replace(piece, rows=counted["purged"], is_last=is_last)
+
+    def purge_rows(self, piece: RowPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
+        self._run(row_script(self._row_steps(piece, now), piece, job, now, until), job)
+
+    def _row_steps(self, piece: RowPiece, now: datetime) -> tuple[Step, ...]:
+        id = piece.task.partition_id
+        if piece.task.table == "retracted_row" and id is not None:
+            return retracted_steps(self._retracted(id), piece)
+        return row_steps(self._stream_id(), piece, now)
 
     def count_rows(self, task: Task, before: datetime) -> Found:
         if task.table == "retracted_row" and task.partition_id is not None:
@@ -176,16 +191,12 @@ class Purges(PurgeJobs):
         last = 0 if link is None else link.commit_number
         return {"stream_id": self._stream_id(), "partition_id": partition_id, "last_commit": last}
 
-    def _deleted(self, statement: str, limit: int, **values: Any) -> tuple[int, bool]:
-        rows = len(self._write(statement, **{"most": limit, **values}))
-        return rows, rows < limit
-
     def _commit_of(self, partition_id: PartitionId, number: SequenceNumber) -> int | None:
         """Return the commit of the last batch that begins at or before a number."""
         found = self._stream.ask("find_range", partition_id=partition_id, sequence_number=number)
         return found[0][0] if found else None
 
-    def _run(self, script: Script, job: PurgeJob, partition_id: PartitionId) -> None:
+    def _run(self, script: Script, job: PurgeJob) -> None:
         try:
             self._stream.database.run(script)
         except CommitOutcomeUnknown:
@@ -218,10 +229,6 @@ def _job_of(row: tuple[Any, ...]) -> PurgeJob:
     return PurgeJob(request, status, step, left, figures, fault, instant_or_none(updated_at), instant_or_none(ended_at))
 
 
-_PARTS = {  # of jobs: the statements that find an old job and delete its parts, and its id
-    "replay_diff": ("find_old_dry_run", "delete_diffs", "job_id"),
-    "redrive_piece": ("find_old_redrive", "delete_redrive_pieces", "redrive_id"),
-}
 _COUNTS = {
     "staged_event": "count_old_staged",
     "replay_diff": "count_old_diffs",

@@ -42,6 +42,8 @@ MOVES: list[JobVerb] = ["pause", "resume", "resume", "cancel"]
 class ReplayWorld:
     """Steps through deliveries, retries, replays and acts of operators, and ends with one replay of everything."""
 
+    steps = STEPS
+
     def __init__(self, seed: int, store: Store) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock()
@@ -60,7 +62,7 @@ class ReplayWorld:
         self.retried = 0
 
     def run(self) -> None:
-        for _ in range(STEPS):
+        for _ in range(self.steps):
             self.clock.advance(self.chance.choice([0.0, 1.0, 45.0]))
             self._step()
         self._trouble = 0.0

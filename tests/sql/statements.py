@@ -15,8 +15,8 @@ from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
 from core.ledger.minutes import Minute
 from core.ledger.next_incarnation import Opening
 from core.ledger.retention.chain import LedgerRow, SettledLetter, before_first, linked
-from core.ledger.retention.port import LedgerPiece, LetterPiece
-from core.ledger.retention.purge import DEFAULT_DAYS, PurgeJob, PurgeRequest
+from core.ledger.retention.port import LedgerPiece, LetterPiece, RowPiece
+from core.ledger.retention.purge import BY_STREAM, DEFAULT_DAYS, PurgeJob, PurgeRequest, Task
 from core.letters.listing import LetterFilter
 from core.letters.moves import OrderedMove
 from core.letters.redrive import Redrive, RedrivePiece, RedriveProgress, RedriveRange, RedriveRequest
@@ -47,7 +47,7 @@ from core.store.minutes import minute_script
 from core.store.partitions import batch_script
 from core.store.pipeline import discard_result_script, discard_run_script
 from core.store.plans import plan_script
-from core.store.purge_scripts import ledger_script, letter_script
+from core.store.purge_scripts import ledger_script, letter_script, retracted_steps, row_script, row_steps
 from core.store.queries import SQL, load_queries
 from core.store.redrives import close_script as close_redrive_script
 from core.store.redrives import open_script as open_redrive_script
@@ -117,7 +117,7 @@ def every_script() -> Mapping[str, Script]:
 
 
 def purges() -> Mapping[str, Script]:
-    """Return the pieces of a purge: of ledger rows, with a replay's, and of letters."""
+    """Return the pieces of a purge: of ledger rows, with a replay's, of letters, and of each table without a chain."""
     partition = commit_of((), first=True, letters=False).partition
     begun = before_first(partition.stream, 1, partition.partition_id)
     link = linked(begun, begun, str(UUID(int=7)), "ann", EPOCH)
@@ -126,9 +126,15 @@ def purges() -> Mapping[str, Script]:
     letter = SettledLetter(GAP[0], "resolved", "poison", "", "", "test/1", 1, EPOCH, EPOCH, None, None, 1, 0)
     rows = LedgerPiece(partition.partition_id, (row,), link, {1: 2})
     letters = LetterPiece(partition.partition_id, (letter,), link)
+    pieces = {table: RowPiece(Task(table), EPOCH, 9, "job", 7) for table in BY_STREAM}
+    steps = {table: row_steps(1, piece, EPOCH) for table, piece in pieces.items()}
+    pieces["retracted_row"] = RowPiece(Task("retracted_row", partition.partition_id), EPOCH, 9, rows=7)
+    place = {"stream_id": 1, "partition_id": partition.partition_id, "last_commit": 1}
+    steps["retracted_row"] = retracted_steps(place, pieces["retracted_row"])
     return {
         "purge ledger": ledger_script(1, rows, job, EPOCH, EPOCH),
         "purge letters": letter_script(1, letters, job, EPOCH, EPOCH),
+        **{f"purge {name}": row_script(steps[name], piece, job, EPOCH, EPOCH) for name, piece in pieces.items()},
     }
 
 

@@ -97,8 +97,8 @@ def test_the_text_of_a_script_needs_no_value(name: str) -> None:
 
 
 CHANGE = re.compile(
-    r"(?:INSERT INTO|DELETE(?: [at])? FROM(?: a\s+FROM)?|UPDATE(?: TOP \(@\w+\))? [a-z]\s+SET[^;]*?FROM|UPDATE)"
-    r" hubledger\.(\w+)"
+    r"(?:INSERT INTO|DELETE(?: [at]| TOP \(@\w+\))? FROM(?: a\s+FROM)?|UPDATE(?: TOP \(@\w+\))? [a-z]\s+SET[^;]*?FROM"
+    r"|UPDATE(?: TOP \(@\w+\))?) hubledger\.(\w+)"
 )
 
 

@@ -58,6 +58,19 @@ class LetterPiece:
     link: PurgeLink
 
 
+@dataclass(frozen=True, slots=True)
+class RowPiece:
+    """The next old rows of a table without a chain: their number, at most `most`. `part_of` is the job whose parts they
+    are; after the last piece the table has no old row."""
+
+    task: Task
+    before: datetime
+    most: int
+    part_of: str | None = None
+    rows: int = 0
+    is_last: bool = True
+
+
 class PurgeJobStore(Protocol):
     """Stores the purges of one stream."""
 
@@ -89,8 +102,8 @@ class PurgeJobStore(Protocol):
 class PurgeStore(PurgeJobStore, Protocol):
     """Reads and purges the tables of one stream.
 
-    A piece with a link is one transaction, with the next step of its job. It raises PurgeConflict when the job or the
-    chain has moved on without it, and then nothing was deleted.
+    A piece is one transaction, with the next step of its job. It raises PurgeConflict when the job, the chain or the
+    rows have moved on without it, and then nothing was deleted.
     """
 
     def read_purge_partitions(self) -> tuple[PartitionId, ...]:
@@ -119,8 +132,11 @@ class PurgeStore(PurgeJobStore, Protocol):
     def purge_letters(self, piece: LetterPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
         """Delete letters with their attempts, and add the link."""
 
-    def purge_rows(self, task: Task, before: datetime, now: datetime, most: int) -> tuple[int, bool]:
-        """Delete old rows of a table that has no chain; return their number, and whether none are left."""
+    def find_rows(self, task: Task, before: datetime, now: datetime, most: int) -> RowPiece:
+        """Return the next piece of a table that has no chain."""
+
+    def purge_rows(self, piece: RowPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
+        """Delete the rows of a piece, and note when staged events were first seen."""
 
     def count_rows(self, task: Task, before: datetime) -> Found:
         """Count the old rows of a table that has no chain."""

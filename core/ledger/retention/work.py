@@ -30,12 +30,15 @@ Verify = Callable[[PartitionId, datetime], int | None]  # the faults of an audit
 
 @dataclass(frozen=True, slots=True)
 class PurgeMeans:
-    """The parts of a purge. `jobs` are the aggregates that the app runs; `now` is the clock."""
+    """The parts of a purge. `jobs` are the aggregates that the app runs; `now` is the clock. A transaction has at most
+    `rows_of_piece` rows, or `letters_of_piece` letters."""
 
     store: PurgeStore
     verify: Verify
     jobs: tuple[str, ...]
     now: Callable[[], datetime]
+    rows_of_piece: int = PIECE
+    letters_of_piece: int = LETTERS
 
 
 def work_on_purge(means: PurgeMeans, until: datetime) -> PurgeJob | None:
@@ -104,18 +107,16 @@ def _ledger(means: PurgeMeans, job: PurgeJob, id: PartitionId) -> PurgeJob | Non
         wait = "an audit job is open" if reach.audit_is_open else why
         counted = found if job.request.is_dry_run else NOTHING_FOUND
         return _stored(means, job.after(replace(counted, notes=(f"partition {id}: {wait}",)), _rest(job)))
-    rows = _old_rows(means.store.read_ledger_rows(id, after, PIECE), last, before)
+    rows = _old_rows(means.store.read_ledger_rows(id, after, means.rows_of_piece), last, before)
     if not rows:
         return _stored(means, job.after(NOTHING_FOUND, _rest(job)))
     now = means.now()
-    link = linked(
-        reach.link, with_ledger_rows(reach.link, rows), str(job.request.purge_id), job.request.requested_by, now
-    )
+    link = _linked(job, reach.link, with_ledger_rows(reach.link, rows), now)
     retracted = means.store.count_retracted(id, after, rows[-1].commit_number)
     piece = LedgerPiece(id, rows, link, retracted)
     times = [row.committed_at for row in rows]
     found = Found(len(rows), LEDGER_ROW * len(rows), min(times), max(times))
-    following = job.after(found, job.tasks or () if len(rows) == PIECE else _rest(job))
+    following = job.after(found, job.tasks or () if len(rows) == means.rows_of_piece else _rest(job))
     means.store.purge_ledger(piece, following, now, now + LEASE)
     return replace(following, step=job.step + 1)
 
@@ -125,17 +126,15 @@ def _letters(means: PurgeMeans, job: PurgeJob, id: PartitionId) -> PurgeJob | No
     if job.request.is_dry_run:
         link = _reached(means, job, id, reach)
         return _stored(means, job.after(means.store.count_letters(id, link, before), _rest(job)))
-    letters = means.store.read_settled_letters(id, reach.link, before, LETTERS)
+    letters = means.store.read_settled_letters(id, reach.link, before, means.letters_of_piece)
     if reach.audit_is_open or not letters:
         return _stored(means, job.after(NOTHING_FOUND, _rest(job)))
     now = means.now()
-    link = linked(
-        reach.link, with_letters(reach.link, letters), str(job.request.purge_id), job.request.requested_by, now
-    )
+    link = _linked(job, reach.link, with_letters(reach.link, letters), now)
     times = [one.settled_at for one in letters]
     bytes_ = sum(LETTER + one.body_bytes + ATTEMPT * one.attempts for one in letters)
     found = Found(len(letters), bytes_, min(times), max(times))
-    following = job.after(found, job.tasks or () if len(letters) == LETTERS else _rest(job))
+    following = job.after(found, job.tasks or () if len(letters) == means.letters_of_piece else _rest(job))
     means.store.purge_letters(LetterPiece(id, letters, link), following, now, now + LEASE)
     return replace(following, step=job.step + 1)
 
@@ -151,9 +150,12 @@ def _rows(means: PurgeMeans, job: PurgeJob, task: Task) -> PurgeJob | None:
     before = job.request.before(task.table)
     if job.request.is_dry_run:
         return _stored(means, job.after(means.store.count_rows(task, before), _rest(job)))
-    rows, is_through = means.store.purge_rows(task, before, means.now(), PIECE)
-    found = Found(rows, ROW_BYTES.get(task.table, 0) * rows)
-    return _stored(means, job.after(found, _rest(job) if is_through else job.tasks or ()))
+    now = means.now()
+    piece = means.store.find_rows(task, before, now, means.rows_of_piece)
+    found = Found(piece.rows, ROW_BYTES.get(task.table, 0) * piece.rows)
+    following = job.after(found, _rest(job) if piece.is_last else job.tasks or ())
+    means.store.purge_rows(piece, following, now, now + LEASE)
+    return replace(following, step=job.step + 1)
 
 
 def _linked(job: PurgeJob, before: PurgeLink, sums: PurgeLink, now: datetime) -> PurgeLink:

@@ -76,3 +76,5 @@ ALTER TABLE replay_progress ADD COLUMN purged_rows_retracted INTEGER NOT NULL
     CONSTRAINT df_replay_progress_purged_rows_retracted DEFAULT 0;
 
 ALTER TABLE staged_event ADD COLUMN staged_at TEXT;  -- NULL until a purge has seen the event
+
+CREATE INDEX ix_staged_event_staged ON staged_event (stream_id, staged_at);

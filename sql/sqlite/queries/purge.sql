@@ -137,8 +137,7 @@ DELETE FROM retracted_row
    AND (commit_number, table_name, sequence_number, ordinal) IN (
        SELECT r.commit_number, r.table_name, r.sequence_number, r.ordinal FROM retracted_row AS r
         WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.commit_number <= :last_commit
-        ORDER BY r.commit_number, r.table_name, r.sequence_number, r.ordinal LIMIT :most)
-RETURNING sequence_number;
+        ORDER BY r.commit_number, r.table_name, r.sequence_number, r.ordinal LIMIT :most);
 
 -- name: count_old_retracted
 -- Count the retracted rows of a partition up to a commit.
@@ -155,8 +154,7 @@ UPDATE staged_event
  WHERE stream_id = :stream_id
    AND rowid IN (
        SELECT s.rowid FROM staged_event AS s
-        WHERE s.stream_id = :stream_id AND s.staged_at IS NULL LIMIT :most)
-RETURNING sequence_number;
+        WHERE s.stream_id = :stream_id AND s.staged_at IS NULL LIMIT :most);
 
 -- name: delete_staged
 -- Delete the first staged events that were seen before a time, while no replay of the stream is open.
@@ -167,8 +165,7 @@ DELETE FROM staged_event
         WHERE s.stream_id = :stream_id AND s.staged_at < :before_at ORDER BY s.staged_at LIMIT :most)
    AND NOT EXISTS (
        SELECT 1 FROM replay_job AS j
-        WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused'))
-RETURNING sequence_number;
+        WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused'));
 
 -- name: count_old_staged
 -- Count the staged events that were seen before a time, and their bytes.
@@ -195,8 +192,7 @@ DELETE FROM replay_diff
  WHERE job_id = :job_id
    AND (partition_id, sequence_number) IN (
        SELECT d.partition_id, d.sequence_number FROM replay_diff AS d WHERE d.job_id = :job_id
-        ORDER BY d.partition_id, d.sequence_number LIMIT :most)
-RETURNING sequence_number;
+        ORDER BY d.partition_id, d.sequence_number LIMIT :most);
 
 -- name: count_old_diffs
 -- Count the diffs of ended dry runs of a stream, and their bytes.
@@ -213,8 +209,7 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(LENGTH(d.diff)), 0) AS row_bytes,
 DELETE FROM audit_job
  WHERE audit_id IN (
        SELECT j.audit_id FROM audit_job AS j
-        WHERE j.stream_id = :stream_id AND j.ended_at < :before_at ORDER BY j.ended_at LIMIT :most)
-RETURNING audit_id;
+        WHERE j.stream_id = :stream_id AND j.ended_at < :before_at ORDER BY j.ended_at LIMIT :most);
 
 -- name: count_old_audits
 -- Count the audit jobs of a stream that ended before a time, and their bytes.
@@ -230,8 +225,7 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(LENGTH(j.findings)), 0) AS row_bytes,
 DELETE FROM aggregation_failure
  WHERE (run_id, submit_number) IN (
        SELECT f.run_id, f.submit_number FROM aggregation_failure AS f
-        WHERE f.failed_at < :before_at ORDER BY f.failed_at LIMIT :most)
-RETURNING run_id;
+        WHERE f.failed_at < :before_at ORDER BY f.failed_at LIMIT :most);
 
 -- name: count_old_failures
 -- Count the failures of runs before a time.
@@ -256,8 +250,7 @@ SELECT j.redrive_id
 DELETE FROM redrive_piece
  WHERE redrive_id = :redrive_id
    AND piece IN (
-       SELECT p.piece FROM redrive_piece AS p WHERE p.redrive_id = :redrive_id ORDER BY p.piece LIMIT :most)
-RETURNING piece;
+       SELECT p.piece FROM redrive_piece AS p WHERE p.redrive_id = :redrive_id ORDER BY p.piece LIMIT :most);
 
 -- name: count_old_redrive_pieces
 -- Count the pieces of ended redrives of a stream, and their bytes.

@@ -76,8 +76,7 @@ DELETE FROM purge_job
  WHERE purge_id IN (
        SELECT j.purge_id FROM purge_job AS j
         WHERE j.stream_id = :stream_id AND j.requested_at < :before_at AND j.status <> 'open'
-        ORDER BY j.requested_at LIMIT :most)
-RETURNING purge_id;
+        ORDER BY j.requested_at LIMIT :most);
 
 -- name: count_old_purges
 -- Count the old jobs of a stream.

@@ -138,7 +138,6 @@ DELETE FROM hubledger.dead_letter_attempt
 -- Delete the first retracted rows of a partition whose replay commit has no ledger row any more.
 -- params: stream_id int, partition_id varchar(8000), last_commit bigint, most int
 DELETE TOP (@most) FROM hubledger.retracted_row
-OUTPUT deleted.sequence_number
  WHERE stream_id = @stream_id AND partition_id = @partition_id AND commit_number <= @last_commit;
 
 -- name: count_old_retracted
@@ -153,14 +152,12 @@ SELECT COUNT(*) AS row_count, 0 AS row_bytes, NULL AS oldest, NULL AS newest
 -- params: stream_id int, seen_at datetime2(7), most int
 UPDATE TOP (@most) hubledger.staged_event
    SET staged_at = @seen_at
-OUTPUT inserted.sequence_number
  WHERE stream_id = @stream_id AND staged_at IS NULL;
 
 -- name: delete_staged
 -- Delete the first staged events that were seen before a time, while no replay of the stream is open.
 -- params: stream_id int, before_at datetime2(7), most int
 DELETE TOP (@most) FROM hubledger.staged_event
-OUTPUT deleted.sequence_number
  WHERE stream_id = @stream_id AND staged_at < @before_at
    AND NOT EXISTS (
        SELECT 1 FROM hubledger.replay_job AS j
@@ -188,7 +185,6 @@ SELECT TOP (1) j.job_id
 -- Delete the first diffs of a dry run.
 -- params: job_id varchar(8000), most int
 DELETE TOP (@most) FROM hubledger.replay_diff
-OUTPUT deleted.sequence_number
  WHERE job_id = @job_id;
 
 -- name: count_old_diffs
@@ -205,7 +201,6 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.diff)), 0) AS row_bytes,
 -- Delete the first audit jobs of a stream that ended before a time.
 -- params: stream_id int, before_at datetime2(7), most int
 DELETE TOP (@most) FROM hubledger.audit_job
-OUTPUT deleted.audit_id
  WHERE stream_id = @stream_id AND ended_at < @before_at;
 
 -- name: count_old_audits
@@ -221,7 +216,6 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(j.findings)), 0) AS row_by
 -- Delete the first failures of runs before a time.
 -- params: before_at datetime2(7), most int
 DELETE TOP (@most) FROM hubledger.aggregation_failure
-OUTPUT deleted.run_id
  WHERE failed_at < @before_at;
 
 -- name: count_old_failures
@@ -245,7 +239,6 @@ SELECT TOP (1) j.redrive_id
 -- Delete the first pieces of a redrive.
 -- params: redrive_id varchar(8000), most int
 DELETE TOP (@most) FROM hubledger.redrive_piece
-OUTPUT deleted.piece
  WHERE redrive_id = @redrive_id;
 
 -- name: count_old_redrive_pieces

@@ -76,7 +76,6 @@ OUTPUT inserted.step
 -- Delete the first old jobs of a stream.
 -- params: stream_id int, before_at datetime2(7), most int
 DELETE TOP (@most) FROM hubledger.purge_job
-OUTPUT deleted.purge_id
  WHERE stream_id = @stream_id AND requested_at < @before_at AND status <> 'open';
 
 -- name: count_old_purges

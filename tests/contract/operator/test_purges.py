@@ -14,7 +14,7 @@ from core.ledger.explain import Outcome, explain
 from core.ledger.recount import recount_rows
 from core.ledger.retention.chain import linked, row_hash, with_ledger_rows, with_letters
 from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict
-from core.ledger.retention.purge import DEFAULT_DAYS, PurgeJob, PurgeRequest
+from core.ledger.retention.purge import DEFAULT_DAYS, PurgedTable, PurgeJob, PurgeRequest, Task
 from core.ledger.retention.work import PurgeMeans, work_on_purge
 from core.ledger.sums import WHOLE, Reading
 from core.model.events import PartitionId
@@ -92,6 +92,33 @@ def by_hand(office: Office, statement: str) -> None:
 
 def kinds(done: Audit) -> list[str]:
     return sorted({fault.kind for fault in done.faults})
+
+
+STAGED = (
+    "INSERT INTO staged_event (stream_id, partition_id, sequence_number, offset_token, enqueued_at, properties,"
+    " body, staged_at) VALUES (1, '0', {}, '1', '2020-01-01T00:00:00.000000Z', '{{}}', x'00', {})"
+)
+RETRACTED = (
+    "INSERT INTO retracted_row (stream_id, partition_id, commit_number, table_name, sequence_number, ordinal,"
+    " row_commit_number, row) VALUES (1, '0', 1, 'sensor_reading', 0, 0, 1, '{}')"
+)
+
+
+def residue(office: Office, world: World) -> None:
+    """Leave diffs of a dry run, an ended audit, and staged events: one that a purge has seen, and one that none has."""
+    transform, world.transform = world.transform, changed(lambda event, references: [])
+    world.replay(order(["0"], dry_run=True))
+    world.transform = transform
+    assert office.desk.audits.open_audit(AuditRequest(uuid4(), "ann", NOON))
+    by_hand(office, "UPDATE audit_job SET status = 'failed', ended_at = requested_at")
+    by_hand(office, STAGED.format(3, "'2020-01-01T00:00:00.000000Z'"))
+    by_hand(office, STAGED.format(4, "NULL"))
+
+
+def contents(office: Office) -> list[object]:
+    assert isinstance(office.engine, SqliteEngine)
+    tables = ("retracted_row", "staged_event", "replay_diff", "audit_job")
+    return [office.engine.sql(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables]
 
 
 @pytest.fixture
@@ -326,6 +353,26 @@ class TestTheJob:
         assert (job.status, job.fault, counts(job)) == ("cancelled", "stop", {})
         assert len(office.engine.ledger()) == 3
         assert not purges.cancel_purge(job.request.purge_id, "again", LATER)
+
+    @pytest.mark.parametrize("table", ["retracted_row", "staged_event", "replay_diff", "audit_job"])
+    def test_a_piece_without_a_chain_changes_nothing_once_its_job_was_cancelled(
+        self, office: Office, world: World, keeper: Keeper, table: PurgedTable
+    ) -> None:
+        residue(office, world)
+        keeper.purge(batch_ledger=400, event_hub_dead_letter=9_000, dry_run=table != "retracted_row")
+        if table == "retracted_row":  # once more, as if a worker of an older version had died before it
+            by_hand(office, RETRACTED)
+        asked = PurgeRequest(uuid4(), "ann", "room", LATER, DEFAULT_DAYS, False)
+        purges, task = office.desk.purges, Task(table, P if table == "retracted_row" else None)
+        assert purges.open_purge(asked)
+        piece = purges.find_rows(task, LATER, LATER, 4)
+        before = contents(office)
+        assert (piece.rows, piece.is_last) == {"replay_diff": (4, False)}.get(table, (1, True))
+        open_job = keeper.find(asked.purge_id)
+        assert purges.cancel_purge(asked.purge_id, "stop", LATER)
+        with pytest.raises(PurgeConflict):
+            purges.purge_rows(piece, open_job, LATER, LATER)
+        assert contents(office) == before
 
     def test_a_process_that_lost_its_claim_deletes_nothing_twice(
         self, make_office: Callable[[], Office], office: Office, keeper: Keeper

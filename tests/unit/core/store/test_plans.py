@@ -3,6 +3,7 @@
 The plans on an empty store are those on a store with millions of rows, because the store keeps no statistics.
 """
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core.store.queries import load_queries
+from core.store.queries import SQL, load_queries
 from core.store.script import of_rows
 from core.store.sqlite.rows import rows_text
 from examples.home_security.transform import HomeAlert, SensorReading
@@ -74,6 +75,26 @@ BY_INDEX = {
     "count_settled_letters": f"INDEX ix_{LETTERS}_settled (stream_id=? AND partition_id=? AND sequence_number<?)",
     "delete_settled_letters": "(stream_id=? AND partition_id=? AND sequence_number=?)",
     "delete_attempts": "PRIMARY KEY (stream_id=? AND partition_id=? AND sequence_number=?)",
+    "read_purge_reach": "PRIMARY KEY (stream_id=? AND partition_id=?)",
+    "note_purged_replay": "PRIMARY KEY (job_id=? AND partition_id=?)",
+    "count_old_retracted": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number<?)",
+    "mark_staged": "INDEX ix_staged_event_staged (stream_id=? AND staged_at=?)",
+    "delete_staged": "COVERING INDEX ix_staged_event_staged (stream_id=? AND staged_at<?)",
+    "count_old_staged": "INDEX ix_staged_event_staged (stream_id=? AND staged_at<?)",
+    "delete_diffs": "PRIMARY KEY (job_id=?",
+    "count_old_diffs": "INDEX ix_replay_job_ended (stream_id=? AND ended_at<?)",
+    "delete_redrive_pieces": "PRIMARY KEY (redrive_id=?",
+    "count_old_redrive_pieces": "INDEX ix_redrive_job_ended (stream_id=? AND ended_at<?)",
+    "count_old_audits": "INDEX ix_audit_job_ended (stream_id=? AND ended_at<?)",
+    "count_old_failures": "INDEX ix_aggregation_failure_at (failed_at<?)",
+    "count_old_purges": "INDEX ix_purge_job_requested (stream_id=? AND requested_at<?)",
+    "find_purge": "PRIMARY KEY (purge_id=?)",
+    "record_purge": "PRIMARY KEY (purge_id=?)",
+    "cancel_purge": "PRIMARY KEY (purge_id=?)",
+    "open_purge": "INDEX uq_purge_job_open (stream_id=?)",
+    "find_last_purge": "INDEX ix_purge_job_requested (stream_id=?)",
+    "add_link": "INDEX uq_audit_job_open (stream_id=?)",
+    "sum_absent_gaps": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number<?)",
     "delete_audits": "INDEX ix_audit_job_ended (stream_id=? AND ended_at<?)",
     "delete_failures": "INDEX ix_aggregation_failure_at (failed_at<?)",
     "delete_purges": "INDEX ix_purge_job_requested (stream_id=? AND requested_at<?)",
@@ -160,6 +181,13 @@ def test_a_statement_of_operators_goes_by_its_index_and_scans_no_large_table(
         plan = plan_of(planner, text)
         assert [step for step in plan if BY_INDEX[name] in step], plan
         assert [step for step in plan if step in {f"SCAN {table}" for table in LARGE}] == []
+
+
+def test_every_statement_of_purges_has_its_index_here() -> None:
+    files = ("purge", "purge_job", "purge_link")
+    texts = [(SQL / "sqlite" / "queries" / f"{name}.sql").read_text(encoding="utf-8") for name in files]
+    named = {name for text in texts for name in re.findall(r"^-- name: (\w+)$", text, re.M)}
+    assert named - set(BY_INDEX) == {"read_all_cuts"}  # one row for each aggregate
 
 
 @pytest.mark.parametrize("name", PAGES)

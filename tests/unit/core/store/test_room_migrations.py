@@ -14,6 +14,8 @@ from tests.fakes.rooms import EXAMPLES, migrate_examples
 
 OURS = list(load_migrations("sqlite"))
 BEFORE = OURS[:25]  # the migrations of release 0.1, which knew no rooms
+SINCE = OURS[25:]
+NEWEST = OURS[-1].version
 LIST_OF_BEFORE = """
     CREATE TABLE schema_migration (
         version    INTEGER NOT NULL,
@@ -121,8 +123,10 @@ class TestAReleaseWithoutRooms:
         make_release_01(path, STREAM, HOME)
         told: list[str] = []
         assert [one.title for one in migrate_sqlite(path, EXAMPLES, told.append)] == [
-            "0026 examples_apart", "examples.home_security 0001 home_security", "examples.flight_info 0001 flight_info",
-        ]  # fmt: skip
+            *(one.title for one in SINCE),
+            "examples.home_security 0001 home_security",
+            "examples.flight_info 0001 flight_info",
+        ]
         assert told[0] == "recorded 0026 examples_apart, which is only for a database without a stream"
         assert sql(path, "SELECT home_id FROM home") == [("home-1",)]
         assert "home_activity_staging" in tables(path)
@@ -141,12 +145,13 @@ class TestAReleaseWithoutRooms:
             "SELECT MAX(version) FROM schema_migration",
             "SELECT name FROM schema_migration WHERE version > 25",
         )
-        assert sql(path, newest) == [(26,)]
-        assert sql(path, newer) == [("examples_apart",)]
+        names = [(one.name,) for one in SINCE]
+        assert sql(path, newest) == [(NEWEST,)]
+        assert sql(path, newer) == names
         sql(path, "INSERT INTO schema_migration (version, name, applied_at, app) VALUES (99, 'a', '', 'apps.orders')")
-        assert (sql(path, newest), sql(path, newer)) == ([(99,)], [("examples_apart",), ("a",)])
-        sql(path, "INSERT INTO schema_migration (version, name, applied_at) VALUES (27, 'b', '')")
-        assert listed(path, "hubledger")[-1] == (27, "b")
+        assert (sql(path, newest), sql(path, newer)) == ([(99,)], [*names, ("a",)])
+        sql(path, f"INSERT INTO schema_migration (version, name, applied_at) VALUES ({NEWEST + 1}, 'b', '')")
+        assert listed(path, "hubledger")[-1] == (NEWEST + 1, "b")
 
     def test_without_a_stream_loses_the_tables_of_examples_that_no_room_names(self, path: Path) -> None:
         make_release_01(path)
@@ -161,7 +166,7 @@ class TestAMigrationThatItsOwnerKeptInOurFolder:
         room, told = own_room(tmp_path, SECOND), list[str]()
         with pytest.raises(SchemaMismatch, match="is at schema 25 of"):
             opens(path, room)
-        assert [one.title for one in migrate_sqlite(path, [room], told.append)] == ["0026 examples_apart"]
+        assert migrate_sqlite(path, [room], told.append) == SINCE
         assert told[:2] == [
             "handed 0026 orders over: it is apps.orders 0001 orders now",
             "handed 0027 more over: it is apps.orders 0002 more now",
@@ -169,6 +174,23 @@ class TestAMigrationThatItsOwnerKeptInOurFolder:
         assert listed(path, "apps.orders") == [(1, "orders"), (2, "more")]
         assert listed(path, "hubledger") == [(one.version, one.name) for one in OURS]
         opens(path, room)
+
+    def test_is_handed_over_from_each_number_that_a_newer_release_has_too(self, tmp_path: Path, path: Path) -> None:
+        names = tuple(f"own_{place}" for place in range(1, len(SINCE) + 2))  # the last one is beyond ours
+        make_release_01(path, STREAM, names=names)
+        room = own_room(tmp_path, {f"{place:04}_{name}.sql": "SELECT 1;" for place, name in enumerate(names, 1)})
+        assert migrate_sqlite(path, [room]) == SINCE
+        assert listed(path, "apps.orders") == list(enumerate(names, 1))
+        assert listed(path, "hubledger") == [(one.version, one.name) for one in OURS]
+        opens(path, room)
+
+    @pytest.mark.parametrize("count", range(1, len(SINCE) + 1))
+    def test_is_refused_at_each_number_that_a_newer_release_has_too(self, path: Path, count: int) -> None:
+        """Its owner took the first of the later migrations, and kept his own after them."""
+        make_release_01(path, names=(*(one.name for one in SINCE[: count - 1]), "theirs"))
+        for attempt in (lambda: opens(path), lambda: migrate_sqlite(path)):
+            with pytest.raises(SchemaMismatch, match=rf"has migration {25 + count:04} theirs, .*move its file"):
+                attempt()
 
     @pytest.mark.parametrize("names", [("theirs",), ("orders", "theirs")])
     def test_is_refused_until_a_room_has_it(self, tmp_path: Path, path: Path, names: tuple[str, ...]) -> None:
@@ -182,7 +204,7 @@ class TestAMigrationThatItsOwnerKeptInOurFolder:
 
     def test_is_one_of_a_newer_release_when_the_store_has_all_of_ours(self, tmp_path: Path, path: Path) -> None:
         migrate_sqlite(path)
-        sql(path, "INSERT INTO schema_migration VALUES (27, 'newer', '2027', 'hubledger')")
+        sql(path, f"INSERT INTO schema_migration VALUES ({NEWEST + 1}, 'newer', '2027', 'hubledger')")
         assert migrate_sqlite(path) == []
         opens(path)
 
@@ -295,6 +317,6 @@ def test_a_new_store_has_the_tables_and_indexes_that_an_old_one_has(tmp_path: Pa
     del expected["home_activity_staging"]  # only used by code before 0.1
     assert columns(new) == expected
     assert len(expected) == 13
-    assert indexes(new) == {one for one in indexes(old) if one[1] != "home_activity_staging"}
     migrate_examples(old)
+    assert indexes(new) == {one for one in indexes(old) if one[1] != "home_activity_staging"}
     assert columns(old) == expected | {"home_activity_staging": columns(old)["home_activity_staging"]}

@@ -1,0 +1,225 @@
+"""A world of replays in which old rows are purged: small pieces, workers, redrives, aggregation, deaths, and copies.
+
+The copies of the purged rows, and the hashes over them, share no code with the product.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, cast
+from uuid import UUID
+
+from core.ledger.audit import audit
+from core.ledger.retention.purge import DEFAULT_DAYS, PurgeRequest
+from core.ledger.retention.work import LEASE, PurgeMeans, work_on_purge
+from core.ledger.sums import Reading
+from core.letters.listing import LetterFilter
+from core.letters.moves import LetterOrder, Mover, OrderedMove
+from core.letters.redrive import RedriveOverlap, TooManyRedrives
+from core.letters.redrive_run import RedriveMeans, redrive_slice, request_redrive
+from core.model.events import PartitionId
+from core.store.connect import OperatorStores, operator_stores
+from core.store.listing import LetterListing
+from core.store.stream import OneStream
+from examples.home_security.transform import Home, HomeAlert, SensorReading
+from tests.fakes.aggregation_engines import AggregatingStore
+from tests.fakes.builders import STREAM
+from tests.fakes.engines import SqliteEngine
+from tests.simulation.faults import ProcessDatabase
+from tests.simulation.replay_world import ReplayWorld
+
+ROW_CLASSES = (Home, SensorReading, HomeAlert)
+JOB = "home_activity"
+SLICE = timedelta(seconds=45)
+DAY = 86_400.0
+LEDGER = (
+    "commit_number, kind, first_sequence_number, last_sequence_number, written, filtered, dead_lettered, held, absent,"
+    " rows_written, rows_appended, transform_version, invocation_id, committed_at, rows_checksum, ledger_checksum"
+)
+LETTERS = (
+    "sequence_number, status, error_class, error_type, fingerprint, transform_version, attempts, failed_at, settled_at,"
+    " settled_why, replay_commit_number"
+)
+COPIED = ("batch_ledger", "event_hub_dead_letter", "dead_letter_attempt", "retracted_row")
+READINGS = "SELECT home_id, kind, COUNT(*), SUM(ppm * 1000) FROM sensor_reading GROUP BY home_id, kind"
+TOUCHED = """
+    SELECT home_id, kind FROM sensor_reading
+     WHERE partition_id = ?1 AND commit_number > ?2 AND commit_number <= ?3
+     UNION
+    SELECT r.row ->> 'home_id', r.row ->> 'kind' FROM retracted_row AS r
+     WHERE r.partition_id = ?1 AND r.commit_number > ?2 AND r.commit_number <= ?3
+       AND r.table_name = 'sensor_reading'
+"""
+
+
+class PurgeWorld(ReplayWorld):
+    """`windows` is what aggregation made of the commits that it has passed; `met` counts what happened."""
+
+    steps = 140
+
+    def __init__(self, seed: int, engine: SqliteEngine) -> None:
+        store = engine.open()
+        super().__init__(seed, store)
+        self.sql = engine.sql
+        self.desk = operator_stores(store.database, STREAM, ROW_CLASSES)
+        self.windows: dict[tuple[str, str], tuple[int, float]] = {}
+        self.met: Counter[str] = Counter()
+        self._aggregation = AggregatingStore(store.database)
+        for table in COPIED:
+            self._copy_what_goes(table)
+
+    def _copy_what_goes(self, table: str) -> None:
+        """Copy each row that is deleted, with the number of the link that its transaction will add."""
+        columns = [name for (name,) in self.sql(f"SELECT name FROM pragma_table_info('{table}')")]
+        self.sql(f"CREATE TABLE gone_{table} AS SELECT *, 0 AS link FROM {table}")
+        self.sql(
+            f"CREATE TRIGGER copy_{table} AFTER DELETE ON {table} BEGIN INSERT INTO gone_{table}"
+            f" SELECT {', '.join(f'OLD.{name}' for name in columns)}, 1 + COALESCE(MAX(link_number), 0) FROM purge_link"
+            " WHERE stream_id = OLD.stream_id AND partition_id = OLD.partition_id; END"
+        )
+
+    def _acts(self) -> list[Any]:
+        own = [
+            self._age,
+            self._request,
+            self._request,
+            self._redrive,
+            self._aggregate,
+            self._cancel,
+            self._work,
+            self._work,
+        ]
+        own += [self._steal] * 3
+        return [*super()._acts(), *own]
+
+    def _age(self) -> None:
+        self.clock.advance(self.chance.choice([LEASE.total_seconds(), DAY, 3 * DAY]))
+
+    def _request(self) -> None:
+        if self.desk.purges.find_open_purge() is None:
+            self.clock.advance(2 * DAY)
+        days = {**dict.fromkeys(DEFAULT_DAYS, 1), "purge_job": 36_500}
+        is_dry_run = self.chance.random() < 0.2
+        asked = PurgeRequest(self._own.new_id(), "ann", "room", self.clock.now(), days, is_dry_run)
+        self._desk(self._troubled().database).purges.open_purge(asked)
+
+    def _work(self) -> None:
+        """Let one of several workers work for a while; others act between any two of its calls."""
+        process = self._troubled().database
+        try:
+            work_on_purge(self._purging(self._desk(process)), self.clock.now() + SLICE)
+        finally:
+            self.met["a worker died"] += cast(ProcessDatabase, process).is_dead
+
+    def _steal(self) -> None:
+        """Work although a different worker has not given the job back: its claim is over."""
+        self.clock.advance(LEASE.total_seconds())
+        self._work()
+
+    def _purging(self, desk: OperatorStores) -> PurgeMeans:
+        def verify(id: PartitionId, until: Any) -> int | None:
+            desk.ledger.remember_books()
+            done = audit(desk.ledger, id, Reading(whole=False, is_over=lambda: self.clock.now() >= until))
+            assert not done.faults, done.faults
+            return 0 if done.complete else None
+
+        pieces = {"rows_of_piece": self.chance.randint(1, 4), "letters_of_piece": self.chance.randint(1, 3)}
+        return PurgeMeans(desk.purges, verify, (JOB,), self.clock.now, **pieces)
+
+    def _desk(self, database: Any) -> OperatorStores:
+        return operator_stores(database, STREAM, ROW_CLASSES)
+
+    def _cancel(self) -> None:
+        open_job = self.desk.purges.find_open_purge()
+        if open_job is not None:
+            self.met["a purge was cancelled"] += self.desk.purges.cancel_purge(open_job, "stop", self.clock.now())
+
+    def _redrive(self) -> None:
+        """Discard or requeue all letters by a job, or go on with one."""
+        store = self._troubled()
+        listing = LetterListing(OneStream(store.database, STREAM))
+        means = RedriveMeans(STREAM, store, listing, self._own, lambda pause: None)
+        status = self.chance.choice(["exhausted", "waiting"])
+        move: OrderedMove = self.chance.choice(["requeue", "discard", "discard"])
+        ((count,),) = self.sql("SELECT COUNT(*) FROM event_hub_dead_letter WHERE status = ?", status)
+        chosen = LetterFilter(status=cast(Any, status))
+        with suppress(RedriveOverlap, TooManyRedrives):
+            request_redrive(LetterOrder(move, chosen, count, Mover("bob", "because")), None, means)
+        for (job,) in self.sql("SELECT redrive_id FROM redrive_job WHERE ended_at IS NULL"):
+            redrive_slice(UUID(job), means, self.clock.now() + SLICE)
+
+    def _aggregate(self) -> None:
+        """Move the cut of the job, after the windows that the commits between the cuts have touched."""
+        standing = self._aggregation.read_standing(JOB)
+        reach = self._aggregation.read_reach(standing.cut, self.chance.choice([1, 3, 1_000]))
+        if reach is None:
+            return
+        begun = json.loads(standing.cut)
+        now = {(home, kind): (count, total) for home, kind, count, total in self.sql(READINGS)}
+        for (stream_id, id), end in reach.commit_numbers.items():
+            begin = begun.get(f"{stream_id}/{id}", 0)
+            early = "SELECT 1 FROM gone_batch_ledger WHERE link > 0 AND partition_id = ? AND commit_number > ?"
+            assert not self.sql(early, id, begin), (id, "a commit was purged that aggregation has not passed", begin)
+            for home, kind in self.sql(TOUCHED, id, begin, end):
+                self.windows.pop((home, kind), None)
+                self.windows.update({key: value for key, value in now.items() if key == (home, kind)})
+        self.sql("UPDATE aggregation_cut SET cut = ? WHERE job = ?", reach.cut_after(standing.cut), JOB)
+        self.met["the cut moved"] += 1
+
+    def _end(self) -> None:
+        """End all jobs; then age the store, and purge all that may go."""
+        super()._end()
+        for _ in range(3):
+            self._until_aggregated()
+            self._purge_everything()
+
+    def _until_aggregated(self) -> None:
+        while self._aggregation.read_reach(self._aggregation.read_standing(JOB).cut, 1_000) is not None:
+            self._aggregate()
+
+    def _purge_everything(self) -> None:
+        self._age()
+        self.clock.advance(DAY)
+        self._request()
+        while self.desk.purges.find_open_purge() is not None:
+            self.clock.advance(LEASE.total_seconds())
+            work_on_purge(self._purging(self.desk), self.clock.now() + SLICE)
+
+    def gone(self, table: str) -> int:
+        ((count,),) = self.sql(f"SELECT COUNT(*) FROM gone_{table} WHERE link > 0")
+        return int(count)
+
+    def assert_chains_are_of_the_copies(self) -> None:
+        """Every `rows_hash` is that of the copies, and a link has the sums of all copies up to it."""
+        links = "SELECT l.*, s.event_hub, s.consumer_group, s.incarnation FROM purge_link AS l JOIN event_stream AS s"
+        begun: dict[str, str] = {}
+        for place in self.sql(f"SELECT partition_id, link_number, rows_hash, event_hub, consumer_group, incarnation"
+                              f" FROM ({links} USING (stream_id)) ORDER BY partition_id, link_number"):  # fmt: skip
+            id, number, expected, *names = place
+            running = begun.get(id) or _hash("", [*names, id])
+            for row in self._copies_of(id, number):
+                running = _hash(running, row)
+            assert running == expected, (id, number)
+            begun[id] = running
+
+    def _copies_of(self, id: str, link: int) -> list[list[Any]]:
+        """Return the canonical values of the rows of a link, in order."""
+        where = "WHERE g.partition_id = ? AND g.link = ?"
+        attempts = (
+            "(SELECT COUNT(*) FROM gone_dead_letter_attempt AS a WHERE a.partition_id = g.partition_id"
+            " AND a.link = g.link AND a.sequence_number = g.sequence_number)"
+        )
+        ledger = self.sql(f"SELECT {LEDGER} FROM gone_batch_ledger AS g {where} ORDER BY commit_number", id, link)
+        letters = self.sql(
+            f"SELECT {LETTERS}, {attempts}, LENGTH(body) FROM gone_event_hub_dead_letter AS g {where}"
+            " ORDER BY sequence_number",
+            id, link,
+        )  # fmt: skip
+        return [["batch_ledger", *row] for row in ledger] + [["event_hub_dead_letter", *row] for row in letters]
+
+
+def _hash(before: str, values: list[Any]) -> str:
+    text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(bytes.fromhex(before) + text.encode()).hexdigest()

@@ -1,0 +1,88 @@
+"""Whatever happens during a purge, what stays and what the chain says still account for every number.
+
+Repeat one with `pytest -k seed7`.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from core.ledger.audit import audit
+from core.ledger.books import read_books
+from core.ledger.explain import explain
+from core.ledger.recount import recount_rows
+from core.ledger.sums import WHOLE
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber, Span
+from tests.fakes.engines import SqliteEngine
+from tests.simulation.purge_world import READINGS, PurgeWorld
+from tests.simulation.seeds import seeds
+
+
+def purged(seed: int, path: Path) -> PurgeWorld:
+    print(f"seed {seed}")
+    world = PurgeWorld(seed, SqliteEngine(path))
+    world.run()
+    return world
+
+
+@pytest.mark.parametrize("seed", seeds(range(30), 4), ids="seed{}".format)
+def test_a_purged_world_balances_and_every_purged_number_names_its_link(seed: int, tmp_path: Path) -> None:
+    world = purged(seed, tmp_path / "store.db")
+    assert_balanced(world)
+    assert_explained(world)
+    assert_counted(world)
+    world.assert_chains_are_of_the_copies()
+    assert world.windows == {(home, kind): (count, ppm) for home, kind, count, ppm in world.sql(READINGS)}
+
+
+def assert_balanced(world: PurgeWorld) -> None:
+    done = audit(world.desk.ledger, None, WHOLE)
+    assert done.faults == ()
+    for one in done.partitions:
+        whole = Span(SequenceNumber(0), one.ledger.checkpoint)
+        assert recount_rows(one, whole, world.desk.ledger).faults == ()
+    assert read_books(world.desk.ledger).balanced
+
+
+def assert_explained(world: PurgeWorld) -> None:
+    links = {
+        (id, number): link
+        for id, first, last, link in world.sql(
+            "SELECT partition_id, first_sequence_number, last_sequence_number, link FROM gone_batch_ledger"
+            " WHERE link > 0 AND kind = 'batch'"
+        )
+        for number in range(first, last + 1)
+    }
+    for id, last in world.sql("SELECT partition_id, sequence_number FROM event_hub_checkpoint"):
+        for number in range(last + 1):
+            found = explain(PartitionId(id), SequenceNumber(number), world.desk.explanations)
+            assert found is not None
+            assert found.outcome not in ("missing", "not_yet", "before_first"), (id, number)
+            named = None if found.found.purged is None else found.found.purged.number
+            assert named == links.get((id, number)), (id, number, found.sentence)
+            assert named is None or f"chain link {named}." in found.sentence
+
+
+def assert_counted(world: PurgeWorld) -> None:
+    """What the jobs say they purged is what is gone."""
+    said: Counter[str] = Counter()
+    for job in world.desk.purges.read_purges(1_000, None):
+        if not job.request.is_dry_run:
+            said.update({table: found.rows for table, found in job.found.items()})
+    for table in ("batch_ledger", "event_hub_dead_letter", "retracted_row"):
+        assert said[table] == world.gone(table), table
+
+
+def test_the_worlds_meet_deaths_cancels_redrives_cuts_and_purge_rows_of_each_table(tmp_path: Path) -> None:
+    met: Counter[str] = Counter()
+    for seed in range(30, 34):
+        world = purged(seed, tmp_path / f"{seed}.db")
+        met += world.met
+        tables = ("batch_ledger", "event_hub_dead_letter", "dead_letter_attempt", "retracted_row")
+        met.update({table: world.gone(table) for table in tables})
+        met.update({"letters were redriven": world.sql("SELECT COALESCE(SUM(moved), 0) FROM redrive_progress")[0][0]})
+        met.update({"links": world.sql("SELECT COUNT(*) FROM purge_link")[0][0]})
+    assert min(met[name] for name in (*met, "a worker died", "letters were redriven", "the cut moved")) > 0, met
+    assert met["links"] > 20, met
