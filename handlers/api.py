@@ -33,7 +33,7 @@ ROUTES = (
     Route("GET", "dead-letters/{partition_id}/{sequence_number}", READING, "letters.show_letter"),
     Route("POST", "dead-letters/retry", CHANGING, "letter_orders.retry_letters_now"),
     Route("POST", "dead-letters/discard", CHANGING, "letter_orders.discard_letters"),
-    Route("GET", "redrives/preview", READING, "redrives.preview_redrive"),
+    Route("GET", "dead-letters/preview", READING, "redrives.preview_redrive"),
     Route("POST", "redrives", CHANGING, "redrives.start_redrive", drives="drive_redrive"),
     Route("GET", "redrives", READING, "redrives.list_redrives"),
     Route("GET", "redrives/{redrive_id}", READING, "redrives.show_redrive"),

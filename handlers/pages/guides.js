@@ -8,6 +8,8 @@ const OPERATOR = {
   "## The audit": ["Audit"],
   [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "Attempts", "New replay", "Jobs",
     "Dry run", "Replay", "What would change", "By partition", "Moves"],
+  "## Many letters at once": ["Redrives"],
+  "## Old rows": ["Purges"],
   [LEDGER]: ["Find a number", "Outcome", "Commit", "Letter", "Gap", "Rows", "Changes by retries and replays"],
 };
 const FOUND = new Map([

@@ -1,7 +1,8 @@
-// The ledger explorer: enter a number, see where it went.
+// The ledger explorer: enter a number, see where it went; and what was purged.
 
 import { get, Problem } from "./api.js";
 import { ago, badge, card, count, dated, el, facts, fault, field, grouped, messageOf, table } from "./dom.js";
+import { purgesCard } from "./purges.js";
 
 export async function ledger(place, left, partition = "", number = "") {
   const id = el("input", { name: "partition", size: 6, required: true, value: partition, autocomplete: "off" });
@@ -18,7 +19,12 @@ export async function ledger(place, left, partition = "", number = "") {
   place.append(el("h1", {}, "Where did a number go?"),
     card("Find a number", el("form", { class: "row", onsubmit: go }, field("Partition", id), field("Sequence number", digits),
       el("button", { class: "main" }, "Explain"))), found);
-  if (partition) await show(found, left, partition, number);
+  if (partition) {
+    await show(found, left, partition, number);
+    return;
+  }
+  const purges = await purgesCard();
+  if (!left.aborted) place.append(purges);
 }
 
 async function show(found, left, partition, number) {

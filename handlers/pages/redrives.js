@@ -26,7 +26,7 @@ export async function redrivesCard(chosen) {
   const preview = el("div", { "aria-live": "polite" });
   const look = async (move) => {
     try {
-      const found = await get("redrives/preview", { ...chosen, move });
+      const found = await get("dead-letters/preview", { ...chosen, move });
       renew(preview, previewed(found, move, chosen));
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.needsKey) throw problem;

@@ -138,7 +138,7 @@ def _previewed(at: At, move: str, chosen: dict[str, Any]) -> int:
     if "letters" in chosen:
         return len(chosen["letters"])
     try:
-        answer = at.app.get("redrives/preview", {"move": move, **chosen["filter"]})
+        answer = at.app.get("dead-letters/preview", {"move": move, **chosen["filter"]})
         found: Mapping[str, Any] = answer.value
         if at.out.as_json and not found["count"]:
             at.out.json(answer.text)

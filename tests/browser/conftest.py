@@ -35,6 +35,7 @@ CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAM
 NO_PLAYWRIGHT = "Playwright is not installed: python -m pip install -r requirements-dev.txt"
 NO_BROWSER = "no Chromium: apt-get install chromium, or name one in CHROMIUM"
 DEADLINE_S = 60.0
+SCHEDULES = {"WATCH_SCHEDULE": "0 0 0 1 1 *", "PURGE_SCHEDULE": "* * * * * *"}  # the tests store minutes
 HEIGHT, PATIENCE_MS = 700, 20_000
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>{{7*7}}\'; DROP TABLE home; --'
 KEEP_STOPS = "CREATE TRIGGER stops_stay BEFORE DELETE ON partition_stop BEGIN SELECT RAISE(IGNORE); END"
@@ -52,7 +53,7 @@ class Run:
     """The local run, and a way to publish."""
 
     def __init__(self, folder: Path, children: Children) -> None:
-        stack = Stack(Place(folder), children, time.sleep, {"WATCH_SCHEDULE": "0 0 0 1 1 *"})  # the tests store minutes
+        stack = Stack(Place(folder), children, time.sleep, SCHEDULES)
         self.store = stack.place.store
         self._emulator = stack.start_emulator()
         stack.migrate(HOMES.transform)

@@ -212,7 +212,7 @@ def test_every_panel_leads_to_its_section_of_the_guide(aggregated: Run, page: "P
     page.locator("td[data-label=Run] button").first.click()
     page.wait_for_selector("#quality")
     met |= guides(page)
-    assert len(met) == 8
+    assert len(met) == 10
     for href in met:
         path, _, heading = href.partition("#:~:text=")
         guide = page.request.get(f"{aggregated.address}{path}")

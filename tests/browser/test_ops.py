@@ -19,7 +19,7 @@ LAST = {  # the heading of each part that comes last
     "#/letters": "One by one",
     "#/letters/3/41": "Attempts",
     "#/replays": "Jobs",
-    "#/ledger": "Find a number",
+    "#/ledger": "Purges",
     "#/ledger/3/41": "Letter",
     "#/runs": "Runs",
     "#/homes": "Find a home",

@@ -14,11 +14,11 @@ LEASE = timedelta(minutes=10)  # of a process that works on a job: if it dies, a
 DEADLINE = timedelta(days=2)  # of a job: an open one keeps all others out
 PIECE = 4_000  # rows of a transaction: SQL Server locks a whole table for 5,000
 LETTERS = 1_000  # letters of a transaction, each with its attempts
-LEDGER_ROW, LETTER, ATTEMPT = 260, 900, 220  # bytes of a row, for estimates; docs/capacity.md measures them
-ROW_BYTES = {
-    "retracted_row": 300,
-    "staged_event": 700,
-    "replay_diff": 500,
+LEDGER_ROW, LETTER, ATTEMPT = 240, 530, 310  # bytes of a row, a letter without its body: docs/capacity.md measures them
+ROW_BYTES = {  # the last four are assumed
+    "retracted_row": 340,
+    "staged_event": 210,
+    "replay_diff": 550,
     "redrive_piece": 4_000,
     "audit_job": 3_000,
     "purge_job": 3_000,
@@ -105,7 +105,7 @@ def _ledger(means: PurgeMeans, job: PurgeJob, id: PartitionId) -> PurgeJob | Non
     if job.request.is_dry_run or reach.audit_is_open or last <= after:
         found = means.store.count_ledger(id, after, last, before)[0] if last > after else NOTHING_FOUND
         wait = "an audit job is open" if reach.audit_is_open else why
-        counted = found if job.request.is_dry_run else NOTHING_FOUND
+        counted = replace(found, bytes=LEDGER_ROW * found.rows) if job.request.is_dry_run else NOTHING_FOUND
         return _stored(means, job.after(replace(counted, notes=(f"partition {id}: {wait}",)), _rest(job)))
     rows = _old_rows(means.store.read_ledger_rows(id, after, means.rows_of_piece), last, before)
     if not rows:
@@ -125,7 +125,9 @@ def _letters(means: PurgeMeans, job: PurgeJob, id: PartitionId) -> PurgeJob | No
     reach, before = means.store.read_reach(id), job.request.before("event_hub_dead_letter")
     if job.request.is_dry_run:
         link = _reached(means, job, id, reach)
-        return _stored(means, job.after(means.store.count_letters(id, link, before), _rest(job)))
+        counted = means.store.count_letters(id, link, before)
+        size = counted.bytes + (LETTER + ATTEMPT) * counted.rows  # one attempt each
+        return _stored(means, job.after(replace(counted, bytes=size), _rest(job)))
     letters = means.store.read_settled_letters(id, reach.link, before, means.letters_of_piece)
     if reach.audit_is_open or not letters:
         return _stored(means, job.after(NOTHING_FOUND, _rest(job)))
@@ -149,10 +151,12 @@ def _reached(means: PurgeMeans, job: PurgeJob, id: PartitionId, reach: Reach) ->
 def _rows(means: PurgeMeans, job: PurgeJob, task: Task) -> PurgeJob | None:
     before = job.request.before(task.table)
     if job.request.is_dry_run:
-        return _stored(means, job.after(means.store.count_rows(task, before), _rest(job)))
+        counted = means.store.count_rows(task, before)
+        size = max(counted.bytes, ROW_BYTES[task.table] * counted.rows)
+        return _stored(means, job.after(replace(counted, bytes=size), _rest(job)))
     now = means.now()
     piece = means.store.find_rows(task, before, now, means.rows_of_piece)
-    found = Found(piece.rows, ROW_BYTES.get(task.table, 0) * piece.rows)
+    found = Found(piece.rows, ROW_BYTES[task.table] * piece.rows)
     following = job.after(found, _rest(job) if piece.is_last else job.tasks or ())
     means.store.purge_rows(piece, following, now, now + LEASE)
     return replace(following, step=job.step + 1)

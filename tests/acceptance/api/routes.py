@@ -11,6 +11,8 @@ VALUES = {
     "sequence_number": "1",
     "job_id": JOB,
     "audit_id": JOB,
+    "redrive_id": JOB,
+    "purge_id": JOB,
     "run_id": "0123456789abcdef",
     "file": "ops.js",
     "home_id": "H000001",

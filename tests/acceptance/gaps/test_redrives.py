@@ -33,7 +33,7 @@ def test_a_redrive_goes_on_after_its_app_was_killed_and_moves_each_letter_once(t
                 bodies = dict.fromkeys(range(LETTERS), "no such kind")
                 keep_letters(store, bodies, STREAM.partition(PartitionId(place)), status="exhausted", due_at=None)
         started(app)
-        assert app.request("api/redrives/preview?move=retry&status=exhausted")["count"] == 2 * LETTERS
+        assert app.request("api/dead-letters/preview?move=retry&status=exhausted")["count"] == 2 * LETTERS
         order = {
             "move": "retry",
             "filter": {"status": "exhausted"},

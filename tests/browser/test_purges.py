@@ -1,0 +1,26 @@
+"""The purges on the operator's page: the last one, and a dry run."""
+
+from typing import TYPE_CHECKING
+
+from tests.browser.conftest import Run
+from tests.browser.test_ops import show
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+def test_a_dry_run_counts_the_old_rows_and_is_the_last_purge_then(page: "Page", run: Run) -> None:
+    before = run.status()["accounted"]
+    run.publish("12", b"{poison")
+    run.until(lambda status: status["accounted"] == before + 1)
+    show(page, "#/ledger")
+    page.click("#purge-count")
+    page.wait_for_selector("#purge .badge:text-is('done')")
+    assert "0 rows counted" in page.inner_text("#purge")
+    assert "dry run: nothing was deleted" in page.inner_text("#purge")
+    page.wait_for_selector("#purge table[aria-label='Tables of the purge'] tr:has-text('its newest batch stays')")
+    page.reload()
+    page.wait_for_selector("#purge .badge:text-is('done')")
+    page.click("#purge-count")
+    page.wait_for_selector("#purge-count:enabled")
+    assert "a dry run from the operator's page" in page.inner_text("#purge")

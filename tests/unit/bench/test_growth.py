@@ -1,0 +1,40 @@
+"""bench/growth.py: the table of docs/capacity.md, and the estimates of purges, have what it measures."""
+
+import re
+
+import pytest
+
+from bench.growth import BODY, ROWS, TABLES, Growth, growths
+from core.ledger.retention.work import ATTEMPT, LEDGER_ROW, LETTER, ROW_BYTES
+from tests.repo.product import ROOT
+
+PAGE = (ROOT / "docs" / "capacity.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, Growth]:
+    return {one.table: one for one in growths(ROWS)}
+
+
+def test_the_page_has_the_bytes_of_a_row_of_each_table(measured: dict[str, Growth]) -> None:
+    found = re.findall(r"^\| `(\w+)`.*?\| [^|]+ \| (\d+) B \| (\d+) B \|", PAGE, re.MULTILINE)
+    assert found == [(name, f"{measured[name].sqlite:.0f}", f"{measured[name].sqlserver:.0f}") for name in TABLES]
+    assert PAGE.count(f"its body of {BODY} B included") == 2
+
+
+def test_the_example_of_the_page_is_their_sum(measured: dict[str, Growth]) -> None:
+    row, ledger, letter, attempt = (round(measured[name].sqlserver) for name in TABLES[:4])
+    total = row + ledger / 100 + (letter + attempt) / 1_000
+    assert f"{row} + {ledger} / 100 + ({letter} + {attempt}) / 1,000 = {total:.0f} B" in PAGE
+
+
+def test_a_purge_estimates_with_the_larger_of_both_engines(measured: dict[str, Growth]) -> None:
+    estimates = {
+        "batch_ledger": LEDGER_ROW,
+        "event_hub_dead_letter": LETTER + BODY,
+        "dead_letter_attempt": ATTEMPT,
+        **{name: size for name, size in ROW_BYTES.items() if name in measured},
+    }
+    assert len(estimates) == 6
+    larger = {name: max(measured[name].sqlite, measured[name].sqlserver) for name in estimates}
+    assert [name for name in estimates if abs(estimates[name] - larger[name]) > 6] == []
