@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from core.ledger.retention.purge import MOST_DAYS, PurgeStatus
+from core.ledger.retention.purge import MOST_DAYS, AgedTable, PurgeStatus
 from handlers.operations.replay_shapes import PAGE, JobText, Limit
 from handlers.web.operation import Answered, Cursor, Reason, Shape
 
@@ -17,7 +17,7 @@ class PurgeShape(Shape):
     with `dry_run` = false deletes anything."""
 
     reason: Reason
-    older_than_days: dict[str, Days] | None = None
+    older_than_days: dict[AgedTable, Days] | None = None
     dry_run: bool = True
 
 
