@@ -26,7 +26,7 @@ class PreviewQuery(HidingChoice, kw_only=True):
 
 class RedriveShape(Shape):
     """The move; the letters, by exactly one of `letters` and `filter` ({} is all); the number of them that can be
-    moved, as the person saw it; why; and the limit of letters per second, 0 for none."""
+    moved, as the person saw it; why; and the limit of letters per second, if there is one."""
 
     ONE_OF = ("letters", "filter")
 
@@ -35,9 +35,7 @@ class RedriveShape(Shape):
     reason: Reason
     letters: Annotated[list[LetterName], msgspec.Meta(min_length=1, max_length=MOST_SELECTED)] | None = None
     filter: LetterChoice | None = None
-    per_second: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = (
-        0  # not null: msgspec would refuse 5.0, which is an integer
-    )
+    per_second: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
 
 
 class RedrivePath(Shape):

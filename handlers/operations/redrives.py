@@ -68,7 +68,7 @@ def start_redrive(call: Call[Nothing, Nothing, RedriveShape]) -> Answer:
     body = call.body
     order = LetterOrder(MOVED[body.move], chosen_of(body), body.expected_count, Mover(call.who, body.reason))
     try:
-        job = request_redrive(order, body.per_second or None, app().redriving)
+        job = request_redrive(order, body.per_second, app().redriving)
     except RedriveOverlap as overlap:
         raise Problem(REDRIVE_OVERLAP, str(overlap), more={"redrive_id": str(overlap.redrive_id)}) from overlap
     except TooManyRedrives as full:

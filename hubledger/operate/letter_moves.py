@@ -56,7 +56,7 @@ def retry(
     Example: python -m hubledger letters retry --cause c7d198bb3507cfa9 --reason "the reference table is filled"
     """
     chosen = _chosen(letters, filter_of(status, error_class, cause, partition, (failed_from, failed_before)))
-    return _move(at, "retry", chosen, {"reason": reason, "per_second": per_second or 0}, no_wait)
+    return _move(at, "retry", chosen, {"reason": reason, "per_second": per_second}, no_wait)
 
 
 def discard(
@@ -79,7 +79,7 @@ def discard(
     Example: python -m hubledger letters discard 3/41 3/42 --reason "test events of the vendor"
     """
     chosen = _chosen(letters, filter_of(status, error_class, cause, partition, (failed_from, failed_before)))
-    return _move(at, "discard", chosen, {"reason": reason, "per_second": per_second or 0}, no_wait)
+    return _move(at, "discard", chosen, {"reason": reason, "per_second": per_second}, no_wait)
 
 
 def _chosen(letters: list[str] | None, given: dict[str, str]) -> dict[str, Any]:

@@ -187,6 +187,7 @@ def label_of(name: str) -> str:
 
 
 NAMED = ("partitions", "from", "to", "first", "last")  # places in partitions, which no schema knows
+COUNTS = ("expected_count", "per_second")
 
 
 def can_be_judged(case: Any) -> bool:
@@ -198,14 +199,15 @@ def can_be_judged(case: Any) -> bool:
     """
     sent = query_of(case)
     number = str(case.path_parameters.get("sequence_number", ""))
-    count = case.body.get("expected_count") if isinstance(case.body, dict) else None
+    sent_body = case.body if isinstance(case.body, dict) else {}
+    ages = sent_body.get("older_than_days") or {}
     refused = [
         number.isdecimal() and int(number) >= 2**63,
         "cursor" in case.query,
         len(urlencode(sent)) > 7_000,
         len([name for name, text in sent if text]) < max(len(sent), len(case.query)),
-        isinstance(count, float),
-        isinstance(case.body, dict) and any(case.body.get(name) is not None for name in NAMED),
+        any(isinstance(each, float) for each in (*map(sent_body.get, COUNTS), *ages.values())),
+        any(sent_body.get(name) is not None for name in NAMED),
     ]
     return not any(refused)
 

@@ -21,7 +21,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     "a count of nothing": ({**ORDER, "expected_count": 0}, "expected_count"),
     "both ways to choose": ({**ORDER, "letters": [{"partition_id": "1", "sequence_number": "1"}]}, "filter"),
     "no way to choose": ({name: ORDER[name] for name in ORDER if name != "filter"}, "letters"),
-    "a rate below nothing": ({**ORDER, "per_second": -1}, "per_second"),
+    "a rate of nothing": ({**ORDER, "per_second": 0}, "per_second"),
     "a reason that is too short": ({**ORDER, "reason": "x"}, "reason"),
     "an unknown field": ({**ORDER, "dry_run": True}, "dry_run"),
     "an unknown field of the filter": ({**ORDER, "filter": {"colour": "red"}}, "filter.colour"),
