@@ -200,13 +200,16 @@ def can_be_judged(case: Any) -> bool:
     sent = query_of(case)
     number = str(case.path_parameters.get("sequence_number", ""))
     sent_body = case.body if isinstance(case.body, dict) else {}
-    ages = sent_body.get("older_than_days") or {}
+    ages = sent_body.get("older_than_days")
     refused = [
         number.isdecimal() and int(number) >= 2**63,
         "cursor" in case.query,
         len(urlencode(sent)) > 7_000,
         len([name for name, text in sent if text]) < max(len(sent), len(case.query)),
-        any(isinstance(each, float) for each in (*map(sent_body.get, COUNTS), *ages.values())),
+        any(
+            isinstance(each, float)
+            for each in (*map(sent_body.get, COUNTS), *(ages.values() if isinstance(ages, dict) else ()))
+        ),
         any(sent_body.get(name) is not None for name in NAMED),
     ]
     return not any(refused)
