@@ -5,12 +5,12 @@ from typing import Annotated
 
 import msgspec
 
-from core.ledger.retention.purge import DEFAULT_DAYS, MOST_DAYS, AgedTable, PurgeStatus
+from core.ledger.retention.purge import DEFAULT_DAYS, MOST_DAYS, PurgeStatus
 from handlers.operations.replay_shapes import PAGE, JobText, Limit
 from handlers.web.operation import Answered, Cursor, Reason, Shape
 
 Days = Annotated[int, msgspec.Meta(ge=0, le=MOST_DAYS)]
-_NAMED = msgspec.Meta(extra_json_schema={"propertyNames": {"enum": list(DEFAULT_DAYS)}})  # which msgspec leaves out
+_NAMED = msgspec.Meta(extra_json_schema={"propertyNames": {"enum": list(DEFAULT_DAYS)}})
 
 
 class PurgeShape(Shape):
@@ -18,7 +18,7 @@ class PurgeShape(Shape):
     with `dry_run` = false deletes anything."""
 
     reason: Reason
-    older_than_days: Annotated[dict[AgedTable, Days], _NAMED] | None = None
+    older_than_days: Annotated[dict[str, Days], _NAMED] | None = None
     dry_run: bool = True
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 from uuid import UUID
 
 from core.ledger.audit import audit
-from core.ledger.retention.purge import BY_PARTITION, BY_STREAM, PurgeJob, PurgeRequest
+from core.ledger.retention.purge import BY_PARTITION, BY_STREAM, DEFAULT_DAYS, PurgeJob, PurgeRequest
 from core.ledger.retention.work import PurgeMeans
 from core.ledger.sums import Reading
 from core.model.events import PartitionId
@@ -20,14 +20,17 @@ from handlers.operations.purge_shapes import (
 )
 from handlers.web.cursors import Moment, key_of, page_of
 from handlers.web.operation import Answer, Call, Nothing, operation
-from handlers.web.problems import BUSY, CONFLICT, NOT_FOUND, Problem, not_found
+from handlers.web.problems import BUSY, CONFLICT, NOT_FOUND, Problem, invalid, not_found
 
 
 @operation("Request a purge of old rows; a dry run by default", "purges", {202: PurgeAnswer}, (NOT_FOUND, BUSY))
 def request_purge(call: Call[Nothing, Nothing, PurgeShape]) -> Answer:
     """Store a job; the timer `run_purges` works on it. One job is open at a time, in all processes together."""
     own, asked = app(), call.body.older_than_days or {}
-    days = {**own.settings.purging.days, **{str(table): given for table, given in asked.items()}}
+    unknown = sorted(set(asked) - set(DEFAULT_DAYS))
+    if unknown:
+        raise invalid("older_than_days", f"there is no table {unknown[0]}: name some of {', '.join(DEFAULT_DAYS)}")
+    days = {**own.settings.purging.days, **asked}
     request = PurgeRequest(CLOCK.new_id(), call.who, call.body.reason, call.at, days, call.body.dry_run)
     if not own.purges.open_purge(request):
         standing = own.purges.find_open_purge()

@@ -20,7 +20,7 @@ KEY = re.compile(r'[!#-~][!-~]{0,99}|"(?:[!#-\[\]-~]|\\["\\]){1,100}"')  # bare,
 DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
 Read = TypeVar("Read", bound=Shape)
 
-_PLACED = re.compile(r"(?P<what>.*?)(?: - at `(?:key` in `)?(?P<at>.*)`)?", re.DOTALL)
+_PLACED = re.compile(r"(?P<what>.*?)(?: - at `(?P<at>.*)`)?", re.DOTALL)
 _FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(?P<name>.*)`", re.DOTALL)
 
 

@@ -21,16 +21,6 @@ PurgedTable = Literal[
     "purge_job",
     "aggregation_failure",
 ]
-AgedTable = Literal[
-    "batch_ledger",
-    "event_hub_dead_letter",
-    "staged_event",
-    "replay_diff",
-    "redrive_piece",
-    "audit_job",
-    "purge_job",
-    "aggregation_failure",
-]
 
 # The days after which rows of each table go, unless a setting or a request names others. The rows of retracted_row and
 # dead_letter_attempt go with those of the ledger and of the letters.
