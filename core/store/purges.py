@@ -1,7 +1,7 @@
 """Purges as jobs in SQL, and the pieces that they delete."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +13,7 @@ from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, 
 from core.ledger.retention.purge import Found, PurgeJob, PurgeRequest, Task
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
+from core.store.checksum import LEDGER_ROW, ledger_checksum
 from core.store.columns import cut, instant_of, instant_or_none, instant_text
 from core.store.database import write
 from core.store.purge_links import PurgeLinks, with_instants
@@ -120,6 +121,9 @@ class Purges(PurgeJobs):
     def read_ledger_rows(self, partition_id: PartitionId, after: int, most: int) -> tuple[LedgerRow, ...]:
         found = self._stream.ask("read_ledger_rows", partition_id=partition_id, after_commit=after, most=most)
         return tuple(LedgerRow(*with_instants(row, 13)) for row in found)
+
+    def find_changed(self, rows: Sequence[LedgerRow]) -> tuple[int, ...]:
+        return tuple(row.commit_number for row in rows if row.ledger_checksum not in (None, _checksum_of(row)))
 
     def count_retracted(self, partition_id: PartitionId, after: int, last: int) -> Mapping[int, int]:
         place = {"partition_id": partition_id, "after_commit": after, "last_commit": last}
@@ -236,3 +240,10 @@ _COUNTS = {
     "audit_job": "count_old_audits",
     "purge_job": "count_old_purges",
 }
+
+
+def _checksum_of(row: LedgerRow) -> int:
+    counts = (row.first, row.last, row.written, row.filtered, row.dead_lettered, row.held, row.absent)
+    others = (row.rows_written, row.rows_appended, row.transform_version, row.invocation_id)
+    values = (*counts, *others, instant_text(row.committed_at))
+    return ledger_checksum(row.kind, dict(zip(LEDGER_ROW, values, strict=True)))

@@ -1,6 +1,6 @@
 """The port of purges: their jobs, and what they read and delete, piece by piece."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -117,6 +117,9 @@ class PurgeStore(PurgeJobStore, Protocol):
 
     def read_ledger_rows(self, partition_id: PartitionId, after: int, most: int) -> tuple[LedgerRow, ...]:
         """Return the next ledger rows after a commit, in order."""
+
+    def find_changed(self, rows: Sequence[LedgerRow]) -> tuple[int, ...]:
+        """Return the commits of those rows that no longer have their checksum; old rows have none."""
 
     def count_retracted(self, partition_id: PartitionId, after: int, last: int) -> Mapping[int, int]:
         """Count the rows that each replay commit in a range retracted."""

@@ -212,6 +212,17 @@ class TestWhatStays:
         (note,) = job.found["verified_sum"].notes
         assert note.startswith("partition 0 has ") and "nothing of it is purged" in note
 
+    def test_ledger_rows_that_were_changed_after_they_were_verified_stay(self, office: Office, keeper: Keeper) -> None:
+        """An audit reads no range twice, and after a purge nobody could see the change."""
+        assert keeper.verify(P, LATER) == 0
+        by_hand(
+            office, "UPDATE batch_ledger SET written = written - 1, filtered = filtered + 1 WHERE commit_number = 1"
+        )
+        job = keeper.purge()
+        assert counts(job) == {}
+        (note,) = job.found["batch_ledger"].notes
+        assert note.startswith("partition 0: commit 1 has changed since it was written")
+
     def test_commits_that_an_aggregation_has_not_passed_stay(self, office: Office, keeper: Keeper) -> None:
         keeper.jobs = ("home_activity",)
         job = keeper.purge()
