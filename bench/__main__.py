@@ -24,10 +24,10 @@ from bench import (
     sqlserver,
     telemetry,
 )
-from bench.figures import Figure
+from bench.figures import Figure, Result
 from local.server import Server, ServerRefused, add_store, prepared
 
-PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
+PARTS: dict[str, Callable[[], Iterator[Result]]] = {
     "ingest": ingest.measure,
     "telemetry": telemetry.measure,
     "letters": letters.measure,
@@ -49,7 +49,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
 
 
 def main() -> int:
-    """Print each figure on a line as soon as it is measured."""
+    """Print each result as soon as it is measured."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(PARTS)}; default: all")
     add_store(parser)
@@ -65,7 +65,7 @@ def main() -> int:
         return 1
 
 
-def parts_on(store: Server | None) -> Mapping[str, Callable[[], Iterator[Figure]]]:
+def parts_on(store: Server | None) -> Mapping[str, Callable[[], Iterator[Result]]]:
     """Return the parts; with a server, `sqlserver` and `local` measure the store on it."""
     if store is None:
         return PARTS
@@ -76,12 +76,12 @@ def parts_on(store: Server | None) -> Mapping[str, Callable[[], Iterator[Figure]
     }
 
 
-def _measure(names: list[str], parts: Mapping[str, Callable[[], Iterator[Figure]]]) -> int:
+def _measure(names: list[str], parts: Mapping[str, Callable[[], Iterator[Result]]]) -> int:
     missed = 0
     for name in names:
-        for figure in parts[name]():
-            print(figure, flush=True)
-            missed += figure.met is False
+        for result in parts[name]():
+            print(result, flush=True)
+            missed += isinstance(result, Figure) and result.met is False
     return 1 if missed else 0
 
 
