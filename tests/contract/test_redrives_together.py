@@ -36,8 +36,9 @@ def desk(store: Store) -> Redriving:
 
 def in_turn(desk: Redriving, *jobs: Redrive) -> None:
     """Let the jobs take one piece each, until all are over."""
-    while not all([desk.slice(job, seconds=0).is_over for job in jobs]):
-        pass
+    is_over = [False]
+    while not all(is_over):
+        is_over = [desk.slice(job, seconds=0).is_over for job in jobs]
 
 
 def test_a_retry_and_a_discard_of_the_same_letters_each_list_what_they_moved(desk: Redriving, engine: Engine) -> None:
@@ -58,7 +59,11 @@ def test_a_retry_and_a_discard_of_the_same_letters_each_list_what_they_moved(des
 def test_jobs_over_the_same_letters_that_several_drivers_work_on_count_each_letter_once(
     desk: Redriving, make_store: Callable[[], Store], engine: Engine
 ) -> None:
-    filters = [ALL, *(LetterFilter(partition_id=PartitionId(place)) for place in "01"), LetterFilter(status="exhausted")]
+    filters = [
+        ALL,
+        *(LetterFilter(partition_id=PartitionId(place)) for place in "01"),
+        LetterFilter(status="exhausted"),
+    ]
     jobs = [
         desk.ask(8 if one.partition_id else 16, one, "requeue" if number % 2 else "discard", rate=2_000_000)
         for number, one in enumerate(filters)

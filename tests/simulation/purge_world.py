@@ -60,8 +60,9 @@ COPIED = {  # each table, and what its copy has as its link: none for a row that
 }
 UNCHAINED = ("staged_event", "replay_diff", "redrive_piece")
 SUMS = """
-    SELECT MAX(commit_number), MIN(first_sequence_number) FILTER (is_batch), MAX(last_sequence_number) FILTER (is_batch),
-           COUNT(*) FILTER (is_batch), COUNT(*) FILTER (WHERE kind = 'retry'), COUNT(*) FILTER (WHERE kind = 'replay'),
+    SELECT MAX(commit_number), MIN(first_sequence_number) FILTER (is_batch),
+           MAX(last_sequence_number) FILTER (is_batch), COUNT(*) FILTER (is_batch),
+           COUNT(*) FILTER (WHERE kind = 'retry'), COUNT(*) FILTER (WHERE kind = 'replay'),
            SUM(written) FILTER (is_batch), SUM(filtered) FILTER (is_batch), SUM(dead_lettered) FILTER (is_batch),
            SUM(held) FILTER (is_batch), SUM(absent) FILTER (is_batch), SUM(rows_written),
            (SELECT COUNT(*) FROM gone_event_hub_dead_letter
