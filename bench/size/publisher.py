@@ -30,7 +30,7 @@ from local.stack import HUB
 WINDOW, RETAINED = 2_000, 3_000  # events of a partition: not accounted for at most, and kept by the hub
 LANES, GATHER = 4, 0.1  # sends at the same time, and seconds that a gateway waits for more
 LOOK_EVERY = 0.01  # seconds between two looks at the checkpoints while a partition is full
-HEARTBEATS = 0.2  # of the readings: none of them is bad
+HEARTBEATS, VISIT = 0.2, 4.2  # of the readings: none of them is bad; events of a home at a time
 _CHECKPOINTS = "SELECT partition_id, MAX(sequence_number) + 1 FROM event_hub_checkpoint GROUP BY partition_id"
 
 Accounted = Callable[[], Mapping[str, int]]
@@ -55,7 +55,8 @@ class Order:
 
     def script(self) -> Script:
         """Return the story: three of four bad events are malformed, and the others of an unknown kind."""
-        bad = self.bad / (1 - HEARTBEATS)
+        registrations = min(self.homes, self.events / VISIT) / self.events
+        bad = self.bad / (1 - HEARTBEATS) / (1 - registrations)
         shares = Shares(malformed=0.75 * bad, unknown_kind=0.25 * bad, duplicate=0.0, late=0.0)
         return Script(self.homes, self.events, self.seed, shares=shares)
 
