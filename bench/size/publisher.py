@@ -28,7 +28,7 @@ from local.feed.record import Record
 from local.stack import HUB
 
 WINDOW, RETAINED = 2_000, 3_000  # events of a partition: not accounted for at most, and kept by the hub
-LANES, GATHER = 4, 0.1  # sends at the same time, and seconds that a gateway waits for more
+LANES, GATHER = 4, 0.5  # sends at the same time, and seconds that a gateway waits for more
 LOOK_EVERY = 0.01  # seconds between two looks at the checkpoints while a partition is full
 HEARTBEATS, VISIT = 0.2, 4.2  # of the readings: none of them is bad; events of a home at a time
 _CHECKPOINTS = "SELECT partition_id, MAX(sequence_number) + 1 FROM event_hub_checkpoint GROUP BY partition_id"

@@ -16,7 +16,7 @@ from local.feed.record import ONCE, Copies, Record, published_copies
 READING = Expected(WRITTEN, "motion", "motion-1", "active", None, 5, alerts=1)
 OTHER = READING._replace(state="idle", alerts=0)
 ARMED = Expected(WRITTEN, "registration", time_zone="Etc/UTC", armed=1)
-ROWS = {
+ROWS: dict[str, list[tuple[object, ...]]] = {
     "sensor_reading": [("home-1", "motion-1", "motion", state, None, 5) for state in ("active", "idle")],
     "home_alert": [("home-1", "motion-1", "motion", None, 5)],
     "home": [("home-1", "Etc/UTC", 0)],

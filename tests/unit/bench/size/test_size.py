@@ -20,7 +20,7 @@ def look(number: int, cpu: float, worker: float = 100.0) -> Look:
     return Look(float(number), 8_000 * number, (0.5, 1.5), usage, files)
 
 
-def values(looks: list[Look]) -> dict[str, tuple[float, bool | None]]:
+def values(looks: list[Look]) -> dict[str, tuple[object, bool | None]]:
     return {one.name.removeprefix("size, "): (pytest.approx(one.value), one.met) for one in figures(looks)}
 
 
