@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from statistics import median, quantiles
 from threading import Lock
 from time import perf_counter, thread_time
@@ -72,12 +73,13 @@ def measure() -> Iterator[Result]:
 
 
 def ingested(folder: Path, batches: int) -> list[Variant]:
-    """Ingest batches with all features, without each one, and without any; the order changes from batch to batch."""
+    """Ingest batches with all features, without each one, and without any, in a new order for each batch."""
     chosen = [(), *((feature,) for feature in FEATURES), FEATURES]
     variants = [_variant(folder / f"{number}.db", without) for number, without in enumerate(chosen)]
-    for number, batch in enumerate(story_batches(batches)):
-        for place in range(len(variants)):
-            variants[(number + place) % len(variants)].ingest(batch)
+    chance = Random(1)
+    for batch in story_batches(batches):
+        for variant in chance.sample(variants, len(variants)):
+            variant.ingest(batch)
     for variant in variants:
         variant.database.close()
     return variants

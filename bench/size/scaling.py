@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from random import Random
 from statistics import fmean
 from time import perf_counter, thread_time
 
@@ -114,9 +115,10 @@ def _line(path: Path, partitions: int, first: int = 0) -> Line:
 
 
 def _in_turn(lines: list[Line], batches: int) -> None:
-    for number in range(batches):
-        for place in range(len(lines)):
-            lines[(number + place) % len(lines)].ingest()
+    chance = Random(1)
+    for _ in range(batches):
+        for line in chance.sample(lines, len(lines)):
+            line.ingest()
     for line in lines:
         line.database.close()
 
