@@ -25,6 +25,7 @@ from bench import (
     telemetry,
 )
 from bench.figures import Figure, Result
+from bench.size import price, scaling, size
 from local.server import Server, ServerRefused, add_store, prepared
 
 PARTS: dict[str, Callable[[], Iterator[Result]]] = {
@@ -45,6 +46,9 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
     "spark": spark.measure,
     "history": history.measure,
     "replayed": replayed.measure,
+    "size": size.measure,
+    "price": price.measure,
+    "scaling": scaling.measure,
 }
 
 
