@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-DEFAULT_LEAD = 3_000  # events in a partition: as many as the app's readers prefetch
+DEFAULT_LEAD = 1_000  # events in a partition: twice as many as a reader of the app prefetches
 LONGEST_WAIT = 10_000  # milliseconds: a third of the shortest time in which a client of ours gives a send up
 STANDSTILL = 30_000  # milliseconds after which publishers no longer wait for an owner that takes nothing
 

@@ -157,11 +157,9 @@ async def test_a_publisher_waits_for_the_owner_that_comes_back(world: World) -> 
 async def test_no_outcome_waits_longer_than_the_longest_wait_and_a_slow_owner_keeps_its_hold(world: World) -> None:
     owner, flood = world.owner(), Publishing(world)
     flood.send(20 * LEAD)
-    received = 0
-    for _ in range(8):
+    for received in range(8):
         assert flood.unanswered > 0
         owner.grant(1, received=received)
-        received += 1
         world.wait(LONGEST_WAIT)
         assert (flood.unanswered, flood.credit) == (0, 1000)
         flood.send()
