@@ -158,9 +158,11 @@ def longest_pause(looks: list[Look]) -> float:
     """Return the longest time, in seconds, in which nothing was accounted for although something was published."""
     longest, moved = 0.0, looks[0]
     for before, look in pairwise(looks):
-        if look.accounted > before.accounted or before.published <= before.accounted:
+        if before.published <= before.accounted:
             moved = look
         longest = max(longest, look.seconds - moved.seconds)
+        if look.accounted > before.accounted:
+            moved = look
     return longest
 
 
@@ -182,7 +184,7 @@ def _rate(looks: list[Look], name: str = "accounted") -> float:
 def _steady(looks: list[Look]) -> list[Look]:
     first, all_of_it = looks[0].accounted, looks[-1].accounted - looks[0].accounted
     steady = [look for look in looks if EARLY <= (look.accounted - first) / max(all_of_it, 1) <= LATE]
-    return steady if len(steady) > 1 else looks
+    return steady if steady and steady[-1].accounted > steady[0].accounted else looks
 
 
 def _progress(feed: Child) -> int:
