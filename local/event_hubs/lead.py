@@ -13,6 +13,7 @@ from typing import Protocol
 DEFAULT_LEAD = 1_000  # events in a partition: twice as many as a reader of the app prefetches
 LONGEST_WAIT = 10_000  # milliseconds: a third of the shortest time in which a client of ours gives a send up
 STANDSTILL = 30_000  # milliseconds after which publishers no longer wait for an owner that takes nothing
+NEIGHBOUR = 5_000  # the same while an owner of a different group has nothing left to take
 
 
 class Log(Protocol):
@@ -83,10 +84,12 @@ class Lead:
         """End the waits that are over; `now` is in milliseconds."""
         if not self._was_too_long:
             return
+        someone_starves = any(owner.next_sequence >= self._log.next_sequence for owner in self._owners)
+        patience = NEIGHBOUR if someone_starves else STANDSTILL
         for owner, seen in self._owners.items():
             if seen.sequence != owner.next_sequence:
                 seen.sequence, seen.since = owner.next_sequence, now
-            seen.stands = now - seen.since >= STANDSTILL
+            seen.stands = seen.stands or now - seen.since >= patience
         for resume, since in list(self._waiting.items()):
             if since is None:
                 self._waiting[resume] = now

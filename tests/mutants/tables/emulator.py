@@ -110,6 +110,7 @@ MUTANTS = (
             "        self._owners.pop(owner, None)\n        self._look()",
             "        self._owners.pop(owner, None)",
         ),
+        ("a group that stops starves the other", "NEIGHBOUR if someone_starves else STANDSTILL", "STANDSTILL"),
         ("an idle time counts as a standstill", "                seen.sequence = -1\n", "                pass\n"),
         ("a wait has no end", "elif now - since >= LONGEST_WAIT:", "elif False:"),
     ),

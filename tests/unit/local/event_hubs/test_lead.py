@@ -8,7 +8,7 @@ import pytest
 from local.event_hubs.broker import HubBroker
 from local.event_hubs.frames import ACCEPTED, DISPOSITION, FLOW, REJECTED
 from local.event_hubs.hubs import Hubs, HubSettings
-from local.event_hubs.lead import LONGEST_WAIT, STANDSTILL
+from local.event_hubs.lead import LONGEST_WAIT, NEIGHBOUR, STANDSTILL
 from local.event_hubs.readers import Faults
 from local.event_hubs.tokens import ROOT_KEY
 from tests.unit.local.event_hubs.messages import batch, message, transfer
@@ -190,15 +190,32 @@ async def test_an_owner_that_was_idle_before_does_not_stand_still_at_once(world:
     assert flood.unanswered == 1
 
 
-async def test_the_slowest_of_two_groups_counts_until_it_stands_still(world: World) -> None:
+async def test_the_slowest_of_two_groups_counts_until_it_stands_still_while_the_other_has_nothing_left(
+    world: World,
+) -> None:
     app, other, flood = world.owner(), world.owner("other"), Publishing(world)
     app.grant(1_000_000)
     other.grant(1)
     flood.send(3 * LEAD)
+    await asyncio.sleep(0)
+    world.wait(NEIGHBOUR - 1_000)
     assert flood.unanswered > 0
-    world.wait(STANDSTILL + LONGEST_WAIT)
+    world.wait(1_000)
     flood.send(3 * LEAD)
+    await asyncio.sleep(0)
     assert flood.unanswered == 0
+    flood.send(3 * LEAD)
+    world.wait(500)
+    assert flood.unanswered == 2 * LEAD, "now the app counts alone, until its turn"
+
+
+async def test_two_groups_that_both_have_events_left_have_the_same_time(world: World) -> None:
+    world.owner()
+    world.owner("other")
+    flood = Publishing(world)
+    flood.send(2 * LEAD)
+    world.wait(NEIGHBOUR + 500)
+    assert flood.unanswered == LEAD
 
 
 async def test_a_publisher_to_a_different_partition_does_not_wait(world: World) -> None:
