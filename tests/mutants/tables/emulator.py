@@ -67,7 +67,11 @@ MUTANTS = (
     *in_file(
         "local/event_hubs/links.py",
         LEAD,
-        ("a link that is held has credit", "            self.credit = 0\n            self.session.flow(self)\n", ""),
+        (
+            "a link that is held has credit",
+            "            self.credit = 0\n            self.session",
+            "            self.session",
+        ),
         ("a link gets no credit after its wait", "        if self._holds == 0:\n            self.grant()\n", ""),
         ("a link that is held gets new credit", "if self._holds == 0 and self.credit <=", "if self.credit <="),
         ("a link may send without credit and without end", "elif self.credit < -_OVERRUN:", "elif False:"),
