@@ -32,8 +32,7 @@ from bench import (
 )
 from bench.figures import Result
 from bench.report.part import measure_part
-from bench.report.results import FULL as FULL_FOLDER
-from bench.report.results import SERVER, ResultsRefused, text_of
+from bench.report.results import LARGE, SERVER, ResultsRefused, text_of
 from bench.report.suite import Orders, Suite, held, summary
 from local.interruption import Interrupted, Interruption
 from local.server import Server, ServerRefused, add_store, prepared
@@ -59,19 +58,13 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
 }
 
 
-QUICK: Orders = {  # for `make bench`: about ten minutes in all on two quiet cores
-    "imports": {},
-    "decode": {},
-    "ingest": {},
-    "telemetry": {},
+LONG = ("sqlserver", "api", "aggregation", "spark", "history", "replayed")  # which `make bench` leaves out
+QUICK: Orders = {  # sizes for `make bench` where a part's own size takes minutes; all parts in about ten
     "letters": {"BENCH_LETTERS": "50000"},
     "redrives": {"BENCH_LETTERS": "100000"},
-    "gaps": {},
-    "replay": {},
-    "durable": {},
     "local": {"BENCH_EVENTS": "600000"},
 }
-SIZES: Orders = {}  # for `make bench-full`, beyond the parts' own sizes
+FULL: Orders = {}  # sizes for `make bench-full` where they are larger than a part's own
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -96,7 +89,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(PARTS)}; default: all")
     parser.add_argument("--results", type=Path, metavar="FOLDER", help="write the results of each part to FOLDER")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help=f"the sizes of some minutes; default: {', '.join(QUICK)}")
+    size.add_argument("--quick", action="store_true", help=f"the sizes of some minutes, without {', '.join(LONG)}")
     size.add_argument("--full", action="store_true", help="the largest sizes; results go to FOLDER/full")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="measure one part here, and write its results to FILE"
@@ -138,13 +131,14 @@ def _measure_each(options: argparse.Namespace, interruption: Interruption) -> in
 
 
 def _folder(options: argparse.Namespace) -> Path | None:
-    below = SERVER if options.store else FULL_FOLDER if options.full else ""
+    below = SERVER if options.store else LARGE if options.full else ""
     return options.results / below if options.results else None
 
 
 def _orders(options: argparse.Namespace) -> Orders:
-    sizes = QUICK if options.quick else SIZES if options.full else {}
-    return {name: sizes.get(name, {}) for name in options.parts or (QUICK if options.quick else PARTS)}
+    sizes = QUICK if options.quick else FULL if options.full else {}
+    names = options.parts or [name for name in PARTS if not (options.quick and name in LONG)]
+    return {name: sizes.get(name, {}) for name in names}
 
 
 def parts_on(store: Server | None) -> Mapping[str, Callable[[], Iterator[Result]]]:

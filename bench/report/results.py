@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.figures import Cell, Figure, Table
 
-FULL, SERVER = "full", "server"  # folders below the results: of the large sizes, and of a store on SQL Server
+LARGE, SERVER = "full", "server"  # folders below the results: of the large sizes, and of a store on SQL Server
 
 
 class ResultsRefused(Exception):
@@ -81,7 +81,7 @@ def write_whole(path: Path, text: str) -> None:
 def read_results(folder: Path) -> dict[str, list[PartResult]]:
     """Return the results of a folder and its subfolders, in the order of their parts, by the subfolder's name."""
     found: dict[str, list[PartResult]] = {}
-    for size in ("", FULL, SERVER):
+    for size in ("", LARGE, SERVER):
         for path in sorted((folder / size).glob("[!.]*.json")):
             try:
                 result = result_of(path.read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ from bench.report.results import PartResult, ResultsRefused, result_of, write_re
 from local.interruption import Interrupted
 from local.processes import Pause
 
-LOOK_EVERY = 0.5  # seconds
+LOOK_EVERY = 0.2  # seconds
 GRACE = 60.0  # seconds: from Ctrl-C until a part has ended its processes
 
 Orders = Mapping[str, Mapping[str, str]]  # the variables that give its sizes, by part
@@ -30,6 +30,7 @@ class Suite:
     holds: Sequence[int]
     environment: Mapping[str, str]  # it wins over the sizes that an order names
     pause: Pause
+    module: str = "bench"  # what measures one part, and writes its results to the file after `--json`
 
     def measure(self, orders: Orders) -> Iterator[PartResult]:
         """Measure the parts in their order, and store and yield the result of each; raise Interrupted on a signal."""
@@ -45,7 +46,7 @@ class Suite:
 
     def _measured(self, part: str, sizes: Mapping[str, str], file: Path) -> PartResult:
         child = subprocess.Popen(
-            [sys.executable, "-m", "bench", "--json", str(file), part],
+            [sys.executable, "-m", self.module, "--json", str(file), part],
             env={**sizes, **self.environment},
             start_new_session=True,  # Ctrl-C reaches this process alone, which passes it on once
             pass_fds=self.holds,

@@ -1,0 +1,100 @@
+"""The pictures of three parts: peers beside each other, the way of an event, and a long run over time."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.figures import Table, cell_text
+from bench.report.results import LARGE, PartResult
+from bench.report.svg import Bar, Line, bars, lines, stacked
+
+RATE, LOST, DOUBLED = "events/s", "lost", "doubled"  # parts of the headings of columns
+TIME, LAG, MEMORY = "seconds", "lag", "memory"
+WAY = "CPU of the whole way"  # how the name of its table begins
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture: the name of its file, its text for those who do not see it, and its SVG."""
+
+    name: str
+    text: str
+    svg: str
+
+
+def pictures_of(results: Mapping[str, list[PartResult]]) -> dict[str, Picture]:
+    """Return the picture of each part whose tables have what it shows; the large sizes come first for `size`."""
+    found: dict[str, Picture] = {}
+    for part in (part for size in ("", LARGE) for part in results.get(size, [])):
+        draw = _DRAWN.get(part.part)
+        picture = draw(part.tables) if draw else None
+        if picture and (part.part == "size" or part.part not in found):
+            found[part.part] = picture
+    return found
+
+
+def _peers(tables: Sequence[Table]) -> Picture | None:
+    table = _with_columns(tables, RATE)
+    if table is None:
+        return None
+    rate = _column(table, RATE)
+    given = []
+    for row in table.rows:
+        name, value = cell_text(row[0]), row[rate]
+        if isinstance(value, int | float):
+            counts = (_count(tables, name, LOST), _count(tables, name, DOUBLED))
+            said = [
+                f"{count:,} {word}" for count, word in zip(counts, (LOST, DOUBLED), strict=True) if count is not None
+            ]
+            given.append(Bar(name, value, "; ".join([f"{value:,.0f}", ", ".join(said)]).rstrip("; ")))
+    text = "Events per second of each peer, with the events that it lost and doubled: "
+    text += "; ".join(f"{bar.name} {bar.text}" for bar in given)
+    return Picture("peers.svg", text, bars("Events per second, and events lost and doubled", text, given))
+
+
+def _way(tables: Sequence[Table]) -> Picture | None:
+    table = next((one for one in tables if one.name.startswith(WAY)), None)
+    if table is None:
+        return None
+    given = [
+        Bar(cell_text(row[0]), row[1], f"{row[1]:.3g} µs") for row in table.rows if isinstance(row[1], int | float)
+    ]
+    text = "CPU per event in each step: " + "; ".join(f"{bar.name} {bar.text}" for bar in given)
+    return Picture("way.svg", text, stacked("Where the time of an event goes, µs of CPU", text, given))
+
+
+def _size(tables: Sequence[Table]) -> Picture | None:
+    table = _with_columns(tables, TIME, LAG, MEMORY)
+    if table is None:
+        return None
+    time, given = _column(table, TIME), []
+    for name in (LAG, MEMORY):
+        column = _column(table, name)
+        cells = ((row[time], row[column]) for row in table.rows)
+        points = [(x, y) for x, y in cells if isinstance(x, int | float) and isinstance(y, int | float)]
+        given.append(Line(table.columns[column], points))
+    text = "Over the run: " + "; ".join(
+        f"{line.name}, at most {max((value for _, value in line.points), default=0):,.4g}" for line in given
+    )
+    return Picture("size.svg", text, lines("Lag and memory over a long run", text, given))
+
+
+def _with_columns(tables: Sequence[Table], *words: str) -> Table | None:
+    return next((one for one in tables if all(_columns(one, word) for word in words)), None)
+
+
+def _columns(table: Table, word: str) -> list[int]:
+    return [place for place, heading in enumerate(table.columns) if word in heading.lower()]
+
+
+def _column(table: Table, word: str) -> int:
+    return _columns(table, word)[0]
+
+
+def _count(tables: Sequence[Table], name: str, word: str) -> int | None:
+    """Return the sum of a peer's counts in all columns whose heading has the word; None without any."""
+    cells = [row[place] for table in tables for place in _columns(table, word) for row in table.rows if row[0] == name]
+    counts = [cell for cell in cells if isinstance(cell, int)]
+    return sum(counts) if counts else None
+
+
+_DRAWN: dict[str, Callable[[Sequence[Table]], Picture | None]] = {"peers": _peers, "way": _way, "size": _size}

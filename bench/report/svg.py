@@ -1,0 +1,110 @@
+"""Three kinds of charts as SVG: bars, one stacked bar, and lines over time; readable in light and dark.
+
+The text is the same for the same values, so that a test can compare it; a drawing library's text changes with its
+version.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape, quoteattr
+
+WIDTH, MARGIN, LINE = 860, 16, 22
+NAMES, BARS = 310, 250  # where the bars begin, and the width of the longest
+PANEL = 130
+COLOURS = (  # that people with a colour vision deficiency tell apart, in neighbouring segments
+    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"),
+    *("#8a8a8a", "#b3a100", "#7b5ea7", "#a05a2c", "#3f8f8f", "#c24a6b"),
+)
+STYLE = """
+text { font: 13px system-ui, sans-serif; fill: #1f2328 }
+.head { font-weight: 600; font-size: 15px } .faint { fill: #59636e }
+.ground { fill: #ffffff } .line { fill: none; stroke: #0072b2; stroke-width: 2 } .axis { stroke: #8c959f }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .line { stroke: #56b4e9 }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar with its name, its length, and the words after it."""
+
+    name: str
+    value: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A curve over time: its name with the unit, and points of seconds and values."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+def bars(title: str, alt: str, given: Sequence[Bar]) -> str:
+    """Return horizontal bars, one below the other."""
+    longest = max((bar.value for bar in given), default=0) or 1
+    drawn = []
+    for place, bar in enumerate(given):
+        y = 48 + place * 30
+        width = max(1.0, BARS * bar.value / longest)
+        drawn.append(_text(NAMES - 10, y + 15, bar.name, 'text-anchor="end"'))
+        drawn.append(_rect(NAMES, y, width, 20, COLOURS[0]))
+        drawn.append(_text(NAMES + width + 8, y + 15, bar.text))
+    return _document(title, alt, 48 + 30 * len(given) + MARGIN, drawn)
+
+
+def stacked(title: str, alt: str, given: Sequence[Bar]) -> str:
+    """Return one bar of segments, and a legend in their order."""
+    whole = sum(bar.value for bar in given) or 1
+    drawn, x = [], float(MARGIN)
+    for place, bar in enumerate(given):
+        colour, width = COLOURS[place % len(COLOURS)], (WIDTH - 2 * MARGIN) * bar.value / whole
+        drawn.append(_rect(x, 44, width, 34, colour))
+        column, row = place % 2, place // 2
+        left, y = MARGIN + column * (WIDTH // 2), 96 + row * LINE
+        drawn.append(_rect(left, y, 12, 12, colour))
+        drawn.append(_text(left + 20, y + 11, f"{bar.name}: {bar.text}"))
+        x += width
+    return _document(title, alt, 96 + LINE * ((len(given) + 1) // 2) + MARGIN, drawn)
+
+
+def lines(title: str, alt: str, given: Sequence[Line]) -> str:
+    """Return a panel for each curve, all over the same seconds; values begin at 0."""
+    latest = max((seconds for line in given for seconds, _ in line.points), default=0) or 1
+    drawn = []
+    for place, line in enumerate(given):
+        top = 66 + place * (PANEL + 46)
+        most = max((value for _, value in line.points), default=0) or 1
+        across, foot = WIDTH - 2 * MARGIN, top + PANEL
+        placed = ((MARGIN + across * seconds / latest, foot - PANEL * value / most) for seconds, value in line.points)
+        drawn.append(_text(MARGIN, top - 8, f"{line.name}, at most {most:,.4g}"))
+        drawn.append(f'<line class="axis" x1="{MARGIN}" y1="{foot}" x2="{WIDTH - MARGIN}" y2="{foot}"/>')
+        drawn.append(f'<polyline class="line" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in placed)}"/>')
+        drawn.append(_text(WIDTH - MARGIN, foot + 15, f"{latest:,.0f} s", 'class="faint" text-anchor="end"'))
+    return _document(title, alt, 66 + len(given) * (PANEL + 46), drawn)
+
+
+def _document(title: str, alt: str, height: int, drawn: Iterable[str]) -> str:
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+            f"aria-label={quoteattr(alt)}>",
+            f"<title>{escape(title)}</title>",
+            f"<desc>{escape(alt)}</desc>",
+            f"<style>{STYLE}</style>",
+            f'<rect class="ground" width="{WIDTH}" height="{height}"/>',
+            _text(MARGIN, 26, title, 'class="head"'),
+            *drawn,
+            "</svg>\n",
+        ]
+    )
+
+
+def _text(x: float, y: float, text: str, more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}"{" " * bool(more)}{more}>{escape(text)}</text>'
+
+
+def _rect(x: float, y: float, width: float, height: float, colour: str) -> str:
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height}" fill="{colour}"/>'
