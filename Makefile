@@ -167,7 +167,7 @@ $(VENV)/azurite/node_modules/.bin/azurite: | $(VENV)/bin/python
 screenshots: $(VENV)/dev.done ## Make the pictures of docs/images/ again with Chromium, and of each state in .local-run/screenshots/
 	@SCREENSHOTS=1 $(BIN)/python -m pytest -rs tests/browser
 
-bench: $(VENV)/local.done $(VENV)/spark.done ## Measure the figures of docs/benchmarks.md at sizes of about ten minutes, and make the pages that show them
+bench: $(VENV)/local.done $(VENV)/spark.done ## Measure the figures of docs/benchmarks.md in ten to fifteen minutes, and make the pages that show them
 	@$(BENCH) $(if $(STORE),sqlserver local,--quick); $(THEN_PAGES)
 
 bench-full: $(VENV)/local.done $(VENV)/spark.done ## Measure all figures of docs/benchmarks.md at their large sizes

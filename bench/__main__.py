@@ -59,12 +59,15 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
 
 
 LONG = ("sqlserver", "api", "aggregation", "spark", "history", "replayed")  # which `make bench` leaves out
-QUICK: Orders = {  # sizes for `make bench` where a part's own size takes minutes; all parts in about ten
+QUICK: Orders = {  # sizes for `make bench` where a part's own size takes minutes; all parts in ten to fifteen
     "letters": {"BENCH_LETTERS": "50000"},
     "redrives": {"BENCH_LETTERS": "100000"},
     "local": {"BENCH_EVENTS": "600000"},
 }
-FULL: Orders = {}  # sizes for `make bench-full` where they are larger than a part's own
+FULL: Orders = {  # sizes for `make bench-full` where they are larger than a part's own
+    "size": {"BENCH_EVENTS": "20000000"},
+    "scaling": {"BENCH_ROWS": "10000000"},
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from bench.report.results import LARGE, PartResult
 from bench.report.svg import Bar, Line, bars, lines, stacked
 
 RATE, LOST, DOUBLED = "events/s", "lost", "doubled"  # parts of the headings of columns
-TIME, LAG, MEMORY = "seconds", "lag", "memory"
+TIME, CURVES = "s", ("lag, s", "workers, MB", "emulator, MB")  # headings of the columns of a long run
 WAY = "CPU of the whole way"  # how the name of its table begins
 
 
@@ -33,10 +33,10 @@ def pictures_of(results: Mapping[str, list[PartResult]]) -> dict[str, Picture]:
 
 
 def _peers(tables: Sequence[Table]) -> Picture | None:
-    table = _with_columns(tables, RATE)
+    table = next((one for one in tables if _columns(one, RATE)), None)
     if table is None:
         return None
-    rate = _column(table, RATE)
+    (rate, *_) = _columns(table, RATE)
     given = []
     for row in table.rows:
         name, value = cell_text(row[0]), row[rate]
@@ -63,31 +63,20 @@ def _way(tables: Sequence[Table]) -> Picture | None:
 
 
 def _size(tables: Sequence[Table]) -> Picture | None:
-    table = _with_columns(tables, TIME, LAG, MEMORY)
+    table = next((one for one in tables if {TIME, *CURVES} <= set(one.columns)), None)
     if table is None:
         return None
-    time, given = _column(table, TIME), []
-    for name in (LAG, MEMORY):
-        column = _column(table, name)
-        cells = ((row[time], row[column]) for row in table.rows)
+    given = []
+    for name in CURVES:
+        cells = ((row[table.columns.index(TIME)], row[table.columns.index(name)]) for row in table.rows)
         points = [(x, y) for x, y in cells if isinstance(x, int | float) and isinstance(y, int | float)]
-        given.append(Line(table.columns[column], points))
-    text = "Over the run: " + "; ".join(
-        f"{line.name}, at most {max((value for _, value in line.points), default=0):,.4g}" for line in given
-    )
+        given.append(Line(name if name.startswith("lag") else f"memory of the {name}", points))
+    text = "Over the run: " + "; ".join(f"{line.name}, at most {line.most:,.4g}" for line in given)
     return Picture("size.svg", text, lines("Lag and memory over a long run", text, given))
-
-
-def _with_columns(tables: Sequence[Table], *words: str) -> Table | None:
-    return next((one for one in tables if all(_columns(one, word) for word in words)), None)
 
 
 def _columns(table: Table, word: str) -> list[int]:
     return [place for place, heading in enumerate(table.columns) if word in heading.lower()]
-
-
-def _column(table: Table, word: str) -> int:
-    return _columns(table, word)[0]
 
 
 def _count(tables: Sequence[Table], name: str, word: str) -> int | None:

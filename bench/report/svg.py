@@ -41,6 +41,11 @@ class Line:
     name: str
     points: Sequence[tuple[float, float]]
 
+    @property
+    def most(self) -> float:
+        """The largest value."""
+        return max((value for _, value in self.points), default=0)
+
 
 def bars(title: str, alt: str, given: Sequence[Bar]) -> str:
     """Return horizontal bars, one below the other."""
@@ -76,10 +81,10 @@ def lines(title: str, alt: str, given: Sequence[Line]) -> str:
     drawn = []
     for place, line in enumerate(given):
         top = 66 + place * (PANEL + 46)
-        most = max((value for _, value in line.points), default=0) or 1
+        most = line.most or 1
         across, foot = WIDTH - 2 * MARGIN, top + PANEL
         placed = ((MARGIN + across * seconds / latest, foot - PANEL * value / most) for seconds, value in line.points)
-        drawn.append(_text(MARGIN, top - 8, f"{line.name}, at most {most:,.4g}"))
+        drawn.append(_text(MARGIN, top - 8, f"{line.name}, at most {line.most:,.4g}"))
         drawn.append(f'<line class="axis" x1="{MARGIN}" y1="{foot}" x2="{WIDTH - MARGIN}" y2="{foot}"/>')
         drawn.append(f'<polyline class="line" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in placed)}"/>')
         drawn.append(_text(WIDTH - MARGIN, foot + 15, f"{latest:,.0f} s", 'class="faint" text-anchor="end"'))

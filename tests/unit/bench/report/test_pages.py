@@ -21,7 +21,11 @@ PEERS = Table(
     (("ours", 9000, 0, 0, 0), ("(a) <blob> & more", 812.4, 3, 500, 1_200), ("(e) Spark", None, None, None, None)),
 )
 WAY = Table("CPU of the whole way, µs per event", ("step", "µs"), (("receive", 40.0), ("decode", 10), ("log", None)))
-LONG = Table("Over time", ("seconds", "lag, s", "memory, MB"), ((0, 1.0, 100), (60, 2.5, 104), (120, 0.5, 103)))
+LONG = Table(
+    "Over time",
+    ("events", "s", "lag, s", "workers, MB", "emulator, MB"),
+    ((9, 1.0, 1.0, 90, 70), (18, 60.0, 2.5, 99, 80)),
+)
 
 
 def result(part: str, *figures: Figure, tables: tuple[Table, ...] = (), **more: object) -> PartResult:
@@ -71,7 +75,7 @@ def test_without_results_the_pages_say_how_to_measure() -> None:
 
 
 def test_every_part_has_its_circumstances_and_long_tables_stay_in_the_file() -> None:
-    rows: tuple[tuple[Cell, ...], ...] = tuple((place, 1.0, 2.0) for place in range(100))
+    rows: tuple[tuple[Cell, ...], ...] = tuple((place, 1.0, 2.0, 3, 4) for place in range(100))
     sized = result("size", SPEED, tables=(replace(LONG, rows=rows),), settings={"BENCH_EVENTS": "7"}, is_dirty=True)
     words = everything({"": [result("peers", SPEED)], "full": [sized]}, {}, "images")
     assert "**`size`**, `BENCH_EVENTS=7`: 2026-01-02, commit abc1234 with changes, 61 s, load 0.2 before" in words
@@ -95,10 +99,10 @@ def test_the_bar_of_the_way_has_a_segment_and_a_line_of_the_legend_for_each_step
 
 
 def test_the_lines_of_the_long_run_are_those_of_the_large_size() -> None:
-    large = replace(LONG, rows=((0, 9.0, 50),))
+    large = replace(LONG, rows=((5, 1.0, 9.0, 50, 60),))
     picture = pictures_of({"": [result("size", tables=(LONG,))], "full": [result("size", tables=(large,))]})["size"]
     assert "lag, s, at most 9" in texts(picture.svg)
-    assert "memory, MB, at most 50" in texts(picture.svg)
+    assert "memory of the workers, MB, at most 50" in texts(picture.svg)
 
 
 def test_no_picture_is_drawn_of_tables_without_its_columns() -> None:

@@ -37,7 +37,7 @@ def test_a_part_that_raises_dies_or_exits_is_a_fault_in_its_file_and_stops_no_ot
     results = measured(tmp_path, "raising", "killed", "leaving", "good")
     faults = {name: result.fault for name, result in stored(tmp_path).items()}
     assert faults == {name: result.fault for name, result in results.items()}
-    assert faults.pop("raising", "").startswith("RuntimeError: 3 of 5 letters are in store.db (tests/unit/")
+    assert str(faults.pop("raising")).startswith("RuntimeError: 3 of 5 letters are in store.db (tests/unit/")
     assert faults == {
         "killed": "its process ended with SIGKILL and left no results",
         "leaving": "its process ended with code 3 and left no results",
