@@ -7,7 +7,7 @@ from bench.figures import Table, cell_text
 from bench.report.results import LARGE, PartResult
 from bench.report.svg import Bar, Line, bars, lines, stacked
 
-RATE, LOST, DOUBLED = "events/s", "lost", "doubled"  # parts of the headings of columns
+RATE, LOST, DOUBLED = "events/s", "lost", "doubled"  # how the headings of columns end
 TIME, CURVES = "s", ("lag, s", "workers, MB", "emulator, MB")  # headings of the columns of a long run
 WAY = "CPU of the whole way"  # how the name of its table begins
 
@@ -37,18 +37,17 @@ def _peers(tables: Sequence[Table]) -> Picture | None:
     if table is None:
         return None
     (rate, *_) = _columns(table, RATE)
-    given = []
-    for row in table.rows:
-        name, value = cell_text(row[0]), row[rate]
-        if isinstance(value, int | float):
-            counts = (_count(tables, name, LOST), _count(tables, name, DOUBLED))
-            said = [
-                f"{count:,} {word}" for count, word in zip(counts, (LOST, DOUBLED), strict=True) if count is not None
-            ]
-            given.append(Bar(name, value, "; ".join([f"{value:,.0f}", ", ".join(said)]).rstrip("; ")))
+    cells = [(cell_text(row[0]), row[rate]) for row in table.rows]
+    given = [_peer(tables, name, cell) for name, cell in cells if isinstance(cell, int | float)]
     text = "Events per second of each peer, with the events that it lost and doubled: "
     text += "; ".join(f"{bar.name} {bar.text}" for bar in given)
-    return Picture("peers.svg", text, bars("Events per second, and events lost and doubled", text, given))
+    return Picture("peers.svg", text, bars("Events per second; orange: it lost or doubled events", text, given))
+
+
+def _peer(tables: Sequence[Table], name: str, rate: float) -> Bar:
+    counts = {word: _count(tables, name, word) for word in (LOST, DOUBLED)}
+    said = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count is not None)
+    return Bar(name, rate, f"{rate:,.0f}; {said}".removesuffix("; "), any(counts.values()))
 
 
 def _way(tables: Sequence[Table]) -> Picture | None:
@@ -76,11 +75,11 @@ def _size(tables: Sequence[Table]) -> Picture | None:
 
 
 def _columns(table: Table, word: str) -> list[int]:
-    return [place for place, heading in enumerate(table.columns) if word in heading.lower()]
+    return [place for place, heading in enumerate(table.columns) if heading.removesuffix(" again").endswith(word)]
 
 
 def _count(tables: Sequence[Table], name: str, word: str) -> int | None:
-    """Return the sum of a peer's counts in all columns whose heading has the word; None without any."""
+    """Return the sum of a peer's counts in all columns whose heading ends with the word; None without any."""
     cells = [row[place] for table in tables for place in _columns(table, word) for row in table.rows if row[0] == name]
     counts = [cell for cell in cells if isinstance(cell, int)]
     return sum(counts) if counts else None

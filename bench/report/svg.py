@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
 WIDTH, MARGIN, LINE = 860, 16, 22
-NAMES, BARS = 310, 250  # where the bars begin, and the width of the longest
-PANEL = 130
+LETTER = 7.2  # the width of a letter, at most on average
+PANEL = 90
 COLOURS = (  # that people with a colour vision deficiency tell apart, in neighbouring segments
     *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"),
     *("#8a8a8a", "#b3a100", "#7b5ea7", "#a05a2c", "#3f8f8f", "#c24a6b"),
@@ -27,11 +27,12 @@ text { fill: #e6edf3 } .faint { fill: #9198a1 } .ground { fill: #0d1117 } .line 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar with its name, its length, and the words after it."""
+    """A bar with its name, its length, and the words after it; one that is marked has a different colour."""
 
     name: str
     value: float
     text: str
+    is_marked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +50,15 @@ class Line:
 
 def bars(title: str, alt: str, given: Sequence[Bar]) -> str:
     """Return horizontal bars, one below the other."""
-    longest = max((bar.value for bar in given), default=0) or 1
+    most = max((bar.value for bar in given), default=0) or 1
+    left = MARGIN + LETTER * max((len(bar.name) for bar in given), default=0)
+    longest = max(80, WIDTH - MARGIN - 18 - left - LETTER * max((len(bar.text) for bar in given), default=0))
     drawn = []
     for place, bar in enumerate(given):
-        y = 48 + place * 30
-        width = max(1.0, BARS * bar.value / longest)
-        drawn.append(_text(NAMES - 10, y + 15, bar.name, 'text-anchor="end"'))
-        drawn.append(_rect(NAMES, y, width, 20, COLOURS[0]))
-        drawn.append(_text(NAMES + width + 8, y + 15, bar.text))
+        y, width = 48 + place * 30, max(1.0, longest * bar.value / most)
+        drawn.append(_text(left, y + 15, bar.name, 'text-anchor="end"'))
+        drawn.append(_rect(left + 10, y, width, 20, COLOURS[5 if bar.is_marked else 0]))
+        drawn.append(_text(left + 18 + width, y + 15, bar.text))
     return _document(title, alt, 48 + 30 * len(given) + MARGIN, drawn)
 
 

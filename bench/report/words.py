@@ -24,9 +24,9 @@ def front(results: Results, pictures: Mapping[str, Picture], images: str) -> str
     blocks = [f"{said}, measured on {_machines(parts)}{'; missed:' if missed else '.'}"]
     if missed:
         blocks.append(_figures(missed))
-    for table in _tables_of(results, "peers")[:1]:
-        blocks.append(markdown(table))
-    blocks += [f"![{picture.text}]({images}/{picture.name})" for name, picture in pictures.items() if name == "peers"]
+    peers = next((part for part in results.get("", []) if part.part == "peers"), None)
+    blocks += map(markdown, peers.tables if peers else ())
+    blocks += [_shown(pictures["peers"], images)] if "peers" in pictures else []
     blocks += _circumstances(parts)
     return "\n\n".join(blocks)
 
@@ -100,10 +100,6 @@ def _plain(text: str) -> str:
 
 def _shown(picture: Picture, images: str) -> str:
     return f"![{picture.text}]({images}/{picture.name})"
-
-
-def _tables_of(results: Results, part: str) -> list[Table]:
-    return [table for found in results.values() for each in found if each.part == part for table in each.tables]
 
 
 def _machines(parts: list[PartResult]) -> str:

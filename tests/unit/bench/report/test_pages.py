@@ -17,8 +17,13 @@ from tests.unit.bench.report.parts import LATE, SPEED
 
 PEERS = Table(
     "Peers",
-    ("peer", "events/s", "lost: kill", "lost: skip", "doubled"),
-    (("ours", 9000, 0, 0, 0), ("(a) <blob> & more", 812.4, 3, 500, 1_200), ("(e) Spark", None, None, None, None)),
+    ("peer", "fed at, events per second", "events/s"),
+    (("ours", 7, 9000), ("(a) <blob> & more", 6, 812.4), ("(e) Spark", None, 500), ("(f)", None, None)),
+)
+LOSSES = Table(
+    "Losses",
+    ("peer", "kills: rows lost", "lost deliveries: events", "rows lost", "rows doubled", "rows doubled again"),
+    (("ours", 0, 900, 0, 0, 0), ("(a) <blob> & more", 3, 900, 500, 1_000, 200)),
 )
 WAY = Table("CPU of the whole way, µs per event", ("step", "µs"), (("receive", 40.0), ("decode", 10), ("log", None)))
 LONG = Table(
@@ -41,18 +46,19 @@ def texts(svg: str) -> list[str]:
     return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def widths(svg: str, colour: str = "") -> list[float]:
+def widths(svg: str) -> list[float]:
     bars = ET.fromstring(svg).findall("{http://www.w3.org/2000/svg}rect[@height='20']")
     return [float(bar.attrib["width"]) for bar in bars]
 
 
 def test_the_front_page_counts_targets_shows_the_missed_ones_and_the_peers() -> None:
-    results = {"": [result("peers", SPEED, tables=(PEERS,)), result("way", LATE)]}
+    results = {"": [result("peers", SPEED, tables=(PEERS, LOSSES)), result("way", LATE)]}
     words = front(results, pictures_of(results), "docs/images")
+    assert "| (e) Spark | - | 500 |" in words
     assert words.startswith("1 of 2 targets are met, measured on 2 cores (A chip), 2026-01-02; missed:")
     assert "| delay | 9 s | &lt;= 2 |  | **missed** |" in words
     assert "speed" not in words
-    assert "| (a) &lt;blob> & more | 812 | 3 | 500 | 1,200 |" in words
+    assert "| (a) &lt;blob> & more | 3 | 900 | 500 | 1,000 | 200 |" in words
     assert "](docs/images/peers.svg)" in words
     assert "Other work" not in words
 
@@ -84,10 +90,11 @@ def test_every_part_has_its_circumstances_and_long_tables_stay_in_the_file() -> 
 
 
 def test_the_bars_of_peers_have_their_rates_losses_and_doubles() -> None:
-    picture = pictures_of({"": [result("peers", tables=(PEERS,))]})["peers"]
+    picture = pictures_of({"": [result("peers", tables=(PEERS, LOSSES))]})["peers"]
     assert "9,000; 0 lost, 0 doubled" in texts(picture.svg)
     assert "812; 503 lost, 1,200 doubled" in texts(picture.svg)
-    ours, theirs = widths(picture.svg)
+    assert "500" in texts(picture.svg)
+    ours, theirs, _ = widths(picture.svg)
     assert theirs / ours == pytest.approx(812.4 / 9000, rel=0.01)
     assert "(a) <blob> & more 812; 503 lost, 1,200 doubled" in picture.text
     assert ET.fromstring(picture.svg).attrib["aria-label"] == picture.text
