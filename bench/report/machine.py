@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import resource
 import sqlite3
 import subprocess
 import traceback
@@ -18,7 +19,7 @@ _PLACE = re.compile(r"(?<![\w.:/])(?:/[\w.@+~-]+)+/([\w.@+~-]*)")
 
 def machine() -> dict[str, str | int]:
     """Return what a reader needs to know of the machine; an unknown value is missing."""
-    found: dict[str, str | int] = {"processor": _processor(), "cores": _cores()}
+    found: dict[str, str | int] = {"processor": _processor(), "cores": cores()}
     if "SC_PHYS_PAGES" in os.sysconf_names:
         found["memory_mb"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
     found |= {
@@ -44,6 +45,22 @@ def commit(root: Path = ROOT) -> tuple[str, bool | None]:
 def load() -> float:
     """Return the mean number of runnable processes over the last minute."""
     return round(os.getloadavg()[0], 2)
+
+
+def busy_seconds() -> float:
+    """Return the seconds that all cores together have worked, for anybody, since this machine started; 0 if unknown."""
+    try:
+        fields = Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0].split()
+    except OSError:
+        return 0.0
+    user, nice, system, _, _, *interrupts = map(int, fields[1:9])
+    return sum((user, nice, system, *interrupts)) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds() -> float:
+    """Return the processor's time of all processes that this one started, and they in turn, and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def fault_text(error: BaseException) -> str:
@@ -76,5 +93,6 @@ def _processor() -> str:
     return model[1].strip() if model else platform.machine()
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -40,7 +40,7 @@ def faulted(part: str, fault: str) -> PartResult:
     """Return the result of a part whose process ended without one."""
     name, is_dirty = commit()
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return PartResult(part, now, 0.0, name, is_dirty, machine(), (load(), load()), settings(), (), (), fault)
+    return PartResult(part, now, 0.0, name, is_dirty, machine(), (load(), load()), settings(), (), (), fault=fault)
 
 
 def settings() -> dict[str, str]:

@@ -32,6 +32,7 @@ class PartResult:
     settings: Mapping[str, str]  # the variables BENCH_* that gave sizes
     figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
+    others: float | None = None  # how many cores other work kept busy meanwhile
     fault: str | None = None  # why the part ended early; the figures are those before
 
     @property

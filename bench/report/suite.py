@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 
+from bench.report.machine import busy_seconds, own_seconds
 from bench.report.part import faulted
 from bench.report.results import PartResult, ResultsRefused, result_of, write_result
 from local.interruption import Interrupted
@@ -45,6 +47,7 @@ class Suite:
                 yield result
 
     def _measured(self, part: str, sizes: Mapping[str, str], file: Path) -> PartResult:
+        began, busy, own = perf_counter(), busy_seconds(), own_seconds()
         child = subprocess.Popen(
             [sys.executable, "-m", self.module, "--json", str(file), part],
             env={**sizes, **self.environment},
@@ -58,9 +61,11 @@ class Suite:
             _end(child)
             raise
         try:
-            return result_of(file.read_text(encoding="utf-8"))
+            result = result_of(file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return faulted(part, f"its process ended with {_ending(child.returncode)} and left no results")
+        others = (busy_seconds() - busy) - (own_seconds() - own)
+        return replace(result, others=max(0.0, round(others / (perf_counter() - began), 2)))
 
 
 @contextmanager

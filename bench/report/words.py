@@ -10,7 +10,7 @@ Results = Mapping[str, list[PartResult]]
 VERDICTS = {True: "met", False: "**missed**", None: ""}
 HEADINGS = {"": "", LARGE: "At the large sizes", SERVER: "With the store on SQL Server"}
 MOST = 40  # rows of a table that a page shows
-BUSY = 0.75  # of the load, per core, at a start: the figures of such a part are those of a shared machine
+BUSY = 0.3  # cores: a part beside more other work than this has the times of a shared machine
 
 
 def front(results: Results, pictures: Mapping[str, Picture], images: str) -> str:
@@ -67,6 +67,7 @@ def _of_part(part: PartResult) -> str:
     sizes = "".join(f", `{name}={value}`" for name, value in part.settings.items())
     dirty = {True: " with changes", False: "", None: ""}[part.is_dirty]
     load = f"load {part.load[0]:g} before and {part.load[1]:g} after"
+    load += "" if part.others is None else f", {part.others:g} cores busy with other work"
     blocks = [
         f"**`{part.part}`**{sizes}: {part.made_at[:10]}, commit {part.commit}{dirty}, {part.seconds:,.0f} s, {load}",
         *([f"It ended early: {_plain(part.fault)}"] if part.fault else []),
@@ -109,12 +110,12 @@ def _machines(parts: list[PartResult]) -> str:
 
 
 def _circumstances(parts: list[PartResult]) -> list[str]:
-    busy = [part.part for part in parts if part.load[0] > BUSY * int(part.machine["cores"])]
+    busy = [part.part for part in parts if (part.others or 0) > BUSY]
     dirty = [part.part for part in parts if part.is_dirty]
     failed = [part.part for part in parts if part.fault]
     said = (
         (failed, "These parts ended early"),
-        (busy, "Other work shared the machine when these parts started, so their times are too long"),
+        (busy, "Other work shared the machine with these parts, so their times are too long"),
         (dirty, "The code of these parts had changes beyond its commit"),
     )
     return [f"{text}: {', '.join(f'`{name}`' for name in dict.fromkeys(names))}." for names, text in said if names]

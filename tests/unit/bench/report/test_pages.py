@@ -12,6 +12,7 @@ from bench.report.__main__ import main
 from bench.report.pages import pages_of
 from bench.report.pictures import Picture, pictures_of
 from bench.report.results import PartResult, ResultsRefused, write_result
+from bench.report.svg import COLOURS
 from bench.report.words import everything, front, one
 from tests.unit.bench.report.parts import LATE, SPEED
 
@@ -36,7 +37,7 @@ LONG = Table(
 def result(part: str, *figures: Figure, tables: tuple[Table, ...] = (), **more: object) -> PartResult:
     machine: Mapping[str, str | int] = {"processor": "A chip", "cores": 2}
     plain = PartResult(
-        part, "2026-01-02T10:00:00+00:00", 61.2, "abc1234", False, machine, (0.2, 1.4), {}, figures, tables
+        part, "2026-01-02T10:00:00+00:00", 61.2, "abc1234", False, machine, (0.2, 7.4), {}, figures, tables, 0.2
     )
     return replace(plain, **more)  # type: ignore[arg-type]
 
@@ -46,9 +47,8 @@ def texts(svg: str) -> list[str]:
     return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def widths(svg: str) -> list[float]:
-    bars = ET.fromstring(svg).findall("{http://www.w3.org/2000/svg}rect[@height='20']")
-    return [float(bar.attrib["width"]) for bar in bars]
+def bars(svg: str) -> list[ET.Element]:
+    return ET.fromstring(svg).findall("{http://www.w3.org/2000/svg}rect[@height='20']")
 
 
 def test_the_front_page_counts_targets_shows_the_missed_ones_and_the_peers() -> None:
@@ -65,7 +65,7 @@ def test_the_front_page_counts_targets_shows_the_missed_ones_and_the_peers() -> 
 
 def test_the_front_page_names_parts_that_failed_were_disturbed_or_changed() -> None:
     parts = [
-        result("ingest", SPEED, load=(7.0, 7.0)),
+        result("ingest", SPEED, others=0.9),
         result("way", SPEED, fault="RuntimeError: no"),
         result("size", SPEED, is_dirty=True),
     ]
@@ -85,6 +85,7 @@ def test_every_part_has_its_circumstances_and_long_tables_stay_in_the_file() -> 
     sized = result("size", SPEED, tables=(replace(LONG, rows=rows),), settings={"BENCH_EVENTS": "7"}, is_dirty=True)
     words = everything({"": [result("peers", SPEED)], "full": [sized]}, {}, "images")
     assert "**`size`**, `BENCH_EVENTS=7`: 2026-01-02, commit abc1234 with changes, 61 s, load 0.2 before" in words
+    assert "after, 0.2 cores busy with other work" in words
     assert "**Over time**: 100 rows, in the file of results" in words
     assert words.index("`peers`") < words.index("### At the large sizes") < words.index("`size`")
 
@@ -94,7 +95,9 @@ def test_the_bars_of_peers_have_their_rates_losses_and_doubles() -> None:
     assert "9,000; 0 lost, 0 doubled" in texts(picture.svg)
     assert "812; 503 lost, 1,200 doubled" in texts(picture.svg)
     assert "500" in texts(picture.svg)
-    ours, theirs, _ = widths(picture.svg)
+    marked = [bar.attrib["fill"] == COLOURS[5] for bar in bars(picture.svg)]
+    assert marked == [False, True, False]
+    ours, theirs, _ = [float(bar.attrib["width"]) for bar in bars(picture.svg)]
     assert theirs / ours == pytest.approx(812.4 / 9000, rel=0.01)
     assert "(a) <blob> & more 812; 503 lost, 1,200 doubled" in picture.text
     assert ET.fromstring(picture.svg).attrib["aria-label"] == picture.text

@@ -12,7 +12,7 @@ import pytest
 
 from bench.report.machine import commit, machine, without_folders
 from bench.report.part import measure_part
-from bench.report.results import PartResult, ResultsRefused, read_results, result_of, text_of, write_result
+from bench.report.results import PartResult, ResultsRefused, read_results, result_of, text_of, write_result, write_whole
 from tests.unit.bench.report.parts import SPEED, good
 
 
@@ -88,3 +88,10 @@ def test_results_and_pages_that_a_run_writes_are_no_changes_of_the_code(tmp_path
     assert (len(name) >= 7, is_dirty) == (True, False)
     (tmp_path / "bench" / "new.py").touch()
     assert commit(tmp_path) == (name, True)
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_the_one_before(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("before", encoding="utf-8")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(tmp_path / "page.md", "a text with half a letter: \ud800")
+    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["before"]

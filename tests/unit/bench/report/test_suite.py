@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import main
+from bench.report.machine import cores
 from bench.report.results import PartResult, ResultsRefused, read_results
 from bench.report.suite import Suite, held, summary
 from local.interruption import Interrupted
@@ -51,6 +52,14 @@ def test_the_sizes_of_an_order_reach_the_part_alone_and_the_environment_wins(tmp
     orders: Mapping[str, Mapping[str, str]] = {"good": {"BENCH_A": "1", "BENCH_B": "2"}, "late": {}}
     given = {result.part: result.settings for result in suite.measure(orders)}
     assert given == {"good": {"BENCH_A": "1", "BENCH_B": "9"}, "late": {"BENCH_B": "9"}}
+
+
+def test_the_work_of_the_processes_of_a_part_is_no_other_work(tmp_path: Path) -> None:
+    began = time.perf_counter()
+    (found,) = measured(tmp_path, "busy").values()
+    seconds = time.perf_counter() - began
+    assert found.others is not None
+    assert found.others * seconds + found.figures[0].value <= 1.05 * cores() * seconds
 
 
 def test_a_part_that_measures_nothing_leaves_the_results_before(tmp_path: Path) -> None:
