@@ -9,7 +9,7 @@ from bench.report.svg import Bar, Line, bars, lines, stacked
 
 RATE, LOST, DOUBLED = "events/s", "lost", "doubled"  # how the headings of columns end
 TIME, CURVES = "s", ("lag, s", "workers, MB", "emulator, MB")  # headings of the columns of a long run
-WAY = "CPU of the whole way"  # how the name of its table begins
+WAY = "CPU "  # how the names of its tables begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,17 @@ def _peer(tables: Sequence[Table], name: str, rate: float) -> Bar:
 
 
 def _way(tables: Sequence[Table]) -> Picture | None:
-    table = next((one for one in tables if one.name.startswith(WAY)), None)
-    if table is None:
+    given = {table.name: _segments(table) for table in tables if table.name.startswith(WAY)}
+    if not given:
         return None
-    given = [
-        Bar(cell_text(row[0]), row[1], f"{row[1]:.3g} µs") for row in table.rows if isinstance(row[1], int | float)
-    ]
-    text = "CPU per event in each step: " + "; ".join(f"{bar.name} {bar.text}" for bar in given)
-    return Picture("way.svg", text, stacked("Where the time of an event goes, µs of CPU", text, given))
+    said = (f"{name}: {', '.join(f'{bar.name} {bar.text}' for bar in bars)}" for name, bars in given.items())
+    text = f"CPU per event in each stage. {'; '.join(said)}"
+    return Picture("way.svg", text, stacked("Where the time of an event goes", text, given))
+
+
+def _segments(table: Table) -> list[Bar]:
+    cells = ((cell_text(row[0]), row[1]) for row in table.rows)
+    return [Bar(name, cell, f"{cell:.3g} µs") for name, cell in cells if isinstance(cell, int | float)]
 
 
 def _size(tables: Sequence[Table]) -> Picture | None:

@@ -1,10 +1,10 @@
-"""Three kinds of charts as SVG: bars, one stacked bar, and lines over time; readable in light and dark.
+"""Three kinds of charts as SVG: bars, stacked bars, and lines over time; readable in light and dark.
 
 The text is the same for the same values, so that a test can compare it; a drawing library's text changes with its
 version.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
@@ -62,19 +62,29 @@ def bars(title: str, alt: str, given: Sequence[Bar]) -> str:
     return _document(title, alt, 48 + 30 * len(given) + MARGIN, drawn)
 
 
-def stacked(title: str, alt: str, given: Sequence[Bar]) -> str:
-    """Return one bar of segments, and a legend in their order."""
-    whole = sum(bar.value for bar in given) or 1
-    drawn, x = [], float(MARGIN)
-    for place, bar in enumerate(given):
-        colour, width = COLOURS[place % len(COLOURS)], (WIDTH - 2 * MARGIN) * bar.value / whole
-        drawn.append(_rect(x, 44, width, 34, colour))
-        column, row = place % 2, place // 2
-        left, y = MARGIN + column * (WIDTH // 2), 96 + row * LINE
-        drawn.append(_rect(left, y, 12, 12, colour))
-        drawn.append(_text(left + 20, y + 11, f"{bar.name}: {bar.text}"))
-        x += width
-    return _document(title, alt, 96 + LINE * ((len(given) + 1) // 2) + MARGIN, drawn)
+def stacked(title: str, alt: str, given: Mapping[str, Sequence[Bar]]) -> str:
+    """Return a bar of segments for each name, and a legend in which a segment of the same name has the same colour."""
+    longest = max((_whole(segments) for segments in given.values()), default=0) or 1
+    names = list(dict.fromkeys(bar.name for segments in given.values() for bar in segments))
+    colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
+    drawn, y = [], 56.0
+    for name, segments in given.items():
+        x = float(MARGIN)
+        drawn.append(_text(x, y, name))
+        for bar in segments:
+            width = (WIDTH - 2 * MARGIN) * max(0.0, bar.value) / longest
+            drawn.append(_rect(x, y + 8, width, 30, colours[bar.name]))
+            x += width
+        y += 66
+    for place, name in enumerate(names):
+        said = " / ".join(bar.text for segments in given.values() for bar in segments if bar.name == name)
+        left, top = MARGIN + (place % 2) * (WIDTH // 2), y - 12 + (place // 2) * LINE
+        drawn += [_rect(left, top, 12, 12, colours[name]), _text(left + 20, top + 11, f"{name}: {said}")]
+    return _document(title, alt, int(y) + LINE * ((len(names) + 1) // 2) + MARGIN // 2, drawn)
+
+
+def _whole(segments: Sequence[Bar]) -> float:
+    return sum(max(0.0, bar.value) for bar in segments)
 
 
 def lines(title: str, alt: str, given: Sequence[Line]) -> str:

@@ -26,7 +26,8 @@ LOSSES = Table(
     ("peer", "kills: rows lost", "lost deliveries: events", "rows lost", "rows doubled", "rows doubled again"),
     (("ours", 0, 900, 0, 0, 0), ("(a) <blob> & more", 3, 900, 500, 1_000, 200)),
 )
-WAY = Table("CPU of the whole way, µs per event", ("step", "µs"), (("receive", 40.0), ("decode", 10), ("log", None)))
+WAY = Table("CPU of the whole way", ("stage", "µs"), (("receive", 40.0), ("decode", 10), ("log", None)))
+HOST = Table("CPU through the host", ("stage", "µs"), (("receive", 40.0), ("metadata", 60.0), ("rest", -1.0)))
 LONG = Table(
     "Over time",
     ("events", "s", "lag, s", "workers, MB", "emulator, MB"),
@@ -103,9 +104,16 @@ def test_the_bars_of_peers_have_their_rates_losses_and_doubles() -> None:
     assert ET.fromstring(picture.svg).attrib["aria-label"] == picture.text
 
 
-def test_the_bar_of_the_way_has_a_segment_and_a_line_of_the_legend_for_each_step() -> None:
-    picture = pictures_of({"": [result("way", tables=(WAY,))]})["way"]
-    assert [text for text in texts(picture.svg) if "µs" in text][1:] == ["receive: 40 µs", "decode: 10 µs"]
+def test_the_bars_of_the_way_have_a_segment_and_a_line_of_the_legend_for_each_stage() -> None:
+    picture = pictures_of({"": [result("way", tables=(WAY, PEERS, HOST))]})["way"]
+    shown = texts(picture.svg)
+    assert shown[1:3] == ["CPU of the whole way", "CPU through the host"]
+    assert shown[3:] == ["receive: 40 µs / 40 µs", "decode: 10 µs", "metadata: 60 µs", "rest: -1 µs"]
+    segments = ET.fromstring(picture.svg).findall("{http://www.w3.org/2000/svg}rect[@height='30']")
+    whole = float(segments[2].attrib["width"]) + float(segments[3].attrib["width"])
+    shares = [round(float(one.attrib["width"]) / whole, 2) for one in segments]
+    assert shares == [0.4, 0.1, 0.4, 0.6, 0.0]
+    assert segments[0].attrib["fill"] == segments[2].attrib["fill"]
 
 
 def test_the_lines_of_the_long_run_are_those_of_the_large_size() -> None:
