@@ -167,10 +167,13 @@ $(VENV)/azurite/node_modules/.bin/azurite: | $(VENV)/bin/python
 screenshots: $(VENV)/dev.done ## Make the pictures of docs/images/ again with Chromium, and of each state in .local-run/screenshots/
 	@SCREENSHOTS=1 $(BIN)/python -m pytest -rs tests/browser
 
-bench: $(VENV)/local.done $(VENV)/spark.done ## Measure the figures of docs/benchmarks.md in ten to fifteen minutes, and make the pages that show them
+# Azurite, for the part `peers`, is installed where npm is found; without it this part says that it is skipped.
+OF_BENCH = $(VENV)/local.done $(VENV)/spark.done $(if $(shell command -v npm),$(VENV)/azurite/node_modules/.bin/azurite)
+
+bench: $(OF_BENCH) ## Measure the figures of docs/benchmarks.md in ten to fifteen minutes, and make the pages that show them
 	@$(BENCH) $(if $(STORE),sqlserver local,--quick); $(THEN_PAGES)
 
-bench-full: $(VENV)/local.done $(VENV)/spark.done ## Measure all figures of docs/benchmarks.md at their large sizes
+bench-full: $(OF_BENCH) ## Measure all figures of docs/benchmarks.md at their large sizes
 	@$(BENCH) --full; $(THEN_PAGES)
 
 bench-readme: $(VENV)/local.done ## Make the pages and pictures of the stored results again
