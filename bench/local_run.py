@@ -9,19 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figures import Figure
-from bench.latency import latencies
 from local.books import count_accounted
 from local.feed.domains import HOMES
 from local.processes import APP, Child, Children
 from local.server import Server
-from local.stack import HUB, FeedOrder, Place, Stack
+from local.stack import FeedOrder, Place, Stack
 
 RATE, SENDERS = 7_000, 100_000
 EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))  # two and a half minutes
 WARMING = 100_000  # events at full speed, so that the host lags behind and fills its prefetch buffers
 SETTLED = 0.2  # of the events: the point at which the host's memories are full
 LOOK_EVERY = 2.0  # seconds
-SOON = 2  # seconds from enqueued to committed, of 99 in 100 events
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -36,7 +34,7 @@ class Look:
 
 
 def measure(server: Server | None = None) -> Iterator[Figure]:
-    """Measure the share of the rate that was accounted for, the swing of the lag, memory, CPU per event and latency."""
+    """Measure the share of the rate that was accounted for, the swing of the lag, memory, and CPU per event."""
     if not Path("/proc/self/statm").exists():
         print("local: skipped, this part reads memory and CPU from /proc")
         return
@@ -46,15 +44,10 @@ def measure(server: Server | None = None) -> Iterator[Figure]:
         stack.create_store(HOMES.transform)
         host, _ = stack.start_host(HOMES.transform)
         _warm_up(stack, host)
-        began = time.time()
         feed = stack.start_feed(FeedOrder(HOMES, SENDERS, str(EVENTS), str(RATE), 1, _record(stack, "measured")))
         looks = _watch(stack, host, feed)
         yield from _figures(looks)
         yield from _cpu({"emulator": emulator, "host": host}, looks[-1].accounted)
-        if server is None:
-            _wait_for(stack, host, WARMING + EVENTS)
-            emulator.end()  # its database is its own until then
-            yield from _latencies(stack, began + SETTLED * looks[-1].seconds)
 
 
 def _warm_up(stack: Stack, host: Child) -> None:
@@ -62,11 +55,7 @@ def _warm_up(stack: Stack, host: Child) -> None:
     stack.start_feed(FeedOrder(HOMES, SENDERS, str(WARMING), "full", 2, _record(stack, "warming"))).wait_done(
         time.sleep
     )
-    _wait_for(stack, host, WARMING)
-
-
-def _wait_for(stack: Stack, host: Child, events: int) -> None:
-    while count_accounted(stack.place.live) < events:
+    while count_accounted(stack.place.live) < WARMING:
         host.refuse_dead()
         time.sleep(0.2)
 
@@ -105,15 +94,6 @@ def _figures(looks: list[Look]) -> Iterator[Figure]:
     name = f"host's memory after {total:,} events, against after {begin.accounted:,}"
     size = f"{begin.resident >> 20} MB, then {looks[-1].resident >> 20} MB"
     yield Figure(name, growth, "x", "<= 1.15", growth <= 1.15, size)
-
-
-def _latencies(stack: Stack, since: float) -> Iterator[Figure]:
-    taken = latencies(stack.place.hub, stack.place.store, HUB, since)
-    for share, target in ((50, None), (99, SOON)):
-        seconds = taken[len(taken) * share // 100]
-        name = f"local run, from enqueued to committed, {share} of 100 events"
-        note = f"of {len(taken):,} events, the slowest {taken[-1]:.2f} s"
-        yield Figure(name, seconds, "s", f"< {target}" if target else "", seconds < target if target else None, note)
 
 
 def _cpu(children: dict[str, Child], events: int) -> Iterator[Figure]:
