@@ -115,7 +115,7 @@ def _circumstances(parts: list[PartResult]) -> list[str]:
     failed = [part.part for part in parts if part.fault]
     said = (
         (failed, "These parts ended early"),
-        (busy, "Other work shared the machine with these parts, so times of theirs are too long"),
+        (busy, "Other work shared the machine with these parts, and made them slower"),
         (dirty, "The code of these parts had changes beyond its commit"),
     )
     return [f"{text}: {', '.join(f'`{name}`' for name in dict.fromkeys(names))}." for names, text in said if names]

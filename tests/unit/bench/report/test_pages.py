@@ -72,7 +72,7 @@ def test_the_front_page_names_parts_that_failed_were_disturbed_or_changed() -> N
     ]
     words = front({"": parts}, {}, "images")
     assert "ended early: `way`." in words
-    assert "times of theirs are too long: `ingest`." in words
+    assert "and made them slower: `ingest`." in words
     assert "beyond its commit: `size`." in words
 
 
