@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.acceptance.functions_host.conftest import app, empty_app, sample_app
-from tests.acceptance.storage import azurite
+from local import azurite
 
 __all__ = ["app", "empty_app", "sample_app"]
 
