@@ -25,6 +25,7 @@ from bench import (
     telemetry,
 )
 from bench.figures import Figure, Result
+from bench.peers import comparison
 from local.server import Server, ServerRefused, add_store, prepared
 
 PARTS: dict[str, Callable[[], Iterator[Result]]] = {
@@ -41,6 +42,7 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
     "durable": durable.measure,
     "api": api.measure,
     "local": local_run.measure,
+    "peers": comparison.measure,
     "aggregation": aggregation.measure,
     "spark": spark.measure,
     "history": history.measure,
@@ -66,13 +68,14 @@ def main() -> int:
 
 
 def parts_on(store: Server | None) -> Mapping[str, Callable[[], Iterator[Result]]]:
-    """Return the parts; with a server, `sqlserver` and `local` measure the store on it."""
+    """Return the parts; with a server, `sqlserver`, `local` and `peers` measure the store on it."""
     if store is None:
         return PARTS
     return {
         **PARTS,
         "sqlserver": partial(sqlserver.measure, store.connection),
         "local": partial(local_run.measure, store),
+        "peers": partial(comparison.measure, store),
     }
 
 

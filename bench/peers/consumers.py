@@ -10,7 +10,7 @@ import asyncio
 import logging
 import signal
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -141,8 +141,8 @@ def _handle(table: Table, partition_id: str, events: Sequence[Any]) -> None:
                 continue
             if values is not None:
                 table.add((partition_id, event.sequence_number, *values))
-        for number, body, error in failed:
-            table.add_letter(partition_id, number, body, error)
+        for number, body, refused in failed:
+            table.add_letter(partition_id, number, body, refused)
         table.checkpoint(partition_id, events[-1].sequence_number, events[-1].offset)
 
 
@@ -153,15 +153,20 @@ def _write(table: Table, partition_id: str, events: Sequence[Any]) -> None:
 
 
 def _rows(partition_id: str, events: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return rows_of_bodies((partition_id, event.sequence_number, b"".join(event.body)) for event in events)
+
+
+def rows_of_bodies(bodies: Iterable[tuple[str, int, bytes]]) -> list[tuple[Any, ...]]:
+    """Return the rows of placed bodies; log those that the transform refuses."""
     rows = []
-    for event in events:
+    for partition_id, number, body in bodies:
         try:
-            values = values_of(b"".join(event.body))
+            values = values_of(body)
         except PoisonEvent as error:
-            log.warning("event %s of partition %s skipped: %s", event.sequence_number, partition_id, error)
+            log.warning("event %s of partition %s skipped: %s", number, partition_id, error)
             continue
         if values is not None:
-            rows.append((partition_id, event.sequence_number, *values))
+            rows.append((partition_id, number, *values))
     return rows
 
 

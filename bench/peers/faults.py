@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from random import Random
 
 from bench.peers.recounted import Recounted, published, recounted
-from bench.peers.run import HOST, Bench, Consumer
+from bench.peers.run import HOST, WORKER, Bench, Consumer
 from bench.peers.watching import rows_of
-from local.chaos import skipped_batches
+from local.chaos import SETTINGS, skipped_batches
 from local.processes import Child
 
 SHARES = (0.1, 0.35, 0.6)  # of the rows, at which a kill is due
 DELAY = 0.05  # seconds: the longest pause until the kill, so that it hits any point of a batch
 FULL, SHORT = 2.0, 15.0  # seconds without a new row: the end, where all rows are there, and where some are missing
+HEALED = 80.0  # the same for our worker: it looks once a minute for a lost batch that no later one has shown
 LONGEST = 240.0  # seconds
 LOOK = 0.005  # seconds
 
@@ -46,7 +47,7 @@ def _killed(bench: Bench, consumer: Consumer, chance: Random) -> Recounted:
     expected, count = published(bench.record(consumer.hub)).rows, rows_of(consumer)
     child = bench.start(consumer)
     for share in SHARES:
-        _wait(lambda due=share * expected: count() >= due, child)
+        _wait(count, share * expected, child)
         time.sleep(DELAY * chance.random())
         child.kill()
         child = bench.start(consumer)
@@ -55,7 +56,7 @@ def _killed(bench: Bench, consumer: Consumer, chance: Random) -> Recounted:
 
 def _struck(bench: Bench, consumer: Consumer) -> tuple[Recounted, dict[str, int]]:
     noted = consumer.folder / "struck"
-    child = bench.start(consumer, PEERS_FAULTS=str(noted))
+    child = bench.start(consumer, PEERS_FAULTS=str(noted), **SETTINGS)
     found = _ended(bench, consumer, child)
     struck = Counter[str]()
     for line in noted.read_text(encoding="utf-8").splitlines():
@@ -66,7 +67,7 @@ def _struck(bench: Bench, consumer: Consumer) -> tuple[Recounted, dict[str, int]
 
 def _struck_host(bench: Bench, consumer: Consumer) -> tuple[Recounted, dict[str, int]]:
     """Have the host lose the first batch of each partition, and deliver the last one again at the end."""
-    child = bench.start(consumer)
+    child = bench.start(consumer, **SETTINGS)
     address = child.output.read_text(encoding="utf-8").rstrip().rpartition(" ")[2].rstrip("/")
     _order(address, "skip")
     _settle(bench, consumer, child)
@@ -97,13 +98,13 @@ def _settle(bench: Bench, consumer: Consumer, child: Child) -> None:
         now = count()
         if now != seen:
             seen, at = now, time.monotonic()
-        if time.monotonic() - at > (FULL if now >= expected else SHORT):
+        if time.monotonic() - at > (FULL if now >= expected else HEALED if consumer.kind == WORKER else SHORT):
             return
         time.sleep(0.1)
 
 
-def _wait(due: Callable[[], bool], child: Child) -> None:
+def _wait(count: Callable[[], int], due: float, child: Child) -> None:
     ends = time.monotonic() + LONGEST
-    while not due() and time.monotonic() < ends:
+    while count() < due and time.monotonic() < ends:
         child.refuse_dead()
         time.sleep(LOOK)

@@ -15,7 +15,7 @@ from local.server import Server
 from local.stack import BALANCE_EVERY, CONSUMER_GROUP, LOST_AFTER, FeedOrder, Place, app_settings, words_of
 
 TRANSFORM = "bench.peers.readings"
-WORKER, HOST = "worker", "host"
+WORKER, HOST, SPARK = "worker", "host", "spark"
 OURS = (WORKER, HOST)
 WITH_BLOBS, CONTAINER = ("a", "a20", "b"), "checkpoints"
 NAMES = {
@@ -27,7 +27,7 @@ NAMES = {
     "c": "(c) work per event, checkpoint in SQL, by 500",
     "c10": "(c) the same, by 10",
     "d": "(d) receive and executemany, nothing else",
-    "spark": "(e) Spark foreachBatch, from files",
+    SPARK: "(e) Spark foreachBatch, from files",
 }
 
 
@@ -118,7 +118,7 @@ def _words(consumer: Consumer) -> tuple[str, list[str], str]:
     if consumer.kind == HOST:
         state = ["--state", str(folder / "host.db"), "--log", str(folder / "host.log")]
         return "local.functions_host", ["--app", ".", "--port", "0", *state], HOST_READY
-    if consumer.kind == "spark":
+    if consumer.kind == SPARK:
         return "bench.peers.spark_files", [str(folder)], "spark ready"
     container = f"{CONTAINER}-{folder.name}"
     words = [consumer.kind, "--hub", consumer.hub, "--group", CONSUMER_GROUP, "--container", container]

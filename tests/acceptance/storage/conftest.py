@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.functions_host.conftest import app, empty_app, sample_app
 from local import azurite
+from tests.acceptance.functions_host.conftest import app, empty_app, sample_app
 
 __all__ = ["app", "empty_app", "sample_app"]
 
