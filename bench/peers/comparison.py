@@ -33,6 +33,7 @@ MOST_RATE = 2_000.0  # events a second of a feed below each consumer's limit, or
 AT_ONCE = 3  # trials of faults: they are counted, not timed
 SEED = 1
 AGAINST = (("d", 80.0), ("a", 10.0), ("a20", None), ("b", 0.9), ("c", 5.0), ("c10", 5.0))
+LABELS = {"a": "(a)", "a20": "(a) of 20", "b": "(b)", "c": "(c)", "c10": "(c) of 10", "d": "(d)"}
 ON_A_SERVER = {"b": 1.5}
 
 
@@ -154,7 +155,8 @@ LOSSES: dict[str, Callable[[Suffered], int | None]] = {
     "rows lost": lambda one: one.deliveries.lost,
     "repeated deliveries: events": lambda one: one.repeated_events,
     "rows doubled again": lambda one: one.deliveries.doubled,
-    "poison: bodies lost": lambda one: one.kills.letters_lost,
+    "poison events": lambda one: one.poison,
+    "bodies lost": lambda one: one.kills.letters_lost,
     "bodies doubled": lambda one: one.kills.letters_doubled,
 }
 
@@ -175,7 +177,8 @@ def _ratio(found: Found, peer: str, target: float | None, name: str) -> Figure:
     by = "the clock" if name == "rate" else "CPU"
     note = f"{ours:,.0f} against {theirs:,.0f} {'events/s' if name == 'rate' else 'us per event'}"
     text = "" if target is None else f">= {target:g}"
-    return Figure(f"ours against {NAMES[peer][:3]}, by {by}", value, unit, text, target and value >= target, note)
+    met = None if target is None else value >= target
+    return Figure(f"ours against {LABELS[peer]}, by {by}", value, unit, text, met, note)
 
 
 def _tell(line: str) -> None:

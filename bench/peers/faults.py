@@ -26,9 +26,10 @@ LOOK = 0.005  # seconds
 class Suffered:
     """What a consumer lost and doubled by kills and by deliveries, and the events of the lost and repeated ones.
 
-    The events are None for the Functions host, which counts batches.
+    The events are None for the Functions host, which counts batches. `poison` events were published.
     """
 
+    poison: int
     kills: Recounted
     deliveries: Recounted
     lost_events: int | None
@@ -40,7 +41,8 @@ def suffer(bench: Bench, kind: str, hub: str, seed: int) -> Suffered:
     kills = _killed(bench, bench.consumer(kind, hub), Random(f"{kind} {seed}"))
     consumer = bench.consumer(kind, hub)
     deliveries, struck = (_struck_host if kind == HOST else _struck)(bench, consumer)
-    return Suffered(kills, deliveries, struck.get("lost"), struck.get("twice"))
+    poison = published(bench.record(hub)).poison
+    return Suffered(poison, kills, deliveries, struck.get("lost"), struck.get("twice"))
 
 
 def _killed(bench: Bench, consumer: Consumer, chance: Random) -> Recounted:

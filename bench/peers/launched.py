@@ -1,9 +1,9 @@
 """`python -m bench.peers.launched MODULE ...`: run a module of a consumer, ours or a peer's, with the bench's seams.
 
 The seams are settings. PEERS_CALLS names a file, which gets the number of calls of the database driver at the end.
-PEERS_FAULTS has the SDK deliver the first batch of each partition twice, and lose the second one: the loss stands for a
-handler that failed while the checkpoint moved on, as the Functions host moves its own. It names a file, which gets the
-number of events of each such delivery.
+PEERS_FAULTS has the SDK deliver the first batch of each partition twice, and lose the second one: the loss stands for
+a handler that failed while the checkpoint moved on, as the Functions host moves its own. It names a file, which gets
+the number of events of each such delivery.
 """
 
 import argparse

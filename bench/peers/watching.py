@@ -4,7 +4,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from core.settings import embedded_path
 from local.books import reading
 from local.processes import Child
 
+FIRST_ROW = 60.0  # seconds: the longest wait for it
 LOOK_EVERY = 0.05  # seconds
 POLL = 0.002  # seconds between two questions whether something was committed
 BEGIN, END = 0.1, 0.95  # of the rows: the part of a run that is measured
@@ -57,8 +58,12 @@ def rows_of(consumer: Consumer) -> Callable[[], int]:
 
 
 def watch(child: Child, consumer: Consumer, rows: int, seconds: float) -> list[Look]:
-    """Look until the store has so many rows, or until the time is over."""
-    count, ends = rows_of(consumer), time.monotonic() + seconds
+    """Look from the first row until the store has so many rows, or until the time is over."""
+    count, ends = rows_of(consumer), time.monotonic() + FIRST_ROW
+    while not count() and time.monotonic() < ends:
+        time.sleep(LOOK_EVERY)
+        child.refuse_dead()
+    ends = time.monotonic() + seconds
     looks = [Look(time.monotonic(), count(), cpu_of(child.pid))]
     while looks[-1].rows < rows and looks[-1].seconds < ends:
         time.sleep(LOOK_EVERY)
@@ -140,15 +145,23 @@ def _family(pid: int) -> list[int]:
     found = [pid]
     for each in found:
         for tasks in Path(f"/proc/{each}/task").glob("*/children"):
-            found += map(int, tasks.read_text(encoding="utf-8").split())
+            with suppress(OSError):  # the thread has ended
+                found += map(int, tasks.read_text(encoding="utf-8").split())
     return found
 
 
 def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
+    fields = _read(pid, "stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK if fields else 0.0
 
 
 def _peak(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
+    return next((int(line.split()[1]) / 1024 for line in _read(pid, "status").splitlines() if "VmHWM" in line), 0.0)
+
+
+def _read(pid: int, name: str) -> str:
+    """Return a file of a process; an empty text when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8")
+    except OSError:
+        return ""
