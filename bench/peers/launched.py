@@ -23,34 +23,42 @@ TWICE, LOST = 1, 2  # of the deliveries of each partition
 Deliver = Callable[[Any, Any], Awaitable[None]]
 
 
-class _Cursor(sqlite3.Cursor):
-    """Counts its calls."""
+class CountingCursor(sqlite3.Cursor):
+    """Counts the calls of all cursors of its class."""
 
     calls = 0
 
     def execute(self, *given: Any) -> Any:
         """Count, and execute."""
-        _Cursor.calls += 1
+        CountingCursor.calls += 1
         return super().execute(*given)
 
     def executemany(self, *given: Any) -> Any:
         """Count one call, and execute."""
-        _Cursor.calls += 1
+        CountingCursor.calls += 1
         return super().executemany(*given)
 
 
-class _Connection(sqlite3.Connection):
-    """Makes cursors that count; its own execute and executemany make such a cursor too."""
+class CountingConnection(sqlite3.Connection):
+    """Makes cursors that count."""
 
-    def cursor(self, factory: Any = _Cursor) -> Any:
+    def cursor(self, factory: Any = CountingCursor) -> Any:
         """Return a cursor that counts."""
         return super().cursor(factory)
+
+    def execute(self, *given: Any) -> Any:
+        """Count, and execute."""
+        return self.cursor().execute(*given)
+
+    def executemany(self, *given: Any) -> Any:
+        """Count one call, and execute."""
+        return self.cursor().executemany(*given)
 
 
 def count_calls(path: Path) -> None:
     """Count the calls of every connection that is opened from now on; write the number at the end."""
-    sqlite3.connect = partial(sqlite3.connect, factory=_Connection)  # type: ignore[assignment]
-    atexit.register(lambda: path.write_text(str(_Cursor.calls)))
+    sqlite3.connect = partial(sqlite3.connect, factory=CountingConnection)  # type: ignore[assignment]
+    atexit.register(lambda: path.write_text(str(CountingCursor.calls)))
 
 
 def struck(deliver: Deliver, note: Callable[[str], object]) -> Deliver:
