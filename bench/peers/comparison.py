@@ -15,7 +15,7 @@ from bench.figures import Figure, Result, Table
 from bench.peers.faults import Suffered, suffer
 from bench.peers.latency import Fed, feed_slowly, hub_of, percentiles
 from bench.peers.recounted import published
-from bench.peers.run import HOST, NAMES, OURS, SPARK, WORKER, Bench
+from bench.peers.run import HOST, NAMES, OURS, SPARK, WORKER, Bench, groups
 from bench.peers.spark_run import read_files
 from bench.peers.watching import Measured, measured, peak_of, stored_by, watch
 from local import azurite
@@ -64,7 +64,7 @@ def measure(server: Server | None = None) -> Iterator[Result]:
         children = opened.enter_context(Children(folder))
         stack = Stack(Place(folder), children, time.sleep)
         hubs = [word for hub in (SHORT_HUB, *map(hub_of, WATCHED)) for word in ("--hub", f"{hub}:{PARTITIONS}")]
-        emulator = stack.start_emulator(*hubs, "--retain", str(EVENTS))
+        emulator = stack.start_emulator(*hubs, *groups(), "--retain", str(EVENTS))
         bench = Bench(folder, children, stack.connection, blobs, server)
         _throughput(bench, found)
         if server is None:

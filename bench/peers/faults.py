@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from random import Random
 
 from bench.peers.recounted import Recounted, published, recounted
-from bench.peers.run import HOST, WORKER, Bench, Consumer
-from bench.peers.watching import rows_of
+from bench.peers.run import HOST, OURS, Bench, Consumer
+from bench.peers.watching import positions_of, rows_of
 from local.chaos import SETTINGS, skipped_batches
 from local.processes import Child
 
 SHARES = (0.1, 0.35, 0.6)  # of the rows, at which a kill is due
 DELAY = 0.05  # seconds: the longest pause until the kill, so that it hits any point of a batch
-FULL, SHORT = 2.0, 15.0  # seconds without a new row: the end, where all rows are there, and where some are missing
-HEALED = 80.0  # the same for our worker: it looks once a minute for a lost batch that no later one has shown
+FULL, SHORT = 3.0, 30.0  # seconds without a new row: the end, where all was read, and where it was not
+HEALED = 90.0  # the same for ours: the worker looks once a minute for a lost batch that no later one has shown
+TAIL = 30  # the last events of a partition may have no rows
 LONGEST = 240.0  # seconds
 LOOK = 0.005  # seconds
 
@@ -92,15 +93,16 @@ def _ended(bench: Bench, consumer: Consumer, child: Child) -> Recounted:
 
 
 def _settle(bench: Bench, consumer: Consumer, child: Child) -> None:
-    """Return when nothing is written any more."""
-    expected, count = published(bench.record(consumer.hub)).rows, rows_of(consumer)
+    """Return when nothing is written any more; a consumer that has not read all yet gets more time."""
+    last, count, tail = bench.ends(consumer.hub), rows_of(consumer), 0 if consumer.kind in OURS else TAIL
     seen, at, ends = -1, time.monotonic(), time.monotonic() + LONGEST
     while time.monotonic() < ends:
         child.refuse_dead()
-        now = count()
+        now, reached = count(), positions_of(consumer)
         if now != seen:
             seen, at = now, time.monotonic()
-        if time.monotonic() - at > (FULL if now >= expected else HEALED if consumer.kind == WORKER else SHORT):
+        has_read = all(reached.get(id, -1) >= number - tail for id, number in last.items())
+        if time.monotonic() - at > (FULL if has_read else HEALED if consumer.kind in OURS else SHORT):
             return
         time.sleep(0.1)
 

@@ -4,6 +4,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from azure.eventhub import EventHubConsumerClient
+
 from bench.peers.table import create_tables
 from bench.samples import ROOMS
 from core.store.sqlite.schema import migrate_sqlite
@@ -12,7 +14,7 @@ from local.feed.domains import HOMES
 from local.processes import Child, Children, Command
 from local.running import HOST_READY
 from local.server import Server
-from local.stack import BALANCE_EVERY, CONSUMER_GROUP, LOST_AFTER, FeedOrder, Place, app_settings, words_of
+from local.stack import BALANCE_EVERY, LOST_AFTER, FeedOrder, Place, app_settings, words_of
 
 TRANSFORM = "bench.peers.readings"
 WORKER, HOST, SPARK = "worker", "host", "spark"
@@ -83,6 +85,7 @@ class Bench:
             **app_settings(self.connection, place, TRANSFORM),
             "STORE_CONNECTION": consumer.store,
             "EVENTHUB_NAME": consumer.hub,
+            "EVENTHUB_CONSUMER_GROUP": group_of(consumer.kind),
             "PEERS_CONNECTION": self.connection,
             "PEERS_BLOBS": self.blobs,
             "PEERS_STORE": consumer.store,
@@ -106,6 +109,12 @@ class Bench:
         feed.wait_ready("feed ready for ", time.sleep)
         return feed
 
+    def ends(self, hub: str) -> dict[str, int]:
+        """Return the last sequence number of each partition of a hub."""
+        with EventHubConsumerClient.from_connection_string(self.connection, "$Default", eventhub_name=hub) as client:
+            found = [client.get_partition_properties(id) for id in client.get_partition_ids()]
+        return {one["id"]: one["last_enqueued_sequence_number"] for one in found}
+
     def record(self, hub: str) -> Path:
         """The record of the feed of a hub."""
         return self.folder / f"{hub}.record"
@@ -121,8 +130,18 @@ def _words(consumer: Consumer) -> tuple[str, list[str], str]:
     if consumer.kind == SPARK:
         return "bench.peers.spark_files", [str(folder)], "spark ready"
     container = f"{CONTAINER}-{folder.name}"
-    words = [consumer.kind, "--hub", consumer.hub, "--group", CONSUMER_GROUP, "--container", container]
+    words = [consumer.kind, "--hub", consumer.hub, "--group", group_of(consumer.kind), "--container", container]
     return "peer", words, "peer ready"
+
+
+def group_of(kind: str) -> str:
+    """Return the consumer group of a consumer: two of one group would take each other's partitions."""
+    return f"peers-{kind}"
+
+
+def groups() -> list[str]:
+    """Return the options of an emulator that has all these groups."""
+    return [word for kind in NAMES for word in ("--consumer-group", group_of(kind))]
 
 
 def _create_container(blobs: str, name: str) -> None:

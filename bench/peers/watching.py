@@ -21,6 +21,7 @@ BEGIN, END = 0.1, 0.95  # of the rows: the part of a run that is measured
 TICK = os.sysconf("SC_CLK_TCK")
 _ROWS = "SELECT COUNT(*) FROM {schema}sensor_reading"
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint"
+_LAST_ROWS = "SELECT partition_id, MAX(sequence_number) FROM sensor_reading GROUP BY partition_id"
 _NEW_ROWS = "SELECT id, partition_id, sequence_number FROM sensor_reading WHERE id > ? ORDER BY id"
 Committed = tuple[
     str, int, int, float
@@ -55,6 +56,15 @@ def rows_of(consumer: Consumer) -> Callable[[], int]:
     server = open_server(connection)
     query = _ROWS.format(schema=f"{schema or 'hubledger'}.")
     return lambda: int(server.execute(query).fetchone()[0])
+
+
+def positions_of(consumer: Consumer) -> dict[str, int]:
+    """Return the last sequence number of each partition in an embedded store: of a checkpoint of ours, or of a row."""
+    path = embedded_path(consumer.store)
+    if path is None:
+        return {}
+    with reading(path) as connection:
+        return dict(connection.execute(_CHECKPOINTS if consumer.kind in OURS else _LAST_ROWS).fetchall())
 
 
 def watch(child: Child, consumer: Consumer, rows: int, seconds: float) -> list[Look]:

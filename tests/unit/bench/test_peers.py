@@ -19,7 +19,7 @@ from bench.peers.latency import WARM, Fed, percentiles
 from bench.peers.launched import CountingConnection, CountingCursor, struck
 from bench.peers.readings import values_of
 from bench.peers.recounted import Recounted, published, recounted
-from bench.peers.run import WORKER, Bench, Consumer
+from bench.peers.run import WORKER, Bench, Consumer, groups
 from bench.peers.table import create_tables, open_table
 from bench.peers.watching import Look, Measured, measured
 from core.errors import PoisonEvent
@@ -176,7 +176,7 @@ def test_a_target_is_missed_by_name_and_is_not_moved() -> None:
 def bench(tmp_path: Path) -> Iterator[Bench]:
     with Children(tmp_path) as children:
         stack = Stack(Place(tmp_path), children, time.sleep)
-        stack.start_emulator()
+        stack.start_emulator(*groups())
         bench = Bench(tmp_path, children, stack.connection, "")
         bench.start_feed(HUB, 6_000, "full").wait_done(time.sleep)
         yield bench
