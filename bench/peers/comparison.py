@@ -125,7 +125,7 @@ def report(found: Found, on_a_server: bool) -> Iterator[Result]:
     yield Table("peers, on the same events", tuple(COLUMNS), tuple(_row(found, kind) for kind in found.runs))
     if found.suffered:
         rows = tuple((NAMES[kind], *_losses(one)) for kind, one in found.suffered.items())
-        yield Table("peers, what each lost and doubled under the same faults", tuple(LOSSES), rows)
+        yield Table("peers, what each lost and doubled under the same faults", ("consumer", *LOSSES), rows)
     for peer, target in AGAINST:
         target = ON_A_SERVER.get(peer, target) if on_a_server else target
         yield _ratio(found, peer, target, "rate")

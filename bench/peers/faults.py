@@ -10,7 +10,7 @@ from random import Random
 
 from bench.peers.recounted import Recounted, published, recounted
 from bench.peers.run import HOST, OURS, Bench, Consumer
-from bench.peers.watching import positions_of, rows_of
+from bench.peers.watching import has_read, rows_of
 from local.chaos import SETTINGS, skipped_batches
 from local.processes import Child
 
@@ -18,7 +18,6 @@ SHARES = (0.1, 0.35, 0.6)  # of the rows, at which a kill is due
 DELAY = 0.05  # seconds: the longest pause until the kill, so that it hits any point of a batch
 FULL, SHORT = 3.0, 30.0  # seconds without a new row: the end, where all was read, and where it was not
 HEALED = 90.0  # the same for ours: the worker looks once a minute for a lost batch that no later one has shown
-TAIL = 30  # the last events of a partition may have no rows
 LONGEST = 240.0  # seconds
 LOOK = 0.005  # seconds
 
@@ -94,15 +93,15 @@ def _ended(bench: Bench, consumer: Consumer, child: Child) -> Recounted:
 
 def _settle(bench: Bench, consumer: Consumer, child: Child) -> None:
     """Return when nothing is written any more; a consumer that has not read all yet gets more time."""
-    last, count, tail = bench.ends(consumer.hub), rows_of(consumer), 0 if consumer.kind in OURS else TAIL
+    last, count = bench.ends(consumer.hub), rows_of(consumer)
     seen, at, ends = -1, time.monotonic(), time.monotonic() + LONGEST
     while time.monotonic() < ends:
         child.refuse_dead()
-        now, reached = count(), positions_of(consumer)
+        now = count()
         if now != seen:
             seen, at = now, time.monotonic()
-        has_read = all(reached.get(id, -1) >= number - tail for id, number in last.items())
-        if time.monotonic() - at > (FULL if has_read else HEALED if consumer.kind in OURS else SHORT):
+        short = HEALED if consumer.kind in OURS else SHORT
+        if time.monotonic() - at > (FULL if has_read(consumer, last) else short):
             return
         time.sleep(0.1)
 

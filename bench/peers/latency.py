@@ -9,10 +9,10 @@ from pathlib import Path
 from statistics import quantiles
 
 from bench.peers.run import Bench
-from bench.peers.watching import Committed, watch_commits
+from bench.peers.watching import Committed, has_read, watch_commits
 
 WARM, LASTS = 2.5, 4.0  # seconds of the feed: while the partitions are opened, and measured
-LATE = 3.0  # seconds after the feed
+LATE, LONGEST = 2.0, 60.0  # seconds: after the feed at least, and in all at most
 _ENQUEUED = "SELECT partition_id, sequence_number, enqueued_at FROM event WHERE hub = ?"
 
 
@@ -35,8 +35,16 @@ def feed_slowly(bench: Bench, kind: str, rate: float) -> Fed:
     consumer = bench.consumer(kind, hub_of(kind))
     child = bench.start(consumer)
     feed = bench.start_feed(consumer.hub, int(rate * (WARM + LASTS)), f"{rate:.0f}")
-    ends = time.monotonic() + WARM + LASTS + LATE
-    commits = list(watch_commits(consumer, lambda: feed.running or time.monotonic() < ends))
+    began, last = time.monotonic(), dict[str, int]()
+
+    def going_on() -> bool:
+        since = time.monotonic() - began
+        if feed.running or since < WARM + LASTS + LATE:
+            return True
+        last.update(last or bench.ends(consumer.hub))  # once: nobody publishes any more
+        return since < LONGEST and not has_read(consumer, last)
+
+    commits = list(watch_commits(consumer, going_on))
     child.end()
     return Fed(consumer.hub, rate, commits)
 

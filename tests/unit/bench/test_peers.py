@@ -14,7 +14,7 @@ import pytest
 from bench.figures import Figure
 from bench.peers.comparison import Found, report
 from bench.peers.consumers import rows_of_bodies
-from bench.peers.faults import suffer
+from bench.peers.faults import Suffered, suffer
 from bench.peers.latency import WARM, Fed, percentiles
 from bench.peers.launched import CountingConnection, CountingCursor, struck
 from bench.peers.readings import values_of
@@ -148,6 +148,7 @@ def test_latency_is_from_the_stamp_of_the_hub_to_the_first_commit_of_an_event(tm
 
 def test_a_target_is_missed_by_name_and_is_not_moved() -> None:
     found = Found()
+    found.suffered["worker"] = Suffered(5, Recounted(0, 0, 0, 0), Recounted(1, 2, 0, 0), 3, 4)
     for kind, rate in (
         ("worker", 79.0),
         ("d", 100.0),
@@ -159,6 +160,7 @@ def test_a_target_is_missed_by_name_and_is_not_moved() -> None:
     ):
         found.runs[kind] = [Measured(rate, 10.0, 1.0, 1.0)]
     figures = {one.name: one for one in report(found, on_a_server=False) if isinstance(one, Figure)}
+    assert all(str(one) for one in report(found, on_a_server=False))
     clock = {name.split(",")[0].removeprefix("ours against "): one for name, one in figures.items() if "clock" in name}
     assert {name: (one.target, one.met) for name, one in clock.items()} == {
         "(d)": (">= 80", False),
@@ -168,6 +170,8 @@ def test_a_target_is_missed_by_name_and_is_not_moved() -> None:
         "(c)": (">= 5", True),
         "(c) of 10": (">= 5", True),
     }
+    losses = figures["ours, worker, rows and letters lost or doubled"]
+    assert (losses.value, losses.target, losses.met) == (3, "0", False)
     on_a_server = {one.name: one.target for one in report(found, on_a_server=True) if isinstance(one, Figure)}
     assert on_a_server["ours against (b), by the clock"] == ">= 1.5"
 
