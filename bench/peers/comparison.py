@@ -74,6 +74,8 @@ def measure(server: Server | None = None) -> Iterator[Result]:
         found.times = {kind: percentiles(stack.place.hub, fed) for kind, fed in found.fed.items()}
         if server is None and (run := read_files(bench, stack.place.hub)):
             found.runs[SPARK] = [run]
+    if server is None:
+        print("peers: the same on a T-SQL server is skipped, --store names none")
     yield from report(found, on_a_server=server is not None)
 
 
