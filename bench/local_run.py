@@ -98,9 +98,13 @@ def _figures(looks: list[Look]) -> Iterator[Figure]:
 
 def _cpu(children: dict[str, Child], events: int) -> Iterator[Figure]:
     for name, child in children.items():
-        fields = Path(f"/proc/{child.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        seconds = (int(fields[11]) + int(fields[12])) / TICK
-        yield Figure(f"local run, CPU of the {name} per event", 1e6 * seconds / events, "us", "", None)
+        yield Figure(f"local run, CPU of the {name} per event", 1e6 * cpu_seconds(child) / events, "us", "", None)
+
+
+def cpu_seconds(child: Child) -> float:
+    """Return the processor's time of a running process."""
+    fields = Path(f"/proc/{child.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
 
 
 def _resident(child: Child) -> int:

@@ -17,8 +17,8 @@ from local.processes import Child
 SHARES = (0.1, 0.35, 0.6)  # of the rows, at which a kill is due
 DELAY = 0.05  # seconds: the longest pause until the kill, so that it hits any point of a batch
 FULL, SHORT = 3.0, 30.0  # seconds without a new row: the end, where all was read, and where it was not
-HEALED = 90.0  # the same for ours: the worker looks once a minute for a lost batch that no later one has shown
-LONGEST = 240.0  # seconds
+HEALED = 150.0  # the same for ours: the worker looks once a minute for a lost batch that no later one has shown
+LONGEST = 300.0  # seconds
 LOOK = 0.005  # seconds
 
 

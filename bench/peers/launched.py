@@ -1,7 +1,7 @@
 """`python -m bench.peers.launched MODULE ...`: run a module of a consumer, ours or a peer's, with the bench's seams.
 
 The seams are settings. PEERS_CALLS names a file, which gets the number of calls of the database driver at the end.
-PEERS_FAULTS has the SDK deliver the first batch of each partition twice, and lose the second one: the loss stands for
+PEERS_FAULTS has the SDK lose the first delivery of each partition, and repeat the second one: the loss stands for
 a handler that failed while the checkpoint moved on, as the Functions host moves its own. It names a file, which gets
 the number of events of each such delivery.
 """
@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-TWICE, LOST = 1, 2  # of the deliveries of each partition
+LOST, TWICE = 1, 2  # of the deliveries of each partition
 Deliver = Callable[[Any, Any], Awaitable[None]]
 
 

@@ -111,8 +111,8 @@ def test_a_delivery_is_lost_and_one_is_repeated_in_each_partition() -> None:
                 await callback(SimpleNamespace(partition_id=id), [number] * 5)
 
     asyncio.run(deliver())
-    assert [(id, events[0]) for id, events in seen] == [(id, number) for id in "ab" for number in (0, 0, 2)]
-    assert noted == ["twice 5\n", "lost 5\n"] * 2
+    assert [(id, events[0]) for id, events in seen] == [(id, number) for id in "ab" for number in (1, 1, 2)]
+    assert noted == ["lost 5\n", "twice 5\n"] * 2
 
 
 def test_a_call_of_a_connection_and_of_its_cursor_counts_once() -> None:
