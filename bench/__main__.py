@@ -32,6 +32,7 @@ from bench import (
     telemetry,
 )
 from bench.figures import Result
+from bench.peers import comparison
 from bench.report.part import measure_part
 from bench.report.results import LARGE, SERVER, ResultsRefused, text_of
 from bench.report.suite import Orders, Suite, held, summary
@@ -53,6 +54,7 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
     "durable": durable.measure,
     "api": api.measure,
     "local": local_run.measure,
+    "peers": comparison.measure,
     "drain": drain.measure,
     "aggregation": aggregation.measure,
     "spark": spark.measure,
@@ -151,13 +153,14 @@ def _orders(options: argparse.Namespace) -> Orders:
 
 
 def parts_on(store: Server | None) -> Mapping[str, Callable[[], Iterator[Result]]]:
-    """Return the parts; with a server, `sqlserver` and `local` measure the store on it."""
+    """Return the parts; with a server, `sqlserver`, `local` and `peers` measure the store on it."""
     if store is None:
         return PARTS
     return {
         **PARTS,
         "sqlserver": partial(sqlserver.measure, store.connection),
         "local": partial(local_run.measure, store),
+        "peers": partial(comparison.measure, store),
     }
 
 

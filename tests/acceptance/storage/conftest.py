@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from local import azurite
 from tests.acceptance.functions_host.conftest import app, empty_app, sample_app
-from tests.acceptance.storage import azurite
 
 __all__ = ["app", "empty_app", "sample_app"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.repo.product import ROOT
+from local.processes import APP
 
 # The default name and key of Azurite, as Microsoft documents them. They open nothing else.
 ACCOUNT = "devstoreaccount1"
@@ -18,9 +18,13 @@ LISTENS = re.compile(r"Azurite (Blob|Queue|Table) service is successfully listen
 DEADLINE_S = 30.0
 
 
+class AzuriteFailed(Exception):
+    """Azurite is not installed, or did not start."""
+
+
 def command() -> str | None:
     """Return the command of AZURITE, of `make azurite` or of the PATH, or None without any."""
-    installed = ROOT / ".venv" / "azurite" / "node_modules" / ".bin" / "azurite"
+    installed = APP / ".venv" / "azurite" / "node_modules" / ".bin" / "azurite"
     named = os.environ.get("AZURITE") or (str(installed) if installed.exists() else None)
     return named or shutil.which("azurite")
 
@@ -29,7 +33,8 @@ def command() -> str | None:
 def running(folder: Path) -> Iterator[str]:
     """Run a storage account whose content is in a folder; yield its connection string."""
     found = command()
-    assert found is not None
+    if found is None:
+        raise AzuriteFailed("Azurite is not installed: `make azurite` does it, with npm")
     log = folder / "azurite.out"
     options = [f"--{kind}{what}" for kind in ("blob", "queue", "table") for what in ("Host=127.0.0.1", "Port=0")]
     options += ["--location", str(folder), "--disableTelemetry", "--skipApiVersionCheck"]
@@ -45,8 +50,8 @@ def running(folder: Path) -> Iterator[str]:
 def _addresses(log: Path, process: "subprocess.Popen[bytes]") -> dict[str, str]:
     deadline = time.monotonic() + DEADLINE_S
     while len(found := dict(LISTENS.findall(log.read_text()))) < 3:
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, "Azurite did not get ready"
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise AzuriteFailed(f"Azurite did not get ready: {log.read_text()}")
         time.sleep(0.05)
     return found
 

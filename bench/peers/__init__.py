@@ -1,0 +1,1 @@
+"""Consumers as other people write them, beside ours: the same hub, events, transform, and durability of SQLite."""

@@ -1,0 +1,184 @@
+"""What a process and its store show from outside: rows, the processor's time, memory, and when a row was committed."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.peers.run import OURS, Consumer
+from bench.peers.table import open_server
+from core.settings import embedded_path
+from local.books import reading
+from local.processes import Child
+
+FIRST_ROW = 60.0  # seconds: the longest wait for it
+LOOK_EVERY = 0.05  # seconds
+POLL = 0.002  # seconds between two questions whether something was committed
+BEGIN, END = 0.1, 0.95  # of the rows: the part of a run that is measured
+TAIL = 30  # the last events of a partition may have no rows
+TICK = os.sysconf("SC_CLK_TCK")
+_ROWS = "SELECT COUNT(*) FROM {schema}sensor_reading"
+_CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint"
+_LAST_ROWS = "SELECT partition_id, MAX(sequence_number) FROM sensor_reading GROUP BY partition_id"
+_NEW_ROWS = "SELECT id, partition_id, sequence_number FROM sensor_reading WHERE id > ? ORDER BY id"
+Committed = tuple[
+    str, int, int, float
+]  # partition, the numbers after the first up to the last, the second of the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look at a run: the second, the rows in the store, and the seconds of the processor."""
+
+    seconds: float
+    rows: int
+    cpu: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A run: events a second, microseconds of the processor per event, MB at the peak, and the bytes of the store."""
+
+    rate: float
+    cpu: float
+    peak: float
+    stored: float
+
+
+def rows_of(consumer: Consumer) -> Callable[[], int]:
+    """Return a function that counts the rows of a consumer's store."""
+    path = embedded_path(consumer.store)
+    if path is not None:
+        return lambda: _counted(path)
+    connection, _, schema = consumer.store.partition("#")
+    server = open_server(connection)
+    query = _ROWS.format(schema=f"{schema or 'hubledger'}.")
+    return lambda: int(server.execute(query).fetchone()[0])
+
+
+def positions_of(consumer: Consumer) -> dict[str, int]:
+    """Return the last sequence number of each partition in an embedded store: of a checkpoint of ours, or of a row."""
+    path = embedded_path(consumer.store)
+    if path is None:
+        return {}
+    with reading(path) as connection:
+        return dict(connection.execute(_CHECKPOINTS if consumer.kind in OURS else _LAST_ROWS).fetchall())
+
+
+def has_read(consumer: Consumer, last: Mapping[str, int], tail: int = TAIL) -> bool:
+    """Return True when a consumer has read up to these numbers; without a checkpoint, up to some events before."""
+    reached, most = positions_of(consumer), 0 if consumer.kind in OURS else tail
+    return all(reached.get(id, -1) >= number - most for id, number in last.items())
+
+
+def watch(child: Child, consumer: Consumer, rows: int, seconds: float) -> list[Look]:
+    """Look from the first row until the store has so many rows, or until the time is over."""
+    count, ends = rows_of(consumer), time.monotonic() + FIRST_ROW
+    while not count() and time.monotonic() < ends:
+        time.sleep(LOOK_EVERY)
+        child.refuse_dead()
+    ends = time.monotonic() + seconds
+    looks = [Look(time.monotonic(), count(), cpu_of(child.pid))]
+    while looks[-1].rows < rows and looks[-1].seconds < ends:
+        time.sleep(LOOK_EVERY)
+        child.refuse_dead()
+        looks.append(Look(time.monotonic(), count(), cpu_of(child.pid)))
+    return looks
+
+
+def measured(looks: list[Look], events_per_row: float, peak: float, stored: float) -> Measured:
+    """Return the rate and the price of the middle of a run, in events."""
+    last = looks[-1].rows
+    steady = [look for look in looks if BEGIN * last <= look.rows <= END * last]
+    begin, end = (steady[0], steady[-1]) if len(steady) > 1 else (looks[0], looks[-1])
+    events = max(1, end.rows - begin.rows) * events_per_row
+    spent = max(1e-9, end.seconds - begin.seconds)
+    return Measured(events / spent, 1e6 * (end.cpu - begin.cpu) / events, peak, stored / max(1, last) / events_per_row)
+
+
+def cpu_of(pid: int) -> float:
+    """Return the seconds of the processor of a process and its children."""
+    return sum(_cpu(each) for each in _family(pid))
+
+
+def peak_of(pid: int) -> float:
+    """Return the MB of a process and its children at their peak."""
+    return sum(_peak(each) for each in _family(pid))
+
+
+def stored_by(consumer: Consumer) -> float:
+    """Return the bytes of a store, after its log was written into it; 0 on a server."""
+    path = embedded_path(consumer.store)
+    if path is None:
+        return 0.0
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return float(path.stat().st_size)
+
+
+def watch_commits(consumer: Consumer, going_on: Callable[[], bool]) -> Iterator[Committed]:
+    """Yield what other connections see as committed, with the time at which they do, while it goes on."""
+    path = embedded_path(consumer.store)
+    if path is None:
+        return
+    progress = _checkpoints if consumer.kind in OURS else _new_rows
+    with reading(path) as connection:
+        seen, version = progress(connection), -1
+        next(seen)
+        while going_on():
+            found = connection.execute("PRAGMA data_version").fetchone()[0]
+            if found == version:
+                time.sleep(POLL)
+                continue
+            version, at = found, time.time()
+            yield from ((*place, at) for place in next(seen))
+
+
+def _checkpoints(connection: sqlite3.Connection) -> Iterator[list[tuple[str, int, int]]]:
+    seen: dict[str, int] = {}
+    while True:
+        moved = [(id, seen.get(id, -1), number) for id, number in connection.execute(_CHECKPOINTS).fetchall()]
+        seen |= {id: number for id, _, number in moved}
+        yield [place for place in moved if place[2] > place[1]]
+
+
+def _new_rows(connection: sqlite3.Connection) -> Iterator[list[tuple[str, int, int]]]:
+    last = 0
+    while True:
+        found = connection.execute(_NEW_ROWS, (last,)).fetchall()
+        last = found[-1][0] if found else last
+        yield [(id, number - 1, number) for _, id, number in found]
+
+
+def _counted(path: Path) -> int:
+    with reading(path) as connection:
+        return int(connection.execute(_ROWS.format(schema="")).fetchone()[0])
+
+
+def _family(pid: int) -> list[int]:
+    found = [pid]
+    for each in found:
+        for tasks in Path(f"/proc/{each}/task").glob("*/children"):
+            with suppress(OSError):  # the thread has ended
+                found += map(int, tasks.read_text(encoding="utf-8").split())
+    return found
+
+
+def _cpu(pid: int) -> float:
+    fields = _read(pid, "stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK if fields else 0.0
+
+
+def _peak(pid: int) -> float:
+    return next((int(line.split()[1]) / 1024 for line in _read(pid, "status").splitlines() if "VmHWM" in line), 0.0)
+
+
+def _read(pid: int, name: str) -> str:
+    """Return a file of a process; an empty text when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8")
+    except OSError:
+        return ""

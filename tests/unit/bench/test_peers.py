@@ -1,0 +1,196 @@
+"""bench/peers: it counts what a consumer lost and doubled, and strikes all consumers alike."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bench.figures import Figure
+from bench.peers.comparison import Found, report
+from bench.peers.consumers import rows_of_bodies
+from bench.peers.faults import Suffered, suffer
+from bench.peers.latency import WARM, Fed, percentiles
+from bench.peers.launched import CountingConnection, CountingCursor, struck
+from bench.peers.readings import values_of
+from bench.peers.recounted import Recounted, published, recounted
+from bench.peers.run import WORKER, Bench, Consumer, groups
+from bench.peers.table import create_tables, open_table
+from bench.peers.watching import Look, Measured, measured
+from core.errors import PoisonEvent
+from local.feed.domains import HOMES
+from local.feed.record import ONCE, Record
+from local.processes import Children
+from local.stack import HUB, Place, Stack
+
+EVENTS = 2_000
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
+    """The record of a feed, and the bodies that it published."""
+    path, bodies = tmp_path_factory.mktemp("record") / "telemetry.record", []
+    record = Record(path, HOMES, 1, 100)
+    for minute in HOMES.story(100, EVENTS, 1, 1_767_225_600_000_000, None):
+        record.add(minute, ONCE)
+        bodies += [event.body for event in minute.events]
+    record.complete()
+    record.close()
+    return path, bodies
+
+
+@pytest.fixture
+def consumer(tmp_path: Path) -> Consumer:
+    """A peer with a store, which has letters as (c) does."""
+    return Consumer("c", HUB, tmp_path, create_tables(f"sqlite:{tmp_path / 'store.db'}"))
+
+
+def fill(consumer: Consumer, bodies: list[bytes]) -> None:
+    """Write what a consumer without a fault writes."""
+    table = open_table(consumer.store)
+    table.add_all(rows_of_bodies(("0", number, body) for number, body in enumerate(bodies)))
+    for number, body in enumerate(bodies):
+        try:
+            values_of(body)
+        except PoisonEvent as error:
+            table.add_letter("0", number, body, error)
+
+
+def change(consumer: Consumer, statement: str) -> None:
+    with closing(sqlite3.connect(consumer.folder / "store.db")) as connection, connection:
+        assert connection.execute(statement).rowcount == 1
+
+
+def test_a_peer_that_saw_every_event_once_has_lost_and_doubled_nothing(
+    story: tuple[Path, list[bytes]], consumer: Consumer
+) -> None:
+    record, bodies = story
+    fill(consumer, bodies)
+    assert recounted(consumer, record) == Recounted(0, 0, 0, 0)
+    of = published(record)
+    assert of.events == EVENTS == len(bodies)
+    assert 0 < of.poison < 50 and EVENTS / 2 < of.rows < EVENTS
+
+
+def test_a_missing_row_and_a_row_too_many_are_told_apart(story: tuple[Path, list[bytes]], consumer: Consumer) -> None:
+    record, bodies = story
+    fill(consumer, bodies)
+    change(consumer, "DELETE FROM sensor_reading WHERE id = 7")
+    copied = "partition_id, sequence_number, home_id, sensor_id, kind, state, ppm, observed_at"
+    change(consumer, f"INSERT INTO sensor_reading ({copied}) SELECT {copied} FROM sensor_reading WHERE id = 9")
+    change(consumer, "DELETE FROM letter WHERE id = 1")
+    assert recounted(consumer, record) == Recounted(1, 1, 1, 0)
+
+
+def test_every_body_that_the_story_calls_poison_is_refused(story: tuple[Path, list[bytes]]) -> None:
+    record, bodies = story
+    refused = 0
+    for body in bodies:
+        try:
+            values_of(body)
+        except PoisonEvent:
+            refused += 1
+    assert refused == published(record).poison
+
+
+def test_a_delivery_is_lost_and_one_is_repeated_in_each_partition() -> None:
+    seen, noted = list[tuple[str, list[int]]](), list[str]()
+
+    async def take(context: Any, events: Any) -> None:
+        seen.append((context.partition_id, events))
+
+    async def deliver() -> None:
+        callback = struck(take, noted.append)
+        for id in "ab":
+            for number in range(3):
+                await callback(SimpleNamespace(partition_id=id), [number] * 5)
+
+    asyncio.run(deliver())
+    assert [(id, events[0]) for id, events in seen] == [(id, number) for id in "ab" for number in (1, 1, 2)]
+    assert noted == ["lost 5\n", "twice 5\n"] * 2
+
+
+def test_a_call_of_a_connection_and_of_its_cursor_counts_once() -> None:
+    before = CountingCursor.calls
+    with closing(sqlite3.connect(":memory:", factory=CountingConnection)) as connection:
+        connection.execute("CREATE TABLE t (a)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(1,), (2,)])
+        connection.cursor().execute("SELECT a FROM t")
+    assert CountingCursor.calls - before == 3
+
+
+def test_a_rate_is_of_the_middle_of_a_run() -> None:
+    looks = [
+        Look(0.0, 1, 5.0),
+        *(Look(10.0 + at, 100 * at, 6.0 + at / 8) for at in range(1, 11)),
+        Look(90.0, 1000, 9.0),
+    ]
+    assert measured(looks, 2.0, 50.0, 4_000.0) == Measured(200.0, 625.0, 50.0, 2.0)
+
+
+def test_latency_is_from_the_stamp_of_the_hub_to_the_first_commit_of_an_event(tmp_path: Path) -> None:
+    path = tmp_path / "hub.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE event (hub, partition_id, sequence_number, enqueued_at)")
+        stamps = [("h", "0", number, 1_000_000 + number) for number in (0, 3_000, 3_001)]
+        connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?)", stamps)
+    warm = [("0", -1, 0, 2_000.0)]
+    commits = [*warm, ("0", 2_999, 3_001, 1_003.051), ("0", 2_999, 3_000, 5_000.0)]
+    assert WARM < 3.0
+    p50, p99 = percentiles(path, Fed("h", 1.0, commits)) or (0.0, 0.0)
+    assert 50 <= p50 <= 51 <= p99 <= 52
+
+
+def test_a_target_is_missed_by_name_and_is_not_moved() -> None:
+    found = Found()
+    found.suffered["worker"] = Suffered(5, Recounted(0, 0, 0, 0), Recounted(1, 2, 0, 0), 3, 4)
+    for kind, rate in (
+        ("worker", 79.0),
+        ("d", 100.0),
+        ("a", 7.0),
+        ("a20", 8.0),
+        ("b", 100.0),
+        ("c", 10.0),
+        ("c10", 9.0),
+    ):
+        found.runs[kind] = [Measured(rate, 10.0, 1.0, 1.0)]
+    figures = {one.name: one for one in report(found, on_a_server=False) if isinstance(one, Figure)}
+    assert all(str(one) for one in report(found, on_a_server=False))
+    clock = {name.split(",")[0].removeprefix("ours against "): one for name, one in figures.items() if "clock" in name}
+    assert {name: (one.target, one.met) for name, one in clock.items()} == {
+        "(d)": (">= 80", False),
+        "(a)": (">= 10", True),
+        "(a) of 20": ("", None),
+        "(b)": (">= 0.9", False),
+        "(c)": (">= 5", True),
+        "(c) of 10": (">= 5", True),
+    }
+    losses = figures["ours, worker, rows and letters lost or doubled"]
+    assert (losses.value, losses.target, losses.met) == (3, "0", False)
+    on_a_server = {one.name: one.target for one in report(found, on_a_server=True) if isinstance(one, Figure)}
+    assert on_a_server["ours against (b), by the clock"] == ">= 1.5"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with Children(tmp_path) as children:
+        stack = Stack(Place(tmp_path), children, time.sleep)
+        stack.start_emulator(*groups())
+        bench = Bench(tmp_path, children, stack.connection, "")
+        bench.start_feed(HUB, 6_000, "full").wait_done(time.sleep)
+        yield bench
+
+
+@pytest.mark.slow
+def test_the_bare_limit_loses_and_doubles_where_our_worker_does_not(bench: Bench) -> None:
+    bare, ours = (suffer(bench, kind, HUB, 1) for kind in ("d", WORKER))
+    assert ours.kills.wrong == ours.deliveries.wrong == 0
+    assert ours.lost_events and ours.repeated_events
+    assert bare.kills.doubled > 0 and bare.kills.letters_lost == bare.poison > 0
+    assert 0 < bare.deliveries.lost <= (bare.lost_events or 0)
+    assert 0 < bare.deliveries.doubled <= (bare.repeated_events or 0)
