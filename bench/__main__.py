@@ -25,6 +25,7 @@ from bench import (
     telemetry,
 )
 from bench.figures import Figure, Result
+from bench.way import part as way
 from local.server import Server, ServerRefused, add_store, prepared
 
 PARTS: dict[str, Callable[[], Iterator[Result]]] = {
@@ -40,6 +41,7 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
     "sqlserver": sqlserver.measure,
     "durable": durable.measure,
     "api": api.measure,
+    "way": way.measure,
     "local": local_run.measure,
     "aggregation": aggregation.measure,
     "spark": spark.measure,

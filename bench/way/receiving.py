@@ -1,0 +1,49 @@
+"""The SDK alone, in a process: `python -m bench.way.receiving CONNECTION HUB GROUP EVENTS` receives, and keeps nothing.
+
+It prints the processor's microseconds of this process per event, of the events after the first fifth.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from azure.eventhub.aio import EventHubConsumerClient
+
+from core.remote.hub.consumer import BATCH_SIZE, PREFETCH
+
+OPENED = 0.2  # of the events: the SDK opens its links meanwhile
+
+
+async def receive(client: Any, events: int) -> float:
+    """Receive so many events with the worker's sizes, from the beginning of the hub; return the microseconds of each."""
+    received, opened, ended = 0, (0, 0.0), asyncio.Event()
+
+    async def on_batch(_: Any, batch: Sequence[Any]) -> None:
+        nonlocal received, opened
+        received += len(batch)
+        if not opened[0] and received >= OPENED * events:
+            opened = (received, time.process_time())
+        if received >= events:
+            ended.set()
+
+    receiving = asyncio.ensure_future(
+        client.receive_batch(on_batch, max_batch_size=BATCH_SIZE, prefetch=PREFETCH, starting_position="-1")
+    )
+    ending = asyncio.ensure_future(ended.wait())
+    await asyncio.wait({receiving, ending}, return_when=asyncio.FIRST_COMPLETED)
+    each = 1e6 * (time.process_time() - opened[1]) / (received - opened[0])
+    await client.close()
+    ending.cancel()
+    await receiving
+    return each
+
+
+async def _main(connection: str, hub: str, group: str, events: str) -> None:
+    client = EventHubConsumerClient.from_connection_string(connection, group, eventhub_name=hub)
+    print(await receive(client, int(events)), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(*sys.argv[1:]))
