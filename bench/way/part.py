@@ -23,7 +23,7 @@ ROUNDS = 3
 SENDERS = 5_000  # homes: they are registered among the first events, so that most events are readings
 SDK = "the SDK receives"
 REST = "the rest: loop, threads, memory, timers"
-COLUMNS = ("stage", "CPU, us per event", "share, %")
+COLUMNS = ("stage", "CPU, µs per event", "share, %")
 LEAST = 0.6
 DEFAULTS = {  # of the settings that the local run changes: its letters are retried every second
     "BATCH_LINES_PER_MINUTE": "20",
@@ -52,8 +52,8 @@ def measure() -> Iterator[Result]:
         stack.create_store(HOMES.transform)
         stages = replayed(recorded, HOMES.transform, stack.place.store)
     stages[SDK] = whole["sdk"]
-    yield _table("CPU of the whole way: the worker", stages, (SDK, *OF_WORKER, *OF_BOTH), whole["worker"])
-    yield _table("CPU through the Functions host", stages, (SDK, *OF_HOST, *OF_BOTH), whole["host"])
+    yield table("CPU of the whole way: the worker", stages, (SDK, *OF_WORKER, *OF_BOTH), whole["worker"])
+    yield table("CPU through the Functions host", stages, (SDK, *OF_HOST, *OF_BOTH), whole["host"])
     yield from _figures(whole)
 
 
@@ -67,7 +67,8 @@ def _in_turn(hub: Hub) -> dict[str, float]:
     return {name: median(each) for name, each in taken.items()}
 
 
-def _table(name: str, stages: Mapping[str, float], order: Sequence[str], whole: float) -> Table:
+def table(name: str, stages: Mapping[str, float], order: Sequence[str], whole: float) -> Table:
+    """Return the stages of a way with their shares, and the rest of the whole."""
     given = {stage: stages[stage] for stage in order}
     given[REST] = whole - sum(given.values())
     return Table(name, COLUMNS, tuple((stage, each, 100 * each / whole) for stage, each in given.items()))

@@ -17,7 +17,7 @@ OPENED = 0.2  # of the events: the SDK opens its links meanwhile
 
 
 async def receive(client: Any, events: int) -> float:
-    """Receive so many events with the worker's sizes, from the beginning of the hub; return the microseconds of each."""
+    """Receive so many events with the worker's sizes, from the beginning; return the microseconds of each."""
     received, opened, ended = 0, (0, 0.0), asyncio.Event()
 
     async def on_batch(_: Any, batch: Sequence[Any]) -> None:
