@@ -50,6 +50,7 @@ def measure(server: Server | None = None) -> Iterator[Figure]:
         looks = _watch(stack, host, feed)
         yield from _figures(looks)
         yield from _cpu({"emulator": emulator, "host": host}, looks[-1].accounted)
+        _drain(stack, host)
         emulator.end()
         yield from _waits(stack, began)
 
@@ -98,6 +99,15 @@ def _figures(looks: list[Look]) -> Iterator[Figure]:
     name = f"host's memory after {total:,} events, against after {begin.accounted:,}"
     size = f"{begin.resident >> 20} MB, then {looks[-1].resident >> 20} MB"
     yield Figure(name, growth, "x", "<= 1.15", growth <= 1.15, size)
+
+
+def _drain(stack: Stack, host: Child) -> None:
+    """Wait until nothing more is accounted for."""
+    before = -1
+    while (accounted := count_accounted(stack.place.live)) > before:
+        host.refuse_dead()
+        before = accounted
+        time.sleep(LOOK_EVERY)
 
 
 def _waits(stack: Stack, began: float) -> Iterator[Figure]:

@@ -1,5 +1,6 @@
 """bench/waits.py: each event's seconds from its enqueued time to the time of its commit."""
 
+import math
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -51,6 +52,12 @@ def test_a_wait_ends_with_the_batch_that_committed_the_event(hub: Path, store: P
 
 def test_events_that_were_enqueued_before_do_not_count(hub: Path, store: Path) -> None:
     assert waits(hub, "telemetry", store, NOON + 2) == [1, 2]
+
+
+def test_an_event_that_no_batch_committed_waits_for_ever(hub: Path, store: Path) -> None:
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("DELETE FROM batch_ledger WHERE first_sequence_number = 2")
+    assert waits(hub, "telemetry", store, NOON) == [0.25, 1, 2, math.inf, math.inf]
 
 
 @pytest.mark.parametrize(("percent", "value"), [(50, 50), (99, 99), (99.5, 100), (100, 100)])
