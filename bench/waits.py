@@ -23,8 +23,8 @@ SELECT enqueued_at FROM event
 def waits(hub_file: Path, hub: str, store: LiveStore, since: float) -> list[float]:
     """Return the waits, in order of size, of the events that were enqueued since a second of the epoch.
 
-    The wait of an event without a commit is infinite. The emulator must have ended: it locks its file. The ledger's time of a commit is read before its transaction, so
-    the transaction itself is not in the wait.
+    The wait of an event without a commit is infinite. The emulator must have ended: it locks its file. The ledger's
+    time of a commit is read before its transaction, so the transaction itself is not in the wait.
     """
     with closing(sqlite3.connect(f"{hub_file.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         found = sorted(_waits(connection, hub, store, since))
