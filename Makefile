@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo serve func needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench clean
+.PHONY: help setup run demo serve func needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench bench-full bench-readme clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -167,8 +167,21 @@ $(VENV)/azurite/node_modules/.bin/azurite: | $(VENV)/bin/python
 screenshots: $(VENV)/dev.done ## Make the pictures of docs/images/ again with Chromium, and of each state in .local-run/screenshots/
 	@SCREENSHOTS=1 $(BIN)/python -m pytest -rs tests/browser
 
-bench: $(VENV)/local.done $(VENV)/spark.done ## Measure the figures of docs/benchmarks.md, as ratios in one run
-	@$(BIN)/python -m bench $(if $(STORE),sqlserver local)
+# Azurite, for the part `peers`, is installed where npm is found; without it this part says that it is skipped.
+OF_BENCH = $(VENV)/local.done $(VENV)/spark.done $(if $(shell command -v npm),$(VENV)/azurite/node_modules/.bin/azurite)
+
+bench: $(OF_BENCH) ## Measure the figures of docs/benchmarks.md in ten to fifteen minutes, and make the pages that show them
+	@$(BENCH) $(if $(STORE),sqlserver local,--quick); $(THEN_PAGES)
+
+bench-full: $(OF_BENCH) ## Measure all figures of docs/benchmarks.md at their large sizes
+	@$(BENCH) --full; $(THEN_PAGES)
+
+bench-readme: $(VENV)/local.done ## Make the pages and pictures of the stored results again
+	@$(BIN)/python -m bench.report
+
+# The pages are made whatever the figures are; the exit code is that of the figures.
+BENCH = $(BIN)/python -m bench --results bench/results
+THEN_PAGES = code=$$?; $(BIN)/python -m bench.report && exit $$code
 
 clean: ## Remove the files of local runs
 	@rm -rf .local-run

@@ -1,14 +1,21 @@
-"""`python -m bench`: measure the figures of docs/benchmarks.md; end with 1 when one misses its target."""
+"""`python -m bench`: measure the figures of docs/benchmarks.md; end with 1 when one misses its target or a part fails.
+
+Each part runs in a process of its own. `--json` is for these processes: it measures one part, and writes its results.
+"""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 
 from bench import (
     aggregation,
     api,
     decode,
+    drain,
     durable,
     gaps,
     growth,
@@ -24,8 +31,13 @@ from bench import (
     sqlserver,
     telemetry,
 )
-from bench.figures import Figure, Result
+from bench.figures import Result
+from bench.report.part import measure_part
+from bench.report.results import LARGE, SERVER, ResultsRefused, text_of
+from bench.report.suite import Orders, Suite, held, summary
+from bench.size import price, scaling, size
 from bench.way import part as way
+from local.interruption import Interrupted, Interruption
 from local.server import Server, ServerRefused, add_store, prepared
 
 PARTS: dict[str, Callable[[], Iterator[Result]]] = {
@@ -43,28 +55,101 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
     "api": api.measure,
     "way": way.measure,
     "local": local_run.measure,
+    "drain": drain.measure,
     "aggregation": aggregation.measure,
     "spark": spark.measure,
     "history": history.measure,
     "replayed": replayed.measure,
+    "size": size.measure,
+    "price": price.measure,
+    "scaling": scaling.measure,
 }
 
 
-def main() -> int:
-    """Print each result as soon as it is measured."""
+LONG = ("sqlserver", "api", "aggregation", "spark", "history", "replayed")  # which `make bench` leaves out
+QUICK: Orders = {  # sizes for `make bench` where a part's own size takes minutes; all parts in ten to fifteen
+    "letters": {"BENCH_LETTERS": "50000"},
+    "redrives": {"BENCH_LETTERS": "100000"},
+    "local": {"BENCH_EVENTS": "600000"},
+}
+FULL: Orders = {  # sizes for `make bench-full` where they are larger than a part's own
+    "size": {"BENCH_EVENTS": "20000000"},
+    "scaling": {"BENCH_ROWS": "10000000"},
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Return 0 when all targets are met, 1 when one is missed or a part failed, 128 + signal after a signal."""
+    options = _options(arguments)
+    if options.json:
+        return _measure_here(options)
+    interruption = Interruption()
+    interruption.listen()
+    try:
+        return _measure_each(options, interruption)
+    except ResultsRefused as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    except Interrupted as stopped:
+        print(f"bench: {stopped}; the results of the parts that ended are stored", file=sys.stderr)
+        return 128 + stopped.signal_number
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(PARTS)}; default: all")
+    parser.add_argument("--results", type=Path, metavar="FOLDER", help="write the results of each part to FOLDER")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help=f"the sizes of some minutes, without {', '.join(LONG)}")
+    size.add_argument("--full", action="store_true", help="the largest sizes; results go to FOLDER/full")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="measure one part here, and write its results to FILE"
+    )
     add_store(parser)
-    options = parser.parse_args()
-    names = options.parts or list(PARTS)
-    if unknown := [name for name in names if name not in PARTS]:
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.parts if name not in PARTS]:
         parser.error(f"unknown part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    if options.json and len(options.parts) != 1:
+        parser.error("--json needs one part")
+    return options
+
+
+def _measure_here(options: argparse.Namespace) -> int:
+    (name,) = options.parts
     try:
         with prepared(options.store):
-            return _measure(names, parts_on(options.store))
+            result = measure_part(name, parts_on(options.store)[name])
     except ServerRefused as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
+    options.json.write_text(text_of(result), encoding="utf-8")
+    return 0
+
+
+def _measure_each(options: argparse.Namespace, interruption: Interruption) -> int:
+    with ExitStack() as stack:
+        folder, holds = _folder(options), []
+        if folder:
+            holds.append(stack.enter_context(held(options.results)))
+            folder.mkdir(exist_ok=True)
+        store = {"STORE": options.store.connection} if options.store else {}
+        suite = Suite(folder, holds, {**os.environ, **store}, interruption.pause)
+        results = list(suite.measure(_orders(options)))
+    print(summary(results))
+    return 1 if any(result.missed or result.fault for result in results) else 0
+
+
+def _folder(options: argparse.Namespace) -> Path | None:
+    below = SERVER if options.store else LARGE if options.full else ""
+    return options.results / below if options.results else None
+
+
+def _orders(options: argparse.Namespace) -> Orders:
+    sizes = QUICK if options.quick else FULL if options.full else {}
+    names = options.parts or [name for name in PARTS if not (options.quick and name in LONG)]
+    return {name: sizes.get(name, {}) for name in names}
 
 
 def parts_on(store: Server | None) -> Mapping[str, Callable[[], Iterator[Result]]]:
@@ -76,15 +161,6 @@ def parts_on(store: Server | None) -> Mapping[str, Callable[[], Iterator[Result]
         "sqlserver": partial(sqlserver.measure, store.connection),
         "local": partial(local_run.measure, store),
     }
-
-
-def _measure(names: list[str], parts: Mapping[str, Callable[[], Iterator[Result]]]) -> int:
-    missed = 0
-    for name in names:
-        for result in parts[name]():
-            print(result, flush=True)
-            missed += isinstance(result, Figure) and result.met is False
-    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
     def __str__(self) -> str:
-        lines = [self.columns, *(tuple(map(_text, row)) for row in self.rows)]
+        lines = [self.columns, *(tuple(map(cell_text, row)) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join([self.name, *("  ".join(map(_placed, line, widths)).rstrip() for line in lines)])
 
@@ -45,7 +45,8 @@ class Table:
 Result: TypeAlias = Figure | Table
 
 
-def _text(cell: Cell) -> str:
+def cell_text(cell: Cell) -> str:
+    """Return a cell as a person reads it."""
     match cell:
         case None:
             return "-"

@@ -120,12 +120,11 @@ def _waits(stack: Stack, began: float) -> Iterator[Figure]:
 
 def _cpu(children: dict[str, Child], events: int) -> Iterator[Figure]:
     for name, child in children.items():
-        each = 1e6 * cpu_seconds(child) / events
-        yield Figure(f"local run, CPU of the {name} per event", each, "us", "", None)
+        yield Figure(f"local run, CPU of the {name} per event", 1e6 * cpu_seconds(child) / events, "us", "", None)
 
 
 def cpu_seconds(child: Child) -> float:
-    """Return the processor's seconds of a child so far."""
+    """Return the processor's time of a running process."""
     fields = Path(f"/proc/{child.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK
 

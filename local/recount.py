@@ -95,15 +95,15 @@ JOIN {table} AS r USING (stream_id, partition_id, sequence_number) WHERE l.statu
 """
 
 
-def recount(store: Path, record: Path) -> list[str]:
+def recount(store: Path, record: Path, domain: Domain | None = None) -> list[str]:
     """Return the differences between a store and the record of the one feed that filled it.
 
     Every published event must be accounted for once, from number 0 of each partition on. The letters and the rows of
-    the record's domain must be equal multisets.
+    the domain must be equal multisets; without a `domain`, it is the record's.
     """
     with recounting(store, record) as connection:
         transform = connection.execute("SELECT transform FROM record.feed").fetchone()[0]
-        checks = map(bounded, _checks(find_domain(transform)))
+        checks = map(bounded, _checks(domain or find_domain(transform)))
         return [difference for check in checks for difference in check(connection)]
 
 

@@ -68,12 +68,15 @@ class OrderReport:
 def carry_out(order: LetterOrder, matching: MatchingStore, keeper: Keeper) -> OrderReport | CountDiffers:
     """READ the letters that are meant, and move them if the count is as expected; a filter begins with the oldest.
 
-    A letter that changes in between is reported as unmoved. An order that is sent again finds its letters moved.
+    A letter that changes in between is reported as unmoved. An order that is sent again finds its letters moved. None
+    can be moved while the count and the store know different incarnations: that lasts a few seconds.
     """
-    statuses = MOVES[order.move].sources
+    statuses, stream_id = MOVES[order.move].sources, matching.find_stream()
     positions, matched = _chosen(order.chosen, matching, statuses)
     if matched != order.expected_count:
         return CountDiffers(matched)
+    if positions and keeper.store.open_stream(keeper.stream) != stream_id:
+        return CountDiffers(0)
     return OrderReport(matched, _ORDERED[order.move](positions, keeper, order.mover), matched - len(positions))
 
 

@@ -98,6 +98,9 @@ class LetterStore(Protocol):
 class MatchingStore(Protocol):
     """Finds the letters of a person's order, among those in given statuses."""
 
+    def find_stream(self) -> int | None:
+        """Return the id of the stream whose letters are found; it may have been closed some seconds ago."""
+
     def count_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> int:
         """Count the letters that fit a filter."""
 

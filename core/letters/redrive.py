@@ -47,7 +47,8 @@ class RedriveConflict(StoreFault):
 
     def __init__(self, redrive_id: UUID) -> None:
         super().__init__(
-            f"redrive {redrive_id} has progressed in another worker, or was paused or cancelled; nothing was written"
+            f"redrive {redrive_id} has progressed in another worker, was paused or cancelled, or its stream was closed;"
+            " nothing was written"
         )
         self.redrive_id = redrive_id
 
@@ -64,10 +65,11 @@ class RedriveRange:
 
 @dataclass(frozen=True, slots=True)
 class RedriveRequest:
-    """A job before it begins. `wanted` is the filter, or None for a selection."""
+    """A job before it begins, about the letters of one incarnation. `wanted` is the filter, or None for a selection."""
 
     redrive_id: UUID
     stream: Stream
+    stream_id: int
     move: OrderedMove
     wanted: LetterFilter | None
     ranges: tuple[RedriveRange, ...]

@@ -60,6 +60,9 @@ class RedriveStore(Protocol):
 class ChosenStore(Protocol):
     """Finds the letters that a redrive would move, among those in given statuses."""
 
+    def find_stream(self) -> int | None:
+        """Return the id of the stream whose letters are found; it may have been closed some seconds ago."""
+
     def count_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> int:
         """Count the letters that fit a filter."""
 

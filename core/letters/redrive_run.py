@@ -72,16 +72,18 @@ def preview_redrive(move: OrderedMove, wanted: LetterFilter, chosen: ChosenStore
 def request_redrive(order: LetterOrder, per_second: int | None, means: RedriveMeans) -> Redrive | CountDiffers:
     """Open the job that a person requests, if the number of letters is as expected.
 
-    Raises RedriveOverlap when an open job has the same filter or selection, TooManyRedrives when too many are open.
+    Raises RedriveOverlap when an open job has the same filter or selection, TooManyRedrives when too many are open, and
+    RedriveConflict when the next incarnation was opened since the letters were counted.
     """
-    now = means.clock.now()
+    now, stream_id = means.clock.now(), means.chosen.find_stream()
     ranges = _ranges(order, means.chosen, now)
     total = sum(one.letters for one in ranges)
-    if total != order.expected_count or not total:
+    if total != order.expected_count or not total or stream_id is None:
         return CountDiffers(total)
     request = RedriveRequest(
         redrive_id=means.clock.new_id(),
         stream=means.stream,
+        stream_id=stream_id,
         move=order.move,
         wanted=order.chosen if isinstance(order.chosen, LetterFilter) else None,
         ranges=ranges,

@@ -32,6 +32,9 @@ class LetterListing:
     def __init__(self, stream: OneStream) -> None:
         self._stream = stream
 
+    def find_stream(self) -> int | None:
+        return self._stream.find()
+
     def list_letters(self, wanted: LetterFilter, behind: LetterKey, most: int) -> tuple[ListedLetter, ...]:
         """List letters by the narrowest index that fits the filter."""
         name = "list_letters_of_status" if wanted.status else "list_letters"

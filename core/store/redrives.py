@@ -39,10 +39,10 @@ class Redrives(Partitions):
     """A RedriveStore over a database."""
 
     def open_redrive(self, request: RedriveRequest) -> None:
+        stream_id = request.stream_id
         while True:
-            stream_id = self.open_stream(request.stream)
             try:
-                self._database.run(open_script(request, stream_id))
+                self._database.run(open_script(request))
             except _NotAdded:
                 found = self._database.ask("find_chosen_redrive", stream_id=stream_id, chosen_key=request.chosen_key)
                 if found:
@@ -87,7 +87,7 @@ class Redrives(Partitions):
         values = {
             **filter_values(until_request(request.wanted, request.requested_at)),
             **span_values(progress.range.span),
-            "stream_id": self.open_stream(request.stream),
+            "stream_id": request.stream_id,
             "partition_id": progress.range.partition_id,
             "walked_to": progress.walked_to,
             "statuses": json.dumps(statuses),
@@ -97,8 +97,7 @@ class Redrives(Partitions):
         return tuple(SequenceNumber(number) for (number,) in found)
 
     def commit_piece(self, piece: RedrivePiece) -> None:
-        stream_id = self.open_stream(piece.job.request.stream)
-        self._database.run(piece_script(piece, stream_id))
+        self._database.run(piece_script(piece))
 
     def close_partition(self, job: Redrive, at: datetime) -> None:
         self._database.run(close_script(job, at))
@@ -116,12 +115,12 @@ class _NotAdded(Exception):
     """The job was not added: an open job has the same letters chosen, or too many jobs are open."""
 
 
-def open_script(request: RedriveRequest, stream_id: int) -> Script:
+def open_script(request: RedriveRequest) -> Script:
     """Return the transaction of a new job; it locks the stream, whose jobs are opened one after the other."""
     job = {"redrive_id": str(request.redrive_id)}
     values = {
         **job,
-        "stream_id": stream_id,
+        "stream_id": request.stream_id,
         "move": request.move,
         "chosen_key": request.chosen_key,
         "chosen": json.dumps(request.chosen),
@@ -136,19 +135,19 @@ def open_script(request: RedriveRequest, stream_id: int) -> Script:
     return Script(
         f"redrive {request.redrive_id}",
         (
-            Step("lock_stream", {"stream_id": stream_id}, expect=1, otherwise=closed, keeps="locked_stream"),
+            Step("lock_stream", {"stream_id": request.stream_id}, expect=1, otherwise=closed, keeps="locked_stream"),
             Step("add_redrive_job", values, expect=1, otherwise=_NotAdded),
             Step("add_redrive_progress", {**job, "progress": _progress_json(request)}),
         ),
     )
 
 
-def piece_script(piece: RedrivePiece, stream_id: int) -> Script:
+def piece_script(piece: RedrivePiece) -> Script:
     """Return the transaction of a piece: the move of its letters, then the progress of the job.
 
     It need not be durable: a loss of power takes back the move together with its progress.
     """
-    job, move = piece.job, piece.move
+    job, move, stream_id = piece.job, piece.move, piece.job.request.stream_id
     own = {"redrive_id": str(job.request.redrive_id), "moved_at": instant_text(move.moved_at)}
     place = {"stream_id": stream_id, "partition_id": move.partition.partition_id}
     steps = move_steps(move, stream_id, counts="moved")
@@ -212,13 +211,14 @@ def _redriven_of(row: Sequence[Any]) -> RedrivenLetter:
 
 
 def _job_of(row: Sequence[Any], progress: tuple[RedriveProgress, ...]) -> Redrive:
-    redrive_id, _, move, status, chosen, total, pieces, per_second, next_piece_at, by, reason, *times = row[:15]
+    redrive_id, stream_id, move, status, chosen, total, pieces, per_second, next_piece_at, by, reason, *times = row[:15]
     fault, history, hub, group = row[15:]
     requested_at, started_at, ended_at, updated_at = times
     fields = json.loads(chosen)
     request = RedriveRequest(
         UUID(redrive_id),
         Stream(hub, group),
+        stream_id,
         move,
         None if fields is None else filter_of_fields(fields),
         tuple(one.range for one in progress),

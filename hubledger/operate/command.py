@@ -50,7 +50,7 @@ class At:
     def refuse_without_person(self) -> None:
         """Raise UsageFault where a question comes that nobody can answer."""
         if not self.yes and not self.out.asks:
-            raise UsageFault("this changes something, and nobody can be asked here: give --yes")
+            raise UsageFault("this command changes something, and there is no terminal to ask in: give --yes")
 
 
 Work = Callable[..., int | None]

@@ -29,7 +29,7 @@ COUNTS = 5  # counts that are tried with --yes
 Letters = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[PARTITION/NUMBER]...", help="Letters by their positions, or a filter by options; neither: all."
+        metavar="[PARTITION/NUMBER]...", help="Letters by their positions; without any, those that the options choose."
     ),
 ]
 PerSecond = Annotated[int | None, typer.Option("--per-second", metavar="N", min=1, help="Letters a second at most.")]
@@ -51,7 +51,7 @@ def retry(
 ) -> int:
     """Retry letters: they are due now, and their attempts begin again.
 
-    It shows how many, by cause, and asks. Ctrl-C ends the wait, and the job goes on.
+    It shows the number of letters by cause, and asks. Ctrl-C ends the wait, and the job goes on.
 
     Example: python -m hubledger letters retry --cause c7d198bb3507cfa9 --reason "the reference table is filled"
     """
@@ -74,7 +74,7 @@ def discard(
 ) -> int:
     """Discard letters for good; their events stay accounted for.
 
-    It shows how many, by cause, and asks. Ctrl-C ends the wait, and the job goes on.
+    It shows the number of letters by cause, and asks. Ctrl-C ends the wait, and the job goes on.
 
     Example: python -m hubledger letters discard 3/41 3/42 --reason "test events of the vendor"
     """

@@ -44,7 +44,9 @@ From = Annotated[
 ]
 Before = Annotated[str | None, typer.Option("--failed-before", metavar="TIME", help="Failed before this time.")]
 Limit = Annotated[int, typer.Option(min=1, max=500, help="Letters of a page.")]
-Revealed = Annotated[bool, typer.Option("--revealed", help="With what quotes the events. The app logs who saw it.")]
+Revealed = Annotated[
+    bool, typer.Option("--revealed", help="Also the texts that quote events. The app logs who saw them.")
+]
 PartitionId = Annotated[str, typer.Argument(metavar="PARTITION")]
 Number = Annotated[str, typer.Argument(metavar="NUMBER")]
 

@@ -146,7 +146,7 @@ def wait_for_redrive(at: At, redrive_id: str) -> int:
 
 
 def pause_redrive(at: At, redrive_id: RedriveId, reason: Why) -> int:
-    """Pause a job; what was moved stays moved.
+    """Pause a job; the letters that it moved stay moved.
 
     Example: python -m hubledger redrives pause 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "the database is slow"
     """
@@ -162,7 +162,7 @@ def resume_redrive(at: At, redrive_id: RedriveId, reason: Why) -> int:
 
 
 def cancel_redrive(at: At, redrive_id: RedriveId, reason: Why) -> int:
-    """Cancel a job for good; what was moved stays moved.
+    """Cancel a job for good; the letters that it moved stay moved.
 
     Example: python -m hubledger redrives cancel 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "the wrong letters"
     """

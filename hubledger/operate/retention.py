@@ -31,7 +31,7 @@ _NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app ha
 def retention(at: At) -> int:
     """Show how long the hub still holds the events of open letters and gaps.
 
-    Ends with 1 when events are gone that no body keeps, or will be within an hour.
+    Ends with 1 when the hub no longer holds an event that is stored nowhere else, or will remove one within an hour.
 
     Example: python -m hubledger retention
     """
@@ -100,7 +100,7 @@ def start_purge(
 
     --for-real asks after the dry run, and removes them. Ctrl-C ends the wait, and the purge goes on.
 
-    Example: python -m hubledger purge start --older-than dead_letter_attempt=90 --reason "a year of attempts"
+    Example: python -m hubledger purge start --older-than event_hub_dead_letter=180 --reason "half a year of letters"
     """
     if for_real and no_wait:
         raise UsageFault("--for-real needs the dry run first, so it has to wait: leave out --no-wait")
@@ -122,7 +122,7 @@ def _ages(given: list[str] | None) -> dict[str, int] | None:
     for one in given or []:
         table, _, days = one.partition("=")
         if not table or not days.isascii() or not days.isdigit():
-            raise UsageFault(f"--older-than {one}: write TABLE=DAYS, such as dead_letter_attempt=90")
+            raise UsageFault(f"--older-than {one}: write TABLE=DAYS, such as event_hub_dead_letter=180")
         ages[table] = int(days)
     return ages or None
 

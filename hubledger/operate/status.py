@@ -25,7 +25,7 @@ _COLUMNS = (
 )  # fmt: skip
 _HEAD = 16  # lines of a screen that are not partitions
 _Watch = Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")]
-_Every = Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.5, help="The time between two looks.")]
+_Every = Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.5, help="The time between two updates.")]
 
 
 def status(at: At, watch: _Watch = False, every: _Every = 2.0) -> int:
@@ -59,7 +59,7 @@ def _watch(at: At, every: float) -> None:
                 out.json(at.app.get("status").text)
                 time.sleep(every)
         if not out.console.is_terminal:
-            raise UsageFault("--watch redraws a terminal, and this is none: give --json for a line of each look")
+            raise UsageFault("--watch redraws a terminal, and this is none: give --json for a line at each update")
         with Live(console=out.console, screen=True, auto_refresh=False) as live:
             while True:
                 live.update(_look(at), refresh=True)
@@ -134,7 +134,7 @@ def stop_line(out: Output, stop: Mapping[str, Any]) -> Text:
 
 
 def health(at: At) -> int:
-    """Show whether the app lives, can use its store, and keeps its books.
+    """Show whether the app is alive, can use its store, and keeps its books.
 
     Ends with 1 when one of the three is not healthy.
 

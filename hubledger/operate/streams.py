@@ -15,7 +15,7 @@ from hubledger.views.texts import text_of
 
 _Anchor = Annotated[str, typer.Option(metavar="PLACE", help="Where each partition begins: first, latest, or a time.")]
 _ForReal = Annotated[bool, typer.Option("--for-real", help="After the dry run, open it; it asks.")]
-_Force = Annotated[bool, typer.Option("--force", help="Although the hub is still the one of the stream.")]
+_Force = Annotated[bool, typer.Option("--force", help="Open it although the hub is still the one of the stream.")]
 
 
 def show_stream(at: At, revealed: Revealed = False) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from local.event_hubs.hubs import DEFAULT_RETAINED_EVENTS, HubSettings
+from local.event_hubs.lead import DEFAULT_LEAD
 from local.event_hubs.server import Emulator
 
 _FAILED = 1
@@ -63,6 +64,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="retain the last N events of each partition (default: %(default)s)",
     )
+    add(
+        "--lead",
+        type=int,
+        default=DEFAULT_LEAD,
+        metavar="N",
+        help="publishers wait once they are N events ahead of a partition's owner; 0: they never wait "
+        "(default: %(default)s)",
+    )
     return parser
 
 
@@ -70,7 +79,7 @@ def _hub(text: str, options: argparse.Namespace) -> HubSettings:
     name, colon, partitions = text.partition(":")
     if colon and not partitions.isdecimal():
         raise ValueError(f"'{text}' is not NAME:PARTITIONS: give a number after the colon")
-    return HubSettings(name, int(partitions or 4), tuple(options.groups), options.retain)
+    return HubSettings(name, int(partitions or 4), tuple(options.groups), options.retain, lead=options.lead or None)
 
 
 def _emulator(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Emulator:

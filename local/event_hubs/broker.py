@@ -13,6 +13,7 @@ from local.event_hubs.amqp import Connection
 from local.event_hubs.answers import Answers
 from local.event_hubs.errors import AmqpError, NotEmulated
 from local.event_hubs.hubs import Clock, Hub, Hubs
+from local.event_hubs.lead import Lead
 from local.event_hubs.links import IncomingLink, Link, OutgoingLink
 from local.event_hubs.log import PartitionLog
 from local.event_hubs.management import Request, read_entity, read_request, refusal, response
@@ -150,11 +151,11 @@ class HubBroker:
         link.accept = partial(self._publish, hub, partition)
         link.on_closed = partial(self._forget_need, link)
 
-    def _publish(self, hub: Hub, partition: PartitionLog | None, message: bytes, message_format: int) -> None:
+    def _publish(self, hub: Hub, partition: PartitionLog | None, message: bytes, message_format: int) -> Lead:
         if self._faults.throttled_sends > 0:
             self._faults.throttled_sends -= 1
             raise AmqpError("com.microsoft:server-busy", "the request was throttled; wait 4 seconds and try again")
-        self._hubs.publish(hub, partition, message, message_format)
+        return self._hubs.publish(hub, partition, message, message_format).lead
 
     def _attach_reader(self, link: OutgoingLink, hub: Hub, group: str, partition: PartitionLog) -> None:
         slot = slot_of(hub, group, partition)
@@ -163,9 +164,12 @@ class HubBroker:
         self._readers.admit(reader, slot)
         link.take = reader.take
         partition.watchers.add(link.pump)
+        if reader.epoch is not None:
+            partition.lead.join(reader)
 
         def close() -> None:
             partition.watchers.discard(link.pump)
+            partition.lead.leave(reader)
             reader.close()
             self._readers.remove(reader, slot)
             self._forget_need(link)
@@ -178,7 +182,7 @@ class HubBroker:
     # called by the emulator
 
     def let_time_pass(self) -> None:
-        """Cut slow connections, detach the links whose tokens have expired, and cut the events past retention."""
+        """Cut slow connections, detach the links whose tokens have expired, and let time pass for the hubs."""
         now = self._clock()
         for connection in self._slow.late(self.connections, now):
             _log.warning("a peer sends a frame too slowly; its connection is cut", extra={"action": "drop"})
@@ -188,7 +192,7 @@ class HubBroker:
                 need.grants.require(need.right, need.path, now)
             except AmqpError as error:
                 link.detach(error)
-        self._hubs.expire_all()
+        self._hubs.let_time_pass()
 
     def detach_links(self, hub: str, error: AmqpError) -> None:
         """Detach every link to a hub."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from local.event_hubs.disk import Disk
 from local.event_hubs.errors import AmqpError, not_found
 from local.event_hubs.events import read_publication
+from local.event_hubs.lead import DEFAULT_LEAD
 from local.event_hubs.log import PartitionLog
 from local.event_hubs.partition_key import partition_index
 
@@ -30,6 +31,7 @@ class HubSettings:
     """A hub to emulate; `$Default` is always one of its consumer groups.
 
     Retention is per partition: the newest `retained_events`, and none older than `retained_for`; None is no limit.
+    The publishers of a partition wait once they are more than `lead` events ahead of its owner; None is no limit.
     Raises ValueError for a name or a number that Event Hubs would not take.
     """
 
@@ -38,6 +40,7 @@ class HubSettings:
     consumer_groups: tuple[str, ...] = ()
     retained_events: int | None = DEFAULT_RETAINED_EVENTS
     retained_for: timedelta | None = None
+    lead: int | None = DEFAULT_LEAD
 
     def __post_init__(self) -> None:
         for name in (self.name, *(group for group in self.consumer_groups if group != "$Default")):
@@ -49,6 +52,8 @@ class HubSettings:
             raise ValueError(f"hub {self.name} retains {self.retained_events} events: give 1 or more")
         if self.retained_for is not None and self.retained_for <= timedelta(0):
             raise ValueError(f"hub {self.name} retains events for {self.retained_for}: give a longer time")
+        if self.lead is not None and self.lead < 1:
+            raise ValueError(f"hub {self.name} lets publishers lead by {self.lead} events: give 1 or more")
 
 
 class Hub:
@@ -57,8 +62,8 @@ class Hub:
     def __init__(self, settings: HubSettings, created_at: int) -> None:
         self.name, self.created_at = settings.name, created_at
         self.consumer_groups = frozenset(group.lower() for group in ("$Default", *settings.consumer_groups))
-        ids = map(str, range(settings.partitions))
-        self.partitions = {id_: PartitionLog(id_, settings.retained_events, settings.retained_for) for id_ in ids}
+        limits = settings.retained_events, settings.retained_for, settings.lead
+        self.partitions = {id_: PartitionLog(id_, *limits) for id_ in map(str, range(settings.partitions))}
         self._round_robin = itertools.cycle(self.partitions.values())
 
     def partition(self, partition_id: str) -> PartitionLog:
@@ -137,8 +142,8 @@ class Hubs:
             self._disk.close()
             self._disk = None
 
-    def publish(self, hub: Hub, partition: PartitionLog | None, message: bytes, message_format: int) -> None:
-        """Stage the events of a message in a partition; without one, their key or turn chooses it for all of them.
+    def publish(self, hub: Hub, partition: PartitionLog | None, message: bytes, message_format: int) -> PartitionLog:
+        """Stage the events of a message in a partition, and return it; without one, their key or turn chooses it.
 
         Raises AmqpError when the message cannot be read.
         """
@@ -147,6 +152,7 @@ class Hubs:
             partition = hub.route(publication.partition_key)
         partition.stage(publication.events, self._clock())
         self._staged[partition] = hub
+        return partition
 
     def commit(self) -> list[PartitionLog]:
         """Make the staged events durable, then readable; return the partitions that grew.
@@ -176,11 +182,13 @@ class Hubs:
             self._disk.roll_back()
             raise
 
-    def expire_all(self) -> None:
-        """Apply retention to every partition."""
+    def let_time_pass(self) -> None:
+        """Apply retention to every partition, and end the waits of publishers that are over."""
+        now = self._clock()
         for hub in self._hubs.values():
             for partition in hub.partitions.values():
                 self.expire(hub, partition)
+                partition.lead.let_time_pass(now)
 
     def expire(self, hub: Hub, partition: PartitionLog) -> None:
         """Apply retention to a partition."""

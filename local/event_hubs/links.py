@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from local.event_hubs.codec import Raw
 from local.event_hubs.errors import AmqpError, MalformedMessage, NotEmulated
 from local.event_hubs.frames import (
-    ACCEPTED,
     REJECTED,
     SOURCE,
     TARGET,
@@ -18,12 +16,14 @@ from local.event_hubs.frames import (
     composite,
     describe,
 )
+from local.event_hubs.outcomes import ACCEPTED_STATE, Gate, Outcome
 from local.event_hubs.serials import SERIAL, difference
 
 MAX_MESSAGE = 1_048_576  # bytes: the limit of the Standard tier
 CHUNK = 262_144  # bytes that a link passes to the socket at once; the last event may exceed it
-ACCEPTED_STATE = composite(ACCEPTED)
+TURN = 4  # takes of a link before the other links have their turns
 _CREDIT = 1_000
+_OVERRUN = 10_000  # deliveries without credit: azure-eventhub takes this credit for granted, whatever it is given
 
 
 class Carrier(Protocol):
@@ -38,7 +38,9 @@ class Carrier(Protocol):
 
     def is_cut(self, handle: int) -> bool: ...
 
-    def settle_later(self, delivery_id: int, state: Raw) -> None: ...
+    def settle_later(self, outcome: Outcome) -> None: ...
+
+    def pump_soon(self, link: OutgoingLink) -> None: ...
 
     def flow(self, link: Link) -> None: ...
 
@@ -92,7 +94,7 @@ class OutgoingLink(Link):
         self.take: Callable[[int], list[bytes]] = lambda count: []
         self.offered: tuple[str, ...] = ()
         self._next: list[bytes] = []  # taken, but not begun
-        self._owes_drain = False
+        self._owes_drain = self._has_turn = False
 
     @property
     def waiting(self) -> int:
@@ -100,14 +102,32 @@ class OutgoingLink(Link):
         return sum(map(len, self._next))
 
     def pump(self) -> None:
-        """Send the next payloads, as far as credit, the session's window and the socket allow; then answer a drain."""
-        while self.credit > 0 and self._has_next() and (room := min(self.credit, self.session.room)) > 0:
-            begun = self.session.deliver(self.handle, self._next[:room])
-            del self._next[:begun]
-            self.credit -= begun
-            self.delivery_count = (self.delivery_count + begun) & SERIAL
-        if self._owes_drain:
+        """Send the payloads of one turn, as far as credit, the session's window and the socket allow.
+
+        Ask for a next turn when more could be sent; otherwise answer a drain. Do nothing before a turn that is due.
+        """
+        if self._has_turn:
+            return
+        for _ in range(TURN):
+            if self.credit <= 0 or not self._has_next() or (room := min(self.credit, self.session.room)) <= 0:
+                break
+            self._deliver(room)
+        else:
+            self._has_turn = True
+            self.session.pump_soon(self)
+        if self._owes_drain and not self._has_turn:
             self._drain()
+
+    def take_turn(self) -> None:
+        """Take the turn that is due."""
+        self._has_turn = False
+        self.pump()
+
+    def _deliver(self, room: int) -> None:
+        begun = self.session.deliver(self.handle, self._next[:room])
+        del self._next[:begun]
+        self.credit -= begun
+        self.delivery_count = (self.delivery_count + begun) & SERIAL
 
     def _has_next(self) -> bool:
         """Return True when a payload waits. Look even while the window is closed, because a drain has to know."""
@@ -134,21 +154,34 @@ class OutgoingLink(Link):
 class IncomingLink(Link):
     """A link over which the peer sends.
 
-    `accept` takes each message and its format; an AmqpError from it rejects the message.
+    `accept` takes each message and its format, and returns the reason for which its outcome may have to wait; an
+    AmqpError from it rejects the message.
     """
 
     def __init__(self, session: Carrier, attach: Attach) -> None:
         super().__init__(session, attach)
-        self.accept: Callable[[bytes, int], None] = lambda message, message_format: None
+        self.accept: Callable[[bytes, int], Gate | None] = lambda message, message_format: None
         self._first: Transfer | None = None
         self._is_settled = False
         self._parts: list[bytes] = []
-        self._size = 0
+        self._size = self._holds = 0
 
     def grant(self) -> None:
-        """Let the peer send the next thousand messages; a peer that sends more is not refused."""
+        """Let the peer send the next thousand messages."""
         self.credit = _CREDIT
         self.session.flow(self)
+
+    def hold(self) -> None:
+        """Let the peer send nothing more, until each `hold` has had its `resume`."""
+        self._holds += 1
+        if self._holds == 1:
+            self.credit = 0
+            self.session.flow(self)
+
+    def resume(self) -> None:
+        self._holds -= 1
+        if self._holds == 0:
+            self.grant()
 
     def receive(self, transfer: Transfer) -> None:
         """Collect a part of a delivery, and accept the delivery when it is whole."""
@@ -168,7 +201,7 @@ class IncomingLink(Link):
         if not transfer.more:
             message, settled = b"".join(self._parts), self._is_settled
             self._start_over()
-            self._take(message, first.message_format, None if settled else first.delivery_id)
+            self._take(message, first.message_format, first.delivery_id, settled)
         return None
 
     def _start_over(self) -> None:
@@ -177,23 +210,27 @@ class IncomingLink(Link):
     def _end(self, condition: str, description: str) -> None:
         self.session.detach_later(self, AmqpError(condition, description))
 
-    def _take(self, message: bytes, message_format: int, unsettled_id: int | None) -> None:
-        """Accept a message; store its outcome unless its sender has settled it."""
-        state, failure = ACCEPTED_STATE, None
+    def _take(self, message: bytes, message_format: int, delivery_id: int, is_settled: bool) -> None:
+        """Accept a message and store its outcome."""
+        state, failure, gate = ACCEPTED_STATE, None, None
         try:
-            self.accept(message, message_format)
+            gate = self.accept(message, message_format)
         except AmqpError as error:
             failure, state = error, composite(REJECTED, describe(error))
-        if unsettled_id is not None:
-            self.session.settle_later(unsettled_id, state)
+        self.session.settle_later(Outcome(self, delivery_id, delivery_id, state, gate, is_settled))
         if isinstance(failure, MalformedMessage):
             self.session.detach_later(self, failure)
         else:
             self._count()
 
     def _count(self) -> None:
-        """Count a delivery, and let the peer send more when half of its credit is used."""
+        """Count a delivery, and let the peer send more when half of its credit is used.
+
+        A peer that is held may still send what was on its way, but not without end.
+        """
         self.delivery_count = (self.delivery_count + 1) & SERIAL
         self.credit -= 1
-        if self.credit <= _CREDIT // 2:
+        if self._holds == 0 and self.credit <= _CREDIT // 2:
             self.grant()
+        elif self.credit < -_OVERRUN:
+            self._end("amqp:link:transfer-limit-exceeded", f"{_OVERRUN} messages came without credit")

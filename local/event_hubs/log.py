@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.events import Event, Unstamped, stamp
+from local.event_hubs.lead import Lead
 
 _SELECTOR = re.compile(
     r"\s*amqp\.annotation\.x-opt-(sequence-number|offset|enqueued-time)\s*(>=?)\s*'?(@latest|-?\d{1,19})'?\s*"
@@ -28,7 +29,13 @@ class PartitionLog:
     Readers see staged events after `append_staged`. Times are milliseconds since the Unix epoch.
     """
 
-    def __init__(self, partition_id: str, retained_events: int | None = None, retained_for: timedelta | None = None):
+    def __init__(
+        self,
+        partition_id: str,
+        retained_events: int | None = None,
+        retained_for: timedelta | None = None,
+        lead: int | None = None,
+    ) -> None:
         self.partition_id = partition_id
         self.watchers: set[Callable[[], None]] = set()
         self.first_sequence = self.next_sequence = 0
@@ -39,6 +46,7 @@ class PartitionLog:
         self._events: list[Event] = []
         self._staged: list[Event] = []
         self._next_offset = 0
+        self.lead = Lead(self, _limit(lead, retained_events))
 
     @property
     def last_sequence(self) -> int:
@@ -135,3 +143,8 @@ class PartitionLog:
         del self._events[:spare]
         self._base = first
         return True
+
+
+def _limit(lead: int | None, retained_events: int | None) -> int | None:
+    """Return the limit of the lead: no more than half of the retained events, so that none expires before its owner."""
+    return lead if lead is None or retained_events is None else min(lead, retained_events // 2)

@@ -47,13 +47,13 @@ class Reader:
         self.epoch = _epoch(link.attach.properties)
         self._partition, self._clock, self._faults = partition, clock, faults
         self._retry: asyncio.TimerHandle | None = None
-        self._next_sequence = partition.position(_selector(link.attach.source.filters))
+        self.next_sequence = partition.position(_selector(link.attach.source.filters))
         self._wants_metrics = _METRICS in link.attach.capabilities
         link.offered = (_METRICS,) if self._wants_metrics else ()
 
     def take(self, count: int) -> list[bytes]:
         """Return the next payloads, up to `count` and about CHUNK bytes of them."""
-        events = self._partition.read(self._next_sequence, min(count, _BURST))
+        events = self._partition.read(self.next_sequence, min(count, _BURST))
         if self._faults.delivery_delay and events:
             events = self._delayed(events)
         if not events:
@@ -62,7 +62,8 @@ class Reader:
         sizes = list(accumulate(map(len, payloads)))
         if sizes[-1] > CHUNK:
             del payloads[bisect_left(sizes, CHUNK) + 1 :]
-        self._next_sequence = events[len(payloads) - 1].sequence_number + 1
+        self.next_sequence = events[len(payloads) - 1].sequence_number + 1
+        self._partition.lead.move(self)
         return [self._metrics() + payload for payload in payloads] if self._wants_metrics else payloads
 
     def close(self) -> None:

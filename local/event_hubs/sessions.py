@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +15,6 @@ from local.event_hubs.frames import (
     DISPOSITION,
     END,
     FLOW,
-    REJECTED,
     TRANSFER,
     TRANSFER_OVERHEAD,
     Attach,
@@ -28,7 +28,8 @@ from local.event_hubs.frames import (
     read_transfer,
     transfer_frame,
 )
-from local.event_hubs.links import ACCEPTED_STATE, MAX_MESSAGE, IncomingLink, Link, OutgoingLink
+from local.event_hubs.links import MAX_MESSAGE, IncomingLink, Link, OutgoingLink
+from local.event_hubs.outcomes import Outcome, Outcomes
 from local.event_hubs.serials import SERIAL, difference
 
 _WINDOW = 65_536
@@ -47,15 +48,6 @@ class Wire(Protocol):
     def write(self, data: bytes) -> None: ...
 
     def send(self, performative: bytes, channel: int) -> None: ...
-
-
-@dataclass(slots=True)
-class _Outcome:
-    """The state of a range of deliveries."""
-
-    first: int
-    last: int
-    state: Raw
 
 
 @dataclass(slots=True)
@@ -81,8 +73,8 @@ class Session:
         self._next_outgoing = self._next_delivery = 0
         self._window = _WINDOW
         self._cut: _CutDelivery | None = None
-        self._outcomes: list[_Outcome] = []
-        self._farewells: dict[int, AmqpError] = {}
+        self._outcomes = Outcomes(self.send)
+        self._farewells: dict[int, tuple[Link, AmqpError]] = {}
         self._left: set[int] = set()  # handles that this side has detached; frames for them may be on their way
         self.failure: SessionError | None = None
         window = UInt(_WINDOW)
@@ -148,26 +140,19 @@ class Session:
             state += (UInt(link.handle), UInt(link.delivery_count), credit, None, link.is_draining)
         self.send(composite(FLOW, *state))
 
-    def settle_later(self, delivery_id: int, state: Raw) -> None:
+    def settle_later(self, outcome: Outcome) -> None:
         """Store the outcome of a delivery until the broker has committed."""
-        last = self._outcomes[-1] if self._outcomes else None
-        if last is not None and last.state is state and delivery_id == (last.last + 1) & SERIAL:
-            last.last = delivery_id
-        else:
-            self._outcomes.append(_Outcome(delivery_id, delivery_id, state))
+        self._outcomes.add(outcome)
 
     def settle(self, failure: AmqpError | None) -> None:
         """Send the peer the outcomes so far, and then the ends of links and session that had to wait for them.
 
         After a failed commit, reject the deliveries that were accepted.
         """
-        outcomes, self._outcomes = self._outcomes, []
-        for each in outcomes:
-            lost = failure is not None and each.state is ACCEPTED_STATE
-            state = composite(REJECTED, describe(failure)) if lost else each.state
-            self.send(composite(DISPOSITION, True, UInt(each.first), UInt(each.last), True, state))
+        self._outcomes.settle(failure)
         farewells, self._farewells = self._farewells, {}
-        for handle, error in farewells.items():
+        for handle, (link, error) in farewells.items():
+            self._outcomes.release(link)
             self.send(composite(DETACH, UInt(handle), True, describe(error)))
 
     def link(self, attach: Attach) -> Link:
@@ -250,12 +235,13 @@ class Session:
 
     def detach(self, link: Link, error: AmqpError | None = None) -> None:
         """Detach a link and send the peer the reason."""
+        self._outcomes.release(link)
         self.send(composite(DETACH, UInt(link.handle), True, describe(error)))
         self._leave(link)
 
     def detach_later(self, link: Link, error: AmqpError) -> None:
         """Detach a link, and send the peer the reason after the outcomes of the deliveries so far."""
-        self._farewells[link.handle] = error
+        self._farewells[link.handle] = link, error
         self._leave(link)
 
     def _leave(self, link: Link) -> None:
@@ -276,12 +262,22 @@ class Session:
             if isinstance(link, OutgoingLink):
                 link.pump()
 
+    def pump_soon(self, link: OutgoingLink) -> None:
+        """Give a link its next turn after the other work that is due, if it is still attached then."""
+        asyncio.get_running_loop().call_soon(self._pump_attached, link)
+
+    def _pump_attached(self, link: OutgoingLink) -> None:
+        if self.links.get(link.handle) is link:
+            link.take_turn()
+
     def end(self, error: AmqpError | None = None) -> None:
         """Send an end and close every link."""
+        self._outcomes.release()
         self.send(composite(END, describe(error)))
         self.close()
 
     def close(self) -> None:
         """Close every link without a detach."""
+        self._outcomes.drop()
         for link in list(self.links.values()):
             self._leave(link)

@@ -56,11 +56,12 @@ def _feed(options: argparse.Namespace, stopping: threading.Event) -> None:
 
 def _story(options: argparse.Namespace) -> Iterator[Minute]:
     domain: Domain = options.transform
-    if options.dangers is None:
+    if options.dangers is None and not options.registered:
         return domain.story(options.senders, options.events, options.seed, options.start, options.duplicates)
     shares = Shares(late=0.0, **({} if options.duplicates is None else {"duplicate": options.duplicates}))
     script = Script(options.senders, options.events, options.seed, options.start, shares)
-    return with_dangers(home_minutes(script), script, options.dangers)
+    minutes = home_minutes(script)
+    return minutes if options.dangers is None else with_dangers(minutes, script, options.dangers)
 
 
 def _gateways(options: argparse.Namespace, partition_ids: list[str]) -> Gateways | NoGateways:

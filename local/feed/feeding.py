@@ -122,10 +122,11 @@ class Feed:
 def feed(minutes: Iterable[Minute], own: Feed) -> int:
     """Publish until the minutes end or the feed is stopping, complete the record, and return the number of events.
 
+    A feed that is stopping publishes nothing that still waits in its lanes, because the hub may let publishers wait.
     An error of a publisher is raised here, and leaves the record incomplete.
     """
     tally = Tally(own.record)
-    lanes = Lanes([_Sender(publisher, tally) for publisher in own.publishers])
+    lanes = Lanes([_Sender(publisher, tally, own.stopping) for publisher in own.publishers])
     try:
         for send in _sends(minutes, own):
             lanes.put(send)
@@ -146,15 +147,16 @@ def _sends(minutes: Iterable[Minute], own: Feed) -> Iterator[Send]:
 
 
 class _Sender:
-    """Publish one lane's sends. After a send that was given up, drop the rest: later events build on it."""
+    """Publish one lane's sends. After a stop, and after a send that was given up, drop the rest, which builds on it."""
 
-    def __init__(self, publisher: Publishes, tally: Tally) -> None:
+    def __init__(self, publisher: Publishes, tally: Tally, stopping: Callable[[], bool]) -> None:
         self._publisher = publisher
         self._tally = tally
+        self._stopping = stopping
         self._gave_up = False
 
     def __call__(self, send: Send) -> None:
-        if self._gave_up:
+        if self._gave_up or self._stopping():
             return
         copies = self._publisher.publish(send)
         self._tally.add(send, copies)

@@ -61,6 +61,8 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
 def _refuse_dangers(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.dangers is not None and (options.events is None or options.transform is not HOMES):
         parser.error(f"argument --dangers: it needs a number of --events, of {HOMES.name}")
+    if options.registered and (options.events is None or options.transform is not HOMES):
+        parser.error(f"argument --registered: it needs a number of --events, of {HOMES.name}")
     if options.append and options.record is None:
         parser.error("argument --append: it needs the --record of the earlier feed")
 
@@ -72,6 +74,11 @@ def _add_dangers(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="N events kill the process of the app, and some make rows that the database refuses; every home registers "
         "before its readings; malformed events carry properties that are no finite numbers",
+    )
+    parser.add_argument(
+        "--registered",
+        action="store_true",
+        help="every home registers before its readings, so that one story can follow a different one",
     )
     parser.add_argument("--append", action="store_true", help="add to the record of an earlier feed")
 

@@ -4,6 +4,7 @@ import re
 
 import pathspec
 
+from core.ledger.retention.purge import DEFAULT_DAYS
 from hubledger.operate.all import GROUPS, SINGLE
 from tests.checkout import files_of_checkout
 from tests.repo.cli_page import PAGE, names, written
@@ -13,6 +14,13 @@ from tests.repo.product import ROOT
 def test_the_page_has_the_help_of_every_command() -> None:
     assert PAGE.read_text(encoding="utf-8") == written(), "write it again: python -m tests.repo.cli_page"
     assert len(names()) == len(SINGLE) + sum(len(own) for _, own in GROUPS.values())
+
+
+def test_the_ages_that_the_commands_name_are_of_tables_that_a_purge_takes() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "hubledger" / "operate").glob("*.py")]
+    named = {table for text in texts for table in re.findall(r"(?:--older-than|TABLE=DAYS, such as) (\w+)=\d", text)}
+    assert named
+    assert named <= DEFAULT_DAYS.keys()
 
 
 def test_the_deployed_app_has_no_command_line() -> None:

@@ -1,6 +1,6 @@
 """A world of replays in which old rows are purged: small pieces, workers, redrives, aggregation, deaths, and copies.
 
-The copies of the purged rows, and the hashes over them, share no code with the product.
+The copies of the purged rows, and the hashes and the sums over them, share no code with the product.
 """
 
 import hashlib
@@ -25,8 +25,9 @@ from core.store.listing import LetterListing
 from core.store.stream import OneStream
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.aggregation_engines import AggregatingStore
-from tests.fakes.builders import STREAM
+from tests.fakes.builders import STREAM, partition
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.store import Store
 from tests.simulation.faults import ProcessDatabase
 from tests.simulation.replay_world import ReplayWorld
 
@@ -42,7 +43,35 @@ LETTERS = (
     "sequence_number, status, error_class, error_type, fingerprint, transform_version, attempts, failed_at, settled_at,"
     " settled_why, replay_commit_number"
 )
-COPIED = ("batch_ledger", "event_hub_dead_letter", "dead_letter_attempt", "retracted_row")
+LINK = (
+    "(SELECT 1 + COALESCE(MAX(link_number), 0) FROM purge_link"
+    " WHERE stream_id = OLD.stream_id AND partition_id = OLD.partition_id)"
+)
+IS_OLD = "< (SELECT STRFTIME('%Y-%m-%dT%H:%M:%fZ', requested_at, '-1 day') FROM purge_job WHERE status = 'open')"
+COPIED = {  # each table, and what its copy has as its link: none for a row that no purge may delete at that moment
+    "batch_ledger": LINK,
+    "event_hub_dead_letter": LINK,
+    "dead_letter_attempt": LINK,
+    "retracted_row": LINK,
+    "staged_event": f"COALESCE(OLD.staged_at {IS_OLD}, FALSE) AND NOT EXISTS"
+    " (SELECT 1 FROM replay_job WHERE status IN ('planned', 'running', 'paused'))",
+    "replay_diff": f"(SELECT COUNT(*) FROM replay_job WHERE job_id = OLD.job_id AND ended_at {IS_OLD})",
+    "redrive_piece": f"(SELECT COUNT(*) FROM redrive_job WHERE redrive_id = OLD.redrive_id AND ended_at {IS_OLD})",
+}
+UNCHAINED = ("staged_event", "replay_diff", "redrive_piece")
+SUMS = """
+    SELECT MAX(commit_number), MIN(first_sequence_number) FILTER (is_batch),
+           MAX(last_sequence_number) FILTER (is_batch), COUNT(*) FILTER (is_batch),
+           COUNT(*) FILTER (WHERE kind = 'retry'), COUNT(*) FILTER (WHERE kind = 'replay'),
+           SUM(written) FILTER (is_batch), SUM(filtered) FILTER (is_batch), SUM(dead_lettered) FILTER (is_batch),
+           SUM(held) FILTER (is_batch), SUM(absent) FILTER (is_batch), SUM(rows_written),
+           (SELECT COUNT(*) FROM gone_event_hub_dead_letter
+             WHERE partition_id = ?1 AND link BETWEEN 1 AND ?2 AND replay_commit_number IS NULL),
+           (SELECT COUNT(replay_commit_number) FROM gone_event_hub_dead_letter
+             WHERE partition_id = ?1 AND link BETWEEN 1 AND ?2),
+           (SELECT COUNT(*) FROM gone_dead_letter_attempt WHERE partition_id = ?1 AND link BETWEEN 1 AND ?2)
+      FROM gone_batch_ledger WHERE partition_id = ?1 AND link BETWEEN 1 AND ?2
+""".replace("(is_batch)", "(WHERE kind = 'batch')")
 READINGS = "SELECT home_id, kind, COUNT(*), SUM(ppm * 1000) FROM sensor_reading GROUP BY home_id, kind"
 TOUCHED = """
     SELECT home_id, kind FROM sensor_reading
@@ -67,27 +96,27 @@ class PurgeWorld(ReplayWorld):
         self.windows: dict[tuple[str, str], tuple[int, float]] = {}
         self.met: Counter[str] = Counter()
         self._aggregation = AggregatingStore(store.database)
-        for table in COPIED:
-            self._copy_what_goes(table)
+        self._stage_events = engine.stage
+        for table, link in COPIED.items():
+            self._copy_what_goes(table, link)
 
-    def _copy_what_goes(self, table: str) -> None:
-        """Copy each row that is deleted, with the number of the link that its transaction will add."""
+    def _copy_what_goes(self, table: str, link: str) -> None:
+        """Copy each row that is deleted; its link is the one that its transaction will add, or 1 without a chain."""
         columns = [name for (name,) in self.sql(f"SELECT name FROM pragma_table_info('{table}')")]
         self.sql(f"CREATE TABLE gone_{table} AS SELECT *, 0 AS link FROM {table}")
         self.sql(
             f"CREATE TRIGGER copy_{table} AFTER DELETE ON {table} BEGIN INSERT INTO gone_{table}"
-            f" SELECT {', '.join(f'OLD.{name}' for name in columns)}, 1 + COALESCE(MAX(link_number), 0) FROM purge_link"
-            " WHERE stream_id = OLD.stream_id AND partition_id = OLD.partition_id; END"
+            f" VALUES ({', '.join(f'OLD.{name}' for name in columns)}, {link}); END"
         )
 
     def _acts(self) -> list[Any]:
         own = [
             self._age,
-            self._request,
-            self._request,
+            *[lambda: self._request(self._desk(self._troubled().database), self.chance.random() < 0.2)] * 2,
             self._redrive,
             self._aggregate,
             self._cancel,
+            self._stage,
             self._work,
             self._work,
         ]
@@ -97,13 +126,12 @@ class PurgeWorld(ReplayWorld):
     def _age(self) -> None:
         self.clock.advance(self.chance.choice([LEASE.total_seconds(), DAY, 3 * DAY]))
 
-    def _request(self) -> None:
+    def _request(self, desk: OperatorStores, is_dry_run: bool) -> None:
         if self.desk.purges.find_open_purge() is None:
             self.clock.advance(2 * DAY)
         days = {**dict.fromkeys(DEFAULT_DAYS, 1), "purge_job": 36_500}
-        is_dry_run = self.chance.random() < 0.2
         asked = PurgeRequest(self._own.new_id(), "ann", "room", self.clock.now(), days, is_dry_run)
-        self._desk(self._troubled().database).purges.open_purge(asked)
+        desk.purges.open_purge(asked)
 
     def _work(self) -> None:
         """Let one of several workers work for a while; others act between any two of its calls."""
@@ -138,17 +166,28 @@ class PurgeWorld(ReplayWorld):
 
     def _redrive(self) -> None:
         """Discard or requeue all letters by a job, or go on with one."""
-        store = self._troubled()
-        listing = LetterListing(OneStream(store.database, STREAM))
-        means = RedriveMeans(STREAM, store, listing, self._own, lambda pause: None)
+        means = self._redriving(self._troubled())
         status = self.chance.choice(["exhausted", "waiting"])
         move: OrderedMove = self.chance.choice(["requeue", "discard", "discard"])
         ((count,),) = self.sql("SELECT COUNT(*) FROM event_hub_dead_letter WHERE status = ?", status)
         chosen = LetterFilter(status=cast(Any, status))
         with suppress(RedriveOverlap, TooManyRedrives):
             request_redrive(LetterOrder(move, chosen, count, Mover("bob", "because")), None, means)
+        self._go_on_with_redrives(means)
+
+    def _redriving(self, store: Store) -> RedriveMeans:
+        return RedriveMeans(STREAM, store, LetterListing(OneStream(store.database, STREAM)), self._own, lambda _: None)
+
+    def _go_on_with_redrives(self, means: RedriveMeans) -> None:
         for (job,) in self.sql("SELECT redrive_id FROM redrive_job WHERE ended_at IS NULL"):
             redrive_slice(UUID(job), means, self.clock.now() + SLICE)
+
+    def _stage(self) -> None:
+        """Stage some events that were read, as a replay from Capture does."""
+        id = self.chance.choice(list(self.logs))
+        read = self.logs[id][: self._committed(id)]
+        some = self.chance.sample(read, min(len(read), self.chance.randint(1, 6)))
+        self._stage_events(self.record.read_partition(partition(id)), some)
 
     def _aggregate(self) -> None:
         """Move the cut of the job, after the windows that the commits between the cuts have touched."""
@@ -171,6 +210,8 @@ class PurgeWorld(ReplayWorld):
     def _end(self) -> None:
         """End all jobs; then age the store, and purge all that may go."""
         super()._end()
+        self._go_on_with_redrives(self._redriving(self.record))
+        self._stage()
         for _ in range(3):
             self._until_aggregated()
             self._purge_everything()
@@ -182,7 +223,7 @@ class PurgeWorld(ReplayWorld):
     def _purge_everything(self) -> None:
         self._age()
         self.clock.advance(DAY)
-        self._request()
+        self._request(self.desk, is_dry_run=False)
         while self.desk.purges.find_open_purge() is not None:
             self.clock.advance(LEASE.total_seconds())
             work_on_purge(self._purging(self.desk), self.clock.now() + SLICE)
@@ -193,15 +234,19 @@ class PurgeWorld(ReplayWorld):
 
     def assert_chains_are_of_the_copies(self) -> None:
         """Every `rows_hash` is that of the copies, and a link has the sums of all copies up to it."""
-        links = "SELECT l.*, s.event_hub, s.consumer_group, s.incarnation FROM purge_link AS l JOIN event_stream AS s"
         begun: dict[str, str] = {}
-        for place in self.sql(f"SELECT partition_id, link_number, rows_hash, event_hub, consumer_group, incarnation"
-                              f" FROM ({links} USING (stream_id)) ORDER BY partition_id, link_number"):  # fmt: skip
-            id, number, expected, *names = place
-            running = begun.get(id) or _hash("", [*names, id])
+        links = self.sql(
+            "SELECT partition_id, link_number, rows_hash, event_hub, consumer_group, incarnation, commit_number,"
+            " first_sequence_number, last_sequence_number, batches, retries, replays, written, filtered, dead_lettered,"
+            " held, absent, rows_written, letters, replay_letters, attempts"
+            " FROM purge_link JOIN event_stream USING (stream_id) ORDER BY partition_id, link_number"
+        )
+        for id, number, expected, hub, group, incarnation, *sums in links:
+            running = begun.get(id) or _hash("", [hub, group, incarnation, id])
             for row in self._copies_of(id, number):
                 running = _hash(running, row)
             assert running == expected, (id, number)
+            assert self.sql(SUMS, id, number) == [tuple(sums)], (id, number)
             begun[id] = running
 
     def _copies_of(self, id: str, link: int) -> list[list[Any]]:

@@ -16,7 +16,7 @@ from core.ledger.sums import WHOLE
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
 from tests.fakes.engines import SqliteEngine
-from tests.simulation.purge_world import READINGS, PurgeWorld
+from tests.simulation.purge_world import COPIED, READINGS, UNCHAINED, PurgeWorld
 from tests.simulation.seeds import seeds
 
 
@@ -33,6 +33,7 @@ def test_a_purged_world_balances_and_every_purged_number_names_its_link(seed: in
     assert_balanced(world)
     assert_explained(world)
     assert_counted(world)
+    assert_nothing_old_is_left(world)
     world.assert_chains_are_of_the_copies()
     assert world.windows == {(home, kind): (count, ppm) for home, kind, count, ppm in world.sql(READINGS)}
 
@@ -66,22 +67,26 @@ def assert_explained(world: PurgeWorld) -> None:
 
 
 def assert_counted(world: PurgeWorld) -> None:
-    """What the jobs say they purged is what is gone."""
+    """What the jobs say they purged is what is gone, and no row went early."""
     said: Counter[str] = Counter()
     for job in world.desk.purges.read_purges(1_000, None):
         if not job.request.is_dry_run:
             said.update({table: found.rows for table, found in job.found.items()})
-    for table in ("batch_ledger", "event_hub_dead_letter", "retracted_row"):
+    for table in ("batch_ledger", "event_hub_dead_letter", "retracted_row", *UNCHAINED):
         assert said[table] == world.gone(table), table
+
+
+def assert_nothing_old_is_left(world: PurgeWorld) -> None:
+    left = {table: world.sql(f"SELECT COUNT(*) FROM {table}")[0][0] for table in UNCHAINED}
+    assert left == dict.fromkeys(UNCHAINED, 0)
 
 
 def test_the_worlds_meet_deaths_cancels_redrives_cuts_and_purge_rows_of_each_table(tmp_path: Path) -> None:
     met: Counter[str] = Counter()
-    for seed in range(30, 34):
+    for seed in range(34, 38):
         world = purged(seed, tmp_path / f"{seed}.db")
         met += world.met
-        tables = ("batch_ledger", "event_hub_dead_letter", "dead_letter_attempt", "retracted_row")
-        met.update({table: world.gone(table) for table in tables})
+        met.update({table: world.gone(table) for table in COPIED})
         met.update({"letters were redriven": world.sql("SELECT COALESCE(SUM(moved), 0) FROM redrive_progress")[0][0]})
         met.update({"links": world.sql("SELECT COUNT(*) FROM purge_link")[0][0]})
     assert min(met[name] for name in (*met, "a worker died", "letters were redriven", "the cut moved")) > 0, met

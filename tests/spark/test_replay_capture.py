@@ -201,8 +201,9 @@ def test_events_are_staged_whole_and_nothing_else_changes(replaying: Replaying) 
     assert replayed.staged == len(BODIES)
     assert replace(replayed, staged=None) == replaying.run()
     assert replaying.sqlite.staged() == ALL
-    ((_, _, number, offset, at, key, properties, body),) = replaying.sqlite.sql(
-        "SELECT * FROM staged_event WHERE sequence_number = 3"
+    ((number, offset, at, key, properties, body),) = replaying.sqlite.sql(
+        "SELECT sequence_number, offset_token, enqueued_at, partition_key, properties, body"
+        " FROM staged_event WHERE sequence_number = 3"
     )
     assert (number, key, json.loads(properties), json.loads(body)) == (3, "home-1", {}, BODIES[3])
     (kept,) = [one for one in replaying.events() if one.sequence_number == 3]

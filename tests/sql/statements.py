@@ -206,11 +206,11 @@ def redrives() -> Mapping[str, Script]:
         letters = replace(move_of(move), move_id=str(ID))
         ranges = (RedriveRange(letters.partition.partition_id, Span(SequenceNumber(7), SequenceNumber(9)), 2),)
         stream = letters.partition.stream
-        request = RedriveRequest(ID, stream, move, LetterFilter(), ranges, 2, 5, "somebody", "because", EPOCH)
+        request = RedriveRequest(ID, stream, 1, move, LetterFilter(), ranges, 2, 5, "somebody", "because", EPOCH)
         progress = (RedriveProgress(ranges[0], SequenceNumber(6)),)
         job = Redrive(request, "running", progress, 3, EPOCH, EPOCH, None, EPOCH, None, "")
-        named[f"redrive open {move}"] = open_redrive_script(request, 1)
-        named[f"redrive piece {move}"] = piece_script(RedrivePiece(job, letters, SequenceNumber(9), EPOCH), 1)
+        named[f"redrive open {move}"] = open_redrive_script(request)
+        named[f"redrive piece {move}"] = piece_script(RedrivePiece(job, letters, SequenceNumber(9), EPOCH))
         named[f"redrive close {move}"] = close_redrive_script(job, EPOCH)
     return named
 

@@ -148,6 +148,31 @@ def test_a_role_that_changes_are_reserved_for_is_required(tmp_path_factory: pyte
         made.close()
 
 
+def test_redrives_of_overlapping_letters_that_are_requested_at_once_each_list_what_they_moved(served: Served) -> None:
+    orders = [
+        order(12, move="retry", filter={}),
+        order(6, move="discard", filter={"fingerprint": "aaaa"}),
+        order(4, move="discard", filter={"partition_id": "0"}),
+        order(1, move="discard", letters=named(("0", "1"))),
+    ]
+    with ThreadPoolExecutor(len(orders)) as pool:
+        answers = list(pool.map(lambda one: served.post("redrives", one), orders))
+    assert {answer.status for answer in answers} <= {202, 409}  # 409: letters were discarded before they were counted
+    jobs = [answer.json["redrive_id"] for answer in answers if answer.status == 202]
+    assert jobs
+    served.until(lambda: all(served.get(f"redrives/{job}").json["status"] == "done" for job in jobs))
+    discarded: set[tuple[str, str]] = set()
+    for found in [served.get(f"redrives/{job}").json for job in jobs]:
+        listed = served.get(f"redrives/{found['redrive_id']}/letters", limit=500).json["letters"]
+        places = {(one["partition_id"], one["sequence_number"]) for one in listed}
+        assert (found["moved"], found["moved"] + found["unmoved"]) == (len(listed), found["total"])
+        assert len(places) == len(listed)
+        if found["move"] == "discard":
+            assert discarded.isdisjoint(places)
+            discarded |= places
+    assert statuses(served).get("discarded", 0) == len(discarded)
+
+
 class TestKeys:
     """A key under which a request died or still runs, and replays and aggregations under a key."""
 

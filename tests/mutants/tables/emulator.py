@@ -3,6 +3,8 @@
 from tests.mutants.mutant import in_file
 
 RULES = "tests/unit/local/event_hubs/test_rules.py"
+LEAD = "tests/unit/local/event_hubs/test_lead.py"
+TURNS = "tests/unit/local/event_hubs/test_turns.py"
 
 MUTANTS = (
     *in_file(
@@ -50,6 +52,90 @@ MUTANTS = (
         ),
         ("a malformed message leaves its link", "isinstance(failure, MalformedMessage)", "False"),
         ("an aborted delivery uses no credit", "            self._count()\n            return", "            return"),
+    ),
+    *in_file(
+        "local/event_hubs/links.py",
+        TURNS,
+        ("a link has its turns twice", "        if self._has_turn:\n            return\n", ""),
+        ("a turn has no end", "TURN = 4 ", "TURN = 1_000_000 "),
+        (
+            "a drain is answered between two turns",
+            "if self._owes_drain and not self._has_turn:",
+            "if self._owes_drain:",
+        ),
+    ),
+    *in_file(
+        "local/event_hubs/links.py",
+        LEAD,
+        (
+            "a link that is held has credit",
+            "            self.credit = 0\n            self.session",
+            "            self.session",
+        ),
+        ("a link gets no credit after its wait", "        if self._holds == 0:\n            self.grant()\n", ""),
+        ("a link that is held gets new credit", "if self._holds == 0 and self.credit <=", "if self.credit <="),
+        ("a link may send without credit and without end", "elif self.credit < -_OVERRUN:", "elif False:"),
+    ),
+    *in_file(
+        "local/event_hubs/sessions.py",
+        LEAD,
+        (
+            "a link ends without its outcomes",
+            "        self._outcomes.release(link)\n        self.send(",
+            "        self.send(",
+        ),
+        ("a session ends without its outcomes", "        self._outcomes.release()\n", ""),
+    ),
+    *in_file(
+        "local/event_hubs/sessions.py",
+        TURNS,
+        (
+            "a link has a turn after its end",
+            "        if self.links.get(link.handle) is link:\n            link.take",
+            "        if True:\n            link.take",
+        ),
+    ),
+    *in_file(
+        "local/event_hubs/outcomes.py",
+        LEAD,
+        ("no outcome waits", "each.gate.is_too_long:", "False:"),
+        ("a settled delivery has an outcome", "if not each.is_settled:", "if True:"),
+        ("outcomes outlive their connection", "        self._held.clear()\n", ""),
+    ),
+    *in_file(
+        "local/event_hubs/lead.py",
+        LEAD,
+        ("the fastest owner counts", "return any(max(", "return all(max("),
+        ("an expired event holds a publisher", "max(owner.next_sequence, first)", "owner.next_sequence"),
+        ("an owner that stands still counts", " if not seen.stands)", ")"),
+        ("an owner that moves again does not count", "            seen.stands = False\n", ""),
+        (
+            "a publisher waits for an owner that left",
+            "        self._owners.pop(owner, None)\n        self._look()",
+            "        self._owners.pop(owner, None)",
+        ),
+        ("a group that stops starves the other", "NEIGHBOUR if someone_starves else STANDSTILL", "STANDSTILL"),
+        ("an idle time counts as a standstill", "                seen.sequence = -1\n", "                pass\n"),
+        ("a wait has no end", "elif now - since >= LONGEST_WAIT:", "elif False:"),
+    ),
+    *in_file(
+        "local/event_hubs/log.py",
+        LEAD,
+        ("the lead is larger than the retained events", "min(lead, retained_events // 2)", "lead"),
+    ),
+    *in_file(
+        "local/event_hubs/broker.py",
+        LEAD,
+        (
+            "publishers wait for a reader without an epoch",
+            "if reader.epoch is not None:\n            partition.lead",
+            "if True:\n            partition.lead",
+        ),
+    ),
+    *in_file(
+        "local/feed/feeding.py",
+        "tests/unit/local/feed/test_feeding.py",
+        ("a feed that stops publishes what waits", " or self._stopping():", ":"),
     ),
     *in_file(
         "local/event_hubs/serials.py",

@@ -2,8 +2,9 @@
 
 from tests.mutants.mutant import in_file
 
-JOBS, ORDERS, RUN, HTTP = (
+JOBS, TOGETHER, ORDERS, RUN, HTTP = (
     "tests/contract/test_redrives.py",
+    "tests/contract/test_redrives_together.py",
     "tests/property/test_redrives.py",
     "tests/unit/core/letters/test_redrive_run.py",
     "tests/unit/handlers/operations/test_redrives.py",
@@ -77,7 +78,35 @@ MUTANTS = (
     *in_file(
         "core/letters/redrive_run.py",
         JOBS,
-        ("a redrive of a different count is opened", "if total != order.expected_count or not total:", "if not total:"),
+        ("a redrive of a different count is opened", "if total != order.expected_count or not total", "if not total"),
+    ),
+    *in_file(
+        "core/store/incarnations.py",
+        TOGETHER,
+        (
+            "the redrives of a closed stream go on",
+            '            Step("cancel_redrives_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),\n',
+            "",
+        ),
+    ),
+    *in_file(
+        "core/store/redrives.py",
+        TOGETHER,
+        (
+            "a redrive is opened in an incarnation whose letters nobody counted",
+            "        stream_id = request.stream_id\n        while True:",
+            "        stream_id = self.open_stream(request.stream)\n"
+            "        object.__setattr__(request, 'stream_id', stream_id)\n        while True:",
+        ),
+    ),
+    *in_file(
+        "core/letters/moves.py",
+        "tests/unit/core/letters/test_moves.py",
+        (
+            "an order moves letters of an incarnation that nobody counted",
+            "if positions and keeper.store.open_stream(keeper.stream) != stream_id:",
+            "if stream_id == 0:",
+        ),
     ),
     *in_file(
         "handlers/operations/redrives.py",

@@ -7,8 +7,10 @@ import pytest
 from core.letters.listing import LetterFilter
 from core.letters.moves import CountDiffers, LetterOrder, carry_out, discard, release, requeue
 from core.letters.retry import claim_due, next_due_at
+from core.store.incarnations import Incarnations
 from core.store.listing import LetterListing
 from core.store.stream import OneStream
+from tests.contract.test_incarnations import opening
 from tests.fakes.builders import NOON, STREAM, keep_letters
 from tests.fakes.faulty_database import Fault
 from tests.unit.core.letters.world import LEASE, PERSON, World, at
@@ -46,6 +48,17 @@ class TestOrders:
                 order = LetterOrder("discard", chosen, seen, PERSON)
                 assert carry_out(order, listing, world.keeper) == CountDiffers(3)
         assert world.statuses() == ["waiting"] * 3
+
+    def test_that_were_counted_before_the_next_incarnation_move_no_letter_of_the_next(self) -> None:
+        world = World()
+        keep_letters(world.inner, dict.fromkeys(range(3), "bug"))
+        listing = LetterListing(OneStream(world.inner.database, STREAM))
+        assert listing.count_matching(LetterFilter(), ("waiting",)) == 3  # remembers the stream for some seconds
+        Incarnations(world.inner.database).open_incarnation(opening(world.inner))
+        keep_letters(world.inner, dict.fromkeys(range(3), "bug"))
+        order = LetterOrder("discard", tuple(at(0, 1)), 2, PERSON)
+        assert carry_out(order, listing, world.keeper) == CountDiffers(0)
+        assert world.statuses() == ["waiting"] * 6
 
     def test_in_vain_changes_nothing(self) -> None:
         world = World()

@@ -88,6 +88,7 @@ def test_a_bad_argument_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixtur
         "--port 70000": "is not between 0 and 65535",
         "--host 0.0.0.0": "invalid choice: '0.0.0.0'",
         "--retain 0": "retains 0 events",
+        "--lead -1": "lets publishers lead by -1 events",
         "--colour": "unrecognized arguments",
     }
     for arguments, complaint in complaints.items():
@@ -100,5 +101,5 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(SystemExit, match=r"^0$"):
         main(["--help"])
     shown = capsys.readouterr().out
-    for option in ("--hub", "--consumer-group", "--host", "--port", "--database", "--retain"):
+    for option in ("--hub", "--consumer-group", "--host", "--port", "--database", "--retain", "--lead"):
         assert option in shown

@@ -66,6 +66,7 @@ def test_there_are_no_more_flights_than_numbers_for_them(capsys: pytest.CaptureF
     ("given", "fault"),
     [
         (["--dangers", "1"], "--dangers: it needs a number of --events"),
+        (["--registered"], "--registered: it needs a number of --events"),
         (["--dangers", "1", "--events", "9", "--transform", "flight_info"], "--dangers: it needs a number of --events"),
         (["--append"], "--append: it needs the --record"),
     ],

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -26,6 +27,7 @@ from core.store.database import Database, PatientDatabase, Waiting
 from core.store.memory import Memory as StoreMemory
 from core.store.observed import ObservedDatabase, observed
 from core.store.replays import Replays
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import (
     NOON,
     PATIENCE,
@@ -38,6 +40,7 @@ from tests.fakes.builders import (
     ids,
     keep_letters,
     partition,
+    reading,
     settled,
 )
 from tests.fakes.faulty_database import Fault, FaultyDatabase
@@ -46,6 +49,7 @@ from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 from tests.fakes.telemetry import Memory
+from tests.fakes.ticks import World
 
 HUB = {names.DESTINATION: "telemetry", names.GROUP: "hubledger"}
 ZERO = {**HUB, names.PARTITION: "0"}
@@ -198,6 +202,21 @@ def test_a_slice_of_a_replay_is_a_span_and_is_timed(memory: Memory, store: Memor
         names.STORE_CALLS: 0,  # this store is not observed
     }
     assert [told for told, _ in memory.points()["hubledger.replay.duration"]] == [HUB]
+
+
+def test_a_run_is_timed_once_from_its_plan_to_the_step_that_closes_it(memory: Memory, tmp_path: Path) -> None:
+    world = World(tmp_path)
+    ingest(world.store, [reading()])
+    memory.work.aggregate(world.own, HOME_ACTIVITY)
+    world.finish()
+    world.clock.advance(90)
+    assert "hubledger.aggregation.run.duration" not in memory.points()
+    for _ in range(2):
+        memory.work.aggregate(world.own, HOME_ACTIVITY)
+    assert memory.points()["hubledger.aggregation.run.duration"] == [({names.JOB: HOME_ACTIVITY}, 90)]
+    steps = [span.attributes[names.STEPS] for span in memory.spans if span.attributes]
+    assert steps == ["submitted", "committed; has nothing new", "has nothing new"]
+    world.store.close()
 
 
 def test_the_steps_of_a_tick_are_sent_without_the_text_of_a_fault() -> None:

@@ -1,0 +1,121 @@
+"""The results as Markdown: blocks that stand between two comments of a page."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from bench.figures import Cell, Figure, Table, cell_text
+from bench.report.pictures import Picture
+from bench.report.results import LARGE, SERVER, PartResult
+
+Results = Mapping[str, list[PartResult]]
+VERDICTS = {True: "met", False: "**missed**", None: ""}
+HEADINGS = {"": "", LARGE: "At the large sizes", SERVER: "With the store on SQL Server"}
+MOST = 40  # rows of a table that a page shows
+BUSY = 0.3  # cores: a part beside more other work than this has the times of a shared machine
+
+
+def front(results: Results, pictures: Mapping[str, Picture], images: str) -> str:
+    """Return the front page's words: targets met and missed, the peers, the circumstances."""
+    parts = [part for found in results.values() for part in found]
+    if not parts:
+        return "Nothing was measured yet: `make bench` does it."
+    judged = [figure for part in parts for figure in part.figures if figure.met is not None]
+    missed = [figure for figure in judged if not figure.met]
+    said = f"{len(judged) - len(missed)} of {len(judged)} targets are met"
+    blocks = [f"{said}, measured on {_machines(parts)}{'; missed:' if missed else '.'}"]
+    if missed:
+        blocks.append(_figures(missed))
+    peers = next((part for part in results.get("", []) if part.part == "peers"), None)
+    blocks += map(markdown, peers.tables if peers else ())
+    blocks += [_shown(pictures["peers"], images)] if "peers" in pictures else []
+    blocks += _circumstances(parts)
+    return "\n\n".join(blocks)
+
+
+def everything(results: Results, pictures: Mapping[str, Picture], images: str) -> str:
+    """Return every part with its figures, tables, picture, and circumstances."""
+    blocks = []
+    for size, found in results.items():
+        blocks += [f"### {HEADINGS[size]}"] if HEADINGS[size] else []
+        for part in found:
+            blocks.append(_of_part(part))
+            if not size and part.part in pictures:
+                blocks.append(_shown(pictures[part.part], images))
+    return "\n\n".join(blocks) or "Nothing was measured yet: `make bench` does it."
+
+
+def one(part: str) -> Callable[[Results, Mapping[str, Picture], str], str]:
+    """Return the block of one part: its large sizes, where they were measured."""
+
+    def block(results: Results, pictures: Mapping[str, Picture], images: str) -> str:
+        found = [each for size in ("", LARGE, SERVER) for each in results.get(size, []) if each.part == part]
+        blocks = [_of_part(each) for each in found] or [f"Not measured yet: `python -m bench {part}` does it."]
+        return "\n\n".join([*blocks, *([_shown(pictures[part], images)] if part in pictures else [])])
+
+    return block
+
+
+def markdown(table: Table) -> str:
+    """Return a table below its heading in bold; only its size when it has many rows."""
+    if len(table.rows) > MOST:
+        return f"**{_plain(table.name)}**: {len(table.rows):,} rows, in the file of results"
+    rule = "|".join(["", *("---" for _ in table.columns), ""])
+    rows = [_row(table.columns), rule, *(_row(map(cell_text, row)) for row in table.rows)]
+    return "\n".join([f"**{_plain(table.name)}**", "", *rows])
+
+
+def _of_part(part: PartResult) -> str:
+    sizes = "".join(f", `{name}={value}`" for name, value in part.settings.items())
+    dirty = {True: " with changes", False: "", None: ""}[part.is_dirty]
+    load = f"load {part.load[0]:g} before and {part.load[1]:g} after"
+    load += "" if part.others is None else f", {part.others:g} cores busy with other work"
+    blocks = [
+        f"**`{part.part}`**{sizes}: {part.made_at[:10]}, commit {part.commit}{dirty}, {part.seconds:,.0f} s, {load}",
+        *([f"It ended early: {_plain(part.fault)}"] if part.fault else []),
+        *([_figures(part.figures)] if part.figures else []),
+        *map(markdown, part.tables),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _figures(figures: Iterable[Figure]) -> str:
+    rows = [
+        _row((one.name, f"{_number(one.value)} {one.unit}", one.target, one.note)) + f" {VERDICTS[one.met]} |"
+        for one in figures
+    ]
+    return "\n".join(["| figure | measured | target | note | |", "|---|---|---|---|---|", *rows])
+
+
+def _number(value: Cell) -> str:
+    if isinstance(value, float) and value == value and abs(value) < 1000:
+        return f"{value:.4g}"
+    return cell_text(value) if value == value else "-"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(map(_plain, cells))} |"
+
+
+def _plain(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def _shown(picture: Picture, images: str) -> str:
+    return f"![{picture.text}]({images}/{picture.name})"
+
+
+def _machines(parts: list[PartResult]) -> str:
+    kinds = {f"{part.machine['cores']} cores ({part.machine['processor']})" for part in parts}
+    days = sorted({part.made_at[:10] for part in parts})
+    return f"{' and '.join(sorted(kinds))}, {' to '.join(dict.fromkeys((days[0], days[-1])))}"
+
+
+def _circumstances(parts: list[PartResult]) -> list[str]:
+    busy = [part.part for part in parts if (part.others or 0) > BUSY]
+    dirty = [part.part for part in parts if part.is_dirty]
+    failed = [part.part for part in parts if part.fault]
+    said = (
+        (failed, "These parts ended early"),
+        (busy, "Other work shared the machine with these parts, and made them slower"),
+        (dirty, "The code of these parts had changes beyond its commit"),
+    )
+    return [f"{text}: {', '.join(f'`{name}`' for name in dict.fromkeys(names))}." for names, text in said if names]

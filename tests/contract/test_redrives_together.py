@@ -1,0 +1,163 @@
+"""Promises of every store about redrives that meet: other redrives, keepers, drivers, and a new incarnation."""
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from core.letters.listing import LetterFilter
+from core.letters.redrive import Redrive, RedriveConflict
+from core.model.events import PartitionId
+from core.model.letters import LetterPosition
+from core.model.spans import SequenceNumber
+from core.store.incarnations import Incarnations
+from tests.contract.test_held_letters import World, of_key
+from tests.contract.test_held_letters import statuses as statuses_of
+from tests.contract.test_incarnations import opening
+from tests.fakes.builders import claim, keep_letters
+from tests.fakes.kept import Engine
+from tests.fakes.redriving import ALL, Redriving
+from tests.fakes.store import Store
+
+LETTERS = dict.fromkeys(range(8), "a")
+SLOW = 4  # letters a second: pieces of two
+
+
+@pytest.fixture
+def desk(store: Store) -> Redriving:
+    """Eight exhausted letters of partition 0, eight of partition 1."""
+    for place in ("0", "1"):
+        keep_letters(store, LETTERS, place, status="exhausted", due_at=None)
+    made = Redriving(store)
+    made.clock.advance(3_600)
+    return made
+
+
+def in_turn(desk: Redriving, *jobs: Redrive) -> None:
+    """Let the jobs take one piece each, until all are over."""
+    is_over = [False]
+    while not all(is_over):
+        is_over = [desk.slice(job, seconds=0).is_over for job in jobs]
+
+
+def test_a_retry_and_a_discard_of_the_same_letters_each_list_what_they_moved(desk: Redriving, engine: Engine) -> None:
+    retried = desk.ask(16, rate=SLOW)
+    discarded = desk.ask(8, LetterFilter(partition_id=PartitionId("0")), "discard", rate=SLOW)
+    in_turn(desk, retried, discarded)
+    own = {job.request.redrive_id: (desk.now(job).moved, desk.now(job).unmoved) for job in (retried, discarded)}
+    assert own == {retried.request.redrive_id: (12, 4), discarded.request.redrive_id: (8, 0)}
+    assert sorted(desk.moved(discarded)) == [("0", number) for number in LETTERS]
+    lost = {("0", number) for number in range(4, 8)}  # the discard walks from the last letter
+    assert set(desk.moved(retried)) == {(place, number) for place in "01" for number in LETTERS} - lost
+    assert {one.status for one in engine.letters() if one.partition_id == "0"} == {"discarded"}
+    tried = Counter((one.partition_id, one.sequence_number, one.touched_by) for one in engine.attempts())
+    assert set(tried.values()) == {1}
+    assert len(tried) == 12 + 8
+
+
+def test_jobs_over_the_same_letters_that_several_drivers_work_on_count_each_letter_once(
+    desk: Redriving, make_store: Callable[[], Store], engine: Engine
+) -> None:
+    filters = [
+        ALL,
+        *(LetterFilter(partition_id=PartitionId(place)) for place in "01"),
+        LetterFilter(status="exhausted"),
+    ]
+    jobs = [
+        desk.ask(8 if one.partition_id else 16, one, "requeue" if number % 2 else "discard", rate=2_000_000)
+        for number, one in enumerate(filters)
+    ]
+    drivers = [Redriving(make_store(), desk.clock, seed=number + 1) for number in range(4)]
+
+    def work(place: int) -> None:
+        for job in jobs[place:] + jobs[:place]:
+            drivers[place].slice(job)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    for job in map(desk.now, jobs):
+        listed = desk.moved(job)
+        own = [one for one in engine.attempts() if one.touched_by == str(job.request.redrive_id)]
+        assert job.status == "done"
+        assert (job.moved + job.unmoved, len(set(listed))) == (job.request.total, len(listed))
+        assert sorted(listed) == sorted((one.partition_id, one.sequence_number) for one in own)
+        assert job.moved == len(listed)
+    assert {one.status for one in engine.letters()} == {"discarded"}
+
+
+def test_a_retry_leaves_a_letter_to_the_keeper_that_has_claimed_it(desk: Redriving, engine: Engine) -> None:
+    first = desk.ask(8, LetterFilter(partition_id=PartitionId("0")))
+    desk.slice(first)
+    claimed = desk.store.claim_letters(claim(at=desk.clock.now(), most=3))
+    assert len(claimed) == 3
+    second = desk.ask(13)
+    desk.slice(second)
+    assert (desk.now(second).moved, desk.now(second).unmoved) == (13, 0)
+    taken = {(one.position.partition_id, one.position.sequence_number) for one in claimed}
+    assert taken.isdisjoint(desk.moved(second))
+    assert {one.status for one in engine.letters() if (one.partition_id, one.sequence_number) in taken} == {"retrying"}
+
+
+@pytest.mark.parametrize("move", ["requeue", "discard"])
+def test_an_incarnation_that_opens_amid_a_job_cancels_it_and_no_letter_of_either_is_moved(
+    desk: Redriving, engine: Engine, move: str
+) -> None:
+    job = desk.ask(16, move=move, rate=SLOW)  # type: ignore[arg-type]
+    desk.slice(job, seconds=0)
+    Incarnations(desk.store.database).open_incarnation(opening(desk.store))
+    keep_letters(desk.store, LETTERS, status="exhausted", due_at=None)  # of the next incarnation, with the same numbers
+    before = engine.letters()
+    assert desk.slice(job).is_over
+    ended = desk.now(job)
+    assert (ended.status, ended.moved, len(desk.moved(job))) == ("cancelled", 2, 2)
+    assert engine.letters() == before
+
+
+def test_letters_that_were_counted_before_the_next_incarnation_are_never_those_of_the_next(
+    desk: Redriving, engine: Engine
+) -> None:
+    assert desk.means.chosen.count_matching(ALL, ("exhausted",)) == 16  # remembers the stream for some seconds
+    Incarnations(desk.store.database).open_incarnation(opening(desk.store))
+    keep_letters(desk.store, LETTERS, status="exhausted", due_at=None)
+    selected = tuple(LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in (2, 4))
+    for chosen, count in ((selected, 2), (ALL, 16)):
+        with pytest.raises(RedriveConflict):
+            desk.ask(count, chosen, "discard")
+    assert desk.store.read_redrives(desk.means.stream, 10, None) == ()
+    assert {one.status for one in engine.letters()} == {"exhausted"}
+
+
+def test_under_the_order_of_keys_a_retry_moves_the_first_letter_and_the_others_follow_it(
+    store: Store, engine: Engine
+) -> None:
+    world, desk = _held(store)
+    job = desk.ask(1)  # held letters are not movable
+    desk.slice(job)
+    assert statuses_of(engine) == {0: "waiting", 1: "held", 2: "held", 3: "held"}
+    world.broken = set()
+    world.retry()
+    assert set(statuses_of(engine).values()) == {"resolved"}
+
+
+def test_under_the_order_of_keys_events_that_arrive_amid_a_discard_are_freed_at_its_end(
+    store: Store, engine: Engine
+) -> None:
+    world, desk = _held(store)
+    job = desk.ask(4, move="discard", rate=SLOW)
+    desk.slice(job, seconds=0)
+    assert statuses_of(engine) == {0: "waiting", 1: "held", 2: "discarded", 3: "discarded"}
+    world.ingest(of_key(4, 5))
+    desk.slice(job)
+    assert statuses_of(engine) == {**dict.fromkeys(range(4), "discarded"), 4: "waiting", 5: "held"}
+    assert (desk.now(job).moved, desk.now(job).unmoved) == (4, 0)
+
+
+def _held(store: Store) -> tuple[World, Redriving]:
+    """A key whose event 0 has failed, with 1 to 3 held after it."""
+    world = World(store)
+    world.broken = {0}
+    world.ingest(of_key(0, 1, 2, 3))
+    desk = Redriving(store, world.clock)
+    world.clock.advance(1)
+    return world, desk

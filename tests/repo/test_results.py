@@ -1,0 +1,53 @@
+"""The pages and pictures of the benchmarks are those of the stored results, and nobody edited a verdict."""
+
+import re
+
+from bench.__main__ import FULL, LONG, PARTS, QUICK
+from bench.figures import Figure
+from bench.report.__main__ import made
+from bench.report.pages import IMAGES
+from bench.report.results import read_results
+from tests.repo.product import MODULES, ROOT, name_of
+
+RESULTS = [result for found in read_results(ROOT / "bench" / "results").values() for result in found]
+_TARGET = re.compile(r"(>=|<=|>|<|) ?([\d,.]+)")
+_HOLDS = {">=": float.__ge__, "<=": float.__le__, ">": float.__gt__, "<": float.__lt__, "": float.__eq__}
+
+
+def verdict(figure: Figure) -> bool | None:
+    """Judge a figure by its target again; return the verdict that it has when the target is no plain number."""
+    target = _TARGET.fullmatch(figure.target)
+    return _HOLDS[target[1]](float(figure.value), float(target[2].replace(",", ""))) if target else figure.met
+
+
+def test_pages_and_pictures_are_made_from_the_results() -> None:
+    files = made()
+    assert {"README.md", "docs/benchmarks.md"} <= {name_of(path) for path in files}
+    stale = [name_of(path) for path, text in files.items() if not path.exists() or path.read_text("utf-8") != text]
+    assert stale == [], "make bench-readme makes them again"
+
+
+def test_no_picture_is_left_without_results() -> None:
+    assert set((ROOT / IMAGES).glob("*.svg")) - made().keys() == set()
+
+
+def test_a_verdict_follows_from_the_value_and_the_target() -> None:
+    figures = [(result.part, figure) for result in RESULTS for figure in result.figures]
+    assert [(part, figure.name) for part, figure in figures if figure.met is not verdict(figure)] == []
+
+
+def test_every_stored_result_and_every_order_is_of_a_part_that_exists() -> None:
+    assert {*(result.part for result in RESULTS), *QUICK, *LONG} - PARTS.keys() == set()
+    assert FULL.keys() - PARTS.keys() <= {"size", "scaling"}
+
+
+def test_a_size_that_an_order_names_is_a_variable_that_a_benchmark_reads() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in MODULES if name_of(path).startswith("bench/"))
+    read = set(re.findall(r'environ\.get\("(BENCH_\w+)"', source))
+    named = {name for orders in (QUICK, FULL) for part, sizes in orders.items() if part in PARTS for name in sizes}
+    assert named - read == set()
+
+
+def test_every_part_has_a_target_or_a_purpose_in_the_page_of_benchmarks() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").partition("## Results")[0]
+    assert [part for part in PARTS if f"| `{part}` |" not in page] == []

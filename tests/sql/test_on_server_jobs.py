@@ -1,0 +1,103 @@
+"""Redrives and purges on the T-SQL server of MSSQL_CONNECTION: what waits while one of their pieces is under way."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+from core.ledger.retention.port import RowPiece
+from core.ledger.retention.purge import Task
+from core.ledger.retention.work import PIECE
+from core.letters.listing import LetterFilter
+from core.letters.redrive import Redrive
+from core.letters.redrive_run import plan_piece
+from core.store.columns import place_of
+from core.store.purge_scripts import retracted_steps
+from core.store.redrives import piece_script
+from core.store.script import Script
+from core.store.sqlserver.batch import run_batch
+from core.store.sqlserver.database import SqlServerDatabase
+from core.store.sqlserver.odbc import Deadlines, LongText, Session, connect
+from core.store.sqlserver.schema import in_schema
+from tests.fakes.builders import NOON, claim, commit, event, keep_letters, letter, partition, settled
+from tests.fakes.redriving import Redriving
+from tests.fakes.server_schema import shared_schema
+from tests.fakes.store import Store
+from tests.sql.test_on_server import RETRACTED
+
+CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
+pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+SOON = Deadlines(statement=timedelta(seconds=5))  # a statement that waits for a lock ends with an error
+
+
+@pytest.fixture
+def hasty(server_session: Session) -> Iterator[Store]:
+    """A store that waits for no lock longer than its deadline."""
+    store = Store(SqlServerDatabase(CONNECTION, SOON, schema=shared_schema(CONNECTION)))
+    yield store
+    store.close()
+
+
+@contextmanager
+def under_way(script: Script) -> Iterator[None]:
+    """A transaction that has run all its steps and has not ended; it is rolled back."""
+    session = connect(CONNECTION)
+    text, given = run_batch(script, rehearse=False)
+    try:
+        session.run("SET NOCOUNT ON; BEGIN TRANSACTION;")  # the batch commits into this one
+        session.run(in_schema(text, shared_schema(CONNECTION)), given)
+        yield
+    finally:
+        session.run("SET NOCOUNT ON; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
+        session.close()
+
+
+@pytest.fixture
+def desk(hasty: Store) -> Redriving:
+    """Six exhausted letters of partition 0."""
+    keep_letters(hasty, dict.fromkeys(range(6), "a"), status="exhausted", due_at=None)
+    made = Redriving(hasty)
+    made.clock.advance(3_600)
+    return made
+
+
+def begun(desk: Redriving) -> Redrive:
+    """Return a running retry of the six letters, in pieces of three."""
+    job = desk.ask(6, LetterFilter(status="exhausted"), rate=6)
+    desk.move(job, "begin")
+    return desk.now(job)
+
+
+def first_piece(desk: Redriving, job: Redrive) -> Script:
+    progress = job.open_progress
+    assert progress is not None
+    return piece_script(plan_piece(job, progress, desk.store.walk(job, ("exhausted",), 3), desk.clock.now()))
+
+
+def test_a_batch_and_a_walk_do_not_wait_for_a_piece_of_a_redrive(desk: Redriving) -> None:
+    job = begun(desk)
+    with under_way(first_piece(desk, job)):
+        failed = settled({}, letters=[letter(event(6))])
+        desk.store.commit_batch(commit(desk.store.read_partition(partition()), 6, 6, failed))
+        assert desk.store.walk(job, ("exhausted",), 10) == (0, 1, 2, 3, 4, 5)
+    assert desk.slice(job).is_over
+    assert (desk.now(job).status, desk.now(job).moved, desk.now(job).unmoved) == ("done", 6, 0)
+
+
+def test_a_keeper_passes_over_the_letters_of_a_piece_that_is_under_way(desk: Redriving) -> None:
+    job = begun(desk)
+    keep_letters(desk.store, {10: "a"})
+    with under_way(first_piece(desk, job)):
+        assert [one.position.sequence_number for one in desk.store.claim_letters(claim())] == [10]
+
+
+def test_a_whole_piece_of_a_purge_locks_its_rows_and_not_their_table(hasty: Store, server_session: Session) -> None:
+    text = in_schema(f"SET LOCK_TIMEOUT 2000; {RETRACTED}", shared_schema(CONNECTION))
+    places = [place_of(hasty.read_partition(partition(id))) for id in "01"]
+    server_session.run(text, [*places[0].values(), LongText(json.dumps([*range(PIECE)]))])
+    piece = RowPiece(Task("retracted_row", partition().partition_id), NOON, PIECE)
+    with under_way(Script("a purge", retracted_steps({**places[0], "last_commit": 2}, piece))):
+        server_session.run(text, [*places[1].values(), LongText("[0]")])

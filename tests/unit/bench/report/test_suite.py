@@ -1,0 +1,128 @@
+"""bench/report/suite.py: no part stops another, and no run leaves half a result."""
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import main
+from bench.report.machine import cores
+from bench.report.results import PartResult, ResultsRefused, read_results
+from bench.report.suite import Suite, held, summary
+from local.interruption import Interrupted
+from tests.unit.bench.report.parts import COUNTS, SPEED
+
+
+def measured(folder: Path, *parts: str) -> dict[str, PartResult]:
+    suite = Suite(folder, (), os.environ, time.sleep, "tests.unit.bench.report.parts")
+    return {result.part: result for result in suite.measure({part: {} for part in parts})}
+
+
+def stored(folder: Path) -> dict[str, PartResult]:
+    return {result.part: result for result in read_results(folder).get("", [])}
+
+
+def test_each_part_leaves_a_file_with_its_figures_its_tables_and_its_circumstances(tmp_path: Path) -> None:
+    measured(tmp_path, "good")
+    found = stored(tmp_path)["good"]
+    assert (found.figures, found.tables, found.fault) == ((SPEED,), (COUNTS,), None)
+    assert {"processor", "cores", "kernel", "python", "sqlite", "azure-eventhub"} <= found.machine.keys()
+    assert found.commit
+    assert [path.name for path in tmp_path.iterdir()] == ["good.json"]
+
+
+def test_a_part_that_raises_dies_or_exits_is_a_fault_in_its_file_and_stops_no_other(tmp_path: Path) -> None:
+    results = measured(tmp_path, "raising", "killed", "leaving", "good")
+    faults = {name: result.fault for name, result in stored(tmp_path).items()}
+    assert faults == {name: result.fault for name, result in results.items()}
+    assert str(faults.pop("raising")).startswith("RuntimeError: 3 of 5 letters are in store.db (tests/unit/")
+    assert faults == {
+        "killed": "its process ended with SIGKILL and left no results",
+        "leaving": "its process ended with code 3 and left no results",
+        "good": None,
+    }
+    assert results["raising"].figures == (SPEED,)
+
+
+def test_the_sizes_of_an_order_reach_the_part_alone_and_the_environment_wins(tmp_path: Path) -> None:
+    suite = Suite(tmp_path, (), {**os.environ, "BENCH_B": "9"}, time.sleep, "tests.unit.bench.report.parts")
+    orders: Mapping[str, Mapping[str, str]] = {"good": {"BENCH_A": "1", "BENCH_B": "2"}, "late": {}}
+    given = {result.part: result.settings for result in suite.measure(orders)}
+    assert given == {"good": {"BENCH_A": "1", "BENCH_B": "9"}, "late": {"BENCH_B": "9"}}
+
+
+def test_the_work_of_the_processes_of_a_part_is_no_other_work(tmp_path: Path) -> None:
+    began = time.perf_counter()
+    (found,) = measured(tmp_path, "busy").values()
+    seconds = time.perf_counter() - began
+    assert found.others is not None
+    assert found.others * seconds + found.figures[0].value <= 1.05 * cores() * seconds
+
+
+def test_a_part_that_measures_nothing_leaves_the_results_before(tmp_path: Path) -> None:
+    (tmp_path / "silent.json").write_text("before", encoding="utf-8")
+    measured(tmp_path, "silent")
+    assert (tmp_path / "silent.json").read_text(encoding="utf-8") == "before"
+
+
+def test_ctrl_c_gives_a_part_time_to_clean_up_and_keeps_the_results_before(tmp_path: Path) -> None:
+    def pause(seconds: float) -> None:
+        time.sleep(seconds)
+        if (tmp_path / "begun").exists():
+            raise Interrupted(signal.SIGINT)
+
+    environment = {**os.environ, "BENCH_FOLDER": str(tmp_path)}
+    suite = Suite(tmp_path, (), environment, pause, "tests.unit.bench.report.parts")
+    with pytest.raises(Interrupted):
+        list(suite.measure({"good": {}, "endless": {}, "late": {}}))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "cleaned", "good.json"]
+
+
+def test_a_result_that_cannot_be_written_is_a_fault_and_the_next_part_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "good.json").mkdir()
+    results = measured(tmp_path, "good", "late")
+    assert results["good"].fault == "its results were not written: Is a directory"
+    assert list(results) == ["good", "late"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["good.json", "late.json"]
+
+
+def test_a_second_run_on_a_folder_is_refused_until_the_first_ends(tmp_path: Path) -> None:
+    with (
+        held(tmp_path / "results"),
+        pytest.raises(ResultsRefused, match="a different run writes"),
+        held(tmp_path / "results"),
+    ):
+        pass
+    with held(tmp_path / "results"):
+        pass
+
+
+@pytest.mark.parametrize("folder", ["file/results", "file"])
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
+    tmp_path: Path, folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main(["--results", str(tmp_path / folder), "local"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "cannot hold results" in shown.err
+    assert len(shown.err.splitlines()) == 1
+
+
+def test_an_unknown_part_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["imports", "nonsense"])
+    assert ended.value.code == 2
+    assert "unknown part: nonsense; choose from ingest, " in capsys.readouterr().err
+
+
+def test_the_summary_counts_targets_and_names_what_missed_or_failed(tmp_path: Path) -> None:
+    results = measured(tmp_path, "good", "late", "leaving")
+    assert summary(list(results.values())).splitlines()[1:] == [
+        "targets: 1 met, 1 missed",
+        "MISSED late: delay: 9 s, <= 2",
+        "FAULT leaving: its process ended with code 3 and left no results",
+    ]
