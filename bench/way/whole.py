@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.local_run import cpu_seconds
-from bench.way.receiving import OPENED
 from local.books import count_accounted
 from local.feed.domains import HOMES
 from local.processes import APP, Child
 from local.stack import HUB, READER_GROUP, Stack
 
-NEARLY = 0.95  # of the events: the last batches wait for more
 LOOK_EVERY = 0.1  # seconds
 
 
@@ -51,16 +49,16 @@ def _of_app(hub: Hub, start: Callable[[], Child]) -> float:
     hub.stack.create_store(HOMES.transform)
     app = start()
     try:
-        began = _wait(app, place.store, OPENED * hub.events)
-        ended = _wait(app, place.store, NEARLY * hub.events)
+        began = cpu_seconds(app)  # whole: a later beginning would leave out what the SDK has prefetched until then
+        accounted = _wait(app, place.store, hub.events)
+        return 1e6 * (cpu_seconds(app) - began) / accounted
     finally:
         app.end()
-    return 1e6 * (ended[1] - began[1]) / (ended[0] - began[0])
 
 
-def _wait(app: Child, store: Path, events: float) -> tuple[int, float]:
-    """Return the events that are accounted for, once there are so many, and the seconds of the app's processor."""
+def _wait(app: Child, store: Path, events: int) -> int:
+    """Return the number of events that are accounted for, once there are so many."""
     while (accounted := count_accounted(store)) < events:
         app.refuse_dead()
         time.sleep(LOOK_EVERY)
-    return accounted, cpu_seconds(app)
+    return accounted
