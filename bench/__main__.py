@@ -37,6 +37,7 @@ from bench.report.part import measure_part
 from bench.report.results import LARGE, SERVER, ResultsRefused, text_of
 from bench.report.suite import Orders, Suite, held, summary
 from bench.size import price, scaling, size
+from bench.way import part as way
 from local.interruption import Interrupted, Interruption
 from local.server import Server, ServerRefused, add_store, prepared
 
@@ -53,6 +54,7 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
     "sqlserver": sqlserver.measure,
     "durable": durable.measure,
     "api": api.measure,
+    "way": way.measure,
     "local": local_run.measure,
     "peers": comparison.measure,
     "drain": drain.measure,

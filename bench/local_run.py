@@ -1,4 +1,4 @@
-"""The whole local run at 7,000 events/s of 100,000 homes: its rate, its lag, and the host's memory."""
+"""The whole local run at 7,000 events/s of 100,000 homes: its rate, its lag, its waits, and the host's memory."""
 
 import os
 import sys
@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figures import Figure
+from bench.waits import percentile, waits
 from local.books import count_accounted
 from local.feed.domains import HOMES
 from local.processes import APP, Child, Children
 from local.server import Server
-from local.stack import FeedOrder, Place, Stack
+from local.stack import HUB, FeedOrder, Place, Stack
 
 RATE, SENDERS = 7_000, 100_000
 EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))  # two and a half minutes
@@ -34,7 +35,7 @@ class Look:
 
 
 def measure(server: Server | None = None) -> Iterator[Figure]:
-    """Measure the share of the rate that was accounted for, the swing of the lag, memory, and CPU per event."""
+    """Measure the share of the rate that was accounted for, the swing of the lag, memory, CPU and wait per event."""
     if not Path("/proc/self/statm").exists():
         print("local: skipped, this part reads memory and CPU from /proc")
         return
@@ -45,9 +46,13 @@ def measure(server: Server | None = None) -> Iterator[Figure]:
         host, _ = stack.start_host(HOMES.transform)
         _warm_up(stack, host)
         feed = stack.start_feed(FeedOrder(HOMES, SENDERS, str(EVENTS), str(RATE), 1, _record(stack, "measured")))
+        began = time.time()
         looks = _watch(stack, host, feed)
         yield from _figures(looks)
         yield from _cpu({"emulator": emulator, "host": host}, looks[-1].accounted)
+        _drain(stack, host)
+        emulator.end()
+        yield from _waits(stack, began)
 
 
 def _warm_up(stack: Stack, host: Child) -> None:
@@ -94,6 +99,23 @@ def _figures(looks: list[Look]) -> Iterator[Figure]:
     name = f"host's memory after {total:,} events, against after {begin.accounted:,}"
     size = f"{begin.resident >> 20} MB, then {looks[-1].resident >> 20} MB"
     yield Figure(name, growth, "x", "<= 1.15", growth <= 1.15, size)
+
+
+def _drain(stack: Stack, host: Child) -> None:
+    """Wait until nothing more is accounted for."""
+    before = -1
+    while (accounted := count_accounted(stack.place.live)) > before:
+        host.refuse_dead()
+        before = accounted
+        time.sleep(LOOK_EVERY)
+
+
+def _waits(stack: Stack, began: float) -> Iterator[Figure]:
+    found = waits(stack.place.hub, HUB, stack.place.live, began)
+    name, note = "local run, from enqueued to committed", f"of {len(found):,} events"
+    middle, most = percentile(found, 50), percentile(found, 99)
+    yield Figure(f"{name}, median", middle, "s", "", None, note)
+    yield Figure(f"{name}, p99", most, "s", "< 2", most < 2, f"{note}, with 7,000 /s published")
 
 
 def _cpu(children: dict[str, Child], events: int) -> Iterator[Figure]:

@@ -1,6 +1,7 @@
 """The app of this process, put together on first use: its settings, and everything that its functions use."""
 
 import atexit
+import gc
 import logging
 import os
 import random
@@ -28,7 +29,7 @@ from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_d
 from core.letters.port import Keeper
 from core.letters.redrive_run import RedriveMeans
 from core.model.clock import Clock
-from core.model.events import PartitionId
+from core.model.events import YOUNG_OBJECTS, PartitionId
 from core.model.transform import Transform
 from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.host_values import to_host_event
@@ -175,11 +176,11 @@ class OnFirstUse(Generic[Made]):
 
 def _open_app() -> App:
     """Put the app together. Nothing connects yet: the store and the hub do so on first use."""
+    gc.set_threshold(YOUNG_OBJECTS)
     settings = read_settings(os.environ)
     watchdog, hub = Watchdog(settings.transform_deadline), SdkHubReader(settings, to_host_event)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    noting = work().noting(settings.store_connection)
-    database = observed(open_database(settings, transform.row_classes), noting)
+    database = observed(open_database(settings, transform.row_classes), work().noting(settings.store_connection))
     patient, brief = _patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)
     closing, healing = _closing(database, hub, watchdog), Healing(hub, settings.anchoring, settings.heal_deadline)

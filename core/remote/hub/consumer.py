@@ -44,7 +44,7 @@ async def receive(
 
     async def on_batch(context: Any, events: Sequence[Any]) -> None:
         if events:
-            await take(_batch(context, events))
+            await take(batch_of(context, events))
 
     async def on_error(context: Any, error: Exception) -> None:
         failed(None if context is None else context.partition_id, error)
@@ -54,7 +54,8 @@ async def receive(
     )
 
 
-def _batch(context: Any, events: Sequence[Any]) -> EventBatch:
+def batch_of(context: Any, events: Sequence[Any]) -> EventBatch:
+    """Return the events of a partition as a batch of ours; its id is the place of its first event."""
     stream = stream_of(context.fully_qualified_namespace, context.eventhub_name, context.consumer_group)
     partition = stream.partition(PartitionId(context.partition_id))
     return EventBatch(partition, tuple(map(to_event, events)), f"{context.partition_id}@{events[0].sequence_number}")

@@ -2,6 +2,8 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -10,23 +12,34 @@ from core.model.events import Event
 from core.model.spans import SequenceNumber
 from core.model.values import Unread, encode_body, encode_properties
 from core.remote.hub.amqp_values import NotReadable, read_value
-from core.remote.hub.wire import Encoded
+from core.remote.hub.wire import STAMPS, Encoded
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_event(event: Any) -> Event:
-    """Convert one azure.eventhub.EventData; BatchRefused when its number, offset or time is missing."""
-    number, offset, enqueued_at = event.sequence_number, event.offset, event.enqueued_time
-    if number is None or offset is None or enqueued_at is None:
-        raise BatchRefused(f"event {number} is incomplete: the hub sent offset {offset!r}, enqueued time {enqueued_at}")
-    key = event.partition_key
+    """Convert one azure.eventhub.EventData; BatchRefused when its number, offset or time is missing.
+
+    It reads the annotations once: each attribute of the SDK's event looks for them again.
+    """
+    message = event.raw_amqp_message
+    found = message.annotations or {}
+    number, offset, stamp, key = map(found.get, STAMPS)
+    if number is None or not isinstance(offset, bytes) or not stamp:
+        raise BatchRefused(f"event {number} is incomplete: the hub sent offset {offset!r}, enqueued time {stamp}")
     return Event(
         SequenceNumber(number),
-        str(offset),
-        enqueued_at,
+        offset.decode(),
+        _instant(stamp),
         None if key is None else text_of(key),
-        _properties(event.properties),
-        body_of(event.raw_amqp_message),
+        _properties(message.application_properties),
+        body_of(message),
     )
+
+
+@lru_cache(maxsize=64)  # a hub stamps many events with one time
+def _instant(milliseconds: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def _properties(found: Any) -> Mapping[str, object]:
@@ -44,8 +57,8 @@ def _properties(found: Any) -> Mapping[str, object]:
 
 def body_of(message: Any) -> bytes:
     """Return the data sections as one body; a value as JSON, and the elements of all sequences as one JSON array."""
-    kind, body = message.body_type.value, message.body
-    if kind == "data":
+    kind, body = message.body_type, message.body
+    if kind == "data":  # the SDK's kinds are texts
         return b"".join(body)
     if kind == "value" and body is None:
         return b""  # the message has no body

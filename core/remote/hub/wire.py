@@ -81,9 +81,10 @@ def reader_over(original: ReadMessage) -> ReadMessage:
 
 def _read(payload: memoryview, original: ReadMessage) -> Any:
     """Return the message as the SDK reads it; None when it cannot."""
-    with suppress(*_FAILURES):
+    try:  # each event passes here, and `suppress` would cost more than the rest of this module
         return original(payload)
-    return None
+    except _FAILURES:
+        return None
 
 
 def _is_stamped(message: Any) -> bool:

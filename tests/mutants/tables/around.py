@@ -144,8 +144,8 @@ MUTANTS = (
         "tests/unit/core/remote/hub/test_events.py",
         (
             "an event without an offset is taken",
-            "if number is None or offset is None or enqueued_at is None:",
-            "if number is None or enqueued_at is None:",
+            "if number is None or not isinstance(offset, bytes) or not stamp:",
+            "if number is None or not stamp:",
         ),
     ),
     *in_file(

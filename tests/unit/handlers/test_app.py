@@ -1,11 +1,13 @@
 """handlers/app.py: the app is put together once, by the first who uses it."""
 
+import gc
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
 
 from core.errors import SchemaMismatch, SettingsRefused
+from core.model.events import YOUNG_OBJECTS
 from handlers.app import OnFirstUse, app
 from tests.unit.handlers.running import Running
 
@@ -33,6 +35,16 @@ def test_the_app_is_put_together_without_reaching_the_database_or_the_hub(runnin
     running.sqlite.path.unlink()
     assert app() is app()
     assert not running.sqlite.path.exists()
+
+
+def test_cycles_are_looked_for_less_often_once_the_app_is_used(running: Running) -> None:
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(700)
+        app()
+        assert gc.get_threshold()[0] == YOUNG_OBJECTS
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_a_store_without_a_table_of_the_transform_does_not_open(running: Running) -> None:

@@ -79,3 +79,16 @@ def test_a_body_that_cannot_be_read_is_its_bytes() -> None:
 @pytest.mark.parametrize("raw", [b"\x99", encode("text"), encode({1: 2}), b"\xc1\x05\x04\x41\x40\x54\x01"])
 def test_properties_that_cannot_be_read_are_their_bytes(raw: bytes) -> None:
     assert to_event(received(application_properties=Encoded(raw))).properties == Unread("amqp", b64encode(raw).decode())
+
+
+def test_times_that_are_equal_are_the_same_instant_and_one_that_is_missing_is_refused() -> None:
+    stamps = [1_767_225_600_123, 1_767_225_600_124, 1_767_225_600_123]
+    times = [to_event(received({**STAMPED, b"x-opt-enqueued-time": stamp})).enqueued_at for stamp in stamps]
+    assert [time.microsecond for time in times] == [123_000, 124_000, 123_000]
+    with pytest.raises(BatchRefused):
+        to_event(received({**STAMPED, b"x-opt-enqueued-time": 0}))
+
+
+def test_an_offset_that_is_no_text_is_refused() -> None:
+    with pytest.raises(BatchRefused, match="offset 5"):
+        to_event(received({**STAMPED, b"x-opt-offset": 5}))

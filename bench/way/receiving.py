@@ -1,0 +1,45 @@
+"""The SDK alone, in a process: `python -m bench.way.receiving CONNECTION HUB GROUP EVENTS` receives, and keeps nothing.
+
+It prints the processor's microseconds of this process per event, from its first link on.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from azure.eventhub.aio import EventHubConsumerClient
+
+from core.remote.hub.consumer import BATCH_SIZE, PREFETCH
+
+
+async def receive(client: Any, events: int) -> float:
+    """Receive so many events with the worker's sizes, from the beginning; return the microseconds of each."""
+    received, began, ended = 0, time.process_time(), asyncio.Event()
+
+    async def on_batch(_: Any, batch: Sequence[Any]) -> None:
+        nonlocal received
+        received += len(batch)
+        if received >= events:
+            ended.set()
+
+    receiving = asyncio.ensure_future(
+        client.receive_batch(on_batch, max_batch_size=BATCH_SIZE, prefetch=PREFETCH, starting_position="-1")
+    )
+    ending = asyncio.ensure_future(ended.wait())
+    await asyncio.wait({receiving, ending}, return_when=asyncio.FIRST_COMPLETED)
+    each = 1e6 * (time.process_time() - began) / received
+    await client.close()
+    ending.cancel()
+    await receiving
+    return each
+
+
+async def _main(connection: str, hub: str, group: str, events: str) -> None:
+    client = EventHubConsumerClient.from_connection_string(connection, group, eventhub_name=hub)
+    print(await receive(client, int(events)), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(*sys.argv[1:]))
