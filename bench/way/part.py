@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from azure.eventhub.aio import EventHubConsumerClient
-
 from bench.figures import Figure, Result, Table
+from bench.way.receiving import open_client
 from bench.way.recorded import record
 from bench.way.stages import OF_BOTH, OF_HOST, OF_WORKER, replayed
 from bench.way.whole import Hub, of_host, of_sdk, of_worker
@@ -18,7 +17,7 @@ from local.feed.domains import HOMES
 from local.processes import APP, Children
 from local.stack import HUB, READER_GROUP, FeedOrder, Place, Stack
 
-EVENTS = int(os.environ.get("BENCH_EVENTS", "60000"))
+EVENTS = int(os.environ.get("BENCH_EVENTS", "100000"))
 ROUNDS = 3
 SENDERS = 5_000  # homes: they are registered among the first events, so that most events are readings
 SDK = "the SDK receives"
@@ -44,8 +43,7 @@ def measure() -> Iterator[Result]:
         emulator = stack.start_emulator("--retain", str(2 * EVENTS), "--lead", "0")
         stack.start_feed(FeedOrder(HOMES, SENDERS, str(EVENTS), "full", 1)).wait_done(time.sleep)
         whole = _in_turn(Hub(stack, EVENTS))
-        client = EventHubConsumerClient.from_connection_string(stack.connection, READER_GROUP, eventhub_name=HUB)
-        recorded = asyncio.run(record(client, EVENTS))
+        recorded = asyncio.run(record(open_client(stack.connection, HUB, READER_GROUP), EVENTS))
         emulator.end()
         stack = Stack(Place(Path(folder, "replayed")), children, time.sleep)
         stack.place.folder.mkdir()

@@ -12,6 +12,7 @@ from typing import Any
 from azure.eventhub.aio import EventHubConsumerClient
 
 from core.remote.hub.consumer import BATCH_SIZE, PREFETCH
+from local.stack import BALANCE_EVERY
 
 
 async def receive(client: Any, events: int) -> float:
@@ -36,8 +37,15 @@ async def receive(client: Any, events: int) -> float:
     return each
 
 
+def open_client(connection: str, hub: str, group: str) -> Any:
+    """Open a client that balances partitions as often as the worker of the local run."""
+    return EventHubConsumerClient.from_connection_string(
+        connection, group, eventhub_name=hub, load_balancing_interval=BALANCE_EVERY
+    )
+
+
 async def _main(connection: str, hub: str, group: str, events: str) -> None:
-    client = EventHubConsumerClient.from_connection_string(connection, group, eventhub_name=hub)
+    client = open_client(connection, hub, group)
     print(await receive(client, int(events)), flush=True)
 
 
