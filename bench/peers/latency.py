@@ -11,7 +11,7 @@ from statistics import quantiles
 from bench.peers.run import Bench
 from bench.peers.watching import Committed, has_read, watch_commits
 
-WARM, LASTS = 2.5, 4.0  # seconds of the feed: while the partitions are opened, and measured
+WARM, LASTS = 5.0, 5.0  # seconds of the feed: while the partitions are opened, and measured
 LATE, LONGEST = 2.0, 60.0  # seconds: after the feed at least, and in all at most
 _ENQUEUED = "SELECT partition_id, sequence_number, enqueued_at FROM event WHERE hub = ?"
 

@@ -14,10 +14,8 @@ from core.settings import embedded_path
 from local.books import reading
 from local.processes import Child
 
-FIRST_ROW = 60.0  # seconds: the longest wait for it
 LOOK_EVERY = 0.05  # seconds
 POLL = 0.002  # seconds between two questions whether something was committed
-BEGIN, END = 0.1, 0.95  # of the rows: the part of a run that is measured
 TAIL = 30  # the last events of a partition may have no rows
 TICK = os.sysconf("SC_CLK_TCK")
 _ROWS = "SELECT COUNT(*) FROM {schema}sensor_reading"
@@ -75,13 +73,9 @@ def has_read(consumer: Consumer, last: Mapping[str, int], tail: int = TAIL) -> b
 
 
 def watch(child: Child, consumer: Consumer, rows: int, seconds: float) -> list[Look]:
-    """Look from the first row until the store has so many rows, or until the time is over."""
-    count, ends = rows_of(consumer), time.monotonic() + FIRST_ROW
-    while not count() and time.monotonic() < ends:
-        time.sleep(LOOK_EVERY)
-        child.refuse_dead()
-    ends = time.monotonic() + seconds
-    looks = [Look(time.monotonic(), count(), cpu_of(child.pid))]
+    """Look from now, when the consumer is ready, until the store has so many rows, or until the time is over."""
+    count, ends = rows_of(consumer), time.monotonic() + seconds
+    looks = [Look(time.monotonic(), 0, cpu_of(child.pid))]
     while looks[-1].rows < rows and looks[-1].seconds < ends:
         time.sleep(LOOK_EVERY)
         child.refuse_dead()
@@ -90,13 +84,13 @@ def watch(child: Child, consumer: Consumer, rows: int, seconds: float) -> list[L
 
 
 def measured(looks: list[Look], events_per_row: float, peak: float, stored: float) -> Measured:
-    """Return the rate and the price of the middle of a run, in events."""
-    last = looks[-1].rows
-    steady = [look for look in looks if BEGIN * last <= look.rows <= END * last]
-    begin, end = (steady[0], steady[-1]) if len(steady) > 1 else (looks[0], looks[-1])
-    events = max(1, end.rows - begin.rows) * events_per_row
-    spent = max(1e-9, end.seconds - begin.seconds)
-    return Measured(events / spent, 1e6 * (end.cpu - begin.cpu) / events, peak, stored / max(1, last) / events_per_row)
+    """Return the rate and the price of a whole run, in events.
+
+    A later beginning or an earlier end would leave out the work for events that the client has prefetched by then.
+    """
+    begin, end = looks[0], looks[-1]
+    events = max(1, end.rows) * events_per_row
+    return Measured(events / (end.seconds - begin.seconds), 1e6 * (end.cpu - begin.cpu) / events, peak, stored / events)
 
 
 def cpu_of(pid: int) -> float:

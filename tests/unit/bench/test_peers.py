@@ -124,12 +124,8 @@ def test_a_call_of_a_connection_and_of_its_cursor_counts_once() -> None:
     assert CountingCursor.calls - before == 3
 
 
-def test_a_rate_is_of_the_middle_of_a_run() -> None:
-    looks = [
-        Look(0.0, 1, 5.0),
-        *(Look(10.0 + at, 100 * at, 6.0 + at / 8) for at in range(1, 11)),
-        Look(90.0, 1000, 9.0),
-    ]
+def test_a_rate_is_of_the_whole_run_from_the_moment_at_which_the_consumer_is_ready() -> None:
+    looks = [Look(10.0, 0, 5.0), Look(15.0, 300, 5.5), Look(20.0, 1000, 6.25)]
     assert measured(looks, 2.0, 50.0, 4_000.0) == Measured(200.0, 625.0, 50.0, 2.0)
 
 
