@@ -4,7 +4,7 @@ import { button, el, field, notice } from "./dom.js";
 
 const KEY = "hubledger.key";
 // These routes hide what quotes an event; their twins below revealed/ show it, to those who may.
-const TWINNED = /^(dead-letters(\/.*)?|ledger\/[^/]+\/[^/]+)$/;
+const TWINNED = /^(dead-letters(\/(?!preview$).*)?|ledger\/[^/]+\/[^/]+)$/;
 const HIDDEN = "Messages are hidden: this key or account may read, but not reveal. No error, property, row or body is shown.";
 let hides = false; // the twins have refused this key
 export const BASE = new URL("../", import.meta.url).pathname; // ".../api/"
