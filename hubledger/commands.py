@@ -51,10 +51,13 @@ def _commands(context: typer.Context, url: Url = None) -> None:
     context.obj = url
 
 
+_command = get_command(app)  # built once: that takes longer than most calls
+
+
 def run(arguments: list[str], fail: Callable[..., int]) -> int:
     """Run a command; `fail` prints a line and returns the exit code that it is given, or 1."""
     try:
-        code = app(arguments, prog_name=program(), standalone_mode=False)
+        code = _command(arguments, prog_name=program(), standalone_mode=False)
     except (typer.TyperException, UsageFault) as fault:
         said = fault.format_message() if isinstance(fault, typer.TyperException) else str(fault)
         return fail(_lines(said), 2)

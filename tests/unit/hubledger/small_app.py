@@ -51,6 +51,7 @@ class SmallApp:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def _respond(self) -> None:
                 octets = self.rfile.read(int(self.headers.get("Content-Length") or 0))
