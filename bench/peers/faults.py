@@ -1,4 +1,4 @@
-"""The same faults for every consumer: three kills, a lost delivery and a repeated one of each partition, and poison."""
+"""The same faults for every consumer: three kills, poison, and in each partition a lost and a repeated delivery."""
 
 import json
 import time
@@ -24,9 +24,10 @@ LOOK = 0.005  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Suffered:
-    """What a consumer lost and doubled by kills and by deliveries, and the events of the lost and repeated ones.
+    """The rows and letters that a consumer lost and doubled: by kills, and by lost and repeated deliveries.
 
-    The events are None for the Functions host, which counts batches. `poison` events were published.
+    `lost_events` and `repeated_events` count the events of those deliveries; they are None for the Functions host,
+    which counts batches. `poison` is the number of bad events that were published.
     """
 
     poison: int

@@ -18,7 +18,7 @@ _ENQUEUED = "SELECT partition_id, sequence_number, enqueued_at FROM event WHERE 
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """What was seen of a consumer while its hub was fed: the rate, and the commits."""
+    """A consumer whose hub was fed at `rate` events a second, and the commits that were seen meanwhile."""
 
     hub: str
     rate: float

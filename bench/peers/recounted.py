@@ -1,6 +1,6 @@
-"""What a consumer lost and doubled: its database against the record of the feed, in multisets, without code of the app.
+"""Count the rows that a consumer lost and doubled: compare its database with the record of the feed.
 
-A row has no home in the record but its content: equal events are counted, not told apart.
+No code of the app takes part. Rows with equal content are counted, since nothing tells them apart.
 """
 
 import sqlite3

@@ -1,4 +1,4 @@
-"""What a feed has published, in so little that it never limits the feed: each letter, and sums of all other events.
+"""A short record of what a feed has published: each letter, and sums of all other events. It never slows the feed.
 
 The record is the one of the feed, so that its recount checks the ledger, the outcomes and each letter. In place of
 20,000,000 rows it has one row for each outcome, with the number of its events as copies. The rows of the app are
