@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.figures import Figure
-from bench.local_run import cpu_seconds
+from bench.usage import READABLE, cpu_of
 from local.books import count_accounted
 from local.event_hubs.lead import DEFAULT_LEAD
 from local.feed.domains import HOMES
@@ -94,7 +94,7 @@ class Drain:
     def flood(self, host: Child) -> Flood:
         """Publish while the host reads, and return when all is accounted for."""
         before, children = self.published, {"emulator": self.emulator, "host": host}
-        began = {name: cpu_seconds(child) for name, child in children.items()}
+        began = {name: cpu_of(child.pid) for name, child in children.items()}
         feed = self.start_feed(EVENTS)
         looks: list[Look] = []
         while feed.running:
@@ -105,12 +105,12 @@ class Drain:
         self.finish(feed)
         ended = self.look(None)
         looks = self.wait(host, [*looks, ended])
-        return Flood(looks, ended, {name: cpu_seconds(child) - began[name] for name, child in children.items()})
+        return Flood(looks, ended, {name: cpu_of(child.pid) - began[name] for name, child in children.items()})
 
 
 def measure() -> Iterator[Figure]:
     """Measure a flood, then the drain of as many events without a publisher; recount both against the record."""
-    if not Path("/proc/self/stat").exists():
+    if not READABLE:
         print("drain: skipped, this part reads the processor's time from /proc")
         return
     with tempfile.TemporaryDirectory(dir=APP) as folder, Children(Path(folder)) as children:

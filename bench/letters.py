@@ -13,6 +13,7 @@ from time import perf_counter
 from bench.counting import CountingDatabase
 from bench.figures import Figure
 from bench.samples import ROOMS, START
+from bench.usage import READABLE, resident_of
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.clock import Clock
@@ -30,7 +31,6 @@ from examples.home_security.transform import Home, references, transform
 LETTERS = int(os.environ.get("BENCH_LETTERS", "100000"))
 PARTITIONS, BATCH, HOMES = 16, 500, 1_000
 EARLY = 0.2  # of the letters: the point at which the memory has reached its steady size
-PAGE = os.sysconf("SC_PAGE_SIZE")
 STREAM = Stream("bench/telemetry", "hubledger")
 NOW = START + timedelta(hours=1)
 
@@ -46,7 +46,7 @@ class Round:
 
 def measure() -> Iterator[Figure]:
     """Measure letters per second, memory over the run, and the calls of an idle round."""
-    if not Path("/proc/self/statm").exists():
+    if not READABLE:
         print("letters: skipped, this part reads memory from /proc")
         return
     with tempfile.TemporaryDirectory(dir=".") as folder:
@@ -70,7 +70,7 @@ def _rounds(keeper: Keeper) -> Iterator[Round]:
     while (due := next_due_at(keeper)) is not None and due <= NOW:
         for chunk in claim_due(keeper):
             settled += retry_chunk(chunk, keeper, "bench").resolved
-        yield Round(perf_counter() - started, settled, _resident())
+        yield Round(perf_counter() - started, settled, resident_of(os.getpid()))
 
 
 def _figures(rounds: list[Round]) -> Iterator[Figure]:
@@ -125,7 +125,3 @@ def _event(number: int, home: int) -> Event:
 
 def _home(number: int) -> str:
     return f"H{number:06}"
-
-
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * PAGE

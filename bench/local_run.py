@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figures import Figure
+from bench.usage import READABLE, cpu_of, resident_of
 from bench.waits import percentile, waits
 from local.books import count_accounted
 from local.feed.domains import HOMES
@@ -21,8 +22,6 @@ EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))  # two and a half minute
 WARMING = 100_000  # events at full speed, so that the host lags behind and fills its prefetch buffers
 SETTLED = 0.2  # of the events: the point at which the host's memories are full
 LOOK_EVERY = 2.0  # seconds
-PAGE = os.sysconf("SC_PAGE_SIZE")
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Look:
 
 def measure(server: Server | None = None) -> Iterator[Figure]:
     """Measure the share of the rate that was accounted for, the swing of the lag, memory, CPU and wait per event."""
-    if not Path("/proc/self/statm").exists():
+    if not READABLE:
         print("local: skipped, this part reads memory and CPU from /proc")
         return
     with tempfile.TemporaryDirectory(dir=APP) as folder, Children(Path(folder)) as children:
@@ -70,12 +69,12 @@ def _record(stack: Stack, name: str) -> tuple[str, str]:
 
 
 def _watch(stack: Stack, host: Child, feed: Child) -> list[Look]:
-    looks, began = [Look(0.0, count_accounted(stack.place.live), _resident(host))], time.monotonic()
+    looks, began = [Look(0.0, count_accounted(stack.place.live), resident_of(host.pid))], time.monotonic()
     while feed.running:
         time.sleep(LOOK_EVERY)
         host.refuse_dead()
         accounted = count_accounted(stack.place.live)
-        looks.append(Look(time.monotonic() - began, accounted, _resident(host)))
+        looks.append(Look(time.monotonic() - began, accounted, resident_of(host.pid)))
         print(
             f"  {looks[-1].seconds:5.0f} s {accounted:>9,} accounted, host {looks[-1].resident >> 20} MB",
             file=sys.stderr,
@@ -120,14 +119,4 @@ def _waits(stack: Stack, began: float) -> Iterator[Figure]:
 
 def _cpu(children: dict[str, Child], events: int) -> Iterator[Figure]:
     for name, child in children.items():
-        yield Figure(f"local run, CPU of the {name} per event", 1e6 * cpu_seconds(child) / events, "us", "", None)
-
-
-def cpu_seconds(child: Child) -> float:
-    """Return the processor's time of a running process."""
-    fields = Path(f"/proc/{child.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def _resident(child: Child) -> int:
-    return int(Path(f"/proc/{child.pid}/statm").read_text(encoding="utf-8").split()[1]) * PAGE
+        yield Figure(f"local run, CPU of the {name} per event", 1e6 * cpu_of(child.pid) / events, "us", "", None)

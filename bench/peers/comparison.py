@@ -17,7 +17,8 @@ from bench.peers.latency import Fed, feed_slowly, hub_of, percentiles
 from bench.peers.recounted import published
 from bench.peers.run import HOST, NAMES, OURS, SPARK, WORKER, Bench, groups
 from bench.peers.spark_run import read_files
-from bench.peers.watching import Measured, measured, peak_of, stored_by, watch
+from bench.peers.watching import Measured, measured, peak_of_family, stored_by, watch
+from bench.usage import READABLE
 from local import azurite
 from local.processes import APP, Children
 from local.server import Server
@@ -39,7 +40,7 @@ ON_A_SERVER = {"b": 1.5}
 
 @dataclass(slots=True)
 class Found:
-    """What was measured, by consumer; `calls` are those of the driver, for each event."""
+    """The measurements by consumer. `calls` holds the calls to the driver per event."""
 
     runs: dict[str, list[Measured]] = field(default_factory=dict)
     calls: dict[str, float] = field(default_factory=dict)
@@ -54,7 +55,7 @@ class Found:
 
 def measure(server: Server | None = None) -> Iterator[Result]:
     """Measure all consumers on one hub; on a server, only throughput. Skip where Azurite is not installed."""
-    if not Path("/proc/self/statm").exists() or azurite.command() is None:
+    if not READABLE or azurite.command() is None:
         print("peers: skipped, this part reads /proc, and needs Azurite: `make azurite` installs it")
         return
     found = Found()
@@ -96,7 +97,7 @@ def _run(bench: Bench, found: Found, kind: str, seconds: float) -> None:
     counted, of = consumer.folder / "calls", published(bench.record(HUB))
     child = bench.start(consumer, PEERS_CALLS=str(counted))
     looks = watch(child, consumer, of.rows, seconds)
-    peak = peak_of(child.pid)
+    peak = peak_of_family(child.pid)
     child.end()
     events_per_row = of.events / of.rows
     run = measured(looks, events_per_row, peak, stored_by(consumer))

@@ -5,7 +5,7 @@ from pathlib import Path
 from bench.peers.recounted import published
 from bench.peers.run import SPARK, Bench
 from bench.peers.spark_files import SOURCE, write_files
-from bench.peers.watching import Measured, measured, peak_of, stored_by, watch
+from bench.peers.watching import Measured, measured, peak_of_family, stored_by, watch
 from local.processes import ChildFailed
 from local.stack import HUB, PARTITIONS
 
@@ -23,6 +23,6 @@ def read_files(bench: Bench, database: Path) -> Measured | None:
         print(f"peers: Spark is skipped: {failed}")
         return None
     looks = watch(child, consumer, of.rows, LONGEST)
-    peak = peak_of(child.pid)
+    peak = peak_of_family(child.pid)
     child.end()
     return measured(looks, of.events / of.rows, peak, stored_by(consumer))

@@ -1,6 +1,5 @@
-"""What a process and its store show from outside: rows, the processor's time, memory, and when a row was committed."""
+"""Watch a consumer from outside: the rows in its store and when each was committed, its CPU time and memory."""
 
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -8,6 +7,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import usage
 from bench.peers.run import OURS, Consumer
 from bench.peers.table import open_server
 from core.settings import embedded_path
@@ -17,14 +17,12 @@ from local.processes import Child
 LOOK_EVERY = 0.05  # seconds
 POLL = 0.002  # seconds between two questions whether something was committed
 TAIL = 30  # the last events of a partition may have no rows
-TICK = os.sysconf("SC_CLK_TCK")
 _ROWS = "SELECT COUNT(*) FROM {schema}sensor_reading"
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint"
 _LAST_ROWS = "SELECT partition_id, MAX(sequence_number) FROM sensor_reading GROUP BY partition_id"
 _NEW_ROWS = "SELECT id, partition_id, sequence_number FROM sensor_reading WHERE id > ? ORDER BY id"
-Committed = tuple[
-    str, int, int, float
-]  # partition, the numbers after the first up to the last, the second of the epoch
+# A partition, the number before the first event, the number of the last one, and the second of the epoch.
+Committed = tuple[str, int, int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +73,11 @@ def has_read(consumer: Consumer, last: Mapping[str, int], tail: int = TAIL) -> b
 def watch(child: Child, consumer: Consumer, rows: int, seconds: float) -> list[Look]:
     """Look from now, when the consumer is ready, until the store has so many rows, or until the time is over."""
     count, ends = rows_of(consumer), time.monotonic() + seconds
-    looks = [Look(time.monotonic(), 0, cpu_of(child.pid))]
+    looks = [Look(time.monotonic(), 0, cpu_of_family(child.pid))]
     while looks[-1].rows < rows and looks[-1].seconds < ends:
         time.sleep(LOOK_EVERY)
         child.refuse_dead()
-        looks.append(Look(time.monotonic(), count(), cpu_of(child.pid)))
+        looks.append(Look(time.monotonic(), count(), cpu_of_family(child.pid)))
     return looks
 
 
@@ -93,14 +91,14 @@ def measured(looks: list[Look], events_per_row: float, peak: float, stored: floa
     return Measured(events / (end.seconds - begin.seconds), 1e6 * (end.cpu - begin.cpu) / events, peak, stored / events)
 
 
-def cpu_of(pid: int) -> float:
+def cpu_of_family(pid: int) -> float:
     """Return the seconds of the processor of a process and its children."""
-    return sum(_cpu(each) for each in _family(pid))
+    return _together(pid, usage.cpu_of)
 
 
-def peak_of(pid: int) -> float:
+def peak_of_family(pid: int) -> float:
     """Return the MB of a process and its children at their peak."""
-    return sum(_peak(each) for each in _family(pid))
+    return _together(pid, usage.peak_of)
 
 
 def stored_by(consumer: Consumer) -> float:
@@ -152,27 +150,9 @@ def _counted(path: Path) -> int:
         return int(connection.execute(_ROWS.format(schema="")).fetchone()[0])
 
 
-def _family(pid: int) -> list[int]:
-    found = [pid]
-    for each in found:
-        for tasks in Path(f"/proc/{each}/task").glob("*/children"):
-            with suppress(OSError):  # the thread has ended
-                found += map(int, tasks.read_text(encoding="utf-8").split())
-    return found
-
-
-def _cpu(pid: int) -> float:
-    fields = _read(pid, "stat").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK if fields else 0.0
-
-
-def _peak(pid: int) -> float:
-    return next((int(line.split()[1]) / 1024 for line in _read(pid, "status").splitlines() if "VmHWM" in line), 0.0)
-
-
-def _read(pid: int, name: str) -> str:
-    """Return a file of a process; an empty text when it has ended."""
-    try:
-        return Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8")
-    except OSError:
-        return ""
+def _together(pid: int, read: Callable[[int], float]) -> float:
+    total = 0.0
+    for each in usage.family(pid):
+        with suppress(OSError):  # the process has ended
+            total += read(each)
+    return total

@@ -1,24 +1,22 @@
-"""Looks at a run: what is accounted for, and the memory, the processor's time and the files of its processes."""
+"""Looks at a run: the events that are accounted for, and the memory, CPU time and files of its processes."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import median
 
+from bench.usage import cpu_of, resident_of
 from local.books import select
 from local.processes import Child
 from local.stack import Place
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
-TICK = os.sysconf("SC_CLK_TCK")
 _CHECKPOINTS = "SELECT sequence_number + 1, enqueued_at, updated_at FROM event_hub_checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process uses: resident bytes, and seconds of the processor since it began."""
+    """The resident bytes of a process, and the seconds of the processor that it has used since it began."""
 
     resident: int
     cpu: float
@@ -47,7 +45,7 @@ class Look:
 
 def look_at(place: Place, children: Mapping[str, Child], seconds: float, before: Look | None = None) -> Look:
     """Look once; of a process that has ended since the look `before`, the usage is the one that it had then."""
-    used = {name: usage_of(child.pid) for name, child in children.items() if child.running}
+    used = {name: Usage(resident_of(child.pid), cpu_of(child.pid)) for name, child in children.items() if child.running}
     found = select(place.store, _CHECKPOINTS)
     return Look(
         seconds,
@@ -56,13 +54,6 @@ def look_at(place: Place, children: Mapping[str, Child], seconds: float, before:
         {**(before.usage if before else {}), **used},
         {"store": _bytes(place.store), "log": _bytes(_log(place.store)), "hub": _bytes(place.hub, _log(place.hub))},
     )
-
-
-def usage_of(pid: int) -> Usage:
-    """Return what a process uses, as /proc has it."""
-    resident = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * PAGE
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return Usage(resident, (int(fields[11]) + int(fields[12])) / TICK)
 
 
 def _instant(text: str) -> datetime:

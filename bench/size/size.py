@@ -12,6 +12,7 @@ from bench.figures import Figure, Result, Table
 from bench.size.looks import Look
 from bench.size.recounted import recounted
 from bench.size.run import Ran, Story, run
+from bench.usage import READABLE
 from local.processes import APP, Children
 from local.proof import redelivered
 from local.stack import Place, Stack
@@ -32,7 +33,7 @@ class DiskTooSmall(Exception):
 
 def measure() -> Iterator[Result]:
     """Measure the rate, the lag, the memory, the growth of the store and the processor's time, and recount."""
-    if not Path("/proc/self/statm").exists():
+    if not READABLE:
         print("size: skipped, this part reads memory and CPU from /proc")
         return
     with tempfile.TemporaryDirectory(dir=APP) as folder:

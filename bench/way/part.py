@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.figures import Figure, Result, Table
+from bench.usage import READABLE
 from bench.way.receiving import open_client
 from bench.way.recorded import record
 from bench.way.stages import OF_BOTH, OF_HOST, OF_WORKER, replayed
@@ -35,7 +36,7 @@ DEFAULTS = {  # of the settings that the local run changes: its letters are retr
 
 def measure() -> Iterator[Result]:
     """Measure the whole ways in turn, then the stages of each, replayed alone; the rest is the difference."""
-    if not Path("/proc/self/stat").exists():
+    if not READABLE:
         print("way: skipped, this part reads CPU from /proc")
         return
     with tempfile.TemporaryDirectory(dir=APP) as folder, Children(Path(folder)) as children:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.local_run import cpu_seconds
+from bench.usage import cpu_of
 from local.books import count_accounted
 from local.feed.domains import HOMES
 from local.processes import APP, Child
@@ -49,9 +49,9 @@ def _of_app(hub: Hub, start: Callable[[], Child]) -> float:
     hub.stack.create_store(HOMES.transform)
     app = start()
     try:
-        began = cpu_seconds(app)  # whole: a later beginning would leave out what the SDK has prefetched until then
+        began = cpu_of(app.pid)  # whole: a later beginning would leave out what the SDK has prefetched until then
         accounted = _wait(app, place.store, hub.events)
-        return 1e6 * (cpu_seconds(app) - began) / accounted
+        return 1e6 * (cpu_of(app.pid) - began) / accounted
     finally:
         app.end()
 
