@@ -16,9 +16,9 @@ from core.model.events import PartitionId
 from core.model.jobs import JOB_MOVES, JobVerb
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
-from tests.fakes.builders import commit, event, keep_letters, letter, partition, settled
+from tests.fakes.builders import commit, event, letter, partition, settled
 from tests.fakes.kept import Engine
-from tests.fakes.redriving import ALL, PERSON, Redriving
+from tests.fakes.redriving import ALL, PERSON, Redriving, with_exhausted_letters
 from tests.fakes.store import Store
 
 LETTERS = dict.fromkeys(range(0, 12, 2), "a")
@@ -28,11 +28,7 @@ ZERO = LetterFilter(partition_id=PartitionId("0"))
 @pytest.fixture
 def desk(store: Store) -> Redriving:
     """Six exhausted letters of partition 0, six of partition 1."""
-    for place in ("0", "1"):
-        keep_letters(store, LETTERS, place, status="exhausted", due_at=None)
-    made = Redriving(store)
-    made.clock.advance(3_600)
-    return made
+    return with_exhausted_letters(store, LETTERS)
 
 
 def positions(place: str, *numbers: int) -> tuple[LetterPosition, ...]:

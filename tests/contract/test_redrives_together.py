@@ -17,7 +17,7 @@ from tests.contract.test_held_letters import statuses as statuses_of
 from tests.contract.test_incarnations import opening
 from tests.fakes.builders import claim, keep_letters
 from tests.fakes.kept import Engine
-from tests.fakes.redriving import ALL, Redriving
+from tests.fakes.redriving import ALL, Redriving, with_exhausted_letters
 from tests.fakes.store import Store
 
 LETTERS = dict.fromkeys(range(8), "a")
@@ -27,11 +27,7 @@ SLOW = 4  # letters a second: pieces of two
 @pytest.fixture
 def desk(store: Store) -> Redriving:
     """Eight exhausted letters of partition 0, eight of partition 1."""
-    for place in ("0", "1"):
-        keep_letters(store, LETTERS, place, status="exhausted", due_at=None)
-    made = Redriving(store)
-    made.clock.advance(3_600)
-    return made
+    return with_exhausted_letters(store, LETTERS)
 
 
 def in_turn(desk: Redriving, *jobs: Redrive) -> None:

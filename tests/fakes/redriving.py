@@ -1,5 +1,6 @@
 """Redrives over any store, on a fake clock whose rests pass at once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
@@ -13,7 +14,7 @@ from core.model.clock import Clock
 from core.model.jobs import JobMove, JobVerb
 from core.store.listing import LetterListing
 from core.store.stream import OneStream
-from tests.fakes.builders import STREAM, FakeClock, ids
+from tests.fakes.builders import STREAM, FakeClock, ids, keep_letters
 from tests.fakes.store import Store
 
 PERSON = Mover("somebody", "because")
@@ -66,3 +67,12 @@ class Redriving:
         """Return the letters that a job lists as moved."""
         found = self.store.read_redriven(job, (-1, -1), 1_000_000)
         return [(one.partition_id, one.sequence_number) for one in found]
+
+
+def with_exhausted_letters(store: Store, letters: Mapping[int, str]) -> Redriving:
+    """Return a person and a driver an hour later than these exhausted letters of the partitions 0 and 1."""
+    for place in ("0", "1"):
+        keep_letters(store, letters, place, status="exhausted", due_at=None)
+    made = Redriving(store)
+    made.clock.advance(3_600)
+    return made
