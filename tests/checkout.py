@@ -1,5 +1,6 @@
 """The files of the checkout: those that git knows or would add. A copy that has no git is a checkout too."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,13 @@ def files_of_checkout(root: Path = ROOT) -> list[str]:
     """Return the names of the files that .gitignore lets in, sorted."""
     ignored = (root / ".gitignore").read_text(encoding="utf-8").splitlines()
     spec = pathspec.GitIgnoreSpec.from_lines([*ignored, ".git"])
-    return sorted(set(spec.match_tree_files(root, negate=True, follow_links=False)))
+    found: list[str] = []
+    for folder, folders, files in os.walk(root):
+        below = Path(folder).relative_to(root)
+        folders[:] = [name for name in folders if not spec.match_file(f"{(below / name).as_posix()}/")]
+        names = ((below / name).as_posix() for name in files)
+        found += [name for name in names if not spec.match_file(name)]
+    return sorted(found)
 
 
 def copy_checkout(folder: Path, without: tuple[str, ...] = ()) -> Path:

@@ -34,6 +34,7 @@ def test_the_check_prints_the_faults_that_the_page_shows(
     )
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
     (text,) = blocks("Test it", "python")
     with written_modules(tmp_path) as modules:

@@ -67,7 +67,7 @@ def assert_explained(world: PurgeWorld) -> None:
 
 
 def assert_counted(world: PurgeWorld) -> None:
-    """What the jobs say they purged is what is gone, and no row went early."""
+    """Check that exactly the rows are gone that the jobs list as purged, and that none went too early."""
     said: Counter[str] = Counter()
     for job in world.desk.purges.read_purges(1_000, None):
         if not job.request.is_dry_run:
@@ -81,6 +81,7 @@ def assert_nothing_old_is_left(world: PurgeWorld) -> None:
     assert left == dict.fromkeys(UNCHAINED, 0)
 
 
+@pytest.mark.slow
 def test_the_worlds_meet_deaths_cancels_redrives_cuts_and_purge_rows_of_each_table(tmp_path: Path) -> None:
     met: Counter[str] = Counter()
     for seed in range(34, 38):

@@ -16,6 +16,7 @@ def measured() -> dict[str, Growth]:
     return {one.table: one for one in growths(ROWS)}
 
 
+@pytest.mark.slow
 def test_the_page_has_the_bytes_of_a_row_of_each_table(measured: dict[str, Growth]) -> None:
     found = re.findall(r"^\| `(\w+)`.*?\| [^|]+ \| (\d+) B \| (\d+) B \|", PAGE, re.MULTILINE)
     assert found == [(name, f"{measured[name].sqlite:.0f}", f"{measured[name].sqlserver:.0f}") for name in TABLES]

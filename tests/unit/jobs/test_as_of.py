@@ -156,6 +156,7 @@ def connection() -> Iterator[sqlite3.Connection]:
         yield opened
 
 
+@pytest.mark.slow
 @holds_for(range(60))
 def test_a_run_adds_and_removes_the_same_rows_at_any_later_moment(seed: int) -> None:
     with store() as connection:
@@ -186,6 +187,7 @@ def check_runs(made: History) -> None:
             assert made.removed(list(of.values())) == counted(taken)
 
 
+@pytest.mark.slow
 @holds_for(range(40))
 def test_a_window_has_the_rows_that_count_at_the_cut_at_any_later_moment(seed: int) -> None:
     with store() as connection:

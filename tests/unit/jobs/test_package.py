@@ -190,6 +190,7 @@ def test_the_archive_alone_is_enough_to_settle_events(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_failed_download_is_reported_with_the_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

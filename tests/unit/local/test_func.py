@@ -112,6 +112,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
+@pytest.mark.slow
 def test_every_step_is_taken_in_its_order_and_a_second_run_changes_nothing(place: Place) -> None:
     code, output, errors = place.run(STORE=place.store)
     assert (code, errors) == (0, "")
@@ -136,6 +137,7 @@ def test_every_step_is_taken_in_its_order_and_a_second_run_changes_nothing(place
     assert place.words()[4:] == place.words()[:4]
 
 
+@pytest.mark.slow
 def test_the_database_is_made_on_the_healthy_server_and_before_the_migration(place: Place) -> None:
     code, output, errors = place.run()
     *_, up, made = place.words()
@@ -167,6 +169,7 @@ def test_a_failed_step_is_one_line_with_its_last_words_and_without_the_password(
     assert fails in place.words()[-1], "no step follows"
 
 
+@pytest.mark.slow
 def test_func_that_ends_by_itself_is_reported_with_the_way_to_stop_the_services(place: Place) -> None:
     code, output, errors = place.run(STORE=place.store, FAILS="start", HANGS="never")
     assert (code, errors) == (1, "func: func ended with code 3\n")
@@ -180,6 +183,7 @@ def test_a_step_that_is_interrupted_ends_and_no_other_follows(place: Place) -> N
     assert place.words() == [*GREETING, UP]
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_said_in_one_line_and_nothing_is_made(place: Place) -> None:
     def without(*names: str, **environment: str) -> str:
         for name in names:

@@ -103,6 +103,7 @@ def test_once_a_killed_job_is_noted_the_next_attempt_runs_on(jobs: Jobs) -> None
     assert spark_process(folder) and jobs.engine.state("agg-r-2") is JobState.RUNNING
 
 
+@pytest.mark.slow
 def test_a_job_of_which_all_processes_were_killed_has_a_reason_that_counts(jobs: Jobs) -> None:
     jobs.submit("agg-r-1")
     jobs.engine.cancel("agg-r-1")

@@ -164,6 +164,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return Files.agreeing(tmp_path_factory.mktemp("made"), story(events=EVENTS))
 
 
+@pytest.mark.slow
 def test_the_store_of_the_app_agrees_with_the_record_and_every_planted_fault_is_named(
     made: Files, tmp_path: Path
 ) -> None:

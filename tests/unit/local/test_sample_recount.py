@@ -94,6 +94,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Shop:
     return Shop.after(tmp_path_factory.mktemp("shop"), domain, minutes_of(domain, EVENTS))
 
 
+@pytest.mark.slow
 def test_a_room_agrees_with_its_events_and_every_planted_fault_is_named(made: Shop, tmp_path: Path) -> None:
     assert made.recount() == []
     assert made.change("SELECT COUNT(*) FROM event_hub_dead_letter WHERE status = 'resolved'") == [(1,)]

@@ -34,6 +34,7 @@ def test_each_part_leaves_a_file_with_its_figures_its_tables_and_its_circumstanc
     assert [path.name for path in tmp_path.iterdir()] == ["good.json"]
 
 
+@pytest.mark.slow
 def test_a_part_that_raises_dies_or_exits_is_a_fault_in_its_file_and_stops_no_other(tmp_path: Path) -> None:
     results = measured(tmp_path, "raising", "killed", "leaving", "good")
     faults = {name: result.fault for name, result in stored(tmp_path).items()}
@@ -47,6 +48,7 @@ def test_a_part_that_raises_dies_or_exits_is_a_fault_in_its_file_and_stops_no_ot
     assert results["raising"].figures == (SPEED,)
 
 
+@pytest.mark.slow
 def test_the_sizes_of_an_order_reach_the_part_alone_and_the_environment_wins(tmp_path: Path) -> None:
     suite = Suite(tmp_path, (), {**os.environ, "BENCH_B": "9"}, time.sleep, "tests.unit.bench.report.parts")
     orders: Mapping[str, Mapping[str, str]] = {"good": {"BENCH_A": "1", "BENCH_B": "2"}, "late": {}}
@@ -54,6 +56,7 @@ def test_the_sizes_of_an_order_reach_the_part_alone_and_the_environment_wins(tmp
     assert given == {"good": {"BENCH_A": "1", "BENCH_B": "9"}, "late": {"BENCH_B": "9"}}
 
 
+@pytest.mark.slow
 def test_the_work_of_the_processes_of_a_part_is_no_other_work(tmp_path: Path) -> None:
     began = time.perf_counter()
     (found,) = measured(tmp_path, "busy").values()
@@ -119,6 +122,7 @@ def test_an_unknown_part_is_refused_with_the_known_ones(capsys: pytest.CaptureFi
     assert "unknown part: nonsense; choose from ingest, " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_summary_counts_targets_and_names_what_missed_or_failed(tmp_path: Path) -> None:
     results = measured(tmp_path, "good", "late", "leaving")
     assert summary(list(results.values())).splitlines()[1:] == [

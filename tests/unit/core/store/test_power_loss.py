@@ -99,6 +99,7 @@ def single(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
 
 
+@pytest.mark.slow
 def test_a_run_continues_from_every_prefix_that_a_loss_of_power_leaves(tmp_path: Path, single: None) -> None:
     engine = SqliteAggregation(SqliteEngine(tmp_path / "store.db"))
     with closing(engine.open()) as first:

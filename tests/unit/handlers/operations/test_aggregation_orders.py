@@ -137,6 +137,7 @@ def test_a_run_that_does_not_exist_is_not_found_and_a_wrong_id_or_body_is_refuse
     assert ordering.order("pause", WHY, **{"Idempotency-Key": ""}).fields == ["Idempotency-Key"]
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_is_ended_and_the_next_attempt_follows(ordering: Ordering) -> None:
     run_id = ordering.begin()
     done = ordering.order("cancel", WHY, run_id)
@@ -213,6 +214,7 @@ def test_the_lag_is_the_age_of_the_oldest_commit_that_is_not_in_the_aggregate(or
     assert ordering.listed().body["lag_seconds"] == 0.0
 
 
+@pytest.mark.slow
 def test_the_command_does_the_same(ordering: Ordering, capsys: pytest.CaptureFixture[str]) -> None:
     def told(*arguments: str) -> tuple[int, str, str]:
         code = pipeline.main(list(arguments))

@@ -41,6 +41,7 @@ def test_a_reading_is_repeated_when_a_gateway_has_no_answer() -> None:
     assert len(app.requests) == 2
 
 
+@pytest.mark.slow
 def test_a_change_is_repeated_under_the_same_key() -> None:
     with app_of(BUSY_GATEWAY, BUSY_GATEWAY, DONE) as app, Client(Address(app.url)) as client:
         client.post("redrives", {"move": "retry"})
@@ -50,6 +51,7 @@ def test_a_change_is_repeated_under_the_same_key() -> None:
     assert keys[0] == keys[1] == keys[2] != keys[3]
 
 
+@pytest.mark.slow
 def test_a_change_that_still_runs_is_asked_for_again_under_its_key() -> None:
     with app_of(problem("request-in-work", 409, "it runs"), DONE) as app, Client(Address(app.url)) as client:
         assert client.post("redrives", {}).value == {"done": True}

@@ -116,6 +116,7 @@ async def test_a_cut_delivery_ends_with_its_link_and_gives_the_session_free() ->
     assert [fields[0] for code, fields, _ in peer.frames() if code == TRANSFER] == [1, 1] + [2] * 11
 
 
+@pytest.mark.slow
 async def test_a_sender_of_small_frames_gets_a_new_window_before_its_old_one_ends() -> None:
     peer = Peer(make_broker()).begin()
     peer.attach_sender()

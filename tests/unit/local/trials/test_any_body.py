@@ -29,6 +29,7 @@ ANY_FIELDS = """try: body = json.loads(event.body)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "fault"),
     [
@@ -48,11 +49,13 @@ def test_a_body_that_raises_anything_but_poison_or_whose_rows_do_not_fit_is_foun
         check_any_body(plant(statement), Message)
 
 
+@pytest.mark.slow
 def test_a_transform_that_refuses_what_it_cannot_use_passes(plant: Plant) -> None:
     check_any_body(plant(f"{DECODE}    return reading(body['name'], body['ppm'] % 7)"), Message)
     check_any_body(plant("raise PoisonEvent(text)"))
 
 
+@pytest.mark.slow
 def test_our_own_transforms_pass() -> None:
     check_any_body(home_security, home_security._Body, references=[Home("home-1", "UTC", True)], examples=50)
     check_any_body(flight_info, flight_info._Change, examples=50)

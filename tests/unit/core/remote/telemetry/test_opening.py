@@ -132,6 +132,7 @@ print(json.dumps({"seconds": time.monotonic() - began, "ends": time.time()}), fl
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_sends_what_is_left() -> None:
     with receiving() as received:
         done = run(BATCH, OTEL_EXPORTER_OTLP_ENDPOINT=received.address, OTEL_SERVICE_NAME="mine")
