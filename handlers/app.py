@@ -1,7 +1,6 @@
 """The app of this process, put together on first use: its settings, and everything that its functions use."""
 
 import atexit
-import gc
 import logging
 import os
 import random
@@ -20,6 +19,7 @@ from core.aggregation.tick import Aggregation
 from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
+from core.ingest.interpreter import prepare_interpreter
 from core.ingest.journal import StoredJournal
 from core.ingest.lines import BatchLines
 from core.ingest.silence import SilenceCheck
@@ -29,7 +29,7 @@ from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_d
 from core.letters.port import Keeper
 from core.letters.redrive_run import RedriveMeans
 from core.model.clock import Clock
-from core.model.events import YOUNG_OBJECTS, PartitionId
+from core.model.events import PartitionId
 from core.model.transform import Transform
 from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.host_values import to_host_event
@@ -176,7 +176,7 @@ class OnFirstUse(Generic[Made]):
 
 def _open_app() -> App:
     """Put the app together. Nothing connects yet: the store and the hub do so on first use."""
-    gc.set_threshold(YOUNG_OBJECTS)
+    prepare_interpreter()
     settings = read_settings(os.environ)
     watchdog, hub = Watchdog(settings.transform_deadline), SdkHubReader(settings, to_host_event)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from core.ingest.ingest import IngestReport, Means
+from core.ingest.interpreter import prepare_interpreter
 from core.model.events import Event, EventBatch, Partition
 from core.remote.hub.reader import SdkHubReader
 from core.remote.telemetry.work import PLAIN
@@ -70,6 +71,7 @@ def main() -> None:
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("hubledger").setLevel(logging.INFO)
+    prepare_interpreter()
     asyncio.run(until_signal(work(float(sys.argv[1])), GRACE, lambda: os._exit(1)))
 
 

@@ -10,7 +10,6 @@ from core.model.spans import SequenceNumber, Span
 
 PartitionId = NewType("PartitionId", str)
 BATCH_EVENTS = 500  # the most events of one transaction; host.json has the same limit for the trigger
-YOUNG_OBJECTS = 20_000  # new objects until Python looks for cycles, not 700: events wait by the thousand and have none
 
 number_of = attrgetter("sequence_number")
 

@@ -9,7 +9,6 @@ with 70: the database rolls its batches back, and the next owner ingests them.
 import argparse
 import asyncio
 import contextlib
-import gc
 import json
 import logging
 import os
@@ -21,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from core.errors import HubledgerError
-from core.model.events import YOUNG_OBJECTS
+from core.ingest.interpreter import prepare_interpreter
 from core.worker.health import parts
 from core.worker.work import Terms, work
 
@@ -85,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     interval, expiry, grace = (timedelta(seconds=one) for one in (given.interval, given.expiry, given.grace))
     terms = Terms(interval, expiry, given.health)
     terms.cut_off.callback(_end_early)  # the last of the calls: it ends the process
-    gc.set_threshold(YOUNG_OBJECTS)
+    prepare_interpreter()
     try:
         asyncio.run(until_signal(work(terms), grace, terms.cut_off.close))
     except HubledgerError as error:

@@ -1,13 +1,14 @@
 """handlers/app.py: the app is put together once, by the first who uses it."""
 
 import gc
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
 
 from core.errors import SchemaMismatch, SettingsRefused
-from core.model.events import YOUNG_OBJECTS
+from core.ingest.interpreter import TURN, YOUNG_OBJECTS
 from handlers.app import OnFirstUse, app
 from tests.unit.handlers.running import Running
 
@@ -37,14 +38,16 @@ def test_the_app_is_put_together_without_reaching_the_database_or_the_hub(runnin
     assert not running.sqlite.path.exists()
 
 
-def test_cycles_are_looked_for_less_often_once_the_app_is_used(running: Running) -> None:
-    before = gc.get_threshold()
+def test_cycles_are_looked_for_less_often_and_threads_wait_less_once_the_app_is_used(running: Running) -> None:
+    before, turn = gc.get_threshold(), sys.getswitchinterval()
     try:
         gc.set_threshold(700)
+        sys.setswitchinterval(0.005)
         app()
-        assert gc.get_threshold()[0] == YOUNG_OBJECTS
+        assert (gc.get_threshold()[0], sys.getswitchinterval()) == (YOUNG_OBJECTS, TURN)
     finally:
         gc.set_threshold(*before)
+        sys.setswitchinterval(turn)
 
 
 def test_a_store_without_a_table_of_the_transform_does_not_open(running: Running) -> None:
