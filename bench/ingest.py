@@ -3,7 +3,6 @@
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -13,6 +12,7 @@ from time import perf_counter, thread_time
 from bench.counting import CountingDatabase, TakesAll
 from bench.figures import Figure, paired
 from bench.samples import ROOMS, SIZE, batch, decoded, reading
+from bench.size.features import CHECKSUM, Without
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import StoredJournal
 from core.model.clock import Clock
@@ -23,7 +23,7 @@ from core.store.attempts import Attempts
 from core.store.columns import compiled_values, instant_texts
 from core.store.memory import Memory
 from core.store.partitions import Partitions
-from core.store.script import Outcome, Script, of_rows
+from core.store.script import of_rows
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.rows import rows_text
 from core.store.sqlite.schema import migrate_sqlite, open_database
@@ -62,25 +62,15 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
     yield Figure("calls to the store per batch, steady state", calls, "calls", "1", calls == 1)
 
 
-class _Unsummed:
-    """A Database that writes no checksum of rows."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        self.ask, self.close, self._database = database.ask, database.close, database
-
-    def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        """Run the script without its sums."""
-        steps = tuple(replace(step, sums=None) if step.sums else step for step in script.steps)
-        return self._database.run(replace(script, steps=steps), rehearse)
-
-
 def _of_checksums(folder: Path) -> Figure:
     """Measure batches with and without checksums of their rows in turn, by the processor's time of this thread."""
     means, taken = [], ([0.0] * ROUNDS, [0.0] * ROUNDS)
     for name in ("with", "without"):
         migrate_sqlite(folder / f"{name}.db", ROOMS)
         database = SqliteDatabase(folder / f"{name}.db")
-        store = Partitions(database if name == "with" else _Unsummed(database), Memory(timedelta(seconds=600)))
+        store = Partitions(
+            database if name == "with" else Without(database, (CHECKSUM.change,)), Memory(timedelta(seconds=600))
+        )
         means.append(Means(store, Transform("bench", ready_rows()), STAMPS))
     whole = [0.0] * ROUNDS
     for number in range(ROUNDS):
