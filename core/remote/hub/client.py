@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.errors import HubRefused, HubUnreachable
+from core.remote.hub.event_data import make_events_at_once
 from core.remote.hub.wire import keep_values_encoded
 from core.settings import Settings
 
@@ -23,9 +24,11 @@ def open_client(
 ) -> Any:
     """Open a client of the class `client` (sync or aio), by connection string or else by `credential`.
 
-    The default consumer group is the trigger's. From the first call on, the SDK keeps the values of events encoded.
+    The default consumer group is the trigger's. From the first call on, the SDK keeps the values of events encoded, and
+    makes events without a draft.
     """
     keep_values_encoded()
+    make_events_at_once()
     group = consumer_group or settings.consumer_group
     if settings.hub_connection is not None:
         return client.from_connection_string(
