@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from azure.eventhub.aio import EventHubConsumerClient
 
-from core.remote.hub.event_data import make_events_at_once
+from core.remote.hub.shortcuts import take_shortcuts
 from core.remote.hub.wire import keep_values_encoded
 from local.functions_host.app_settings import AppSettings
 from local.functions_host.event_source import HubAddress
@@ -28,7 +28,7 @@ class HubConnection:
     async def open_client(self, closing: AsyncExitStack) -> EventHubConsumerClient:
         """Return a client that connects on first use and reports every failure; `closing` closes it."""
         keep_values_encoded()
-        make_events_at_once()
+        take_shortcuts()
         client = self._identified(closing) if self.connection_string is None else self._keyed(self.connection_string)
         return await closing.enter_async_context(client)
 

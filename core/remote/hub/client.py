@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.errors import HubRefused, HubUnreachable
-from core.remote.hub.event_data import make_events_at_once
+from core.remote.hub.shortcuts import take_shortcuts
 from core.remote.hub.wire import keep_values_encoded
 from core.settings import Settings
 
@@ -25,10 +25,10 @@ def open_client(
     """Open a client of the class `client` (sync or aio), by connection string or else by `credential`.
 
     The default consumer group is the trigger's. From the first call on, the SDK keeps the values of events encoded, and
-    makes events without a draft.
+    takes its shortcuts.
     """
     keep_values_encoded()
-    make_events_at_once()
+    take_shortcuts()
     group = consumer_group or settings.consumer_group
     if settings.hub_connection is not None:
         return client.from_connection_string(
