@@ -1,6 +1,7 @@
-"""The SDK alone, in a process: `python -m bench.way.receiving CONNECTION HUB GROUP EVENTS` receives, and keeps nothing.
+"""The SDK alone, in a process: `python -m bench.way.receiving CONNECTION HUB GROUP EVENTS [shortcuts]`.
 
-It prints the processor's microseconds of this process per event, from its first link on.
+It receives and keeps nothing, as the SDK is or with the shortcuts of `core.remote.hub.shortcuts`, and prints the
+processor's microseconds of this process per event, from its first link on.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from typing import Any
 from azure.eventhub.aio import EventHubConsumerClient
 
 from core.remote.hub.consumer import BATCH_SIZE, PREFETCH
+from core.remote.hub.shortcuts import take_shortcuts
 from local.stack import BALANCE_EVERY
 
 
@@ -44,7 +46,9 @@ def open_client(connection: str, hub: str, group: str) -> Any:
     )
 
 
-async def _main(connection: str, hub: str, group: str, events: str) -> None:
+async def _main(connection: str, hub: str, group: str, events: str, shortcuts: str = "") -> None:
+    if shortcuts:
+        take_shortcuts()
     client = open_client(connection, hub, group)
     print(await receive(client, int(events)), flush=True)
 
