@@ -171,6 +171,29 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/remote/hub/shortcuts.py",
+        "tests/unit/core/remote/hub/test_shortcuts.py",
+        ("a read has no end", "asyncio.timeout(timeout)", "asyncio.timeout(None)"),
+        (
+            "a frame still begins a task",
+            "        return await awaitable",
+            "        return await asyncio.ensure_future(awaitable)",
+        ),
+        (
+            "a message is annotated twice",
+            "raw_amqp_message or annotated(message=message)",
+            "annotated(message=message)",
+        ),
+        (
+            "an unknown event is replaced",
+            "if _attributes(direct(event_data, sample)) != _attributes(original(sample)):",
+            "if False:",
+        ),
+        ("an unknown transport is replaced", "if TASK_PER_WAIT and used is asyncio:", "if TASK_PER_WAIT:"),
+        ("a second call wraps the first", '        if hasattr(original, "original"):\n            return True\n', ""),
+        ("an event forgets its message", "event._message = message", "event._message = None"),
+    ),
+    *in_file(
         "core/remote/hub/client.py",
         "tests/unit/core/remote/hub/test_client.py",
         ("the digits of a tracking id refuse a link", "40[14]\\b", "40[14]"),
