@@ -10,7 +10,8 @@ from core.model.events import Partition, Stream
 from core.model.rows import ReferenceKey, Row, row_table
 
 STREAM_SECONDS = 5.0  # to remember the id of a stream: an operator may open the next incarnation in a different process
-MOST_REFERENCES = 50_000  # rows, about 20 MB; the oldest are forgotten first
+SHARES = 64  # of the references, by their hash, each in a dict of its own
+MOST_REFERENCES = SHARES * 800  # rows, about 20 MB; the oldest of a share are forgotten first
 
 
 class Memory:
@@ -18,6 +19,9 @@ class Memory:
 
     A stale memory is harmless: the compare-and-set refuses the commit, and the partition is read again. `monotonic`
     gives seconds and only lets references and the ids of streams grow old.
+
+    A dict whose keys come and go moves to new memory every few thousand keys. One dict of all references would move
+    2.6 MB in whichever thread is at work, and each thread's heap in turn would keep a hole of that size.
     """
 
     def __init__(self, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -25,7 +29,7 @@ class Memory:
         self._monotonic = monotonic
         self._stream_ids: dict[Stream, tuple[float, int]] = {}
         self._states: dict[Partition, PartitionState] = {}
-        self._references: dict[ReferenceKey, tuple[float, Row]] = {}
+        self._references: list[dict[ReferenceKey, tuple[float, Row]]] = [{} for _ in range(SHARES)]
         self._lock = threading.Lock()
 
     def state_of(self, partition: Partition) -> PartitionState | None:
@@ -64,7 +68,8 @@ class Memory:
     def forget_references(self) -> None:
         """Forget all references: whenever a partition is read again, another process may have written references."""
         with self._lock:
-            self._references.clear()
+            for share in self._references:
+                share.clear()
 
     def known(self, keys: Iterable[ReferenceKey]) -> tuple[dict[ReferenceKey, Row], list[ReferenceKey]]:
         """Return the remembered rows, and the keys without a remembered row."""
@@ -72,7 +77,7 @@ class Memory:
         rows: dict[ReferenceKey, Row] = {}
         unknown: list[ReferenceKey] = []
         for key in keys:
-            read_at, row = self._references.get(key, (since, None))
+            read_at, row = self._share_of(key).get(key, (since, None))
             if row is not None and read_at > since:
                 rows[key] = row
             else:
@@ -84,10 +89,11 @@ class Memory:
         now = self._monotonic()
         with self._lock:
             for key, row in found.items():
-                self._references.pop(key, None)  # moves the key to the end: a dict keeps the order of insertion
-                self._references[key] = (now, row)
-            while len(self._references) > MOST_REFERENCES:
-                del self._references[next(iter(self._references))]
+                share = self._share_of(key)
+                share.pop(key, None)  # moves the key to the end: a dict keeps the order of insertion
+                share[key] = (now, row)
+                if len(share) > MOST_REFERENCES // SHARES:
+                    del share[next(iter(share))]
 
     def forget_states_of(self, settled: Settled) -> None:
         """Forget the references that a commit overwrites."""
@@ -95,4 +101,8 @@ class Memory:
             if row_table(row_class).key:
                 with self._lock:
                     for _, _, row in rows:
-                        self._references.pop(ReferenceKey.of(row), None)
+                        key = ReferenceKey.of(row)
+                        self._share_of(key).pop(key, None)
+
+    def _share_of(self, key: ReferenceKey) -> dict[ReferenceKey, tuple[float, Row]]:
+        return self._references[hash(key) % SHARES]

@@ -102,8 +102,13 @@ MUTANTS = (
         ),
         (
             "memory of references has no bound",
-            "while len(self._references) > MOST_REFERENCES:",
-            "while len(self._references) > 10 * MOST_REFERENCES:",
+            "if len(share) > MOST_REFERENCES // SHARES:",
+            "if len(share) > MOST_REFERENCES:",
+        ),
+        (
+            "a fault leaves the references of most shares",
+            "                share.clear()\n",
+            "                self._references[0].clear()\n",
         ),
         ("a fault forgets every partition", "self._states.pop(partition, None)", "self._states.clear()"),
     ),
