@@ -93,7 +93,7 @@ def test_the_id_of_a_job_is_on_one_line_where_it_fits_and_whole_where_not(
         monkeypatch.setenv("COLUMNS", "40")
         against(app, *words(name))
     parts = [line.split(maxsplit=1)[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
-    assert "".join(parts).endswith(ID)
+    assert ID in "".join(parts)  # an age with a date may need one line more
 
 
 def test_every_command_shows_an_empty_answer(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
