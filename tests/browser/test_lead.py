@@ -97,6 +97,7 @@ def test_causes_lead_with_the_message_and_settled_ones_are_folded(page: "Page", 
     listed = page.request.get(f"{run.address}/api/revealed/dead-letters/groups?partition_id=1").json()["groups"]
     show(page, "#/letters?partition_id=1")
     causes = page.locator("table[aria-label='Letters by cause'] tbody tr")
+    causes.nth(len(listed) - 1).wait_for()
     assert causes.locator("td a").all_inner_texts() == [one["sample"]["error"] for one in listed]
     assert set(causes.locator(".badge.type").all_inner_texts()) == {"core.errors.PoisonEvent"}
     assert page.locator("#settled").count() == 0
