@@ -1,4 +1,5 @@
-"""`python -m bench.size.publisher ORDER`: publish the story of homes as fast as it is drained, a window ahead at most.
+"""`python -m bench.size.publisher ORDER`: publish the story of homes at a pace, or as fast as it is drained, a window
+ahead at most.
 
 The gate reads the checkpoints of the store: a partition never has more than WINDOW events that are not accounted for.
 Retention keeps more of them, so it never drops an unread event.
@@ -38,7 +39,8 @@ Accounted = Callable[[], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The events to publish, the share of bad ones, and where: the files are the store and those of the record."""
+    """The events to publish, the share of bad ones, where, and the pace in events a second: None is as fast as they are
+    drained. The files are the store and those of the record."""
 
     connection: str
     events: int
@@ -48,6 +50,7 @@ class Order:
     store: str
     record: str
     expected: str
+    pace: int | None = None
 
     def words(self) -> list[str]:
         """Return the arguments of the command."""
@@ -107,7 +110,7 @@ def publish(order: Order) -> None:
             Gate(gateways, accounted_in(opened.enter_context(reading(Path(order.store)))), WINDOW),
             [Publisher(LightProducer(client), _pause, resends) for client in clients],
             SummedRecord(record, Path(order.expected)),
-            Pace(None, time.monotonic, time.sleep),
+            Pace(order.pace, time.monotonic, time.sleep),
             progress,
             lambda: False,
         )

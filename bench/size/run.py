@@ -23,7 +23,8 @@ _OWNERS = "SELECT COUNT(*) FROM event_hub_ownership WHERE owner_id <> '' GROUP B
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The size of a run: events, homes, workers, and the shares of bad events and of those that come again."""
+    """The size of a run: events, homes, workers, the shares of bad events and of those that come again, and the pace:
+    events a second, or None for as fast as they are drained."""
 
     events: int
     homes: int = 100_000
@@ -31,6 +32,7 @@ class Story:
     bad: float = 0.002
     again: float = 0.001
     seed: int = 1
+    pace: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +45,42 @@ class Ran:
     order: Order
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The processes of a run, each at work."""
+
+    emulator: Child
+    workers: list[Child]
+    publisher: Child
+    settings: Mapping[str, str]
+    order: Order
+
+
 def run(stack: Stack, children: Children, story: Story) -> Ran:
     """Run the story until every published event is accounted for. Raises ChildFailed when no more of them are."""
-    emulator = stack.start_emulator("--retain", str(RETAINED))
+    started = start(stack, children, story)
+    named = {one.name: one for one in (started.emulator, started.publisher, *started.workers)}
+    looks = _watch(stack, named, started.order)
+    books = StoreBooks(started.settings)
+    try:
+        read = books.read(str(stack.place.store))
+        return Ran(looks, read, [worker.output for worker in started.workers], started.order)
+    finally:
+        books.close()
+        for worker in started.workers:
+            worker.end()
+
+
+def start(stack: Stack, children: Children, story: Story, retained: int = RETAINED) -> Started:
+    """Start a hub that keeps so many events of a partition, workers that share its partitions, and the publisher."""
+    emulator = stack.start_emulator("--retain", str(retained))
     stack.create_store(HOMES.transform)
     settings = {**app_settings(stack.connection, stack.place, HOMES.transform), "BATCH_LINES_PER_MINUTE": "60"}
     workers = [_worker(stack, children, number, settings, story) for number in range(1, story.workers + 1)]
     _wait_shared(stack, workers)
     order = _order(stack, story)
     publisher = children.start(Command("publisher", "bench.size.publisher", order.words()))
-    named = {one.name: one for one in (emulator, publisher, *workers)}
-    looks = _watch(stack, named, order)
-    books = StoreBooks(settings)
-    try:
-        return Ran(looks, books.read(str(stack.place.store)), [worker.output for worker in workers], order)
-    finally:
-        books.close()
-        for worker in workers:
-            worker.end()
+    return Started(emulator, workers, publisher, settings, order)
 
 
 def _worker(stack: Stack, children: Children, number: int, settings: Mapping[str, str], story: Story) -> Child:
@@ -95,6 +115,7 @@ def _order(stack: Stack, story: Story) -> Order:
         str(stack.place.store),
         str(folder / "record.db"),
         str(folder / "expected.json"),
+        story.pace,
     )
 
 

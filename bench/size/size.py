@@ -1,4 +1,5 @@
-"""The story at its size: an hour of 100,000 homes, drained as fast as the workers can, and recounted at the end."""
+"""The story at its size: an hour of 100,000 homes, drained as fast as the workers can, and recounted at the end;
+then a minute of it at a steady pace."""
 
 import os
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from bench.figures import Figure, Result, Table
 from bench.size.looks import Look
+from bench.size.paced import measure_paced
 from bench.size.recounted import recounted
 from bench.size.run import Ran, Story, run
 from bench.usage import READABLE
@@ -21,6 +23,7 @@ EVENTS = int(os.environ.get("BENCH_EVENTS", "300000"))  # an hour of the story h
 WORKERS = int(os.environ.get("BENCH_WORKERS", "2"))
 EVENT_BYTES = 260  # of the store, at most: for the check of the disk
 SPARE = 2 << 30  # bytes of the disk that stay free
+PACED = 420_000  # events of the run at a steady pace, at most: a minute
 FIFTHS = 5
 STEPS = 10  # rows of the table
 FLAT = 1.15
@@ -44,6 +47,7 @@ def measure() -> Iterator[Result]:
         yield _over_time(ran.looks)
         yield from figures(ran.looks)
         yield from _recounted(stack.place, ran)
+    yield from measure_paced(min(EVENTS, PACED), WORKERS)
 
 
 def figures(looks: list[Look]) -> Iterator[Figure]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.size.paced import measure_paced
 from bench.size.recounted import recounted
 from bench.size.run import Ran, Story, run
 from local.processes import Children
@@ -81,6 +82,12 @@ def test_the_last_look_is_at_the_whole_run(ran: Ran) -> None:
     assert {name: size > 0 for name, size in ran.looks[-1].files.items()} == dict.fromkeys(
         ("store", "log", "hub"), True
     )
+
+
+def test_at_a_pace_each_commit_is_seen_and_the_publisher_keeps_the_pace() -> None:
+    (share,) = measure_paced(events=14_000, workers=1)
+    assert share.note == "14,000 events, 7,000 /s published"
+    assert 0 < float(share.value) < 150
 
 
 @pytest.mark.parametrize("plant", PLANTED)
