@@ -14,6 +14,7 @@ from core.transforms.rooms import rooms_of
 from examples.home_security.transform import SensorReading
 
 SIZE = 500
+SENT_TOGETHER = 20  # events; the hub gives those of one send the same time
 ROOMS = rooms_of((SensorReading,))  # whose tables the stores of the benchmarks have
 START = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
 PARTITION = Partition("bench/telemetry", "hubledger", PartitionId("0"))
@@ -82,4 +83,5 @@ def _event(number: int) -> Event:
         b'{"home_id":"H%06d","sensor_id":"S1","kind":"motion","state":"active","observed_at":"2026-01-01T12:00:00.5Z"}'
         % (number % 100_000)
     )
-    return Event(SequenceNumber(number), str(number * 200), START, f"H{number % 100_000:06}", {}, body)
+    at = START + timedelta(milliseconds=number // SENT_TOGETHER)
+    return Event(SequenceNumber(number), str(number * 200), at, f"H{number % 100_000:06}", {}, body)

@@ -8,6 +8,8 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter, thread_time
 
+from msgspec import structs
+
 from bench.figures import Figure
 from bench.ingest import ROUNDS, STAMPS, ready_rows
 from bench.samples import ROOMS, SIZE, batch
@@ -86,5 +88,5 @@ def _means(path: Path, work: Work) -> Means:
 def _traced(given: EventBatch) -> EventBatch:
     """Return the batch of 50 producers, each with a context of its own."""
     contexts = [{"Diagnostic-Id": f"00-{one + 1:032x}-{one + 1:016x}-01"} for one in range(50)]
-    events = (replace(event, properties=contexts[place % 50]) for place, event in enumerate(given.events))
+    events = (structs.replace(event, properties=contexts[place % 50]) for place, event in enumerate(given.events))
     return replace(given, events=tuple(events))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import azure.functions as func
@@ -16,6 +17,7 @@ from handlers.metadata import read_metadata
 # Trigger metadata of the Event Hubs extension 6.5.2 and later, cardinality many; see docs/one-event.md for the arrays.
 # PartitionKeyArray is not used: the host drops its nulls, so it is not aligned with the events.
 _CONTEXT = ("FullyQualifiedNamespace", "EventHubName", "ConsumerGroup", "PartitionId")
+_READ = (dict, Unread)  # `dict | Unread` in the call would be made again for each event
 
 
 def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, retries: int = 0) -> EventBatch:
@@ -27,9 +29,7 @@ def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, retries: 
     partition = _partition(metadata)
     offsets = _array(metadata, "OffsetStringArray", len(events))
     properties = _array(metadata, "PropertiesArray", len(events))
-    converted = tuple(
-        [_event(event, offset, own) for event, offset, own in zip(events, offsets, properties, strict=True)]
-    )
+    converted = tuple(map(_event, events, offsets, properties))
     _refuse_disorder(converted, partition)
     return EventBatch(partition, converted, invocation_id, retries=retries)
 
@@ -57,10 +57,11 @@ def _event(event: func.EventHubEvent, offset: object, properties: object) -> Eve
     number, enqueued = event.sequence_number, event.enqueued_time
     if number is None or enqueued is None or not isinstance(offset, str):
         raise BatchRefused(f"event {number}: the host sent enqueued time {enqueued}, offset {offset!r}")
-    read = properties if isinstance(properties, dict | Unread) else Unread("json", json.dumps(properties))
+    read = properties if isinstance(properties, _READ) else Unread("json", json.dumps(properties))
     return Event(SequenceNumber(number), offset, _utc(enqueued), event.partition_key, read, event.get_body())
 
 
+@lru_cache(maxsize=64)  # a hub stamps many events with one time
 def _utc(moment: datetime) -> datetime:
     """Return a time in UTC. Without a zone it is UTC: the host's `EnqueuedTime.DateTime` has no zone in .NET."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

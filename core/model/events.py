@@ -6,6 +6,8 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NewType, Protocol
 
+import msgspec
+
 from core.model.spans import SequenceNumber, Span
 
 PartitionId = NewType("PartitionId", str)
@@ -54,9 +56,11 @@ class Partition:
         return f"{hub}/{self.consumer_group}/{self.partition_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One event of the hub. `enqueued_at` is aware UTC; `offset` is opaque and never compared."""
+class Event(msgspec.Struct, frozen=True):
+    """One event of the hub. `enqueued_at` is aware UTC; `offset` is opaque and never compared.
+
+    It is no dataclass, because one is made for each event: a frozen dataclass takes ten times as long to fill.
+    """
 
     sequence_number: SequenceNumber
     offset: str

@@ -3,12 +3,13 @@
 import random
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from itertools import count, zip_longest
 from pathlib import Path
 from typing import Any
 from uuid import UUID
+
+from msgspec import structs
 
 from core.ingest.ingest import Means, ingest_batch
 from core.model.clock import Clock
@@ -41,7 +42,9 @@ def check_replay_identity(transform: Given, events: Iterable[object], *, referen
     are states that the store has before the first event. Raises SchemaMismatch when a row class has no table.
     """
     loaded, known = transform_of(transform), tuple(references)
-    log = [replace(event_of(each, number=at), sequence_number=SequenceNumber(at)) for at, each in enumerate(events)]
+    log = [
+        structs.replace(event_of(each, number=at), sequence_number=SequenceNumber(at)) for at, each in enumerate(events)
+    ]
     connection = memory_connection(rooms_of(loaded.row_classes))
     with closing(SqliteDatabase(Path(":memory:"), connect=lambda: connection, needed=loaded.row_classes)) as database:
         means = Means(Letters(database), loaded, _clock())

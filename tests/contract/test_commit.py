@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from msgspec import structs
 
 from core.errors import CheckpointConflict, DataRefused
 from core.model.rows import Row
@@ -245,7 +246,7 @@ def test_a_text_longer_than_its_column_is_refused_whole_where_columns_have_a_len
 
 def test_an_opaque_offset_is_kept_as_it_is(store: Store) -> None:
     for number, offset in enumerate(["-1", "0007", "1.0", "9" * 60, "", "1:2-3/é"]):
-        last = replace(event(number), offset=offset)
+        last = structs.replace(event(number), offset=offset)
         store.commit_batch(replace(commit(store.read_partition(P), number, number), last=last))
         checkpoint = store.read_partition(P).checkpoint
         assert checkpoint is not None

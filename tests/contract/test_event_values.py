@@ -1,13 +1,13 @@
 """Promises of every store about properties: a retry and a replay get the very values, of the same types."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec import structs
 
 from core.model.spans import SequenceNumber, Span
 from core.model.values import Described, Unread
@@ -50,7 +50,7 @@ def depth(value: Any) -> int:
 
 @pytest.mark.parametrize("case", GIVEN)
 def test_a_retry_gets_the_properties_of_the_letter(store: Store, case: str) -> None:
-    given = replace(event(0), properties=GIVEN[case])
+    given = structs.replace(event(0), properties=GIVEN[case])
     store.commit_batch(commit(store.read_partition(P), 0, 0, settled({}, letters=[letter(given)])))
     store.claim_letters(claim("claim-1"))
     (found,) = store.begin_chunk(hold(store, [0], "claim-1"), "run-1")
@@ -61,14 +61,14 @@ def test_a_retry_gets_the_properties_of_the_letter(store: Store, case: str) -> N
 def test_a_replay_gets_the_properties_of_a_staged_event(store: Store, engine: Engine, case: str) -> None:
     store.commit_batch(commit(store.read_partition(P), 0, 0))
     state = store.read_partition(P)
-    engine.stage(state, [replace(event(0), properties=GIVEN[case])])
+    engine.stage(state, [structs.replace(event(0), properties=GIVEN[case])])
     (found,) = store.read_kept_events(state, Span(SequenceNumber(0), SequenceNumber(0)), 9)
     assert shown(found.properties) == shown(GIVEN[case])
 
 
 def test_a_time_of_any_zone_is_the_same_instant(store: Store) -> None:
     moment = datetime.fromisoformat("2026-01-01T00:00:00.123456+05:30")
-    given = letter(replace(event(0), properties={"at": moment}))
+    given = letter(structs.replace(event(0), properties={"at": moment}))
     store.commit_batch(commit(store.read_partition(P), 0, 0, settled({}, letters=[given])))
     store.claim_letters(claim("claim-1"))
     (found,) = store.begin_chunk(hold(store, [0], "claim-1"), "run-1")

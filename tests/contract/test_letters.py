@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from core.model.commits import DeadLetter
 from core.model.events import Event
@@ -63,7 +64,7 @@ def test_a_letter_keeps_all_of_its_event_and_its_reason(store: Store, engine: En
 @pytest.mark.parametrize("length", [0, 10, 5_000, 300_000])
 def test_properties_of_any_length_are_kept(store: Store, engine: Engine, length: int) -> None:
     properties = {"text": 'a"\\ß👩\n' * (length // 7), "deep": [{"x": "\x00"}]}
-    assert keep(store, engine, letter(replace(event(0), properties=properties))).properties == properties
+    assert keep(store, engine, letter(structs.replace(event(0), properties=properties))).properties == properties
 
 
 def test_a_waiting_letter_is_due_at_once(store: Store, engine: Engine) -> None:
@@ -96,7 +97,7 @@ def test_lone_surrogates_do_not_lose_a_letter(store: Store, engine: Engine) -> N
 
 
 def test_lone_surrogates_in_properties_do_not_lose_a_letter(store: Store, engine: Engine) -> None:
-    given = letter(replace(event(0), properties={"tenant\ud800": "a\udfff"}))
+    given = letter(structs.replace(event(0), properties={"tenant\ud800": "a\udfff"}))
     assert len(keep(store, engine, given).properties) == 1
 
 

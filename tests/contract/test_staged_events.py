@@ -1,10 +1,10 @@
 """Promises of every store about staged events: a replay takes them where no letter has its event, and forgets them."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from core.errors import ReplayConflict, StreamIncarnationChanged
 from core.model.events import Event
@@ -134,14 +134,14 @@ def test_an_event_that_is_staged_already_stays_as_it_is(world: World, engine: En
 
 def test_an_event_is_staged_whole(world: World, engine: Engine) -> None:
     hostile = "'; DROP TABLE staged_event; --\"\\\n👩‍👩‍👧"
-    whole = replace(
+    whole = structs.replace(
         event(2),
         partition_key=hostile,
         properties={hostile: [1, None, hostile]},
         body=bytes(range(256)),
         offset="o" * 200,
     )
-    plain = replace(event(4), partition_key=None, properties={}, body=b"")
+    plain = structs.replace(event(4), partition_key=None, properties={}, body=b"")
     stage(world, engine, whole, plain)
     found = world.store.read_kept_events(world.store.read_partition(P), span(4, 9), 9)
     assert (world.store.read_kept_events(world.store.read_partition(P), span(2, 2), 9), found) == ((whole,), (plain,))
@@ -169,7 +169,7 @@ def test_staged_events_of_another_hub_end_the_job(world: World, engine: Engine) 
     checkpoint = world.store.read_partition(P).checkpoint
     assert checkpoint is not None
     later = checkpoint.enqueued_at + timedelta(microseconds=1)
-    stage(world, engine, replace(LOG[0], enqueued_at=later))
+    stage(world, engine, structs.replace(LOG[0], enqueued_at=later))
     job = world.ask(order(["0"], 0, 0))
     with pytest.raises(StreamIncarnationChanged):
         world.work(job)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from core.errors import DataRefused
 from core.model.commits import DeadLetter
@@ -49,7 +50,7 @@ def keep_rows(store: Store, *rows: Row) -> int:
 
 def keep_letter(store: Store, given: DeadLetter) -> int:
     number = following(store)
-    numbered = replace(given, event=replace(given.event, sequence_number=event(number).sequence_number))
+    numbered = replace(given, event=structs.replace(given.event, sequence_number=event(number).sequence_number))
     outcome = settled({}, letters=[numbered])
     store.commit_batch(commit(store.read_partition(partition()), number, number, outcome))
     return number
@@ -150,7 +151,7 @@ PROPERTIES = st.dictionaries(
 def test_every_property_key_and_reason_of_a_letter_is_read_back(
     store: Store, kept_by: Engine, properties: dict[str, object], key: str, error: str
 ) -> None:
-    given = letter(replace(event(0, b"body", key=key), properties=properties), error=error)
+    given = letter(structs.replace(event(0, b"body", key=key), properties=properties), error=error)
     number = keep_letter(store, given)
     (kept,) = [one for one in kept_by.letters() if one.sequence_number == number]
     assert decode_properties(json.dumps(kept.properties)) == properties

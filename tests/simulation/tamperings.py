@@ -1,7 +1,9 @@
 """The table of tamperings: changes by hand to a finished store or its hub, and the faults to be named."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import event
@@ -420,7 +422,7 @@ def publish(hub: MemoryHub, target: Target) -> None:
 
 def change(hub: MemoryHub, target: Target) -> None:
     held, number = hub.held[str(target["partition_id"])], SequenceNumber(int(str(target["number"])))
-    held[number] = replace(held[number], body=b"changed")
+    held[number] = structs.replace(held[number], body=b"changed")
 
 
 def restore(hub: MemoryHub, target: Target) -> None:

@@ -8,6 +8,8 @@ from itertools import product
 from typing import get_args
 from uuid import UUID
 
+from msgspec import structs
+
 from core.aggregation.commit import Part, Portion
 from core.aggregation.kinds import ALL_DAYS, RunOrder
 from core.aggregation.orders import Order
@@ -300,7 +302,7 @@ def in_order(commit: BatchCommit) -> BatchCommit:
 
 def replay_in_order(commit: ReplayCommit) -> ReplayCommit:
     """Return a replay whose event has a partition key."""
-    event = replace(commit.piece.events[0], partition_key="a key")
+    event = structs.replace(commit.piece.events[0], partition_key="a key")
     state = replace(commit.state, open_keys=OpenKeys(None))
     return replace(commit, state=state, piece=replace(commit.piece, events=(event,)))
 

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from msgspec import structs
 
 from bench.wire import Cut, Wire
 from core.errors import (
@@ -83,7 +84,7 @@ def state(server: TdsServer) -> Server:
 def with_letter(body: bytes) -> BatchCommit:
     commit = commit_of(ROW_CLASSES, first=True, letters=True)
     (letter,) = commit.settled.letters
-    changed = replace(letter, event=replace(letter.event, body=body, partition_key=WORDS), error=WORDS)
+    changed = replace(letter, event=structs.replace(letter.event, body=body, partition_key=WORDS), error=WORDS)
     return replace(commit, settled=replace(commit.settled, letters=[changed]))
 
 

@@ -7,11 +7,12 @@ batch or a replay must not change an outcome. Values that the host has no JSON f
 import math
 import struct
 from base64 import b64encode
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
+
+from msgspec import structs
 
 from core.model.events import Event
 from core.model.values import Described, Unread
@@ -27,7 +28,7 @@ def to_host_event(found: Any) -> Event:
     event = to_event(found)
     if not found.properties or isinstance(event.properties, Unread):
         return event
-    return replace(event, properties={name: host_value(value) for name, value in event.properties.items()})
+    return structs.replace(event, properties={name: host_value(value) for name, value in event.properties.items()})
 
 
 def host_value(value: Any) -> Any:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from core.letters.listing import FIRST_PAGE, LetterFilter, LetterKey, ListedLetter
 from core.letters.moves import Mover, discard, requeue
@@ -223,7 +224,7 @@ def nobody(partition: Any, number: Any) -> None:
 
 def test_the_properties_of_a_letter_are_shown_as_json_with_tags(office: Office) -> None:
     properties = {"nan": float("nan"), "raw": b"\x00", "large": 2**63 - 1, "deep": {"$binary": "AA=="}}
-    office.letters(letter(replace(event(0), properties=properties)))
+    office.letters(letter(structs.replace(event(0), properties=properties)))
     found = office.desk.letters.read_letter(PartitionId("0"), SequenceNumber(0))
     assert found is not None
     assert found.properties == {

@@ -20,8 +20,8 @@ MUTANTS = (
         ),
         (
             "properties that the host could not read are lost",
-            'dict | Unread) else Unread("json", json.dumps(properties))',
-            "dict | Unread) else {}",
+            '_READ) else Unread("json", json.dumps(properties))',
+            "_READ) else {}",
         ),
         (
             "a partition without an id is named",

@@ -25,6 +25,15 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/model/events.py",
+        "tests/unit/core/model/test_events.py",
+        (
+            "a transform changes an event for those who read it next",
+            "(msgspec.Struct, frozen=True)",
+            "(msgspec.Struct)",
+        ),
+    ),
+    *in_file(
         "core/remote/hub/events.py",
         "tests/unit/core/remote/hub/test_events.py",
         (

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from core.model.events import PartitionId
 from examples.home_security.transform import Home, HomeAlert
@@ -38,7 +39,7 @@ def fill(running: Running) -> None:
     """Store a home and its alert, a letter and two stops, all of which quote MARK."""
     own = app()
     state = own.store.read_partition(own.settings.stream.partition(PartitionId("1")))
-    quoting = replace(event(1, MARK, key=MARK), properties={"home": MARK})
+    quoting = structs.replace(event(1, MARK, key=MARK), properties={"home": MARK})
     failed = replace(letter(quoting, error=f"no such kind {MARK}"), status="exhausted")
     rows: dict[int, list[Any]] = {0: [Home(MARK, "UTC", True), HomeAlert(MARK, MARK, "motion", None, EPOCH)]}
     own.store.commit_batch(commit(state, 0, 1, settled(rows, letters=[failed])))

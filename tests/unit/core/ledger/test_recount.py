@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from core.ledger.audit import AuditedPartition
 from core.ledger.books import PartitionLedger
@@ -159,7 +160,11 @@ class TestLetters:
     """Letters beside the hub's events."""
 
     def details(self, *letters: LetterEvent, properties: dict[str, object] | None = None) -> list[str]:
-        sent = [replace(event(number, "body"), properties=properties or {}) for number in range(10, 26) if number != 13]
+        sent = [
+            structs.replace(event(number, "body"), properties=properties or {})
+            for number in range(10, 26)
+            if number != 13
+        ]
         done = recount_hub(EVEN, WHOLE, MemoryHub({"0": sent}), Store(letters=letters), EPOCH)
         assert {fault.kind for fault in done.faults} <= {"letter_changed"}
         return [fault.detail.removesuffix(" than the hub's event") for fault in done.faults]

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from core.errors import DataRefused
 from core.letters.moves import requeue
@@ -196,7 +196,7 @@ class TestProcessKillers:
             if event.body == b"kill" and self.deaths < kills:
                 self.deaths += 1
                 raise Killed
-            return PLAIN.rows_of(replace(event, body=b"reading a"), references)
+            return PLAIN.rows_of(structs.replace(event, body=b"reading a"), references)
 
         world = World(transform=Transform("killing/1", rows_of))
         keep_letters(world.inner, {0: "reading a", 1: "kill", 2: "reading a"})

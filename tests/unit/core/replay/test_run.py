@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from core.errors import (
     CommitOutcomeUnknown,
@@ -201,7 +202,7 @@ def test_a_refused_letter_is_no_fault_of_the_rows_and_goes_to_the_caller() -> No
 def test_an_event_of_another_hub_ends_the_job_as_failed() -> None:
     small = world()
     late = small.hub.held["0"][SequenceNumber(12)]
-    small.hub.held["0"][SequenceNumber(12)] = replace(late, enqueued_at=late.enqueued_at + timedelta(days=99))
+    small.hub.held["0"][SequenceNumber(12)] = structs.replace(late, enqueued_at=late.enqueued_at + timedelta(days=99))
     job = begun(small)
     with pytest.raises(StreamIncarnationChanged):
         small.slice(job, seconds=60)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from core.model.events import Event, PartitionId
 from core.model.spans import SequenceNumber
@@ -26,10 +27,10 @@ def show(running: Running) -> Show:
     running.ingest([0], [b"{"])
     letter = app().listing.read_letter(PartitionId("1"), SequenceNumber(0))
     assert letter is not None
-    kept: Event = replace(event(0, b"{"), enqueued_at=letter.letter.enqueued_at)
+    kept: Event = structs.replace(event(0, b"{"), enqueued_at=letter.letter.enqueued_at)
 
     def shown(**changed: Any) -> Any:
-        app.value = replace(app(), hub=MemoryHub({"1": [replace(kept, **changed)]}))  # type: ignore[arg-type]
+        app.value = replace(app(), hub=MemoryHub({"1": [structs.replace(kept, **changed)]}))  # type: ignore[arg-type]
         return running.get("reveal_letter", PLACE, body="text").body["body"]
 
     return shown

@@ -1,12 +1,12 @@
 """core/remote/telemetry/links.py: producers are linked once each, and no property can do harm."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from core.model.events import Event
 from core.model.values import Unread
@@ -18,7 +18,7 @@ CONTEXT = f"00-{TRACE}-{SPAN}-01"
 
 
 def sent(*properties: Mapping[str, Any]) -> list[Event]:
-    return [replace(event(number), properties=each) for number, each in enumerate(properties)]
+    return [structs.replace(event(number), properties=each) for number, each in enumerate(properties)]
 
 
 def context(number: int) -> str:
