@@ -170,7 +170,7 @@ screenshots: $(VENV)/dev.done ## Make the pictures of docs/images/ again with Ch
 # Azurite, for the part `peers`, is installed where npm is found; without it this part says that it is skipped.
 OF_BENCH = $(VENV)/local.done $(VENV)/spark.done $(if $(shell command -v npm),$(VENV)/azurite/node_modules/.bin/azurite)
 
-bench: $(OF_BENCH) ## Measure the figures of docs/benchmarks.md in ten to fifteen minutes, and make the pages that show them
+bench: $(OF_BENCH) ## Measure the figures of docs/benchmarks.md in 15 to 30 minutes, and make the pages that show them
 	@$(BENCH) $(if $(STORE),sqlserver local peers,--quick); $(THEN_PAGES)
 
 bench-full: $(OF_BENCH) ## Measure all figures of docs/benchmarks.md at their large sizes

@@ -69,7 +69,7 @@ PARTS: dict[str, Callable[[], Iterator[Result]]] = {
 
 
 LONG = ("sqlserver", "api", "aggregation", "spark", "history", "replayed")  # which `make bench` leaves out
-QUICK: Orders = {  # sizes for `make bench` where a part's own size takes minutes; all parts in ten to fifteen
+QUICK: Orders = {  # sizes for `make bench` where a part's own size takes minutes; all parts in 15 to 30
     "letters": {"BENCH_LETTERS": "50000"},
     "redrives": {"BENCH_LETTERS": "100000"},
     "local": {"BENCH_EVENTS": "600000"},
