@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from core.remote.telemetry.names import METRICS, PARTITION
-from core.settings import OWN_LINES
 from infra.capacity.limits import DAY
 from infra.capacity.load import Load
 from infra.capacity.sizing import Sizing
@@ -16,6 +15,7 @@ GB = 1e9
 MINUTES = DAY / 60
 FULL_BATCH = 100  # `minEventBatchSize` of host.json: a partition gives a smaller batch after `maxWaitTime`, one second
 ALERT_SHARE = 0.8  # of the daily cap
+OWN_LINES = 20  # of batches, a minute and process, as in core/settings.py, which needs the app's packages
 
 # The measured sizes of records of azure-monitor-opentelemetry 1.8, with the longest values of Azure. A test measures
 # both again.

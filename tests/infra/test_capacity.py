@@ -1,6 +1,8 @@
 """The capacity calculator: its sums, its steps from tier to tier, and the page that quotes it."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -137,3 +139,12 @@ def test_the_page_on_scaling_out_has_the_load_that_each_database_carries() -> No
         for carried in [one.log_bytes_per_second / load.log_bytes_per_event]
     ]
     assert len(rows) >= 6 and [row for row in rows if row not in page] == []
+
+
+@pytest.mark.parametrize("words", [["infra.capacity", "25_000"], ["infra.capacity.aggregation", "50_000_000"]])
+def test_a_python_without_any_package_computes_it(words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
