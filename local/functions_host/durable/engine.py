@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from azure.functions.meta import Datum
@@ -78,22 +78,23 @@ class Engine:
             await self._despite_faults(self._look)
 
     async def _look(self) -> None:
-        """Start due work, and wait until more may be due."""
-        self._begin_turns()
-        self._begin_activities()
+        """Start due work, and wait until more may be due: after the instant of this look, not of a later one."""
         clock = self._around.clock
-        due_at = self._around.store.next_due_at(clock.now())
+        now = clock.now()
+        self._begin_turns(now)
+        self._begin_activities()
+        due_at = self._around.store.next_due_at(now)
         if due_at is None:
             await self._wake.wait()
         else:
             await unless(self._wake.wait(), sleep_until(clock, due_at))
 
-    def _begin_turns(self) -> None:
+    def _begin_turns(self, now: datetime) -> None:
         limits = {False: self._options.orchestrators, True: self._options.entities}
         for running in self._busy:
             limits[is_entity(running)] -= 1
         window = self._options.orchestrators + self._options.entities + len(self._busy)
-        for instance_id in self._around.store.ready(self._around.clock.now(), window):
+        for instance_id in self._around.store.ready(now, window):
             if instance_id in self._busy or limits[is_entity(instance_id)] <= 0:
                 continue
             limits[is_entity(instance_id)] -= 1

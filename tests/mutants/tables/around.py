@@ -35,6 +35,15 @@ MUTANTS = (
         ("the host gives up a batch", 'max_retry_count="-1"', 'max_retry_count="5"'),
     ),
     *in_file(
+        "local/functions_host/durable/engine.py",
+        f"{HOST}/durable/test_engine.py",
+        (
+            "a timer that falls due during a look is forgotten",
+            "store.next_due_at(now)",
+            "store.next_due_at(clock.now())",
+        ),
+    ),
+    *in_file(
         "handlers/web/cursors.py",
         f"{HANDLERS}/web/test_cursors.py",
         ("a cursor serves a different query", "if found.mark != _mark(query):", "if found.mark == query:"),

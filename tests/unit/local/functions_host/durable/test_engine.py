@@ -2,7 +2,7 @@ import asyncio
 import itertools
 import json
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from azure.functions.meta import Datum
 
-from local.functions_host.durable.commits import Outgoing
+from local.functions_host.durable.commits import ActivityDue, Outgoing
 from local.functions_host.durable.engine import PAUSE_AFTER_FAULT, Engine, Surroundings
 from local.functions_host.durable.entities import signal
 from local.functions_host.durable.instances import NewInstance, Status
@@ -121,6 +121,22 @@ async def test_a_timer_fires_when_it_is_due_and_not_before() -> None:
         await world.clock.advance(timedelta(minutes=59))
         assert world.status() is Status.RUNNING
         await world.clock.advance(timedelta(minutes=1))
+        await world.completed()
+
+
+async def test_a_timer_that_falls_due_while_the_engine_looks_for_work_fires() -> None:
+    clock = ManualClock()
+
+    class SlowStore(DurableStore):
+        def activities_after(self, number: int, top: int) -> Sequence[ActivityDue]:
+            if (due_at := self.next_due_at(clock.now())) is not None:
+                clock.pass_time(due_at - clock.now())
+            return super().activities_after(number, top)
+
+    world = World(timer(), store=SlowStore(None))
+    world.clock = clock
+    world.start()
+    async with world.engine():
         await world.completed()
 
 
