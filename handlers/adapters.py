@@ -1,9 +1,8 @@
 """Convert the host's types to ours completely, or refuse the batch. Nothing is guessed."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
 import azure.functions as func
@@ -29,7 +28,7 @@ def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, retries: 
     partition = _partition(metadata)
     offsets = _array(metadata, "OffsetStringArray", len(events))
     properties = _array(metadata, "PropertiesArray", len(events))
-    converted = tuple(map(_event, events, offsets, properties))
+    converted = tuple(_converted(events, offsets, properties))
     _refuse_disorder(converted, partition)
     return EventBatch(partition, converted, invocation_id, retries=retries)
 
@@ -53,15 +52,21 @@ def _array(metadata: Mapping[str, Any], name: str, length: int) -> Sequence[Any]
     return array
 
 
-def _event(event: func.EventHubEvent, offset: object, properties: object) -> Event:
-    number, enqueued = event.sequence_number, event.enqueued_time
-    if number is None or enqueued is None or not isinstance(offset, str):
-        raise BatchRefused(f"event {number}: the host sent enqueued time {enqueued}, offset {offset!r}")
-    read = properties if isinstance(properties, _READ) else Unread("json", json.dumps(properties))
-    return Event(SequenceNumber(number), offset, _utc(enqueued), event.partition_key, read, event.get_body())
+def _converted(
+    events: Sequence[func.EventHubEvent], offsets: Sequence[object], properties: Sequence[object]
+) -> Iterator[Event]:
+    """Yield our events. Those of one send have the same time and come one after the other: it is converted once."""
+    before: datetime | None = None
+    for event, offset, own in zip(events, offsets, properties, strict=True):
+        number, enqueued = event.sequence_number, event.enqueued_time
+        if number is None or enqueued is None or not isinstance(offset, str):
+            raise BatchRefused(f"event {number}: the host sent enqueued time {enqueued}, offset {offset!r}")
+        if enqueued != before:
+            before, at = enqueued, _utc(enqueued)
+        read = own if isinstance(own, _READ) else Unread("json", json.dumps(own))
+        yield Event(SequenceNumber(number), offset, at, event.partition_key, read, event.get_body())
 
 
-@lru_cache(maxsize=64)  # a hub stamps many events with one time
 def _utc(moment: datetime) -> datetime:
     """Return a time in UTC. Without a zone it is UTC: the host's `EnqueuedTime.DateTime` has no zone in .NET."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

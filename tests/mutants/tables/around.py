@@ -20,8 +20,13 @@ MUTANTS = (
         ),
         (
             "properties that the host could not read are lost",
-            '_READ) else Unread("json", json.dumps(properties))',
+            '_READ) else Unread("json", json.dumps(own))',
             "_READ) else {}",
+        ),
+        (
+            "every event has the time of the first",
+            "if enqueued != before:",
+            "if before is None:",
         ),
         (
             "a partition without an id is named",
