@@ -3,8 +3,10 @@
 Sizes are bytes as sent; the bill is a quarter less on average (learn.microsoft.com/azure/azure-monitor/logs/cost-logs).
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from core.remote.telemetry.names import METRICS, PARTITION
 from infra.capacity.limits import DAY
@@ -15,7 +17,8 @@ GB = 1e9
 MINUTES = DAY / 60
 FULL_BATCH = 100  # `minEventBatchSize` of host.json: a partition gives a smaller batch after `maxWaitTime`, one second
 ALERT_SHARE = 0.8  # of the daily cap
-OWN_LINES = 20  # of batches, a minute and process, as in core/settings.py, which needs the app's packages
+_SETTINGS = json.loads((Path(__file__).parents[1] / "settings.json").read_text(encoding="utf-8"))
+OWN_LINES = int(_SETTINGS["BATCH_LINES_PER_MINUTE"])  # of batches, a minute and process: what the deployment sets
 
 # The measured sizes of records of azure-monitor-opentelemetry 1.8, with the longest values of Azure. A test measures
 # both again.

@@ -78,7 +78,7 @@ class Engine:
             await self._despite_faults(self._look)
 
     async def _look(self) -> None:
-        """Start due work, and wait until more may be due: after the instant of this look, not of a later one."""
+        """Start the work that is due at one instant, and wait until more is due after it, or until a wake."""
         clock = self._around.clock
         now = clock.now()
         self._begin_turns(now)
