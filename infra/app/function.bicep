@@ -156,7 +156,6 @@ resource app 'Microsoft.Web/sites@2024-04-01' = {
     keyVaultReferenceIdentity: identityId // for settings that an operator keeps in Key Vault
     virtualNetworkSubnetId: empty(subnetId) ? null : subnetId
     siteConfig: {
-      ftpsState: 'Disabled'
       http20Enabled: true
       minTlsVersion: '1.2'
       scmMinTlsVersion: '1.2'

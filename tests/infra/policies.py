@@ -35,7 +35,7 @@ MUST: dict[str, dict[str, tuple[Any, ...]]] = {
     "Microsoft.Web/sites": {
         "identity.type": ("UserAssigned",),
         "properties.httpsOnly": (True,),
-        "properties.siteConfig.ftpsState": ("Disabled",),
+        "properties.siteConfig.ftpsState": (None,),  # some regions of Flex Consumption refuse it: error 51021
         "properties.siteConfig.minTlsVersion": ("1.2", "1.3"),
         "properties.siteConfig.scmMinTlsVersion": ("1.2", "1.3"),
         "properties.functionAppConfig.deployment.storage.authentication.type": ("UserAssignedIdentity",),

@@ -31,7 +31,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/monitoring.bicep", "DisableLocalAuth: true", "DisableLocalAuth: false"),
         ("app/monitoring.bicep", "SamplingPercentage: 100", "SamplingPercentage: 10"),
         ("app/function.bicep", "httpsOnly: true", "httpsOnly: false"),
-        ("app/function.bicep", "ftpsState: 'Disabled'", "ftpsState: 'AllAllowed'"),
+        ("app/function.bicep", "siteConfig: {", "siteConfig: {\n      ftpsState: 'Disabled'"),
         ("app/function.bicep", "type: 'UserAssignedIdentity'", "type: 'StorageAccountConnectionString'"),
         ("app/function.bicep", "identity: { type: 'UserAssigned'", "identity: { type: 'None'"),
         ("app/function.bicep", "properties: { allow: false }", "properties: { allow: true }"),
