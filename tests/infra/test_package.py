@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 
 from handlers.operations.description import GUIDES
 from infra.hooks import app_start, package
@@ -43,11 +42,6 @@ def project(tmp_path: Path) -> Path:
         shutil.copy(ROOT / file.name, root / file.name)
     shutil.copy(ROOT / ".funcignore", root)
     return root
-
-
-def test_azd_is_new_enough_to_leave_out_the_files_of_funcignore() -> None:
-    required = yaml.safe_load((ROOT / "azure.yaml").read_text(encoding="utf-8"))["requiredVersions"]["azd"]
-    assert required == ">= 1.18.0"
 
 
 def test_the_package_has_every_module_of_the_app_and_none_of_anything_else() -> None:

@@ -78,6 +78,27 @@ def test_azd_finds_the_workflow_that_it_looks_for() -> None:
     assert "azure-dev.yml" in WORKFLOWS
 
 
+def test_an_azd_that_admits_wrong_subjects_or_misreads_funcignore_is_refused() -> None:
+    assert yaml.safe_load(AZURE)["requiredVersions"]["azd"] == ">= 1.30.0"
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    assert "[azd](https://aka.ms/azd) 1.30 or newer" in page
+
+
+def azd_of(workflow: str) -> set[str]:
+    """Return the versions of azd that the jobs of a workflow install."""
+    steps = [step for job in yaml.safe_load(workflow)["jobs"].values() for step in job["steps"]]
+    installing = [step for step in steps if step.get("uses", "").startswith("Azure/setup-azd@")]
+    return {str(step.get("with", {}).get("version", "latest")) for step in installing}
+
+
+@pytest.mark.parametrize("name", DEPLOYING)
+def test_a_workflow_installs_the_newest_azd(name: str) -> None:
+    assert azd_of(WORKFLOWS[name]) == {"latest"}
+    uses = "      - uses: Azure/setup-azd@v2\n"
+    planted = WORKFLOWS[name].replace(uses, f"{uses}        with:\n          version: 1.29.0\n")
+    assert azd_of(planted) == {"1.29.0"}
+
+
 AZD = """#!/bin/sh
 echo "$* by $SQL_ADMINISTRATOR_TYPE $SQL_ADMINISTRATOR_ID"
 exit "$CODE"
