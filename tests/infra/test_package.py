@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pathspec
 import pytest
 
 from handlers.operations.description import GUIDES
@@ -63,6 +64,21 @@ def test_a_room_goes_with_the_app_whole_but_for_its_tests_and_its_sample_events(
     wanted = {name for name in FILES if not name.startswith("tests/") and name != "events.jsonl"}
     assert {name for name in found if name.startswith("apps/orders/")} == {f"apps/orders/{name}" for name in wanted}
     assert {name for name in found if name.startswith("apps/local/")} == {f"apps/local/{name}" for name in wanted}
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".funcignore"])
+def test_environments_of_python_and_files_of_azurite_stay_on_the_machine(name: str) -> None:
+    """Azurite writes into the folder in which it starts, and its blobs would be events in the package."""
+    ignored = pathspec.GitIgnoreSpec.from_lines((ROOT / name).read_text(encoding="utf-8").splitlines())
+    left = [
+        "venv/pyvenv.cfg",
+        "my_env/bin/python",
+        "__azurite_db_blob__.json",
+        "__blobstorage__/1",
+        "__queuestorage__/1",
+    ]
+    assert [one for one in left if not ignored.match_file(one)] == []
+    assert not ignored.match_file("apps/shop_env/transform.py"), "a room may have such a name"
 
 
 def test_without_a_folder_of_rooms_the_package_is_that_of_the_app(project: Path) -> None:
