@@ -1,5 +1,6 @@
 """handlers/web: requests.py and bodies.py read a request completely, or refuse it by the field's name."""
 
+import json
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -45,6 +46,34 @@ def tested(call: Call[Inner, Given, Given]) -> Told:
 def request(body: bytes = b"", *, headers: dict[str, str] | None = None, **params: Any) -> func.HttpRequest:
     given = {"content-type": "application/json", **(headers or {})}
     return func.HttpRequest("POST", "/api/test", headers=given, params=params, route_params={"number": "7"}, body=body)
+
+
+NOT_JSON = {
+    "an open object": b"{",
+    "nothing": b"",
+    "octets that are not UTF-8": b'"\xff"',
+    "half of a surrogate pair in octets": b'"\xed\xa0\xbd"',
+    "a byte order mark": b"\xef\xbb\xbf{}",
+    "UTF-16": "{}".encode("utf-16"),
+    "NaN": b'{"a":NaN}',
+    "Infinity": b"[Infinity, -Infinity]",
+    "a NUL in a text": b'"a\x00b"',
+    "two values": b"{} {}",
+    "an unknown escape": b'"\\x41"',
+}
+KEPT = {  # values that a reader of JSON may change
+    "half of a surrogate pair": '"\\ud83d"',
+    "the other half": '"a\\ude00b"',
+    "a whole pair": '"\\ud83d\\ude00"',
+    "NUL": '"a\\u0000b"',
+    "letters beyond ASCII": '"Grüße 👩\u2028"',
+    "a number beyond every float": "1e400",
+    "more digits than a float": "0.10000000000000000000000000000000000001",
+    "a zero at the end": "1.10",
+    "minus zero": "-0",
+    "a whole number of 5,000 digits": "9" * 5_000,
+    "two values of one name": '{\n    "x": 1,\n    "x": 2\n  }',
+}
 
 
 def field_of(caught: pytest.ExceptionInfo[Problem]) -> list[str]:
@@ -123,10 +152,32 @@ class TestBodies:
         assert shown(b"a\xffb", 3, "text").shown == "a\ufffdb"
         assert shown(b"a\xffb", 3, "hex").shown == "61ff62"
 
-    @pytest.mark.parametrize("body", [b"{", b"", b"\xff", b"[" * 100_000])
+    @pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON)
     def test_a_body_that_is_no_json_is_named_so_and_not_shown(self, body: bytes) -> None:
         answer = shown(body, len(body), "json")
-        assert (answer.shown, bool(answer.fault)) == (None, True)
+        assert answer.shown is None
+        assert (answer.fault or "").startswith("not JSON: ")
+
+    @pytest.mark.parametrize("text", KEPT.values(), ids=KEPT)
+    def test_every_value_of_a_json_body_is_shown_as_its_event_has_it(self, text: str) -> None:
+        body = f'{{"a":{text},"b":[]}}'.encode()
+        answer = shown(body, len(body), "json")
+        assert answer.shown == f'{{\n  "a": {text},\n  "b": []\n}}'
+        assert msgspec.json.decode(msgspec.json.encode(answer))["shown"] == answer.shown
+
+    def test_a_json_body_is_shown_one_value_a_line_and_white_space_between_values_does_not_count(self) -> None:
+        body = b'\t{ "a" :[ 1,{"b, c" : "{\\"x\\": [1]}"},[ ], { } ]\r\n}\n'
+        lines = ["{", '  "a": [', "    1,", "    {", '      "b, c": "{\\"x\\": [1]}"', "    },", "    [],", "    {}"]
+        assert shown(body, len(body), "json").shown == "\n".join([*lines, "  ]", "}"])
+
+    def test_a_body_that_is_nested_too_deeply_says_so_and_one_that_is_nested_deeply_is_shown_in_little_space(
+        self,
+    ) -> None:
+        deepest, deep = b"[" * 100_000 + b"]" * 100_000, b"[" * 500 + b"1" + b",1" * 50_000 + b"]" * 500
+        assert shown(deepest, len(deepest), "json").fault == "nested too deeply to be shown as JSON"
+        found = shown(deep, len(deep), "json").shown or ""
+        assert json.loads(found) == json.loads(deep)
+        assert len(found) < 50 * len(deep)
 
     def test_a_long_body_is_cut_and_marked_as_cut(self) -> None:
         answer = shown(b"12345", 9, "text")
