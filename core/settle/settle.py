@@ -135,8 +135,11 @@ def dead_letter(event: Event, error: BaseException) -> DeadLetter:
 
 
 def _text_of(error: BaseException) -> str:
+    """Return what an error says, as a text that UTF-8 holds: half of a surrogate pair, which a body can have, becomes
+    its escape."""
     try:
-        return str.__str__(str(error))  # a plain text, even if the error returns a subclass of str
+        text = str.__str__(str(error))  # a plain text, even if the error returns a subclass of str
+        return text.encode("utf-8", "backslashreplace").decode()
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException:  # noqa: BLE001 - an error without a text is still the outcome of this event

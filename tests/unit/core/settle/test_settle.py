@@ -309,6 +309,12 @@ def test_the_text_of_an_error_is_bounded(length: int) -> None:
     assert letter.error == "x" * min(length, ERROR_LENGTH)
 
 
+def test_the_text_of_an_error_has_half_of_a_surrogate_pair_as_its_escape() -> None:
+    letter = only_letter(settle_with(raising(ValueError("no \ud83d, and no 👩\udfff" + "x" * ERROR_LENGTH))))
+    assert letter.error.startswith("no \\ud83d, and no 👩\\udfffx")
+    assert len(letter.error) == ERROR_LENGTH
+
+
 class TestReferenceKeys:
     def test_are_those_of_all_events_once(self) -> None:
         given = [event(0, "look a"), event(1, "look b"), event(2, "look a"), event(3, "quiet")]

@@ -206,6 +206,17 @@ def test_a_dry_run_is_worked_through_and_shows_its_diff_and_then_the_real_one_is
     assert [kept.transform_version for kept in replays.sqlite.replays()] == ["home_security/2"]
 
 
+def test_a_diff_has_an_error_that_quotes_half_of_a_surrogate_pair(replays: Replays) -> None:
+    def quoting(event: Event, references: References) -> list[Any]:
+        raise ValueError("no such kind: \ud83d")
+
+    app.value = replace(app(), transform=replace(app().transform, version="home_security/2", rows_of=quoting))
+    job = replays.start({"reason": "look first"}).body["job_id"]
+    replays.work(job)
+    shown = replays.show(job, "show_replay_diff")
+    assert (shown.status, {one["error"] for one in shown.body["events"]}) == (200, {"no such kind: \\ud83d"})
+
+
 def test_a_second_replay_of_a_range_in_work_is_refused_and_names_the_first(replays: Replays) -> None:
     first = replays.start({"reason": "the first", "dry_run": False, "to": {"sequence_number": "2"}})
     second = replays.start({"reason": "the second", "dry_run": False, "from": {"sequence_number": "2"}})
