@@ -7,6 +7,7 @@ connection; 130: interrupted.
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 OF_ROOMS = ("new", "migrate-diff", "try")
 OF_PROJECT = ("core", "hubledger", "local")
@@ -23,6 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: not every terminal has every letter
     try:
         from hubledger.commands import run
 

@@ -76,6 +76,8 @@ def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
                 return work(At(app, out, yes), **given) or GOOD
             except KeyboardInterrupt:
                 raise Interrupted("interrupted") from None
+            except UnicodeEncodeError:
+                raise UsageFault("an argument is no text: its octets are not UTF-8") from None
 
     own = list(inspect.signature(work).parameters.values())[1:]
     own = [one.replace(kind=_KEYWORD) for one in own]

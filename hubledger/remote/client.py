@@ -168,7 +168,7 @@ def _read(answer: requests.Response, octets: bytes, level: str, also: Sequence[i
     try:
         text = octets.decode("utf-8")
         value = json.loads(text, object_hook=Fields) if text else None
-    except ValueError:
+    except (ValueError, RecursionError):
         value = text = None
     is_problem = answer.headers.get("Content-Type", "").startswith("application/problem+json")
     if (answer.ok or answer.status_code in also) and isinstance(value, dict) and not is_problem:

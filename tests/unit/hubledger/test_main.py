@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,14 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 )
 def test_a_wrong_call_is_one_line_and_code_2(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert refused(capsys, *arguments)[0] == 2
+
+
+@pytest.mark.parametrize("arguments", [("letters", "show", "\udcff", "1"), ("letters", "list", "--cause", "\udcff")])
+def test_an_argument_whose_octets_are_not_utf_8_is_refused_before_anything_is_sent(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, line = refused(capsys, *arguments, "--url", "http://127.0.0.1:1")
+    assert (code, line) == (2, "an argument is no text: its octets are not UTF-8")
 
 
 @pytest.mark.parametrize(
@@ -60,6 +70,14 @@ def test_the_flags_that_are_missing_are_named(capsys: pytest.CaptureFixture[str]
 def test_the_help_of_a_command_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
     assert f"Example: python -m hubledger {command} " in capsys.readouterr().out
+
+
+def test_a_letter_that_the_output_cannot_hold_is_printed_as_its_escape() -> None:
+    octets = BytesIO()
+    with redirect_stdout(TextIOWrapper(octets, encoding="ascii")) as out:
+        assert main(["try", "--transform", "examples.home_security"]) == 0
+        out.flush()
+    assert b"\\u2026" in octets.getvalue()  # the ellipsis of a long value
 
 
 def test_without_a_command_the_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

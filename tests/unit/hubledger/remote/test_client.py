@@ -129,7 +129,14 @@ def test_key_and_token_go_into_headers_and_no_netrc_replaces_them(
 
 
 @pytest.mark.parametrize(
-    "reply", [Reply("<html>", 200, media="text/html"), Reply("[1]"), Reply("gone", 404, media="text/html")]
+    "reply",
+    [
+        Reply("<html>", 200, media="text/html"),
+        Reply("[1]"),
+        Reply("[" * 100_000),
+        Reply("gone", 404, media="text/html"),
+    ],
+    ids=["HTML", "a list", "deep nesting", "404"],
 )
 def test_a_different_site_is_no_hubledger(reply: Reply) -> None:
     with app_of(reply) as app, Client(Address(app.url)) as client, pytest.raises(NoConnection) as caught:
