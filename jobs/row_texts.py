@@ -12,7 +12,7 @@ INSTANT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def texts_of(row: Row) -> list[str | None]:
-    """Return a row's values as texts, in the order of its columns."""
+    """Return a row's values as texts, in the order of its columns; half of a surrogate pair becomes its escape."""
     return [_text(getattr(row, name)) for name in row_table(type(row)).columns]
 
 
@@ -40,7 +40,8 @@ def _text(value: Any) -> str | None:
         return str(int(value))
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime(INSTANT)
-    return value.isoformat() if isinstance(value, date) else str(value)
+    text = value.isoformat() if isinstance(value, date) else str(value)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _value(kind: type, text: str | None) -> Any:
