@@ -1,5 +1,6 @@
-"""An audit with rows and hub names every change by hand to a finished store or its hub."""
+"""An audit with rows and hub names every change by hand to a finished store or its hub, but those that a page lists."""
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -7,9 +8,16 @@ from typing import Any
 
 import pytest
 
+from hubledger.scaffold.room import taken_tables
+from tests.repo.product import ROOT
 from tests.simulation.histories import History, history
 from tests.simulation.tamperings import TAMPERINGS, Tampering
+from tests.simulation.unnamed import ELSEWHERE, PURGED, UNNAMED
 
+PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| (.+?) \| .+ \|$", re.MULTILINE)
+_, *LISTED, UNREAD = ROW.findall(PAGE.partition("### Changes that no audit names")[2].partition("\n## ")[0])
+TABLES = set(re.findall(r"`(\w+)`", UNREAD))  # that no audit reads
 SEED = 34  # three partitions, letters that replays made, retries, gaps with absent numbers, retracted rows
 
 
@@ -52,3 +60,29 @@ def test_a_tampering_is_named_with_its_place(name: str, base: History, tmp_path:
     ]
     assert named, [f"{one.partition_id} {one.kind} {one.first}..{one.last}: {one.detail}" for one in found]
     assert sorted(one.kind for one in found) == sorted(kinds)
+
+
+@pytest.mark.parametrize("sentence", UNNAMED)
+def test_no_audit_names_what_the_page_lists(sentence: str, base: History, tmp_path: Path) -> None:
+    assert sentence in LISTED
+    for at, given in enumerate(UNNAMED[sentence]):
+        made = base.copied(tmp_path / f"{at}.db")
+        tamper(made, given)
+        assert made.audit() == []
+
+
+def test_no_audit_reads_the_tables_that_the_page_lists(base: History, tmp_path: Path) -> None:
+    made = base.copied(tmp_path / "copy.db")
+    for table in TABLES:
+        made.engine.sql(f"DELETE FROM {table}")
+    assert made.audit() == []
+
+
+def test_every_change_on_the_page_and_every_table_is_tampered_with(base: History) -> None:
+    found = {name for (name,) in base.engine.sql("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    ours = found - {name for name, owner in taken_tables().items() if owner != "Hubledger"}
+    assert set(LISTED) == {*UNNAMED, PURGED}
+    changes = [*TAMPERINGS.values(), *(each for some in UNNAMED.values() for each in some)]
+    statements = " ".join(statement for change in changes for statement in change.statements)
+    tampered = set(re.findall(r"(?:FROM|INTO|UPDATE) (\w+)", statements))
+    assert ours - tampered - ELSEWHERE == TABLES

@@ -90,6 +90,12 @@ def by_hand(office: Office, statement: str) -> None:
     office.engine.sql(statement)
 
 
+def readings(office: Office) -> list[tuple[int, float]]:
+    """The commit and the measurement of each row."""
+    assert isinstance(office.engine, SqliteEngine)
+    return office.engine.sql("SELECT commit_number, ppm FROM sensor_reading ORDER BY sequence_number, ordinal")
+
+
 def kinds(done: Audit) -> list[str]:
     return sorted({fault.kind for fault in done.faults})
 
@@ -329,6 +335,23 @@ class TestProof:
         keeper.purge()
         by_hand(office, statement)
         assert kind in kinds(audit(office.desk.ledger, None, WHOLE))
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "UPDATE sensor_reading SET ppm = ppm + 1 WHERE commit_number = 1",
+            "DELETE FROM sensor_reading WHERE commit_number = 1",
+            "UPDATE sensor_reading SET commit_number = 2 WHERE commit_number = 1",
+            "INSERT INTO sensor_reading SELECT stream_id, partition_id, sequence_number, 99, commit_number, home_id,"
+            " sensor_id, kind, state, ppm, observed_at FROM sensor_reading WHERE commit_number = 1 AND ordinal = 0",
+        ],
+    )
+    def test_no_audit_names_a_row_whose_commit_was_purged(self, office: Office, keeper: Keeper, statement: str) -> None:
+        keeper.purge()
+        before = readings(office)
+        by_hand(office, statement)
+        assert readings(office) != before
+        assert sound(office)
 
     def test_absent_numbers_of_purged_ranges_are_compared_in_sum(self, office: Office, keeper: Keeper) -> None:
         keeper.purge()

@@ -206,6 +206,21 @@ def test_a_dry_run_is_worked_through_and_shows_its_diff_and_then_the_real_one_is
     assert [kept.transform_version for kept in replays.sqlite.replays()] == ["home_security/2"]
 
 
+@pytest.mark.parametrize("by_hand", ["UPDATE home SET time_zone = 'Mars/Olympus'", "DELETE FROM home"])
+def test_a_state_that_somebody_changed_is_shown_by_a_dry_run_and_written_again_by_the_replay(
+    replays: Replays, by_hand: str
+) -> None:
+    homes = "SELECT home_id, time_zone, armed FROM home"
+    before = replays.sqlite.sql(homes)
+    replays.sqlite.sql(by_hand)
+    app.value = replace(app(), transform=replace(app().transform, version="home_security/2"))
+    job = replays.start({"reason": "look first"}).body["job_id"]
+    replays.work(job)
+    assert [one["sequence_number"] for one in replays.show(job, "show_replay_diff").body["events"]] == ["0"]
+    replays.work(replays.start({"reason": "and now for good", "dry_run": False}).body["job_id"])
+    assert replays.sqlite.sql(homes) == before
+
+
 def test_a_diff_has_an_error_that_quotes_half_of_a_surrogate_pair(replays: Replays) -> None:
     def quoting(event: Event, references: References) -> list[Any]:
         raise ValueError("no such kind: \ud83d")
