@@ -148,6 +148,12 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "handlers/web/bodies.py",
+        "tests/unit/handlers/web/test_requests.py::TestBodies",
+        ("a body with NaN is shown as JSON", ", parse_constant=_refuse", ""),
+        ("deep nesting makes an answer a thousand times as long", "min(depth, MOST_INDENTED)", "depth"),
+    ),
+    *in_file(
         "local/functions_host/settings.py",
         "tests/acceptance/functions_host/test_host.py",
         ("the limit of bodies is not read", "largest_body or LARGEST_BODY, ", "LARGEST_BODY, "),

@@ -207,6 +207,11 @@ MUTANTS = (
             "            ordinal += 0",
         ),
         (
+            "half of a surrogate pair in an error reaches diffs and the host",
+            'text.encode("utf-8", "backslashreplace").decode()',
+            "text",
+        ),
+        (
             "a bad event counts as filtered as well",
             "order.note(letters[-1])\n            continue\n",
             "order.note(letters[-1])\n            rows = ()\n",
