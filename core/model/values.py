@@ -60,15 +60,23 @@ def encode_properties(properties: Mapping[str, object]) -> str:
 
 
 def decode_properties(text: str) -> Mapping[str, object]:
-    """Return the properties that `encode_properties` wrote; a text that it did not write is read as plain JSON."""
-    found = json.loads(text)
+    """Return the properties that `encode_properties` wrote; a text that it did not write is read as plain JSON.
+
+    Somebody may have changed the text by hand: properties that are no object, or nested too deeply, are Unread.
+    """
+    try:
+        found = json.loads(text)
+        read = from_json(found)
+    except (ValueError, RecursionError):
+        return Unread("json", text)
     match found:
         case {"$amqp": str(content), **others} if not others:
             return Unread("amqp", content)
         case {"$json": str(content), **others} if not others:
             return Unread("json", content)
-    read = from_json(found)
-    return read if isinstance(read, dict) else found
+        case dict():
+            return read if isinstance(read, dict) else found
+    return Unread("json", text)
 
 
 def shown_properties(text: str) -> dict[str, Json]:

@@ -158,8 +158,9 @@ def _letter_event(row: tuple[Any, ...]) -> LetterEvent:
     kept = bytes(body) if body_kept else None
     try:
         named = json.loads(properties)
-    except ValueError:
-        named = {"": properties}  # no event has such properties
+    except (ValueError, RecursionError):
+        named = None
+    named = named if isinstance(named, dict) else {"": properties}  # no event has such properties
     return LetterEvent(SequenceNumber(number), instant_of(enqueued_at), key, named, kept)
 
 

@@ -164,6 +164,15 @@ def test_properties_that_nobody_could_read_are_kept_and_refuse_every_access(unre
             access(found)
 
 
+NO_OBJECTS = ["", "x", "null", "1", "[1]", '"a"', "[" * 100_000, '{"a":' * 700 + "1" + "}" * 700, '{"a": 1} {}']
+
+
+@pytest.mark.parametrize("text", NO_OBJECTS, ids=lambda text: text[:9])
+def test_a_text_that_somebody_made_of_properties_is_kept_unread(text: str) -> None:
+    assert decode_properties(text) == Unread("json", text)
+    assert shown_properties(text) == {"$json": text}
+
+
 def test_a_body_is_json_in_utf_8() -> None:
     assert encode_body([1, "ß", b"\x00", {"a": None}]) == '[1,"ß",{"$binary":"AA=="},{"a":null}]'.encode()
 

@@ -372,6 +372,15 @@ LETTERS = {
     "the properties of a letter's event changed": letter(
         "letter_changed", "letter {number} has different properties", IN_THE_HUB, "properties = '{\"a\": 1}'"
     ),
+    "the properties of a letter's event made a list": letter(
+        "letter_changed", "letter {number} has different properties", IN_THE_HUB, "properties = '[1]'"
+    ),
+    "the properties of a letter's event nested too deeply": letter(
+        "letter_changed",
+        "letter {number} has different properties",
+        IN_THE_HUB,
+        f"properties = '{'[' * 5_000}{']' * 5_000}'",
+    ),
     "the key of a letter's event changed": letter(
         "letter_changed", "letter {number} has a different partition key", IN_THE_HUB, "partition_key = 'other'"
     ),
