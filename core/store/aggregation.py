@@ -218,7 +218,7 @@ def failure_step(failure: Failure) -> Step:
     values = {
         "run_id": failure.run_id,
         "submit_number": failure.submit,
-        "attempt": failure.attempt,
+        "failed_attempt": failure.attempt,
         "failed_at": instant_text(failure.at),
         "engine_job_id": failure.engine_job_id or "",
         "why": cut(failure.why, FAILURE_LENGTH),

@@ -1,9 +1,9 @@
 -- name: record_failure
 -- Insert why a submit of a run gave no result; the first reason of a submit stands.
--- params: run_id, submit_number, attempt, failed_at, engine_job_id, why, reason, log_tail, link
+-- params: run_id, submit_number, failed_attempt, failed_at, engine_job_id, why, reason, log_tail, link
 INSERT INTO aggregation_failure
        (run_id, submit_number, attempt, failed_at, engine_job_id, why, reason, log_tail, link)
-SELECT :run_id, :submit_number, :attempt, :failed_at, NULLIF(:engine_job_id, ''), :why, NULLIF(:reason, ''),
+SELECT :run_id, :submit_number, :failed_attempt, :failed_at, NULLIF(:engine_job_id, ''), :why, NULLIF(:reason, ''),
        NULLIF(:log_tail, ''), NULLIF(:link, '')
  WHERE NOT EXISTS (
        SELECT 1 FROM aggregation_failure AS f WHERE f.run_id = :run_id AND f.submit_number = :submit_number);

@@ -1,9 +1,9 @@
 -- name: record_failure
 -- Insert why a submit of a run gave no result; the first reason of a submit stands.
--- params: run_id varchar(8000), submit_number int, attempt int, failed_at datetime2(7), engine_job_id nvarchar(4000), why nvarchar(4000), reason nvarchar(4000), log_tail nvarchar(max), link nvarchar(4000)
+-- params: run_id varchar(8000), submit_number int, failed_attempt int, failed_at datetime2(7), engine_job_id nvarchar(4000), why nvarchar(4000), reason nvarchar(4000), log_tail nvarchar(max), link nvarchar(4000)
 INSERT INTO hubledger.aggregation_failure
        (run_id, submit_number, attempt, failed_at, engine_job_id, why, reason, log_tail, link)
-SELECT @run_id, @submit_number, @attempt, @failed_at, NULLIF(@engine_job_id, ''), @why, NULLIF(@reason, ''),
+SELECT @run_id, @submit_number, @failed_attempt, @failed_at, NULLIF(@engine_job_id, ''), @why, NULLIF(@reason, ''),
        NULLIF(@log_tail, ''), NULLIF(@link, '')
  WHERE NOT EXISTS (
        SELECT 1 FROM hubledger.aggregation_failure AS f
