@@ -24,7 +24,7 @@ _CROSSED = {1205, 1222, 3960, 3966}
 _TRANSIENT = {926, 4060, 4221, 10928, 10929, 40197, 40501, 40613, 49918, 49919, 49920}
 _REFUSED_LOGIN = {911, 4064, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615, 47089}
 _SCHEMA = {
-    207, 208, 229, 262, 1934, 2760, 2812,
+    207, 208, 229, 230, 262, 468, 916, 1934, 2760, 2812,
     271, 273, 544, 8102, 4405, 4406,  # a column that cannot be set: computed, rowversion, identity, derived in a view
 }  # fmt: skip
 _LOST = {64, 233, 10053, 10054, 10060}
@@ -49,7 +49,7 @@ class Fault(Enum):
     TRANSIENT = "nothing was written, and a retry may succeed on a new connection"
     LOST = "the connection failed: the batch that was on its way may have been committed"
     LOGIN = "the login is refused"
-    SCHEMA = "an object or a permission is missing, or a column cannot be set"
+    SCHEMA = "an object or a permission is missing, a column cannot be set, or two collations meet"
     DRIVER = "the ODBC driver is not installed"
 
 
