@@ -7,7 +7,8 @@ from core.store.columns import fields_of, types_of
 from core.store.queries import ROWS, load_queries
 from core.store.script import RowVerb, of_rows
 from core.store.sqlite.rows import rows_text
-from core.store.sqlserver.rows import BY_CODE_POINT, rows_query
+from core.store.sqlserver.json import BY_CODE_POINT
+from core.store.sqlserver.rows import rows_query
 from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
 from tests.sql.statements import every_script, without_comments

@@ -24,13 +24,12 @@ from core.store.columns import (
 from core.store.queries import ROWS, Param, Query
 from core.store.rows import RETRACTED, STANDING, Dialect, common_text, ordinal_text
 from core.store.script import OfRows
-from core.store.sqlserver.json import server_instant_texts
+from core.store.sqlserver.json import BY_CODE_POINT, server_instant_texts
 from core.store.sqlserver.windows import WINDOW_TYPES, windows_text
 from core.store.states import newest_of_each
 from core.store.windows import WINDOW_PARAMS
 
 SERVER = Dialect("hubledger.", "@", "TOP (@most) ", "")
-BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
 _KEY_TEXT = "nvarchar(4000)"  # the type of a text in a key: an index can seek it, and no key text is longer
 _TYPES: dict[type, str] = {
     str: "nvarchar(max)",

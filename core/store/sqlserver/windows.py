@@ -6,6 +6,7 @@ from core.model.aggregates import Aggregate, aggregate_table
 from core.store.columns import quoted
 from core.store.rows import Dialect
 from core.store.script import OfRows, RowVerb
+from core.store.sqlserver.json import BY_CODE_POINT
 from core.store.windows import (
     SEPARATOR,
     columns_of,
@@ -51,7 +52,8 @@ def _verify_slices(one: Aggregate, sql: Dialect) -> str:
         f"                    SUM(CONVERT(bigint, {row})) AS rows_hash\n"
         f"               FROM {sql.prefix}{one.staged} AS g\n              WHERE {of_portion('g', sql)}\n"
         "              GROUP BY g.slice) AS f\n"
-        "    ON f.slice = d.slice AND f.windows = d.windows AND f.sums = d.sums AND f.rows_hash = d.rows_hash\n"
+        "    ON f.slice = d.slice AND f.windows = d.windows AND f.rows_hash = d.rows_hash\n"
+        f"   AND d.sums = f.sums {BY_CODE_POINT}\n"
         f" WHERE d.staging_id = @staging_id AND d.level = '{one.name}' AND f.portion_windows = {of_facts(one, sql)};"
     )
 

@@ -25,7 +25,7 @@ WITH begun AS (
       FROM hubledger.event_hub_checkpoint AS c
       LEFT JOIN OPENJSON(@begun) WITH (
                     stream_id int '$[0]', partition_id varchar(40) '$[1]', commit_number bigint '$[2]') AS j
-        ON j.stream_id = c.stream_id AND j.partition_id = c.partition_id
+        ON j.stream_id = c.stream_id AND c.partition_id = j.partition_id COLLATE Latin1_General_100_BIN2
 ), pending AS (
     SELECT l.stream_id, l.partition_id, l.commit_number, CONVERT(bigint, l.rows_written) AS rows_written,
            SUM(CONVERT(bigint, l.rows_written)) OVER (PARTITION BY l.stream_id, l.partition_id ORDER BY l.commit_number

@@ -49,7 +49,7 @@ SELECT CONVERT(varchar(33), MIN(l.committed_at), 126) AS committed_at
   FROM hubledger.event_hub_checkpoint AS c
   LEFT JOIN OPENJSON(@begun) WITH (
                 stream_id int '$[0]', partition_id varchar(40) '$[1]', commit_number bigint '$[2]') AS j
-    ON j.stream_id = c.stream_id AND j.partition_id = c.partition_id
+    ON j.stream_id = c.stream_id AND c.partition_id = j.partition_id COLLATE Latin1_General_100_BIN2
  INNER JOIN hubledger.batch_ledger AS l
     ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id
    AND l.commit_number = COALESCE(j.commit_number, 0) + 1;

@@ -80,7 +80,7 @@ UPDATE p
   FROM hubledger.replay_progress AS p
  INNER JOIN OPENJSON(@purged_replays) WITH (
        job_id varchar(36) '$[0]', written bigint '$[1]', rows_written bigint '$[2]', rows_retracted bigint '$[3]') AS r
-    ON r.job_id = p.job_id
+    ON p.job_id = r.job_id COLLATE Latin1_General_100_BIN2
  WHERE p.partition_id = @partition_id;
 
 -- name: read_settled_letters

@@ -1,0 +1,57 @@
+"""No statement compares texts of two collations, which SQL Server refuses with error 468, and one that does is seen."""
+
+from tests.fakes.rooms import all_migrations
+from tests.offenders import holds_for
+from tests.sql.collations import columns_of, conflicts, statements_of
+from tests.sql.statements import every_batch
+
+TABLES = columns_of(one.text for one in all_migrations("sqlserver"))
+IDS = "OPENJSON(@ids) WITH (id varchar(40) '$[0]', n bigint '$[1]') AS j"
+LETTERS, JOBS = "hubledger.event_hub_dead_letter AS d", "hubledger.replay_job AS r"  # status: of the database
+BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
+OFFENDERS = {
+    "a join": f"SELECT d.status FROM {LETTERS} INNER JOIN {IDS} ON d.partition_id = j.id;",
+    "a join the other way round": f"SELECT d.status FROM {IDS} INNER JOIN {LETTERS} ON j.id = d.partition_id;",
+    "a list": f"SELECT d.status FROM {LETTERS} WHERE d.partition_id IN (SELECT j.id FROM {IDS});",
+    "what is not in a list": f"DELETE FROM hubledger.replay_job WHERE job_id NOT IN (SELECT j.id FROM {IDS});",
+    "a value": f"SELECT 1 FROM {LETTERS} WHERE d.partition_id IN (SELECT j.value FROM OPENJSON(@ids) AS j);",
+    "the key of a value": f"SELECT 1 FROM {JOBS} INNER JOIN OPENJSON(@ids) AS j ON j.[key] = r.job_id;",
+    "an update": f"UPDATE d SET status = j.id FROM {LETTERS} INNER JOIN {IDS} ON d.partition_id = j.id;",
+    "a subquery": f"DELETE r FROM {JOBS} WHERE EXISTS (SELECT 1 FROM {IDS} WHERE j.n = 1 AND j.id > r.job_id);",
+    "a named query": f"WITH x AS (SELECT j.id AS i FROM {IDS}) SELECT 1 FROM x INNER JOIN {JOBS} ON x.i = r.job_id;",
+    "a derived text": (
+        "SELECT 1 FROM hubledger.staged_slice AS d"
+        " INNER JOIN (SELECT CONCAT(N'', s.slice) AS sums FROM hubledger.staged_slice AS s) AS f ON f.sums = d.sums;"
+    ),
+    "a highest text": f"SELECT 1 FROM {JOBS} WHERE r.job_id = (SELECT MAX(j.id) FROM {IDS});",
+    "a text that is put together": f"SELECT 1 FROM {JOBS} INNER JOIN {IDS} ON r.job_id + N'.' = j.id + N'.';",
+    "a text that is run": f"EXEC(N'SELECT 1 FROM {LETTERS} INNER JOIN {JOBS} ON d.claimed_by = r.job_id;');",
+    "two columns": f"SELECT 1 FROM {LETTERS} INNER JOIN {JOBS} ON d.claimed_by = r.job_id;",
+}
+INNOCENT = {
+    "a collated text": f"SELECT 1 FROM {LETTERS} INNER JOIN {IDS} ON d.partition_id = j.id {BY_CODE_POINT};",
+    "a collated column": f"SELECT 1 FROM {LETTERS} INNER JOIN {IDS} ON d.partition_id {BY_CODE_POINT} = j.id;",
+    "a collated list": f"SELECT 1 FROM {LETTERS} WHERE d.partition_id IN (SELECT j.id {BY_CODE_POINT} FROM {IDS});",
+    "a column of the database's collation": f"SELECT 1 FROM {LETTERS} INNER JOIN {IDS} ON d.status = j.id;",
+    "a number": f"SELECT 1 FROM {LETTERS} INNER JOIN {IDS} ON d.sequence_number = j.n;",
+    "a variable and a text in quotes": f"SELECT 1 FROM {LETTERS} WHERE d.partition_id IN (@id, '0');",
+    "a set value": f"UPDATE d SET partition_id = j.id FROM {LETTERS} INNER JOIN {IDS} ON d.sequence_number = j.n;",
+    "two ids": f"SELECT 1 FROM {JOBS} INNER JOIN hubledger.replay_progress AS p ON p.job_id = r.job_id;",
+    "a remark": f"SELECT 1 FROM {LETTERS} -- {IDS} ON d.partition_id = j.id\n WHERE d.status = @status;",
+}
+
+
+@holds_for(OFFENDERS)
+def test_a_planted_comparison_of_two_collations_is_seen(case: str) -> None:
+    assert len(conflicts(OFFENDERS[case], TABLES)) == 1
+
+
+@holds_for(INNOCENT)
+def test_a_comparison_that_the_server_can_make_is_let_through(case: str) -> None:
+    assert conflicts(INNOCENT[case], TABLES) == []
+
+
+def test_no_statement_compares_two_collations() -> None:
+    statements = {one: name for name, batch in every_batch().items() for one in statements_of(batch)}
+    assert len(statements) > len(every_batch())
+    assert [f"{name}: {one}" for text, name in statements.items() for one in conflicts(text, TABLES)] == []
