@@ -23,7 +23,7 @@ from core.aggregation.runs import (
 from core.model.aggregates import SLICES
 from core.store.columns import cut, instant_of, instant_or_none, instant_text, storable
 from core.store.database import Database, write
-from core.store.levels import level_mismatch, levels_text, part_steps, read_staged
+from core.store.levels import adding_steps, level_mismatch, levels_text, read_staged, verifying_step
 from core.store.plans import ORDERED, MovedOn, days_of, end_values, is_first, order_of, plan_script
 from core.store.script import OfRows, Script, Step, of_rows
 from core.store.windows import window_reader
@@ -156,7 +156,7 @@ class Aggregations:
 
 
 def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Script:
-    """Return the transaction of a portion of slices: its mark, which is its lock, its check, and its windows.
+    """Return the transaction of a portion of slices: its mark, which is its lock, its checks, and its windows.
 
     It is not durable: a loss of power takes mark and windows back together, and the run continues from the mark that
     is left. The transaction that closes the run is durable, and makes all before it durable.
@@ -177,9 +177,11 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
         Step("hold_levels", values, expect=1, otherwise=lambda: level_mismatch(run.job)),
         Step("mark_slices", values, expect=1, otherwise=MovedOn),
     ]
-    for level in find_aggregate(run.job).levels:
-        for part in (one for one in portion.parts if one.level == level.name):
-            steps += part_steps(level.of, part, values, lambda: tampered(staged, portion))
+    levels = [
+        (level.of, one) for level in find_aggregate(run.job).levels for one in portion.parts if one.level == level.name
+    ]
+    steps += [verifying_step(level, part, values, lambda: tampered(staged, portion)) for level, part in levels]
+    steps += [step for level, part in levels for step in adding_steps(level, part, values)]
     return Script(f"slices {portion.first} to {portion.last} of {run.run_id}", tuple(steps), durable=False)
 
 

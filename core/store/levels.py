@@ -36,11 +36,13 @@ def read_staged(database: Database, run_id: str) -> Staged | None:
     return Staged(staging_id, of_run, attempt, instant_of(staged_at), json.loads(levels))
 
 
-def part_steps(
-    level: type, part: Part, values: Mapping[str, Any], otherwise: Callable[[], Exception]
-) -> Iterator[Step]:
-    """Return the steps that compare the windows of a level in a portion with their facts, and add them."""
-    yield Step(of_rows("verify_slices", level), values, expect=part.slices, otherwise=otherwise)
+def verifying_step(level: type, part: Part, values: Mapping[str, Any], otherwise: Callable[[], Exception]) -> Step:
+    """Return the step that compares the windows of a level in a portion with their facts."""
+    return Step(of_rows("verify_slices", level), values, expect=part.slices, otherwise=otherwise)
+
+
+def adding_steps(level: type, part: Part, values: Mapping[str, Any]) -> Iterator[Step]:
+    """Return the steps that add the windows of a level in a portion."""
     if part.has_whole:
         yield Step(of_rows("replace_windows", level), values)
     yield Step(of_rows("add_windows", level), values)

@@ -143,7 +143,7 @@ def open_script(request: RedriveRequest) -> Script:
 
 
 def piece_script(piece: RedrivePiece) -> Script:
-    """Return the transaction of a piece: the move of its letters, then the progress of the job.
+    """Return the transaction of a piece: the move of its letters, then the job and its progress.
 
     It need not be durable: a loss of power takes back the move together with its progress.
     """
@@ -160,9 +160,9 @@ def piece_script(piece: RedrivePiece) -> Script:
         f"{move.partition}: redrive {job.request.redrive_id}",
         (
             *steps,
-            Step("add_redrive_piece", moved),
-            Step("advance_redrive_progress", progress),
             Step("advance_redrive_job", {**counted, **times}, expect=1, otherwise=_conflict(job)),
+            Step("advance_redrive_progress", progress),
+            Step("add_redrive_piece", moved),
         ),
         durable=False,
     )
@@ -176,6 +176,7 @@ def close_script(job: Redrive, at: datetime) -> Script:
     return Script(
         f"redrive {job.request.redrive_id}",
         (
+            Step("hold_redrive_job", values, expect=1, otherwise=_conflict(job)),
             *(Step("close_redrive_progress", one) for one in closed),
             Step("end_redrive_job", values, expect=1, otherwise=_conflict(job)),
         ),

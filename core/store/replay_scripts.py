@@ -92,7 +92,7 @@ def note_script(rehearsed: RehearsedPiece) -> Script:
 
 
 def close_script(job: ReplayJob, progress: PartitionProgress, states_left: int, at: datetime) -> Script:
-    """Return the transaction that closes a partition; with the last partition, it ends the job."""
+    """Return the transaction that closes a partition; with the last partition, it ends the job, whose row it locks."""
     job_id, ended = str(job.request.job_id), instant_text(at)
     held = {"job_id": job_id, "committed_at": ended}
     values = {**held, "partition_id": progress.range.partition_id, "states_left": states_left}
@@ -100,8 +100,8 @@ def close_script(job: ReplayJob, progress: PartitionProgress, states_left: int, 
     return Script(
         f"replay {job_id}",
         (
-            Step("close_replay_progress", values),
             Step("hold_replay_job", held, expect=1, otherwise=conflict),
+            Step("close_replay_progress", values),
             Step("end_replay_job", held),
             Step("forget_states", {"job_id": job_id}),
         ),
@@ -156,6 +156,7 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
     return [
         Step("count_replay", reach, expect=1, otherwise=conflict, keeps="commit_number"),
         *order_steps(commit.state, str(commit.job_id), conflict, clears=False),
+        *_retract_steps(commit),
         *(step for row_class in in_table_order(commit.row_classes) for step in _row_steps(row_class, commit)),
         Step("resolve_letters", resolved, counts="letters_resolved"),
         *_letter_steps(commit, touched, at),
@@ -175,18 +176,28 @@ def _order_steps(commit: ReplayCommit, place: Values, at: str) -> tuple[list[Ste
     return [ordered], [Step("record_freed", {**by, "done_by": commit.touched_by})]
 
 
+def _retract_steps(commit: ReplayCommit) -> list[Step]:
+    """Return the steps that copy the rows of the events before the first of them is removed."""
+    place, steps = place_of(commit.state), []
+    events = {**place, "sequence_numbers": numbers_json(commit.numbers)}
+    for row_class in in_table_order(commit.row_classes):
+        placed = commit.settled.rows.get(row_class, ())
+        if not row_table(row_class).key:
+            steps.append(Step(of_rows("retract", row_class), events, counts="rows_retracted"))
+        elif placed:
+            retract = of_rows("retract_states", row_class)
+            steps.append(Step(retract, place, many=placed, counts="rows_retracted"))
+    return steps
+
+
 def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
     """Return the steps that remove the rows of the events from a table, and write their new ones."""
     table, place, placed = row_table(row_class), place_of(commit.state), commit.settled.rows.get(row_class, ())
     if table.key:
         races = (table.name,)
-        taken = Step(of_rows("retract_states", row_class), place, many=placed, counts="rows_retracted")
-        return [taken, Step(of_rows("replace_states", row_class), place, many=placed, races=races)] if placed else []
+        return [Step(of_rows("replace_states", row_class), place, many=placed, races=races)] if placed else []
     events = {**place, "sequence_numbers": numbers_json(commit.numbers)}
-    steps = [
-        Step(of_rows("retract", row_class), events, counts="rows_retracted"),
-        Step(of_rows("delete", row_class), events),
-    ]
+    steps = [Step(of_rows("delete", row_class), events)]
     append = Step(of_rows("append", row_class), place, many=placed, sums="rows_checksum")
     return [*steps, append] if placed else steps
 
@@ -231,9 +242,9 @@ def _progress_steps(
     carried = [(state_key(key), one.number, json.dumps(document(one.row))) for key, one in commit.carried.items()]
     carried += opened
     return [
+        Step("hold_replay_job", {**job, **at}, expect=1, otherwise=conflict),
         Step("advance_replay", values, expect=1, otherwise=conflict),
         *([Step("carry_states", {**partition, "carried": json.dumps(carried)})] if carried else []),
-        Step("hold_replay_job", {**job, **at}, expect=1, otherwise=conflict),
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from core.store.migrations import BREAKING, NEW_ONLY, Migration
 from tests.fakes.rooms import all_migrations
-from tests.sql.test_house_rules import LOCKED
+from tests.sql.test_lock_order import ORDER
 
 TAKES_AWAY = re.compile(
     r"\bDROP\s+(TABLE|COLUMN)\b|\bALTER\s+COLUMN\b|\bRENAME\b|\bsp_rename\b"
@@ -88,7 +88,7 @@ def test_tables_are_rebuilt_in_the_order_in_which_a_commit_locks_them() -> None:
     """In a different order, a commit that is under way and the migration wait for each other: one of them ends."""
     orders = [rebuilt(one.text) for one in all_migrations("sqlserver")]
     assert max(map(len, orders)) > 1
-    assert [tables for tables in orders if tables != sorted(tables, key=LOCKED.index)] == []
+    assert [tables for tables in orders if tables != sorted(tables, key=ORDER.index)] == []
 
 
 def test_no_migration_of_the_server_locks_a_grown_table_for_long() -> None:

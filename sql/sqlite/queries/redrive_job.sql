@@ -85,6 +85,13 @@ UPDATE redrive_job
  WHERE redrive_id = :redrive_id AND status = 'running' AND pieces = :pieces
    AND (next_piece_at <= :moved_at OR next_piece_at > :latest);
 
+-- name: hold_redrive_job
+-- Lock the job's row before its progress moves; touches no row when the job does not run, or another driver was first.
+-- params: redrive_id, pieces, moved_at
+UPDATE redrive_job
+   SET updated_at = :moved_at
+ WHERE redrive_id = :redrive_id AND status = 'running' AND pieces = :pieces;
+
 -- name: end_redrive_job
 -- End the job when every partition of it is closed; until then only its time changes. Touches no row when it does not
 -- run, or when another driver was first.

@@ -12,8 +12,8 @@ MUTANTS = (
         LEVELS,
         (
             "a commit adds to the finest level only",
-            "    for level in find_aggregate(run.job).levels:\n        for part",
-            "    for level in find_aggregate(run.job).levels[:1]:\n        for part",
+            "for level in find_aggregate(run.job).levels for one",
+            "for level in find_aggregate(run.job).levels[:1] for one",
         ),
     ),
     *in_file(

@@ -118,8 +118,8 @@ MUTANTS = (
         REPLAYS,
         (
             "a replay deletes rows without a copy",
-            '        Step(of_rows("retract", row_class), events, counts="rows_retracted"),\n',
-            "",
+            '            steps.append(Step(of_rows("retract", row_class), events, counts="rows_retracted"))\n',
+            "            pass\n",
         ),
         ("a replay leaves no attempt of a letter", '        Step("record_attempts", attempts),\n', ""),
         (

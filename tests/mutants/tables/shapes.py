@@ -3,12 +3,13 @@
 from tests.mutants.mutant import in_file
 
 UNIT, HOUSE = "tests/unit/core/store", "tests/sql/test_house_rules.py"
+ORDER, COLLATIONS = "tests/sql/test_lock_order.py", "tests/sql/test_collations.py"
 INCARNATIONS = "tests/contract/test_incarnations.py"
 
 MUTANTS = (
     *in_file(
         "core/store/partitions.py",
-        HOUSE,
+        ORDER,
         (
             "a batch writes its tables in the order of its events",
             "in in_table_order(settled.rows):",
@@ -17,12 +18,29 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/replay_scripts.py",
-        HOUSE,
+        ORDER,
         (
             "a replay writes its tables in the order of the transform",
-            "for row_class in in_table_order(commit.row_classes)",
-            "for row_class in commit.row_classes",
+            "(step for row_class in in_table_order(commit.row_classes)",
+            "(step for row_class in commit.row_classes",
         ),
+        (
+            "a piece locks the progress of its job before the job",
+            '        Step("hold_replay_job", {**job, **at}, expect=1, otherwise=conflict),\n'
+            '        Step("advance_replay", values, expect=1, otherwise=conflict),\n',
+            '        Step("advance_replay", values, expect=1, otherwise=conflict),\n'
+            '        Step("hold_replay_job", {**job, **at}, expect=1, otherwise=conflict),\n',
+        ),
+    ),
+    *in_file(
+        "core/store/sqlserver/windows.py",
+        COLLATIONS,
+        ("sums of two collations are compared", "d.sums = f.sums {BY_CODE_POINT}", "d.sums = f.sums"),
+    ),
+    *in_file(
+        "sql/sqlserver/queries/purge.sql",
+        COLLATIONS,
+        ("a purged replay is found by a text of JSON", " = r.job_id COLLATE Latin1_General_100_BIN2", " = r.job_id"),
     ),
     *in_file(
         "core/store/sqlserver/odbc.py",

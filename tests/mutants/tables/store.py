@@ -7,7 +7,7 @@ UNIT = "tests/unit/core/store"
 MUTANTS = (
     *in_file(
         "core/store/partitions.py",
-        "tests/sql/test_house_rules.py::test_transactions_of_events_lock_tables_in_one_order",
+        "tests/sql/test_lock_order.py",
         (
             "a commit writes letters before rows",
             'steps.append(Step("add_letter", place_of(commit.state), many=values))',

@@ -1,0 +1,109 @@
+"""Every script locks tables in the order of docs/sqlserver.md, in which every table has its place."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from core.model.aggregates import aggregate_table
+from core.model.rows import row_table
+from core.store.sqlserver.batch import step_text
+from core.store.sqlserver.rights import uses_of
+from core.transforms.aggregates import load_aggregates
+from tests.fakes.rooms import all_migrations
+from tests.offenders import holds_for
+from tests.sql.statements import without_comments
+from tests.sql.values import ROW_CLASSES
+from tests.sql.verbs import every_sent
+
+PAGE = Path(__file__).parents[2] / "docs" / "sqlserver.md"
+LOCKING = re.compile(r"hubledger\.(\w+) AS \w+ WITH \([A-Z, ]*(?:UPDLOCK|XLOCK|HOLDLOCK|TABLOCK)")
+PLACES = {
+    "the tables of rows, by their names": sorted(row_table(one).name for one in ROW_CLASSES),
+    "the tables of windows, the finest level first": [
+        name
+        for one in load_aggregates()
+        for level in one.levels
+        for name in (aggregate_table(level.of).name, aggregate_table(level.of).staged)
+    ],
+}
+AGAIN = {  # statements that lock a row which an earlier step of their transaction has locked
+    "note_gap_again": "the checkpoint, or the range where it will be: lock_partition, or the statement itself",
+    "note_gap": "the checkpoint, or the range where it will be: lock_partition, or note_gap_again",
+    "end_replay_job": "the job: hold_replay_job",
+    "end_redrive_job": "the job: hold_redrive_job",
+}
+
+
+def documented() -> list[str]:
+    """Return the tables in the order of the page."""
+    section = PAGE.read_text(encoding="utf-8").partition("\n## Locks\n")[2].partition("\n| transaction |")[0]
+    tables: list[str] = []
+    for line in re.findall(r"^\d+\. (.*)", section, re.M):
+        tables += next((names for words, names in PLACES.items() if line.startswith(words)), [])
+        tables += re.findall(r"`(\w+)`", line)
+    return tables
+
+
+def locked(text: str) -> Iterator[str]:
+    """Give the tables that a text locks, in order: a statement reads before it writes."""
+    for statement in without_comments(text).split(";"):
+        yield from LOCKING.findall(statement)
+        yield from (use.table for use in uses_of(statement) if use.verb != "SELECT")
+
+
+def out_of_order(steps: list[tuple[str, str]], order: list[str]) -> list[str]:
+    """Return the steps, of a name and a text, that lock a table after a later one."""
+    found, reached = [], 0
+    for name, text in steps:
+        places = [order.index(table) for table in locked(text)]
+        late = [order[place] for place in places if place < reached]
+        if late and name not in AGAIN:
+            found.append(f"{name} locks {', '.join(late)} after {order[reached]}")
+        reached = max([reached, *places])
+    return found
+
+
+ORDER = documented()
+
+
+def test_every_table_has_one_place_in_the_order() -> None:
+    made: set[str] = set()
+    for migration in all_migrations("sqlserver"):
+        made -= set(re.findall(r"DROP TABLE IF EXISTS hubledger\.(\w+)", migration.text))
+        made |= set(re.findall(r"CREATE TABLE hubledger\.(\w+)", migration.text))
+    assert sorted(ORDER) == sorted({*made, "schema_migration"})
+
+
+@holds_for(every_sent())
+def test_a_script_locks_tables_in_the_order(name: str) -> None:
+    steps = [(str(step.statement), step_text(step)) for step in every_sent()[name].script.steps]
+    assert out_of_order(steps, ORDER) == []
+
+
+def test_a_statement_that_locks_a_row_again_is_sent_and_would_break_the_order() -> None:
+    first = {"note_gap_again": "lock_partition", "note_gap": "lock_partition"}
+    sent = [[str(step.statement) for step in one.script.steps] for one in every_sent().values()]
+    for name in AGAIN:
+        holding = first.get(name, name.replace("end_", "hold_"))
+        assert {steps.index(holding) < steps.index(name) for steps in sent if name in steps} == {True}
+
+
+PLANTED = {
+    "a piece that holds its job last": [
+        ("carry_states", "INSERT INTO hubledger.replay_state (job_id) SELECT 1;"),
+        ("hold", "UPDATE hubledger.replay_job SET a = 1;"),
+    ],
+    "a read that locks": [
+        ("add", "INSERT INTO hubledger.batch_ledger (a) SELECT 1;"),
+        ("look", "SELECT 1 FROM hubledger.event_stream AS e WITH (UPDLOCK) WHERE e.a = 1;"),
+    ],
+    "a delete of a joined table": [
+        ("note", "UPDATE hubledger.purge_job SET a = 1;"),
+        ("take", "DELETE TOP (@most) FROM hubledger.staged_event WHERE a = 1;"),
+    ],
+}
+
+
+@holds_for(PLANTED)
+def test_a_planted_script_that_breaks_the_order_is_seen(case: str) -> None:
+    assert len(out_of_order(PLANTED[case], ORDER)) == 1
