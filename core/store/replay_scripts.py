@@ -66,7 +66,7 @@ def move_script(move: JobMove) -> Script:
 
 
 def commit_script(commit: ReplayCommit) -> Script:
-    """Return the transaction of a piece: first the steps that write it, then the progress of its job."""
+    """Return the transaction of a piece: first the steps that write it, then its job and the progress of the job."""
     staged = {**place_of(commit.state), "sequence_numbers": numbers_json(commit.numbers)}
     steps = (*_writing_steps(commit), Step("forget_staged", staged), *_progress_steps(commit, commit.counts))
     return Script(f"{commit.partition}: replay {commit.job_id}", steps)
