@@ -206,10 +206,9 @@ LAST = {
 def test_transactions_of_events_begin_with_the_checkpoint_and_end_after_the_ledger(
     name: str,
 ) -> None:
+    text = every_run()[name][0]
     written = re.findall(
-        r"(?:INSERT INTO|UPDATE|DELETE(?: t)? FROM|UPDATE [tdgs]\s+SET[^;]*?FROM) hubledger\.(\w+)",
-        every_run()[name][0],
-        re.S,
+        r"(?:INSERT INTO|UPDATE|DELETE(?: t)? FROM|UPDATE [tdgs]\s+SET[^;]*?FROM) hubledger\.(\w+)", text, re.S
     )
     assert written[0] == "event_hub_checkpoint"
     last = ["sequence_gap"] if " gaps" in name else next(LAST[kind] for kind in LAST if name.startswith(kind))
