@@ -162,6 +162,8 @@ def _sources(tokens: Tokens, scope: Scope) -> list[str]:
             isinstance(token, list) and tokens[place - 1] == "WITH" and "OPENJSON" in tokens[max(0, place - 3) : place]
         ):
             scope.sources[str(alias)] = dict(_declared(token))
+        elif isinstance(token, list) and token[:1] == ["VALUES"]:
+            scope.sources[str(alias)] = dict(_listed(token, tokens[place + 3]))
         elif token == "OPENJSON" and following[1:] != ["WITH"]:
             scope.sources[str(tokens[place + 3])] = {
                 "value": frozenset([DATABASE]),
@@ -178,6 +180,14 @@ def _declared(group: Tokens) -> Iterator[tuple[str, frozenset[str]]]:
     for column in _split(group, ","):
         is_text = str(column[1]) in ("varchar", "nvarchar")
         yield str(column[0]), frozenset([DATABASE]) if is_text else frozenset()
+
+
+def _listed(values: Tokens, names: "str | Tokens") -> Iterator[tuple[str, frozenset[str]]]:
+    """Give the columns of a table of values."""
+    row = values[1]
+    for name, value in zip(_split(list(names), ","), _split(list(row), ","), strict=True):
+        is_text = any("'" in one for one in value if isinstance(one, str))
+        yield str(name[0]), frozenset([DATABASE]) if is_text else frozenset()
 
 
 def _selected(tokens: Tokens, scope: Scope) -> dict[str, Text]:

@@ -1,12 +1,18 @@
 """No statement compares texts of two collations, which SQL Server refuses with error 468, and one that does is seen."""
 
+import pytest
+
+from core.model.aggregates import aggregate_table
+from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
 from tests.sql.collations import columns_of, conflicts, statements_of
 from tests.sql.statements import every_batch
+from tests.sql.values import EPOCH
 
 TABLES = columns_of(one.text for one in all_migrations("sqlserver"))
 IDS = "OPENJSON(@ids) WITH (id varchar(40) '$[0]', n bigint '$[1]') AS j"
+VALUES = "(VALUES (1, N'0')) AS v (n, id)"
 LETTERS, JOBS = "hubledger.event_hub_dead_letter AS d", "hubledger.replay_job AS r"  # status: of the database
 BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
 OFFENDERS = {
@@ -25,6 +31,7 @@ OFFENDERS = {
     ),
     "a highest text": f"SELECT 1 FROM {JOBS} WHERE r.job_id = (SELECT MAX(j.id) FROM {IDS});",
     "a text that is put together": f"SELECT 1 FROM {JOBS} INNER JOIN {IDS} ON r.job_id + N'.' = j.id + N'.';",
+    "a text of a table of values": f"SELECT 1 FROM {VALUES} INNER JOIN {LETTERS} ON d.partition_id = v.id;",
     "a text that is run": f"EXEC(N'SELECT 1 FROM {LETTERS} INNER JOIN {JOBS} ON d.claimed_by = r.job_id;');",
     "two columns": f"SELECT 1 FROM {LETTERS} INNER JOIN {JOBS} ON d.claimed_by = r.job_id;",
 }
@@ -36,6 +43,7 @@ INNOCENT = {
     "a number": f"SELECT 1 FROM {LETTERS} INNER JOIN {IDS} ON d.sequence_number = j.n;",
     "a variable and a text in quotes": f"SELECT 1 FROM {LETTERS} WHERE d.partition_id IN (@id, '0');",
     "a set value": f"UPDATE d SET partition_id = j.id FROM {LETTERS} INNER JOIN {IDS} ON d.sequence_number = j.n;",
+    "a number of a table of values": f"SELECT 1 FROM {VALUES} INNER JOIN {JOBS} ON r.stream_id = v.n;",
     "two ids": f"SELECT 1 FROM {JOBS} INNER JOIN hubledger.replay_progress AS p ON p.job_id = r.job_id;",
     "a remark": f"SELECT 1 FROM {LETTERS} -- {IDS} ON d.partition_id = j.id\n WHERE d.status = @status;",
 }
@@ -55,3 +63,22 @@ def test_no_statement_compares_two_collations() -> None:
     statements = {one: name for name, batch in every_batch().items() for one in statements_of(batch)}
     assert len(statements) > len(every_batch())
     assert [f"{name}: {one}" for text, name in statements.items() for one in conflicts(text, TABLES)] == []
+
+
+def test_no_statement_of_a_job_of_spark_compares_two_collations() -> None:
+    pytest.importorskip("pyspark", reason="jobs/requirements.txt is not installed")
+    from jobs.as_of import counting, removed, rows_of_windows, standing_windows
+    from jobs.ranges import CommitSpan
+    from jobs.server_words import ServerWords
+
+    of, words = aggregate_table(HomeActivity), ServerWords()
+    windows = [{"home_id": "home-1", "kind": "gas", "window_start": EPOCH}]
+    texts = {
+        "counting": counting(of, words),
+        "removed": removed(of, words),
+        "rows of windows": rows_of_windows(of, windows, [CommitSpan(1, "0", 0, 9)], words),
+        "standing windows": standing_windows(of, windows, words),
+    }
+    planted = texts["rows of windows"].replace(f" {BY_CODE_POINT}", "")
+    assert {name: found for name, text in texts.items() if (found := conflicts(text, TABLES))} == {}
+    assert len(conflicts(planted, TABLES)) > 1
