@@ -9,6 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from operator import lt
 
 from local.functions_host.batches import next_batch
 from local.functions_host.clock import Clock, unless
@@ -98,11 +99,15 @@ class PartitionPump:
         self._skips += count
 
     async def _deliver_from(self, start: StartAt) -> None:
+        """Deliver batches until interrupted, or until one is out of order: the app would refuse it at every try."""
         stream = await self._parts.source.open(self._partition_id, start)
         try:
             while not self._interrupted.is_set():
                 waiting = next_batch(stream, self._parts.options, self._parts.clock)
                 batch = await unless(self._interrupted.wait(), waiting)
+                if batch and not _rises(batch):
+                    logger.warning("batch came out of order; will read it again", extra=self._about("disorder", batch))
+                    return
                 if batch:
                     await self._settle(batch)
         finally:
@@ -120,10 +125,15 @@ class PartitionPump:
     async def _delivered(self, batch: Sequence[HubEvent]) -> Ending:
         if self._skips:
             self._skips -= 1
-            logger.warning("batch skipped on request", extra=self._about(batch))
+            logger.warning("batch skipped on request", extra=self._about("batch_skipped", batch))
             return Ending.FAILED
         return await self._parts.deliver(batch, self._checkpoint.writes_next)
 
-    def _about(self, batch: Sequence[HubEvent]) -> dict[str, object]:
+    def _about(self, action: str, batch: Sequence[HubEvent]) -> dict[str, object]:
         first, last = batch[0].sequence_number, batch[-1].sequence_number
-        return {"action": "batch_skipped", "partition_id": self._partition_id, "first": first, "last": last}
+        return {"action": action, "partition_id": self._partition_id, "first": first, "last": last}
+
+
+def _rises(batch: Sequence[HubEvent]) -> bool:
+    numbers = [event.sequence_number for event in batch]
+    return all(map(lt, numbers, numbers[1:]))

@@ -49,6 +49,7 @@ class SdkStream:
         self._arrived: asyncio.Queue[Sequence[EventData]] = asyncio.Queue(1)
         self._rest: deque[HubEvent] = deque()
         self._reported: str | None = None
+        self._taking: asyncio.Task[Any] | None = None
         self._task = asyncio.create_task(self._receive_for_ever())
 
     async def read(self, limit: int) -> Sequence[HubEvent]:
@@ -84,14 +85,15 @@ class SdkStream:
             if not broken.done():
                 broken.set_result(error)
 
-        receiving = asyncio.ensure_future(self._receive(note))
-        watching = asyncio.ensure_future(self._stood_still())
+        tasks: set[asyncio.Future[Any]] = set(map(asyncio.ensure_future, (self._receive(note), self._stood_still())))
         try:
-            await asyncio.wait((receiving, watching, broken), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({*tasks, broken}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (receiving, watching):
+            if self._taking is not None:  # the SDK forgets it; it would put its events among those of the next link
+                tasks.add(self._taking)
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(receiving, watching, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
         return broken.result() if broken.done() else None
 
     async def _receive(self, on_error: Any) -> None:
@@ -106,6 +108,7 @@ class SdkStream:
         )
 
     async def _take(self, _: Any, events: Sequence[EventData]) -> None:
+        self._taking = asyncio.current_task()
         if events:
             await self._arrived.put(events)
             self._position = StartAt(events[-1].offset, None, events[-1].sequence_number)

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import random
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from local.event_hubs import Emulator, HubSettings
 from local.functions_host import HostOptions
 from local.functions_host.clock import SystemClock
 from local.functions_host.sdk_stream import LONGEST_PAUSE
+from tests.acceptance.functions_host.broken_links import PARTITIONS, BreakingHub
 from tests.acceptance.functions_host.publishing import HUB, publish
 from tests.acceptance.functions_host.sample import running, seen, write_settings
 from tests.unit.local.functions_host.doubles import eventually
@@ -26,6 +28,7 @@ pytestmark = [
 ]
 
 SOON_S = 30.0
+ROUNDS = 5  # of about six seconds each, because the SDK waits so long
 
 
 class ImpatientClock(SystemClock):
@@ -108,3 +111,16 @@ async def test_a_refused_link_and_a_hub_that_goes_away_are_reported_and_the_hub_
     assert (vars(refused)["consumer_group"], refused.levelno) == ("async", logging.ERROR)
     assert "async" in vars(refused)["error"]
     assert set(groups(caplog, "partition_received")) == {"$Default"}
+
+
+async def test_events_arrive_once_and_in_order_however_often_their_links_break() -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    emulator = Emulator([HubSettings(HUB, len(PARTITIONS))])
+    with emulator.running():
+        hub = BreakingHub(emulator, random.Random(seed), ImpatientClock())
+        async with hub.pumping():
+            for _ in range(ROUNDS):
+                await hub.publish_and_break()
+            await hub.all_delivered()
+    assert hub.delivered == {id: list(range(hub.published)) for id in PARTITIONS}

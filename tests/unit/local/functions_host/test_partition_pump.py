@@ -10,7 +10,7 @@ from local.functions_host.event_source import END, HubEvent, StartAt
 from local.functions_host.host_json import EventHubOptions
 from local.functions_host.invoker import Ending
 from local.functions_host.partition_pump import HostCheckpoint, PartitionPump, PumpParts
-from tests.unit.local.functions_host.doubles import ManualClock, MemoryHub, event, eventually
+from tests.unit.local.functions_host.doubles import ManualClock, MemoryHub, MemoryStream, event, eventually
 
 pytestmark = pytest.mark.asyncio
 
@@ -73,6 +73,22 @@ class Bench:
 
     async def checkpoint_is(self, number: int) -> None:
         await eventually(lambda: self.written and self.written[-1] == event(number).position)
+
+
+class DisorderedHub(MemoryHub):
+    """Its first stream has the events of each read in the wrong order."""
+
+    async def open(self, partition_id: str, start: StartAt) -> MemoryStream:
+        stream = await super().open(partition_id, start)
+        return stream if len(self.opened) > 1 else DisorderedStream(stream)
+
+
+class DisorderedStream(MemoryStream):
+    def __init__(self, stream: MemoryStream) -> None:
+        vars(self).update(vars(stream))
+
+    async def read(self, limit: int) -> Sequence[HubEvent]:
+        return (await super().read(limit))[::-1]
 
 
 @pytest.fixture
@@ -170,3 +186,16 @@ async def test_skipped_batches_are_checkpointed_but_not_delivered(
     assert bench.written == [event(number).position for number in (1, 3, 4)]
     logged = [vars(one) for one in caplog.records if getattr(one, "action", "") == "batch_skipped"]
     assert [(one["partition_id"], one["first"], one["last"]) for one in logged] == [("0", 0, 1), ("0", 2, 3)]
+
+
+async def test_a_batch_that_came_out_of_order_is_read_again_from_the_checkpoint(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.hub = DisorderedHub()
+    await bench.send(1)
+    async with bench.pumping():
+        await bench.delivered([0])
+        await bench.send(4)
+        await bench.delivered([0], [1, 2], [3, 4])
+    (logged,) = [vars(one) for one in caplog.records if getattr(one, "action", "") == "disorder"]
+    assert (logged["first"], logged["last"]) == (2, 1)

@@ -98,6 +98,26 @@ async def test_a_broken_link_is_reported_and_opened_after_the_last_event_taken(
     assert caplog.records[0].levelno == logging.ERROR
 
 
+class ForgetfulClient(HubClient):
+    """Like the SDK, it reports a broken link while its last callback still waits, and forgets the callback."""
+
+    async def receive_batch(self, on_event_batch: Any, **options: Any) -> None:
+        self.forgotten = asyncio.ensure_future(super().receive_batch(on_event_batch, **options))
+        await asyncio.Event().wait()
+
+
+async def test_events_of_a_broken_link_do_not_come_among_those_of_the_next(clock: ManualClock) -> None:
+    client = ForgetfulClient(last=5)
+    async with streaming(client, clock) as stream:
+        await eventually(lambda: client.delivered)  # the second batch waits for room
+        await client.fail("gone")
+        await eventually(lambda: clock.is_somebody_due_within(FIRST_PAUSE))
+        await clock.advance(FIRST_PAUSE)
+        await eventually(lambda: len(client.positions) == 2)
+        assert [await numbers(stream, 2) for _ in range(3)] == [[0, 1], [2, 3], [4, 5]]
+    assert client.positions == ["-1", "64"]
+
+
 async def watch(clock: ManualClock) -> None:
     await eventually(lambda: clock.is_somebody_due_within(WATCH_INTERVAL))
     await clock.advance(WATCH_INTERVAL)
