@@ -23,7 +23,7 @@ from core.ingest.journal import StoredJournal
 from core.ingest.lines import BatchLines
 from core.model.clock import Clock
 from core.model.events import EventBatch
-from core.remote.hub.consumer import batch_of
+from core.remote.hub.consumer import batches_of
 from core.store.attempts import Attempts
 from core.store.database import Database
 from core.store.letters import Letters
@@ -136,7 +136,7 @@ def outer(recorded: Recorded, timers: Timers) -> EventBatch:
         list(map(plain, views))
     events = recorded.events()
     with timers.over(ADAPTER, count):
-        batch = batch_of(recorded.context, events)
+        (batch,) = batches_of(recorded.context, events)
     events = recorded.events()
     with timers.over(EVENTS, count):
         of_host = list(map(to_hub_event, events))

@@ -1,11 +1,13 @@
 """Receive the events of a hub with the SDK, which shares partitions with peers through a checkpoint store."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
+from operator import lt
 from typing import Any
 
-from core.model.events import BATCH_EVENTS, EventBatch, PartitionId, stream_of
+from core.model.events import BATCH_EVENTS, Event, EventBatch, PartitionId, number_of, stream_of
 from core.model.hub import BEFORE_FIRST
 from core.remote.hub.client import aio_credential, open_client
 from core.remote.hub.events import to_event
@@ -43,8 +45,8 @@ async def receive(
     """Pass batches to `take`, one at a time per partition and in order, until the client is closed."""
 
     async def on_batch(context: Any, events: Sequence[Any]) -> None:
-        if events:
-            await take(batch_of(context, events))
+        for batch in batches_of(context, events):
+            await take(batch)
 
     async def on_error(context: Any, error: Exception) -> None:
         failed(None if context is None else context.partition_id, error)
@@ -54,8 +56,22 @@ async def receive(
     )
 
 
-def batch_of(context: Any, events: Sequence[Any]) -> EventBatch:
-    """Return the events of a partition as a batch of ours; its id is the place of its first event."""
+def batches_of(context: Any, events: Sequence[Any]) -> Iterator[EventBatch]:
+    """Yield the events of a partition as batches of ours, mostly one; the id is the place of the first event.
+
+    After a lost connection, the SDK (azure-eventhub 5.15) hands over the events that it still holds, and then again all
+    that follow the last one it had handed over. The second part is a batch of its own, for the guard a redelivery.
+    """
     stream = stream_of(context.fully_qualified_namespace, context.eventhub_name, context.consumer_group)
     partition = stream.partition(PartitionId(context.partition_id))
-    return EventBatch(partition, tuple(map(to_event, events)), f"{context.partition_id}@{events[0].sequence_number}")
+    for part in _rising(tuple(map(to_event, events))):
+        yield EventBatch(partition, part, f"{context.partition_id}@{part[0].sequence_number}")
+
+
+def _rising(events: tuple[Event, ...]) -> Iterator[tuple[Event, ...]]:
+    """Yield the parts in which the sequence numbers rise."""
+    numbers = list(map(number_of, events))
+    falls = [place for place, rises in enumerate(map(lt, numbers, numbers[1:]), 1) if not rises]
+    for begin, end in pairwise((0, *falls, len(events))):
+        if begin < end:
+            yield events[begin:end]
