@@ -12,7 +12,6 @@ import contextlib
 import json
 import logging
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine
@@ -22,6 +21,7 @@ from typing import Any
 from core.errors import HubledgerError
 from core.ingest.interpreter import prepare_interpreter
 from core.worker.health import parts
+from core.worker.signals import ignore_signals, stop_at_signal
 from core.worker.work import Terms, work
 
 log = logging.getLogger("hubledger.worker")
@@ -32,9 +32,7 @@ ENDED_EARLY = 70  # EX_SOFTWARE, as when a transform hangs
 async def until_signal(work: Coroutine[Any, Any, None], grace: timedelta, end: Callable[[], None]) -> None:
     """Cancel the work once, however many signals come; call `end` if the process has not ended after the grace."""
     signalled = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, signalled.set)
+    stop_at_signal(signalled.set)
     task, waiting = asyncio.ensure_future(work), asyncio.ensure_future(signalled.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     if signalled.is_set():
@@ -43,8 +41,11 @@ async def until_signal(work: Coroutine[Any, Any, None], grace: timedelta, end: C
         timer.start()
     waiting.cancel()
     task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    try:
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+    finally:
+        ignore_signals()
     log.info("worker ended", extra={"action": "ended"})
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.worker.signals import ignore_signals, stop_at_signal
 from local.functions_host.errors import HostError
 from local.functions_host.host import FunctionsHost, HostOptions
 from local.functions_host.logs import configure_logs
@@ -30,7 +31,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m local.functions_host",
         description="Run the function_app.py of a folder on this machine: HTTP, timer, Event Hubs and Durable.",
         epilog="SIGTERM or Ctrl-C drains: triggers stop, running functions finish, host checkpoints are written. "
-        "A second signal ends at once. Keys are not checked; it listens on loopback only.",
+        "A second Ctrl-C ends at once. Keys are not checked; it listens on loopback only.",
     )
     parser.add_argument(
         "--app", type=Path, default=Path(), metavar="DIR", help="folder of host.json and function_app.py"
@@ -59,21 +60,22 @@ async def _run(chosen: argparse.Namespace) -> None:
     state = chosen.state and chosen.state.resolve()
     options = HostOptions(port=chosen.port, state=state, storage=chosen.storage)
     host = FunctionsHost(chosen.app, options)
-    await host.start()
     stopping = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, _stop, stopping)
+    stop_at_signal(stopping.set)
+    try:
+        await _serve(host, stopping)
+    finally:
+        ignore_signals()
+
+
+async def _serve(host: FunctionsHost, stopping: asyncio.Event) -> None:
+    await host.start()
     for line in host.routes:
         print(f"  {line}")
     print(f"functions host ready on {host.base_url}", flush=True)
     await stopping.wait()
+    signal.signal(signal.SIGINT, lambda *_: os._exit(1))
     await host.stop()
-
-
-def _stop(stopping: asyncio.Event) -> None:
-    if stopping.is_set():
-        os._exit(1)
-    stopping.set()
 
 
 if __name__ == "__main__":

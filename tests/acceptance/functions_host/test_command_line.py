@@ -11,6 +11,7 @@ import pytest
 from local.functions_host.__main__ import main
 from tests.acceptance.functions_host.command_line import StartedHost, run
 from tests.acceptance.functions_host.sample import write_settings
+from tests.acceptance.worker.started import send_to_the_end
 
 
 def test_routes_one_ready_line_and_a_log_line_per_record_are_written(app: Path, tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(option in shown for option in ("--app", "--port", "--state", "--storage", "--log", "--verbose"))
 
 
-def test_a_signal_waits_for_running_functions_and_a_second_one_does_not(empty_app: Path, tmp_path: Path) -> None:
+def test_a_signal_waits_for_running_functions_and_a_second_ctrl_c_does_not(empty_app: Path, tmp_path: Path) -> None:
     began = tmp_path / "began"
     (empty_app / "function_app.py").write_text(
         "import threading, pathlib, azure.functions as func\n"
@@ -71,4 +72,12 @@ def test_a_signal_waits_for_running_functions_and_a_second_one_does_not(empty_ap
     host.process.send_signal(signal.SIGTERM)
     request = urllib.request.Request(f"{host.base_url}/admin/host/drain/status")
     host.until(lambda: json.loads(urllib.request.urlopen(request).read())["state"] == "InProgress")
-    assert host.stop(signal.SIGTERM)[0] == 1
+    assert host.stop(signal.SIGINT)[0] == 1
+
+
+def test_signals_that_come_to_the_very_end_change_nothing(empty_app: Path) -> None:
+    (empty_app / "function_app.py").write_text("import azure.functions as func\napp = func.FunctionApp()\n")
+    host = StartedHost(empty_app)
+    send_to_the_end(host.process)
+    host.process.communicate()
+    assert host.process.returncode == 0

@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +41,14 @@ def start(settings: Mapping[str, str], *arguments: str, output: int = subprocess
     command = [sys.executable, "-m", "core.worker", *arguments]
     environment = {**{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}, **settings}
     return subprocess.Popen(command, cwd=APP, env=environment, stdout=output, stderr=subprocess.PIPE, text=True)
+
+
+def send_to_the_end(process: "subprocess.Popen[str]") -> None:
+    """Send SIGTERM every 2 ms, also while the interpreter ends."""
+    while process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.002)
 
 
 @dataclass

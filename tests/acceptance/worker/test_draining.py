@@ -21,7 +21,16 @@ from core.store.sqlite.database import SqliteDatabase
 from core.worker.__main__ import ENDED_EARLY
 from core.worker.health import main as ask
 from core.worker.work import Sources, Terms, Timing, check_and_work, work_on
-from tests.acceptance.worker.started import DEADLINE, PARTITIONS, STREAM, TIMES, Workplace, settings_of, start
+from tests.acceptance.worker.started import (
+    DEADLINE,
+    PARTITIONS,
+    STREAM,
+    TIMES,
+    Workplace,
+    send_to_the_end,
+    settings_of,
+    start,
+)
 from tests.fakes.plain_transform import PLAIN
 
 pytestmark = pytest.mark.slow
@@ -30,11 +39,10 @@ TERMS = Terms(timedelta(seconds=0.5), timedelta(seconds=3), None)
 
 
 def end(place: Workplace, worker: "subprocess.Popen[str]", moment: str) -> None:
-    """Send two signals at a moment, and assert that the worker ends in order."""
+    """Send signals from a moment on, and assert that the worker ends in order."""
     before = sum(place.accounted())
     place.until(lambda: bool(place.shares()) if moment == UNTIL_OWNED else sum(place.accounted()) > before)
-    worker.send_signal(signal.SIGTERM)
-    worker.send_signal(signal.SIGTERM)
+    send_to_the_end(worker)
     _, errors = worker.communicate(timeout=DEADLINE)
     assert (worker.returncode, errors) == (0, ""), moment
     assert place.shares() == [], f"it still owns partitions after a signal when it {moment}"
