@@ -97,7 +97,7 @@ def to_json(value: object, depth: int = 0) -> Json:
     if isinstance(value, (list, tuple)):
         return [to_json(each, depth + 1) for each in value]
     if isinstance(value, Mapping):
-        if all(isinstance(name, str) and is_whole(name) for name in value) and not _looks_like_a_tag(value):
+        if all(isinstance(name, str) and is_whole(name) for name in value) and not looks_like_a_tag(value):
             return {name: to_json(each, depth + 1) for name, each in value.items()}
         return {"$map": [[to_json(name, depth + 1), to_json(each, depth + 1)] for name, each in value.items()]}
     if isinstance(value, Described):
@@ -111,7 +111,7 @@ def from_json(found: Json) -> Any:
         return [from_json(each) for each in found]
     if not isinstance(found, dict):
         return found
-    if _looks_like_a_tag(found):
+    if looks_like_a_tag(found):
         ((tag, content),) = found.items()
         if (read := _READERS.get(tag)) is not None:
             try:
@@ -121,7 +121,8 @@ def from_json(found: Json) -> Any:
     return {name: from_json(each) for name, each in found.items()}
 
 
-def _looks_like_a_tag(value: Mapping[Any, object]) -> bool:
+def looks_like_a_tag(value: Mapping[Any, object]) -> bool:
+    """Return True for an object of the form that stands for a value which JSON does not hold."""
     return len(value) == 1 and next(iter(value)).startswith("$")
 
 

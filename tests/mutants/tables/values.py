@@ -16,7 +16,7 @@ MUTANTS = (
             "return int(value) if abs(value) <= EXACT else",
             "return float(value) if abs(value) > EXACT else int(value) if value else",
         ),
-        ("an object that looks like a tag is read as one", " and not _looks_like_a_tag(value):", ":"),
+        ("an object that looks like a tag is read as one", " and not looks_like_a_tag(value):", ":"),
         ("bytes come back as text", 'return {"$binary": _base64(bytes(value))}', "return _base64(bytes(value))"),
         (
             "a value of any depth is nested as it is",
