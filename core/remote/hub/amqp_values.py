@@ -13,7 +13,7 @@ from uuid import UUID
 
 from core.model.values import MOST_NESTED, Described
 
-_UNIX, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
+UNIX, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 _UINT = struct.Struct(">I")
 _BROKEN = (LookupError, ValueError, struct.error, TypeError, OverflowError)
 
@@ -24,6 +24,10 @@ class NotReadable(ValueError):
 
 class Single(float):
     """A float of four bytes: its exact value, and the mark that it has fewer digits."""
+
+
+class Milliseconds(int):
+    """A timestamp that no datetime holds."""
 
 
 def read_value(buffer: bytes, at: int = 0) -> tuple[Any, int]:
@@ -146,9 +150,9 @@ def _number(form: str) -> Callable[[bytes], Any]:
 def _timestamp(raw: bytes) -> datetime | int:
     milliseconds = int.from_bytes(raw, signed=True)
     try:
-        return _UNIX + milliseconds * _MILLISECOND
+        return UNIX + milliseconds * _MILLISECOND
     except OverflowError:
-        return milliseconds
+        return Milliseconds(milliseconds)
 
 
 def _decimal(raw: bytes) -> Decimal:

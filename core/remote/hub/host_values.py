@@ -16,10 +16,13 @@ from msgspec import structs
 
 from core.model.events import Event
 from core.model.values import Described, Unread
-from core.remote.hub.amqp_values import Single
+from core.remote.hub.amqp_values import UNIX, Milliseconds, Single
 from core.remote.hub.events import text_of, to_event
 
-_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)  # of the ticks of .NET, each 100 ns
+TICKS = 10_000_000  # of .NET in a second
+LAST_TIME = "9999-12-31T23:59:59.9999999"  # of .NET, which reads times before 1970 as 1970
+URI, OFFSET, SPAN = _KNOWN = tuple(f"com.microsoft:{name}" for name in ("uri", "datetime-offset", "timespan"))
+_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)  # of .NET's ticks
 _NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
@@ -28,7 +31,13 @@ def to_host_event(found: Any) -> Event:
     event = to_event(found)
     if not found.properties or isinstance(event.properties, Unread):
         return event
-    return structs.replace(event, properties={name: host_value(value) for name, value in event.properties.items()})
+    kept = {name: host_value(value) for name, value in event.properties.items() if not _is_left_out(value)}
+    return structs.replace(event, properties=kept)
+
+
+def _is_left_out(value: object) -> bool:
+    """Return True for a property whose descriptor is a symbol that .NET does not know."""
+    return isinstance(value, Described) and isinstance(value.descriptor, str) and value.descriptor not in _KNOWN
 
 
 def host_value(value: Any) -> Any:
@@ -40,7 +49,9 @@ def host_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, datetime):
-        return _time_text(value) + "Z"
+        return _time_text(max(value, UNIX)) + "Z"
+    if isinstance(value, Milliseconds):
+        return LAST_TIME if value > 0 else _time_text(UNIX) + "Z"
     if isinstance(value, float | Decimal):
         return _number(value)
     if isinstance(value, UUID):
@@ -67,15 +78,20 @@ def _time_text(moment: datetime) -> str:
 
 def _described(value: Described) -> Any:
     kind, content = value.descriptor, value.value
-    if kind == "com.microsoft:uri" and isinstance(content, str):
+    if kind == URI and isinstance(content, str):
         return content
-    if kind == "com.microsoft:datetime-offset" and isinstance(content, int):
-        return _time_text(_BEGINNING + timedelta(microseconds=content // 10)) + "+00:00"
-    return _span_text(content) if kind == "com.microsoft:timespan" and isinstance(content, int) else value
+    if kind == OFFSET and isinstance(content, int):
+        seconds, fraction = divmod(content, TICKS)
+        try:
+            text = _time_text(_BEGINNING + timedelta(seconds=seconds))
+        except OverflowError:  # .NET reads no such event, so the trigger never gets it
+            return value
+        return text + (f".{fraction:07}".rstrip("0") if fraction else "") + "+00:00"
+    return _span_text(content) if kind == SPAN and isinstance(content, int) else value
 
 
 def _span_text(ticks: int) -> str:
-    seconds, fraction = divmod(abs(ticks), 10_000_000)
+    seconds, fraction = divmod(abs(ticks), TICKS)
     days, rest = divmod(seconds, 86_400)
     text = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}" + (f".{fraction:07}" if fraction else "")
     return ("-" if ticks < 0 else "") + (f"{days}." if days else "") + text

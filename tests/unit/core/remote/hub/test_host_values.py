@@ -7,12 +7,13 @@ import pytest
 from azure.eventhub import EventData
 from azure.eventhub._pyamqp.message import Message
 
-from core.model.values import Unread
+from core.model.values import Unread, encode_properties
 from core.remote.hub.amqp_values import read_value
 from core.remote.hub.host_values import host_value, to_host_event
 from core.remote.hub.wire import Encoded
 from local.event_hubs.codec import decode, encode
 from local.functions_host.json_net import json_value
+from tests.fakes import trigger_events
 from tests.unit.local.functions_host.test_json_net import VALUES
 
 
@@ -27,6 +28,24 @@ def test_a_value_is_the_one_that_the_host_makes(case: str) -> None:
 def test_a_float_of_any_size_is_the_one_that_the_host_makes(raw: str) -> None:
     written = bytes.fromhex(raw)
     assert host_value(read_value(written)[0]) == json_value(decode(written)[0])
+
+
+# strings that are not UTF-8 and keys that are no text or come twice: the reader has their bytes
+DIFFERENT_HERE = {"prop invalid UTF-8 string", "prop symbol non-ascii", "prop key null", "prop key twice"}
+
+
+def test_the_properties_of_an_event_are_as_the_real_trigger_gave_them() -> None:
+    delivered = [one for one in trigger_events.published() if one.properties is not None]
+    found = {one.name: to_host_event(trigger_events.received(one.message)).properties for one in delivered}
+    differ = {
+        one.name for one in delivered if encode_properties(found[one.name]) != encode_properties(one.properties or {})
+    }
+    assert differ == trigger_events.DIFFERENT | DIFFERENT_HERE
+
+
+def test_an_event_that_the_real_trigger_cannot_read_is_read() -> None:
+    refused = [one for one in trigger_events.published() if one.properties is None]
+    assert {to_host_event(trigger_events.received(one.message)).sequence_number for one in refused} == {7}
 
 
 def test_decimals_that_are_not_finite_are_texts() -> None:
