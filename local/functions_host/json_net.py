@@ -7,18 +7,22 @@ defaults: NaN and infinities are texts, binary is base64, times are ISO 8601 wit
 import math
 import struct
 from base64 import b64encode
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from local.event_hubs.codec import Described, Float, Raw, Symbol, Timestamp
+from local.event_hubs.codec import NULL, DecodeError, Described, Float, Raw, Symbol, Timestamp, decode
+from local.event_hubs.sections import items
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NET_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
-TICKS_OF_MICROSECOND = 10
+LAST_DATE_TIME = "9999-12-31T23:59:59.9999999"
+TICKS = 10_000_000  # in a second
 URI, DATE_TIME_OFFSET, TIME_SPAN = (f"com.microsoft:{name}" for name in ("uri", "datetime-offset", "timespan"))
 _NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+_NOT_TEXTS = {0xA1: ("utf-8", "\ufffd"), 0xA3: ("ascii", "?")}  # broken strings and symbols: how .NET reads them
 _DROPPED = object()
 
 
@@ -26,10 +30,45 @@ class NotConverted(ValueError):
     """The .NET library has no value for this one of AMQP."""
 
 
-def json_properties(properties: dict[Any, Any]) -> dict[str, Any]:
-    """Return decoded application properties as JSON; NotConverted when one of them has no .NET value."""
-    converted = {str(name): json_value(value) for name, value in properties.items()}
+def json_properties(encoded: bytes) -> dict[str, Any]:
+    """Return an encoded map of properties as JSON; NotConverted when one of them has no .NET value."""
+    return _json_map(encoded, _json_of)
+
+
+def json_annotations(encoded: bytes) -> dict[str, Any]:
+    """Return an encoded map of annotations as JSON; one that has no .NET value is its bytes in base64."""
+    return _json_map(encoded, _json_or_bytes)
+
+
+def _json_map(encoded: bytes, json_of: Callable[[bytes], Any]) -> dict[str, Any]:
+    each = items(encoded, 0) if encoded != NULL else []
+    if len(each) % 2:
+        raise NotConverted("a map has a key without a value")
+    converted = {_name(_json_of(name)): json_of(value) for name, value in zip(each[::2], each[1::2], strict=True)}
     return {name: value for name, value in converted.items() if value is not _DROPPED}
+
+
+def _name(value: Any) -> str:
+    return "<null>" if value is None else str(value)
+
+
+def _json_of(encoded: bytes) -> Any:
+    try:
+        return json_value(decode(encoded)[0])
+    except DecodeError as error:
+        kind = _NOT_TEXTS.get(encoded[0] & 0xEF)
+        if kind is None:
+            raise NotConverted(str(error)) from error
+        return encoded[5 if encoded[0] & 0x10 else 2 :].decode(kind[0], "replace").replace("\ufffd", kind[1])
+    except (ArithmeticError, TypeError) as error:  # a described value of a wrong type or size
+        raise NotConverted(str(error)) from error
+
+
+def _json_or_bytes(encoded: bytes) -> Any:
+    try:
+        return _json_of(encoded)
+    except NotConverted:
+        return b64encode(encoded).decode()
 
 
 def json_value(value: Any) -> Any:
@@ -45,9 +84,10 @@ def json_value(value: Any) -> Any:
     if isinstance(value, Described):
         return _described(value)
     if isinstance(value, list):
-        return [json_value(each) for each in value]
+        return [each for each in map(json_value, value) if each is not _DROPPED]
     if isinstance(value, dict):
-        return {str(name): json_value(each) for name, each in value.items()}
+        pairs = ((name, json_value(each)) for name, each in value.items())
+        return {str(name): each for name, each in pairs if each is not _DROPPED}
     return str(value) if isinstance(value, str) else value
 
 
@@ -62,11 +102,16 @@ def _float(value: float) -> Any:
 
 
 def _instant(milliseconds: int) -> str:
+    """Return the text of a DateTime; .NET's begin with 1970 here, and the last one has no zone."""
     try:
-        moment = EPOCH + timedelta(milliseconds=milliseconds)
-    except OverflowError as error:
-        raise NotConverted(f"{milliseconds} ms is no DateTime") from error
-    return _text_of(moment) + "Z"
+        return _text_of(max(EPOCH, EPOCH + timedelta(milliseconds=milliseconds))) + "Z"
+    except OverflowError:
+        return LAST_DATE_TIME if milliseconds > 0 else _text_of(EPOCH) + "Z"
+
+
+def json_offset(milliseconds: int) -> str:
+    """Return the text of a DateTimeOffset, which .NET has for the times among a message's own properties."""
+    return _instant(milliseconds).removesuffix("Z") + "+00:00"
 
 
 def _text_of(moment: datetime) -> str:
@@ -81,7 +126,10 @@ def _raw(value: Raw) -> Any:
         return str(UUID(bytes=content))
     if code == 0x73:
         return content.decode("utf-32-be", "replace")
-    return float(decimal_of(content))
+    number = float(decimal_of(content))
+    if not math.isfinite(number):
+        raise NotConverted("a decimal that is too large")
+    return number
 
 
 def decimal_of(content: bytes) -> Decimal:
@@ -102,13 +150,15 @@ def _described(value: Described) -> Any:
     if value.descriptor == URI:
         return str(value.value)
     if value.descriptor == DATE_TIME_OFFSET:
-        return _text_of(NET_BEGINNING + timedelta(microseconds=ticks // TICKS_OF_MICROSECOND)) + "+00:00"
+        seconds, fraction = divmod(ticks, TICKS)
+        text = (NET_BEGINNING + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
+        return text + (f".{fraction:07}".rstrip("0") if fraction else "") + "+00:00"
     return _span(ticks) if value.descriptor == TIME_SPAN else _DROPPED
 
 
 def _span(ticks: int) -> str:
     """Return the text of a TimeSpan: [-][days.]hh:mm:ss[.fraction]."""
-    seconds, fraction = divmod(abs(ticks), 10_000_000)
+    seconds, fraction = divmod(abs(ticks), TICKS)
     days, seconds = divmod(seconds, 86_400)
     text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     return ("-" if ticks < 0 else "") + (f"{days}." if days else "") + text + (f".{fraction:07}" if fraction else "")

@@ -4,17 +4,18 @@ The SDK gives texts as bytes. Like .NET, bytes that are not UTF-8 become U+FFFD.
 """
 
 import logging
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 from azure.eventhub import EventData
 
-from core.remote.hub.events import body_of, plain_value, text_of
+from core.remote.hub.events import body_of, text_of
 from core.remote.hub.wire import Encoded
-from local.event_hubs.codec import DecodeError, decode
+from local.event_hubs.codec import DecodeError
 from local.functions_host.event_source import HubEvent
-from local.functions_host.json_net import NotConverted, json_properties, json_value
+from local.functions_host.json_net import NotConverted, json_annotations, json_offset, json_properties
 
 logger = logging.getLogger("functions_host")
 
@@ -22,7 +23,7 @@ SEQUENCE_NUMBER = b"x-opt-sequence-number"
 OFFSET = b"x-opt-offset"
 ENQUEUED_TIME = b"x-opt-enqueued-time"
 PARTITION_KEY = b"x-opt-partition-key"
-STANDARD = frozenset((SEQUENCE_NUMBER, OFFSET, ENQUEUED_TIME, PARTITION_KEY))
+STANDARD = frozenset(name.decode() for name in (SEQUENCE_NUMBER, OFFSET, ENQUEUED_TIME, PARTITION_KEY))
 
 # AmqpMessageProperties by the names that .NET's EventData.SystemProperties uses.
 PROPERTIES = (
@@ -37,8 +38,8 @@ def to_hub_event(event: EventData) -> HubEvent:
     found = message.annotations
     key = found.get(PARTITION_KEY)
     named = _named(message.properties) if message.properties is not None else {}
-    if len(found) > (3 if key is None else 4):
-        named.update((text_of(name), _plain(value)) for name, value in found.items() if name not in STANDARD)
+    if isinstance(found, Encoded):
+        named.update(_annotations(found))
     return HubEvent(
         b"".join(message.body) if message.body_type.value == "data" else body_of(message),
         found[SEQUENCE_NUMBER],
@@ -53,8 +54,8 @@ def to_hub_event(event: EventData) -> HubEvent:
 def _properties(found: Any) -> dict[str, Any] | None:
     """Return the properties as the host's JSON; None when .NET has no value for one of them."""
     try:
-        return json_properties(decode(found.raw)[0] if isinstance(found, Encoded) else plain_value(found))
-    except (AttributeError, NotConverted, DecodeError, RecursionError) as error:
+        return json_properties(found.raw)
+    except (NotConverted, DecodeError) as error:
         logger.warning(
             "properties without a .NET value; the function gets null",
             extra={"action": "properties_not_converted", "error": str(error)},
@@ -62,9 +63,8 @@ def _properties(found: Any) -> dict[str, Any] | None:
         return None
 
 
-def _plain(value: Any) -> Any:
-    """Return an annotation, decoded by the SDK, as the host's JSON."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else json_value(value)
+def _annotations(found: Encoded) -> Iterator[tuple[str, Any]]:
+    return ((name, value) for name, value in json_annotations(found.raw).items() if name not in STANDARD)
 
 
 @lru_cache(maxsize=64)
@@ -74,4 +74,13 @@ def _instant(milliseconds: int) -> datetime:
 
 def _named(properties: Any) -> dict[str, Any]:
     values = ((name, getattr(properties, name)) for name in PROPERTIES)
-    return {name.replace("_", "-"): _plain(value) for name, value in values if value}
+    return {name.replace("_", "-"): _of_property(name, value) for name, value in values if value}
+
+
+def _of_property(name: str, value: Any) -> Any:
+    """Return a property of the message, decoded by the SDK, as the host's JSON."""
+    if name == "user_id":
+        return {"Length": len(value), "IsEmpty": False}  # of .NET's ReadOnlyMemory
+    if name.endswith("_time") and isinstance(value, int):
+        return json_offset(value)
+    return value if name == "group_sequence" else text_of(value)

@@ -1,4 +1,4 @@
-"""Keep the properties and bodies of events encoded until they are ours, because the SDK cannot hold every value.
+"""Keep the values of events encoded until they are ours, because the SDK cannot hold every one.
 
 The SDK (azure-eventhub 5.15) decodes strings, symbols and binary values alike to bytes, timestamps to numbers, and
 decimals wrongly; a char or a short decimal ends its reader, and with it the reading of the partition. Therefore its
@@ -7,18 +7,21 @@ reasons.
 """
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from core.remote.hub.amqp_values import NotReadable, end_of, items_of
 
 RECEIVERS = ("azure.eventhub._pyamqp.receiver", "azure.eventhub._pyamqp.aio._receiver_async")
-ANNOTATIONS, APPLICATION_PROPERTIES, DATA, SEQUENCE, VALUE, FOOTER = 0x72, 0x74, 0x75, 0x76, 0x77, 0x78
+HEADER, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES, DATA, SEQUENCE, VALUE = 0x70, 0x72, *range(0x73, 0x78)
 STAMPS = (b"x-opt-sequence-number", b"x-opt-offset", b"x-opt-enqueued-time", b"x-opt-partition-key")
-_OURS = frozenset((APPLICATION_PROPERTIES, SEQUENCE, VALUE, FOOTER))
+_STAMPS = frozenset(STAMPS)
+_READ_BY_SDK = frozenset((HEADER, PROPERTIES, DATA))
 _FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
+_BINARY = {0xA0: 2, 0xB0: 5}  # the bytes of its constructor and length
 _SMALL = b"\x00\x53"  # a descriptor of one byte; the SDK expects no other
 _DESCRIPTORS = {_SMALL: 1, b"\x00\x80": 8}  # the widths of numbers that describe a section
 
@@ -26,10 +29,10 @@ ReadMessage = Callable[[memoryview], Any]
 
 
 class Encoded(dict[Any, Any]):
-    """Properties or a body that are still encoded; to the SDK an empty map."""
+    """A value that is still encoded; to the SDK a map of what it could decode: of annotations, else of nothing."""
 
-    def __init__(self, raw: bytes) -> None:
-        super().__init__()
+    def __init__(self, raw: bytes, decoded: Mapping[Any, Any] = MappingProxyType({})) -> None:
+        super().__init__(decoded)
         self.raw = raw
 
     def __bool__(self) -> bool:
@@ -66,13 +69,17 @@ def reader_over(original: ReadMessage) -> ReadMessage:
 
     def read_message(payload: memoryview) -> Any:
         message = _read(payload, original)
-        if message is not None and message.data and message.application_properties is None:
+        is_bare = message is not None and _STAMPS.issuperset(message.message_annotations or ())
+        if is_bare and message.data and message.application_properties is None:
             return message  # most events hold no value that the SDK decodes wrongly
         with suppress(*_FAILURES):
             sections = _sections(payload)
             stamped = message if _is_stamped(message) else _without_values(payload, sections, original)
             if _is_stamped(stamped):
-                return stamped._replace(**_values(payload, sections))
+                values = _values(payload, sections)
+                if not is_bare:
+                    values["message_annotations"] = _annotations(payload, sections, stamped.message_annotations)
+                return stamped._replace(**values)
         return original(payload) if message is None else message
 
     read_message.original = original  # type: ignore[attr-defined]
@@ -92,33 +99,42 @@ def _is_stamped(message: Any) -> bool:
 
 
 def _without_values(payload: memoryview, sections: Sequence[Section], original: ReadMessage) -> Any:
-    """Return the message of the other sections; if the SDK cannot read them, of the hub's stamps and the data."""
+    """Return the message of the hub's stamps and the sections that mostly hold no other value; if not, of the data."""
+    stamps = b"".join(
+        _SMALL + bytes((ANNOTATIONS,)) + _stamps(bytes(payload[one.value : one.end]))
+        for one in sections
+        if one.code == ANNOTATIONS
+    )
     try:
-        return original(_message(payload, (one for one in sections if one.code not in _OURS)))
+        return original(_message(payload, stamps, (one for one in sections if one.code in _READ_BY_SDK)))
     except _FAILURES:
-        stamped = bytes(_message(payload, (one for one in sections if one.code == DATA)))
-        for one in sections:
-            if one.code == ANNOTATIONS:
-                stamped = _SMALL + bytes((ANNOTATIONS,)) + _stamps(bytes(payload[one.value : one.end])) + stamped
-        return original(memoryview(stamped))
+        return original(_message(payload, stamps, (one for one in sections if one.code == DATA)))
 
 
-def _message(payload: memoryview, sections: Iterable[Section]) -> memoryview:
+def _message(payload: memoryview, stamps: bytes, sections: Iterable[Section]) -> memoryview:
     parts = [_SMALL + bytes((one.code,)) + payload[one.value : one.end] for one in sections]
-    return memoryview(b"".join(parts))
+    return memoryview(stamps + b"".join(parts))
 
 
 def _values(payload: memoryview, sections: Sequence[Section]) -> dict[str, Any]:
-    """Return the parts of a message that stay encoded, under the SDK's names."""
+    """Return the data of a message, and the parts that stay encoded, under the SDK's names."""
     found: dict[str, Any] = {}
     for code, value, end in sections:
-        if code == SEQUENCE:
+        if code == DATA and payload[value] in _BINARY:  # the SDK may have lost its place in a bad map before it
+            found.setdefault("data", []).append(bytes(payload[value + _BINARY[payload[value]] : end]))
+        elif code == SEQUENCE:
             found.setdefault("sequence", []).append(Encoded(bytes(payload[value:end])))
         elif code == VALUE:
             found["value"] = Encoded(bytes(payload[value:end]))
         elif code == APPLICATION_PROPERTIES:
             found["application_properties"] = Encoded(bytes(payload[value:end]))
     return found
+
+
+def _annotations(payload: memoryview, sections: Sequence[Section], decoded: Mapping[Any, Any]) -> Encoded:
+    """Return the annotations of a message, of which at least the hub's stamps are decoded."""
+    raw = next(bytes(payload[one.value : one.end]) for one in sections if one.code == ANNOTATIONS)
+    return Encoded(raw, decoded)
 
 
 def _sections(payload: memoryview) -> list[Section]:

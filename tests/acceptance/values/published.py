@@ -40,7 +40,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
     "decimal128": (Raw(b"\x94\x30\x40" + b"\x00" * 13 + b"\x0a"), {"$decimal": "10"}, 10.0),
     "char": (Raw(b"\x73\x00\x01\xf4\x69"), "👩", "👩"),
     "timestamp": (Timestamp(AT), {"$timestamp": "2026-01-01T00:00:00.120000+00:00"}, "2026-01-01T00:00:00.12Z"),
-    "late timestamp": (Timestamp(LONG), {"$integer": str(LONG)}, NO_DOTNET),
+    "late timestamp": (Timestamp(LONG), {"$integer": str(LONG)}, "9999-12-31T23:59:59.9999999"),
     "uuid": (Raw(b"\x98" + UUID(int=7).bytes), {"$uuid": str(UUID(int=7))}, str(UUID(int=7))),
     "binary": (b"\x00\xff", {"$binary": "AP8="}, "AP8="),
     "binary text": (b"text", {"$binary": "dGV4dA=="}, "dGV4dA=="),

@@ -8,8 +8,12 @@ from azure.functions.eventhub import EventHubTriggerConverter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local.event_hubs.codec import Described, Symbol, encode
 from local.functions_host.event_hub_inputs import TriggerContext, event_hub_inputs
 from local.functions_host.event_source import HubAddress, HubEvent
+from local.functions_host.sdk_events import to_hub_event
+from tests.fakes import trigger_events
+from tests.unit.core.remote.hub.test_amqp_values import VALUES
 from tests.unit.local.functions_host.doubles import NOON, event
 
 SHAPES = json.loads((Path(__file__).parents[3] / "fixtures" / "functions_host_shapes.json").read_text())
@@ -70,6 +74,40 @@ def test_a_batch_of_texts_loses_its_empty_bodies() -> None:
     texts = TriggerContext(CONTEXT.address, "1", "events", "STRING")
     inputs = event_hub_inputs(texts, [event(0, b"\xff"), event(1, b"")], checkpoints=True)
     assert inputs.inputs["events"].value.string == ["\ufffd"]
+
+
+def test_a_value_of_any_type_in_any_place_reaches_the_function() -> None:
+    values = [bytes.fromhex(written) for written, _ in VALUES.values()]
+    values += [
+        b"\x98" + bytes(16),
+        b"\x00\x53\x07\x40",
+        b"\x00\xa3\x01t\xc0\x01\x00",
+        b"\xc1\x06\x02\xa1\x01\xff\x54\x01",
+    ]
+    values += [
+        encode(Described(Symbol(f"com.microsoft:{kind}"), -1)) for kind in ("uri", "datetime-offset", "timespan")
+    ]
+    values += [
+        encode([Described(Symbol("other"), 1)]),
+        b"\xc1\x04\x01\xa1\x01a",
+        b"\x94\x5f\xfe" + b"\x00" * 13 + b"\x01",
+    ]
+    messages = [
+        section(code, b"\xc1" + bytes((len(pair) + 1, 2)) + pair) + section(0x75, encode(b"body"))
+        for value in values
+        for code, pair in ((code, b"\xa3\x01a" + value) for code in (0x71, 0x72, 0x74, 0x78))
+    ]
+    messages += [
+        section(0x73, b"\xc0" + bytes((len(value) + 1, 1)) + value) + section(0x75, encode(b"body")) for value in values
+    ]
+    for message in messages:
+        (found,) = decoded(CONTEXT, to_hub_event(trigger_events.received(message)))
+        assert (found.get_body(), found.sequence_number) == (b"body", 7), message.hex()
+        json.dumps(found.metadata["SystemPropertiesArray"], allow_nan=False)
+
+
+def section(code: int, value: bytes) -> bytes:
+    return bytes((0, 0x53, code)) + value
 
 
 @pytest.mark.slow

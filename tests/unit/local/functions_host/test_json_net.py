@@ -1,12 +1,13 @@
 """local/functions_host/json_net.py: the JSON that the real host makes of each type of AMQP."""
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
 
 from local.event_hubs.codec import Array, Described, Float, Raw, Symbol, Timestamp, decode, encode
-from local.functions_host.json_net import NotConverted, json_properties, json_value
+from local.functions_host.json_net import NotConverted, json_annotations, json_properties, json_value
 
 TICKS = 639_028_224_000_000_000  # of 100 ns, from year 1 to 2026
 VALUES: dict[str, tuple[Any, Any]] = {
@@ -22,6 +23,9 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "negative decimal128": (Raw(b"\x94\xb0\x40" + b"\x00" * 13 + b"\x0a"), -10.0),
     "char": (Raw(b"\x73\x00\x00\x00\xdf"), "ß"),
     "timestamp": (Timestamp(1_767_225_600_120), "2026-01-01T00:00:00.12Z"),
+    "timestamp before 1970": (Timestamp(-1), "1970-01-01T00:00:00Z"),
+    "first timestamp": (Timestamp(-(2**63)), "1970-01-01T00:00:00Z"),
+    "last timestamp": (Timestamp(2**63 - 1), "9999-12-31T23:59:59.9999999"),
     "whole timestamp": (Timestamp(1_767_225_600_000), "2026-01-01T00:00:00Z"),
     "uuid": (Raw(b"\x98" + bytes(15) + b"\x07"), "00000000-0000-0000-0000-000000000007"),
     "binary": (b"\x00\xff", "AP8="),
@@ -34,6 +38,10 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "offset": (
         Described(Symbol("com.microsoft:datetime-offset"), TICKS),
         "2026-01-01T00:00:00+00:00",
+    ),
+    "exact offset": (
+        Described(Symbol("com.microsoft:datetime-offset"), TICKS + 1_234_567),
+        "2026-01-01T00:00:00.1234567+00:00",
     ),
     "span": (Described(Symbol("com.microsoft:timespan"), 36_000_000_000), "01:00:00"),
     "long span": (Described(Symbol("com.microsoft:timespan"), -864_000_000_001), "-1.00:00:00.0000001"),
@@ -49,12 +57,23 @@ def test_a_value_becomes_the_json_of_its_dotnet_value(case: str) -> None:
 
 
 def test_a_value_that_dotnet_does_not_know_is_left_out() -> None:
-    assert json_properties({"a": Described(Symbol("other"), 1), "b": 2}) == {"b": 2}
+    other = Described(Symbol("other"), 1)
+    assert json_properties(encode({"a": other, "b": 2, "c": [other, 3]})) == {"b": 2, "c": [3]}
 
 
-@pytest.mark.parametrize(
-    "value", [Described(7, 1), Timestamp(2**62), Raw(b"\x84\x78" + bytes(7)), Raw(b"\x74\x77\xf8\x96\x7f")]
+UNKNOWN = (
+    Described(7, 1),
+    Described(Symbol("com.microsoft:datetime-offset"), -1),
+    Described(Symbol("com.microsoft:timespan"), "a"),
+    Raw(b"\x84\x78" + bytes(7)),
+    Raw(b"\x74\x77\xf8\x96\x7f"),
+    Raw(b"\x94\x5f\xfe" + bytes(13) + b"\x01"),
+    Raw(b"\xc1\x06\x02\xa1\x01\xff\x54\x01"),
 )
-def test_a_value_without_one_in_dotnet_is_refused(value: object) -> None:
+
+
+@pytest.mark.parametrize("value", UNKNOWN)
+def test_a_property_without_a_value_in_dotnet_is_refused_and_an_annotation_is_its_bytes(value: object) -> None:
     with pytest.raises(NotConverted):
-        json_properties({"a": value})
+        json_properties(encode({"a": value}))
+    assert json_annotations(encode({"a": value})) == {"a": b64encode(encode(value)).decode()}
