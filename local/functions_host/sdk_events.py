@@ -41,7 +41,7 @@ def to_hub_event(event: EventData) -> HubEvent:
     if isinstance(found, Encoded):
         named.update(_annotations(found))
     return HubEvent(
-        b"".join(message.body) if message.body_type.value == "data" else body_of(message),
+        b"".join(filter(None, message.body)) if message.body_type.value == "data" else body_of(message),
         found[SEQUENCE_NUMBER],
         found[OFFSET].decode(),
         _instant(found[ENQUEUED_TIME]),

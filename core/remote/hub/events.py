@@ -59,7 +59,7 @@ def body_of(message: Any) -> bytes:
     """Return the data sections as one body; a value as JSON, and the elements of all sequences as one JSON array."""
     kind, body = message.body_type, message.body
     if kind == "data":  # the SDK's kinds are texts
-        return b"".join(body)
+        return b"".join(filter(None, body))  # a section may hold null: JavaScript's client writes one for no body
     if kind == "value" and body is None:
         return b""  # the message has no body
     sections = [body] if kind == "value" else list(body)

@@ -96,6 +96,11 @@ def test_properties_that_cannot_be_read_are_unread_and_the_body_is_whole() -> No
     assert found.body == b"body"
 
 
+def test_a_data_section_that_holds_null_is_an_empty_body() -> None:
+    assert event_of(ANNOTATIONS, section(0x75, None)).body == b""
+    assert event_of(ANNOTATIONS, section(0x74, {"a": 1}), section(0x75, None)).body == b""
+
+
 def test_a_body_of_sequences_and_a_value_are_json() -> None:
     assert event_of(ANNOTATIONS, section(0x76, [1, "a"]), section(0x76, [b"\x00"])).body == (
         b'[1,"a",{"$binary":"AA=="}]'
