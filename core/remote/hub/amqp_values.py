@@ -26,6 +26,10 @@ class Single(float):
     """A float of four bytes: its exact value, and the mark that it has fewer digits."""
 
 
+class BrokenText(bytes):
+    """The bytes of a string that is not UTF-8."""
+
+
 class Milliseconds(int):
     """A timestamp that no datetime holds."""
 
@@ -175,7 +179,7 @@ def _string(raw: bytes) -> str | bytes:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        return raw
+        return BrokenText(raw)
 
 
 _WIDTHS = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}

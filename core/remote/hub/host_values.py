@@ -16,7 +16,7 @@ from msgspec import structs
 
 from core.model.events import Event
 from core.model.values import Described, Unread
-from core.remote.hub.amqp_values import UNIX, Milliseconds, Single
+from core.remote.hub.amqp_values import UNIX, BrokenText, Milliseconds, Single
 from core.remote.hub.events import text_of, to_event
 
 TICKS = 10_000_000  # of .NET in a second
@@ -46,6 +46,8 @@ def host_value(value: Any) -> Any:
         return [host_value(each) for each in value]
     if isinstance(value, dict):
         return {text_of(name): host_value(each) for name, each in value.items()}
+    if isinstance(value, BrokenText):
+        return text_of(value)
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, datetime):
