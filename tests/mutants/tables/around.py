@@ -252,6 +252,29 @@ MUTANTS = (
             "        if self._unwritten:\n",
         ),
         ("a skipped batch is delivered", "        if self._skips:\n", "        if self._skips > 1_000:\n"),
+        (
+            "a batch that is out of order is delivered",
+            "if batch and not _rises(batch):",
+            "if not batch and _rises(batch):",
+        ),
+    ),
+    *in_file(
+        "local/functions_host/sdk_stream.py",
+        f"{HOST}/test_sdk_stream.py",
+        (
+            "the events of a broken link come among those of the next",
+            "                tasks.add(self._taking)\n",
+            "                pass\n",
+        ),
+    ),
+    *in_file(
+        "local/functions_host/json_net.py",
+        f"{HOST}/test_json_net.py {HOST}/test_event_hub_inputs.py",
+        (
+            "an annotation that .NET has no value for ends the pump",
+            "    except NotConverted:\n        return b64encode",
+            "    except KeyError:\n        return b64encode",
+        ),
     ),
     *in_file(
         "local/functions_host/retry_policy.py",

@@ -192,6 +192,16 @@ MUTANTS = (
             "evidence = differing_event(state, hub, hub.extent(state.partition))",
             "evidence = None",
         ),
+        (
+            "a letter with nested values of a different type counts as changed",
+            "return looks_like_a_tag(one) or looks_like_a_tag(other)",
+            "return False",
+        ),
+        (
+            "a letter with a changed nested value passes the audit",
+            "return len(one) == len(other) and all(map(_agree, one, other))",
+            "return len(one) == len(other)",
+        ),
     ),
     *in_file(
         "core/ledger/watch.py",

@@ -34,6 +34,24 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/remote/hub/consumer.py",
+        "tests/unit/core/remote/hub/test_consumer.py",
+        (
+            "a worker commits a batch whose numbers fall",
+            "enumerate(map(lt, numbers, numbers[1:]), 1) if not rises]",
+            "enumerate(map(lt, numbers, numbers[1:]), 1) if not place]",
+        ),
+    ),
+    *in_file(
+        "core/remote/hub/host_values.py",
+        "tests/unit/core/remote/hub/test_host_values.py",
+        (
+            "an impossible time among the properties ends the reading of a partition",
+            "        except OverflowError:  # .NET",
+            "        except KeyError:  # .NET",
+        ),
+    ),
+    *in_file(
         "core/remote/hub/events.py",
         "tests/unit/core/remote/hub/test_events.py",
         (
