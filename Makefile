@@ -84,8 +84,14 @@ serve: $(VENV)/local.done ## Serve the pages of a stored demo until Ctrl-C: AGGR
 func: $(VENV)/local.done ## Run the app on Microsoft's host until Ctrl-C, where func and Docker are: .env, services, database, settings, func start
 	@$(BIN)/python -m local.func
 
-test: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine can run
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs --durations=50
+# Most of the slow tests wait for processes of theirs, so more of them run than there are cores.
+TESTS = $(IN_MEMORY) $(BIN)/python -m pytest -n 4 -rs
+
+test: $(VENV)/dev.done $(VENV)/spark.done ## Run what no change may break: the fast tests, and a proof of each subject from end to end
+	@$(TESTS) -m "not slow or proof" --hypothesis-profile=quick
+
+test-all: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine can run
+	@$(TESTS) --durations=50
 
 check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
 	@$(BIN)/ruff format --check --quiet . || { echo "make format mends this" >&2; exit 1; }

@@ -1,0 +1,136 @@
+"""The order of the tests: processes take whole modules, the longest first, and the end says what was left out.
+
+A module is as long as it was when `tests/seconds.json` was stored. Tests that share a server by a fixture of their
+package stay together.
+"""
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+ROOT = Path(__file__).parents[1]
+STORED = ROOT / "tests" / "seconds.json"
+# Whatever lies here starts processes or reads every file of its kind: `make check` leaves it out.
+SLOW = ("acceptance", "browser", "infra", "smoke", "spark", "sql")
+TOGETHER = ("tests/acceptance/api", "tests/acceptance/cli", "tests/browser")
+OF_SUBJECTS = "proof"
+LEFT_OUT = "left_out"
+NEW = 5.0  # seconds of a module that was never measured
+
+
+def stored_seconds() -> dict[str, float]:
+    """Return the seconds of each module in the run that was stored last."""
+    return dict(json.loads(STORED.read_text(encoding="utf-8"))) if STORED.exists() else {}
+
+
+def module_of(nodeid: str) -> str:
+    """Return the file of a test."""
+    return nodeid.partition("::")[0]
+
+
+def unit_of(nodeid: str) -> str:
+    """Return the name of what one process runs as a whole: a package that shares a server, otherwise a module."""
+    module = module_of(nodeid)
+    return next((each for each in TOGETHER if module.startswith(f"{each}/")), module)
+
+
+def room_of(module: str) -> str:
+    """Return the room of a module in the tables of the times: `acceptance/worker`, `spark`, `unit/core`."""
+    parts = module.removeprefix("tests/").split("/")[:-1]
+    return "/".join(parts[:2] if parts[:1] in (["acceptance"], ["unit"]) else parts[:1])
+
+
+class LongestFirst(LoadScopeScheduling):
+    """Gives a process that has little left the longest unit that nobody has begun."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit_of(nodeid)
+
+    def schedule(self) -> None:
+        """Give out the units in the order in which they were collected, not by the number of their tests."""
+        self.config.option.loadscopereorder = False
+        super().schedule()
+
+
+class Times:
+    """What a run has measured: the seconds and the tests of each module, and the tests that were left out."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.tests: Counter[str] = Counter()
+        self.left_out = 0
+
+    def rooms(self) -> list[tuple[str, int, float]]:
+        """Return each room with its tests and its seconds, the longest first."""
+        tests: Counter[str] = Counter()
+        seconds: defaultdict[str, float] = defaultdict(float)
+        for module, spent in self.seconds.items():
+            tests[room_of(module)] += self.tests[module]
+            seconds[room_of(module)] += spent
+        return sorted(((room, tests[room], spent) for room, spent in seconds.items()), key=lambda one: -one[2])
+
+
+TIMES = Times()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--store-seconds", action="store_true", help="store the seconds of each module for later runs")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst:
+    return LongestFirst(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow by its place, and put the longest unit first."""
+    folders = tuple(f"tests/{each}/" for each in SLOW)
+    for item in items:
+        if item.nodeid.startswith(folders):
+            item.add_marker(pytest.mark.slow)
+    stored = stored_seconds()
+    units: defaultdict[str, float] = defaultdict(float)
+    for module in {module_of(item.nodeid) for item in items}:
+        units[unit_of(module)] += stored.get(module, NEW)
+    items.sort(key=lambda item: -units[unit_of(item.nodeid)])
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    TIMES.left_out += len(items)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the main process, from one of xdist, what was left out."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[LEFT_OUT] = TIMES.left_out
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    TIMES.left_out = max(TIMES.left_out, getattr(node, "workeroutput", {}).get(LEFT_OUT, 0))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    module = module_of(report.nodeid)
+    TIMES.seconds[module] += report.duration
+    TIMES.tests[module] += report.when == "call" or report.skipped
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the seconds of each room, and what the run left out."""
+    if config.getoption("--store-seconds"):
+        kept = {module: round(spent, 1) for module, spent in sorted(TIMES.seconds.items()) if spent >= 1}
+        STORED.write_text(json.dumps(kept, indent=0) + "\n", encoding="utf-8")
+    if config.getoption("numprocesses", None):
+        terminalreporter.section("seconds of each room")
+        for room, tests, spent in TIMES.rooms():
+            terminalreporter.write_line(f"{spent:8.1f} s  {tests:5,}  {room}")
+    if OF_SUBJECTS in config.option.markexpr and TIMES.left_out:
+        minutes = sum(stored_seconds().values()) / 60 / 2
+        rest = f"{TIMES.left_out:,} tests more ({minutes:.0f} min on two cores)"
+        terminalreporter.write_line(f"left out: make test-all has {rest}")
