@@ -158,6 +158,7 @@ def test_an_audit_that_is_not_complete_shows_its_faults_and_never_says_balanced(
     assert page.locator("text=no hub").count() == 1
 
 
+@pytest.mark.proof("page")
 def test_from_a_poisoned_batch_to_a_discarded_letter(page: "Page", run: Run, picture: Picture) -> None:
     before = run.status()
     run.publish("5", b"{broken", b"{broken", b"{broken")

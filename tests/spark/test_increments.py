@@ -14,6 +14,7 @@ from tests.spark.readings import NOON, by_chance, gas, switch
 from tests.spark.world import Fate, World
 
 
+@pytest.mark.proof("aggregation")
 def test_a_first_run_adds_up_what_is_there(world: World) -> None:
     world.commit([gas(ppm=5), gas(at=NOON + timedelta(minutes=14, seconds=59), ppm=7), switch(), switch(state="idle")])
     world.settle()

@@ -1,7 +1,11 @@
 """Read the API over HTTP, on the local functions host."""
 
+import pytest
+
 from tests.acceptance.api.conftest import LETTERS, PARTITIONS
 from tests.acceptance.api.served import Served
+
+pytestmark = pytest.mark.proof("API")
 
 
 def test_the_status_proves_the_balance_with_two_numbers(served: Served) -> None:

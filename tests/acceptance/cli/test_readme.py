@@ -23,6 +23,7 @@ def steady(text: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.proof("command line")
 def test_the_commands_of_the_session_print_what_it_shows(fresh: Served) -> None:
     differing = []
     for command in SESSION:

@@ -15,6 +15,7 @@ ROOMS = APP / "tests" / "fixtures" / "rooms"
 ENDLESS = ("local.demo", "--events", "1000000", "--rate", "500")
 
 
+@pytest.mark.proof("event")
 def test_a_small_demo_proves_that_every_event_is_accounted_for_and_leaves_no_files(
     start: Start, tmp_path: Path
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_demo_in_chaos_proves_it_too_and_has_healed_every_loss_of_the_host(sta
             assert any(line.startswith(printed) for line in out), printed
 
 
+@pytest.mark.proof("room")
 def test_a_demo_of_a_room_proves_the_rows_and_letters_of_its_own_events(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

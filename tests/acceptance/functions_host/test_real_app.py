@@ -31,6 +31,7 @@ def test_the_app_commits_a_batch_and_reports_its_status(found: Any) -> None:
     assert found["reads_times_fast"] is True
 
 
+@pytest.mark.proof("replay")
 def test_a_replay_is_driven_to_its_end_by_its_orchestration(found: Any) -> None:
     job = found["job"]
     assert (job["status"], job["fault"], job["done"]) == ("done", None, 3)

@@ -22,6 +22,7 @@ def statuses(day: Day) -> list[str]:
     return [one.status for one in day.app.engine.letters()]
 
 
+@pytest.mark.proof("letter")
 def test_letters_of_a_bad_deployment_are_retried_by_cause_once_it_is_mended(day: Day) -> None:
     day.limits["open_letters"] = 10
     day.start()

@@ -7,6 +7,7 @@ from tests.acceptance.gaps.apps import BATCH, HUB, OFTEN, SELDOM, App, new_hub
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.proof("gap")
 def test_batches_lost_at_the_very_beginning_and_in_the_middle_are_fetched_back(app: App) -> None:
     app.start(**SELDOM)
     app.publish_skipped()

@@ -87,6 +87,7 @@ def test_two_releases_with_migrations_of_both_sides_at_the_same_numbers(ours: Re
         assert shop.migrate() == ["the store is up to date"]
 
 
+@pytest.mark.proof("upgrade")
 def test_old_code_runs_on_the_new_schema_and_new_code_refuses_the_old_one(ours: Repository, tmp_path: Path) -> None:
     shop = Shop(init_by_azd(ours, tmp_path / "shop"))
     write_room(shop.code)

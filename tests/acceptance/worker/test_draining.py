@@ -48,6 +48,7 @@ def end(place: Workplace, worker: "subprocess.Popen[str]", moment: str) -> None:
     assert place.shares() == [], f"it still owns partitions after a signal when it {moment}"
 
 
+@pytest.mark.proof("worker")
 def test_a_signal_under_load_loses_nothing_and_releases_every_partition(place: Workplace) -> None:
     for moment in (UNTIL_WRITTEN, UNTIL_OWNED):
         place.publish(500)

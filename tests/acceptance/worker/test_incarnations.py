@@ -80,6 +80,7 @@ def test_a_hub_whose_numbers_fit_stops_every_partition_until_the_next_incarnatio
     assert list(numbers_by_stream(place)) == [everywhere(BEFORE), everywhere(2 * BEFORE)]
 
 
+@pytest.mark.proof("incarnation")
 def test_a_hub_with_fewer_events_is_read_from_its_beginning_once_the_next_incarnation_is_open(
     place: Workplace,
 ) -> None:
