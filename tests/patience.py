@@ -76,10 +76,10 @@ class Patience:
             self._allowed = max(self._allowed, self._machine.allowed(self._seconds))
             assert not self._is_over(now), f"nothing new in {self._allowed:.3g} s: {standing()}"
 
-    def pause(self, standing: Callable[[], object] = _nothing) -> None:
+    def pause(self, standing: Callable[[], object] = _nothing, moment: float = MOMENT) -> None:
         """Look, and let a moment pass."""
         self.look(standing)
-        self._machine.sleep(MOMENT)
+        self._machine.sleep(moment)
 
     def _is_over(self, now: float) -> bool:
         return now - self._moved_at > self._allowed or now - self._began > TURNS * self._allowed

@@ -10,6 +10,7 @@ import pytest
 
 from tests.browser.conftest import Run, reading, registration
 from tests.browser.homes import HOME
+from tests.patience import allowed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
@@ -121,5 +122,5 @@ def test_a_home_without_sums_shows_its_readings_in_the_order_of_their_arrival(
         assert "21 Nov 2026, 12:00" in first[0]  # on the home's clock
         assert first[1:] == ["Carbon monoxide co-1", "7 ppm"]
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-    with closing(sqlite3.connect(aggregated.store, timeout=10)) as connection, connection:
+    with closing(sqlite3.connect(aggregated.store, timeout=allowed(10))) as connection, connection:
         connection.execute("DELETE FROM home WHERE home_id = 'H000900'")  # other tests count the homes

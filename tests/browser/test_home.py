@@ -11,6 +11,7 @@ import pytest
 from tests.browser.conftest import HOSTILE, Run
 from tests.browser.homes import EMPTY, HOME
 from tests.browser.test_ops import press_until, show
+from tests.patience import allowed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -24,7 +25,7 @@ KINDS = ["Carbon monoxide", "Doors", "Motion", "Windows"]
 def activity(run: Run, **asked: str) -> Any:
     """The JSON twin."""
     query = "&".join(f"{name}={quote(value)}" for name, value in asked.items())
-    with urlopen(f"{run.address}/api/homes/{HOME}/activity?{query}", timeout=30) as answer:
+    with urlopen(f"{run.address}/api/homes/{HOME}/activity?{query}", timeout=allowed(30)) as answer:
         return json.loads(answer.read())
 
 
@@ -108,7 +109,8 @@ def test_earlier_days_are_looked_at_and_left_again(home: "Page") -> None:
 def test_a_silent_home_is_shown_as_silent(aggregated: Run, open_page: Opener) -> None:
     page = open_page(f"/api/homes/{EMPTY}")
     page.wait_for_selector("#nothing")
-    current = json.loads(urlopen(f"{aggregated.address}/api/homes/{EMPTY}/activity", timeout=30).read())["as_of"]
+    answer = urlopen(f"{aggregated.address}/api/homes/{EMPTY}/activity", timeout=allowed(30))
+    current = json.loads(answer.read())["as_of"]
     said = "has sent a reading yet" if current["is_current"] else "No reading of this home is summed yet"
     assert said in page.inner_text("#nothing")
     assert page.inner_text("#calm") == "No alerts in the week."

@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser.conftest import HOSTILE, Run, reading, with_engine
 from tests.browser.test_ops import order, press_until, show
+from tests.patience import allowed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -19,7 +20,7 @@ STATUS = "#replay-status .badge"
 
 def rows(run: Run, statement: str, *values: object) -> list[tuple[object, ...]]:
     """Run a statement, as a person with a database tool would."""
-    with closing(sqlite3.connect(run.store, timeout=10)) as connection, connection:
+    with closing(sqlite3.connect(run.store, timeout=allowed(10))) as connection, connection:
         return connection.execute(statement, values).fetchall()
 
 
@@ -101,7 +102,7 @@ def test_a_replay_is_paused_resumed_and_goes_through(page: "Page", run: Run) -> 
     page.wait_for_selector("ol.attempts li:has-text('pause'):has-text('the night shift')")
     page.click("button:text-is('Resume')")
     confirmed(page, "the morning shift")
-    page.wait_for_selector(f"{STATUS}:has-text('done')", timeout=60_000)
+    page.wait_for_selector(f"{STATUS}:has-text('done')", timeout=allowed(60_000))
     page.wait_for_selector("#no-change:has-text('Nothing would change.')")
 
 

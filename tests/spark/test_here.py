@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from tests.patience import allowed
 from tests.spark.here import lacking, spark_submit
 
 
@@ -11,4 +12,5 @@ def test_spark_and_java_are_here() -> None:
     missing = lacking()
     if missing is not None:
         pytest.skip(f"the Spark tests are left out: {missing}")
-    assert subprocess.run([spark_submit(), "--version"], capture_output=True, timeout=120, check=False).returncode == 0
+    done = subprocess.run([spark_submit(), "--version"], capture_output=True, timeout=allowed(120), check=False)
+    assert done.returncode == 0

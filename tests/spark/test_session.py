@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.session import SETTINGS, close_session, open_session
+from tests.patience import allowed
 from tests.spark.here import ROOT, environment
 
 SCRIPT = """
@@ -32,6 +33,12 @@ def test_a_session_that_was_there_gets_the_settings_and_is_not_stopped(spark: An
 def test_a_session_of_our_own_is_stopped() -> None:
     command = [sys.executable, "-c", SCRIPT]
     done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **environment()}, capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment()},
+        capture_output=True,
+        text=True,
+        timeout=allowed(120),
+        check=False,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "stopped"), done.stderr

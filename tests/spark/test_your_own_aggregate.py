@@ -15,6 +15,7 @@ import pytest
 from core.store.sqlite.database import SqliteDatabase
 from examples.home_security.transform import HomeAlert
 from tests.fakes.aggregation_engines import AggregatingStore, ingest
+from tests.patience import allowed
 from tests.spark.here import OPTIONS, ROOT, environment
 from tests.spark.readings import NOON
 
@@ -82,7 +83,7 @@ def run(app: Path, *command: str, shell: str = "") -> str:
     place = {**os.environ, **environment(), "PATH": path, "PYTHONPATH": str(app)}
     place["STORE_CONNECTION"] = f"sqlite:{app / 'store.db'}"
     words: Sequence[str] = ("sh", "-c", shell) if shell else command
-    done = subprocess.run(words, cwd=app, env=place, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(words, cwd=app, env=place, capture_output=True, text=True, timeout=allowed(600), check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -19,6 +19,7 @@ from tests.acceptance.api.hostile import BOUND, ENDS, SHAPES, WRONG, forged, rep
 from tests.acceptance.api.routes import VALUES, filled, methods_by_path, paths, served_by_the_app
 from tests.acceptance.api.served import Reply, Served, segment
 from tests.acceptance.api.test_bad_input import BEFORE_READING, is_problem, names
+from tests.patience import allowed
 
 THREADS = 50
 DISCARD = {"expected_count": 6, "reason": "known poison", "filter": {"fingerprint": "aaaa"}}
@@ -94,13 +95,13 @@ def test_a_body_beyond_the_limit_is_refused_by_the_host_before_python_reads_it(o
 
 def test_a_length_that_is_only_claimed_is_refused_without_its_body(own: Served) -> None:
     place = urlsplit(own.base_url)
-    with socket.create_connection((place.hostname, place.port), timeout=10) as peer:
+    with socket.create_connection((place.hostname, place.port), timeout=allowed(10)) as peer:
         peer.sendall(b"POST /api/replays HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n")
         assert peer.recv(12) == b"HTTP/1.1 413"
 
 
 def test_a_body_in_chunks_has_no_length_and_arrives_empty(own: Served) -> None:
-    connection = http.client.HTTPConnection(urlsplit(own.base_url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(own.base_url).netloc, timeout=allowed(10))
     sent = {"Content-Type": "application/json", "Idempotency-Key": "k"}
     connection.request("POST", "/api/replays", iter([b" " * 1_000] * 100), sent, encode_chunked=True)
     answer = connection.getresponse()

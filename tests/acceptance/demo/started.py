@@ -6,15 +6,15 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from local.processes import APP
+from tests import patience
 
-DEADLINE = 300.0  # seconds: a demo with chaos takes 30 to 60, and a machine may be shared
+DEADLINE = 300.0  # seconds of an idle machine, where a demo with chaos takes 30 to 60
 KEYS = [
     "published",
     "accounted",
@@ -54,7 +54,7 @@ class Started:
         )
 
     def wait(self, deadline: float = DEADLINE) -> Ended:
-        out, err = self._popen.communicate(timeout=deadline)
+        out, err = patience.ended(self._popen, deadline)
         return Ended(self._popen.returncode, out.splitlines(), err)
 
     def stop(self, number: signal.Signals) -> None:
@@ -63,7 +63,7 @@ class Started:
     def wait_for_line(self, holds: Callable[[str], bool]) -> str:
         """Return the first line of its standard output that holds."""
         assert self._popen.stdout is not None
-        alarm = threading.Timer(DEADLINE, self._popen.kill)
+        alarm = threading.Timer(patience.allowed(DEADLINE), self._popen.kill)
         alarm.start()
         try:
             return next(line for line in self._popen.stdout if holds(line))
@@ -89,7 +89,7 @@ class Started:
         """End the command, and close its pipes, also when it has ended already and nobody read its output."""
         if self._popen.poll() is None:
             self._popen.terminate()
-        self._popen.communicate(timeout=DEADLINE)
+        patience.ended(self._popen, DEADLINE)
 
 
 Start = Callable[..., Started]
@@ -104,7 +104,4 @@ def free_port() -> int:
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Return as soon as a condition holds; fail after the deadline."""
-    deadline = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < deadline, f"not so within {DEADLINE:g} s"
-        threading.Event().wait(0.01)
+    patience.until(holds, DEADLINE)

@@ -13,16 +13,17 @@ import pytest
 from local.aggregating import SUBMIT
 from local.processes import APP
 from tests.acceptance.demo.started import KEYS, Ended, Start, free_port, wait_until
+from tests.patience import allowed
 from tests.spark.here import lacking
 
-SPARK_DEADLINE = 1500.0  # seconds: Spark starts four times or more, perhaps beside other tests
+SPARK_DEADLINE = 900.0  # seconds of an idle machine: Spark starts four times or more
 WHY = lacking() or (None if SUBMIT.exists() else f"{SUBMIT} is missing")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(WHY is not None, reason=f"the demo cannot aggregate: {WHY}")]
 
 
 def get(address: str) -> tuple[int, str]:
     parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=allowed(60))
     try:
         connection.request("GET", parts.path)
         answer = connection.getresponse()
@@ -113,7 +114,7 @@ def test_make_says_how_to_get_java_and_starts_nothing() -> None:
         cwd=APP,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=allowed(60),
         check=False,
     )
     assert done.returncode != 0

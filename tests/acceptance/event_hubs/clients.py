@@ -20,10 +20,11 @@ from local.event_hubs.codec import Described, UInt, ULong, encode
 from local.event_hubs.events import BATCH_FORMAT
 from local.event_hubs.frames import ACCEPTED, AMQP_HEADER, BEGIN, OPEN, composite, frame
 from local.event_hubs.sections import VALUE
+from tests.patience import Patience, allowed, until
 from tests.unit.local.event_hubs.messages import attach_sender, batch, message, transfer
 
 HUB = "telemetry"
-DEADLINE = 30.0
+DEADLINE = 30.0  # seconds of an idle machine
 CONSUMER = "consumer under test"  # the name of the threads that `join_consumers` waits for
 _PART = 60_000  # bytes of a message in one frame
 
@@ -40,12 +41,7 @@ class Namespace(Protocol):
 
 def wait_until(condition: Callable[[], bool]) -> None:
     """Return as soon as a condition holds; fail when it does not in time."""
-    nobody = threading.Event()
-    for _ in range(int(DEADLINE / 0.01)):
-        if condition():
-            return
-        nobody.wait(0.01)
-    raise AssertionError(f"not within {DEADLINE} s")
+    until(condition, DEADLINE)
 
 
 def sas(emulator: Namespace, expires_in: timedelta = timedelta(hours=1)) -> str:
@@ -76,7 +72,7 @@ def publish(emulator: Namespace, bodies: Iterable[object], partition_id: str = "
 
 def talk(emulator: Namespace, data: bytes) -> bytes:
     """Send the bytes, hang up, and return the answer; it is empty when the server ended first."""
-    with socket.create_connection(("127.0.0.1", emulator.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", emulator.port), timeout=allowed(10)) as connection:
         try:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
@@ -108,10 +104,11 @@ class Readings:
             self._changed.notify_all()
 
     def wait(self, condition: Callable[[Self], bool], seconds: float = DEADLINE) -> None:
-        """Return as soon as the condition holds for these readings; fail when it does not in time."""
+        """Return as soon as the condition holds for these readings; fail when none comes in time."""
+        patience = Patience(seconds)
         with self._changed:
-            held = self._changed.wait_for(lambda: condition(self), seconds)
-        assert held, f"not within {seconds} s: {len(self.events)} events, {self.errors}"
+            while not self._changed.wait_for(lambda: condition(self), 0.2):
+                patience.look(lambda: f"{len(self.events)} events, {self.errors}")
 
     @property
     def numbers(self) -> list[int]:
@@ -137,7 +134,7 @@ def join_consumers() -> None:
     """Wait for the consumers whose block has ended: each sleeps for up to a second before its thread ends."""
     for thread in threading.enumerate():
         if thread.name == CONSUMER:
-            thread.join(DEADLINE)
+            thread.join(allowed(DEADLINE))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from azure.eventhub import EventData
 
 from local.event_hubs import Emulator, HubSettings
 from tests.acceptance.event_hubs.clients import DEADLINE, HUB, producer, publish, reading, reading_aio, wait_until
+from tests.patience import allowed
 
 
 def test_dropped_connections_and_detached_links_are_opened_again_without_loss(emulator: Emulator) -> None:
@@ -71,7 +72,7 @@ def test_a_frozen_server_answers_senders_and_readers_after_the_thaw_and_not_befo
         assert sending.is_alive()
         assert emulator.end_of(HUB)["0"] == 0
         emulator.thaw()
-        sending.join(DEADLINE)
+        sending.join(allowed(DEADLINE))
         assert not sending.is_alive()
         publish(emulator, range(2, 4))
         seen.wait_for_events(4)

@@ -22,6 +22,7 @@ from core.settings import Settings, read_settings
 from local.event_hubs import Emulator
 from tests.acceptance.event_hubs.clients import HUB, join_consumers, publish, reading, wait_until
 from tests.acceptance.event_hubs.conftest import MovableClock
+from tests.patience import allowed
 
 GROUP, READERS = "hubledger", "hubledger-reader"
 P = Partition(f"localhost/{HUB}", GROUP, PartitionId("0"))
@@ -123,7 +124,7 @@ class TestSingleEvents:
         began = time.monotonic()
         for number in range(50):
             assert hub.find_event(P, SequenceNumber(number)) is not None
-        assert (time.monotonic() - began) / 50 < 0.1
+        assert time.monotonic() - began < allowed(5)
 
     def test_any_thread_may_read(self, emulator: Emulator, hub: SdkHubReader) -> None:
         publish(emulator, range(200))
@@ -264,7 +265,7 @@ class TestTrouble:
             began = time.monotonic()
             with pytest.raises(HubUnreachable):
                 hub.extent(P)
-            assert time.monotonic() - began < 15
+            assert time.monotonic() - began < allowed(15)
         finally:
             emulator.thaw()
         assert extent(hub) == (0, 2)

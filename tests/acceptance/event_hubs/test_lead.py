@@ -16,6 +16,7 @@ from local.event_hubs import Emulator, HubSettings
 from local.event_hubs.lead import LONGEST_WAIT
 from tests.acceptance.event_hubs.clients import CONSUMER, HUB, producer, publish, wait_until
 from tests.acceptance.event_hubs.conftest import MovableClock
+from tests.patience import allowed
 
 SENDS, EVENTS, LEAD = 3, 100, 50
 
@@ -41,7 +42,7 @@ def owner(emulator: Emulator, stopped: threading.Event) -> Iterator[None]:
     receive = {"partition_id": "0", "owner_level": 0, "prefetch": 10, "max_batch_size": 10, "starting_position": "-1"}
     threading.Thread(target=client.receive_batch, args=(take,), kwargs=receive, name=CONSUMER, daemon=True).start()
     try:
-        assert entered.wait(30)
+        assert entered.wait(allowed(30))
         yield
     finally:
         stopped.set()

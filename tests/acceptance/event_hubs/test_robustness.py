@@ -26,6 +26,7 @@ from local.event_hubs.frames import (
 )
 from local.event_hubs.sections import PROPERTIES
 from tests.acceptance.event_hubs.clients import HUB, publish, received, talk, wait_until
+from tests.patience import allowed
 from tests.unit.local.event_hubs.messages import attach_sender, transfer
 
 GREETING = SASL_HEADER + frame(composite(SASL_INIT, Symbol("ANONYMOUS"), b"", "localhost"), kind=1) + AMQP_HEADER
@@ -44,7 +45,7 @@ STREAM = GREETING + b"".join(
 
 
 def connect(server: Emulator) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    return socket.create_connection(("127.0.0.1", server.port), timeout=allowed(10))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import aiohttp
 
 from local.functions_host import HostOptions
 from tests.acceptance.functions_host.sample import running
+from tests.patience import allowed
 from tests.unit.local.functions_host.doubles import DEADLINE_S
 
 WEBHOOK = "/runtime/webhooks/durabletask"
@@ -39,7 +40,7 @@ class DurableApp:
 
     async def until(self, instance_id: str, holds: Callable[[Mapping[str, Any]], object]) -> Any:
         """Wait until the condition holds for the status with its history and values."""
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(allowed(DEADLINE_S)):
             while not holds(status := (await self.get(instance_id))[1]):
                 await asyncio.sleep(0.005)
         return status

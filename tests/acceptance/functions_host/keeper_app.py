@@ -16,6 +16,7 @@ from local.functions_host import HostOptions
 from tests.acceptance.functions_host.app_hub import give_the_app_a_hub
 from tests.acceptance.functions_host.runtime_worker import worker_of
 from tests.acceptance.functions_host.sample import Hubs, running
+from tests.patience import allowed
 
 DURABLE = "/runtime/webhooks/durabletask"
 KEEPER = f"{DURABLE}/instances/dead-letters-1"
@@ -71,7 +72,11 @@ async def main(worker: str, directory: Path, store: Path) -> None:
     """Add late homes after each fault of the keeper, whose letters must all be resolved."""
     hubs = Hubs()
     options = HostOptions(worker=worker_of(worker), open_source=hubs.open)
-    async with running(directory, options) as host, aiohttp.ClientSession(host.base_url) as http, asyncio.timeout(90):
+    async with (
+        running(directory, options) as host,
+        aiohttp.ClientSession(host.base_url) as http,
+        asyncio.timeout(allowed(90)),
+    ):
         give_the_app_a_hub()
         app = App(hubs, http, store)
         await app.late_home()

@@ -19,6 +19,7 @@ from local.functions_host import HostOptions
 from tests.acceptance.functions_host.app_hub import give_the_app_a_hub
 from tests.acceptance.functions_host.runtime_worker import worker_of
 from tests.acceptance.functions_host.sample import Hubs, running
+from tests.patience import allowed
 
 BODIES = (
     b'{"kind":"registration","home_id":"H1","time_zone":"Europe/Paris","armed":true}',
@@ -36,7 +37,7 @@ async def main(worker: str, directory: Path) -> None:
         log = [Event(SequenceNumber(n), str(n), LONG_AGO, None, {}, body) for n, body in enumerate(BODIES)]
         give_the_app_a_hub(log)
         await hubs.of("hubledger").send("1", *BODIES)
-        async with aiohttp.ClientSession(host.base_url) as session, asyncio.timeout(40):
+        async with aiohttp.ClientSession(host.base_url) as session, asyncio.timeout(allowed(40)):
             status = await _status(session)
             while status["accounted"] < len(BODIES):
                 await asyncio.sleep(0.05)

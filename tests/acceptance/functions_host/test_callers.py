@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from local.functions_host import HostOptions
 from tests.acceptance.functions_host.sample import Hubs, Sample, seen, serving_sample
+from tests.patience import allowed
 from tests.unit.local.functions_host.doubles import eventually
 
 pytestmark = pytest.mark.asyncio
@@ -81,7 +82,7 @@ async def connected(sample: Sample) -> AsyncIterator[tuple[asyncio.StreamReader,
     """Open a connection, and fail when its use does not end."""
     reader, writer = await asyncio.open_connection("127.0.0.1", sample.host.port)
     try:
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(allowed(DEADLINE)):
             yield reader, writer
     finally:
         writer.close()

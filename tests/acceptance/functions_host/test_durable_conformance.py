@@ -13,6 +13,7 @@ import pytest_asyncio
 from local.functions_host import HostOptions
 from local.functions_host.worker import Worker
 from tests.acceptance.functions_host.durable_sample import DurableApp, kinds_of, serving
+from tests.patience import allowed
 from tests.unit.local.functions_host.doubles import DEADLINE_S, ManualClock
 
 pytestmark = pytest.mark.asyncio
@@ -197,7 +198,7 @@ async def test_a_client_signals_reads_and_deletes_an_entity(app: DurableApp) -> 
 
 
 async def until_state(app: DurableApp, expected: list[Any]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(allowed(DEADLINE_S)):
         while await app.client("read", "mine") != expected:
             await asyncio.sleep(0.005)
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.acceptance.functions_host.command_line import StartedHost
 from tests.acceptance.functions_host.durable_sample import WEBHOOK
+from tests.patience import allowed
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +28,7 @@ AT_ONCE = 10 * (os.cpu_count() or 1)
 
 def fetched(host: StartedHost, path: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(f"{host.base_url}{path}", data, timeout=10) as answer:
+    with urllib.request.urlopen(f"{host.base_url}{path}", data, timeout=allowed(10)) as answer:
         return json.load(answer)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.acceptance.functions_host.conftest import WORKERS
 from tests.fakes.rooms import migrate_examples
+from tests.patience import allowed
 
 APP = Path(__file__).resolve().parents[3]
 
@@ -67,7 +68,13 @@ def _run(script: str, worker: str, database: Path) -> Any:
     }
     command = [sys.executable, "-m", f"tests.acceptance.functions_host.{script}", worker, str(APP), str(database)]
     done = subprocess.run(
-        command, cwd=APP, env={**os.environ, **settings}, capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=APP,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        timeout=allowed(120),
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

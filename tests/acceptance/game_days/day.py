@@ -21,6 +21,7 @@ from tests.acceptance.game_days.page import SECTIONS
 from tests.acceptance.gaps.apps import GROUP, HUB, OFTEN, PARTITIONS, READERS, STREAM, App
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store
+from tests.patience import Patience
 
 WINDOW = timedelta(
     seconds=4
@@ -109,13 +110,12 @@ class Day:
         self.until(lambda: alarm in self.firing(), alarm)
 
     def until(self, holds: Callable[[], bool], what: str = "", seconds: float = 60.0) -> None:
-        """Wait for a condition, with a deadline; the app may be down meanwhile."""
-        deadline = time.monotonic() + seconds
+        """Wait for a condition, while events are accounted for; the app may be down meanwhile."""
+        patience = Patience(seconds)
         while not holds():
             if self.keeps_alive and self.app.host is not None and self.app.host.poll() is not None:
                 self.start()
-            assert time.monotonic() < deadline, (what, self.firing(), self._watches()[-1:], self.app.accounted())
-            time.sleep(0.05)
+            patience.pause(lambda: (what, self.firing(), self.app.accounted()))
 
     def follow(self, section: str, *parts: str, **given: str) -> list[Ran]:
         """Run the commands of a section of the runbook; with parts, only those that hold one of these texts.

@@ -10,16 +10,17 @@ import select
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from local.processes import APP
 from tests.acceptance.game_days.page import PLACEHOLDER
+from tests.patience import Patience
 
 SIZE = (50, 160)  # lines and columns of the terminal
-DEADLINE = 60.0  # seconds for one command
+DEADLINE = 60.0  # seconds of an idle machine for one command that shows nothing new
 AZURE = ("az", "azd", "spark-submit")
 NAMES = {"GROUP": "rg-hubledger", "APP_NAME": "hubledger-app", "WORKERS": "hubledger-workers"}
 _NOTING = """#!/bin/sh
@@ -79,7 +80,11 @@ class Operator:
             ["bash", "-c", command], cwd=APP, env=self._environment(), stdin=slave, stdout=slave, stderr=slave
         ) as process:
             os.close(slave)
-            output = _shown(master, process)
+            try:
+                output = _shown(master, process)
+            except AssertionError:
+                process.kill()
+                raise
         os.close(master)
         ran = Ran(command, output.decode("utf-8", "replace").replace("\r\n", "\n"), process.returncode)
         self.ran.append(ran)
@@ -101,8 +106,8 @@ class Operator:
 
 def _shown(master: int, process: "subprocess.Popen[bytes]") -> bytes:
     """Return what a command shows until its end; answer its questions with yes."""
-    shown, until = b"", time.monotonic() + DEADLINE
-    while time.monotonic() < until:
+    shown, patience = b"", Patience(DEADLINE)
+    while True:
         ready, _, _ = select.select([master], [], [], 0.2)
         try:
             more = os.read(master, 65_536) if ready else b""
@@ -115,5 +120,4 @@ def _shown(master: int, process: "subprocess.Popen[bytes]") -> bytes:
             os.write(master, b"y\n")
         if not ready and process.poll() is not None:
             return shown
-    process.kill()
-    raise AssertionError(f"the command did not end: {shown.decode('utf-8', 'replace')}")
+        patience.look(partial(bytes.decode, shown, errors="replace"))

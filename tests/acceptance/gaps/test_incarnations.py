@@ -13,6 +13,7 @@ import pytest
 from examples.home_security.transform import SensorReading
 from local.processes import APP
 from tests.acceptance.gaps.apps import OFTEN, App
+from tests.patience import allowed
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +59,7 @@ def command(app: App, *arguments: str) -> "subprocess.CompletedProcess[str]":
         env=app.settings(PATH="/usr/bin:/bin", HOME=str(app.folder), USER="ada"),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=allowed(60),
         check=False,
     )
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.acceptance.gaps.apps import DEADLINE, HUB, SELDOM, App
 from tests.acceptance.worker.started import TIMES, start
+from tests.patience import allowed
 
 pytestmark = pytest.mark.slow
 TRIGGER_OFF = {"AzureWebJobs.ingest.Disabled": "true", **SELDOM}
@@ -21,7 +22,7 @@ def worker_of(app: App) -> "Iterator[subprocess.Popen[str]]":
         try:
             yield worker
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(DEADLINE) == 0
+            assert worker.wait(allowed(DEADLINE)) == 0
         finally:
             worker.kill()
 

@@ -15,6 +15,7 @@ import pytest
 from infra.hooks import package
 from infra.hooks.smoke.app import App
 from tests.fakes.rooms import migrate_examples
+from tests.patience import allowed, ended
 from tests.repo.product import ROOT
 
 pytestmark = pytest.mark.slow
@@ -54,7 +55,7 @@ def clean(deployed: Path, host_tools: Path, tmp_path_factory: pytest.TempPathFac
         install(python, "-r", str(deployed / "requirements.txt")),
         install(python, "--target", str(host_tools), *own),
     ]
-    assert [each.wait(600) for each in installs] == [0, 0]
+    assert [each.wait(allowed(600)) for each in installs] == [0, 0]
     return python
 
 
@@ -96,7 +97,7 @@ def running(deployed: Path, clean: Path, host_tools: Path, tmp_path: Path) -> It
     assert ready is not None, "the host ended before it was ready"
     yield App(ready.removeprefix(READY))
     process.terminate()
-    process.communicate(timeout=30)
+    ended(process, 30)
 
 
 def test_the_clean_environment_has_no_tool_of_the_tests(clean: Path) -> None:
@@ -113,7 +114,9 @@ def test_every_function_is_indexed(deployed: Path, clean: Path) -> None:
 def index(python: Path, app: Path) -> list[str]:
     """Return the names of the functions of an app that a Python indexes."""
     command = [str(python), "-c", INDEX]
-    done = subprocess.run(command, cwd=app, env=environment(), capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        command, cwd=app, env=environment(), capture_output=True, text=True, check=True, timeout=allowed(60)
+    )
     return done.stdout.splitlines()[-1].split()
 
 

@@ -11,6 +11,7 @@ from tests.acceptance.gaps.apps import DEADLINE, SELDOM, working
 from tests.acceptance.worker.conftest import place  # noqa: F401 - a fixture
 from tests.acceptance.worker.started import Workplace
 from tests.fakes.otlp_receiver import Received, attributes_of, receiving
+from tests.patience import allowed
 
 pytestmark = pytest.mark.slow
 
@@ -79,6 +80,6 @@ def test_the_worker_sends_the_same_and_what_is_left_at_its_end(
     publish(place.producer, traced(PRODUCERS))
     place.until(lambda: sum(place.accounted()) >= 3)
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(DEADLINE) == 0
+    assert worker.wait(allowed(DEADLINE)) == 0
     assert links(received) == {context[3:35] for context in PRODUCERS}
     assert sum(point.as_int for point in received.metrics["messaging.client.consumed.messages"]) == 3

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from tests.acceptance.tutorial.page import Changed, Command, Section, Step, Written
 from tests.checkout import copy_checkout
+from tests.patience import allowed
 
-DEADLINE = 180.0  # seconds for the output of a command that does not end
+DEADLINE = 180.0  # seconds of an idle machine for the output of a command that does not end
 USUAL_PORT = 7071
 
 
@@ -68,7 +69,7 @@ class Reader:
         """Stop what runs, as Ctrl-C does."""
         if self._running is not None:
             os.killpg(self._running.pid, signal.SIGINT)
-            self._running.wait(timeout=60)
+            self._running.wait(timeout=allowed(60))
             self._running = None
 
     def _start(self, command: Command) -> None:
@@ -86,7 +87,7 @@ class Reader:
 
     def _wait(self, command: Command, read: Callable[[], str]) -> None:
         """Read until the page shows the output: an app that runs needs a moment."""
-        until = time.monotonic() + DEADLINE
+        until = time.monotonic() + allowed(DEADLINE)
         while not command.shows(output := read()) and time.monotonic() < until:
             time.sleep(0.5)
         self._note(command, output)

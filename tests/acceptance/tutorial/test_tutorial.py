@@ -9,6 +9,7 @@ import pytest
 from tests.acceptance.tutorial.page import Command, steps_of
 from tests.acceptance.tutorial.reader import USUAL_PORT, Reader
 from tests.acceptance.upgrade.git import GIT
+from tests.patience import allowed
 from tests.repo.product import ROOT
 
 PAGE = (ROOT / "docs" / "your-own-events.md").read_text(encoding="utf-8")
@@ -31,7 +32,7 @@ def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
 
 def answers(reader: Reader, path: str) -> bool:
     """Return whether the app that the reader started answers with 200."""
-    with urllib.request.urlopen(f"http://localhost:{reader.port}{path}", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://localhost:{reader.port}{path}", timeout=allowed(10)) as answer:
         return bool(answer.status == 200)
 
 

@@ -11,8 +11,9 @@ from local.hub_log import read_log
 from local.processes import APP, Child, Children, Command
 from local.stack import CONSUMER_GROUP, HUB, READER_GROUP, Place, app_settings
 from tests.acceptance.upgrade import previous_release
+from tests.patience import until
 
-DEADLINE = 60.0  # seconds
+DEADLINE = 60.0  # seconds of an idle machine
 PARTITIONS, RATE, PROGRESS = 4, 250, 250  # events: a second of the feed, and those that show an app at work
 OPTIONS = ("--gather", "0.1", "--homes", "200", "--lanes", "2", "--events", "endless", "--rate", str(RATE))
 
@@ -69,11 +70,8 @@ class Rollout:
         return self.place.folder / "record.db"
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Wait for a condition, with a deadline."""
-        deadline = time.monotonic() + DEADLINE
-        while not holds():
-            assert time.monotonic() < deadline, f"not in time: {what}; {self.accounted()} events are accounted for"
-            time.sleep(0.05)
+        """Wait for a condition; `what` says which."""
+        until(holds, DEADLINE, lambda: f"waited for {what}; {self.accounted()} events are accounted for")
 
     def until_progress(self, events: int = PROGRESS) -> None:
         """Wait until so many events more are accounted for."""

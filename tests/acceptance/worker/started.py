@@ -5,7 +5,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
@@ -20,8 +19,9 @@ from local.processes import APP
 from tests.fakes.builders import partition
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store
+from tests.patience import allowed, until
 
-DEADLINE = 60.0  # seconds
+DEADLINE = 60.0  # seconds of an idle machine
 HUB, GROUP, READERS, PARTITIONS = "telemetry", "hubledger", "hubledger-reader", 8
 STREAM = partition(hub=f"localhost/{HUB}", group=GROUP)
 TIMES = ("--interval", "0.5", "--expiry", "3")
@@ -79,7 +79,7 @@ class Workplace:
 
     def freeze(self, worker: "subprocess.Popen[str]") -> None:
         """Stop a worker, but not inside a transaction: SQLite has one lock, which it would keep."""
-        with closing(sqlite3.connect(self.engine.path, isolation_level=None, timeout=DEADLINE)) as connection:
+        with closing(sqlite3.connect(self.engine.path, isolation_level=None, timeout=allowed(DEADLINE))) as connection:
             connection.execute("BEGIN IMMEDIATE")
             worker.send_signal(signal.SIGSTOP)
             os.waitpid(worker.pid, os.WUNTRACED)
@@ -91,11 +91,8 @@ class Workplace:
         return sorted(owned.values())
 
     def until(self, holds: Callable[[], bool]) -> None:
-        """Wait for a condition, with a deadline."""
-        deadline = time.monotonic() + DEADLINE
-        while not holds():
-            assert time.monotonic() < deadline, f"not in time: {self.shares()}, {self.accounted()}"
-            time.sleep(0.02)
+        """Wait for a condition, while shares and books change."""
+        until(holds, DEADLINE, lambda: (self.shares(), self.accounted()))
 
     def until_shared(self, *shares: int) -> None:
         self.until(lambda: self.shares() == list(shares))

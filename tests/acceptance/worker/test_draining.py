@@ -32,6 +32,7 @@ from tests.acceptance.worker.started import (
     start,
 )
 from tests.fakes.plain_transform import PLAIN
+from tests.patience import allowed, ended
 
 pytestmark = pytest.mark.slow
 UNTIL_OWNED, UNTIL_WRITTEN = "claims its first partitions", "writes its first batches"
@@ -43,7 +44,7 @@ def end(place: Workplace, worker: "subprocess.Popen[str]", moment: str) -> None:
     before = sum(place.accounted())
     place.until(lambda: bool(place.shares()) if moment == UNTIL_OWNED else sum(place.accounted()) > before)
     send_to_the_end(worker)
-    _, errors = worker.communicate(timeout=DEADLINE)
+    _, errors = ended(worker, DEADLINE)
     assert (worker.returncode, errors) == (0, ""), moment
     assert place.shares() == [], f"it still owns partitions after a signal when it {moment}"
 
@@ -73,7 +74,7 @@ class SlowDatabase:
         if script.steps[0].statement != self._statement:
             return self._database.run(script, rehearse)
         self.running.set()
-        assert self.go_on.wait(DEADLINE)
+        assert self.go_on.wait(allowed(DEADLINE))
         outcome = self._database.run(script, rehearse)
         self.ran.set()
         return outcome
@@ -92,7 +93,7 @@ def test_a_claim_that_wins_after_the_signal_is_released(place: Workplace) -> Non
     async def ended() -> None:
         with closing(database), closing(SdkHubReader(settings)) as hub:
             working = asyncio.ensure_future(work_on(Sources(settings, database, hub, PLAIN), TERMS, Timing()))
-            assert await asyncio.to_thread(database.running.wait, DEADLINE)
+            assert await asyncio.to_thread(database.running.wait, allowed(DEADLINE))
             working.cancel()
             database.go_on.set()
             with suppress(asyncio.CancelledError):
@@ -106,7 +107,7 @@ def test_a_signal_before_the_worker_is_ready_ends_it(place: Workplace) -> None:
     worker = place.start_worker()
     place.until(lambda: catches(worker.pid, signal.SIGTERM))
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(DEADLINE) == 0
+    assert worker.wait(allowed(DEADLINE)) == 0
 
 
 def test_a_start_that_is_cancelled_waits_for_the_thread_at_the_database(place: Workplace) -> None:
@@ -115,7 +116,7 @@ def test_a_start_that_is_cancelled_waits_for_the_thread_at_the_database(place: W
     async def has_waited() -> bool:
         with closing(database), closing(SdkHubReader(settings)) as hub:
             working = asyncio.ensure_future(check_and_work(Sources(settings, database, hub, PLAIN), TERMS))
-            assert await asyncio.to_thread(database.running.wait, DEADLINE)
+            assert await asyncio.to_thread(database.running.wait, allowed(DEADLINE))
             working.cancel()
             asyncio.get_running_loop().call_later(0.1, database.go_on.set)
             with suppress(asyncio.CancelledError):
@@ -145,7 +146,7 @@ def test_a_batch_that_hangs_does_not_hold_a_worker_that_is_told_to_end(place: Wo
         lambda: place.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(1,)] and sum(place.accounted()) == 1
     )
     worker.send_signal(signal.SIGTERM)
-    printed, _ = worker.communicate(timeout=20)  # below the default of --grace
+    printed, _ = ended(worker, 20)  # below the default of --grace
     assert worker.returncode == ENDED_EARLY
     assert [json.loads(line).get("batches") for line in printed.splitlines()][-2:] == [1, None], printed
     assert sum(place.accounted()) == 1

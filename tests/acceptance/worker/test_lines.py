@@ -5,6 +5,7 @@ import signal
 import subprocess
 
 from tests.acceptance.worker.started import DEADLINE, PARTITIONS, TIMES, Workplace, settings_of, start
+from tests.patience import ended
 
 
 def test_after_sigterm_the_lines_sum_to_all_events(place: Workplace) -> None:
@@ -14,7 +15,7 @@ def test_after_sigterm_the_lines_sum_to_all_events(place: Workplace) -> None:
     place.publish(20)
     place.until_all_accounted()
     worker.send_signal(signal.SIGTERM)
-    printed, errors = worker.communicate(timeout=DEADLINE)
+    printed, errors = ended(worker, DEADLINE)
     assert (worker.returncode, errors) == (0, "")
     lines = [line for line in map(json.loads, printed.splitlines()) if line.get("action") == "ingest"]
     assert sum(line["events"] - line["redelivered"] for line in lines) == PARTITIONS * place.published

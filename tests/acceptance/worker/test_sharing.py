@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from tests.acceptance.worker.started import DEADLINE, HUB, PARTITIONS, STREAM, Workplace
+from tests.patience import allowed, ended
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +22,7 @@ def test_workers_that_join_leave_freeze_and_die_share_partitions_evenly_and_writ
     place.until_all_accounted()
 
     leaving.send_signal(signal.SIGTERM)
-    _, errors = leaving.communicate(timeout=DEADLINE)
+    _, errors = ended(leaving, DEADLINE)
     assert (leaving.returncode, errors) == (0, "")
     assert len(place.shares()) == 2, "a worker that left still owns partitions"
     place.publish(200)
@@ -42,7 +43,7 @@ def test_workers_that_join_leave_freeze_and_die_share_partitions_evenly_and_writ
 
     publish_and_wait_until_some_are_written(place)
     second.kill()
-    second.wait(DEADLINE)
+    second.wait(allowed(DEADLINE))
     place.publish(200)
     place.until_all_accounted()
     place.until_shared(8)
@@ -60,7 +61,7 @@ def test_a_worker_heals_the_gap_that_retention_left(place: Workplace) -> None:
     worker = place.start_worker()
     place.until_all_accounted()
     worker.kill()
-    worker.wait(DEADLINE)
+    worker.wait(allowed(DEADLINE))
     place.publish(100)
     place.emulator.expire_before(HUB, "0", 60)
     place.start_worker()

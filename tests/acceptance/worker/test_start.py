@@ -9,6 +9,7 @@ import pytest
 from local.event_hubs import Emulator, HubSettings, SharedAccessKey
 from tests.acceptance.worker.started import DEADLINE, GROUP, HUB, READERS, settings_of, start
 from tests.fakes.engines import SqliteEngine
+from tests.patience import ended
 
 pytestmark = pytest.mark.slow
 ROOT_KEY = SharedAccessKey("RootManageSharedAccessKey", "SAS_KEY_VALUE")
@@ -35,7 +36,7 @@ def refusals(*cases: dict[str, str]) -> list[str]:
         for worker in workers:  # none outlives a failed test
             running.callback(worker.kill)
         for worker in workers:
-            out, errors = worker.communicate(timeout=DEADLINE)
+            out, errors = ended(worker, DEADLINE)
             assert worker.returncode == 1, out
             assert errors.startswith("worker: ")
             assert errors.count("\n") == 1
@@ -79,9 +80,9 @@ def test_impossible_options_are_refused_by_name_and_help_names_every_option() ->
     workers = [start({}, "--interval", each) for each in given]
     outlasting, asking = start({}, "--interval", "5", "--expiry", "3"), start({}, "--help")
     for worker in workers:
-        _, errors = worker.communicate(timeout=DEADLINE)
+        _, errors = ended(worker, DEADLINE)
         assert (worker.returncode, "--interval" in errors) == (2, True), worker.args
-    assert "--interval must be below --expiry" in outlasting.communicate(timeout=DEADLINE)[1]
-    shown, _ = asking.communicate(timeout=DEADLINE)
+    assert "--interval must be below --expiry" in ended(outlasting, DEADLINE)[1]
+    shown, _ = ended(asking, DEADLINE)
     assert asking.returncode == 0
     assert "--interval" in shown and "--expiry" in shown

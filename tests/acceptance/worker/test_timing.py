@@ -23,6 +23,7 @@ from core.worker.work import CLOCK, LONGEST_WORK, Sources, Terms, Timing, work_o
 from tests.acceptance.worker.started import DEADLINE, Workplace, settings_of
 from tests.fakes.builders import FakeClock
 from tests.fakes.plain_transform import PLAIN
+from tests.patience import allowed
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +88,7 @@ def test_a_batch_hangs_only_after_the_longest_time_that_the_settings_allow(
 
     def hang(event: Event, references: References) -> Iterable[Row]:
         transforming.set()
-        assert go_on.wait(2 * DEADLINE)
+        assert go_on.wait(allowed(2 * DEADLINE))
         return ()
 
     def health() -> str:
@@ -96,7 +97,7 @@ def test_a_batch_hangs_only_after_the_longest_time_that_the_settings_allow(
 
     def check() -> None:
         try:
-            assert transforming.wait(DEADLINE)
+            assert transforming.wait(allowed(DEADLINE))
             world.clock.advance(959)
             world.place.until(lambda: health() == "alive")
             world.clock.advance(2)
