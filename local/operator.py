@@ -18,8 +18,8 @@ from local.processes import Pause
 from local.server import ServerRefused
 
 LOOK_EVERY = 1.0  # seconds
-ANSWER = 30.0  # seconds until the host must answer
-PATIENCE = 60.0  # seconds until a stop must be reported
+ANSWER = 60.0  # seconds until the host must answer
+PATIENCE = 120.0  # seconds until a stop must be reported
 ORDER = 500  # letters of one order
 # Letters that failed and that no retry can resolve.
 _HOPELESS = """

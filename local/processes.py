@@ -12,7 +12,7 @@ from types import TracebackType
 
 APP = Path(__file__).resolve().parent.parent  # the folder of function_app.py
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL
-READY = 60.0  # seconds until a child must be ready
+READY = 180.0  # seconds until a child must be ready, on a busy machine too: one that dies is reported at once
 TAIL = 15  # lines
 
 Pause = Callable[[float], None]

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from local.operator import post
 from local.processes import Pause
 
 LOOK_EVERY = 0.5  # seconds
-PATIENCE = 120.0  # seconds until the replay must be done
+LOOKS = 240  # without anything new: two minutes, and longer on a busy machine, where a look takes longer
 
 # The partition of the newest incarnation with the most rows in committed runs, from its first event to the last one of
 # these runs. A range from the first event on gives each event the states of its time, so the rows are the same.
@@ -63,7 +62,10 @@ def replay(address: str, chosen: Range, pause: Pause, show: Callable[[str], obje
         "dry_run": False,
         "reason": "the demo replays rows that are in the aggregate",
     }
-    code, job = post(address, "/api/replays", order)
+    try:
+        code, job = post(address, "/api/replays", order)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise NotReplayed(f"POST /api/replays has no answer: {error}") from error
     if code != 202:
         raise NotReplayed(f"POST /api/replays answers {code}: {job}")
     counts = _ended(address, job["job_id"], pause)["counts"]
@@ -71,8 +73,8 @@ def replay(address: str, chosen: Range, pause: Pause, show: Callable[[str], obje
 
 
 def _ended(address: str, job_id: str, pause: Pause) -> dict[str, Any]:
-    deadline, last = time.monotonic() + PATIENCE, ""
-    while time.monotonic() < deadline:
+    looks, seen, last = 0, None, ""
+    while looks < LOOKS:
         try:
             job: dict[str, Any] = json.loads(get(address, f"/api/replays/{job_id}"))
         except (BooksUnavailable, OSError, http.client.HTTPException, ValueError) as error:
@@ -83,5 +85,7 @@ def _ended(address: str, job_id: str, pause: Pause) -> dict[str, Any]:
             last = f"it is {job['status']}: {job['fault'] or 'no fault is noted'}"
             if job["status"] in ("failed", "cancelled"):
                 break
+            looks, seen = (looks if job == seen else 0), job
+        looks += 1
         pause(LOOK_EVERY)
     raise NotReplayed(f"replay {job_id} is not done: {last}")

@@ -45,7 +45,7 @@ class Started:
         self._mark = f"HUBLEDGER_TEST={uuid.uuid4()}"
         name, _, value = self._mark.partition("=")
         self._popen = subprocess.Popen(
-            [sys.executable, "-m", *command],
+            [sys.executable, "-m", *command, *_patient(command[0])],
             cwd=APP,
             env={**os.environ, name: value},
             stdout=subprocess.PIPE,
@@ -93,6 +93,11 @@ class Started:
 
 
 Start = Callable[..., Started]
+
+
+def _patient(module: str) -> list[str]:
+    """Return the option that gives a demo as much patience as this machine needs."""
+    return ["--patience", str(round(patience.allowed(60)))] if module == "local.demo" else []
 
 
 def free_port() -> int:

@@ -37,6 +37,7 @@ MUTANTS = (
         ("the demo replays a hub that is gone", " AND l.stream_id = (SELECT MAX(stream_id) FROM event_stream)", ""),
         ("the demo only rehearses its replay", '"dry_run": False', '"dry_run": True'),
         ("a failed replay passes", 'if job["status"] == "done":', 'if job["status"] in ("done", "failed"):'),
+        ("a replay that goes on is given up", "(looks if job == seen else 0), job", "looks, job"),
     ),
     *in_file(
         "examples/flight_info/aggregates/flight_punctuality.py",

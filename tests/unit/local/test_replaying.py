@@ -7,7 +7,7 @@ import pytest
 
 from local.aggregates import aggregate_of_demo
 from local.feed.domains import FLIGHTS, HOMES
-from local.replaying import NotReplayed, Range, committed_range, replay
+from local.replaying import LOOKS, NotReplayed, Range, committed_range, replay
 from tests.unit.local.feed.builders import flight_story, story
 from tests.unit.local.listed_host import Host
 from tests.unit.local.stores import Files, ingest
@@ -86,6 +86,23 @@ def test_a_replay_is_requested_for_good_and_awaited(host: Host) -> None:
         "replayed 100 events: 91 rows were replaced",
     ]
     assert len(host.status) == 1
+
+
+def test_a_replay_is_awaited_as_long_as_it_counts_events_and_one_that_stands_still_is_given_up(host: Host) -> None:
+    running = [{**PLANNED, "counts": {**COUNTS, "events": events}} for events in range(LOOKS + 5)]
+    host.answers, host.status = [(202, PLANNED)], [*running, {**PLANNED, "status": "done"}]
+    replay(host.address, CHOSEN, lambda _: None, print)
+    host.answers, host.status = [(202, PLANNED)], [PLANNED]
+    looks: list[float] = []
+    with pytest.raises(NotReplayed, match="replay j is not done: it is planned: no fault is noted"):
+        replay(host.address, CHOSEN, looks.append, print)
+    assert len(looks) == LOOKS
+
+
+def test_a_host_that_gives_no_answer_to_the_order_of_a_replay_is_named(host: Host) -> None:
+    host.close()
+    with pytest.raises(NotReplayed, match="POST /api/replays has no answer"):
+        replay(host.address, CHOSEN, lambda _: None, print)
 
 
 def test_a_replay_that_is_refused_or_fails_is_raised_with_the_answer(host: Host) -> None:
