@@ -29,7 +29,7 @@ def test_killers_in_several_partitions_become_letters_and_the_other_partitions_g
     published = {id: len(given) for id, given in bodies.items()}
     supervisor = Supervisor(lambda: place.start_worker(**SETTINGS))
     deaths = Counter(supervisor.until(lambda: accounted(place.engine, STREAM.stream) == published))
-    assert set(deaths) == {9, -11, 1} and max(deaths.values()) <= 10, deaths
+    assert set(deaths) == {9, -11, 1} and max(deaths.values()) <= 15, deaths  # one death cuts other attempts short
     crashed = dict.fromkeys(("exit", "segfault", "regex", "memory"), CRASHED)
     assert letters(place.engine) == {**crashed, "leave": ("unknown", "SystemExit", "waiting")}
     assert place.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(0,)]
