@@ -13,7 +13,7 @@ from pathlib import Path
 from core.remote.spark.local import LocalEngine, LocalSpark
 from local.aggregates import NoAggregate, aggregate_of_demo, rows_per_event
 from local.feed.domains import HOMES, Domain
-from local.job_killer import JobKiller
+from local.job_killer import JobKiller, worked
 from local.operator import post
 from local.processes import Pause, tail
 from local.replaying import committed_range, replay
@@ -27,7 +27,8 @@ SETTINGS = {
     "AGGREGATION_GRACE_SECONDS": "20",  # short, so that the submit of a killed host delays the demo little
 }
 STEP_EVERY, PROGRESS_EVERY = 1.0, 5.0  # seconds
-PATIENCE = 240.0  # the limit of seconds without a new step and without a word in the log of a job
+LOOKS = 240  # without a new step, a word in the log of a job, or work of its processes
+WORK = 5.0  # seconds of the processor: less in all these looks is the pulse of a job that hangs
 ANSWER = 60.0  # seconds until the host must answer
 NO_SPARK = "Spark is missing: install Java, then run make .venv/spark.done"
 NO_JAVA = "Java is missing: apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
@@ -116,17 +117,16 @@ def aggregate_and_replay(address: str, place: Place, domain: Domain, pause: Paus
 
 def aggregate_all(address: str, job: str, folder: Path, pause: Pause) -> None:
     """Have the host take steps until nothing is new; raise NotAggregated when a step fails or takes too long."""
-    began = printed_at = moved_at = time.monotonic()
-    last = ("", 0)
+    began = printed_at = time.monotonic()
+    looks, last = 0, ("", 0, 0)
     while (standing := _step(address, job)) != "has nothing new":
         now = time.monotonic()
-        if "failed" in standing or now - moved_at > PATIENCE:
+        if "failed" in standing or looks > LOOKS:
             raise NotAggregated(f"aggregation: {standing}; the newest job's last lines:\n{_last_words(folder)}")
         if standing != last[0] or now - printed_at > PROGRESS_EVERY:
             print(f"{now - began:6.1f} s  aggregating: {standing}", flush=True)
             printed_at = now
-        if last != (last := (standing, _logged(folder))):
-            moved_at = now
+        looks = 0 if last != (last := (standing, *_moved(folder))) else looks + 1
         pause(STEP_EVERY)
 
 
@@ -150,9 +150,10 @@ def _why(failure: str | None) -> str:
     return f": {failure}" if failure else ""
 
 
-def _logged(folder: Path) -> int:
-    """Return the length of the logs of all jobs."""
-    return sum(path.stat().st_size for path in (folder / "spark").glob("*/err"))
+def _moved(folder: Path) -> tuple[int, int]:
+    """Return the length of the logs of all jobs, and the work of their processes in steps of WORK."""
+    jobs = [path.parent for path in (folder / "spark").glob("*/err")]
+    return sum((job / "err").stat().st_size for job in jobs), int(sum(map(worked, jobs)) / WORK)
 
 
 def _last_words(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Kill the Spark process of one job of a demo while the job runs; the next attempt of its run does the work."""
+"""The processes of a demo's jobs: what they have worked, and one that is killed while it runs, for the next attempt."""
 
 import os
 import signal
@@ -14,6 +14,7 @@ from local.aggregate_proof import KILLED
 from local.books import reading
 
 LOOK_EVERY = 0.2  # seconds
+TICK = os.sysconf("SC_CLK_TCK")  # of the times in /proc
 SPARK, LAUNCHER = "org.apache.spark.deploy.SparkSubmit", "org.apache.spark.launcher.Main"
 _FAILED = "SELECT COUNT(*) FROM aggregation_failure WHERE reason IN (?, ?)"
 _SUBMITTED = "SELECT run_id, run_number, attempt FROM aggregation_run WHERE job = ? AND status = 'submitted'"
@@ -66,20 +67,38 @@ class JobKiller:
 
 def spark_process(folder: Path) -> int | None:
     """Return the id of a job's Spark process while the job's program runs; None before and after."""
-    try:
-        group = int((folder / "group").read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # it is not started yet
-        return None
-    processes = dict(_members(group))
+    group = _group(folder)
+    processes = dict(_members(group)) if group else {}
     if not any(Path(words[1]).name == PROGRAM for words in processes.values() if len(words) > 1):
         return None
     return next((pid for pid, words in processes.items() if SPARK in words and LAUNCHER not in words), None)
 
 
+def worked(folder: Path) -> float:
+    """Return the seconds of the processor that the processes of a job have used; 0 when it has none."""
+    group = _group(folder)
+    return sum(sum(map(int, fields[11:15])) / TICK for _, fields in _stats(group)) if group else 0.0
+
+
+def _group(folder: Path) -> int | None:
+    """Return the process group of a job; None before it is started."""
+    try:
+        return int((folder / "group").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
 def _members(group: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the processes of a process group, with the words of their commands."""
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError, ValueError):  # not a process, or one that has just ended
-            _, _, fields = (entry / "stat").read_text().rpartition(") ")
-            if entry.name.isdigit() and int(fields.split()[2]) == group:
-                yield int(entry.name), (entry / "cmdline").read_text().split("\0")
+    for entry, _ in _stats(group):
+        with suppress(OSError):  # it has just ended
+            yield int(entry.name), (entry / "cmdline").read_text().split("\0")
+
+
+def _stats(group: int) -> Iterator[tuple[Path, list[str]]]:
+    """Yield the folders of the processes of a process group, with the fields after their names in `stat`."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError):  # it has just ended
+            fields = (entry / "stat").read_text().rpartition(") ")[2].split()
+            if int(fields[2]) == group:
+                yield entry, fields

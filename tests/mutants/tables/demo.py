@@ -31,6 +31,11 @@ MUTANTS = (
         ("the demo kills a job before its program runs", "Path(words[1]).name == PROGRAM", "Path(words[1]).name"),
     ),
     *in_file(
+        "local/aggregating.py",
+        f"{UNIT}/test_aggregating.py",
+        ("an aggregation whose job works on is given up", "looks = 0 if last !=", "looks = looks + 1 if last !="),
+    ),
+    *in_file(
         "local/replaying.py",
         f"{UNIT}/test_replaying.py",
         ("the demo replays commits that no run has", "= j.key AND l.commit_number <= j.value", "= j.key"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.aggregates import NoAggregate, aggregate_of_demo, rows_per_event
-from local.aggregating import NotAggregated, aggregate_all
+from local.aggregating import LOOKS, NotAggregated, aggregate_all
 from local.feed.domains import HOMES, domain_of_sample
 from local.feed.sample import Line, Sample
 from tests.rooms.found import outcomes_of, room_named
@@ -48,6 +48,24 @@ def test_a_failed_run_ends_the_aggregation_with_its_reason_and_the_last_words_of
         NotAggregated, match=r"run 1, attempt 1, failed: 5 attempts; the newest job's last lines:\n.*no space"
     ):
         aggregate_all(host.address, "home_activity", tmp_path, lambda _: None)
+
+
+def test_a_run_is_awaited_as_long_as_its_job_logs_and_one_that_stands_still_is_given_up(
+    host: Host, tmp_path: Path
+) -> None:
+    (tmp_path / "spark" / "agg-r-1").mkdir(parents=True)
+    host.answers = [(202, {"did": ["waits"], "run": RUN})] * (2 * LOOKS + 9)
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) <= LOOKS:
+            with (tmp_path / "spark" / "agg-r-1" / "err").open("a") as log:
+                log.write("a stage is done\n")
+
+    with pytest.raises(NotAggregated, match="run 1, attempt 1, submitted"):
+        aggregate_all(host.address, "home_activity", tmp_path, pause)
+    assert len(pauses) > 2 * LOOKS
 
 
 def test_a_demo_shows_the_first_aggregate_of_its_transform_and_refuses_a_transform_without_one() -> None:

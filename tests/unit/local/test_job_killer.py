@@ -2,8 +2,6 @@
 
 import sqlite3
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +12,8 @@ from core.aggregation.spark import JobRequest, JobState
 from core.aggregation.tick import PROGRAM
 from core.remote.spark.local import LocalEngine, LocalSpark
 from local.aggregate_proof import KILLED
-from local.job_killer import SPARK, JobKiller, spark_process
+from local.job_killer import SPARK, JobKiller, spark_process, worked
+from tests import patience
 from tests.fakes.rooms import migrate_examples
 
 # Like spark-submit: a process with Spark's main class in its command starts the program. The program ends after it.
@@ -30,10 +29,7 @@ WAITS = "import sys; sys.stdin.read()"
 
 
 def until(wanted: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not wanted():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.01)
+    patience.until(wanted, 60)
 
 
 class Jobs:
@@ -86,6 +82,16 @@ def test_the_job_of_the_open_run_is_killed_and_the_engine_gives_a_reason_that_co
         assert jobs.ended("agg-r-1") is JobState.FAILED
     assert jobs.engine.report("agg-r-1").reason == KILLED[0]
     assert capsys.readouterr().out == f"killing Spark, process {pid}, in run 1, attempt 1\n"
+
+
+def test_a_job_that_computes_is_seen_to_work_and_one_without_processes_is_not(jobs: Jobs, tmp_path: Path) -> None:
+    (tmp_path / PROGRAM).write_text("while True: pass")
+    folder = jobs.submit("agg-r-1")
+    before = worked(folder)
+    until(lambda: worked(folder) > before + 0.05)
+    jobs.engine.cancel("agg-r-1")
+    assert jobs.ended("agg-r-1") is JobState.FAILED
+    assert (worked(folder), worked(tmp_path / "nowhere")) == (0, 0)
 
 
 def test_once_a_killed_job_is_noted_the_next_attempt_runs_on(jobs: Jobs) -> None:
