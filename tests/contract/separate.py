@@ -10,6 +10,7 @@ from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlserver.database import SqlServerDatabase
 from tests.fakes.kept import PersistentEngine
 from tests.fakes.store import Store
+from tests.patience import ended
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +26,7 @@ def start(module: str, engine: PersistentEngine, *arguments: object) -> "subproc
 
 def output(running: "subprocess.Popen[str]") -> str:
     """Return the output of a process that ends without a fault."""
-    out, fault = running.communicate(timeout=120)
+    out, fault = ended(running, 120)
     assert running.returncode == 0, fault
     return out
 

@@ -23,6 +23,7 @@ from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
+from tests.patience import allowed, ended
 
 ROOT = Path(__file__).parents[2]
 LETTERS = 120
@@ -61,7 +62,7 @@ def test_processes_that_claim_at_once_never_hold_the_same_letter(sqlite: SqliteE
     ]
     got = []
     for each in running:
-        out, fault = each.communicate(timeout=60)
+        out, fault = ended(each, 60)
         assert each.returncode == 0, fault
         got += json.loads(out)
     assert sorted(got) == list(range(LETTERS))
@@ -98,8 +99,8 @@ def test_keepers_that_race_each_other_a_person_and_a_batch_settle_every_letter_o
         working = [pool.submit(keep, 1), pool.submit(keep, 2), pool.submit(ingest, 4)]
         given_up = pool.submit(give_up, 3)
         for done in working:
-            done.result(timeout=60)
-        discarded = {position.sequence_number for position in given_up.result(timeout=60)}
+            done.result(timeout=allowed(60))
+        discarded = {position.sequence_number for position in given_up.result(timeout=allowed(60))}
     rows = [kept.sequence_number for kept in engine.rows(SensorReading) if kept.sequence_number < LETTERS]
     assert rows == [number for number in range(LETTERS) if number not in discarded]
     assert len(engine.attempts()) == LETTERS

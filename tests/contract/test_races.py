@@ -19,6 +19,7 @@ from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.store import Store
+from tests.patience import allowed, ended
 
 BATCHES, SIZE = 30, 10
 
@@ -42,7 +43,7 @@ def test_threads_that_race_the_same_batches_commit_each_once(make_store: Callabl
     stores = [make_store(), make_store()]
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(ingest_all, stores[seed % 2], seed) for seed in range(4)]:
-            done.result(timeout=120)
+            done.result(timeout=allowed(120))
     assert_each_event_once(engine, BATCHES * SIZE)
     assert [books.balanced for books in stores[0].read_ledgers()] == [True]
 
@@ -59,7 +60,7 @@ def test_threads_that_heal_one_gap_commit_each_event_once(make_store: Callable[[
             for seed, store in enumerate(stores)
         ]
         for done in healed:
-            done.result(timeout=60)
+            done.result(timeout=allowed(60))
     held = [each for each in log if each.sequence_number not in (1_000, 1_001, 2_500)]
     assert_equals_one_pass(engine, {"0": held}, absent={"0": {1_000, 1_001, 2_500}})
     assert [books.balanced for books in stores[0].read_ledgers()] == [True]
@@ -104,7 +105,7 @@ def test_a_process_killed_in_the_middle_leaves_balanced_books(persistent: Persis
     for _ in range(commits):
         killed.stdout.readline()
     os.kill(killed.pid, signal.SIGKILL)
-    killed.communicate(timeout=60)
+    ended(killed, 60)
 
     store = persistent.open().patient(PATIENCE)
     last = commit_after_all(store)

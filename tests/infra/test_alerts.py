@@ -22,6 +22,7 @@ from tests.fakes.builders import EPOCH
 from tests.infra.policies import ALERTS
 from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
+from tests.patience import allowed
 from tests.repo.product import ROOT
 from tests.unit.handlers.test_function_app import binding
 
@@ -151,7 +152,7 @@ def test_the_values_of_a_log_line_arrive_as_properties(tmp_path: Path) -> None:
     with ingestion() as (address, got):
         command = [sys.executable, "-c", SENDER, address]
         done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=allowed(60), check=False
         )
     assert done.returncode == 0, done.stderr
     (line,) = [each["data"]["baseData"] for each in got if each["data"]["baseType"] == "MessageData"]

@@ -13,6 +13,7 @@ from infra.capacity.__main__ import main, report
 from infra.capacity.limits import DATABASES, MB
 from infra.capacity.load import Costs, Load
 from infra.capacity.sizing import size, stored_bytes_per_day
+from tests.patience import allowed
 from tests.repo.product import ROOT
 
 PAGE = (ROOT / "docs" / "capacity.md").read_text(encoding="utf-8")
@@ -144,7 +145,7 @@ def test_the_page_on_scaling_out_has_the_load_that_each_database_carries() -> No
 @pytest.mark.parametrize("words", [["infra.capacity", "25_000"], ["infra.capacity.aggregation", "50_000_000"]])
 def test_a_python_without_any_package_computes_it(words: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-S", "-m", *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-S", "-m", *words], cwd=ROOT, capture_output=True, text=True, timeout=allowed(60), check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout

@@ -23,6 +23,7 @@ from tests.infra import dockerfile
 from tests.infra.bicep import read_folder, shown
 from tests.infra.dockerfile import POLICIES, Policy
 from tests.offenders import holds_for
+from tests.patience import allowed, ended
 from tests.repo.product import ROOT
 
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -90,7 +91,7 @@ def test_a_policy_of_the_image_finds_each_violation_that_is_planted(policy: Poli
 
 
 def hadolint(file: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([_hadolint(), str(file)], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([_hadolint(), str(file)], capture_output=True, text=True, timeout=allowed(60), check=False)
 
 
 def _hadolint() -> str:
@@ -166,7 +167,7 @@ def test_the_files_and_packages_of_the_image_are_enough_to_work_and_to_drain(pla
         assert answers(check, folder)
         place.until(lambda: sum(place.accounted()) == 1)
         worker.send_signal(signal.SIGTERM)
-        _, errors = worker.communicate(timeout=DEADLINE)
+        _, errors = ended(worker, DEADLINE)
     assert (worker.returncode, errors) == (0, "")
     assert place.shares() == []
     assert not answers(check, folder), "a worker that has ended is healthy"
@@ -186,7 +187,7 @@ def started(folder: Path, environment: dict[str, str]) -> "Iterator[subprocess.P
 
 
 def answers(check: list[str], folder: Path) -> bool:
-    done = subprocess.run(check, cwd=folder, env={}, capture_output=True, timeout=DEADLINE, check=False)
+    done = subprocess.run(check, cwd=folder, env={}, capture_output=True, timeout=allowed(DEADLINE), check=False)
     return done.returncode == 0
 
 

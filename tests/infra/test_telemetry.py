@@ -38,6 +38,7 @@ from tests.fakes.builders import EPOCH
 from tests.infra.bicep import Files, at, shown
 from tests.infra.test_alerts import ingestion
 from tests.infra.test_policies import FILES, with_planted
+from tests.patience import allowed
 from tests.repo.product import ROOT
 from tests.unit.handlers.test_function_app import index
 
@@ -159,7 +160,7 @@ def test_metrics_of_the_app_reach_azure_and_are_as_large_as_the_arithmetic_has_t
     with ingestion() as (address, got):
         command = [sys.executable, "-c", OWN_SENDER, address]
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=allowed(60), check=False
         )
     assert done.returncode == 0, done.stderr
     own = {
@@ -181,7 +182,7 @@ def test_lines_are_sent_whatever_is_sampled_and_are_as_large_as_the_arithmetic_h
     with ingestion() as (address, got):
         command = [sys.executable, "-c", SENDER, address, given]
         done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=allowed(60), check=False
         )
     assert done.returncode == 0, done.stderr
     sizes: dict[str, list[int]] = {"MessageData": [], "MetricData": []}

@@ -4,7 +4,7 @@ import re
 
 from tests.repo.product import ROOT, text_of
 
-FOLDERS = ("acceptance", "browser", "smoke", "spark")
+FOLDERS = ("acceptance", "browser", "contract", "infra", "smoke", "spark", "sql")
 FIXED = re.compile(
     r"\btimeout[=(](?=[\dA-Z])"  # of a call, of subprocess and of asyncio
     r"|\.(wait|join|result)\((?=[1-9]|DEADLINE)"

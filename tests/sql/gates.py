@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.patience import allowed
 from tests.sql.statements import without_markers
 
 Faults = Mapping[str, list[str]]
@@ -29,7 +30,7 @@ def script_dom(place: Path, texts: Mapping[str, str]) -> Faults:
     """Microsoft's own parser, of SQL Server 2019: what is newer is a fault."""
     command = [str(place / "bin" / "python"), str(ROOT / "tests" / "sql" / "script_dom.py"), str(place / LIBRARY)]
     given = json.dumps({name: without_markers(text) for name, text in texts.items()})
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=allowed(60), check=False)
     if done.returncode:
         sys.stderr.write(done.stderr)
         raise RuntimeError("ScriptDom did not run")

@@ -45,6 +45,7 @@ from tests.fakes.builders import reading
 from tests.fakes.odbc_driver import DECLARED, Server, When, fault, lost
 from tests.fakes.store import Store
 from tests.fakes.tds_server import TdsServer
+from tests.patience import allowed
 from tests.sql.statements import commit_of, commit_with, with_gap
 from tests.sql.values import EPOCH, ROW_CLASSES
 
@@ -180,13 +181,13 @@ def test_a_migration_outlasts_the_deadline_of_a_statement_and_is_not_given_up(
     where = server.connection_string(driver_name)
     with ThreadPoolExecutor(1) as pool:
         migrating = pool.submit(migrate_server, where, access=Access(lambda: opened))
-        assert server.holding.wait(10)
+        assert server.holding.wait(allowed(10))
         of_the_app = connect(where, Deadlines(statement=timedelta(seconds=1)))
         with pytest.raises(of_the_app.fault, match="HYT00"):
             of_the_app.run(f"SELECT 1 AS {slow};")
         assert (server.attentions, migrating.done(), opened.connections[0].timeout) == (1, False, 0)
         server.release()
-        assert migrating.result(10) == missing
+        assert migrating.result(allowed(10)) == missing
     of_the_app.close()
     assert server.attentions == 1
 
