@@ -1,19 +1,18 @@
-"""The stores of aggregation on which each contract test of runs is run: SQLite, and the server of MSSQL_CONNECTION."""
+"""The store of each contract test: it commits events and runs of aggregation over one database of each engine."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import cast
 
 import pytest
 
 import core.aggregation.commit
-from tests.fakes.aggregation_engines import AggregatingStore, AggregationEngine, engines
+from tests.fakes.aggregation_engines import AggregatingStore, AggregationEngine, aggregation_of
+from tests.fakes.kept import PersistentEngine
 
 
-@pytest.fixture(params=sorted(engines(Path(), os.environ.get("MSSQL_CONNECTION", ""))))
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> AggregationEngine:
-    return engines(tmp_path, os.environ.get("MSSQL_CONNECTION", ""))[request.param]()
+@pytest.fixture
+def database(persistent: PersistentEngine) -> AggregationEngine:
+    return aggregation_of(persistent)
 
 
 @pytest.fixture

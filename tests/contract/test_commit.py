@@ -21,6 +21,14 @@ def everything(engine: Engine) -> tuple[object, ...]:
     return (*(engine.rows(each) for each in (SensorReading, HomeAlert, Home)), engine.letters(), engine.ledger())
 
 
+def test_a_test_runs_once_for_each_engine_because_its_store_and_its_eyes_have_one_database(
+    request: pytest.FixtureRequest, store: Store, engine: Engine
+) -> None:
+    assert len(request.node.callspec.params) == 1
+    store.commit_batch(commit(store.read_partition(partition()), 0, 4))
+    assert [(kept.first, kept.last) for kept in engine.ledger()] == [(0, 4)]
+
+
 def test_a_partition_that_was_never_committed_has_a_stream_and_no_checkpoint(store: Store) -> None:
     state = store.read_partition(P)
     assert state.partition == P

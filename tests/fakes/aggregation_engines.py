@@ -25,6 +25,7 @@ from core.store.sqlserver.odbc import Session
 from core.transforms.aggregates import load_aggregates
 from tests.fakes.builders import commit, partition, settled
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.kept import PersistentEngine
 from tests.fakes.rooms import EXAMPLES, Rooms
 from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.store import Store
@@ -124,6 +125,14 @@ def engines(place: Path, connection: str, rooms: Rooms = EXAMPLES) -> dict[str, 
     if connection:
         found["sqlserver"] = lambda: ServerAggregation(SqlServerEngine.on(connection, rooms))
     return found
+
+
+def aggregation_of(engine: PersistentEngine) -> AggregationEngine:
+    """Return the same database with an aggregation store over it."""
+    if isinstance(engine, SqliteEngine):
+        return SqliteAggregation(engine)
+    assert isinstance(engine, SqlServerEngine)
+    return ServerAggregation(engine)
 
 
 def ingest(store: Any, rows: Sequence[Row], of: str = "0") -> None:
