@@ -100,8 +100,9 @@ class ServerAggregation:
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
         session: Session = self.server.session
         for row in rows:
-            values = ", ".join(_literal(value) for value in row)
-            session.run(f"SET NOCOUNT ON; INSERT INTO {self.server.schema}.{table} ({columns}) VALUES ({values});")
+            marks = ", ".join("NULL" if value is None else "?" for value in row)
+            text = f"SET NOCOUNT ON; INSERT INTO {self.server.schema}.{table} ({columns}) VALUES ({marks});"
+            session.run(text, [value for value in row if value is not None])
 
     def count(self, table: str) -> int:
         return int(self.server.session.run(f"SELECT COUNT(*) AS rows FROM {self.server.schema}.{table};")[-1][0][0])
@@ -227,9 +228,3 @@ def _text(of: Aggregate, one: Any, name: str) -> str:
         is_missing = name != WINDOW_START and not getattr(one, of.count)
         return "" if is_missing else value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return "" if value is None else str(value)
-
-
-def _literal(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    return str(value) if isinstance(value, int) else "N" + json.dumps(value).replace('"', "'")

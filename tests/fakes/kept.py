@@ -133,8 +133,14 @@ class KeptGap:
     attempts: int
 
 
+STAGED = (
+    "stream_id", "partition_id", "sequence_number", "offset_token", "enqueued_at", "partition_key", "properties",
+    "body",
+)  # fmt: skip
+
+
 def staged_values(state: PartitionState, event: Event) -> tuple[object, ...]:
-    """The columns of staged_event, in their order, as the embedded store has them."""
+    """The values of the STAGED columns of staged_event, as the embedded store has them."""
     place = (state.stream_id, state.partition.partition_id, event.sequence_number)
     properties = encode_properties(event.properties)
     return (*place, event.offset, instant_text(event.enqueued_at), event.partition_key, properties, event.body)

@@ -13,6 +13,7 @@ from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import LongText, Session, connect
 from tests.fakes.kept import (
     SERVER,
+    STAGED,
     Dialect,
     KeptAttempt,
     KeptGap,
@@ -124,7 +125,7 @@ class SqlServerEngine:
             values = list(staged_values(state, event))
             values[4] = str(values[4]).removesuffix("Z")
             marks = "?, ?, ?, ?, ?, ?, ?, CONVERT(varbinary(max), ?, 2)"
-            text = f"SET NOCOUNT ON; INSERT INTO {self.schema}.staged_event VALUES ({marks});"
+            text = f"SET NOCOUNT ON; INSERT INTO {self.schema}.staged_event ({', '.join(STAGED)}) VALUES ({marks});"
             self.session.run(text, [*values[:6], LongText(values[6]), LongText(event.body.hex())])
 
     def staged(self) -> list[tuple[str, int]]:

@@ -13,6 +13,7 @@ from core.model.rows import Row, declared, row_table
 from core.store.columns import fields_of, types_of
 from tests.fakes.kept import (
     EMBEDDED,
+    STAGED,
     KeptAttempt,
     KeptGap,
     KeptLetter,
@@ -106,11 +107,10 @@ class SqliteEyes:
         return [_kept_gap(*one) for one in found]
 
     def stage(self, state: PartitionState, events: Iterable[Event]) -> None:
+        marks = ", ".join("?" * len(STAGED))
+        text = f"INSERT INTO staged_event ({', '.join(STAGED)}) VALUES ({marks}) ON CONFLICT DO NOTHING"
         for event in events:
-            self.sql(
-                "INSERT INTO staged_event VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL) ON CONFLICT DO NOTHING",
-                *staged_values(state, event),
-            )
+            self.sql(text, *staged_values(state, event))
 
     def staged(self) -> list[tuple[str, int]]:
         return self.sql("SELECT partition_id, sequence_number FROM staged_event ORDER BY partition_id, sequence_number")
