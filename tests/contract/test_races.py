@@ -10,7 +10,9 @@ import pytest
 
 from core.errors import CheckpointConflict
 from core.ingest.gaps import Healing
+from core.ledger.retention.chain import OUTCOMES
 from core.model.spans import SequenceNumber
+from core.store.database import write
 from examples.home_security.transform import HomeAlert, SensorReading
 from tests.contract.owner_process import handed_over
 from tests.contract.separate import output, start
@@ -95,6 +97,18 @@ def commit_after_all(store: Store) -> SequenceNumber:
             return following
         except CheckpointConflict:
             continue
+
+
+def test_sums_and_cuts_that_two_open_at_once_are_opened_once_and_are_no_fault(make_store: Callable[[], Store]) -> None:
+    databases = [make_store().database for _ in range(4)]
+    counts = ("commit_number", "first_sequence_number", "last_sequence_number", "commits", "holes", *OUTCOMES)
+    sums = {**dict.fromkeys(counts, 1), "stream_id": make_store().read_partition(partition()).stream_id}
+    with ThreadPoolExecutor(4) as pool:
+        for turn in range(10):
+            cut, place = {"job": f"job-{turn}", "levels": "level"}, {"partition_id": str(turn)}
+            at_once = [pool.submit(write, each, "a cut", "open_cut", **cut) for each in databases]
+            at_once += [pool.submit(write, each, "a sum", "open_sum", **sums, **place) for each in databases]
+            assert [one.result() for one in at_once] == [[]] * 8
 
 
 @pytest.mark.slow

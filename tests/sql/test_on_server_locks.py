@@ -13,7 +13,6 @@ import pytest
 from core.errors import CheckpointConflict, StoreUnavailable
 from core.model.commits import SequenceGap
 from core.model.spans import SequenceNumber, Span
-from core.store.database import write
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Deadlines, Session, connect
 from tests.contract.test_open_replays import request
@@ -152,31 +151,6 @@ def test_a_replay_is_opened_after_the_opening_that_is_under_way_and_commits_do_n
     session.run("SET NOCOUNT ON; ROLLBACK TRANSACTION;")
     session.close()
     hasty.open_replay(request(1, partition_id="1"))
-
-
-def test_sums_and_cuts_that_two_open_at_once_are_opened_once_and_are_no_fault(engine: Engine) -> None:
-    stores = [engine.open() for _ in range(4)]
-    state = stores[0].read_partition(partition())
-    names = (
-        "commit_number",
-        "first_sequence_number",
-        "last_sequence_number",
-        "commits",
-        "holes",
-        "written",
-        "filtered",
-    )
-    sums = {**dict.fromkeys((*names, "dead_lettered", "held", "absent"), 1), "stream_id": state.stream_id}
-    with ThreadPoolExecutor(4) as pool:
-        for turn in range(20):
-            at_once = [pool.submit(write, each.database, "a cut", "open_cut", job=f"job-{turn}") for each in stores]
-            at_once += [
-                pool.submit(write, each.database, "a sum", "open_sum", **sums, partition_id=str(turn))
-                for each in stores
-            ]
-            assert [one.result() for one in at_once] == [[]] * 8
-    for store in stores:
-        store.close()
 
 
 def test_a_letter_that_is_held_is_begun_by_one_chunk(engine: Engine) -> None:
