@@ -200,6 +200,10 @@ class Engine(Protocol):
         """The partition and number of each staged event."""
         ...
 
+    def by_hand(self, statement: str) -> list[tuple[object, ...]]:
+        """Run one statement, as an operator would; its words are those that both engines have. Return its rows."""
+        ...
+
 
 class PersistentEngine(Engine, Protocol):
     """An engine whose database other processes can open too."""

@@ -43,6 +43,9 @@ class SqliteEyes:
         """Run one statement, as an operator would by hand."""
         return self._connection.execute(statement, values).fetchall()
 
+    def by_hand(self, statement: str) -> list[tuple[object, ...]]:
+        return self.sql(statement)
+
     def sql_of_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Run one statement with the values of each row, in one transaction."""
         with self._connection as connection:

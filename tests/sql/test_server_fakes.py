@@ -11,7 +11,7 @@ from tests.fakes.odbc_driver import FakeDriver
 from tests.fakes.server_engine import SqlServerEngine
 from tests.offenders import holds_for
 
-FAKES = Path(__file__).parents[1] / "fakes"
+FAKES, CONTRACT = (Path(__file__).parents[1] / name for name in ("fakes", "contract"))
 HOSTILE = '{"home_activity": 3, "it\'s": "\\\\ 👩"}'
 
 
@@ -48,3 +48,17 @@ def test_a_text_that_a_test_inserts_reaches_the_server_as_it_is() -> None:
     ServerAggregation(engine).insert("staged_result", "levels, quality", [(HOSTILE, None)])
     insert = "SET NOCOUNT ON; INSERT INTO s.staged_result (levels, quality) VALUES (?, NULL);"
     assert noting.executed == [(insert, [HOSTILE])]
+
+
+def test_a_statement_by_hand_changes_the_tables_of_the_tests_own_schema() -> None:
+    noting = Noting()
+    SqlServerEngine("", "s", Session(noting, FakeDriver())).by_hand(
+        "INSERT INTO a (b) SELECT e.c, '2020-01-01T00:00:00.000000Z' FROM d AS e"
+    )
+    inserted = "INSERT INTO s.a (b) SELECT e.c, '2020-01-01T00:00:00.000000' FROM s.d AS e"
+    assert noting.executed == [(f"SET NOCOUNT ON; {inserted};", [])]
+
+
+@holds_for(sorted(CONTRACT.rglob("test_*.py")))
+def test_a_contract_test_demands_no_engine_because_it_runs_on_each(path: Path) -> None:
+    assert re.findall(r"isinstance\(.*, SqliteEngine\)", path.read_text(encoding="utf-8")) == []

@@ -1,5 +1,6 @@
 """Purges: old rows go in pieces, and the books, the audit and the explanation of a partition still account for them."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -21,8 +22,7 @@ from core.model.events import PartitionId
 from core.model.letters import LetterMove
 from core.model.spans import SequenceNumber, Span
 from tests.contract.operator.conftest import Office
-from tests.fakes.builders import NOON, partition
-from tests.fakes.engines import SqliteEngine
+from tests.fakes.builders import NOON, event, partition
 from tests.fakes.replaying import World, changed, log_of, order
 
 P = PartitionId("0")
@@ -85,29 +85,30 @@ def discard(office: Office, *numbers: int) -> None:
     office.store.move_letters(move)
 
 
-def by_hand(office: Office, statement: str) -> None:
-    assert isinstance(office.engine, SqliteEngine)
-    office.engine.sql(statement)
-
-
-def readings(office: Office) -> list[tuple[int, float]]:
+def readings(office: Office) -> list[tuple[object, ...]]:
     """The commit and the measurement of each row."""
-    assert isinstance(office.engine, SqliteEngine)
-    return office.engine.sql("SELECT commit_number, ppm FROM sensor_reading ORDER BY sequence_number, ordinal")
+    return office.engine.by_hand("SELECT commit_number, ppm FROM sensor_reading ORDER BY sequence_number, ordinal")
 
 
 def kinds(done: Audit) -> list[str]:
     return sorted({fault.kind for fault in done.faults})
 
 
-STAGED = (
-    "INSERT INTO staged_event (stream_id, partition_id, sequence_number, offset_token, enqueued_at, properties,"
-    " body, staged_at) VALUES (1, '0', {}, '1', '2020-01-01T00:00:00.000000Z', '{{}}', x'00', {})"
-)
+SEEN = "UPDATE staged_event SET staged_at = '2020-01-01T00:00:00.000000Z' WHERE sequence_number = 3"
 RETRACTED = (
     "INSERT INTO retracted_row (stream_id, partition_id, commit_number, table_name, sequence_number, ordinal,"
-    " row_commit_number, row) VALUES (1, '0', 1, 'sensor_reading', 0, 0, 1, '{}')"
+    " row_commit_number, row) SELECT e.stream_id, '0', 1, 'sensor_reading', 0, 0, 1, '{}' FROM event_stream AS e"
 )
+CUT = "INSERT INTO aggregation_cut (job, cut, run_number) VALUES ('home_activity', '{}', 1)"
+ABSENT = (
+    "INSERT INTO sequence_gap (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at,"
+    " status, attempts) SELECT e.stream_id, '0', 3, 4, '2026-01-01T00:00:00.000000Z', 'absent', 1"
+    " FROM event_stream AS e"
+)
+
+
+def stage(office: Office, *numbers: int) -> None:
+    office.engine.stage(office.store.read_partition(partition()), [event(number) for number in numbers])
 
 
 def residue(office: Office, world: World) -> None:
@@ -116,15 +117,14 @@ def residue(office: Office, world: World) -> None:
     world.replay(order(["0"], dry_run=True))
     world.transform = transform
     assert office.desk.audits.open_audit(AuditRequest(uuid4(), "ann", NOON))
-    by_hand(office, "UPDATE audit_job SET status = 'failed', ended_at = requested_at")
-    by_hand(office, STAGED.format(3, "'2020-01-01T00:00:00.000000Z'"))
-    by_hand(office, STAGED.format(4, "NULL"))
+    office.engine.by_hand("UPDATE audit_job SET status = 'failed', ended_at = requested_at")
+    stage(office, 3, 4)
+    office.engine.by_hand(SEEN)
 
 
 def contents(office: Office) -> list[object]:
-    assert isinstance(office.engine, SqliteEngine)
     tables = ("retracted_row", "staged_event", "replay_diff", "audit_job")
-    return [office.engine.sql(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables]
+    return [office.engine.by_hand(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables]
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ class TestWhatGoes:
 
 class TestWhatStays:
     def test_a_partition_with_a_fault_is_left_as_it_is(self, office: Office, keeper: Keeper) -> None:
-        by_hand(office, "DELETE FROM event_hub_dead_letter WHERE sequence_number = 17")
+        office.engine.by_hand("DELETE FROM event_hub_dead_letter WHERE sequence_number = 17")
         job = keeper.purge()
         assert counts(job) == {}
         (note,) = job.found["verified_sum"].notes
@@ -221,8 +221,8 @@ class TestWhatStays:
     def test_ledger_rows_that_were_changed_after_they_were_verified_stay(self, office: Office, keeper: Keeper) -> None:
         """An audit reads no range twice, and after a purge nobody could see the change."""
         assert keeper.verify(P, LATER) == 0
-        by_hand(
-            office, "UPDATE batch_ledger SET written = written - 1, filtered = filtered + 1 WHERE commit_number = 1"
+        office.engine.by_hand(
+            "UPDATE batch_ledger SET written = written - 1, filtered = filtered + 1 WHERE commit_number = 1"
         )
         job = keeper.purge()
         assert counts(job) == {}
@@ -234,9 +234,8 @@ class TestWhatStays:
         job = keeper.purge()
         assert counts(job) == {}
         assert "home_activity has passed commit 0" in job.found["batch_ledger"].notes[0]
-        by_hand(
-            office, """INSERT INTO aggregation_cut (job, cut, run_number) VALUES ('home_activity', '{"1/0":1}', 1)"""
-        )
+        passed = {f"{office.store.read_partition(partition()).stream_id}/0": 1}
+        office.engine.by_hand(CUT.replace("{}", json.dumps(passed)))
         keeper.jobs = ()
         assert counts(keeper.purge())["batch_ledger"] == 1
         assert sound(office)
@@ -271,7 +270,7 @@ class TestWhatStays:
         keeper.purge(event_hub_dead_letter=2_000)
         reach = office.desk.purges.read_reach(P)
         letters = office.desk.purges.read_settled_letters(P, reach.link, LATER, 10)
-        by_hand(office, "UPDATE event_hub_dead_letter SET status = 'exhausted' WHERE sequence_number = 3")
+        office.engine.by_hand("UPDATE event_hub_dead_letter SET status = 'exhausted' WHERE sequence_number = 3")
         asked = PurgeRequest(uuid4(), "ann", "room", LATER, DEFAULT_DAYS, False)
         assert office.desk.purges.open_purge(asked)
         piece = LetterPiece(P, letters, linked(reach.link, with_letters(reach.link, letters), "id", "ann", LATER))
@@ -333,7 +332,7 @@ class TestProof:
         self, office: Office, keeper: Keeper, statement: str, kind: str
     ) -> None:
         keeper.purge()
-        by_hand(office, statement)
+        office.engine.by_hand(statement)
         assert kind in kinds(audit(office.desk.ledger, None, WHOLE))
 
     @pytest.mark.parametrize(
@@ -349,17 +348,13 @@ class TestProof:
     def test_no_audit_names_a_row_whose_commit_was_purged(self, office: Office, keeper: Keeper, statement: str) -> None:
         keeper.purge()
         before = readings(office)
-        by_hand(office, statement)
+        office.engine.by_hand(statement)
         assert readings(office) != before
         assert sound(office)
 
     def test_absent_numbers_of_purged_ranges_are_compared_in_sum(self, office: Office, keeper: Keeper) -> None:
         keeper.purge()
-        by_hand(
-            office,
-            "INSERT INTO sequence_gap (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at,"
-            " status, attempts) VALUES (1, '0', 3, 4, '2026-01-01T00:00:00.000000Z', 'absent', 1)",
-        )
+        office.engine.by_hand(ABSENT)
         assert kinds(audit(office.desk.ledger, None, FRESH)) == ["absent"]
 
 
@@ -395,7 +390,7 @@ class TestTheJob:
         residue(office, world)
         keeper.purge(batch_ledger=400, event_hub_dead_letter=9_000, dry_run=table != "retracted_row")
         if table == "retracted_row":  # once more, as if a worker of an older version had died before it
-            by_hand(office, RETRACTED)
+            office.engine.by_hand(RETRACTED)
         asked = PurgeRequest(uuid4(), "ann", "room", LATER, DEFAULT_DAYS, False)
         purges, task = office.desk.purges, Task(table, P if table == "retracted_row" else None)
         assert purges.open_purge(asked)
@@ -441,7 +436,7 @@ class TestResidue:
         world.transform = changed(lambda event, references: [])
         world.replay(order(["0"], dry_run=True))
         assert office.desk.audits.open_audit(AuditRequest(uuid4(), "ann", NOON))
-        by_hand(office, "UPDATE audit_job SET status = 'failed', ended_at = requested_at")
+        office.engine.by_hand("UPDATE audit_job SET status = 'failed', ended_at = requested_at")
         old = keeper.purge(dry_run=True)
         assert {table: rows for table, rows in counts(old).items() if table.endswith(("job", "diff"))} == {
             "replay_diff": 9,
@@ -453,11 +448,7 @@ class TestResidue:
         assert counts(keeper.purge(batch_ledger=9_000, event_hub_dead_letter=9_000)) == {}
 
     def test_staged_events_go_some_days_after_a_purge_first_saw_them(self, office: Office, keeper: Keeper) -> None:
-        by_hand(
-            office,
-            "INSERT INTO staged_event (stream_id, partition_id, sequence_number, offset_token, enqueued_at, properties,"
-            " body) VALUES (1, '0', 3, '1', '2020-01-01T00:00:00.000000Z', '{}', x'00')",
-        )
+        stage(office, 3)
         assert "staged_event" not in counts(keeper.purge(staged_event=30))
         keeper.now += timedelta(days=31)
         assert counts(keeper.purge(staged_event=30, dry_run=True))["staged_event"] == 1

@@ -31,11 +31,6 @@ def fill(office: Office, first: int, last: int) -> None:
         office.commit(number, number, settled({number: [reading()]}))
 
 
-def by_hand(office: Office, statement: str) -> None:
-    assert isinstance(office.engine, SqliteEngine)
-    office.engine.sql(statement)
-
-
 def only(done: Audit) -> AuditedPartition:
     (one,) = done.partitions
     return one
@@ -121,7 +116,7 @@ class TestChangedRanges:
     def changed(self, embedded: Office) -> Office:
         fill(embedded, 0, 5)
         assert audit(embedded.desk.ledger, None, FRESH).balanced
-        by_hand(embedded, "UPDATE batch_ledger SET written = 0, filtered = 1 WHERE commit_number = 3")
+        embedded.engine.by_hand("UPDATE batch_ledger SET written = 0, filtered = 1 WHERE commit_number = 3")
         return embedded
 
     def test_only_a_whole_audit_sees_them_and_each_one_does(self, changed: Office) -> None:
@@ -132,7 +127,7 @@ class TestChangedRanges:
     def test_after_a_whole_audit_found_a_fault_the_next_ones_begin_before_it(self, embedded: Office) -> None:
         fill(embedded, 0, 7)
         assert audit(embedded.desk.ledger, None, FRESH).balanced
-        by_hand(embedded, "DELETE FROM batch_ledger WHERE commit_number = 5")
+        embedded.engine.by_hand("DELETE FROM batch_ledger WHERE commit_number = 5")
         assert "commits" not in kinds(audit(embedded.desk.ledger, None, FRESH))
         assert "commits" in kinds(audit(embedded.desk.ledger, None, Reading(True, lambda: False, piece=2)))
         done = audit(embedded.desk.ledger, None, FRESH)
@@ -143,15 +138,15 @@ class TestChangedRanges:
         fill(embedded, 0, 1)
         assert audit(embedded.desk.ledger, None, FRESH).balanced
         for table in ("batch_ledger", "event_hub_checkpoint", "partition_anchor", "sensor_reading"):
-            by_hand(embedded, f"DELETE FROM {table}")
+            embedded.engine.by_hand(f"DELETE FROM {table}")
         assert kinds(audit(embedded.desk.ledger, None, FRESH)) == ["partition"]
 
     def test_letters_that_no_range_counts_are_looked_for_until_the_time_is_over(self, embedded: Office) -> None:
         fill(embedded, 0, 5)
         assert audit(embedded.desk.ledger, None, FRESH).balanced
         embedded.letters(letter(event(6)))
-        by_hand(embedded, "UPDATE event_hub_dead_letter SET sequence_number = 2")
-        by_hand(embedded, "UPDATE batch_ledger SET dead_lettered = 0, filtered = 1 WHERE commit_number = 7")
+        embedded.engine.by_hand("UPDATE event_hub_dead_letter SET sequence_number = 2")
+        embedded.engine.by_hand("UPDATE batch_ledger SET dead_lettered = 0, filtered = 1 WHERE commit_number = 7")
         assert kinds(audit(embedded.desk.ledger, None, FRESH)) == ["letters"]
         (fault,) = audit(embedded.desk.ledger, None, Reading(False, after(0))).faults
         assert fault.kind == "letters_outside"
@@ -160,6 +155,6 @@ class TestChangedRanges:
     def test_a_ledger_that_ends_before_its_verified_sum_is_read_from_the_first_range(self, embedded: Office) -> None:
         fill(embedded, 0, 5)
         assert audit(embedded.desk.ledger, None, FRESH).balanced
-        by_hand(embedded, "DELETE FROM batch_ledger WHERE commit_number > 2")
-        by_hand(embedded, "UPDATE event_hub_checkpoint SET commit_number = 2, sequence_number = 1")
+        embedded.engine.by_hand("DELETE FROM batch_ledger WHERE commit_number > 2")
+        embedded.engine.by_hand("UPDATE event_hub_checkpoint SET commit_number = 2, sequence_number = 1")
         assert kinds(audit(embedded.desk.ledger, None, FRESH)) == ["remembered_sum"]
