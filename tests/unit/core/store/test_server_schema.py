@@ -89,6 +89,14 @@ def waits(driver: FakeDriver) -> list[int]:
     return [given[0] for text, given in driver.server.executed if "sp_getapplock" in text]
 
 
+def test_the_lock_has_the_name_of_the_database_so_that_runs_in_two_databases_do_not_wait_for_each_other() -> None:
+    driver = FakeDriver(Server(version=len(ALL)))
+    migrate(driver)
+    (lock,) = [text for text in texts(driver) if "sp_getapplock" in text]
+    (name,) = re.findall(r"@Resource = (@\w+),", lock)
+    assert f"{name} nvarchar(255) = CONCAT(N'hubledger_migration ', DB_NAME());" in lock
+
+
 def test_a_second_run_tells_that_it_waits_and_goes_on_after_the_first() -> None:
     driver, told = FakeDriver(Server(version=len(ALL) - 1, refused=MIGRATING)), list[str]()
 
