@@ -1,7 +1,6 @@
 """The commit in one call against executemany and fast_executemany, on a T-SQL server: STORE or MSSQL_CONNECTION."""
 
 import os
-import re
 import secrets
 import uuid
 from collections.abc import Callable, Iterator
@@ -19,7 +18,6 @@ from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Event
 from core.model.rows import LINEAGE
 from core.model.spans import SequenceNumber
-from core.store.migrations import load_migrations
 from core.store.partitions import Partitions, batch_script
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.json import without_zone
@@ -35,6 +33,10 @@ LETTER = (
     "stream_id", "partition_id", "sequence_number", "offset_token", "enqueued_at", "properties", "body", "error_class",
     "error_type", "error", "fingerprint", "transform_version", "status", "failed_at",
 )  # fmt: skip
+_TABLES = "SELECT t.name FROM sys.tables AS t WHERE t.schema_id = SCHEMA_ID('{}');"
+_FOREIGN_KEYS = """
+SELECT OBJECT_NAME(f.parent_object_id), f.name FROM sys.foreign_keys AS f WHERE f.schema_id = SCHEMA_ID('{}');
+"""
 Write = Callable[[BatchCommit], object]
 
 
@@ -51,7 +53,7 @@ def measure(store: str = "") -> Iterator[Figure]:
             yield from _compare(server, schema, size)
         yield from _requests(server, schema)
     finally:
-        _drop(connect(server), schema)
+        drop_schema(connect(server), schema)
 
 
 @contextmanager
@@ -193,10 +195,11 @@ def _marker(name: str) -> str:
     return "CONVERT(uniqueidentifier, ?)" if name == "commit_id" else "?"
 
 
-def _drop(session: Session, schema: str) -> None:
-    texts = [migration.text for migration in load_migrations("sqlserver")]
-    tables = re.findall(r"CREATE TABLE hubledger\.(\w+)", "\n".join(texts))
-    for table in [*reversed(tables), "schema_migration"]:
+def drop_schema(session: Session, schema: str) -> None:
+    """Drop a schema with the tables that stand in it, ours and those of the rooms, and close the session."""
+    for table, key in session.run(_FOREIGN_KEYS.format(schema))[-1]:
+        session.run(f"ALTER TABLE {schema}.{table} DROP CONSTRAINT {key};")
+    for (table,) in session.run(_TABLES.format(schema))[-1]:
         session.run(f"DROP TABLE {schema}.{table};")
     session.run(f"DROP SCHEMA {schema};")
     session.close()
