@@ -3,16 +3,17 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import accumulate
 
 from core.errors import InfrastructureFault
-from core.ledger.retention.chain import LedgerRow, PurgeLink, linked, with_ledger_rows, with_letters
+from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter, linked, with_ledger_rows, with_letters
 from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, PurgeStore, Reach
 from core.ledger.retention.purge import NOTHING_FOUND, Found, PurgeJob, Task, tasks_of
 from core.model.events import PartitionId
 
 LEASE = timedelta(minutes=10)  # of a process that works on a job: if it dies, another one goes on after that
 DEADLINE = timedelta(days=2)  # of a job: an open one keeps all others out
-PIECE = 4_000  # rows of a transaction: SQL Server locks a whole table for 5,000
+PIECE = 2_000  # rows of a transaction: at 5,000 locks of a statement SQL Server locks the table, and a row may take two
 LETTERS = 1_000  # letters of a transaction, each with its attempts
 LEDGER_ROW, LETTER, ATTEMPT = 240, 530, 310  # bytes of a row, a letter without its body: docs/capacity.md measures them
 ROW_BYTES = {  # the last four are assumed
@@ -31,7 +32,7 @@ Verify = Callable[[PartitionId, datetime], int | None]  # the faults of an audit
 @dataclass(frozen=True, slots=True)
 class PurgeMeans:
     """The parts of a purge. `jobs` are the aggregates that the app runs; `now` is the clock. A transaction has at most
-    `rows_of_piece` rows, or `letters_of_piece` letters."""
+    `rows_of_piece` rows of a table, attempts included, and at most `letters_of_piece` letters."""
 
     store: PurgeStore
     verify: Verify
@@ -136,7 +137,8 @@ def _letters(means: PurgeMeans, job: PurgeJob, id: PartitionId) -> PurgeJob | No
         counted = means.store.count_letters(id, link, before)
         size = counted.bytes + (LETTER + ATTEMPT) * counted.rows  # one attempt each
         return _stored(means, job.after(replace(counted, bytes=size), _rest(job)))
-    letters = means.store.read_settled_letters(id, reach.link, before, means.letters_of_piece)
+    read = means.store.read_settled_letters(id, reach.link, before, means.letters_of_piece)
+    letters = _within(read, means.rows_of_piece)
     if reach.audit_is_open or not letters:
         return _stored(means, job.after(NOTHING_FOUND, _rest(job)))
     now = means.now()
@@ -144,9 +146,16 @@ def _letters(means: PurgeMeans, job: PurgeJob, id: PartitionId) -> PurgeJob | No
     times = [one.settled_at for one in letters]
     bytes_ = sum(LETTER + one.body_bytes + ATTEMPT * one.attempts for one in letters)
     found = Found(len(letters), bytes_, min(times), max(times))
-    following = job.after(found, job.tasks or () if len(letters) == means.letters_of_piece else _rest(job))
+    is_last = len(letters) == len(read) < means.letters_of_piece
+    following = job.after(found, _rest(job) if is_last else job.tasks or ())
     means.store.purge_letters(LetterPiece(id, letters, link), following, now, now + LEASE)
     return replace(following, step=job.step + 1)
+
+
+def _within(letters: tuple[SettledLetter, ...], most: int) -> tuple[SettledLetter, ...]:
+    """Return the first of these letters that have no more attempts together than this number, and at least one."""
+    sums = accumulate(one.attempts for one in letters)
+    return letters[: max(1, sum(attempts <= most for attempts in sums))]
 
 
 def _reached(means: PurgeMeans, job: PurgeJob, id: PartitionId, reach: Reach) -> PurgeLink:

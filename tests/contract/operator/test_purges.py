@@ -1,7 +1,7 @@
 """Purges: old rows go in pieces, and the books, the audit and the explanation of a partition still account for them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
@@ -19,7 +19,7 @@ from core.ledger.retention.purge import DEFAULT_DAYS, PurgedTable, PurgeJob, Pur
 from core.ledger.retention.work import PurgeMeans, work_on_purge
 from core.ledger.sums import WHOLE, Reading
 from core.model.events import PartitionId
-from core.model.letters import LetterMove
+from core.model.letters import LetterMove, Move
 from core.model.spans import SequenceNumber, Span
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import NOON, event, partition
@@ -40,6 +40,7 @@ class Keeper:
     now: datetime = LATER
     each: timedelta = timedelta()
     meanwhile: Callable[[], object] = field(default=lambda: None)
+    pieces: Mapping[str, int] = field(default_factory=dict)
 
     def purge(self, days: int = 400, dry_run: bool = False, hours: float = 1, **own: int) -> PurgeJob:
         """Request a purge and work on it."""
@@ -49,7 +50,7 @@ class Keeper:
         return self.find(asked.purge_id)
 
     def work(self, hours: float = 1) -> PurgeJob | None:
-        means = PurgeMeans(self.office.desk.purges, self.verify, self.jobs, self.tick)
+        means = PurgeMeans(self.office.desk.purges, self.verify, self.jobs, self.tick, **self.pieces)
         return work_on_purge(means, self.now + timedelta(hours=hours))
 
     def tick(self) -> datetime:
@@ -79,10 +80,13 @@ def sound(office: Office) -> bool:
     return read_books(ledger).balanced
 
 
-def discard(office: Office, *numbers: int) -> None:
+def move(office: Office, kind: Move, *numbers: int) -> None:
     given = tuple(map(SequenceNumber, numbers))
-    move = LetterMove("discard", partition(), given, str(uuid4()), NOON, NOON, "somebody", "because")
-    office.store.move_letters(move)
+    office.store.move_letters(LetterMove(kind, partition(), given, str(uuid4()), NOON, NOON, "somebody", "because"))
+
+
+def discard(office: Office, *numbers: int) -> None:
+    move(office, "discard", *numbers)
 
 
 def readings(office: Office) -> list[tuple[object, ...]]:
@@ -208,6 +212,20 @@ class TestWhatGoes:
             (3, 6, 23, 4),
         ]
         assert sound(office)
+
+    def test_a_piece_of_letters_has_no_more_attempts_than_a_piece_has_rows_unless_one_letter_has(
+        self, office: Office, keeper: Keeper
+    ) -> None:
+        """A server exchanges many locks of one statement for a lock of the table, and commits would wait for it."""
+        office.commit(21, 21)
+        for _ in range(4):
+            move(office, "requeue", 17)
+        discard(office, 17, 20)
+        keeper.pieces = {"rows_of_piece": 3}
+        assert counts(keeper.purge()) == {"batch_ledger": 3, "event_hub_dead_letter": 6}
+        links = office.desk.purges.read_links(P, 0, 10)
+        assert [(one.letters, one.attempts) for one in links] == [(0, 0), (3, 3), (4, 4), (5, 9), (6, 10)]
+        assert (office.engine.attempts(), sound(office)) == ([], True)
 
 
 class TestWhatStays:

@@ -30,6 +30,20 @@ MUTANTS = (
         ("a table of states may be scanned first", "OPTION (LOOP JOIN, FORCE ORDER)", "OPTION (LOOP JOIN)"),
     ),
     *in_file(
+        "core/ledger/retention/work.py",
+        "tests/contract/operator/test_purges.py",
+        (
+            "a piece of a purge does not count the attempts of its letters",
+            "    letters = _within(read, means.rows_of_piece)\n",
+            "    letters = read\n",
+        ),
+        (
+            "a piece of letters that was cut ends its task",
+            "is_last = len(letters) == len(read) < means.letters_of_piece",
+            "is_last = len(letters) < means.letters_of_piece",
+        ),
+    ),
+    *in_file(
         "core/aggregation/tick.py",
         "tests/unit/core/aggregation/test_tick.py",
         ("a tick leaves what closed runs have staged", "    own.store.clear_staging()", "    pass"),
