@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from core.store.migrations import BREAKING, NEW_ONLY, Migration
+from core.store.migrations import BREAKING, NEW_ONLY, Migration, load_migrations
 from tests.fakes.rooms import all_migrations
 from tests.sql.test_lock_order import ORDER
 
@@ -89,6 +89,42 @@ def test_tables_are_rebuilt_in_the_order_in_which_a_commit_locks_them() -> None:
     orders = [rebuilt(one.text) for one in all_migrations("sqlserver")]
     assert max(map(len, orders)) > 1
     assert [tables for tables in orders if tables != sorted(tables, key=ORDER.index)] == []
+
+
+def held_too_long(migration: Migration) -> list[str]:
+    """Return the indexes that are built while a table which each commit writes stays locked: an earlier step has built
+    an index of it or changed it, and the lock ends with the transaction."""
+    made, locked, found = set[str](), set[str](), list[str]()
+    for step in STEP.finditer(re.sub(r"--.*", "", migration.text).replace("')", ";")):
+        made |= {step["made"]} - {None}
+        if step["indexed"] and step["indexed"] not in made and locked:
+            found.append(f"{migration.title}: {step['index']} is built while {', '.join(locked)} is locked")
+        locked |= {step["indexed"], step["changed"]} & HOT - made
+    return found
+
+
+HOT = {"event_hub_checkpoint", "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"}
+BEFORE_THE_RULE = 29
+
+
+def test_a_table_that_commits_write_is_not_locked_while_a_migration_builds_a_further_index() -> None:
+    ours = [one for one in load_migrations("sqlserver") if one.version >= BEFORE_THE_RULE]
+    assert [fault for one in ours for fault in held_too_long(one)] == []
+
+
+def test_a_migration_that_holds_a_table_while_it_builds_a_further_index_is_seen_and_no_other() -> None:
+    letters, jobs = (
+        f"CREATE INDEX a ON hubledger.{name} (a) WITH (ONLINE = ON);" for name in ("event_hub_dead_letter", "audit_job")
+    )
+    is_held = {
+        letters + jobs: True,
+        letters + letters: True,
+        "ALTER TABLE hubledger.batch_ledger ADD a int; EXEC(N'CREATE INDEX a ON hubledger.batch_ledger (a)');": True,
+        jobs + letters: False,
+        letters + "CREATE TABLE hubledger.parcel (a int); CREATE INDEX b ON hubledger.parcel (a);": False,
+        letters + "ALTER TABLE hubledger.batch_ledger ADD a int;": False,
+    }
+    assert {text: bool(held_too_long(Migration(1, "x", text))) for text in is_held} == is_held
 
 
 def test_no_migration_of_the_server_locks_a_grown_table_for_long() -> None:

@@ -57,15 +57,9 @@ CREATE TABLE purge_link (
 
 CREATE INDEX ix_purge_link_number ON purge_link (stream_id, partition_id, last_sequence_number, link_number);
 
-CREATE INDEX ix_event_hub_dead_letter_settled
-    ON event_hub_dead_letter (stream_id, partition_id, sequence_number, settled_at)
- WHERE status IN ('resolved', 'discarded');
+ALTER TABLE staged_event ADD COLUMN staged_at TEXT;  -- NULL until a purge has seen the event
 
-CREATE INDEX ix_audit_job_ended ON audit_job (stream_id, ended_at);
-
-CREATE INDEX ix_redrive_job_ended ON redrive_job (stream_id, ended_at);
-
-CREATE INDEX ix_replay_job_ended ON replay_job (stream_id, ended_at) WHERE is_dry_run = 1;
+CREATE INDEX ix_staged_event_staged ON staged_event (stream_id, staged_at);
 
 -- The part of a replay's counts whose commits were purged.
 ALTER TABLE replay_progress ADD COLUMN purged_written INTEGER NOT NULL
@@ -75,6 +69,8 @@ ALTER TABLE replay_progress ADD COLUMN purged_rows_written INTEGER NOT NULL
 ALTER TABLE replay_progress ADD COLUMN purged_rows_retracted INTEGER NOT NULL
     CONSTRAINT df_replay_progress_purged_rows_retracted DEFAULT 0;
 
-ALTER TABLE staged_event ADD COLUMN staged_at TEXT;  -- NULL until a purge has seen the event
+CREATE INDEX ix_replay_job_ended ON replay_job (stream_id, ended_at) WHERE is_dry_run = 1;
 
-CREATE INDEX ix_staged_event_staged ON staged_event (stream_id, staged_at);
+CREATE INDEX ix_redrive_job_ended ON redrive_job (stream_id, ended_at);
+
+CREATE INDEX ix_audit_job_ended ON audit_job (stream_id, ended_at);

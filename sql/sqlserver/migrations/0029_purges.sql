@@ -57,16 +57,12 @@ CREATE TABLE hubledger.purge_link (
 
 CREATE INDEX ix_purge_link_number ON hubledger.purge_link (stream_id, partition_id, last_sequence_number, link_number);
 
-CREATE INDEX ix_event_hub_dead_letter_settled
-    ON hubledger.event_hub_dead_letter (stream_id, partition_id, sequence_number, settled_at)
- WHERE status IN ('resolved', 'discarded')
-  WITH (ONLINE = ON);
+-- The existing tables follow in the order in which transactions lock them, because each stays locked until the end: the events of replays
+-- first, whose index takes the longest, and then tables of a few rows.
+ALTER TABLE hubledger.staged_event ADD staged_at datetime2(7);  -- NULL until a purge has seen the event
 
-CREATE INDEX ix_audit_job_ended ON hubledger.audit_job (stream_id, ended_at) WITH (ONLINE = ON);
-
-CREATE INDEX ix_redrive_job_ended ON hubledger.redrive_job (stream_id, ended_at) WITH (ONLINE = ON);
-
-CREATE INDEX ix_replay_job_ended ON hubledger.replay_job (stream_id, ended_at) WHERE is_dry_run = 1 WITH (ONLINE = ON);
+-- A batch of its own: SQL Server compiles it before the column is there.
+EXEC(N'CREATE INDEX ix_staged_event_staged ON hubledger.staged_event (stream_id, staged_at) WITH (ONLINE = ON)');
 
 -- The part of a replay's counts whose commits were purged.
 ALTER TABLE hubledger.replay_progress ADD purged_written bigint NOT NULL
@@ -76,7 +72,8 @@ ALTER TABLE hubledger.replay_progress ADD purged_rows_written bigint NOT NULL
 ALTER TABLE hubledger.replay_progress ADD purged_rows_retracted bigint NOT NULL
     CONSTRAINT df_replay_progress_purged_rows_retracted DEFAULT 0;
 
-ALTER TABLE hubledger.staged_event ADD staged_at datetime2(7);  -- NULL until a purge has seen the event
+CREATE INDEX ix_replay_job_ended ON hubledger.replay_job (stream_id, ended_at) WHERE is_dry_run = 1 WITH (ONLINE = ON);
 
--- A batch of its own: SQL Server compiles it before the column is there.
-EXEC(N'CREATE INDEX ix_staged_event_staged ON hubledger.staged_event (stream_id, staged_at) WITH (ONLINE = ON)');
+CREATE INDEX ix_redrive_job_ended ON hubledger.redrive_job (stream_id, ended_at) WITH (ONLINE = ON);
+
+CREATE INDEX ix_audit_job_ended ON hubledger.audit_job (stream_id, ended_at) WITH (ONLINE = ON);
