@@ -128,7 +128,9 @@ EITHER = r"\1 AND (\2 OR \3) AND (\2 OR \4)"  # SQLite unites two ranges, each s
 def condition(name: str, text: str) -> str:
     """Return the condition of an update or a delete in words that are alike in both dialects; empty for a statement
     that only reads or inserts."""
-    found = re.search(r"\b(?:UPDATE|DELETE)\b.*?\n WHERE\b(.*?)(?:;|\bRETURNING\b)", without_comments(text) + ";", re.S)
+    found = re.search(
+        r"\b(?:UPDATE|DELETE)\b.*?\n WHERE\b(.*?)(?:;|\bRETURNING\b|\bOPTION\b)", without_comments(text) + ";", re.S
+    )
     words = re.sub(r":(\w+)", r"@\1", found[1] if found else "").replace("hubledger.", "")
     words = re.sub(LISTED, r"SELECT n.value ->> 0 FROM json_each(\2) AS n", words)
     words = re.sub(rf"\((\S+) \+ N'\.'\) {BY_CODE_POINT}\s+= (\S+) \+ N'\.'", r"\1 = \2", words)  # blanks count

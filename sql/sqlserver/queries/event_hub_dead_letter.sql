@@ -137,13 +137,14 @@ UPDATE d
        fingerprint = COALESCE(l.fingerprint, d.fingerprint),
        settled_at = CASE WHEN l.status = 'waiting' THEN NULL ELSE @committed_at END,
        settled_why = l.why
-  FROM hubledger.event_hub_dead_letter AS d
- INNER JOIN OPENJSON(@letters) WITH (
+  FROM OPENJSON(@letters) WITH (
        sequence_number bigint '$[0]', status varchar(10) '$[1]', attempted int '$[2]', due_at datetime2(7) '$[3]',
        error_class varchar(10) '$[4]', error_type nvarchar(max) '$[5]', error nvarchar(max) '$[6]',
-       fingerprint varchar(40) '$[7]', why nvarchar(max) '$[8]') AS l ON l.sequence_number = d.sequence_number
+       fingerprint varchar(40) '$[7]', why nvarchar(max) '$[8]') AS l
+ INNER JOIN hubledger.event_hub_dead_letter AS d ON d.sequence_number = l.sequence_number
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
-   AND d.status = 'retrying' AND d.claimed_by = @claimed_by;
+   AND d.status = 'retrying' AND d.claimed_by = @claimed_by
+OPTION (LOOP JOIN, FORCE ORDER);
 
 -- name: move_letters
 -- Move letters whose status is in a list, as ",waiting,exhausted,"; an empty claim is any. A repeat has no effect, even

@@ -309,9 +309,14 @@ MUTANTS = (
             "d.status = 'retrying' AND (d.claimed_by IS NOT NULL OR d.claimed_by = @claimed_by)",
         ),
         (
+            "a retry on the server seeks its letters by their status",
+            "claimed_by = @claimed_by\nOPTION (LOOP JOIN, FORCE ORDER)",
+            "claimed_by = @claimed_by",
+        ),
+        (
             "a retry on the server settles a letter of a different claim",
-            "   AND d.status = 'retrying' AND d.claimed_by = @claimed_by;",
-            "   AND d.status = 'retrying' AND d.claimed_by <> @claimed_by;",
+            "   AND d.status = 'retrying' AND d.claimed_by = @claimed_by\nOPTION",
+            "   AND d.status = 'retrying' AND d.claimed_by <> @claimed_by\nOPTION",
         ),
         (
             "the server cuts a long error",
