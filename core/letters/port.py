@@ -70,7 +70,10 @@ class LetterStore(Protocol):
         """
 
     def free_letters(self, stream: Stream, by: str, at: datetime) -> None:
-        """Free the first held letter of each key that has no earlier letter waiting or being retried."""
+        """Free the first held letter of each key that has no earlier letter waiting or being retried.
+
+        Of many, a part is freed; the next call continues.
+        """
 
     def take_freed(self, commit: RetryCommit, until: datetime) -> tuple[ClaimedLetter, ...]:
         """Claim the letters that this commit has freed, and return those that no other claim took first."""

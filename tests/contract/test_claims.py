@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.model.events import Event
+from core.store.letters import FREED_AT_ONCE
 from tests.fakes.builders import (
     LATEST,
     NOON,
@@ -256,3 +257,10 @@ class TestAClockThatWasAhead:
         keep_letters(store, {0: "a"}, due_at=NOON)
         assert numbers(store, "claim-1", at=self.AHEAD) == [0]
         assert store.claim_letters(replace(claim("claim-2"), latest=NOON + timedelta(hours=1))) == ()
+
+
+def test_held_letters_are_freed_in_parts_so_that_no_statement_locks_the_table(store: Store, engine: Engine) -> None:
+    keep_letters(store, dict.fromkeys(range(FREED_AT_ONCE + 1), "a"), status="held", due_at=None)
+    for freed in (FREED_AT_ONCE, FREED_AT_ONCE + 1):
+        store.free_letters(STREAM, "claim-1", NOON)
+        assert sum(one.status == "waiting" for one in engine.letters()) == freed

@@ -381,6 +381,11 @@ def test_a_claim_is_one_statement_whose_predicate_is_on_the_row_that_it_changes(
     assert (text.count("UPDATE "), found_before) == (1, None)
 
 
+def test_a_claim_over_a_whole_stream_is_bounded() -> None:
+    bounded = {name for name in CLAIMS if "UPDATE TOP (@most) d" in load_queries("sqlserver")[name].text}
+    assert bounded == CLAIMS.keys() - {"take_freed_letters"}  # those that one retry has freed
+
+
 def test_no_other_statement_passes_over_locked_rows_because_it_would_leave_out_an_effect() -> None:
     passing = {name for name, query in load_queries("sqlserver").items() if "READPAST" in query.text}
     assert passing == CLAIMS.keys()

@@ -83,6 +83,14 @@ def test_a_claim_that_is_sent_again_while_others_are_locked_gets_its_own(hasty: 
         assert claimed(hasty, most=3) == first
 
 
+def test_a_retry_does_not_wait_for_the_letters_of_a_different_partition_that_are_retried(hasty: Store) -> None:
+    keep_letters(hasty, {0: "a", 1: "a"})
+    keep_letters(hasty, {10: "a", 11: "a"}, "1")
+    assert len(claimed(hasty)) == 4
+    with locked(10, 11):
+        hasty.commit_retry(retry(hasty, [resolved(0), resolved(1)]))
+
+
 def test_held_letters_that_are_locked_are_freed_later(hasty: Store) -> None:
     keep_letters(hasty, {0: "a"}, status="held")
     keep_letters(hasty, {1: "a"}, status="held")

@@ -82,17 +82,22 @@ UPDATE event_hub_dead_letter AS d
             ELSE d.status <> 'held' OR COALESCE(d.held_behind, -1) <> n.earlier END;
 
 -- name: free_without_order
--- Free the first held letter of each key of a stream that has no earlier letter waiting or being retried.
--- params: stream_id, freed_by, freed_at
-UPDATE event_hub_dead_letter AS d
+-- Free the first held letter of each key of a stream that has no earlier letter waiting or being retried; a part of them.
+-- params: stream_id, freed_by, freed_at, most
+UPDATE event_hub_dead_letter
    SET status = 'waiting', due_at = :freed_at, claimed_by = :freed_by
- WHERE d.stream_id = :stream_id AND d.status = 'held'
-   AND NOT EXISTS (
-       SELECT 1
-         FROM event_hub_dead_letter AS o
-        WHERE o.stream_id = d.stream_id AND o.partition_id = d.partition_id AND o.partition_key = d.partition_key
-          AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.status <> 'exhausted'
-          AND o.sequence_number < d.sequence_number);
+ WHERE rowid IN (
+       SELECT d.rowid
+         FROM event_hub_dead_letter AS d
+        WHERE d.stream_id = :stream_id AND d.status = 'held'
+          AND NOT EXISTS (
+              SELECT 1
+                FROM event_hub_dead_letter AS o
+               WHERE o.stream_id = d.stream_id AND o.partition_id = d.partition_id
+                 AND o.partition_key = d.partition_key
+                 AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.status <> 'exhausted'
+                 AND o.sequence_number < d.sequence_number)
+        ORDER BY d.failed_at, d.partition_id, d.sequence_number LIMIT :most);
 
 -- name: take_freed_letters
 -- Claim the letters that a retry has freed, if nobody else has claimed them.

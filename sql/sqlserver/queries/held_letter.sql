@@ -88,9 +88,9 @@ UPDATE d
         OR (n.earlier IS NOT NULL AND (d.status <> 'held' OR COALESCE(d.held_behind, -1) <> n.earlier)));
 
 -- name: free_without_order
--- Free the first held letter of each key of a stream that has no earlier letter waiting or being retried.
--- params: stream_id int, freed_by nvarchar(4000), freed_at datetime2(7)
-UPDATE d
+-- Free the first held letter of each key of a stream that has no earlier letter waiting or being retried; a part of them.
+-- params: stream_id int, freed_by nvarchar(4000), freed_at datetime2(7), most int
+UPDATE TOP (@most) d
    SET status = 'waiting', due_at = @freed_at, claimed_by = @freed_by
   FROM hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK, READCOMMITTEDLOCK)
  WHERE d.stream_id = @stream_id AND d.status = 'held'

@@ -281,6 +281,15 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        f"{SERVER}/held_letter.sql",
+        "tests/sql/test_house_rules.py",
+        (
+            "the server frees all held letters at once when the order ends",
+            "UPDATE TOP (@most) d\n   SET status = 'waiting'",
+            "UPDATE d\n   SET status = 'waiting'",
+        ),
+    ),
+    *in_file(
         f"{SERVER}/event_hub_dead_letter.sql",
         f"{PARITY} {HOUSE}",
         (

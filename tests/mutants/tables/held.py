@@ -148,8 +148,8 @@ MUTANTS = (
         ),
         (
             "all held letters of a key are freed at once when the order ends",
-            "          AND o.sequence_number < d.sequence_number);",
-            "          AND o.sequence_number < -d.sequence_number);",
+            "                 AND o.sequence_number < d.sequence_number)\n        ORDER BY",
+            "                 AND o.sequence_number < -d.sequence_number)\n        ORDER BY",
         ),
         (
             "a replay puts the letters of a key in the wrong order",
