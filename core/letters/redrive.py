@@ -148,6 +148,15 @@ class Redrive:
 
 
 @dataclass(frozen=True, slots=True)
+class Walked:
+    """The next letters of a job in one partition, in the order of its walk, and the last number that was looked at. No
+    letter in it: the walk goes on there."""
+
+    numbers: tuple[SequenceNumber, ...]
+    walked_to: SequenceNumber
+
+
+@dataclass(frozen=True, slots=True)
 class RedrivePiece:
     """Everything that one transaction of a job writes: the move of its letters, and the progress after it."""
 

@@ -7,11 +7,18 @@ from uuid import UUID
 
 from core.letters.listing import LetterFilter, ListedLetter
 from core.letters.port import Selection
-from core.letters.redrive import Redrive, RedriveCause, RedrivenLetter, RedrivePiece, RedriveRange, RedriveRequest
+from core.letters.redrive import (
+    Redrive,
+    RedriveCause,
+    RedrivenLetter,
+    RedrivePiece,
+    RedriveRange,
+    RedriveRequest,
+    Walked,
+)
 from core.model.commits import LetterStatus
 from core.model.events import Stream
 from core.model.jobs import JobMove
-from core.model.spans import SequenceNumber
 
 
 class RedriveStore(Protocol):
@@ -42,8 +49,9 @@ class RedriveStore(Protocol):
     def note_redrive_fault(self, redrive_id: UUID, fault: str | None, at: datetime) -> None:
         """Record the fault that holds up an open job, or None when the job continues."""
 
-    def walk(self, job: Redrive, statuses: Sequence[LetterStatus], most: int) -> tuple[SequenceNumber, ...]:
-        """Return the next letters of a filter in the open partition of a job, in the order of its walk."""
+    def walk(self, job: Redrive, statuses: Sequence[LetterStatus], most: int) -> Walked | None:
+        """Look at the next letters of the open partition of a job, and return those of its filter, at most this number;
+        None when no letter of it is left. A page of many others may be short, or empty."""
 
     def commit_piece(self, piece: RedrivePiece) -> None:
         """Move the letters whose status allows it, add an attempt to each, and count the piece, in one transaction.

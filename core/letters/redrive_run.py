@@ -4,7 +4,7 @@ SQL holds the progress and the time of the next piece; the caller only drives th
 twice at once or never again, no letter is moved twice and the cap of the rate holds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -22,6 +22,7 @@ from core.letters.redrive import (
     RedriveProgress,
     RedriveRange,
     RedriveRequest,
+    Walked,
     next_piece_at,
     piece_limit,
     until_request,
@@ -179,40 +180,41 @@ def _rested(job: Redrive, means: RedriveMeans) -> bool:
 
 
 def _advance(job: Redrive, means: RedriveMeans) -> int:
-    """READ the next letters, DECIDE, and write them as one piece; without one, close the partition."""
+    """READ the next letters, DECIDE, and write them as one piece; when none is left, close the partition."""
     progress = job.open_progress
-    numbers = () if progress is None else _next_numbers(job, progress, means.store)
-    if progress is None or not numbers:
+    walked = None if progress is None else _walk(job, progress, means.store)
+    if progress is None or walked is None:
         means.store.close_partition(job, means.clock.now())
-    else:
-        means.store.commit_piece(plan_piece(job, progress, numbers, means.clock.now()))
-    return len(numbers)
+        return 0
+    means.store.commit_piece(plan_piece(job, progress, walked, means.clock.now()))
+    return len(walked.numbers)
 
 
-def _next_numbers(job: Redrive, progress: RedriveProgress, store: RedriveStore) -> Sequence[SequenceNumber]:
-    """Return the numbers of the next piece, in the order of the walk."""
+def _walk(job: Redrive, progress: RedriveProgress, store: RedriveStore) -> Walked | None:
+    """Return the letters of the next piece; None when none is left."""
     request, most = job.request, piece_limit(job.request.per_second)
     selected = progress.range.numbers
     if selected is None:
         return store.walk(job, MOVES[request.move].sources, most)
     if request.walks_up:
-        return [number for number in selected if number > progress.walked_to][:most]
-    return [number for number in reversed(selected) if number < progress.walked_to][:most]
+        left = [number for number in selected if number > progress.walked_to][:most]
+    else:
+        left = [number for number in reversed(selected) if number < progress.walked_to][:most]
+    return Walked(tuple(left), left[-1]) if left else None
 
 
-def plan_piece(
-    job: Redrive, progress: RedriveProgress, numbers: Sequence[SequenceNumber], at: datetime
-) -> RedrivePiece:
-    """Return the piece of these numbers: the move of the letters, and the time before which no further piece begins."""
+def plan_piece(job: Redrive, progress: RedriveProgress, walked: Walked, at: datetime) -> RedrivePiece:
+    """Return the piece of these letters: their move, and the time before which no further piece begins."""
     request = job.request
     move = LetterMove(
         move=request.move,
         partition=request.stream.partition(progress.range.partition_id),
-        sequence_numbers=tuple(sorted(numbers)),
+        sequence_numbers=tuple(sorted(walked.numbers)),
         move_id=str(request.redrive_id),
         moved_at=at,
         due_at=at,
         by=request.requested_by,
         why=request.reason,
     )
-    return RedrivePiece(job, move, numbers[-1], next_piece_at(at, len(numbers), request.per_second))
+    due = next_piece_at(at, len(walked.numbers), request.per_second)
+    return RedrivePiece(job, move, walked.walked_to, due)

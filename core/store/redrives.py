@@ -18,6 +18,7 @@ from core.letters.redrive import (
     RedriveRange,
     RedriveRequest,
     TooManyRedrives,
+    Walked,
     filter_of_fields,
     until_request,
 )
@@ -33,6 +34,8 @@ from core.store.partitions import Partitions, keys_json
 from core.store.replay_scripts import FAULT_LENGTH, job_move_values
 from core.store.replays import LATEST
 from core.store.script import Script, Step
+
+LOOKED_AT = 1_000  # letters that one statement of a walk reads
 
 
 class Redrives(Partitions):
@@ -80,21 +83,24 @@ class Redrives(Partitions):
         values = {"redrive_id": str(redrive_id), "fault": cut(fault or "", FAULT_LENGTH), "moved_at": instant_text(at)}
         write(self._database, f"redrive {redrive_id}", "note_redrive_fault", **values)
 
-    def walk(self, job: Redrive, statuses: Sequence[LetterStatus], most: int) -> tuple[SequenceNumber, ...]:
+    def walk(self, job: Redrive, statuses: Sequence[LetterStatus], most: int) -> Walked | None:
         request, progress = job.request, job.open_progress
         if progress is None or request.wanted is None:
-            return ()
+            return None
         values = {
             **filter_values(until_request(request.wanted, request.requested_at)),
             **span_values(progress.range.span),
             "stream_id": request.stream_id,
             "partition_id": progress.range.partition_id,
             "walked_to": progress.walked_to,
-            "statuses": json.dumps(statuses),
-            "most": most,
+            "sources": f",{','.join(statuses)},",
+            "most": LOOKED_AT,
         }
-        found = self._database.ask("walk_up" if request.walks_up else "walk_down", **values)
-        return tuple(SequenceNumber(number) for (number,) in found)
+        looked_at = self._database.ask("walk_up" if request.walks_up else "walk_down", **values)
+        numbers = tuple(SequenceNumber(number) for number, is_chosen in looked_at if is_chosen)[:most]
+        if not numbers and len(looked_at) < LOOKED_AT:
+            return None
+        return Walked(numbers, numbers[-1] if len(numbers) == most else SequenceNumber(looked_at[-1][0]))
 
     def commit_piece(self, piece: RedrivePiece) -> None:
         self._database.run(piece_script(piece))

@@ -4,19 +4,21 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from core.letters.listing import LetterFilter
-from core.letters.moves import CountDiffers, LetterOrder
-from core.letters.redrive import MOST_OPEN, RedriveConflict, RedriveOverlap, TooManyRedrives
+from core.letters.moves import CountDiffers, LetterOrder, OrderedMove
+from core.letters.redrive import MOST_OPEN, RedriveConflict, RedriveOverlap, TooManyRedrives, Walked
 from core.letters.redrive_run import plan_piece, request_redrive
 from core.model.events import PartitionId
 from core.model.jobs import JOB_MOVES, JobVerb
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
-from tests.fakes.builders import commit, event, letter, partition, settled
+from core.store.redrives import LOOKED_AT
+from tests.fakes.builders import commit, event, keep_letters, letter, partition, settled
 from tests.fakes.kept import Engine
 from tests.fakes.redriving import ALL, PERSON, Redriving, with_exhausted_letters
 from tests.fakes.store import Store
@@ -35,6 +37,10 @@ def positions(place: str, *numbers: int) -> tuple[LetterPosition, ...]:
     return tuple(LetterPosition(PartitionId(place), SequenceNumber(number)) for number in numbers)
 
 
+def walked(*numbers: int) -> Walked:
+    return Walked(tuple(map(SequenceNumber, numbers)), SequenceNumber(numbers[-1]))
+
+
 def statuses(engine: Engine, place: str = "0") -> list[str]:
     return [one.status for one in engine.letters() if one.partition_id == place]
 
@@ -48,6 +54,27 @@ def test_a_job_moves_every_letter_of_its_filter_and_lists_them(desk: Redriving, 
     assert desk.moved(job) == [(place, number) for place in "01" for number in LETTERS]
     assert {(one.kind, one.done_by, one.why) for one in engine.attempts()} == {("requeue", "somebody", "because")}
     assert len(engine.attempts()) == 12
+
+
+@pytest.mark.parametrize("move", ["requeue", "discard"])
+def test_a_walk_looks_at_so_many_letters_at_once_and_goes_on_after_them(store: Store, move: OrderedMove) -> None:
+    """Between the two letters of the filter are others: none is looked at twice, and no statement reads them all."""
+    first, last = 0, 2 * LOOKED_AT + 100
+    exhausted: dict[str, Any] = {"status": "exhausted", "due_at": None}
+    keep_letters(store, {first: "a"}, **exhausted, error_class="poison")
+    keep_letters(store, dict.fromkeys(range(1, last), "a"), **exhausted)
+    keep_letters(store, {last: "a"}, **exhausted, error_class="poison")
+    desk = Redriving(store)
+    desk.clock.advance(3_600)
+    job = desk.ask(2, LetterFilter(error_class="poison"), move)
+    looked_at = []
+    while not desk.slice(job, 0).is_over:
+        (progress,) = desk.now(job).progress
+        looked_at.append((abs(progress.walked_to - (first if move == "requeue" else last)) + 1, progress.moved))
+    assert looked_at[:3] == [(LOOKED_AT, 1), (2 * LOOKED_AT, 1), (last + 1, 2)]
+    ended = desk.now(job)
+    assert (ended.status, ended.moved, ended.unmoved) == ("done", 2, 0)
+    assert sorted(desk.moved(job)) == [("0", first), ("0", last)]
 
 
 def test_a_job_of_a_selection_moves_only_its_letters(desk: Redriving, engine: Engine) -> None:
@@ -134,7 +161,7 @@ def test_a_job_that_does_not_run_writes_nothing(desk: Redriving, engine: Engine,
     job = desk.now(planned)
     progress = job.open_progress
     assert progress is not None
-    piece = plan_piece(job, progress, [SequenceNumber(0)], desk.clock.now())
+    piece = plan_piece(job, progress, walked(0), desk.clock.now())
     if verb in ("begin", "resume"):
         assert not desk.move(job, verb)
         return
@@ -154,7 +181,7 @@ def test_a_piece_that_is_sent_again_is_refused_and_changes_nothing(desk: Redrivi
     job = desk.now(planned)
     progress = job.open_progress
     assert progress is not None
-    piece = plan_piece(job, progress, [SequenceNumber(0), SequenceNumber(2)], desk.clock.now())
+    piece = plan_piece(job, progress, walked(0, 2), desk.clock.now())
     desk.store.commit_piece(piece)
     after, letters = desk.now(job), engine.letters()
     with pytest.raises(RedriveConflict):
@@ -168,14 +195,14 @@ def test_no_piece_begins_before_its_time_which_a_clock_that_was_ahead_does_not_s
     desk.move(planned, "begin")
     job = desk.now(planned)
     assert job.open_progress is not None
-    desk.store.commit_piece(plan_piece(job, job.open_progress, [SequenceNumber(0)], desk.clock.now()))
+    desk.store.commit_piece(plan_piece(job, job.open_progress, walked(0), desk.clock.now()))
     job = desk.now(job)
     assert job.open_progress is not None
     assert job.next_piece_at == desk.clock.now() + timedelta(seconds=0.25)
-    early = plan_piece(job, job.open_progress, [SequenceNumber(2)], desk.clock.now() + timedelta(seconds=0.24))
+    early = plan_piece(job, job.open_progress, walked(2), desk.clock.now() + timedelta(seconds=0.24))
     with pytest.raises(RedriveConflict):
         desk.store.commit_piece(early)
-    past = plan_piece(job, job.open_progress, [SequenceNumber(2)], desk.clock.now() - timedelta(hours=1))
+    past = plan_piece(job, job.open_progress, walked(2), desk.clock.now() - timedelta(hours=1))
     desk.store.commit_piece(past)
 
 

@@ -420,6 +420,14 @@ def test_letters_that_a_retry_settles_are_sought_by_the_numbers_of_the_json_and_
     assert text.endswith("\nOPTION (LOOP JOIN, FORCE ORDER);")
 
 
+@holds_for(["walk_up", "walk_down"])
+def test_a_walk_reads_no_more_letters_than_it_returns(name: str) -> None:
+    """With a filter in its condition, one statement would read the rest of a partition to find the next letter."""
+    head, _, condition = load_queries("sqlserver")[name].text.partition("\n WHERE ")
+    assert head.startswith("SELECT TOP (@most) d.sequence_number,\n")
+    assert set(re.findall(r"d\.(\w+)", condition)) == {"stream_id", "partition_id", "sequence_number"}
+
+
 CODE = {name: in_code(text) for name, text in every_batch().items()}
 
 

@@ -72,9 +72,10 @@ def begun(desk: Redriving) -> Redrive:
 
 
 def first_piece(desk: Redriving, job: Redrive) -> Script:
-    progress = job.open_progress
+    progress, walked = job.open_progress, desk.store.walk(job, ("exhausted",), 3)
     assert progress is not None
-    return piece_script(plan_piece(job, progress, desk.store.walk(job, ("exhausted",), 3), desk.clock.now()))
+    assert walked is not None
+    return piece_script(plan_piece(job, progress, walked, desk.clock.now()))
 
 
 def test_a_batch_and_a_walk_do_not_wait_for_a_piece_of_a_redrive(desk: Redriving) -> None:
@@ -82,7 +83,9 @@ def test_a_batch_and_a_walk_do_not_wait_for_a_piece_of_a_redrive(desk: Redriving
     with under_way(first_piece(desk, job)):
         failed = settled({}, letters=[letter(event(6))])
         desk.store.commit_batch(commit(desk.store.read_partition(partition()), 6, 6, failed))
-        assert desk.store.walk(job, ("exhausted",), 10) == (0, 1, 2, 3, 4, 5)
+        walked = desk.store.walk(job, ("exhausted",), 10)
+        assert walked is not None
+        assert walked.numbers == (0, 1, 2, 3, 4, 5)
     assert desk.slice(job).is_over
     assert (desk.now(job).status, desk.now(job).moved, desk.now(job).unmoved) == ("done", 6, 0)
 

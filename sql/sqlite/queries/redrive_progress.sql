@@ -93,33 +93,35 @@ SELECT d.fingerprint, COUNT(*) AS letters
  LIMIT :most;
 
 -- name: walk_up
--- Find the next letters of a partition that match a filter and have one of the statuses, by number, upwards.
--- params: stream_id, partition_id, walked_to, last_sequence_number, fingerprint, status, error_class, partition_key, since_at, until_at, statuses, most
-SELECT d.sequence_number
+-- Look at the next letters of a partition, by number, upwards: chosen are those that match a filter and whose status is in a
+-- list, as ",waiting,exhausted,". It reads no more letters than it returns.
+-- params: stream_id, partition_id, walked_to, last_sequence_number, fingerprint, status, error_class, partition_key, since_at, until_at, sources, most
+SELECT d.sequence_number,
+       CASE WHEN INSTR(:sources, ',' || d.status || ',') > 0
+             AND d.fingerprint = :fingerprint  -- if given
+             AND d.status = :status  -- if given
+             AND d.error_class = :error_class  -- if given
+             AND d.partition_key = :partition_key  -- if given
+             AND d.failed_at >= :since_at AND d.failed_at < :until_at THEN 1 ELSE 0 END AS is_chosen
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
    AND d.sequence_number > :walked_to AND d.sequence_number <= :last_sequence_number
-   AND +d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
-   AND +d.fingerprint = :fingerprint  -- if given
-   AND +d.status = :status  -- if given
-   AND +d.error_class = :error_class  -- if given
-   AND +d.partition_key = :partition_key  -- if given
-   AND +d.failed_at >= :since_at AND +d.failed_at < :until_at
  ORDER BY d.sequence_number
  LIMIT :most;
 
 -- name: walk_down
--- Find the next letters of a partition that match a filter and have one of the statuses, by number, downwards.
--- params: stream_id, partition_id, walked_to, first_sequence_number, fingerprint, status, error_class, partition_key, since_at, until_at, statuses, most
-SELECT d.sequence_number
+-- Look at the next letters of a partition, by number, downwards: chosen are those that match a filter and whose status is in a
+-- list, as ",waiting,exhausted,". It reads no more letters than it returns.
+-- params: stream_id, partition_id, walked_to, first_sequence_number, fingerprint, status, error_class, partition_key, since_at, until_at, sources, most
+SELECT d.sequence_number,
+       CASE WHEN INSTR(:sources, ',' || d.status || ',') > 0
+             AND d.fingerprint = :fingerprint  -- if given
+             AND d.status = :status  -- if given
+             AND d.error_class = :error_class  -- if given
+             AND d.partition_key = :partition_key  -- if given
+             AND d.failed_at >= :since_at AND d.failed_at < :until_at THEN 1 ELSE 0 END AS is_chosen
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
    AND d.sequence_number < :walked_to AND d.sequence_number >= :first_sequence_number
-   AND +d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
-   AND +d.fingerprint = :fingerprint  -- if given
-   AND +d.status = :status  -- if given
-   AND +d.error_class = :error_class  -- if given
-   AND +d.partition_key = :partition_key  -- if given
-   AND +d.failed_at >= :since_at AND +d.failed_at < :until_at
  ORDER BY d.sequence_number DESC
  LIMIT :most;

@@ -96,31 +96,33 @@ SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters
  ORDER BY letters DESC, d.fingerprint;
 
 -- name: walk_up
--- Find the next letters of a partition that match a filter and have one of the statuses, by number, upwards.
--- params: stream_id int, partition_id varchar(8000), walked_to bigint, last_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max), most int
-SELECT TOP (@most) d.sequence_number
+-- Look at the next letters of a partition, by number, upwards: chosen are those that match a filter and whose status is in a
+-- list, as ",waiting,exhausted,". It reads no more letters than it returns.
+-- params: stream_id int, partition_id varchar(8000), walked_to bigint, last_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), sources varchar(8000), most int
+SELECT TOP (@most) d.sequence_number,
+       CASE WHEN CHARINDEX(',' + d.status + ',', @sources) > 0
+             AND d.fingerprint = @fingerprint  -- if given
+             AND d.status = @status  -- if given
+             AND d.error_class = @error_class  -- if given
+             AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+             AND d.failed_at >= @since_at AND d.failed_at < @until_at THEN 1 ELSE 0 END AS is_chosen
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
    AND d.sequence_number > @walked_to AND d.sequence_number <= @last_sequence_number
-   AND d.status IN (SELECT j.status FROM OPENJSON(@statuses) WITH (status varchar(10) '$') AS j)
-   AND d.fingerprint = @fingerprint  -- if given
-   AND d.status = @status  -- if given
-   AND d.error_class = @error_class  -- if given
-   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
-   AND d.failed_at >= @since_at AND d.failed_at < @until_at
  ORDER BY d.sequence_number;
 
 -- name: walk_down
--- Find the next letters of a partition that match a filter and have one of the statuses, by number, downwards.
--- params: stream_id int, partition_id varchar(8000), walked_to bigint, first_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max), most int
-SELECT TOP (@most) d.sequence_number
+-- Look at the next letters of a partition, by number, downwards: chosen are those that match a filter and whose status is in a
+-- list, as ",waiting,exhausted,". It reads no more letters than it returns.
+-- params: stream_id int, partition_id varchar(8000), walked_to bigint, first_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), sources varchar(8000), most int
+SELECT TOP (@most) d.sequence_number,
+       CASE WHEN CHARINDEX(',' + d.status + ',', @sources) > 0
+             AND d.fingerprint = @fingerprint  -- if given
+             AND d.status = @status  -- if given
+             AND d.error_class = @error_class  -- if given
+             AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+             AND d.failed_at >= @since_at AND d.failed_at < @until_at THEN 1 ELSE 0 END AS is_chosen
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
    AND d.sequence_number < @walked_to AND d.sequence_number >= @first_sequence_number
-   AND d.status IN (SELECT j.status FROM OPENJSON(@statuses) WITH (status varchar(10) '$') AS j)
-   AND d.fingerprint = @fingerprint  -- if given
-   AND d.status = @status  -- if given
-   AND d.error_class = @error_class  -- if given
-   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
-   AND d.failed_at >= @since_at AND d.failed_at < @until_at
  ORDER BY d.sequence_number DESC;

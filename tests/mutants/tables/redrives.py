@@ -91,6 +91,16 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/redrives.py",
+        JOBS,
+        ("a walk reads the rest of a partition in one statement", '"most": LOOKED_AT,', '"most": 1_000_000,'),
+        (
+            "a walk ends where many letters are others",
+            "if not numbers and len(looked_at) < LOOKED_AT:",
+            "if not numbers:",
+        ),
+    ),
+    *in_file(
+        "core/store/redrives.py",
         TOGETHER,
         (
             "a redrive is opened in an incarnation whose letters nobody counted",
