@@ -14,10 +14,11 @@ from core.ledger.retention.work import PIECE
 from core.letters.listing import LetterFilter
 from core.letters.redrive import Redrive
 from core.letters.redrive_run import plan_piece
-from core.store.columns import place_of
+from core.model.spans import SequenceNumber
+from core.store.columns import numbers_json, place_of
 from core.store.purge_scripts import retracted_steps
 from core.store.redrives import piece_script
-from core.store.script import Script
+from core.store.script import Script, Step
 from core.store.sqlserver.batch import run_batch
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Deadlines, LongText, Session, connect
@@ -31,6 +32,17 @@ from tests.sql.test_on_server import RETRACTED
 CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
 SOON = Deadlines(statement=timedelta(seconds=5))  # a statement that waits for a lock ends with an error
+
+
+ATTEMPTS = """
+DECLARE @stream_id int = ?, @partition_id varchar(40) = ?, @letters nvarchar(max) = ?;
+INSERT INTO hubledger.dead_letter_attempt (stream_id, partition_id, sequence_number, attempt, touched_by, kind, status,
+       error, transform_version, done_by, done_at)
+SELECT @stream_id, @partition_id, l.sequence_number, a.attempt, N'a claim', 'retry', 'waiting', REPLICATE(N'x', 2000),
+       N'test/1', N'test', SYSUTCDATETIME()
+  FROM OPENJSON(@letters) WITH (sequence_number bigint '$') AS l
+ CROSS JOIN (VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9)) AS a (attempt);
+"""
 
 
 @pytest.fixture
@@ -103,4 +115,17 @@ def test_a_whole_piece_of_a_purge_locks_its_rows_and_not_their_table(hasty: Stor
     server_session.run(text, [*places[0].values(), LongText(json.dumps([*range(PIECE)]))])
     piece = RowPiece(Task("retracted_row", partition().partition_id), NOON, PIECE)
     with under_way(Script("a purge", retracted_steps({**places[0], "last_commit": 2}, piece))):
+        server_session.run(text, [*places[1].values(), LongText("[0]")])
+
+
+def test_the_attempts_of_a_whole_piece_of_letters_are_locked_and_not_their_table(
+    hasty: Store, server_session: Session
+) -> None:
+    """Each attempt has an error so long that its page holds no second one."""
+    text = in_schema(f"SET NOCOUNT ON; SET LOCK_TIMEOUT 2000; {ATTEMPTS}", shared_schema(CONNECTION))
+    places = [place_of(hasty.read_partition(partition(id))) for id in "01"]
+    numbers = [*range(PIECE // 9)]
+    server_session.run(text, [*places[0].values(), LongText(json.dumps(numbers))])
+    letters = {**places[0], "sequence_numbers": numbers_json([SequenceNumber(number) for number in numbers])}
+    with under_way(Script("a purge", (Step("delete_attempts", letters, counts="attempts"),))):
         server_session.run(text, [*places[1].values(), LongText("[0]")])
