@@ -17,7 +17,7 @@ from tests.repo.product import ROOT
 
 pytestmark = pytest.mark.slow
 
-RANGES = 5_000  # of each partition that the hub does not have: two pieces of a purge
+RANGES = 5_000  # of each partition that the hub does not have: three pieces of a purge
 PLACES = [str(100 + number) for number in range(16)]
 SETTINGS = {
     **SELDOM,
