@@ -23,7 +23,7 @@ from core.ingest.interpreter import prepare_interpreter
 from core.ingest.journal import StoredJournal
 from core.ingest.lines import BatchLines
 from core.ingest.silence import SilenceCheck
-from core.ledger.books import BookStore, LetterBooks, read_letter_books
+from core.ledger.books import LetterBooks, read_letter_books
 from core.ledger.next_incarnation import IncarnationMeans
 from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
 from core.letters.port import Keeper
@@ -41,6 +41,7 @@ from core.settings import Settings, read_settings
 from core.store.aggregation import Aggregations
 from core.store.attempts import Attempts
 from core.store.audits import Audits
+from core.store.clock import store_clock
 from core.store.connect import briefly_patient, open_database, operator_stores
 from core.store.database import Database, PatientDatabase, invocation
 from core.store.incarnations import Incarnations
@@ -69,9 +70,7 @@ CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.ra
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
 WAITING_LIMIT = timedelta(minutes=8)  # `functionTimeout` of host.json less the longest call after the last pause
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
-BURN_DOWN = Lifetime(
-    fresh=30.0, limit=120.0, quick=0.1
-)  # millions of letters, and a call to the hub for each partition
+BURN_DOWN = Lifetime(fresh=30.0, limit=120.0, quick=0.1)  # it calls the hub for each partition
 HOME = "examples.home_security.transform.Home"  # the row class of the apps that have homes
 Made = TypeVar("Made")
 
@@ -125,6 +124,11 @@ class App:
     close: Callable[[], None]
 
     @property
+    def clock(self) -> Clock:
+        """The time of the database: no time of this process's clock is stored, or compared with a stored one."""
+        return self.means.clock
+
+    @property
     def jobs(self) -> tuple[str, ...]:
         """The names of the jobs: the aggregates of the transform, and the rows that they read if the lake has those."""
         aggregates = load_aggregates(self.transform.row_classes)
@@ -134,7 +138,7 @@ class App:
     @property
     def succession(self) -> IncarnationMeans:
         """The means to open the next incarnation of the stream."""
-        return IncarnationMeans(self.settings.stream, self.incarnations, self.ledger, self.hub, CLOCK)
+        return IncarnationMeans(self.settings.stream, self.incarnations, self.ledger, self.hub, self.clock)
 
     @property
     def purges(self) -> Purges:
@@ -145,18 +149,19 @@ class App:
     def keeper(self) -> Keeper:
         """The keeper of the stream's letters."""
         own = self.settings
-        return Keeper(own.stream, self.store, self.transform, self.hub.find_event, CLOCK, own.letters)
+        clock = self.store.keepers_clock(CLOCK)
+        return Keeper(own.stream, self.store, self.transform, self.hub.find_event, clock, own.letters)
 
     @property
     def redriving(self) -> RedriveMeans:
         """The means to retry or discard letters of the stream as a job."""
-        return RedriveMeans(self.settings.stream, self.redrives, self.listing, CLOCK, _rest)
+        return RedriveMeans(self.settings.stream, self.redrives, self.listing, self.clock, _rest)
 
     @property
     def replaying(self) -> ReplayMeans:
         """The means to replay the stream."""
         own = self.settings
-        return ReplayMeans(own.stream, self.replays, self.hub, self.transform, CLOCK, own.letters)
+        return ReplayMeans(own.stream, self.replays, self.hub, self.transform, self.clock, own.letters)
 
 
 class OnFirstUse(Generic[Made]):
@@ -178,16 +183,16 @@ def _open_app() -> App:
     """Put the app together. Nothing connects yet: the store and the hub do so on first use."""
     prepare_interpreter()
     settings = read_settings(os.environ)
-    watchdog, hub = Watchdog(settings.transform_deadline), SdkHubReader(settings, to_host_event)
+    watchdog = Watchdog(settings.transform_deadline)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     database = observed(open_database(settings, transform.row_classes), work().noting(settings.store_connection))
     patient, brief = _patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)
+    clock, store = store_clock(patient, CLOCK), Letters(patient, Memory(settings.reference_memory))
+    hub = SdkHubReader(settings, to_host_event, clock.now)
     closing, healing = _closing(database, hub, watchdog), Healing(hub, settings.anchoring, settings.heal_deadline)
-    journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
-    store = Letters(patient, Memory(settings.reference_memory))
-    means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
-    fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
+    journal = StoredJournal(Attempts(patient), clock, threading.Lock(), _log_death)
+    means = Means(store, transform, clock, healing, settings.letters, settings.fuse, _verification(hub), journal)
     return App(
         settings=settings,
         work=work(),
@@ -197,7 +202,7 @@ def _open_app() -> App:
         store=store,
         means=means,
         batch_log=_open_batch_log(settings, closing),
-        silence=SilenceCheck(fresh, settings.gap_grace),
+        silence=_silence(means, Partitions(patient), hub, settings.gap_grace),
         incarnations=Incarnations(brief),
         replays=Replays(patient),
         redrives=Redrives(patient),
@@ -210,7 +215,7 @@ def _open_app() -> App:
         homes=_open_homes(brief, transform),
         audits=desk.audits,
         find_stream=desk.stream.find,
-        letter_counts=Remembered(lambda: _count_letters(desk.ledger), LETTER_COUNTS),
+        letter_counts=Remembered(lambda: LetterCount(read_letter_books(desk.ledger), datetime.now(UTC)), LETTER_COUNTS),
         burn_down=_burn_down(BurnDownMeans(settings.stream, desk.burn_downs, hub, settings.hub_retention)),
         close=closing.close,
     )
@@ -224,6 +229,10 @@ def in_time() -> AbstractContextManager[None]:
 def _patient(database: Database, patience: timedelta) -> tuple[Database, Database]:
     """Return the database for work that waits for it, and for calls that do not."""
     return PatientDatabase(database, patience), briefly_patient(database, patience)
+
+
+def _silence(means: Means, store: Partitions, hub: SdkHubReader, grace: timedelta) -> SilenceCheck:
+    return SilenceCheck(replace(means, store=store, incarnations=_verification(hub)), grace)
 
 
 def _closing(*opened: Closeable) -> ExitStack:
@@ -263,10 +272,6 @@ def _verification(hub: SdkHubReader) -> HubVerification:
     return HubVerification(hub, time.monotonic, threading.RLock())
 
 
-def _count_letters(ledger: BookStore) -> LetterCount:
-    return LetterCount(read_letter_books(ledger), datetime.now(UTC))
-
-
 def _burn_down(means: BurnDownMeans) -> Remembered[BurnDown]:
     return Remembered(lambda: read_burn_down(means, datetime.now(UTC)), BURN_DOWN)
 
@@ -284,7 +289,8 @@ def _open_aggregation() -> Aggregation | None:
     if engine is None:
         return None
     limits = RunLimits(grace=spark.grace, deadline=spark.deadline, rows=spark.rows)
-    return Aggregation(own.aggregation_store, engine, lake, CLOCK.now, limits, job_arguments(own.settings), own.jobs)
+    now, arguments = own.clock.now, job_arguments(own.settings)
+    return Aggregation(own.aggregation_store, engine, lake, now, limits, arguments, own.jobs)
 
 
 _lock = threading.RLock()

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import azure.functions as func
 
@@ -20,7 +20,8 @@ def run_audits(timer: func.TimerRequest) -> None:
     from handlers.app import app
     from handlers.operations.audit_findings import audit_means
 
-    job = work_on_audit(audit_means(app()), datetime.now(UTC) + SLICE)
+    own = app()
+    job = work_on_audit(audit_means(own), own.clock.now() + SLICE)
     if job is not None:
         facts = {"audit_id": str(job.request.audit_id), "status": job.status, "left": len(job.left), "error": job.fault}
         log.info("audit advanced", extra={"action": "audit", **facts})

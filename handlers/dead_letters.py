@@ -29,8 +29,9 @@ Round = Generator[Any, Any, None]
 
 def keep_dead_letters(context: df.DurableOrchestrationContext) -> Round:
     """Run one round: sleep until a letter is due, or claim and retry due letters. Then begin again, without history."""
-    wake_at = datetime.fromisoformat((yield context.call_activity("find_due_at", None)))
-    if wake_at > context.current_utc_datetime:
+    wait = timedelta(seconds=(yield context.call_activity("find_wait", None)))
+    if wait > timedelta():
+        wake_at = context.current_utc_datetime + wait
         context.set_custom_status(wake_at.isoformat())
         yield context.create_timer(wake_at)
     else:
@@ -55,20 +56,22 @@ bp.orchestration_trigger(context_name="context")(keep_dead_letters)
 
 
 @bp.activity_trigger(input_name="nothing")
-def find_due_at(nothing: None) -> str:
-    """Return the time of the keeper's next look, ISO 8601: of the next due letter, or DEAD_LETTER_LOOK_SECONDS away."""
-    from core.letters.retry import next_due_at
+def find_wait(nothing: None) -> float:
+    """Return the seconds until the keeper's next look: until a letter is due, at most DEAD_LETTER_LOOK_SECONDS.
+
+    Not a time: the clocks of the database and of Durable may differ.
+    """
+    from core.letters.retry import wait_for_due
     from handlers.app import app, in_time
 
-    own, now = app(), datetime.now(UTC)
-    look_at = now + own.settings.letter_look
+    own = app()
     try:
         with in_time():
-            due_at = next_due_at(own.keeper)
+            wait = wait_for_due(own.keeper, own.settings.letter_look)
     except InfrastructureFault as fault:
-        _log_fault("find_due_at", fault)
-        return look_at.isoformat()
-    return (look_at if due_at is None else min(due_at, look_at)).isoformat()
+        _log_fault("find_wait", fault)
+        wait = own.settings.letter_look
+    return wait.total_seconds()
 
 
 @bp.activity_trigger(input_name="nothing")
@@ -130,7 +133,9 @@ async def keep_running(client: Any, instance_id: str, now: datetime, look: timed
 
 
 def _stalled(status: Any, now: datetime, look: timedelta) -> str | None:
-    """Return why the keeper has to be started again, or None. A clock that was ahead makes it sleep too long."""
+    """Return why the keeper has to be started again, or None. A clock that was ahead makes it wait too long."""
+    if status.last_updated_time.replace(tzinfo=UTC) > now + CLOCKS_DIFFER:
+        return f"its last round was at {status.last_updated_time}: the clock was ahead"
     if status.last_updated_time.replace(tzinfo=UTC) < now - STALLED_AFTER:
         return "no new round for too long"
     if status.custom_status and datetime.fromisoformat(status.custom_status) > now + look + CLOCKS_DIFFER:

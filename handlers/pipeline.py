@@ -20,7 +20,7 @@ from core.aggregation.quality import quality_from, quality_line
 from core.aggregation.runs import AggregationRun
 from core.aggregation.silver import rows_job
 from core.errors import AggregationConflict, HubledgerError
-from handlers.app import CLOCK, aggregation, app
+from handlers.app import aggregation, app
 from handlers.arguments import author, reason_of
 from handlers.operations.aggregation_orders import open_spark
 
@@ -137,7 +137,7 @@ COMMANDS: Mapping[str, Callable[[Any], list[str]]] = {
 
 def _order(move: Move, given: argparse.Namespace, run: AggregationRun | None = None) -> Order:
     job = _job(given) if run is None else run.job
-    return Order(job, move, author(), given.reason, CLOCK.now(), None if run is None else run.run_id)
+    return Order(job, move, author(), given.reason, app().clock.now(), None if run is None else run.run_id)
 
 
 def _run(given: argparse.Namespace) -> AggregationRun:

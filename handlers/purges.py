@@ -2,7 +2,7 @@
 
 import logging
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import azure.functions as func
@@ -26,7 +26,8 @@ def run_purges(timer: func.TimerRequest) -> None:
     from handlers.app import app
     from handlers.operations.purges import purge_means
 
-    own, now = app(), datetime.now(UTC)
+    own = app()
+    now = own.clock.now()
     if own.settings.purging.daily:
         _open_daily(own, now)
     job = work_on_purge(purge_means(own), now + SLICE)
@@ -39,9 +40,8 @@ def run_purges(timer: func.TimerRequest) -> None:
 def _open_daily(own: "App", now: datetime) -> None:
     """Open the purge of the day, unless one was requested in the last 24 hours."""
     from core.ledger.retention.purge import PurgeRequest
-    from handlers.app import CLOCK
 
     last = own.purges.find_last_purge()
     if last is None or now - last >= EVERY:
         days = own.settings.purging.days
-        own.purges.open_purge(PurgeRequest(CLOCK.new_id(), TIMER, "PURGE_DAILY", now, days, is_dry_run=False))
+        own.purges.open_purge(PurgeRequest(own.clock.new_id(), TIMER, "PURGE_DAILY", now, days, is_dry_run=False))

@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Generator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -60,7 +60,7 @@ def redrive_pieces(redrive: str) -> dict:
     with in_time():
         try:
             means = _means()
-            report = redrive_slice(UUID(redrive), means, datetime.now(UTC) + SLICE)
+            report = redrive_slice(UUID(redrive), means, means.clock.now() + SLICE)
             note_fault(UUID(redrive), None, means)
         except HubledgerError as fault:
             return _failed(redrive, fault)

@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Generator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -84,7 +84,7 @@ def replay_pieces(work: dict) -> dict:
     with in_time():
         try:
             means = _means()
-            until = datetime.now(UTC) + SLICE
+            until = means.clock.now() + SLICE
             report = app().work.replay(UUID(job), PartitionId(work["partition_id"]), means, until)
             note_fault(UUID(job), None, means)
         except HubledgerError as fault:

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import azure.functions as func
@@ -29,7 +29,7 @@ def watch(timer: func.TimerRequest) -> None:
 
     try:
         own = app()
-        seen = observe(_watching(own), datetime.now(UTC))
+        seen = observe(_watching(own), own.clock.now())
     except HubledgerError as fault:
         log.error("books not watched", extra={"action": "watch_failed", "error": _text_of(fault)})
         raise

@@ -41,13 +41,19 @@ Letters = tuple[ClaimedLetter, ...]
 
 
 def next_due_at(keeper: Keeper) -> datetime | None:
-    """Return the time when the next letter is due or a lease ends; None when none waits.
-
-    The time is in the past when letters are due now. Letters that fail later may be due sooner: never sleep on this
-    answer longer than a short, fixed time.
-    """
+    """Return the time when the next letter is due or a lease ends; None when none waits. It is past for letters that
+    are due now."""
     latest = keeper.clock.now() + keeper.letters.longest_wait
     return keeper.store.next_due_at(keeper.stream, latest, frees_held=keeper.letters.order == "none")
+
+
+def wait_for_due(keeper: Keeper, look: timedelta) -> timedelta:
+    """Return the time until the next letter is due or a lease ends; nothing when letters are due now.
+
+    At most `look`, because letters that fail later may be due sooner.
+    """
+    due_at = next_due_at(keeper)
+    return look if due_at is None else max(timedelta(), min(look, due_at - keeper.clock.now()))
 
 
 def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:

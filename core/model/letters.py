@@ -74,8 +74,9 @@ class LetterPolicy:
 
     @property
     def longest_wait(self) -> timedelta:
-        """The longest time that a letter waits; a clock that was ahead makes it longer."""
-        return max(self.backoff.ceiling, self.backoff.base)
+        """The longest time until a letter is due or its lease ends, and a minute in which readings of the time may
+        differ. Only a clock that was ahead sets a later time."""
+        return max(self.backoff.ceiling, self.backoff.base, self.lease) + timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +124,8 @@ class LetterChunk:
 
 @dataclass(frozen=True, slots=True)
 class LetterClaim:
-    """A request for up to `most` letters of a stream that are due by `claimed_at`, or that wait for a time after
-    `latest`: only a clock that was ahead sets such a time."""
+    """A request for up to `most` letters of a stream that are due by `claimed_at`, or only after `latest`: only a clock
+    that was ahead sets such a time."""
 
     stream: Stream
     claimed_by: str

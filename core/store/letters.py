@@ -1,11 +1,13 @@
 """Letters in SQL: claims, retries and moves."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from core.errors import LetterConflict
+from core.model.clock import Clock
 from core.model.events import Event, PartitionId, Stream, number_of
 from core.model.letters import (
     MOVES,
@@ -22,6 +24,7 @@ from core.model.letters import (
 from core.model.spans import SequenceNumber
 from core.model.values import decode_properties
 from core.store.checksum import with_checksums
+from core.store.clock import OF_LETTERS, store_clock
 from core.store.columns import (
     WHO_LENGTH,
     WHY_LENGTH,
@@ -44,6 +47,10 @@ FREED_AT_ONCE = 1_000  # letters: a changed key takes two locks, and SQL Server 
 
 class Letters(Partitions):
     """A LetterStore over a database."""
+
+    def keepers_clock(self, own: Clock, monotonic: Callable[[], float] = time.monotonic) -> Clock:
+        """Return the clock of a keeper: the time of the database, with the ids and the chance of `own`."""
+        return store_clock(self._database, own, OF_LETTERS, monotonic)
 
     def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
         return tuple(

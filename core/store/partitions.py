@@ -1,8 +1,8 @@
 """Partitions in SQL: their state, their references, and the transaction of a batch."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -21,6 +21,7 @@ from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
 from core.model.values import encode_properties
 from core.store.checksum import with_checksums
+from core.store.clock import read_time
 from core.store.columns import (
     can_stand,
     cut,
@@ -35,10 +36,9 @@ from core.store.columns import (
     storable,
     texts_json,
 )
-from core.store.database import Database, write
+from core.store.database import write
 from core.store.gaps import NOTED, noting_script
 from core.store.held import HeldLetters, freeing_steps, order_steps
-from core.store.memory import Memory
 from core.store.rows import in_table_order
 from core.store.script import RowVerb, Script, Step, of_rows
 
@@ -50,19 +50,13 @@ STOP_LENGTH = 2_000  # characters of the detail that are stored
 class Partitions(HeldLetters):
     """An IngestStore over a database; with a memory, a batch costs one call in the steady state."""
 
-    def __init__(
-        self, database: Database, memory: Memory | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
-        super().__init__(database, memory)
-        self._now = now
-
     def open_stream(self, stream: Stream) -> int:
         known = None if self._memory is None else self._memory.stream_id_of(stream)
         if known is not None:
             return known
         found = self._database.ask("find_stream", **names_of(stream))
         if not found:
-            opened = names_of(stream) | {"anchored_at": instant_text(self._now())}
+            opened = names_of(stream) | {"anchored_at": instant_text(read_time(self._database))}
             write(self._database, str(stream), "open_stream", **opened)
             found = self._database.ask("find_stream", **names_of(stream))
         stream_id = int(found[0][0])

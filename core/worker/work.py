@@ -21,7 +21,7 @@ from core.ingest.journal import StoredJournal
 from core.ingest.lines import BatchLine, BatchLines
 from core.ingest.silence import Healed, SilenceCheck
 from core.letters.port import Keeper
-from core.letters.retry import claim_due, next_due_at
+from core.letters.retry import claim_due, wait_for_due
 from core.model.clock import Clock
 from core.model.events import EventBatch
 from core.model.transform import Transform
@@ -32,6 +32,7 @@ from core.remote.telemetry.opening import open_work
 from core.remote.telemetry.work import PLAIN, Work
 from core.settings import OWN_LINES, Settings, read_settings
 from core.store.attempts import Attempts
+from core.store.clock import store_clock
 from core.store.connect import open_database
 from core.store.database import Database, PatientDatabase
 from core.store.letters import Letters
@@ -74,7 +75,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The time of a worker: its clock, the seconds of a clock that never goes back, and how to sleep."""
+    """The clock of a process, whose time only the lines show, the seconds of one that never goes back, and a sleep."""
 
     clock: Clock = CLOCK
     monotonic: Callable[[], float] = time.monotonic
@@ -98,6 +99,7 @@ class Ingestion:
     over: Callable[[object], AbstractContextManager[object]] = nullcontext  # entered for each attempt
     lines: BatchLines = field(default_factory=lambda: BatchLines(OWN_LINES, threading.Lock()))
     work: Work = PLAIN
+    now: Callable[[], datetime] = CLOCK.now  # of the lines, by the process's own clock
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch, however long it takes. The loss of the partition cancels it, but never during a commit."""
@@ -120,7 +122,7 @@ class Ingestion:
             report = self.work.ingest(batch, self.means)
         for gap in report.gaps:
             log.warning("gap healed", extra=gap_facts(batch.partition, gap, report.healed, report.absent))
-        _log_lines(self.lines.add(report, time.monotonic() - began, self.means.clock.now()))
+        _log_lines(self.lines.add(report, time.monotonic() - began, self.now()))
 
 
 async def _finished(work: Coroutine[Any, Any, None]) -> None:
@@ -143,7 +145,8 @@ async def work(terms: Terms) -> None:
     whole = open_work(os.environ)
     noting = whole.noting(settings.store_connection)
     database = observed(open_database(settings, transform.row_classes), noting)
-    with closing(watchdog), closing(database), closing(SdkHubReader(settings)) as hub:
+    reader = SdkHubReader(settings, now=store_clock(database, CLOCK).now)
+    with closing(watchdog), closing(database), closing(reader) as hub:
         await check_and_work(Sources(settings, database, hub, transform, whole), terms)
 
 
@@ -167,18 +170,20 @@ async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
     patient = PatientDatabase(sources.database, settings.store_patience)
     store = Letters(patient, Memory(settings.reference_memory))
-    journal = StoredJournal(Attempts(patient), timing.clock, threading.Lock(), _log_death)
+    clock = store_clock(patient, timing.clock, monotonic=timing.monotonic)
+    journal = StoredJournal(Attempts(patient), clock, threading.Lock(), _log_death)
     verified = _verification(hub)
-    means = Means(store, transform, timing.clock, healing, settings.letters, settings.fuse, verified, journal)
+    means = Means(store, transform, clock, healing, settings.letters, settings.fuse, verified, journal)
     fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
     silence = SilenceCheck(fresh, settings.gap_grace)
-    keeper = Keeper(settings.stream, store, transform, hub.find_event, timing.clock, settings.letters)
+    of_letters = store.keepers_clock(timing.clock, timing.monotonic)
+    keeper = Keeper(settings.stream, store, transform, hub.find_event, of_letters, settings.letters)
     pulse = Pulse(max(LONGEST_WORK, settings.longest_work), timing.monotonic)
     owners = SqlCheckpointStore(Ownerships(sources.database), beat=pulse.beat)
     client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry))
     lines = BatchLines(settings.batch_lines, threading.Lock())
     terms.cut_off.callback(lambda: _log_lines(lines.rest()))
-    ingestion = Ingestion(means, Pausing(timing.sleep), pulse.over, lines, sources.work)
+    ingestion = Ingestion(means, Pausing(timing.sleep), pulse.over, lines, sources.work, timing.clock.now)
     others = (
         keep_letters(keeper, settings.letter_look, timing.sleep, sources.work),
         _check_for_gaps(silence, sources.work, timing.sleep),
@@ -230,9 +235,8 @@ async def keep_letters(
 def keep_round(keeper: Keeper, look: timedelta, work: Work = PLAIN) -> timedelta:
     """Retry the letters that are due now; return the time to sleep. After a fault, its letters are due again later."""
     try:
-        due_at, now = next_due_at(keeper), keeper.clock.now()
-        if due_at is None or due_at > now:
-            return look if due_at is None else min(look, due_at - now)
+        if wait := wait_for_due(keeper, look):
+            return wait
         chunks = claim_due(keeper)
         for chunk in chunks:
             report = work.retry(chunk, keeper, "worker")

@@ -13,7 +13,7 @@ from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS, HubRecount, RowRecoun
 from core.ledger.sums import FIRST, Reading
 from core.model.events import PartitionId
 from core.model.spans import Span
-from handlers.app import CLOCK, App
+from handlers.app import App
 from handlers.operations.audit_shapes import (
     AuditedAnswer,
     AuditJobAnswer,
@@ -31,14 +31,15 @@ def audit_means(own: App) -> AuditMeans:
     """Return the means of the audits that run as jobs."""
 
     def of_partition(request: AuditRequest, id: PartitionId, until: datetime) -> str:
-        return _written(_of_partition(own, request, id, Reading(request.whole, lambda: CLOCK.now() >= until)))
+        return _written(_of_partition(own, request, id, Reading(request.whole, lambda: own.clock.now() >= until)))
 
     def of_stream(request: AuditRequest) -> str:
         return _written(Finding([fault_answer(one) for one in _stream_faults(own, request)]))
 
-    return AuditMeans(
-        own.audits, lambda request: audited_partitions(own, request.partition_id), of_partition, of_stream, CLOCK.now
-    )
+    def partitions(request: AuditRequest) -> tuple[PartitionId, ...]:
+        return audited_partitions(own, request.partition_id)
+
+    return AuditMeans(own.audits, partitions, of_partition, of_stream, own.clock.now)
 
 
 def audited_partitions(own: App, chosen: PartitionId | None) -> tuple[PartitionId, ...]:
@@ -70,7 +71,7 @@ def _stream_faults(own: App, request: AuditRequest) -> list[LedgerFault]:
     faults = [*stream_faults(own.ledger)]
     if request.hub and request.partition_id is None:
         named, incarnation = frozenset(own.ledger.find_traces()), own.ledger.read_incarnation()
-        faults += find_unbooked(own.hub, named, incarnation, CLOCK.now())
+        faults += find_unbooked(own.hub, named, incarnation, own.clock.now())
     return faults
 
 
@@ -106,7 +107,7 @@ def _rows(own: App, one: AuditedPartition, span: Span | None) -> RowRecount | No
 
 
 def _hub(own: App, one: AuditedPartition, span: Span | None) -> HubRecount | None:
-    return None if span is None else recount_hub(one, span, own.hub, own.ledger, CLOCK.now() + READING)
+    return None if span is None else recount_hub(one, span, own.hub, own.ledger, own.clock.now() + READING)
 
 
 def partition_answer(

@@ -77,11 +77,11 @@ def purge_means(own: App) -> PurgeMeans:
 
     def verify(id: PartitionId, until: datetime) -> int | None:
         own.ledger.remember_books()
-        done = audit(own.ledger, id, Reading(whole=False, is_over=lambda: CLOCK.now() >= until))
+        done = audit(own.ledger, id, Reading(whole=False, is_over=lambda: own.clock.now() >= until))
         return len(done.faults) if done.faults or done.complete else None
 
     jobs = own.jobs if own.settings.spark.engine != "none" else ()
-    return PurgeMeans(own.purges, verify, jobs, CLOCK.now)
+    return PurgeMeans(own.purges, verify, jobs, own.clock.now)
 
 
 def _found(purge_id: str) -> PurgeJob:

@@ -79,7 +79,7 @@ def _answered(req: func.HttpRequest, route: Route, caller: Caller, operations: M
     key = idempotency_key(req) if changing else ""
     path, query = read_path(req, operation), read_query(req, operation)
     body = read_body(req, operation)
-    call = Call(path, query, body, caller.name, at, operations)
+    call = Call(path, query, body, caller.name, app().clock.now() if changing else at, operations)
     if not changing:
         return _noted(_full(operation.run(call)), route, call)
     claim = KeyClaim(key_of_caller(call.who, key), _hash_of(operation, path, body), call.at)

@@ -253,10 +253,14 @@ class TestAClockThatWasAhead:
         assert [one.position.sequence_number for one in claimed] == [0]
         assert store.next_due_at(STREAM, latest) == NOON + LEASE
 
-    def test_keeps_the_leases_that_it_gave(self, store: Store) -> None:
+    def test_leaves_leases_that_end_at_once_when_it_is_right_again(self, store: Store) -> None:
         keep_letters(store, {0: "a"}, due_at=NOON)
         assert numbers(store, "claim-1", at=self.AHEAD) == [0]
-        assert store.claim_letters(replace(claim("claim-2"), latest=NOON + timedelta(hours=1))) == ()
+        latest = NOON + timedelta(hours=1)
+        assert store.next_due_at(STREAM, latest) == datetime.min.replace(tzinfo=UTC)
+        (claimed,) = store.claim_letters(replace(claim("claim-2"), latest=latest))
+        assert claimed.lost_claims == 1
+        assert store.next_due_at(STREAM, latest) == NOON + LEASE
 
 
 def test_held_letters_are_freed_in_parts_so_that_no_statement_locks_the_table(store: Store, engine: Engine) -> None:

@@ -16,7 +16,7 @@ class MemoryStore(Store, SqliteEyes):
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC), rooms: Rooms = EXAMPLES) -> None:
         self._connection = connection = memory_connection(rooms)
-        super().__init__(SqliteDatabase(Path(":memory:"), connect=lambda: connection), now=now)
+        super().__init__(SqliteDatabase(Path(":memory:"), connect=lambda: connection, now=now))
 
     def note_statements(self, note: Callable[[str], object]) -> None:
         """Call `note` with every statement from now on, its values filled in."""

@@ -7,7 +7,7 @@ It keeps the promises that the store relies on: a batch needs a value for each m
 import json
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
@@ -53,6 +53,7 @@ class Server:
     recorded: list[tuple[str, int, str]] = field(default_factory=list)  # migrations beyond those up to the version
     has_app: bool = True  # the list of migrations has the column app
     edition: int = 3  # Enterprise
+    now: Callable[[], datetime] = lambda: datetime(2026, 1, 1)  # noqa: DTZ001 - as the server tells it
     stream_id: int | None = None
     checkpoints: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     anchors: dict[str, int] = field(default_factory=dict)
@@ -83,6 +84,8 @@ class Server:
             return self._recorded(text)
         if "SERVERPROPERTY('EngineEdition')" in text:
             return [(self.edition,)]
+        if "SYSUTCDATETIME(), 126) AS now_at" in text:
+            return [(self.now().isoformat(),)]
         if "SELECT TOP (1) e.stream_id" in text:
             return [] if self.stream_id is None else [(self.stream_id,)]
         if f"INSERT INTO {self.schema}.event_stream" in text:

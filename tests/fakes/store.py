@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from copy import copy
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Self
 
 from core.ledger.books import PartitionBooks, PartitionLedger
@@ -24,10 +24,8 @@ from tests.fakes.builders import STREAM
 class Store(Letters, Redrives, Replays, Ownerships, Attempts):
     """Reads and writes of events, letters, redrives, replays, owners and attempts."""
 
-    def __init__(
-        self, database: Database, memory: Memory | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
-        super().__init__(database, memory, now)
+    def __init__(self, database: Database, memory: Memory | None = None) -> None:
+        super().__init__(database, memory)
         self.database = database
 
     def read_ledgers(self, stream: Stream = STREAM) -> tuple[PartitionLedger, ...]:

@@ -21,6 +21,7 @@ from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.run import ReplayMeans
+from core.store.clock import store_clock
 from core.store.database import Database, Waiting
 from core.store.incarnations import Incarnations
 from core.store.ledger import Ledger
@@ -74,9 +75,10 @@ class Instance:
         self._site = site
         self.skew = skew
         self.process = ProcessDatabase(site.database, site.trouble.of_store)
-        self.clock = Clock(self.now, site.new_id, site.trouble.chance.random)
+        own = Clock(self.now, site.new_id, site.trouble.chance.random)
         waiting = Waiting(site.clock.monotonic, site.clock.sleep, site.trouble.chance.random)
-        patient = Store(self.process, now=self.now).patient(PATIENCE, waiting)
+        patient = Store(self.process).patient(PATIENCE, waiting)
+        self.clock = store_clock(patient.database, own, monotonic=site.clock.monotonic)
         store = patient.remembering(KEPT, site.clock.monotonic)
         healing, policy = Healing(site.hub), site.policy
         harmless, of_batches = deadly(deployed, None), deadly(deployed, lambda event: self._dies(event, False))
@@ -84,7 +86,9 @@ class Instance:
         journal, hub = StoredJournal(patient, self.clock, Turn()), self._verification()
         self.means = Means(store, of_batches, self.clock, healing, policy, site.fuse, hub, journal)
         self.silence = SilenceCheck(replace(self.means, store=patient, incarnations=self._verification()), GRACE)
-        self.keeper = Keeper(STREAM, store, of_letters, self._find_event, self.clock, policy)
+        self.keeper = Keeper(
+            STREAM, store, of_letters, self._find_event, patient.keepers_clock(own, site.clock.monotonic), policy
+        )
         self.replays = ReplayMeans(STREAM, patient, site.hub, harmless, self.clock, policy, piece=7)
 
     @property
@@ -98,7 +102,7 @@ class Instance:
     def succession(self) -> IncarnationMeans:
         """The means to open the next incarnation of the stream."""
         ledger = Ledger(OneStream(self.process, STREAM, self._site.clock.monotonic), ())
-        store = Incarnations(self.process, now=self.now)
+        store = Incarnations(self.process)
         return IncarnationMeans(STREAM, store, ledger, self._site.hub, self.clock)
 
     def _dies(self, event: Event, is_letter: bool) -> bool:

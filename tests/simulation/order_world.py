@@ -32,6 +32,7 @@ from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.replaying import order
 from tests.fakes.store import Store
+from tests.fakes.timed_database import TimedDatabase
 from tests.simulation.faults import OF_READS, OF_SCRIPTS, Fault, ProcessDatabase
 from tests.simulation.key_order import KeyOrderWatch
 
@@ -64,9 +65,10 @@ class OrderWorld:
         self.broken = False  # a deployment breaks events that were written before
         self.tries: Counter[str] = Counter()
         self.seen: Counter[str] = Counter()
-        planted = plant(engine, engine.database) if plant else engine.database
+        timed = TimedDatabase(engine.database, self.clock.now)
+        planted = plant(engine, timed) if plant else timed
         self.watch = KeyOrderWatch(engine, planted)
-        self.record = Store(self.watch, now=self.clock.now)
+        self.record = Store(self.watch)
         self._verbs = CALM if self.replays and self.chance.random() < 0.5 else VERBS
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 2))}
         self.hub = MemoryHub(self.logs)
@@ -205,7 +207,7 @@ class OrderWorld:
         return Process(self._troubled().remembering(timedelta(seconds=60), self.clock.monotonic))
 
     def _troubled(self) -> Store:
-        return Store(ProcessDatabase(self.watch, self._fault), now=self.clock.now)
+        return Store(ProcessDatabase(self.watch, self._fault))
 
     def _fault(self, script: Script | None) -> Fault | None:
         if self._depth == 0 and self.chance.random() < 0.15:  # others act between any two calls

@@ -20,6 +20,7 @@ from tests.fakes.faulty_database import Killed
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.replaying import order
 from tests.fakes.store import Store
+from tests.fakes.timed_database import TimedDatabase
 from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.faults import OF_READS, OF_SCRIPTS, Fault, ProcessDatabase
 
@@ -47,7 +48,7 @@ class ReplayWorld:
     def __init__(self, seed: int, store: Store) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock()
-        self.record = Store(store.database, now=self.clock.now)
+        self.record = Store(TimedDatabase(store.database, self.clock.now))
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
         self.hub = MemoryHub(self.logs, lambda: self.chance.random() < self._trouble / 30)
         self.retention = self.chance.random() < 0.3
@@ -172,7 +173,7 @@ class ReplayWorld:
             self.retried += retry_chunk(chunk, keeper, "a retry").resolved
 
     def _troubled(self) -> Store:
-        return Store(ProcessDatabase(self.record.database, self._fault), now=self.clock.now)
+        return Store(ProcessDatabase(self.record.database, self._fault))
 
     def _fault(self, script: Script | None) -> Fault | None:
         if self.chance.random() < 0.1 and self._depth == 0:  # others act between any two calls

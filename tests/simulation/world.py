@@ -28,6 +28,7 @@ from tests.fakes.builders import FakeClock, batch, partition
 from tests.fakes.faulty_database import Killed
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
+from tests.fakes.timed_database import TimedDatabase
 from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.host import Ending, Host
 from tests.simulation.hub import SimulatedHub
@@ -39,7 +40,7 @@ from tests.simulation.trouble import Trouble
 
 INSTANCES, STEPS = 2, 60
 PENDING = 8  # chunks that Durable still has to run: an activity may run again, much later
-HOUR = 3_600.0
+HOUR, DAY = 3_600.0, 86_400.0
 MOST_DEATHS = 10  # of processes that try one event in batches, before it stands alone
 NEWEST_LETTERS = "event_hub_dead_letter WHERE stream_id = (SELECT MAX(stream_id) FROM event_stream)"
 KINDS_OF_EVENTS = {"poison": "poison", "bug": "bug", "huge": "refused row", "kill": "kills its process"}
@@ -61,7 +62,8 @@ class World:
         if chance.random() < 0.3:
             policy = replace(policy, order="hold_key", held_limit=chance.choice([3, 1_000]))
         fuse = Fuse(floor=chance.randint(2, 5), patience=chance.choice([0, 2, 4]))
-        self.site = Site(store.database, self.hub, self.clock, self.trouble, policy, fuse, self._dies)
+        timed = TimedDatabase(store.database, self.clock.now)
+        self.site = Site(timed, self.hub, self.clock, self.trouble, policy, fuse, self._dies)
         self._retention = chance.choice([0.0, 0.0, 0.3, 1.0])  # the amount of trouble
         self._lives = chance.choice([1, 1, 2, 3])  # of the hub
         self._deaths: Counter[tuple[int, object]] = Counter()
@@ -250,7 +252,7 @@ class World:
         self._bury(self.chance.choice(self.instances))
 
     def _jump(self) -> None:
-        self.chance.choice(self.instances).skew = self.chance.choice([-HOUR, 0.0, HOUR])
+        self.chance.choice(self.instances).skew = self.chance.choice([-DAY, -HOUR, 0.0, HOUR, DAY])
 
     def _deploy(self) -> None:
         """Deploy any version; instances that run keep theirs, as in a rolling deployment."""

@@ -29,11 +29,18 @@ HUB, GROUP = "EVENTHUB_NAME", "HUB_READER_CONSUMER_GROUP"  # the setting that a 
 class SdkHubReader:
     """A HubReader with one client for the whole process, connected on first use; any thread may call it.
 
-    `convert` makes an event of the SDK's: the trigger's events look different from the worker's.
+    `convert` makes an event of the SDK's: the trigger's events look different from the worker's. `now` is the clock of
+    the deadlines.
     """
 
-    def __init__(self, settings: Settings, convert: Callable[[Any], Event] = to_event) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        convert: Callable[[Any], Event] = to_event,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._settings = settings
+        self._now = now
         self._convert = convert
         self._lock = threading.Lock()
         self._kept: tuple[Any, Management | None] | None = None
@@ -77,11 +84,14 @@ class SdkHubReader:
     def read_range(
         self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
     ) -> Generator[Event, None, None]:
+        def is_late() -> bool:
+            return self._now() >= deadline
+
         following, tries = first, 0
         while following <= last and (held := self._held(partition, Span(following, last))) is not None:
             try:
                 with self._link(partition, held.first, min(BATCH_EVENTS, held.length)) as link:
-                    for event in _events(link, deadline, self._convert):
+                    for event in _events(link, is_late, self._convert):
                         if event is None:  # quiet: the hub may hold no more of them
                             break
                         if event.sequence_number > last:
@@ -92,7 +102,7 @@ class SdkHubReader:
                             break
             except HubUnreachable:
                 tries += 1
-                if tries == TRIES or datetime.now(UTC) >= deadline:
+                if tries == TRIES or is_late():
                     raise
 
     def check_access(self) -> None:
@@ -168,7 +178,7 @@ def _is_after(place: Place, extent: Extent) -> bool:
     return isinstance(place, int) and place > extent.last
 
 
-def _events(link: Link, deadline: datetime, convert: Callable[[Any], Event]) -> Iterator[Event | None]:
+def _events(link: Link, is_late: Callable[[], bool], convert: Callable[[Any], Event]) -> Iterator[Event | None]:
     """Yield the events that arrive, and None after QUIET seconds without any; HubUnreachable when the time is up."""
     heard_at = time.monotonic()
     while True:
@@ -177,7 +187,7 @@ def _events(link: Link, deadline: datetime, convert: Callable[[Any], Event]) -> 
         now = time.monotonic()
         if arrived or not link.is_ready:
             heard_at = now
-        if datetime.now(UTC) >= deadline:
+        if is_late():
             raise HubUnreachable("the hub did not send all events of a range in time")
         if now - heard_at > QUIET:
             yield None

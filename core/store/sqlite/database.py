@@ -5,12 +5,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.store.checksum import added
+from core.store.columns import instant_text
 from core.store.queries import load_queries
 from core.store.script import Named, Outcome, Script, Step
 from core.store.sqlite.rows import EXACT_FLOAT, checksum_of_values, many_values, rows_text
@@ -24,6 +26,7 @@ NOT_DURABLE = (  # of a connection: no commit waits, and the 16 MB hold a portio
     "PRAGMA cache_size = -16000",
 )
 PAUSE = 0.002  # seconds
+STORE_TIME = "store_time"  # the function that tells the time in SQL
 CHECKPOINT_AFTER = 4  # such commits: a portion of a run writes 600 to 1,100 pages, and a checkpoint waits for the disk
 
 sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
@@ -36,7 +39,8 @@ class _RolledBack(Exception):
 
 
 class SqliteDatabase:
-    """A Database in one file. `busy_timeout` is the longest wait, in seconds, for another process that writes.
+    """A Database in one file. `busy_timeout` is the longest wait, in seconds, for another process that writes; `now` is
+    the clock of the machine, which all processes share as they share the file.
 
     It does not open unless the rows of the `needed` classes have their tables, and their rooms their migrations.
     """
@@ -47,8 +51,10 @@ class SqliteDatabase:
         busy_timeout: float = 5.0,
         connect: Callable[[], sqlite3.Connection] | None = None,
         needed: tuple[type, ...] = (),
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._path = path
+        self._now = now
         self._connect = connect or (lambda: open_checked(path, busy_timeout, rooms_of(needed)))
         self._needed = needed
         self._queries = load_queries("sqlite")
@@ -145,6 +151,7 @@ class SqliteDatabase:
         connection = self._connect()
         connection.create_function(EXACT_FLOAT, 1, _exact_float, deterministic=True)
         connection.create_function(ROWS_HASH, 1, rows_hash, deterministic=True)
+        connection.create_function(STORE_TIME, 0, lambda: instant_text(self._now()))
         for pragma in () if durable else NOT_DURABLE:
             connection.execute(pragma)
         if not self._connections:  # once in a process, as a rule

@@ -46,7 +46,7 @@ VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at
 -- name: claim_letters
 -- Claim letters that are due, or whose lease has ended. The first ended lease counts as a lost claim, a later one only
 -- when a lone try had begun.
--- A letter that waits for a time after the latest got it from a clock that was ahead, so it is due too.
+-- A letter that is due after the latest, or whose lease ends after it, got the time from a clock that was ahead.
 -- A claim that holds letters was sent before, so it takes no more.
 -- params: stream_id, claimed_by, claimed_at, claimed_until, latest, most
 UPDATE event_hub_dead_letter
@@ -61,7 +61,6 @@ UPDATE event_hub_dead_letter
                UNION ALL
               SELECT d.rowid, d.due_at FROM event_hub_dead_letter AS d
                WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at > :latest
-                 AND d.status = 'waiting'
                ORDER BY 2
                LIMIT :most) AS n)
    AND NOT EXISTS (
@@ -154,14 +153,13 @@ SELECT sequence_number, status, claimed_by
  ORDER BY sequence_number;
 
 -- name: next_due_at
--- Read when the next letter is due, or its lease ends; NULL when none waits. A letter that waits for a time after the
--- latest got it from a clock that was ahead, so it is due now. Without an order of keys, held letters are due. No row
+-- Read when the next letter is due, or its lease ends; NULL when none waits. A letter that is due after the latest, or
+-- whose lease ends after it, got the time from a clock that was ahead, so it is due now. Without an order of keys, held letters are due. No row
 -- for a closed stream: a different one is open.
 -- params: stream_id, latest, frees_held
 SELECT CASE WHEN EXISTS (
                  SELECT 1 FROM event_hub_dead_letter AS d
-                  WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at > :latest
-                    AND d.status = 'waiting') THEN '0001-01-01T00:00:00.000000Z'
+                  WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at > :latest) THEN '0001-01-01T00:00:00.000000Z'
             WHEN h.held_since < COALESCE(w.first_due_at, :latest) THEN h.held_since ELSE w.first_due_at END AS due_at
   FROM (SELECT MIN(d.due_at) AS first_due_at
           FROM event_hub_dead_letter AS d

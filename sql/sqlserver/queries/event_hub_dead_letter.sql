@@ -77,7 +77,7 @@ SELECT @stream_id, @partition_id, l.sequence_number,
 -- name: claim_letters
 -- Claim letters that are due, or whose lease has ended. The first ended lease counts as a lost claim, a later one only
 -- when a lone try had begun.
--- A letter that waits for a time after the latest got it from a clock that was ahead, so it is due too.
+-- A letter that is due after the latest, or whose lease ends after it, got the time from a clock that was ahead.
 -- Leaves out letters that another transaction has locked: no keeper waits for a different one. A claim that holds
 -- letters was sent before, so it takes no more.
 -- params: stream_id int, claimed_by nvarchar(4000), claimed_at datetime2(7), claimed_until datetime2(7), latest datetime2(7), most int
@@ -88,7 +88,7 @@ UPDATE TOP (@most) d
        began_at = NULL
   FROM hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK, READCOMMITTEDLOCK)
  WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying')
-   AND (d.due_at <= @claimed_at OR d.due_at > @latest) AND (d.due_at <= @claimed_at OR d.status = 'waiting')
+   AND (d.due_at <= @claimed_at OR d.due_at > @latest)
    AND NOT EXISTS (
        SELECT 1 FROM hubledger.event_hub_dead_letter AS h WITH (READPAST, READCOMMITTEDLOCK)
         WHERE h.stream_id = @stream_id AND h.status IN ('waiting', 'retrying') AND h.due_at = @claimed_until
@@ -195,14 +195,13 @@ SELECT d.sequence_number, d.status, d.claimed_by
  ORDER BY d.sequence_number;
 
 -- name: next_due_at
--- Read when the next letter is due, or its lease ends; NULL when none waits. A letter that waits for a time after the
--- latest got it from a clock that was ahead, so it is due now. Without an order of keys, held letters are due. No row
+-- Read when the next letter is due, or its lease ends; NULL when none waits. A letter that is due after the latest, or
+-- whose lease ends after it, got the time from a clock that was ahead, so it is due now. Without an order of keys, held letters are due. No row
 -- for a closed stream: a different one is open.
 -- params: stream_id int, latest datetime2(7), frees_held bit
 SELECT CASE WHEN EXISTS (
                  SELECT 1 FROM hubledger.event_hub_dead_letter AS d
-                  WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at > @latest
-                    AND d.status = 'waiting') THEN CONVERT(datetime2(7), '0001-01-01')
+                  WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at > @latest) THEN CONVERT(datetime2(7), '0001-01-01')
             WHEN h.held_since < COALESCE(w.first_due_at, @latest) THEN h.held_since ELSE w.first_due_at END AS due_at
   FROM (SELECT MIN(d.due_at) AS first_due_at
           FROM hubledger.event_hub_dead_letter AS d

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -79,6 +79,22 @@ def test_sums_are_logged_after_their_minute_although_no_batch_follows(world: Wor
 
     world.work(lambda: world.place.until(summed), {"BATCH_LINES_PER_MINUTE": "0"})
     assert [(line["msg"], line["events"]) for line in world.lines("ingest")] == [("batches ingested", 1)]
+
+
+def test_a_worker_whose_clock_is_wrong_stores_the_time_of_the_database(world: World) -> None:
+    assert datetime.now(UTC) - world.clock.now() > timedelta(days=1)
+    began = datetime.now(UTC)
+    world.work(
+        lambda: world.place.until(lambda: bool(world.place.engine.letters())), {}, replace(PLAIN, rows_of=broken)
+    )
+    (letter,) = world.place.engine.letters()
+    assert began <= letter.failed_at <= datetime.now(UTC)
+    assert letter.due_at is not None
+    assert began <= letter.due_at
+
+
+def broken(event: Event, references: References) -> Iterable[Row]:
+    raise KeyError(event.sequence_number)
 
 
 def test_a_batch_hangs_only_after_the_longest_time_that_the_settings_allow(

@@ -299,8 +299,8 @@ MUTANTS = (
         ),
         (
             "a claim on the server reads its letters before it takes them",
-            "   AND (d.due_at <= @claimed_at OR d.due_at > @latest) AND (",
-            "   AND EXISTS (SELECT 1 WHERE d.due_at <= @claimed_at OR d.due_at > @latest) AND (",
+            "   AND (d.due_at <= @claimed_at OR d.due_at > @latest)\n",
+            "   AND EXISTS (SELECT 1 WHERE d.due_at <= @claimed_at OR d.due_at > @latest)\n",
         ),
         (
             "keepers wait for each other on the server",

@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import SchemaMismatch, SettingsRefused
 from core.ingest.interpreter import TURN, YOUNG_OBJECTS
-from handlers.app import OnFirstUse, app
+from handlers.app import CLOCK, OnFirstUse, app
 from tests.unit.handlers.running import Running
 
 
@@ -30,6 +30,22 @@ def test_all_who_use_a_value_first_at_once_get_the_same_one() -> None:
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(use, range(4))) == set(made)
     assert len(made) == 1
+
+
+def test_all_that_is_stored_has_the_time_of_the_database(running: Running) -> None:
+    own = app()
+    for clock in (
+        own.means.clock,
+        own.silence.means.clock,
+        own.keeper.clock,
+        own.replaying.clock,
+        own.redriving.clock,
+        own.succession.clock,
+    ):
+        assert clock.now is not CLOCK.now
+    running.sqlite.path.unlink()
+    with pytest.raises(SchemaMismatch, match="does not exist"):
+        own.clock.now()
 
 
 def test_the_app_is_put_together_without_reaching_the_database_or_the_hub(running: Running) -> None:

@@ -52,14 +52,14 @@ def a_round(*answers: Any) -> tuple[list[Any], Context]:
 
 def test_a_round_with_nothing_due_asks_once_sleeps_and_begins_again() -> None:
     due_at = NOW + timedelta(seconds=30)
-    asked, context = a_round(due_at.isoformat())
-    assert asked == [("find_due_at", None), ("timer", due_at)]
+    asked, context = a_round(30.0)
+    assert asked == [("find_wait", None), ("timer", due_at)]
     assert context.custom_status == due_at.isoformat()
     assert context.begun_again
 
 
 def test_a_round_retries_all_chunks_side_by_side_and_those_that_may_kill_the_process_one_by_one() -> None:
-    asked, context = a_round(NOW.isoformat(), CHUNKS, [{}, {}], {})
+    asked, context = a_round(0.0, CHUNKS, [{}, {}], {})
     assert asked[1:] == [
         ("claim_letters", None),
         ("all", [("retry_letters", CHUNKS[0]), ("retry_letters", CHUNKS[1])]),
@@ -70,7 +70,7 @@ def test_a_round_retries_all_chunks_side_by_side_and_those_that_may_kill_the_pro
 
 
 def test_a_round_that_finds_due_letters_and_gets_none_pauses() -> None:
-    asked, context = a_round((NOW - timedelta(hours=1)).isoformat(), [])
+    asked, context = a_round(0.0, [])
     assert asked[1:] == [("claim_letters", None), ("timer", NOW + PAUSE)]
     assert context.begun_again
 
@@ -117,6 +117,13 @@ def test_a_keeper_that_runs_is_left_alone(state: str) -> None:
 
 def test_a_keeper_without_a_new_round_for_too_long_is_ended_so_that_a_new_one_can_start() -> None:
     assert watched(Client("Running", STALLED_AFTER + timedelta(minutes=1))) == ["terminate dead-letters-1"]
+
+
+def test_a_keeper_whose_last_round_lies_in_the_future_is_ended_because_the_clock_was_ahead() -> None:
+    """Its next event lies in the future too, so it would stand still until then, without a custom status."""
+    assert watched(Client("Running", -timedelta(days=1), sleeps=None)) == ["terminate dead-letters-1"]
+    assert watched(Client("Suspended", -timedelta(days=1), sleeps=None)) == []
+    assert watched(Client("Running", -timedelta(seconds=59), sleeps=None)) == []
 
 
 def test_a_keeper_that_a_person_suspended_stays_suspended() -> None:

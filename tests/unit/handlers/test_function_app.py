@@ -27,7 +27,7 @@ print(json.dumps({
 
 Index = dict[str, dict[str, Any]]
 BESIDE_THE_API = (
-    "aggregate", "claim_letters", "drive_redrive", "drive_replay", "find_due_at", "heal_gaps", "ingest",
+    "aggregate", "claim_letters", "drive_redrive", "drive_replay", "find_wait", "heal_gaps", "ingest",
     "keep_dead_letters", "maintain_lake", "open_replay_job", "redrive_pieces", "replay_pieces", "retry_letters",
     "run_audits", "run_purges", "watch", "watch_dead_letters", "watch_redrives", "watch_replays", "zz_no_such_route",
 )  # fmt: skip

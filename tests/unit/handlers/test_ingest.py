@@ -118,7 +118,7 @@ class Away:
 
 INVOCATIONS: dict[str, Callable[[Running], object]] = {
     "ingest": lambda running: running.ingest([0], [HOME]),
-    "find_due_at": lambda _: functions()["find_due_at"](None),
+    "find_wait": lambda _: functions()["find_wait"](None),
     "claim_letters": lambda _: functions()["claim_letters"](None),
     "open_replay_job": lambda _: functions()["open_replay_job"](str(UUID(int=1))),
     "replay_pieces": lambda _: functions()["replay_pieces"]({"job_id": str(UUID(int=1)), "partition_id": "1"}),

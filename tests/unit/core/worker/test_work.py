@@ -93,7 +93,7 @@ def test_batches_above_the_rate_are_logged_as_sums_although_no_batch_follows(cap
     caplog.set_level(logging.INFO)
     clock, sums = FakeClock(), BatchLines(0, threading.Lock())
     stamped = Clock(clock.now, CLOCK.new_id)
-    asyncio.run(Ingestion(Means(MemoryStore(), PLAIN, stamped), lines=sums).take(GIVEN))
+    asyncio.run(Ingestion(Means(MemoryStore(), PLAIN, stamped), lines=sums, now=clock.now).take(GIVEN))
 
     async def sleep(seconds: float) -> None:
         if clock.seconds >= 60:
