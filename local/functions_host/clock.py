@@ -33,9 +33,12 @@ class SystemClock:
 
 
 async def sleep_until(clock: Clock, due_at: datetime) -> None:
-    """Return at `due_at`, even when the system's clock is changed or the machine sleeps."""
-    while (left := due_at - clock.now()) > timedelta(0):
-        await clock.sleep(min(left, LONGEST_SLEEP))
+    """Return at `due_at`, even when the machine sleeps; or as soon as the system's clock is set back, because `due_at`
+    may be of a clock that was ahead."""
+    now = began_at = clock.now()
+    while began_at <= now < due_at:
+        await clock.sleep(min(due_at - now, LONGEST_SLEEP))
+        now = clock.now()
 
 
 async def unless(interruption: Awaitable[object], work: Awaitable[Result]) -> Result | None:

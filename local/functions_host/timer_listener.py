@@ -58,7 +58,7 @@ class TimerListener:
         while not self._stopping.is_set():
             due_at = self._schedule.next_after(self._clock.now())
             await unless(self._stopping.wait(), sleep_until(self._clock, due_at))
-            if not self._stopping.is_set():
+            if not self._stopping.is_set() and due_at <= self._clock.now():
                 await self.fire()
 
     @property

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from azure.functions.meta import Datum
@@ -28,6 +28,7 @@ from local.functions_host.worker import Outcome
 
 logger = logging.getLogger("functions_host")
 
+AT_ONCE = datetime.min.replace(tzinfo=UTC)  # not now: the clock may be ahead, and be set right
 PAUSE_AFTER_FAULT = timedelta(seconds=1)
 
 
@@ -150,7 +151,7 @@ class Engine:
     async def _run_activity(self, due: ActivityDue) -> None:
         around, order = self._around, due.order
         result = await run_activity(order, around.functions, around.invoker)
-        outgoing = Outgoing(order.instance_id, order.execution_id, result, around.clock.now())
+        outgoing = Outgoing(order.instance_id, order.execution_id, result, AT_ONCE)
         around.store.complete_activity(due.number, outgoing)
 
     async def _orchestrator_turn(self, instance_id: str) -> None:

@@ -55,6 +55,12 @@ class ManualClock:
                 sleeper.set_result(None)
         await asyncio.sleep(0)
 
+    def wake(self) -> None:
+        """Wake every sleeper, as the clock that counts seconds does although the time was set back."""
+        for _, sleeper in self._sleepers:
+            if not sleeper.done():
+                sleeper.set_result(None)
+
     def is_somebody_due_within(self, delay: timedelta) -> bool:
         """True when a sleeper wakes within `delay`."""
         return any(due_at - self._now <= delay for due_at, _ in self._sleepers)

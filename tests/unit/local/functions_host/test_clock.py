@@ -53,6 +53,14 @@ async def test_sleeping_until_an_instant_goes_in_steps_so_that_a_set_clock_is_no
     await asyncio.wait_for(sleeping, 5)
 
 
+async def test_sleeping_until_an_instant_ends_when_the_clock_is_set_back(clock: ManualClock) -> None:
+    sleeping = asyncio.ensure_future(sleep_until(clock, clock.now() + timedelta(hours=1)))
+    await clock.next_sleep()
+    clock.pass_time(-timedelta(days=1))
+    clock.wake()
+    await asyncio.wait_for(sleeping, 5)
+
+
 async def test_the_system_clock_is_aware_and_returns_at_once_from_no_delay() -> None:
     clock = SystemClock()
     assert clock.now().utcoffset() == timedelta(0)

@@ -69,6 +69,16 @@ async def test_a_timer_runs_when_it_is_due_until_it_is_stopped_and_stores_when_i
     assert bench.runs[1]["ScheduleStatus"]["Last"] == "2026-11-21T13:00:00+00:00"
 
 
+async def test_a_timer_keeps_its_schedule_when_the_clock_was_ahead_and_is_set_back(bench: Bench) -> None:
+    async with bench.timer():
+        bench.clock.pass_time(-24 * HOUR)
+        bench.clock.wake()
+        await eventually(lambda: bench.clock.is_somebody_due_within(timedelta(minutes=1)))
+        assert bench.runs == []
+        await bench.clock.advance(HOUR)
+        await bench.ran(1)
+
+
 async def test_a_missed_run_of_the_current_schedule_is_made_up_at_start(bench: Bench) -> None:
     async with bench.timer():
         assert bench.runs == []

@@ -140,6 +140,23 @@ async def test_a_timer_that_falls_due_while_the_engine_looks_for_work_fires() ->
         await world.completed()
 
 
+async def test_an_activity_that_ended_before_the_clock_is_set_back_is_answered_at_once() -> None:
+    clock = ManualClock()
+
+    class LateStore(DurableStore):
+        def complete_activity(self, number: int, outgoing: Outgoing) -> bool:
+            done = super().complete_activity(number, outgoing)
+            clock.pass_time(-timedelta(hours=1))
+            return done
+
+    world = World(activity(), store=LateStore(None))
+    world.clock = clock
+    world.start()
+    clock.pass_time(timedelta(hours=1))
+    async with world.engine():
+        await world.completed()
+
+
 async def test_activities_run_at_once_up_to_their_limit() -> None:
     world = World(all_of(*(activity(text=str(number)) for number in range(10))))
     world.start()
