@@ -13,6 +13,11 @@ ROWS_LIMIT = 10_000  # rows of one event
 Watch = Callable[[Partition | None, Sequence[Event]], AbstractContextManager[None]]
 
 
+def may_be_signalled() -> bool:
+    """Take every KeyboardInterrupt for that of a signal."""
+    return True
+
+
 def unwatched(of: Partition | None, events: Sequence[Event]) -> AbstractContextManager[None]:
     """Let the transform work without a watch."""
     return nullcontext()
@@ -22,7 +27,8 @@ def unwatched(of: Partition | None, events: Sequence[Event]) -> AbstractContextM
 class Transform:
     """A transform module, read once. `row_classes` are those in its namespace; a replay retracts their rows.
 
-    An event that becomes more than `rows_limit` rows is a letter, before its rows fill the memory.
+    An event that becomes more than `rows_limit` rows is a letter, before its rows fill the memory. Where no signal is
+    taken, a KeyboardInterrupt is raised by the transform, and would be at every retry: it is the outcome of its event.
     """
 
     version: str
@@ -31,3 +37,4 @@ class Transform:
     row_classes: tuple[type, ...] = ()
     rows_limit: int = ROWS_LIMIT
     watch: Watch = unwatched
+    takes_signals: Callable[[], bool] = may_be_signalled

@@ -31,9 +31,9 @@ def settle(
 ) -> Settled:
     """Apply the transform to each event, in order; every event ends as written, filtered or a letter.
 
-    With an `order`, an event whose partition key has an open letter is held instead. Raises only KeyboardInterrupt and
-    MemoryError: whatever else a transform raises is the outcome of its event. `of` is the partition that the watch
-    reports.
+    With an `order`, an event whose partition key has an open letter is held instead. Raises only MemoryError and the
+    KeyboardInterrupt of a signal: whatever else a transform raises is the outcome of its event. `of` is the partition
+    that the watch reports.
     """
     with transform.watch(of, events):
         return _settle(events, references, transform, order)
@@ -64,10 +64,10 @@ def _settle(events: Sequence[Event], references: References, transform: Transfor
                         keyed.add(type(row))
                 if keyed and type(row) in keyed:
                     hash(ReferenceKey.of(row))  # a key that cannot be hashed is a fault of this event
-        except (KeyboardInterrupt, MemoryError):
-            raise
-        except BaseException as error:  # noqa: BLE001 - any error of a transform is the outcome of this event
-            letters.append(dead_letter(event, error))
+        except BaseException as error:  # any error of a transform is the outcome of this event
+            if _ends_the_call(error, transform):
+                raise
+            letters.append(dead_letter(event, error, transform))
             if order is not None:
                 order.note(letters[-1])
             continue
@@ -119,30 +119,34 @@ def reference_keys(
         for event in events:
             try:
                 keys.update(dict.fromkeys(references_of(event)))
-            except (KeyboardInterrupt, MemoryError):
-                raise
-            except BaseException:  # noqa: BLE001 - settle meets the same fault and makes it a letter
-                continue
+            except BaseException as error:  # settle meets the same fault and makes it a letter
+                if _ends_the_call(error, transform):
+                    raise
     return keys.keys()
 
 
-def dead_letter(event: Event, error: BaseException) -> DeadLetter:
+def dead_letter(event: Event, error: BaseException, transform: Transform) -> DeadLetter:
     """Return the letter of an event whose transform raised an error."""
     error_class = _class_of(error)
-    text = (_text_of(error) or type(error).__name__)[:ERROR_LENGTH]
+    text = (_text_of(error, transform) or type(error).__name__)[:ERROR_LENGTH]
     name = error_type(type(error))
     return DeadLetter(event, error_class, name, text, _fingerprint(name, text, error), AFTER_FAILURE[error_class])
 
 
-def _text_of(error: BaseException) -> str:
+def _ends_the_call(error: BaseException, transform: Transform) -> bool:
+    """Return True for an error that is no outcome of an event: memory ran out, or a person ends the program."""
+    return isinstance(error, MemoryError) or (isinstance(error, KeyboardInterrupt) and transform.takes_signals())
+
+
+def _text_of(error: BaseException, transform: Transform) -> str:
     """Return what an error says, as a text that UTF-8 holds: half of a surrogate pair, which a body can have, becomes
     its escape."""
     try:
         text = str.__str__(str(error))  # a plain text, even if the error returns a subclass of str
         return text.encode("utf-8", "backslashreplace").decode()
-    except (KeyboardInterrupt, MemoryError):
-        raise
-    except BaseException:  # noqa: BLE001 - an error without a text is still the outcome of this event
+    except BaseException as fault:  # an error without a text is still the outcome of this event
+        if _ends_the_call(fault, transform):
+            raise
         return ""
 
 

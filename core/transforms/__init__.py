@@ -17,6 +17,7 @@ from types import ModuleType
 from core.errors import InvalidTransform
 from core.model.transform import ROWS_LIMIT, Transform, Watch, unwatched
 from core.transforms.rooms import module_of
+from core.transforms.signals import takes_signals
 
 # Rooms now, which were modules of this package up to release 0.1
 MOVED = {f"core.transforms.{name}": f"examples.{name}" for name in ("home_security", "flight_info")}
@@ -34,7 +35,7 @@ def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch 
     if faults := list(faults_of_form(module)):
         raise InvalidTransform(*placed(faults), module=module_name)
     rows_of, references_of = module.transform, getattr(module, "references", None)
-    return Transform(module.VERSION, rows_of, references_of, row_classes_of(module), rows_limit, watch)
+    return Transform(module.VERSION, rows_of, references_of, row_classes_of(module), rows_limit, watch, takes_signals)
 
 
 def import_transform(module_name: str) -> ModuleType:

@@ -120,8 +120,8 @@ MUTANTS = (
         f"{UNIT}/settle/test_settle.py",
         (
             "a transform that exits ends the process",
-            "        except BaseException as error:  # noqa: BLE001 - any error of a transform",
-            "        except Exception as error:  # noqa: BLE001 - any error of a transform",
+            "        except BaseException as error:  # any error of a transform",
+            "        except Exception as error:  # any error of a transform",
         ),
         (
             "an event may have any number of rows",
@@ -130,8 +130,18 @@ MUTANTS = (
         ),
         (
             "memory that runs out becomes a letter",
-            "is a fault of this event\n        except (KeyboardInterrupt, MemoryError):",
-            "is a fault of this event\n        except KeyboardInterrupt:",
+            "return isinstance(error, MemoryError) or (isinstance",
+            "return (isinstance",
+        ),
+        (
+            "a transform that raises KeyboardInterrupt ends each retry of its batch",
+            "(isinstance(error, KeyboardInterrupt) and transform.takes_signals())",
+            "isinstance(error, KeyboardInterrupt)",
+        ),
+        (
+            "a person cannot end a program while it transforms",
+            " or (isinstance(error, KeyboardInterrupt) and transform.takes_signals())",
+            "",
         ),
     ),
 )

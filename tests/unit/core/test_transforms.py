@@ -1,12 +1,19 @@
 """core/transforms: a module is loaded once, or it is said what it lacks."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from core.errors import InvalidTransform
+from core.ingest.ingest import Means
+from core.model.rows import References
+from core.settle.settle import settle
 from core.transforms import load_transform
+from core.worker.work import CLOCK, Ingestion
+from tests.fakes.builders import batch, event
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.written_modules import WrittenModules, written_modules
 
 
@@ -27,6 +34,28 @@ def test_the_business_of_the_product_loads() -> None:
 def test_a_module_without_references_loads(modules: WrittenModules) -> None:
     name = modules.write("VERSION = '1'\ndef transform(event, references): return ()\n")
     assert load_transform(name).references_of is None
+
+
+INTERRUPTING = """
+import signal
+VERSION = "1"
+def transform(event, references):
+    if event.body == b"raise":
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
+    return ()
+"""
+
+
+def test_a_signal_ends_the_main_thread_and_an_interrupt_of_any_other_thread_is_a_letter(
+    modules: WrittenModules,
+) -> None:
+    transform = load_transform(modules.write(INTERRUPTING))
+    with pytest.raises(KeyboardInterrupt):
+        settle([event(0, b"a person presses Ctrl-C")], References({}), transform)
+    store = MemoryStore()
+    asyncio.run(Ingestion(Means(store, transform, CLOCK)).take(batch([event(0, b"raise"), event(1, b"raise")])))
+    assert [(one.error_type, one.status) for one in store.letters()] == [("builtins.KeyboardInterrupt", "waiting")] * 2
 
 
 def test_a_module_that_is_not_there_is_named() -> None:

@@ -131,6 +131,14 @@ def test_what_is_no_events_fault_goes_on(error: BaseException) -> None:
         assert escaped.value is error
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Mute(KeyboardInterrupt())], ids=repr)
+def test_an_interrupt_where_no_signal_is_taken_is_the_outcome_of_its_event(error: BaseException) -> None:
+    transform = Transform("test/1", raising(error), asking(error), takes_signals=lambda: False)
+    letter = only_letter(settle([event(0)], References({}), transform))
+    assert (letter.error_class, letter.status) == ("unknown", "waiting")
+    assert reference_keys([event(0)], transform) == set()
+
+
 @pytest.mark.parametrize("error", ANY_FAULT, ids=lambda error: type(error).__name__)
 def test_any_other_error_is_the_outcome_of_its_event(error: BaseException) -> None:
     def transform(event: Event, references: References) -> Iterator[Row]:
