@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from local.books import Books, count_accounted, count_open_letters, stops_of
+from local.books import SETTLED, Books, count_accounted, count_open_letters, letters_by_cause, stops_of
 from local.chaos import Blow, Kind, Strikes
 from local.consumers import PROGRESS_EVERY, Consumers
 from local.feed.record import Copies, published_copies
@@ -100,8 +100,9 @@ class Accounting:
         if self._feed.exit_code():
             self._feed.refuse_dead()
         if time.monotonic() - self._moved_at > self._patience:
-            log = tail(self._consumers.logs[-1])
-            raise NoProgress(f"nothing new in {self._patience:g} s: {self._standing()}; the newest log:\n{log}")
+            log, letters = tail(self._consumers.logs[-1]), letters_by_cause(self._stack.place.live, SETTLED)
+            waited_for = "; ".join([self._standing(), *letters])
+            raise NoProgress(f"nothing new in {self._patience:g} s: {waited_for}; the newest log:\n{log}")
 
     def _strike(self, blow: Blow, strikes: Strikes) -> None:
         self._stack.pause(blow.delay)

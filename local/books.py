@@ -5,7 +5,7 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ _LETTERS_BY_CAUSE = """
 SELECT error_class, status, COUNT(*), MIN(error_type), MIN(error) FROM event_hub_dead_letter
 GROUP BY error_class, status ORDER BY error_class, status
 """
+SETTLED = ("resolved", "discarded")
 _SURVIVED = {
     "crashes_isolated": """
         SELECT COUNT(*) FROM event_hub_dead_letter WHERE error_class = 'crash' AND fingerprint <> 'held'
@@ -144,12 +145,13 @@ def stops_of(store: LiveStore) -> str:
     return f"{'1 partition' if count == 1 else f'{count} partitions'} stopped: {error or detail}"
 
 
-def letters_by_cause(store: LiveStore) -> list[str]:
-    """Return a line for each class and status of letters, with one of their errors."""
+def letters_by_cause(store: LiveStore, without: Container[str] = ()) -> list[str]:
+    """Return a line for each class and status of letters, except these statuses, with one of their errors."""
     found = select(store, _LETTERS_BY_CAUSE)
     return [
         f"{count:,} of class {name}, {status}: {raised.rpartition('.')[2]}: {error}"
         for name, status, count, raised, error in found
+        if status not in without
     ]
 
 

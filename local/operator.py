@@ -21,11 +21,10 @@ LOOK_EVERY = 1.0  # seconds
 ANSWER = 60.0  # seconds until the host must answer
 PATIENCE = 120.0  # seconds until a stop must be reported
 ORDER = 500  # letters of one order
-# Letters that failed and that no retry can resolve.
+# Letters that no retry can resolve; one that was held has the class of the letter that it waited for until it is tried.
 _HOPELESS = """
 SELECT partition_id, sequence_number FROM event_hub_dead_letter
-WHERE attempts > 0 AND fingerprint <> 'held'
-    AND (status = 'exhausted' OR (status = 'waiting' AND error_class = 'refused'))
+WHERE status = 'exhausted' OR (status = 'waiting' AND error_class = 'refused' AND fingerprint <> 'held')
 ORDER BY partition_id, sequence_number
 """
 

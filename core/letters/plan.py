@@ -77,4 +77,4 @@ def _given_up(letter: ClaimedLetter, keeper: Keeper) -> LetterOutcome:
         return LetterOutcome(number, exhausted, why=GONE, attempted=False)
     crashed = CRASHED.format(lease=keeper.letters.lease.total_seconds(), times=LOST_CLAIMS)
     crash = DeadLetter(letter.event, "crash", error_type(ProcessDied), crashed, "crash", exhausted)
-    return LetterOutcome(number, exhausted, crash, why=crashed, attempted=False)
+    return LetterOutcome(number, exhausted, crash, why=crashed)

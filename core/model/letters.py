@@ -173,7 +173,8 @@ class ClaimedLetter:
 @dataclass(frozen=True, slots=True)
 class LetterOutcome:
     """The outcome of a letter. `failure` is None when the reason stays the same; a waiting letter has `due_at`, any
-    other letter has `why`; `attempted` is False when the transform was not run."""
+    other letter has `why`; `attempted` is False when nothing was tried; the lone tries that killed their process count
+    as one."""
 
     sequence_number: SequenceNumber
     status: LetterStatus

@@ -39,7 +39,7 @@ def test_a_refusal_is_raised_with_its_answer(host: Host) -> None:
     assert len(host.posts) == 1
 
 
-def test_letters_that_were_tried_in_vain_are_discarded_and_no_others(host: Host, tmp_path: Path) -> None:
+def test_letters_that_no_retry_can_resolve_are_discarded_and_no_others(host: Host, tmp_path: Path) -> None:
     store = tmp_path / "store.db"
     migrate_examples(store)
     letters = [  # number, class, status, attempts, fingerprint
@@ -50,6 +50,7 @@ def test_letters_that_were_tried_in_vain_are_discarded_and_no_others(host: Host,
         (5, "refused", "waiting", 0, "held"),
         (6, "poison", "discarded", 1, "a"),
         (7, "crash", "exhausted", 1, "d"),
+        (8, "unknown", "exhausted", 0, "held"),
     ]
     with closing(sqlite3.connect(store, isolation_level=None)) as connection:
         connection.executemany(
@@ -62,5 +63,5 @@ def test_letters_that_were_tried_in_vain_are_discarded_and_no_others(host: Host,
         assert host.posted.wait(30)
     path, order = host.posts[0]
     assert path == "/api/dead-letters/discard"
-    assert [letter["sequence_number"] for letter in order["letters"]] == ["1", "3", "7"]
-    assert order["expected_count"] == 3
+    assert [letter["sequence_number"] for letter in order["letters"]] == ["1", "3", "7", "8"]
+    assert order["expected_count"] == 4

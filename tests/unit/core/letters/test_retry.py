@@ -220,12 +220,19 @@ class TestProcessKillers:
         world = self.world()
         self.keep(world)
         killer = world.letter(1)
-        assert (killer.status, killer.error_class, killer.attempts) == ("exhausted", "crash", 1)
+        assert (killer.status, killer.error_class, killer.attempts) == ("exhausted", "crash", 2)
         slow_too = r"^the process died, or took longer than the lease of \d+ s \(DEAD_LETTER_LEASE_SECONDS\), each"
         assert re.match(slow_too, killer.error)
         assert killer.settled_why == killer.error
         assert "died" in killer.error
         assert self.deaths == 3
+
+    def test_that_were_held_until_now_count_what_was_tried(self) -> None:
+        world = self.world()
+        keep_letters(world.inner, {3: "kill"}, status="held", due_at=None)
+        self.keep(world)
+        killer = world.letter(3)
+        assert (killer.status, killer.error_class, killer.attempts) == ("exhausted", "crash", 1)
 
     def test_are_not_taken_up_again_under_a_claim_that_died(self) -> None:
         world = self.world()
