@@ -14,13 +14,14 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from azure.eventhub.aio import CheckpointStore
 
 from core.model.events import Partition, PartitionId, Stream, stream_of
 from core.model.spans import SequenceNumber
+from core.store.clock import read_time
 from core.store.columns import instant_of, instant_text
 from core.store.database import write
 from core.store.partitions import Partitions
@@ -60,6 +61,10 @@ class OwnershipStore(Protocol):
         """Return the id of a stream, in its newest incarnation."""
         ...
 
+    def read_time(self) -> datetime:
+        """Return the time by the clock of the database."""
+        ...
+
     def read_ownerships(self, stream: Stream) -> tuple[Ownership, ...]:
         """Return every ownership of a stream."""
         ...
@@ -75,6 +80,9 @@ class OwnershipStore(Protocol):
 
 class Ownerships(Partitions):
     """An OwnershipStore over a database."""
+
+    def read_time(self) -> datetime:
+        return read_time(self._database)
 
     def read_ownerships(self, stream: Stream) -> tuple[Ownership, ...]:
         found = self._database.ask("read_ownerships", stream_id=self.open_stream(stream))
@@ -112,10 +120,14 @@ class SqlCheckpointStore(CheckpointStore):
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         beat: Callable[[], None] = lambda: None,
     ) -> None:
-        """`beat` is called at the beginning of each balancing."""
+        """`now` is the clock of this process, with which the SDK compares; stored times are of the database's clock.
+
+        `beat` is called at the beginning of each balancing.
+        """
         self._store = store
         self._now = now
         self._beat = beat
+        self._ahead = timedelta()  # of the clock of this process, at the last list
         self._stream_id: int | None = None
         self._begins_anew = False  # the stream has a new incarnation: every partition is read from its beginning
         self._standing: tuple[Ownership, ...] = ()  # the last list: the SDK lists right before it claims
@@ -133,7 +145,8 @@ class SqlCheckpointStore(CheckpointStore):
         self._begins_anew = self._begins_anew or self._stream_id not in (None, stream_id)
         self._stream_id = stream_id
         self._standing = await asyncio.to_thread(self._store.read_ownerships, stream_of(*names))
-        return [_claim_of(ownership, names) for ownership in self._standing]
+        self._ahead = self._now() - await asyncio.to_thread(self._store.read_time)
+        return [self._claim_of(ownership, names) for ownership in self._standing]
 
     async def claim_ownership(self, ownership_list: Iterable[Claim], **kwargs: Any) -> Iterable[Claim]:
         """Claim, renew or release (an empty owner_id) each partition; return only those that this owner now has.
@@ -150,7 +163,7 @@ class SqlCheckpointStore(CheckpointStore):
             names = (wanted["fully_qualified_namespace"], wanted["eventhub_name"], wanted["consumer_group"])
             claim = self._claim({**wanted, "owner_id": ""} if wanted is given_away else wanted)
             if await asyncio.to_thread(self._write, claim) and wanted is not given_away:
-                won.append(_claim_of(claim.ownership, names))
+                won.append(self._claim_of(claim.ownership, names))
         return won
 
     async def release_all(self) -> None:
@@ -203,17 +216,16 @@ class SqlCheckpointStore(CheckpointStore):
         return OwnershipClaim(self._ownership(partition, wanted["owner_id"]), wanted.get("etag"))
 
     def _ownership(self, partition: Partition, owner_id: str) -> Ownership:
-        return Ownership(partition, owner_id, str(uuid.uuid4()), self._now())
+        return Ownership(partition, owner_id, str(uuid.uuid4()), self._now() - self._ahead)
 
-
-def _claim_of(ownership: Ownership, names: tuple[str, str, str]) -> Claim:
-    return {
-        **_names(names),
-        "partition_id": ownership.partition.partition_id,
-        "owner_id": ownership.owner_id,
-        "etag": ownership.etag,
-        "last_modified_time": ownership.last_modified_at.timestamp(),
-    }
+    def _claim_of(self, ownership: Ownership, names: tuple[str, str, str]) -> Claim:
+        return {
+            **_names(names),
+            "partition_id": ownership.partition.partition_id,
+            "owner_id": ownership.owner_id,
+            "etag": ownership.etag,
+            "last_modified_time": (ownership.last_modified_at + self._ahead).timestamp(),
+        }
 
 
 def _names(names: tuple[str, str, str]) -> dict[str, Any]:

@@ -273,7 +273,8 @@ MUTANTS = (
             " and wanted is not given_away:\n                won.append",
             ":\n                won.append",
         ),
-        ("an ownership keeps its etag", "str(uuid.uuid4()), self._now())", '"etag", self._now())'),
+        ("an owner has the time of its own clock", "self._now() - self._ahead)", "self._now())"),
+        ("an ownership keeps its etag", "str(uuid.uuid4()), self._now()", '"etag", self._now()'),
     ),
     *in_file(
         "core/idempotency.py",

@@ -1,6 +1,7 @@
 """core/store/ownership.py: the contract of the SDK's checkpoint store, and what it relies on without saying so."""
 
 import asyncio
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ CLOCK = FakeClock()
 
 @pytest.fixture
 def kept() -> MemoryStore:
-    return MemoryStore()
+    return MemoryStore(now=CLOCK.now)
 
 
 @pytest.fixture
@@ -75,6 +76,22 @@ def test_an_owner_renews_with_the_etag_of_its_last_claim(checkpoints: SqlCheckpo
     (second,) = claim(checkpoints, first)
     assert second["etag"] != first["etag"]
     assert second["last_modified_time"] == first["last_modified_time"] + 10
+
+
+@pytest.mark.parametrize("hours", [-24, -1, 1, 24])
+def test_an_owner_whose_clock_is_wrong_sees_the_age_of_each_claim_and_others_see_that_of_its_own(
+    kept: MemoryStore, checkpoints: SqlCheckpointStore, hours: int
+) -> None:
+    def now() -> datetime:
+        return CLOCK.now() + timedelta(hours=hours)
+
+    wrong = SqlCheckpointStore(kept, now)
+    listed(wrong)
+    claim(checkpoints, wanted("0"))
+    claim(wrong, wanted("1", "other"))
+    CLOCK.advance(10)
+    assert [now().timestamp() - one["last_modified_time"] for one in listed(wrong)] == [10, 10]
+    assert [CLOCK.now().timestamp() - one["last_modified_time"] for one in listed(checkpoints)] == [10, 10]
 
 
 def test_a_release_is_listed_without_an_owner(checkpoints: SqlCheckpointStore) -> None:
