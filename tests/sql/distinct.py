@@ -2,7 +2,7 @@
 
 import random
 import types
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, timedelta
@@ -101,6 +101,8 @@ class Distinct:
             return self._either(within, name)
         if origin is type:
             return HomeActivity
+        if origin is Callable:
+            return lambda *_: self.of(within[-1], name)
         if origin in SETS:
             return frozenset(self.of(within[0], name) for _ in range(self._length()))
         if origin in LISTS:

@@ -24,6 +24,7 @@ from core.store.database import Database
 from core.store.explain import OF_THE_OWNER
 from core.store.queries import load_queries
 from core.store.script import Named, OfRows, Outcome, Script
+from core.store.sqlite.database import STORE_TIME
 from core.store.sqlite.rows import EXACT_FLOAT, many_values, rows_text
 from core.store.sqlite.windows import ROWS_HASH
 from core.store.sqlserver.rights import uses_of
@@ -205,6 +206,7 @@ def connection() -> sqlite3.Connection:
     """Return an empty embedded database with the tables of all rooms."""
     opened = sqlite3.connect(":memory:")
     opened.create_function(EXACT_FLOAT, 1, lambda value: value)
+    opened.create_function(STORE_TIME, 0, EPOCH.isoformat)
     opened.create_function(ROWS_HASH, 1, lambda value: value)
     for migration in all_migrations("sqlite"):
         opened.executescript(migration.text)
