@@ -59,7 +59,7 @@ def gh() -> str:
     """Return the text of a `gh` that answers as GitHub does, by jq as gh itself."""
     jq = shutil.which("jq")
     if jq is None:
-        pytest.skip("jq is not installed")
+        pytest.skip("jq is not installed: apt-get install jq")
     return GH.format(jq=jq)
 
 
