@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, settings
 
 import examples.flight_info.aggregates.flight_punctuality
 import examples.home_security.aggregates.home_activity  # noqa: F401
+from core.errors import StoreMisconfigured
+from core.store.sqlserver.odbc import load_driver
 from local.odbc_driver import MISSING, microsoft_driver
 from tests.fakes.engines import ENGINES, SqliteEngine
 from tests.fakes.kept import Engine, PersistentEngine
@@ -62,6 +64,15 @@ def store(make_store: Callable[[], Store]) -> Store:
 def sqlite(tmp_path: Path) -> SqliteEngine:
     """An empty, migrated embedded database, for what is asked by hand."""
     return SqliteEngine(tmp_path / "store.db")
+
+
+@pytest.fixture(scope="session")
+def odbc_manager() -> None:
+    """Skip what loads pyodbc on a machine without the ODBC manager."""
+    try:
+        load_driver()
+    except StoreMisconfigured as missing:
+        pytest.skip(f"no ODBC manager here: apt-get install unixodbc ({missing})")
 
 
 @pytest.fixture(scope="session")

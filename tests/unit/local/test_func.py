@@ -138,7 +138,7 @@ def test_every_step_is_taken_in_its_order_and_a_second_run_changes_nothing(place
 
 
 @pytest.mark.slow
-def test_the_database_is_made_on_the_healthy_server_and_before_the_migration(place: Place) -> None:
+def test_the_database_is_made_on_the_healthy_server_and_before_the_migration(odbc_manager: None, place: Place) -> None:
     code, output, errors = place.run()
     *_, up, made = place.words()
     assert up == UP
@@ -159,7 +159,7 @@ def test_the_database_is_made_on_the_healthy_server_and_before_the_migration(pla
 
 @pytest.mark.parametrize(("fails", "step"), [("up", "starting the services"), ("exec", "making the database")])
 def test_a_failed_step_is_one_line_with_its_last_words_and_without_the_password(
-    place: Place, fails: str, step: str
+    odbc_manager: None, place: Place, fails: str, step: str
 ) -> None:
     code, _, errors = place.run(FAILS=fails)
     assert code == 1
@@ -176,7 +176,7 @@ def test_func_that_ends_by_itself_is_reported_with_the_way_to_stop_the_services(
     assert "docker compose down -v" in output
 
 
-def test_a_step_that_is_interrupted_ends_and_no_other_follows(place: Place) -> None:
+def test_a_step_that_is_interrupted_ends_and_no_other_follows(odbc_manager: None, place: Place) -> None:
     code, output, errors = place.run(HANGS="up")
     assert (code, errors) == (0, "")
     assert output.endswith("func: stopped by SIGINT\n")

@@ -291,7 +291,7 @@ def test_make_passes_the_string_on_as_it_is(text: str) -> None:
 
 
 def test_the_store_may_come_from_the_environment_and_excludes_spark(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    odbc_manager: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("STORE", STRING)
     with pytest.raises(SystemExit):

@@ -20,7 +20,6 @@ from core.store.sqlserver.odbc import (
     LongText,
     Session,
     connect,
-    load_driver,
     token_attribute,
 )
 from tests.fakes.odbc_driver import COMMIT, Error, FakeDriver, When, fault
@@ -208,11 +207,7 @@ class TestRealDriver:
     """pyodbc itself, as far as it goes without a server."""
 
     @pytest.fixture
-    def access(self) -> Access:
-        try:
-            load_driver()
-        except StoreMisconfigured as missing:
-            pytest.skip(str(missing))
+    def access(self, odbc_manager: None) -> Access:
         return Access()
 
     @pytest.fixture

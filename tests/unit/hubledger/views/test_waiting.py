@@ -22,9 +22,9 @@ def wait(read: Read, out: Output | None = None) -> Answer:
 
 
 def on_a_terminal() -> tuple[Output, StringIO]:
-    """An output whose stderr is a terminal, and what it got."""
+    """An output whose stderr is a terminal, whatever terminal this process has, and what it got."""
     out, screen = Output(), StringIO()
-    out.errors = Console(file=screen, force_terminal=True, width=120, color_system=None)
+    out.errors = Console(file=screen, force_terminal=True, width=120, color_system=None, _environ={})
     return out, screen
 
 
