@@ -99,10 +99,10 @@ class World:
         """Return the last number of a partition of this hub that is committed, or before its anchor; else -1."""
         ((last,),) = self.sql(
             "SELECT COALESCE(MAX(c.sequence_number), MAX(a.sequence_number - 1), -1) FROM event_stream AS e"
-            " LEFT JOIN event_hub_checkpoint AS c ON c.stream_id = e.stream_id AND c.partition_id = :id"
-            " LEFT JOIN partition_anchor AS a ON a.stream_id = e.stream_id AND a.partition_id = :id"
-            " WHERE e.hub_created_at = :made_at",
-            *(id, _text(self.hub.made_at)),
+            " LEFT JOIN event_hub_checkpoint AS c ON c.stream_id = e.stream_id AND c.partition_id = ?"
+            " LEFT JOIN partition_anchor AS a ON a.stream_id = e.stream_id AND a.partition_id = ?"
+            " WHERE e.hub_created_at = ?",
+            *(id, id, _text(self.hub.made_at)),
         )
         return int(last)
 
