@@ -206,6 +206,8 @@ param resourceNames string = ''
 @allowed([
   '3.11'
   '3.12'
+  '3.13'
+  '3.14'
 ])
 param pythonVersion string = '3.11'
 

@@ -38,6 +38,8 @@ param identityClientId string
 @allowed([
   '3.11'
   '3.12'
+  '3.13'
+  '3.14'
 ])
 param pythonVersion string
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from infra.hooks.deployer.sign_in import Identity
 
 ROOT = Path(__file__).resolve().parents[2]
-SUPPORTED = ((3, 11), (3, 12))
+SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
 TRACEBACK = "HOOKS_TRACEBACK"  # set it to see the traceback of an error that no hook foresees
 
 
@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None, known: Mapping[str, Callable[[], No
     given = parser.parse_args(arguments)
     try:
         if sys.version_info[:2] not in SUPPORTED:
-            raise HookRefused(f"the hooks need Python 3.11 or 3.12, as the app does; this is {sys.version.split()[0]}")
+            raise HookRefused(f"the hooks need Python 3.11 to 3.14, as the app does; this is {sys.version.split()[0]}")
         given.run() if given.step in known else _pack(given.to)
     except HookRefused as error:
         return _refuse(given.step, error.faults)

@@ -44,7 +44,7 @@ if open_engine(settings) is not None:
     job_arguments(settings)
 print(json.dumps(names))
 """
-_PIN = re.compile(r"[A-Za-z0-9._-]+(\[[A-Za-z0-9,._-]+\])?==[A-Za-z0-9.]+")
+_PIN = re.compile(r"[A-Za-z0-9._-]+(\[[A-Za-z0-9,._-]+\])?==[A-Za-z0-9.]+(; \S.*)?")  # for some Pythons only, perhaps
 
 
 def refuse_unstartable(root: Path, settings: Mapping[str, str]) -> list[str]:

@@ -109,7 +109,9 @@ def test_hadolint_finds_no_fault_and_finds_one_that_is_planted(tmp_path: Path) -
 
 def pins(name: str) -> dict[str, str]:
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
-    return dict(line.partition(" ")[0].split("==") for line in lines if line and not line.startswith(("#", "-r")))
+    return dict(
+        line.partition(" ")[0].rstrip(";").split("==") for line in lines if line and not line.startswith(("#", "-r"))
+    )
 
 
 def test_the_packages_of_the_image_have_the_versions_that_are_tested() -> None:

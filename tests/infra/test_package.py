@@ -155,6 +155,7 @@ def test_every_wired_setting_is_known_to_the_hooks_as_an_output_of_the_same_valu
         ("function_app.py", "import azure.functions as func\napp = func.FunctionApp()\n", "without a single function"),
         ("handlers/watch.py", "def broken(:\n", "SyntaxError"),
         ("requirements.txt", "azure-functions>=1.26\n", "must name one version"),
+        ("requirements.txt", "azure-functions>=2; python_version >= '3.13'\n", "must name one version"),
     ],
 )
 def test_an_app_that_would_not_start_is_refused(project: Path, name: str, text: str, said: str) -> None:

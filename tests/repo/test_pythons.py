@@ -1,0 +1,79 @@
+"""One range of Pythons, that of pyproject.toml, in every place that names it."""
+
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from infra.hooks.__main__ import SUPPORTED
+from tests.checkout import files_of_checkout
+from tests.offenders import holds_for
+from tests.repo.product import ROOT
+
+yaml = pytest.importorskip("yaml")
+ALLOWED = SpecifierSet(
+    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
+)
+PYTHONS = [f"3.{minor}" for minor in range(40) if f"3.{minor}" in ALLOWED]
+FILES = [ROOT / name for name in files_of_checkout() if re.search(r"(^|/)requirements[\w-]*\.txt$", name)]
+SAID = re.compile(r"Python 3\.\d+(?:\s+to|,|\s+or)\s+3\.\d+")
+ENGINES = "docs/aggregation.md"  # it names the Pythons of Spark's engines
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def wanted(file: Path, python: str) -> list[Requirement]:
+    """Return what pip would install from a file on a Python."""
+    environment: dict[str, Any] = {**default_environment(), "python_version": python}
+    lines = [line.partition("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    found = [Requirement(line) for line in lines if line and not line.startswith("-r ")]
+    return [one for one in found if one.marker is None or one.marker.evaluate(environment)]
+
+
+def test_the_range_is_that_of_the_debians_and_of_ubuntu() -> None:
+    assert PYTHONS == ["3.11", "3.12", "3.13", "3.14"]
+
+
+def test_make_refuses_another_python() -> None:
+    first, last = (tuple(map(int, python.split("."))) for python in (PYTHONS[0], PYTHONS[-1]))
+    assert f"not {first} <= sys.version_info < ({last[0]}, {last[1] + 1})" in read("Makefile")
+
+
+def test_the_hooks_and_the_templates_know_them() -> None:
+    assert [f"{major}.{minor}" for major, minor in SUPPORTED] == PYTHONS
+    for name in ("infra/main.bicep", "infra/app/function.bicep"):
+        allowed = re.search(r"@allowed\(\[([^\]]*)\]\)\nparam pythonVersion ", read(name))
+        assert allowed is not None
+        assert re.findall(r"'(.*)'", allowed[1]) == PYTHONS
+
+
+def test_the_workflow_tests_each() -> None:
+    jobs = yaml.safe_load(read(".github/workflows/ci.yml"))["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == PYTHONS
+
+
+def test_no_page_and_no_message_says_another_range() -> None:
+    pages = [ROOT / "Makefile", ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]
+    texts = [*pages, *ROOT.glob("infra/hooks/*.py")]
+    said = {path.relative_to(ROOT).as_posix(): set(SAID.findall(path.read_text(encoding="utf-8"))) for path in texts}
+    ours = {name: {" ".join(one.split()) for one in found} for name, found in said.items() if found and name != ENGINES}
+    assert len(ours) >= 8
+    assert {name: found for name, found in ours.items() if found != {f"Python {PYTHONS[0]} to {PYTHONS[-1]}"}} == {}
+
+
+@holds_for(FILES)
+def test_a_python_gets_one_version_of_each_package(file: Path) -> None:
+    for python in PYTHONS:
+        wants = wanted(file, python)
+        assert [one for one in wants if not re.fullmatch(r"==[\w.]+", str(one.specifier))] == []
+        assert [name for name, times in Counter(one.name for one in wants).items() if times > 1] == []
+    packages = {one.name for python in PYTHONS for one in wanted(file, python)}
+    assert {python for python in PYTHONS if {one.name for one in wanted(file, python)} != packages} == set()
