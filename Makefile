@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo serve func needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench bench-full bench-readme clean
+.PHONY: help setup run demo serve func needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-fresh check-types check-stores check-core check-app check-infra simulate house smoke format bench bench-full bench-readme clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -105,6 +105,12 @@ check-room: TRANSFORM := $(or $(TRANSFORM),examples.home_security)
 check-room: $(VENV)/dev.done ## Check the room of TRANSFORM=apps.orders in seconds: its own tests, and the suite of rooms on it
 	@ROOM=$(TRANSFORM) $(IN_MEMORY) $(BIN)/python -m pytest -n 0 -rs --hypothesis-profile=quick tests/rooms \
 	--ignore=tests/rooms/test_planted.py $(wildcard $(patsubst %/transform,%,$(subst .,/,$(TRANSFORM)))/tests)
+
+SUITES ?= bookworm trixie forky
+ON_A_BARE_DEBIAN = make demo EVENTS=3000 && make .venv/dev.done && make --jobs=4 --output-sync=target check-stores check-core check-app
+
+check-fresh: ## Run a small demo and the fast tests on bare Debians, where root and debootstrap are: SUITES="bookworm trixie forky"
+	@for suite in $(SUITES); do bin/fresh $$suite sh -c '$(ON_A_BARE_DEBIAN)' || exit; done
 
 check-types:
 	@$(BIN)/mypy --no-error-summary
