@@ -129,12 +129,13 @@ async def _finished(work: Coroutine[Any, Any, None]) -> None:
     """Await work, even after a cancellation: its thread continues, and may be about to commit."""
     task = asyncio.ensure_future(work)
     try:
-        await asyncio.shield(task)
+        await asyncio.wait([task])  # not shield, which logs a fault of its own from Python 3.14 on
     except asyncio.CancelledError:
         await asyncio.wait([task])
         if not task.cancelled() and (fault := task.exception()) is not None:
             log.warning("batch not committed; the next owner will retry", extra={"error": str(fault)})
         raise
+    await task
 
 
 async def work(terms: Terms) -> None:

@@ -4,6 +4,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
+from inspect import get_annotations
 from types import ModuleType, UnionType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
@@ -114,7 +115,7 @@ def _part(module: ModuleType, row_class: type) -> Part:
 def _field(part: Part, row_class: type, name: str) -> Part:
     """Return the place of a field, which may come from a base of the class."""
     for base in row_class.__mro__:
-        if name in vars(base).get("__annotations__", {}):
+        if name in get_annotations(base):
             own = _part(part.module, base)
             return Part(own.module, (*own.path, name))
     return part

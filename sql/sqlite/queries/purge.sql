@@ -88,7 +88,7 @@ SELECT d.sequence_number, d.status, d.error_class, d.error_type, d.fingerprint, 
          WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
            AND a.sequence_number = d.sequence_number) AS attempts,
        LENGTH(d.body) AS body_bytes
-  FROM event_hub_dead_letter AS d
+  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_settled
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number <= :last_sequence_number
    AND d.status IN ('resolved', 'discarded') AND d.settled_at < :before_at
    AND COALESCE(d.replay_commit_number, 0) <= :last_commit

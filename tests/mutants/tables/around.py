@@ -112,7 +112,11 @@ MUTANTS = (
     *in_file(
         "core/worker/work.py",
         "tests/unit/core/worker/test_work.py",
-        ("the loss of a partition interrupts a commit", "        await asyncio.shield(task)\n", "        await task\n"),
+        (
+            "the loss of a partition interrupts a commit",
+            "        await asyncio.wait([task])  #",
+            "        await task  #",
+        ),
         (
             "an infrastructure fault ends the worker",
             "            except InfrastructureFault as fault:\n                facts",
