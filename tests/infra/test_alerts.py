@@ -145,7 +145,10 @@ def ingestion() -> Iterator[tuple[str, list[dict]]]:
             thread.join()
 
 
-@pytest.mark.skipif(find_spec("azure.monitor") is None, reason="azure-monitor-opentelemetry is not installed")
+@pytest.mark.skipif(
+    find_spec("azure.monitor") is None,
+    reason="azure-monitor-opentelemetry is not installed: pip install -r requirements.txt",
+)
 def test_the_values_of_a_log_line_arrive_as_properties(tmp_path: Path) -> None:
     environment = {"OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "azure_sdk,django,fastapi,flask,psycopg2,requests,urllib"}
     environment["APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL"] = "true"

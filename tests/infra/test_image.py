@@ -219,7 +219,7 @@ WORKFLOW = ROOT / ".github" / "workflows" / "image.yml"
 
 
 def jobs() -> dict[str, Any]:
-    yaml = pytest.importorskip("yaml")
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install -r requirements-dev.txt")
     return dict(yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"])
 
 

@@ -84,7 +84,7 @@ def test_shellcheck_finds_nothing(path: Path) -> None:
     beside = Path(sys.executable).with_name("shellcheck")
     shellcheck = str(beside) if beside.exists() else shutil.which("shellcheck")
     if shellcheck is None:
-        pytest.skip("shellcheck is not installed")
+        pytest.skip("shellcheck is not installed: pip install -r requirements-dev.txt")
     done = subprocess.run([shellcheck, str(path)], capture_output=True, text=True, check=False)
     assert done.stdout == ""
 
@@ -99,7 +99,7 @@ def test_a_broken_script_is_seen(tmp_path: Path) -> None:
 def test_powershell_reads_a_script_where_it_is_installed(path: Path) -> None:
     pwsh = shutil.which("pwsh")
     if pwsh is None:
-        pytest.skip("PowerShell is not installed")
+        pytest.skip("PowerShell is not installed: install powershell from packages.microsoft.com")
     parse = f"[scriptblock]::Create((Get-Content -Raw '{path}')) | Out-Null"
     assert subprocess.run([pwsh, "-NoProfile", "-Command", parse], check=False).returncode == 0
 

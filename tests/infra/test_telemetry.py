@@ -154,7 +154,10 @@ metrics.get_meter_provider().force_flush()
 """
 
 
-@pytest.mark.skipif(find_spec("azure.monitor") is None, reason="azure-monitor-opentelemetry is not installed")
+@pytest.mark.skipif(
+    find_spec("azure.monitor") is None,
+    reason="azure-monitor-opentelemetry is not installed: pip install -r requirements.txt",
+)
 def test_metrics_of_the_app_reach_azure_and_are_as_large_as_the_arithmetic_has_them() -> None:
     environment = {"APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "true"}
     with ingestion() as (address, got):
@@ -173,7 +176,10 @@ def test_metrics_of_the_app_reach_azure_and_are_as_large_as_the_arithmetic_has_t
     assert 0.8 * OWN_METRIC_BYTES < max(own.values()) <= OWN_METRIC_BYTES
 
 
-@pytest.mark.skipif(find_spec("azure.monitor") is None, reason="azure-monitor-opentelemetry is not installed")
+@pytest.mark.skipif(
+    find_spec("azure.monitor") is None,
+    reason="azure-monitor-opentelemetry is not installed: pip install -r requirements.txt",
+)
 def test_lines_are_sent_whatever_is_sampled_and_are_as_large_as_the_arithmetic_has_them(tmp_path: Path) -> None:
     settings = FILES["app/function.bicep"].var("hostSettings")
     environment = {name: value for name, value in settings.items() if name.startswith("OTEL_")}

@@ -8,7 +8,7 @@ import pytest
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
 
-yaml = pytest.importorskip("yaml")
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install -r requirements-dev.txt")
 WORKFLOW: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
 JOBS: dict[str, Any] = WORKFLOW["jobs"]
 

@@ -16,7 +16,7 @@ from tests.checkout import files_of_checkout
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
 
-yaml = pytest.importorskip("yaml")
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install -r requirements-dev.txt")
 ALLOWED = SpecifierSet(
     tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
 )

@@ -104,7 +104,7 @@ def test_appended_tables_are_compressed_by_page_and_states_are_not() -> None:
 def test_microsofts_parser_takes_what_is_generated(tmp_path: Path) -> None:
     """A first migration of every type and of the examples, and one that changes tables."""
     if not gates():
-        pytest.skip("no T-SQL parser is installed: make scriptdom, or pip sqlfluff")
+        pytest.skip("no T-SQL parser is installed: make scriptdom, or pip install sqlfluff")
     with forgotten():
         classes = every_type()
         texts = {"every type": room_text(classes, (), "sqlserver")}

@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "your-own-events.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(GIT is None, reason="git is not installed")
+@pytest.mark.skipif(GIT is None, reason="git is missing: apt-get install git")
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
     reader = Reader(tmp_path / "my-app")
     try:

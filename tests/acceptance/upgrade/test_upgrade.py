@@ -14,7 +14,7 @@ from tests.acceptance.upgrade.git import GIT, Repository, first_release, init_by
 from tests.acceptance.upgrade.page import PAGE, commands, join, run, upgrade
 from tests.acceptance.upgrade.room import add_column, add_note, write_old_form, write_room
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(GIT is None, reason="git is not installed")]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(GIT is None, reason="git is missing: apt-get install git")]
 
 ROOM, EVENTS = "apps.orders", 5
 WITHOUT = ("bench/", "docs/images/", "tests/unit/", "tests/contract/", "tests/browser/", "tests/spark/")  # for speed

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark", reason="jobs/requirements.txt is not installed")
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r jobs/requirements.txt")
 
 from core.model.aggregates import aggregate_table
 from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality

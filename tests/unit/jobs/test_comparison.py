@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("pyspark", reason="jobs/requirements.txt is not installed")
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r jobs/requirements.txt")
 
 from core.model.aggregates import EPOCH, SLICES
 from jobs.comparison import NO_RUN, Target, targets

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-pytest.importorskip("pyspark", reason="jobs/requirements.txt is not installed")
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r jobs/requirements.txt")
 
 from jobs.ranges import CommitSpan, LedgerRange, Slice, replayed_spans, slices_of
 from jobs.tables import LEDGER_COLUMNS, ledger_query

@@ -280,7 +280,7 @@ def test_a_string_without_server_or_database_is_refused(text: str, capsys: pytes
         assert "argument --store: " in capsys.readouterr().err
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is missing")
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is missing: apt-get install make")
 @pytest.mark.parametrize("text", ["SERVER=a;PWD={$b$(c)#d 'e\"};DATABASE=f", ""])
 def test_make_passes_the_string_on_as_it_is(text: str) -> None:
     shown = ["make", "--silent", "--file", str(APP / "Makefile"), "--eval", "shown: ; @printenv STORE", "shown"]

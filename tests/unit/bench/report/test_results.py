@@ -4,6 +4,7 @@ import getpass
 import json
 import math
 import platform
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -72,6 +73,7 @@ def test_the_commit_is_unknown_without_git(tmp_path: Path, monkeypatch: pytest.M
     assert commit() == ("unknown", None)
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is missing: apt-get install git")
 def test_results_and_pages_that_a_run_writes_are_no_changes_of_the_code(tmp_path: Path) -> None:
     def git(*arguments: str) -> None:
         given = ("-c", "user.name=a", "-c", "user.email=a@example.org", *arguments)
