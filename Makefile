@@ -54,7 +54,7 @@ NO_JAVA = Java is missing, so Spark is left out: apt-get install openjdk-17-jre-
 
 $(VENV)/spark.done: jobs/requirements.txt | $(VENV)/dev.done
 	@if [ -z "$(JAVA)" ]; then echo "$(NO_JAVA)" >&2; else \
-	echo "installing Spark 3.5 (345 MB)"; \
+	echo "installing Spark (345 MB, or 489 MB on Python 3.12 and newer)"; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r jobs/requirements.txt && touch $@; fi
 
 $(VENV)/spark41/done: jobs/requirements-spark41.txt requirements-dev.txt | $(VENV)/bin/python

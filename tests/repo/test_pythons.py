@@ -77,3 +77,11 @@ def test_a_python_gets_one_version_of_each_package(file: Path) -> None:
         assert [name for name, times in Counter(one.name for one in wants).items() if times > 1] == []
     packages = {one.name for python in PYTHONS for one in wanted(file, python)}
     assert {python for python in PYTHONS if {one.name for one in wanted(file, python)} != packages} == set()
+
+
+def test_where_spark_3_5_does_not_run_the_pins_are_those_of_the_second_leg() -> None:
+    first, second = (ROOT / "jobs" / name for name in ("requirements.txt", "requirements-spark41.txt"))
+    assert "pyspark==3.5.9" in map(str, (f"{one.name}{one.specifier}" for one in wanted(first, "3.11")))
+    for python in PYTHONS[1:]:
+        pins = [{f"{one.name}{one.specifier}" for one in wanted(file, python)} for file in (first, second)]
+        assert pins[0] == pins[1]
