@@ -7,7 +7,8 @@ from typing import Any
 
 from azure.functions import meta
 
-_FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]00:00)?", re.ASCII)
+# Not the hour 24, which fromisoformat of Python 3.14 reads and the library refuses.
+_FORM = re.compile(r"\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]00:00)?", re.ASCII)
 _PARAMETERS = ["cls", "datetime_str"]
 _CONVERTER: Any = meta._BaseConverter  # private: changed here only, and only while it has the known form
 
