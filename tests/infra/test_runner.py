@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from infra.hooks.__main__ import SUPPORTED
 from tests.repo.product import ROOT
 
 HOOKS = ROOT / "infra" / "hooks"
-VERSIONS = ["3.14", "3.13", "3.12", "3.11"]  # the newest first
+VERSIONS = [f"{major}.{minor}" for major, minor in reversed(SUPPORTED)]  # the newest first
 TOOLS = ("cat", "chmod", "dirname", "grep", "ls", "mkdir")
 VENV = Path(".local-run") / "hooks-venv"
 
