@@ -62,7 +62,7 @@ def test_the_workflow_tests_each() -> None:
 
 def test_no_page_and_no_message_says_another_range() -> None:
     pages = [ROOT / "Makefile", ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")]
-    texts = [*pages, *ROOT.glob("infra/hooks/*.py")]
+    texts = [*pages, *(path for form in ("py", "sh", "ps1") for path in ROOT.glob(f"infra/hooks/*.{form}"))]
     said = {path.relative_to(ROOT).as_posix(): set(SAID.findall(path.read_text(encoding="utf-8"))) for path in texts}
     ours = {name: {" ".join(one.split()) for one in found} for name, found in said.items() if found and name != ENGINES}
     assert len(ours) >= 8
