@@ -3,6 +3,7 @@
 import random
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 
 import pytest
 from hypothesis import example, given, settings
@@ -37,9 +38,13 @@ class Life:
     risk: float = 0.0
     refused: frozenset[int] = frozenset()  # their rows are refused by the database
     store: MemoryStore = field(default_factory=MemoryStore)
-    deaths: int = 0
+    places: list[str] = field(default_factory=list)  # of the killers, death by death
     unmarked: int = 0  # of the deaths
     innocent: int = 0
+
+    @property
+    def deaths(self) -> int:
+        return len(self.places)
 
     def live(self, most: int) -> None:
         """Start processes until all events are accounted for; fail after too many deaths of killers."""
@@ -57,7 +62,7 @@ class Life:
             def transform(event: Event, references: References) -> tuple[SensorReading, ...]:
                 process.step()
                 if event.sequence_number in self.killers[place]:
-                    self.deaths += 1
+                    self.places.append(place)
                     found = self.store.sql("SELECT 1 FROM batch_attempt WHERE partition_id = ?", place)
                     self.unmarked += not found
                     process.die()
@@ -152,3 +157,12 @@ def test_of_sixteen_partitions_only_the_one_that_kills_gets_a_letter(seed: int) 
     life = Life({str(place): killer if place == seed else frozenset() for place in range(16)}, 60, chance, (20, 60))
     life.live(FIRST + UNMARKED)
     assert life.deaths >= UNFINISHED
+
+
+@pytest.mark.parametrize("seed", seeds(range(6), 1))
+def test_a_death_by_a_killer_elsewhere_may_start_a_search_again_but_makes_it_no_longer(seed: int) -> None:
+    chance = random.Random(seed)
+    killers = {place: frozenset([chance.randrange(60)]) for place in "01"}
+    life = Life({**killers, "2": frozenset()}, 60, chance, (60, 60))
+    life.live(len(killers) * FIRST**2)
+    assert all(len(list(deaths)) <= FIRST for _, deaths in groupby(life.places)), life.places

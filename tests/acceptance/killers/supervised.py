@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from core.model.events import Stream
 from core.store.sqlite.database import SqliteDatabase
-from tests.acceptance.gaps.apps import App
+from tests.acceptance.gaps.apps import LOOK, App
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store
 from tests.patience import Patience
@@ -42,7 +42,7 @@ class Supervisor:
                     self.statuses.append(dead.returncode)
                 assert len(self.statuses) <= self.most_deaths, self.statuses
                 self.process = self.start()
-            patience.pause(lambda: list(self.statuses))
+            patience.pause(lambda: list(self.statuses), LOOK)
         return self.statuses
 
     def end(self) -> None:
