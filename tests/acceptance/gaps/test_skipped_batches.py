@@ -11,17 +11,17 @@ pytestmark = pytest.mark.slow
 def test_batches_lost_at_the_very_beginning_and_in_the_middle_are_fetched_back(app: App) -> None:
     app.start(**SELDOM)
     app.publish_skipped()
-    app.publish(30)
+    app.publish(BATCH)
     app.until_all_accounted()
-    app.publish(120)
+    app.publish(BATCH)
     app.until_all_accounted()
     app.publish_skipped()
-    app.publish(30)
+    app.publish(BATCH)
     app.until_all_accounted()
     app.end()
     app.assert_each_number_once()
     gaps = {(line["partition"][-1], line["first"], line["last"], line["healed"]) for line in app.lines("gap")}
-    assert gaps == {(id, *found) for id in "01" for found in ((0, 99, 100), (250, 349, 100))}
+    assert gaps == {(id, *found) for id in "01" for found in ((0, 99, 100), (300, 399, 100))}
     ingested = app.lines("ingest")
     assert sum(line["healed"] for line in ingested) == 2 * 200
     assert sum(line["written"] for line in ingested) == sum(app.published.values())
@@ -32,7 +32,7 @@ def test_batches_that_no_event_follows_are_fetched_back_but_not_from_a_recreated
     app.start(**OFTEN)
     app.publish_skipped()  # the first batch ever
     app.until_all_accounted()
-    app.publish(120)
+    app.publish(BATCH)
     app.until_all_accounted()
     app.publish_skipped()
     app.until_all_accounted()
@@ -43,7 +43,7 @@ def test_batches_that_no_event_follows_are_fetched_back_but_not_from_a_recreated
     other = new_hub()
     with other.running():
         app.emulator, app.published = other, dict.fromkeys(app.published, 0)
-        app.publish(30)
+        app.publish(BATCH)
         app.start_host(**OFTEN)  # the hub refuses its link: the checkpoint is after the hub's end
         app.until(lambda: any("StreamIncarnationChanged" in line.get("error", "") for line in app.lines("gap")))
         app.end()
@@ -52,24 +52,24 @@ def test_batches_that_no_event_follows_are_fetched_back_but_not_from_a_recreated
 
 def test_a_gap_waits_while_the_reader_is_refused_and_what_retention_cuts_out_of_a_last_gap_is_absent(app: App) -> None:
     app.start(HUB_READER_CONSUMER_GROUP="nobody", **OFTEN)
-    app.publish(120)
+    app.publish(BATCH)
     app.until_all_accounted()
     app.publish_skipped()
-    app.publish(30)
+    app.publish(BATCH)
     app.until(lambda: "HUB_READER_CONSUMER_GROUP" in (app.folder / "host.log").read_text())
-    assert set(app.accounted().values()) == {120}
+    assert set(app.accounted().values()) == {BATCH}
     app.end()
     app.start(**SELDOM)
     app.until_all_accounted()
     app.assert_each_number_once()
     app.publish_skipped()
     app.end()
-    app.emulator.expire_before(HUB, "0", 350)
+    app.emulator.expire_before(HUB, "0", 4 * BATCH)
     app.start(**OFTEN)
     app.until_all_accounted()
-    app.publish(30)
+    app.publish(BATCH)
     app.until_all_accounted()
-    app.assert_each_number_once({"0": set(range(250, 350))})
+    app.assert_each_number_once({"0": set(range(3 * BATCH, 4 * BATCH))})
 
 
 def test_a_host_that_is_killed_while_it_heals_leaves_nothing_out_and_nothing_twice(app: App) -> None:
@@ -82,6 +82,6 @@ def test_a_host_that_is_killed_while_it_heals_leaves_nothing_out_and_nothing_twi
     app.end()
     assert sum(app.accounted().values()) < sum(app.published.values()), "the host had healed everything"
     app.start(**OFTEN)
-    app.publish(30)
+    app.publish(BATCH)
     app.until_all_accounted()
     app.assert_each_number_once()

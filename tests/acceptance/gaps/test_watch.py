@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.acceptance.gaps.apps import HUB, App
+from tests.acceptance.gaps.apps import BATCH, HUB, App
 from tests.infra.test_alerts import FACTS
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def test_every_tick_is_one_line_with_the_facts_of_the_alerts(app: App) -> None:
     app.until(lambda: newest(app) == wanted)
     app.publish_skipped()
     app.emulator.expire_before(HUB, "0", 150)
-    app.publish(30)
+    app.publish(BATCH)
     app.until_all_accounted()
     app.until(lambda: newest(app)["absent_new"] == 50)
     app.send("0", [b"poison"])
