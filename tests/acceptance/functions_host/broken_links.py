@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from local.event_hubs import Emulator
 from local.functions_host.clock import Clock
@@ -56,8 +56,9 @@ class BreakingHub:
         self.published += count
         await asyncio.to_thread(publish, self.emulator.connection_string, {id: [b""] * count for id in PARTITIONS})
         await self._dice.choice((self._drop, self._detach, self._steal))()
-        with suppress(TimeoutError):  # while the function is held, the SDK may not notice
-            await eventually(self._is_read, HOLD_S)
+        held = asyncio.get_running_loop().call_later(HOLD_S, self._may_run.set)  # meanwhile the SDK may not notice
+        await eventually(self._is_read, SOON_S)
+        held.cancel()
         self._may_run.set()
 
     async def all_delivered(self) -> None:
