@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import venv
 import zipfile
 from collections.abc import Iterator
@@ -51,11 +52,8 @@ def clean(deployed: Path, host_tools: Path, tmp_path_factory: pytest.TempPathFac
     venv.create(folder)
     python = folder / "bin" / "python"
     own = [line for line in (ROOT / "local" / "requirements.txt").read_text().splitlines() if re.match(r"\w", line)]
-    installs = [
-        install(python, "-r", str(deployed / "requirements.txt")),
-        install(python, "--target", str(host_tools), *own),
-    ]
-    assert [each.wait(allowed(600)) for each in installs] == [0, 0]
+    install(python, "-r", str(deployed / "requirements.txt"))
+    install(python, "--prefix", str(host_tools), *own)  # without what is there already
     return python
 
 
@@ -67,10 +65,11 @@ def host_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def install(python: Path, *arguments: str) -> "subprocess.Popen[bytes]":
-    """Start to install for a Python, with the pip of this one."""
-    quiet = ("--quiet", "--disable-pip-version-check", "--no-compile")
-    return subprocess.Popen([sys.executable, "-m", "pip", "--python", str(python), "install", *quiet, *arguments])
+def install(python: Path, *arguments: str) -> None:
+    """Install for a Python, with the pip of this one."""
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    command += ["--disable-pip-version-check", "--no-compile", *arguments]
+    subprocess.run(command, check=True, timeout=allowed(600))
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -84,7 +83,8 @@ def running(deployed: Path, clean: Path, host_tools: Path, tmp_path: Path) -> It
     """Run the package on the local host, in its clean environment."""
     migrate_examples(tmp_path / "hubledger.db")
     settings = {**SETTINGS, "STORE_CONNECTION": f"sqlite:{tmp_path / 'hubledger.db'}"}
-    paths = os.pathsep.join((str(host_tools), str(deployed)))
+    own = sysconfig.get_path("purelib", vars={"base": str(host_tools)})
+    paths = os.pathsep.join((str(host_tools), own, str(deployed)))
     process = subprocess.Popen(
         [str(clean), "-u", "-m", "local.functions_host", "--app", str(deployed), "--port", "0"],
         cwd=tmp_path,
