@@ -24,7 +24,7 @@ from tests.patience import allowed, until
 DEADLINE = 60.0  # seconds of an idle machine
 HUB, GROUP, READERS, PARTITIONS = "telemetry", "hubledger", "hubledger-reader", 8
 STREAM = partition(hub=f"localhost/{HUB}", group=GROUP)
-TIMES = ("--interval", "0.5", "--expiry", "3")
+TIMES = ("--interval", "0.2", "--expiry", "1")  # for a worker that has no peers: what died is soon replaced
 
 
 def settings_of(connection: str, database: Path) -> dict[str, str]:

@@ -8,15 +8,16 @@ from tests.acceptance.worker.started import DEADLINE, HUB, PARTITIONS, STREAM, W
 from tests.patience import allowed, ended
 
 pytestmark = pytest.mark.slow
+WITH_PEERS = ("--interval", "0.5", "--expiry", "3")  # a busy worker must not count as gone
 
 
 def test_workers_that_join_leave_freeze_and_die_share_partitions_evenly_and_write_each_event_once(
     place: Workplace,
 ) -> None:
     place.publish(200)
-    place.start_worker()
+    place.start_worker(*WITH_PEERS)
     place.until_shared(8)
-    second, leaving = place.start_worker(), place.start_worker()
+    second, leaving = place.start_worker(*WITH_PEERS), place.start_worker()
     place.until_shared(2, 3, 3)
     place.publish(200)
     place.until_all_accounted()
@@ -58,13 +59,13 @@ def publish_and_wait_until_some_are_written(place: Workplace) -> None:
 
 def test_a_worker_heals_the_gap_that_retention_left(place: Workplace) -> None:
     place.publish(20)
-    worker = place.start_worker()
+    worker = place.start_worker(*WITH_PEERS)
     place.until_all_accounted()
     worker.kill()
     worker.wait(allowed(DEADLINE))
     place.publish(100)
     place.emulator.expire_before(HUB, "0", 60)
-    place.start_worker()
+    place.start_worker(*WITH_PEERS)
     place.until_all_accounted()
     books = {ledger.partition.partition_id: ledger for ledger in place.store.read_ledgers(STREAM.stream)}
     assert {id: (one.absent, one.written, one.balanced) for id, one in books.items()} == {
