@@ -18,14 +18,13 @@ from local.event_hubs import Emulator, HubSettings
 from tests.acceptance.game_days.alarms import Line, firing
 from tests.acceptance.game_days.operator import Operator, Ran
 from tests.acceptance.game_days.page import SECTIONS
-from tests.acceptance.gaps.apps import GROUP, HUB, OFTEN, PARTITIONS, READERS, STREAM, App
+from tests.acceptance.gaps.apps import GROUP, HUB, LOOK, OFTEN, PARTITIONS, READERS, STREAM, App
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store
 from tests.patience import Patience
 
-WINDOW = timedelta(
-    seconds=4
-)  # of an alert, which is 15 minutes in Azure: the watch comes each second here, not each minute
+# Of an alert, which is 15 minutes in Azure: here the watch comes each second, not each minute.
+WINDOW = timedelta(seconds=2.5)
 SETTINGS = {
     **OFTEN,
     "WATCH_SCHEDULE": "* * * * * *",
@@ -115,7 +114,7 @@ class Day:
         while not holds():
             if self.keeps_alive and self.app.host is not None and self.app.host.poll() is not None:
                 self.start()
-            patience.pause(lambda: (what, self.firing(), self.app.accounted()))
+            patience.pause(lambda: (what, self.firing(), self.app.accounted()), LOOK)
 
     def follow(self, section: str, *parts: str, **given: str) -> list[Ran]:
         """Run the commands of a section of the runbook; with parts, only those that hold one of these texts.
