@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.here import OPTIONS, environment, lacking
+from tests.spark.here import environment, lacking
 
 PYSPARK_OWN = (  # it opens sockets that it leaves to the collector, and compares versions the old way
     "ignore:distutils Version classes are deprecated:DeprecationWarning",
@@ -32,10 +32,7 @@ def spark() -> Iterator[Any]:
 
     before = dict(os.environ)
     os.environ.update(environment())
-    builder = SparkSession.builder.master("local[2]").appName("tests")
-    for name, value in OPTIONS.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = SparkSession.builder.master("local[2]").appName("tests").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

@@ -1,4 +1,4 @@
-"""The options and environment of every Spark process of the tests, and the reason when Spark cannot run here."""
+"""The environment of every Spark process of the tests, and the reason when Spark cannot run here."""
 
 import os
 import shutil
@@ -7,17 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-CONF = Path(__file__).parent / "conf"
-OPTIONS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Dderby.stream.error.file=/dev/null",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-}
+CONF = Path(__file__).parent / "conf"  # the options, the log and the daemon of every Spark process
 
 
 def lacking() -> str | None:
@@ -37,7 +27,7 @@ def environment() -> dict[str, str]:
         "SPARK_CONF_DIR": str(CONF),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{CONF}",
     }
 
 
@@ -52,8 +42,3 @@ def spark_home() -> Path:
 def spark_submit() -> str:
     """Return the spark-submit of that wheel."""
     return str(spark_home() / "bin" / "spark-submit")
-
-
-def submit_options() -> list[str]:
-    """Return OPTIONS as words of that command."""
-    return [word for name, value in OPTIONS.items() for word in ("--conf", f"{name}={value}")]

@@ -26,12 +26,23 @@ from tests.fakes.aggregation_engines import HOME_ACTIVITY, committed
 from tests.fakes.databricks_service import DatabricksService
 from tests.fakes.livy_service import PATHS, LivyService
 from tests.fakes.spark_service import Service, Serving
-from tests.spark.here import OPTIONS, environment, spark_home, spark_submit, submit_options
+from tests.spark.here import environment, spark_home, spark_submit
 from tests.spark.readings import NOON, gas, switch
 from tests.spark.world import World
 
 pytestmark = pytest.mark.slow
 SECONDS = 120.0  # of an idle machine
+ON_A_CLUSTER = (  # and Spark's own defaults: it plans queries adaptively, and generates code
+    "spark.cores.max=2",
+    "spark.executor.cores=1",
+    "spark.executor.memory=512m",
+    "spark.ui.enabled=false",
+    "spark.sql.shuffle.partitions=2",
+    "spark.driver.bindAddress=127.0.0.1",
+    "spark.driver.host=127.0.0.1",
+    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
+)
 
 
 @pytest.fixture
@@ -67,7 +78,7 @@ def submitting(world: World) -> Callable[[str, list[str]], list[str]]:
 
     def command(program: str, arguments: list[str]) -> list[str]:
         store = ["--store", f"sqlite:{world.sqlite.path}"]
-        return [spark_submit(), "--master", "local[2]", *submit_options(), program, *arguments, *store]
+        return [spark_submit(), "--master", "local[2]", program, *arguments, *store]
 
     return command
 
@@ -119,7 +130,7 @@ def test_a_databricks_run_that_is_killed_is_tried_again_under_the_next_name_and_
 def local(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalEngine:
     for name, value in {**environment(), "STORE_CONNECTION": f"sqlite:{world.sqlite.path}"}.items():
         monkeypatch.setenv(name, value)
-    engine = LocalEngine(LocalSpark(spark_submit(), Path("jobs"), tmp_path / "memory", OPTIONS))
+    engine = LocalEngine(LocalSpark(spark_submit(), Path("jobs"), tmp_path / "memory"))
     world.own = replace(world.own, engine=engine)
     return engine
 
@@ -149,7 +160,7 @@ def _python_workers(pid: int) -> bool:
     """Return True when the job runs tasks: the daemon that forks Python workers is there."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if b"pyspark.daemon" in path.read_bytes() and _session(path.parent) == pid:
+            if b"quick_daemon" in path.read_bytes() and _session(path.parent) == pid:
                 return True
         except OSError:
             continue
@@ -203,24 +214,14 @@ def test_a_cluster_runs_the_job_and_survives_the_death_of_a_worker(world: World,
     run = last_run(world)
     jobs = Path(jobs_folder(tmp_path))
     with cluster(tmp_path) as (address, (_, second)):
-        sizes = ("spark.cores.max=2", "spark.executor.cores=1", "spark.executor.memory=512m")
-        confs = [word for size in sizes for word in ("--conf", size)]
+        confs = [word for conf in ON_A_CLUSTER for word in ("--conf", conf)]
         job = [str(jobs / "aggregate.py"), "--run-id", run.run_id, "--attempt", "1"]
-        words = [
-            spark_submit(),
-            "--master",
-            address,
-            *submit_options(),
-            *confs,
-            "--py-files",
-            str(jobs / ARCHIVE),
-            *job,
-        ]
-        own = {**environment(), "STORE_CONNECTION": f"sqlite:{world.sqlite.path}"}
+        words = [spark_submit(), "--master", address, *confs, "--py-files", str(jobs / ARCHIVE), *job]
+        own = {"SPARK_CONF_DIR": str(tmp_path), "STORE_CONNECTION": f"sqlite:{world.sqlite.path}"}
         with closing(sqlite3.connect(world.sqlite.path, isolation_level=None)) as holding:
             holding.execute("BEGIN IMMEDIATE")  # the job waits for this where it stages
             with (tmp_path / "job.log").open("wb") as out:
-                driver = subprocess.Popen(words, env={**os.environ, **own}, stdout=out, stderr=out)
+                driver = subprocess.Popen(words, env={**os.environ, **environment(), **own}, stdout=out, stderr=out)
             until(lambda: list((tmp_path / "work1").rglob("stderr")) and list((tmp_path / "work2").rglob("stderr")))
             _kill(second)
             holding.execute("ROLLBACK")

@@ -1,5 +1,6 @@
 """Gold: the tables of aggregates in the lake, as polars and Spark read them; they are those of SQL at every run."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,17 @@ def files(folder: Path) -> dict[str, str]:
     return dict(zip(found.column("path").to_pylist(), days, strict=True))
 
 
+@pytest.fixture
+def adaptive(spark: Any) -> Iterator[None]:
+    """Plan queries adaptively, as Spark does by default: few rows of a day become one file."""
+    name = "spark.sql.adaptive.enabled"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "true")
+    yield
+    spark.conf.set(name, before)
+
+
+@pytest.mark.usefixtures("adaptive")
 def test_the_table_is_the_aggregate_after_each_run_and_files_of_untouched_windows_stay(
     world: World, folder: Path, spark: Any
 ) -> None:

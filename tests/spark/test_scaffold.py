@@ -1,12 +1,13 @@
 """A third transform and its aggregate, made by the scaffold and by nothing else, and run by Spark."""
 
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.spark.here import OPTIONS, environment
+from tests.spark.here import CONF, environment
 from tests.unit.hubledger.project import Project
 
 pytestmark = pytest.mark.slow
@@ -34,10 +35,7 @@ database = SqliteDatabase(Path(sys.argv[1]), needed=transform.row_classes)
 for report in ingest_file(EventFile(Path("samples.jsonl")), means_of(database, transform)):
     assert report.commits
 store, one, now = Aggregations(database), find_aggregate("parcels_by_hour"), datetime.now(UTC)
-builder = SparkSession.builder.master("local[2]")
-for name, value in json.loads(sys.argv[2]).items():
-    builder = builder.config(name, value)
-spark = builder.getOrCreate()
+spark = SparkSession.builder.master("local[2]").getOrCreate()
 run = planned_run(one.name, store.read_standing(one.name), "local", now)
 assert store.open_run(run)
 aggregate(spark, SqliteTables(spark, sys.argv[1]), Execution(run.run_id, 1, transform="apps.parcels"))
@@ -56,8 +54,8 @@ def test_the_aggregate_of_a_scaffold_is_computed_committed_and_read(tmp_path: Pa
     project.parcels()
     project.done("core.store.migrate", "--transform", "apps.parcels", "--store", "sqlite:store.db")
     (tmp_path / "run.py").write_text(RUN)
-    place = {**environment(), "PYTHONPATH": str(tmp_path)}
-    done = project.python("run.py", "store.db", json.dumps(OPTIONS), **place)
+    place = {**environment(), "PYTHONPATH": f"{tmp_path}{os.pathsep}{CONF}"}
+    done = project.python("run.py", "store.db", **place)
     assert done.returncode == 0, done.stderr
     (result,) = re.findall(r"^RESULT (.*)$", done.stdout, re.M)
     assert json.loads(result) == [

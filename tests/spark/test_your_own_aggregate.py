@@ -16,7 +16,7 @@ from core.store.sqlite.database import SqliteDatabase
 from examples.home_security.transform import HomeAlert
 from tests.fakes.aggregation_engines import AggregatingStore, ingest
 from tests.patience import allowed
-from tests.spark.here import OPTIONS, ROOT, environment
+from tests.spark.here import CONF, ROOT, environment
 from tests.spark.readings import NOON
 
 pytestmark = pytest.mark.slow
@@ -42,10 +42,7 @@ from core.transforms.aggregates import find_aggregate
 from pathlib import Path
 
 store, path = Aggregations(SqliteDatabase(Path(sys.argv[1]))), sys.argv[1]
-builder = SparkSession.builder.master("local[2]")
-for name, value in json.loads(sys.argv[2]).items():
-    builder = builder.config(name, value)
-spark = builder.getOrCreate()
+spark = SparkSession.builder.master("local[2]").getOrCreate()
 now = datetime.now(UTC)
 run = planned_run("alerts_by_day", store.read_standing("alerts_by_day"), "local", now)
 assert store.open_run(run)
@@ -80,7 +77,7 @@ def run(app: Path, *command: str, shell: str = "") -> str:
         python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         python.chmod(0o755)
     path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
-    place = {**os.environ, **environment(), "PATH": path, "PYTHONPATH": str(app)}
+    place = {**os.environ, **environment(), "PATH": path, "PYTHONPATH": f"{app}{os.pathsep}{CONF}"}
     place["STORE_CONNECTION"] = f"sqlite:{app / 'store.db'}"
     words: Sequence[str] = ("sh", "-c", shell) if shell else command
     done = subprocess.run(words, cwd=app, env=place, capture_output=True, text=True, timeout=allowed(600), check=False)
@@ -110,7 +107,7 @@ def test_an_aggregate_that_follows_the_page_is_staged_committed_and_read(app: Pa
     ingest(store, [alert("home-1", "carbon_monoxide", 90, tomorrow), alert("home-2", "door", None, NOON)], of="4")
     store.close()
     (app.parent / "run.py").write_text(RUN)
-    out = run(app, sys.executable, str(app.parent / "run.py"), str(app / "store.db"), json.dumps(OPTIONS))
+    out = run(app, sys.executable, str(app.parent / "run.py"), str(app / "store.db"))
     (result,) = re.findall(r"^RESULT (.*)$", out, re.M)
     noon, later = str(NOON), str(tomorrow)
     day = timedelta(hours=12)
