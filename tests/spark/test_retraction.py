@@ -2,7 +2,7 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,8 +24,8 @@ from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.replaying import order
 from tests.fakes.rollups import rolled
 from tests.spark.readings import NOON, gas, switch
-from tests.spark.stream import Stream, as_they_are, fewer, gas_event, motion_event, moved, refusing, registered, twice
-from tests.spark.world import Fate, World
+from tests.spark.stream import Stream, fewer, gas_event, motion_event, moved, registered, twice
+from tests.spark.world import World
 
 OF = aggregate_table(HomeActivity)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -271,33 +271,4 @@ def test_a_window_without_a_value_left_has_no_sum_and_one_that_lost_its_last_row
     world.settle()
     (window,) = [one for one in world.activity() if one.home_id in ("home-5", "home-6")]
     assert (window.home_id, window.readings, window.ppm_hundredths) == ("home-5", 1, None)
-    world.prove()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_any_order_of_commits_retries_and_replays_while_jobs_wait_die_and_repeat_ends_with_the_recount(
-    world: World, seed: int
-) -> None:
-    print(f"seed {seed}")
-    chance, stream = random.Random(seed), Stream(world)
-    for partition in "04":  # a replay of a partition without events is refused
-        stream.take(registered("home-0"), of=partition)
-    for turn in range(10):
-        homes = [f"home-{chance.randrange(4)}" for _ in range(8)]
-        at = NOON + timedelta(minutes=chance.choice([0, 0, 15, -400]))
-        bodies = [gas_event(home, chance.choice([0, 5, 60]), at) for home in homes[:5]]
-        stream.take(*bodies, *map(motion_event, homes[5:]), registered(homes[0]), of=chance.choice("04"))
-        stream.deploy(chance.choice([as_they_are, moved, fewer, twice, refusing]), f"mended/{turn}")
-        if chance.random() < 0.3:
-            stream.retry()
-        if chance.random() < 0.5:
-            stream.replay()
-        if chance.random() < 0.7:
-            others: list[Callable[[], object]] = [stream.replay, stream.retry, lambda: stream.replay(order(["0"]))]
-            world.engine.meanwhile = chance.choice(others)
-        world.engine.fates = [chance.choice(list(Fate))]
-        for _ in range(chance.randrange(3)):
-            world.tick(timedelta(minutes=chance.choice([1, 11])))
-    world.settle()
     world.prove()
