@@ -7,12 +7,11 @@ driver hands over an error.
 import json
 import re
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from msgspec import structs
@@ -26,13 +25,9 @@ from core.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
-from core.ingest.ingest import IngestReport, Means, ingest_batch
-from core.model.clock import Clock
 from core.model.commits import BatchCommit, SequenceGap
-from core.model.events import Event, EventBatch
-from core.model.rows import PlacedRow, ReferenceKey, Row
+from core.model.rows import PlacedRow, ReferenceKey
 from core.model.spans import SequenceNumber, Span
-from core.model.transform import Transform
 from core.store import migrate
 from core.store.database import write
 from core.store.memory import Memory
@@ -42,7 +37,7 @@ from core.store.sqlserver.odbc import Access, Deadlines, connect, load_driver
 from core.store.sqlserver.schema import migrate_server
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import reading
-from tests.fakes.odbc_driver import DECLARED, Server, When, fault, lost
+from tests.fakes.odbc_driver import DECLARED, Server, When, fault
 from tests.fakes.store import Store
 from tests.fakes.tds_server import TdsServer
 from tests.patience import allowed
@@ -247,25 +242,6 @@ def test_what_the_server_says_reaches_us_by_its_meaning(store: Store, state: Ser
     assert store.commit_batch(commit) == 1
 
 
-def test_a_state_that_another_partition_made_is_set_by_the_second_try_and_a_key_refused_twice_is_data(
-    store: Store, state: Server
-) -> None:
-    taken = (When.LATE, fault("?", 2627, TAKEN.format("pk_home").replace("x.y", "hubledger.home")))
-    store.read_partition(PARTITION)
-    commit = commit_of(ROW_CLASSES, first=True, letters=True)
-    state.faults = [taken, taken]
-    with pytest.raises(DataRefused):
-        store.commit_batch(commit)
-    state.faults = [taken]
-    assert store.commit_batch(commit) == 1
-
-
-def test_a_database_without_our_schema_says_how_to_make_it(store: Store, state: Server) -> None:
-    state.refused = ("schema_migration", fault("?", 208, "Invalid object name."))
-    with pytest.raises(SchemaMismatch, match=r"core\.store\.migrate"):
-        store.read_partition(PARTITION)
-
-
 @pytest.mark.parametrize(
     ("number", "words", "named"),
     [
@@ -309,46 +285,6 @@ def test_a_line_cut_before_or_after_the_commit_leaves_its_outcome_unknown(
         with pytest.raises(CommitOutcomeUnknown):
             store.commit_batch(commit_of((), first=True, letters=False))
         assert bool(state.checkpoints) == stands
-
-
-def ingest(store: Store, first: int) -> IngestReport:
-    events = tuple(
-        Event(SequenceNumber(number), f"{number}", EPOCH, None, {}, b"") for number in range(first, first + 5)
-    )
-    return ingest_batch(EventBatch(PARTITION, events, "invocation-1"), Means(store, QUIET, Clock(lambda: EPOCH, uuid4)))
-
-
-def nothing(event: Event, references: object) -> Iterable[Row]:
-    return ()
-
-
-QUIET = Transform("quiet/1", nothing)
-
-
-def test_in_the_steady_state_a_batch_is_one_request(store: Store, wire: Wire) -> None:
-    ingest(store, 0)
-    for number in range(1, 4):
-        before = wire.requests
-        ingest(store, 5 * number)
-        assert wire.requests - before == 1
-
-
-@pytest.mark.parametrize("where", list(Cut), ids=["not committed", "committed"])
-def test_an_unknown_outcome_is_settled_and_each_event_committed_once(
-    store: Store, wire: Wire, state: Server, where: Cut
-) -> None:
-    ingest(store, 0)
-    wire.cut(where)
-    report = ingest(store, 5)
-    assert ([commit.events for commit in report.commits], report.redelivered) == ([5], 0)
-    assert (state.checkpoints["0"][0], state.checkpoints["0"][3]) == (9, 2)
-
-
-def test_a_server_that_dies_in_a_commit_leaves_its_outcome_unknown(store: Store, state: Server) -> None:
-    store.read_partition(PARTITION)
-    state.faults = [(When.AT_ONCE, lost())]
-    with pytest.raises(CommitOutcomeUnknown):
-        store.commit_batch(commit_of((), first=True, letters=False))
 
 
 def test_a_parameter_that_the_driver_cannot_write_is_refused_data(store: Store) -> None:

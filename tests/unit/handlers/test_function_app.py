@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from handlers.api import ROUTES
 from tests.unit.handlers.test_api import BY_LEVEL
 
 ROOT = Path(__file__).parents[3]
@@ -42,6 +43,16 @@ SCHEDULES = {  # of the timers whose schedule is a setting
     "watch_replays": "REPLAY_CHECK_SCHEDULE",
 }
 
+DEFAULTS = {
+    "aggregate": "0 */5 * * * *",
+    "heal_gaps": "0 * * * * *",
+    "run_audits": "*/10 * * * * *",
+    "run_purges": "15 * * * * *",
+    "watch": "15 * * * * *",
+    "watch_redrives": "45 * * * * *",
+    "watch_replays": "30 * * * * *",
+}
+
 
 @cache
 def index(**settings: str) -> Index:
@@ -66,38 +77,21 @@ def test_the_schedules_of_timers_are_settings() -> None:
 
 
 @pytest.mark.slow
-def test_a_schedule_that_is_empty_or_not_set_is_the_default() -> None:
-    defaults = {
-        "aggregate": "0 */5",
-        "heal_gaps": "0 *",
-        "watch": "15 *",
-        "watch_redrives": "45 *",
-        "watch_replays": "30 *",
-    }
-    defaults |= {"run_audits": "*/10 *", "run_purges": "15 *", "watch_redrives": "45 *"}
-    wanted = {name: f"{begin} * * * *" for name, begin in defaults.items()}
-    for settings in ({}, dict.fromkeys(SCHEDULES.values(), "")):
-        indexed = index(**settings)
-        assert {name: binding(name, "timerTrigger", indexed)["schedule"] for name in wanted} == wanted
+def test_a_schedule_that_is_empty_is_the_default() -> None:
+    indexed = index(**dict.fromkeys(SCHEDULES.values(), ""))
+    assert {name: binding(name, "timerTrigger", indexed)["schedule"] for name in DEFAULTS} == DEFAULTS
+
+
+def test_a_timer_ticks_at_its_own_second_and_only_the_aggregation_makes_up_for_a_missed_tick() -> None:
+    triggers = {name: binding(name, "timerTrigger") for name in DEFAULTS}
+    assert {name: one["schedule"] for name, one in triggers.items()} == DEFAULTS
+    assert {name for name, one in triggers.items() if one.get("useMonitor", True)} == {"aggregate"}
+    assert not any(one.get("runOnStartup", False) for one in triggers.values())
 
 
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
     routes = [name for names in BY_LEVEL.values() for name in names]
     assert sorted(index()) == sorted([*BESIDE_THE_API, *routes])
-
-
-def test_gaps_are_looked_for_every_minute() -> None:
-    trigger = binding("heal_gaps", "timerTrigger")
-    assert (trigger["schedule"], trigger["useMonitor"], trigger.get("runOnStartup", False)) == (
-        "0 * * * * *",
-        False,
-        False,
-    )
-
-
-def test_the_watch_is_a_timer_that_ticks_beside_the_others() -> None:
-    trigger = binding("watch", "timerTrigger")
-    assert (trigger["schedule"], trigger["useMonitor"]) == ("15 * * * * *", False)
 
 
 def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name() -> None:
@@ -124,63 +118,24 @@ def test_ingest_is_retried_without_end_for_an_outage_must_not_lose_a_batch() -> 
     }
 
 
-def test_status_is_read_by_get_and_needs_a_key() -> None:
-    trigger = binding("status", "httpTrigger")
-    assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("status", ["GET", "HEAD"], "FUNCTION")
-    assert [one["direction"] for one in index()["status"]["bindings"]] == ["IN", "OUT"]
+def test_every_route_has_the_address_the_methods_and_the_level_of_its_row() -> None:
+    for route in ROUTES:
+        trigger = binding(route.name, "httpTrigger")
+        methods = ["GET", "HEAD"] if route.method == "GET" else ["POST"]
+        assert (trigger["route"], trigger["methods"]) == (route.template, methods), route.name
+        assert trigger["authLevel"] == route.level.host.name, route.name
+        assert {one["direction"] for one in index()[route.name]["bindings"]} == {"IN", "OUT"}, route.name
 
 
-def test_replays_are_read_and_changed_with_a_key_of_the_function() -> None:
-    routes = {
-        "list_replays": ("replays", "GET"),
-        "show_replay": ("replays/{job_id}", "GET"),
-        "show_replay_diff": ("replays/{job_id}/diff", "GET"),
-        "start_replay": ("replays", "POST"),
-        "pause_replay": ("replays/{job_id}/pause", "POST"),
-        "resume_replay": ("replays/{job_id}/resume", "POST"),
-        "cancel_replay": ("replays/{job_id}/cancel", "POST"),
-    }
-    for name, (route, method) in routes.items():
-        trigger = binding(name, "httpTrigger")
-        methods = ["GET", "HEAD"] if method == "GET" else ["POST"]
-        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == (route, methods, "FUNCTION")
-
-
-def test_every_route_that_is_read_by_get_is_read_by_head_too() -> None:
-    methods = {tuple(one["methods"]) for each in index().values() for one in each["bindings"] if "methods" in one}
-    assert methods == {("GET", "HEAD"), ("POST",)}
-
-
-def test_a_timer_watches_that_replays_are_driven() -> None:
-    assert binding("watch_replays", "timerTrigger")["schedule"] == "30 * * * * *"
-    assert binding("watch_replays", "durableClient")["name"] == "client"
-    assert binding("drive_replay", "orchestrationTrigger")["name"] == "context"
-    for activity in ("open_replay_job", "replay_pieces"):
+@pytest.mark.parametrize(
+    ("timer", "orchestrator", "activities"),
+    [
+        ("watch_replays", "drive_replay", ["open_replay_job", "replay_pieces"]),
+        ("watch_redrives", "drive_redrive", ["redrive_pieces"]),
+    ],
+)
+def test_a_timer_watches_that_jobs_are_driven(timer: str, orchestrator: str, activities: list[str]) -> None:
+    assert binding(timer, "durableClient")["name"] == "client"
+    assert binding(orchestrator, "orchestrationTrigger")["name"] == "context"
+    for activity in activities:
         assert [one["type"] for one in index()[activity]["bindings"]] == ["activityTrigger"]
-
-
-def test_a_timer_watches_that_redrives_are_driven() -> None:
-    assert binding("watch_redrives", "timerTrigger")["schedule"] == "45 * * * * *"
-    assert binding("watch_redrives", "durableClient")["name"] == "client"
-    assert binding("drive_redrive", "orchestrationTrigger")["name"] == "context"
-    assert [one["type"] for one in index()["redrive_pieces"]["bindings"]] == ["activityTrigger"]
-
-
-def test_aggregation_is_a_timer_every_five_minutes_and_changed_with_a_key_of_the_function() -> None:
-    assert binding("aggregate", "timerTrigger")["schedule"] == "0 */5 * * * *"
-    routes = {
-        "list_aggregations": ("aggregations", "GET"),
-        "show_aggregation": ("aggregations/runs/{run_id}", "GET"),
-        "start_aggregation": ("aggregations", "POST"),
-        "pause_aggregation": ("aggregations/pause", "POST"),
-        "resume_aggregation": ("aggregations/resume", "POST"),
-        "repair_aggregation": ("aggregations/repair", "POST"),
-        "backfill_aggregation": ("aggregations/backfill", "POST"),
-        "withdraw_aggregation": ("aggregations/withdraw", "POST"),
-        "cancel_aggregation": ("aggregations/runs/{run_id}/cancel", "POST"),
-        "discard_aggregation": ("aggregations/runs/{run_id}/discard", "POST"),
-    }
-    for name, (route, method) in routes.items():
-        trigger = binding(name, "httpTrigger")
-        methods = ["GET", "HEAD"] if method == "GET" else ["POST"]
-        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == (route, methods, "FUNCTION")

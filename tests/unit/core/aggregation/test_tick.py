@@ -130,20 +130,6 @@ def test_attempts_are_bounded_and_a_failed_run_rests_before_the_next_one_takes_o
     assert world.readings() == 1
 
 
-def test_a_job_that_the_engine_lost_after_it_staged_is_committed(world: World) -> None:
-    world.tick()
-    world.finish()
-    world.engine.states.clear()
-    assert world.tick()[0] == "committed"
-
-
-def test_what_is_staged_is_committed_although_the_engine_is_deaf(world: World) -> None:
-    world.tick()
-    world.finish()
-    world.engine.deaf = True
-    assert world.tick()[0] == "committed"
-
-
 def test_a_job_beyond_its_deadline_is_cancelled_and_tried_again(world: World) -> None:
     world.tick(121)
     first = world.run.engine_job_id

@@ -10,30 +10,22 @@ import orjson
 import pytest
 
 from core.errors import DataRefused, LetterConflict
-from core.model.commits import BatchCommit, DeadLetter
-from core.model.events import Event
-from core.model.letters import LetterOutcome
+from core.model.commits import BatchCommit
 from core.model.rows import Row, appended_to, state_of
-from core.model.spans import SequenceNumber
-from core.store.letters import move_script, retry_script
+from core.store.letters import retry_script
 from core.store.partitions import batch_script
 from core.store.script import Script, Step
-from core.store.sqlserver.batch import UNMET, ask_batch, run_batch
+from core.store.sqlserver.batch import ask_batch, run_batch
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.odbc_driver import DECLARED
 from tests.offenders import holds_for
 from tests.sql.statements import (
-    MOVED,
-    RUN,
     commit_of,
     commit_with,
-    every_run,
     every_script,
-    move_of,
     retry_of,
-    with_gap,
 )
-from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
+from tests.sql.values import EPOCH, row_of
 
 
 @appended_to("price")
@@ -79,11 +71,6 @@ class TestTheText:
         assert text.startswith("SET NOCOUNT ON;\nDECLARE @stream_id int = ?, @partition_id varchar(8000) = ?;\nSELECT ")
         assert given == [1, "0"]
 
-    def test_of_a_statement_without_parameters_declares_nothing(self) -> None:
-        text, given = ask_batch("read_commit_numbers", {})
-        assert text.startswith("SET NOCOUNT ON;\n\nSELECT ")
-        assert given == []
-
     def test_declares_a_missing_value_as_null_without_a_marker(self) -> None:
         values = {"stream_id": 1, "hub_created_at": None}
         text, given = ask_batch("adopt_hub", values)
@@ -102,44 +89,9 @@ class TestTheText:
         assert "COMMIT TRANSACTION;" in text_of(replace(claimed, expect=1))
         assert text_of(claimed, rehearse=True).endswith("ROLLBACK TRANSACTION;")
 
-    def test_of_a_rehearsal_differs_only_in_how_it_ends(self) -> None:
-        script = every_script()["replay carrying"]
-        done, rehearsed = (run_batch(script, rehearse) for rehearse in (False, True))
-        assert rehearsed == (done[0].replace("COMMIT TRANSACTION;", "ROLLBACK TRANSACTION;"), done[1])
-        assert rehearsed[0].count("ROLLBACK") == 1
-
-    def test_of_a_rehearsal_collects_its_answer_and_gives_it_after_the_rollback(self) -> None:
-        text = text_of(Step("count_commit", PLACE, keeps="commit_number"), READ, rehearse=True)
-        places = [
-            text.index(part)
-            for part in (
-                "DECLARE @answer TABLE (place int IDENTITY PRIMARY KEY, table_name varchar(128), sequence_number",
-                "BEGIN TRANSACTION;",
-                "INSERT INTO @answer (table_name, sequence_number, ordinal, row)\nSELECT r.table_name,",
-                "ROLLBACK TRANSACTION;",
-                "SELECT a.table_name, a.sequence_number, a.ordinal, a.row FROM @answer AS a ORDER BY a.place;",
-                "SELECT @commit_number AS commit_number;",
-            )
-        ]
-        assert places == sorted(places)
-        assert "@answer" not in text_of(Step("count_commit", PLACE, keeps="commit_number"), READ)
-
     def test_of_a_rehearsal_whose_answer_has_no_types_is_refused(self) -> None:
         with pytest.raises(ValueError, match=r"^find_letters cannot be rehearsed: its header has no `-- answers:`"):
             text_of(Step("find_letters", {**PLACE, "sequence_numbers": "[]"}, answers=True), rehearse=True)
-
-    def test_checks_each_step_that_expects_by_a_number_of_its_own(self) -> None:
-        one = Step("count_commit", PLACE, expect=1, keeps="commit_number")
-        many = Step("settle_letters", NO_LETTERS, many=[], expect=0)
-        text = text_of(one, many)
-        assert f"IF @@ROWCOUNT <> 1 THROW {UNMET}, 'count_commit touched" in text
-        assert f"IF @@ROWCOUNT <> @expected_of_step_1 THROW {UNMET + 1}, 'settle_letters touched" in text
-
-    def test_keeps_numbers_from_nought_in_variables_and_ends_with_them(self) -> None:
-        text = text_of(Step("count_commit", PLACE, keeps="commit_number"), Step("close_gaps", PLACE, counts="closed"))
-        assert "\nDECLARE @commit_number bigint = 0, @closed bigint = 0;\n" in text
-        assert "SET @closed = @closed + @@ROWCOUNT;" in text
-        assert text.endswith("SELECT @commit_number AS commit_number, @closed AS closed;")
 
     def test_adds_the_steps_up_that_count_one_number(self) -> None:
         text = text_of(*[Step("close_gaps", PLACE, counts="closed")] * 2)
@@ -161,25 +113,8 @@ class TestTheText:
         )
         assert "hubledger.home" not in text
 
-    def test_of_a_commit_without_gaps_names_none(self) -> None:
-        assert "sequence_gap" not in run_batch(batch_script(commit_of((), first=False, letters=False)), False)[0]
-
-    def test_of_a_replay_carries_everything_with_it(self) -> None:
-        tables = (
-            "retracted_row sensor_reading event_hub_dead_letter batch_ledger replay_progress replay_state replay_job"
-        )
-        text, _ = every_run()["replay carrying"]
-        assert [table for table in tables.split() if f"hubledger.{table}" not in text] == []
-
 
 class TestParameters:
-    def test_that_steps_share_are_sent_once(self) -> None:
-        values = values_of(commit_of(ROW_CLASSES, first=False, letters=True))
-        assert (values["stream_id"], values["partition_id"], values["sequence_number"]) == (1, "0", 7)
-        assert (values["first_sequence_number"], values["last_sequence_number"]) == (7, 7)
-        assert (values["offset_token"], values["commit_id"], values["expected"]) == ("448", str(ID), 6)
-        assert (values["written"], values["dead_lettered"], values["rows_written"]) == (0, 1, len(ROW_CLASSES))
-
     def test_that_steps_share_with_different_values_are_a_fault_of_the_script(self) -> None:
         steps = Step("count_commit", PLACE), Step("close_gaps", {**PLACE, "partition_id": "1"})
         with pytest.raises(ValueError, match=r"^close_gaps gives partition_id a different value"):
@@ -192,19 +127,6 @@ class TestParameters:
     def test_that_are_missing_are_a_fault_of_the_script(self) -> None:
         with pytest.raises(KeyError, match="partition_id"):
             text_of(Step("count_commit", {"stream_id": 1}))
-
-    def test_that_the_script_keeps_are_not_sent_even_when_a_step_gives_them(self) -> None:
-        commit = every_script()["replay carrying"]
-        given = next(step.values for step in commit.steps if step.statement == "advance_replay")
-        assert {"rows_retracted", "letters_added", "letters_resolved"} <= set(given)
-        assert (
-            set(values_of(commit)) & {"commit_number", "rows_retracted", "letters_added", "letters_resolved"} == set()
-        )
-        without = every_script()["replay home"]
-        assert values_of(without)["letters_added"] == 0
-
-    def test_of_a_first_commit_expect_nothing(self) -> None:
-        assert "expected" not in values_of(commit_of((), first=True, letters=False))
 
     def test_that_are_instants_are_texts_in_utc_without_a_zone(self) -> None:
         there = datetime(2026, 1, 1, 5, 45, 0, 1, tzinfo=timezone(timedelta(hours=5, minutes=45)))
@@ -219,22 +141,6 @@ class TestParameters:
     def test_of_a_table_named_like_a_parameter_have_a_variable_of_their_own(self) -> None:
         assert "rows_of_version" in values_of(commit_with({Version: [(7, 0, Version("a"))]}))
 
-    def test_of_gaps_are_arrays_and_absent_numbers_a_count(self) -> None:
-        values = values_of(with_gap(commit_of((), first=False, letters=False)))
-        assert orjson.loads(values["gaps"]) == [[6, 6, "absent"]]
-        assert (values["absent"], values["first_sequence_number"]) == (1, 6)
-
-    def test_of_an_aggregation_run_are_those_of_the_run(self) -> None:
-        assert values_of(every_script()["run result"]) == {
-            "job": RUN.job,
-            "cut_from": "{}",
-            "cut_to": '{"1/0":1}',
-            "staging_id": "s",
-            "expected_slices": 0,
-            "run_id": "r",
-            "closed_at": "2026-01-01T00:00:00.000000",
-        }
-
 
 class TestRows:
     def test_that_are_appended_are_arrays_of_position_and_columns(self) -> None:
@@ -247,17 +153,6 @@ class TestRows:
             [9, "a", "y", False],
             [8, "b", "x", True],
         ]
-
-    def test_keep_every_digit_of_a_number(self) -> None:
-        amounts = [Decimal("12345678901234567890.0123456789"), Decimal("1E+3"), Decimal("-0.10"), None]
-        sent = rows_of("price", *(Price(amount, 0.1, DAY, True) for amount in amounts))
-        texts = ("12345678901234567890.0123456789", "1000", "-0.10", None)
-        assert [row[2:] for row in sent] == [[text, 0.1, "2026-01-02", True] for text in texts]
-        assert rows_of("price", Price(Decimal("1.50000000000000"), 0.1, DAY, True))[0][2] == "1.50000000000000"
-        for ratio in (0.0, 2.2250738585072014e-308, -1.7976931348623157e308):
-            assert rows_of("price", Price(None, ratio, DAY, True))[0][3] == ratio
-        ends = [replace(row_of(SensorReading), ppm=number) for number in (2**63 - 1, -(2**63))]
-        assert [row[6] for row in rows_of("sensor_reading", *ends)] == [2**63 - 1, -(2**63)]
 
     @pytest.mark.parametrize(
         "row",
@@ -285,16 +180,6 @@ class TestRows:
 
 
 class TestLetters:
-    @staticmethod
-    def sent(*letters: DeadLetter) -> list[list[Any]]:
-        commit = commit_of((), first=True, letters=True)
-        return orjson.loads(values_of(replace(commit, settled=replace(commit.settled, letters=letters)))["letters"])
-
-    @staticmethod
-    def letter(body: bytes = b"", error: str = "why", **properties: object) -> DeadLetter:
-        event = Event(SequenceNumber(7), "448", EPOCH, error, properties, body)
-        return DeadLetter(event, "unknown", "builtins.ValueError", error, "0123456789abcdef", "waiting")
-
     def test_are_sent_whole_with_their_bodies_in_hex(self) -> None:
         (letter,) = orjson.loads(values_of(commit_of((), first=True, letters=True))["letters"])
         assert letter == [
@@ -302,58 +187,6 @@ class TestLetters:
             "why", "0123456789abcdef", "test/1", "waiting", "2026-01-01T00:00:00.000000", "2026-01-01T00:00:00.000000",
             None,
         ]  # fmt: skip
-
-    @pytest.mark.parametrize("body", [b"", b"\x00\xff", "👩‍👩‍👧".encode(), bytes(range(256)) * 3600], ids=len)
-    def test_have_bodies_of_any_bytes_and_properties_of_any_form(self, body: bytes) -> None:
-        properties: dict[str, Any] = {"tenant": "ß👩", "deep": {"a": ['"', "\\", "\x00"]}}
-        ((*_, _, _, _, _, text, digits, _, _, _, _, _, _, _, _, _, _),) = self.sent(self.letter(body, **properties))
-        assert (orjson.loads(text), bytes.fromhex(digits)) == (properties, body)
-
-    def test_have_each_texts_of_their_own(self) -> None:
-        given = [self.letter(bytes(number), n="x" * number) for number in range(5)]
-        texts = [(orjson.loads(letter[4]), bytes.fromhex(letter[5])) for letter in self.sent(*given)]
-        assert texts == [({"n": "x" * number}, bytes(number)) for number in range(5)]
-
-    @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\x00\ufdd0\uffff", "x" * 5_000, '"\\\n👩‍👩‍👧'], ids=ascii)
-    def test_lose_lone_surrogates_and_nothing_else(self, text: str) -> None:
-        (letter,) = self.sent(self.letter(error=text))
-        assert letter[3] == letter[9] == text.replace("\ud800", "?").replace("\udfff", "?")
-
-    def test_of_a_retry_are_outcomes(self) -> None:
-        values = values_of(retry_script(retry_of(())))
-        assert orjson.loads(values["letters"]) == [
-            [
-                7, "waiting", 1, "2026-01-01T00:00:00.000000", "unknown", "builtins.ValueError", "why",
-                "0123456789abcdef", None,
-            ]
-        ]  # fmt: skip
-        resolved = values_of(retry_script(retry_of((Home,))))
-        assert orjson.loads(resolved["letters"]) == [
-            [7, "resolved", 1, None, None, None, None, None, "its rows were written"]
-        ]
-        assert (values["claimed_by"], values["touched_by"], values["expected_of_step_1"]) == ("claim-1", "claim-1", 1)
-        assert (values["kind"], values["why"], values["done_by"]) == ("retry", "", "invocation-2")
-        assert (values["sequence_numbers"], values["committed_at"]) == ("[[7]]", "2026-01-01T00:00:00.000000")
-
-    def test_of_a_retry_that_were_not_resolved_count_as_dead_lettered(self) -> None:
-        commit = retry_of((SensorReading,))
-        more = (*commit.outcomes, LetterOutcome(SequenceNumber(9), "exhausted", why="gone", attempted=False))
-        values = values_of(retry_script(replace(commit, outcomes=more)))
-        assert (values["written"], values["filtered"], values["dead_lettered"], values["rows_written"]) == (1, 0, 1, 1)
-        assert (values["first_sequence_number"], values["last_sequence_number"]) == (7, 9)
-
-    def test_of_a_move_go_where_the_move_leads_from_where_it_may_begin(self) -> None:
-        values = values_of(move_script(move_of("requeue"), 1))
-        assert (values["sources"], values["status"]) == (",waiting,exhausted,", "waiting")
-        assert (values["move_id"], values["claimed_by"]) == ("move-1", "")
-        assert (values["done_by"], values["why"], values["kind"]) == ("somebody", "because", "requeue")
-        keeper = values_of(move_script(replace(move_of("release"), claimed_by="claim-1"), 1))
-        assert keeper["claimed_by"] == "claim-1"
-
-
-@holds_for(MOVED)
-def test_a_move_leaves_an_attempt_unless_it_is_a_release(move: Any) -> None:
-    assert ("INSERT INTO hubledger.dead_letter_attempt" in every_run()[f"move {move}"][0]) is (move != "release")
 
 
 @holds_for(every_script())

@@ -56,14 +56,6 @@ def test_a_claim_that_is_won_comes_back_with_an_etag_and_a_time_in_seconds(check
     assert listed(checkpoints) == [won]
 
 
-def test_exactly_one_of_two_claimers_wins(checkpoints: SqlCheckpointStore) -> None:
-    (first,) = claim(checkpoints, wanted())
-    assert claim(checkpoints, wanted(owner_id="other")) == []
-    (second,) = claim(checkpoints, {**first, "owner_id": "other"})
-    assert claim(checkpoints, {**first, "owner_id": "third"}) == []
-    assert listed(checkpoints) == [second]
-
-
 def test_of_several_claims_only_those_that_are_won_come_back(checkpoints: SqlCheckpointStore) -> None:
     claim(checkpoints, wanted("1", "other"))
     won = claim(checkpoints, wanted("0"), wanted("1"), wanted("2"))
@@ -94,12 +86,6 @@ def test_an_owner_whose_clock_is_wrong_sees_the_age_of_each_claim_and_others_see
     assert [CLOCK.now().timestamp() - one["last_modified_time"] for one in listed(checkpoints)] == [10, 10]
 
 
-def test_a_release_is_listed_without_an_owner(checkpoints: SqlCheckpointStore) -> None:
-    (first,) = claim(checkpoints, wanted())
-    claim(checkpoints, {**first, "owner_id": ""})
-    assert [each["owner_id"] for each in listed(checkpoints)] == [""]
-
-
 def test_an_expired_ownership_is_listed_with_its_age_and_can_be_taken(checkpoints: SqlCheckpointStore) -> None:
     claim(checkpoints, wanted())
     CLOCK.advance(3600)
@@ -122,11 +108,6 @@ def test_a_claim_leaves_what_it_was_given_alone(checkpoints: SqlCheckpointStore)
     given = wanted()
     claim(checkpoints, given)
     assert given == wanted()
-
-
-def test_other_hubs_and_groups_are_not_listed(checkpoints: SqlCheckpointStore) -> None:
-    claim(checkpoints, {**wanted(), "consumer_group": "other"}, {**wanted(), "eventhub_name": "other"})
-    assert listed(checkpoints) == []
 
 
 def test_checkpoints_are_those_of_the_transactions_with_offsets_as_texts(kept: MemoryStore) -> None:

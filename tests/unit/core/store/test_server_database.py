@@ -1,7 +1,6 @@
 """core/store/sqlserver/database.py before a driver that fails on demand; what a real server does is in tests/sql."""
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
@@ -22,7 +21,7 @@ from core.errors import (
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.model.clock import Clock
 from core.model.commits import BatchCommit
-from core.model.events import Event, EventBatch, PartitionId
+from core.model.events import Event, EventBatch
 from core.model.jobs import JobMove
 from core.model.letters import LetterClaim
 from core.model.rows import ReferenceKey, Row, row_table
@@ -64,16 +63,6 @@ def calls_of(driver: FakeDriver, call: Callable[[], object]) -> int:
 
 
 class TestAPartition:
-    def test_that_is_not_known_gets_a_stream_and_has_no_checkpoint(self, store: Store, driver: FakeDriver) -> None:
-        state = store.read_partition(PARTITION)
-        assert (state.stream_id, state.checkpoint) == (1, None)
-        assert PartitionId("0") in driver.server.executed[-1][1]
-
-    def test_is_anchored_once_and_knows_when_its_stream_was_opened(self, store: Store) -> None:
-        state = store.anchor_partition(store.read_partition(PARTITION), SequenceNumber(5), EPOCH)
-        assert (state.anchor, state.opened_at, state.checkpoint) == (5, EPOCH, None)
-        assert store.anchor_partition(state, SequenceNumber(6), EPOCH) == state
-
     def test_moves_its_checkpoint_with_a_commit_that_gives_its_number(self, store: Store) -> None:
         commit = first_commit(store)
         assert store.commit_batch(commit) == 1
@@ -351,13 +340,6 @@ def ingest(driver: FakeDriver) -> IngestReport:
 
 
 class TestConnections:
-    def test_are_one_a_thread_and_close_closes_all(self, store: Store, driver: FakeDriver) -> None:
-        with ThreadPoolExecutor(3) as pool:
-            list(pool.map(lambda _: store.read_partition(PARTITION), range(30)))
-        assert len(driver.connections) == len({connection.thread for connection in driver.connections})
-        store.close()
-        assert driver.open == []
-
     def test_are_opened_again_after_a_close(self, store: Store) -> None:
         commit = first_commit(store)
         store.close()

@@ -19,25 +19,6 @@ from tests.fakes.telemetry import Memory
 from tests.unit.handlers.running import Reply, Running, functions
 
 PROBLEM = "application/problem+json"
-BAD_BODIES = {
-    "not JSON": (b"{", "body"),
-    "nothing": (b"", "body"),
-    "an array": (b"[]", "body"),
-    "null": (b"null", "body"),
-    "an unknown field": (b'{"jobs": "home_activity"}', "jobs"),
-    "another job": (b'{"job": "flight"}', "job"),
-    "a hostile job": (b'{"job": "\'; DROP TABLE aggregation_run; --"}', "job"),
-    "a number": (b'{"job": 1}', "job"),
-    "a job that is null": (b'{"job": null}', "job"),
-    "no text": (b"\xff", "body"),
-    "a long job": (b'{"job": "' + b"h" * 5000 + b'"}', "job"),
-    "deep": (b"[" * 4000, "body"),
-}
-BAD_PARAMETERS = {
-    "limit": ["0", "-1", "101", "1.5", "x", "9" * 30, "\u0663", "1e2", " 1", str(2**63)],
-    "cursor": ["x", "!", "9" * 1001, "WyJhIixbMV1d", "' OR 1=1", "<script>"],
-    "before": ["1"],
-}
 
 
 class Aggregating(Running):
@@ -168,34 +149,6 @@ def test_the_same_request_under_a_key_is_answered_the_same_and_a_different_one_i
     other = aggregating.start({"job": "other"}, **key)
     assert other.status == 422
     assert [run["number"] for run in aggregating.runs().body["runs"]] == [1]
-
-
-def test_a_body_that_is_wrong_is_refused_and_starts_nothing(aggregating: Aggregating) -> None:
-    aggregating.commit()
-    for case, (body, field) in BAD_BODIES.items():
-        refused = aggregating.start(body)
-        assert (refused.status, refused.media, refused.fields) == (400, PROBLEM, [field]), case
-        assert "Traceback" not in json.dumps(refused.body), case
-    too_large = aggregating.start(b'{"job": "' + b"h" * 300_000 + b'"}')
-    assert (too_large.status, too_large.body["type"]) == (413, "urn:hubledger:problem:body-too-large")
-    assert aggregating.runs().body["runs"] == []
-
-
-def test_a_request_without_a_key_or_not_of_json_is_refused_and_starts_nothing(aggregating: Aggregating) -> None:
-    aggregating.commit()
-    for key in ("", "a b"):
-        refused = aggregating.start({}, **{"Idempotency-Key": key})
-        assert (refused.status, refused.fields) == (400, ["Idempotency-Key"])
-    plain = aggregating.start({}, **{"Content-Type": "text/plain"})
-    assert (plain.status, plain.body["type"]) == (415, "urn:hubledger:problem:not-json")
-    assert aggregating.runs().body["runs"] == []
-
-
-def test_a_parameter_that_is_wrong_is_refused_by_its_name(aggregating: Aggregating) -> None:
-    for name, values in BAD_PARAMETERS.items():
-        for value in values:
-            refused = aggregating.runs(**{name: value})
-            assert (refused.status, refused.fields) == (400, [name]), value
 
 
 def test_runs_come_in_pages_by_cursor(aggregating: Aggregating) -> None:

@@ -280,13 +280,6 @@ def test_whatever_is_wrong_with_a_request_is_a_problem_that_names_the_field_and_
     assert replays.sqlite.sql("SELECT COUNT(*) FROM replay_job") == [(0,)]
 
 
-def test_a_missing_job_is_not_found_and_an_invalid_id_is_refused(replays: Replays) -> None:
-    missing = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
-    assert (replays.show(missing).status, replays.move(missing, "cancel").status) == (404, 404)
-    hostile = replays.show(HOSTILE)
-    assert (hostile.status, hostile.fields) == (400, ["job_id"])
-
-
 def test_a_job_of_a_different_stream_is_not_found(replays: Replays) -> None:
     foreign = request_of(1)
     app().replays.open_replay(foreign)
