@@ -17,7 +17,7 @@ from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
 from core.store.database import Waiting
-from examples.home_security.transform import Home, SensorReading
+from examples.home_security.transform import SensorReading
 from tests.fakes.builders import FakeClock, batch, event, events, ids, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.kept import KeptLetter, KeptRow
@@ -66,13 +66,6 @@ class TestTheNormalWay:
         assert commit.committed_at == clock.now()
         assert (commit.invocation_id, commit.transform_version) == ("invocation-1", "plain/1")
 
-    def test_batches_follow_each_other(self) -> None:
-        store = MemoryStore()
-        for first in (0, 5, 10):
-            ingest(store, *readings(first, first + 4))
-        assert ranges(store) == [(0, 4), (5, 9), (10, 14)]
-        assert [books.balanced for books in store.read_ledgers()] == [True]
-
     def test_a_redelivered_batch_writes_nothing(self) -> None:
         store = MemoryStore()
         ingest(store, *readings(0, 4))
@@ -85,12 +78,6 @@ class TestTheNormalWay:
         report = ingest(store, *readings(3, 7))
         assert (report.redelivered, ranges(store)) == (2, [(0, 4), (5, 7)])
         assert numbers(store.rows(SensorReading)) == list(range(8))
-
-    def test_a_batch_of_letters_only_is_committed(self) -> None:
-        store = MemoryStore()
-        ingest(store, *events(0, 2, "poison"))
-        assert [kept.sequence_number for kept in store.letters()] == [0, 1, 2]
-        assert [books.balanced for books in store.read_ledgers()] == [True]
 
     def test_another_incarnation_stops_the_partition_and_writes_nothing(self) -> None:
         store = MemoryStore()
@@ -249,12 +236,6 @@ class TestLostAnswers:
         assert ranges(world.store) == [(0, 4), (5, 9)]
         assert (len(report.commits), report.redelivered) == (1, 0)
 
-    def test_the_first_commit_of_a_partition_is_settled_the_same_way(self) -> None:
-        for fault in (Fault.UNANSWERED, Fault.LOST):
-            store = MemoryStore()
-            assert len(ingest(FaultyStore(store, on_commit=[fault]), *readings(0, 4)).commits) == 1
-            assert ranges(store) == [(0, 4)]
-
     def test_a_commit_that_was_made_is_followed_by_the_rest_of_the_batch(self) -> None:
         store = MemoryStore()
         report = ingest(FaultyStore(store, on_commit=[Fault.UNANSWERED]), *readings(0, 2), *readings(5, 6))
@@ -329,21 +310,6 @@ def test_every_plan_has_an_id_of_its_own() -> None:
     store = FaultyStore(MemoryStore(), on_commit=[Fault.LOST, Fault.LOST])
     ingest_batch(batch(readings(0, 4)), Means(store, PLAIN, Clock(FakeClock().now, own)))
     assert len(set(seen)) == len(seen) == 3
-
-
-def test_a_report_counts_what_the_guard_dropped() -> None:
-    given = batch(readings(0, 4))
-    report = ingest_batch(given, Means(MemoryStore(), PLAIN, stamps()))
-    assert replace(report, commits=()).redelivered == 5
-
-
-def test_states_of_a_batch_are_kept_as_its_last_event_leaves_them() -> None:
-    store = MemoryStore()
-    ingest(store, event(0, "home a 0"), event(1, "home a 1"), event(2, "home b 0"))
-    assert [kept.row for kept in store.rows(Home)] == [
-        Home("a", "Europe/Berlin", True),
-        Home("b", "Europe/Berlin", False),
-    ]
 
 
 def test_the_gap_before_a_commit_whose_answer_was_lost_is_reported() -> None:

@@ -10,12 +10,9 @@ from msgspec import structs
 from core.errors import DataRefused
 from core.letters.moves import requeue
 from core.letters.retry import claim_due, next_due_at, retry_chunk
-from core.model.events import Event, PartitionId
-from core.model.letters import LetterChunk
+from core.model.events import Event
 from core.model.rows import References, Row
-from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import NOON, commit, event, home, keep_letters, partition, settled
 from tests.fakes.faulty_database import Fault, Killed
 from tests.fakes.memory_store import MemoryStore
@@ -112,35 +109,6 @@ class TestAChunk:
         before = world.letters(), world.inner.attempts(), world.inner.retries()
         assert counts(retry_chunk(chunk, world.keeper, "two")) == {"lost": 2}
         assert before == (world.letters(), world.inner.attempts(), world.inner.retries())
-
-    def test_that_never_was_claimed_is_lost(self) -> None:
-        world = World()
-        keep_letters(world.inner, {0: "reading a"})
-        chunk = LetterChunk(PartitionId("0"), (SequenceNumber(0), SequenceNumber(9)), "nobody")
-        assert counts(retry_chunk(chunk, world.keeper, "one")) == {"lost": 2}
-        assert world.statuses() == ["waiting"]
-
-    def test_forgets_the_references_that_it_wrote(self) -> None:
-        world = World()
-        store = world.inner.remembering(timedelta(seconds=60), world.clock.monotonic)
-        keeper = world.another(store)
-        keep_letters(world.inner, {0: "home a 0"})
-        world.round(keeper)
-        keep_letters(world.inner, {1: "look a"})
-        world.round(keeper)  # remembers the home
-        keep_letters(world.inner, {2: "home a 1"})
-        world.round(keeper)
-        keep_letters(world.inner, {3: "look a"})
-        world.round(keeper)
-        assert [kept.row.sensor_id for kept in world.inner.rows(SensorReading)] == ["sensorFalse", "sensorTrue"]  # type: ignore[attr-defined]
-
-    def test_an_older_home_does_not_take_the_place_of_a_newer_one(self) -> None:
-        world = World()
-        keep_letters(world.inner, {0: "home a 0"})
-        state = world.inner.read_partition(partition())
-        world.inner.commit_batch(commit(state, 1, 1, settled({1: [home("a", armed=True)]})))
-        assert counts(world.round()[0]) == {"resolved": 1}
-        assert [kept.row for kept in world.inner.rows(Home)] == [home("a", armed=True)]
 
     def test_memory_that_runs_out_is_no_letters_fault(self) -> None:
         def rows_of(event: Event, references: References) -> Iterable[Row]:

@@ -15,7 +15,7 @@ from core.model.rows import Row, appended_to, state_of
 from core.store.letters import retry_script
 from core.store.partitions import batch_script
 from core.store.script import Script, Step
-from core.store.sqlserver.batch import ask_batch, run_batch
+from core.store.sqlserver.batch import UNMET, ask_batch, run_batch
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.odbc_driver import DECLARED
 from tests.offenders import holds_for
@@ -92,6 +92,13 @@ class TestTheText:
     def test_of_a_rehearsal_whose_answer_has_no_types_is_refused(self) -> None:
         with pytest.raises(ValueError, match=r"^find_letters cannot be rehearsed: its header has no `-- answers:`"):
             text_of(Step("find_letters", {**PLACE, "sequence_numbers": "[]"}, answers=True), rehearse=True)
+
+    def test_checks_each_step_that_expects_by_a_number_of_its_own(self) -> None:
+        one = Step("count_commit", PLACE, expect=1, keeps="commit_number")
+        many = Step("settle_letters", NO_LETTERS, many=[], expect=0)
+        text = text_of(one, many)
+        assert f"IF @@ROWCOUNT <> 1 THROW {UNMET}, 'count_commit touched" in text
+        assert f"IF @@ROWCOUNT <> @expected_of_step_1 THROW {UNMET + 1}, 'settle_letters touched" in text
 
     def test_adds_the_steps_up_that_count_one_number(self) -> None:
         text = text_of(*[Step("close_gaps", PLACE, counts="closed")] * 2)
