@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.errors import SchemaMismatch, StoreUnavailable
+from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
 from core.store.migrations import Migration, load_migrations
 from core.store.sqlserver.odbc import Access
 from core.store.sqlserver.schema import MigrationRun, in_schema, migrate_server
@@ -130,6 +130,13 @@ def test_older_code_leaves_a_newer_schema_alone_and_refuses_one_that_breaks_it()
     with pytest.raises(SchemaMismatch, match="0099 breaking_x"):
         migrate_server(CONNECTION, access=Access(lambda: driver))
     assert driver.open == []
+
+
+def test_a_login_refused_names_the_setting() -> None:
+    driver = FakeDriver()
+    driver.refusals.append(fault("28000", 18456))
+    with pytest.raises(StoreMisconfigured, match=r"^STORE_CONNECTION: "):
+        migrate_server(CONNECTION, access=Access(lambda: driver))
 
 
 def test_everything_of_a_migration_goes_to_the_named_schema() -> None:

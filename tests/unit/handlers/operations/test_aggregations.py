@@ -19,6 +19,11 @@ from tests.fakes.telemetry import Memory
 from tests.unit.handlers.running import Reply, Running, functions
 
 PROBLEM = "application/problem+json"
+BAD_PARAMETERS = {
+    "limit": ["0", "-1", "101", "1.5", "x", "9" * 30, "\u0663", "1e2", " 1", str(2**63)],
+    "cursor": ["x", "!", "9" * 1001, "WyJhIixbMV1d", "' OR 1=1", "<script>"],
+    "before": ["1"],
+}
 
 
 class Aggregating(Running):
@@ -149,6 +154,13 @@ def test_the_same_request_under_a_key_is_answered_the_same_and_a_different_one_i
     other = aggregating.start({"job": "other"}, **key)
     assert other.status == 422
     assert [run["number"] for run in aggregating.runs().body["runs"]] == [1]
+
+
+def test_a_parameter_that_is_wrong_is_refused_by_its_name(aggregating: Aggregating) -> None:
+    for name, values in BAD_PARAMETERS.items():
+        for value in values:
+            refused = aggregating.runs(**{name: value})
+            assert (refused.status, refused.fields) == (400, [name]), value
 
 
 def test_runs_come_in_pages_by_cursor(aggregating: Aggregating) -> None:
