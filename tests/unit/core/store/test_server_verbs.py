@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import pytest
 
 from core.aggregation.runs import Failure
+from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.model.events import Event
 from core.model.letters import LetterHold
 from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber
 from core.store.aggregation import Aggregations
 from examples.home_security.transform import Home
-from tests.fakes.odbc_driver import DECLARED, FakeDriver, unmet
+from tests.fakes.odbc_driver import DECLARED, Error, FakeDriver, fault, lost, unmet
 from tests.fakes.store import Store
 from tests.sql.statements import PORTION, RUN, STAGED, commit_of, every_run, replay_of
 from tests.sql.values import EPOCH, ROW_CLASSES
@@ -98,3 +99,21 @@ class TestAnAggregation:
         driver.server.refused = ("aggregation_run", unmet(every_run()[name][0], guard))
         assert not write_run(runs)
         assert len(driver.open) == 1
+
+    @pytest.mark.parametrize("name", WRITES)
+    @pytest.mark.parametrize(
+        ("error", "raised"),
+        [
+            (lost(), CommitOutcomeUnknown),
+            (fault("40001", 1205), StoreUnavailable),
+            (fault("22001", 2628), DataRefused),
+        ],
+        ids=["lost", "a deadlock", "too long"],
+    )
+    def test_that_fails_says_how(
+        self, runs: Aggregations, driver: FakeDriver, name: str, error: Error, raised: type[Exception]
+    ) -> None:
+        driver.server.refused = ("aggregation_run", error)
+        with pytest.raises(raised):
+            self.WRITES[name][1](runs)
+        assert len(driver.open) == int(raised is not CommitOutcomeUnknown)
