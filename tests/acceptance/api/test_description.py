@@ -143,17 +143,32 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def schema(own: Served) -> Any:
+    """The description, as schemathesis reads it."""
+    schemathesis = pytest.importorskip("schemathesis", reason=NO_SCHEMATHESIS)
+    config = schemathesis.Config.from_dict({"checks": {"positive_data_acceptance": {"expected-statuses": ANSWERED}}})
+    return schemathesis.openapi.from_dict(of_this_app(own.get("openapi.json").json), config=config)
+
+
+@pytest.fixture(scope="module")
+def session(schema: Any) -> Iterator[Any]:
+    """A connection that stays open between requests."""
+    with kept_open() as made:
+        yield made
+
+
 @pytest.mark.parametrize("mode", ["positive", "negative"])
 @pytest.mark.parametrize("name", sorted(name for name, _ in served_by_the_app().values()))
-def test_an_operation_answers_as_its_description_says(own: Served, name: str, mode: str) -> None:
+def test_an_operation_answers_as_its_description_says(
+    own: Served, schema: Any, session: Any, name: str, mode: str
+) -> None:
     """schemathesis makes requests from the description, good ones and bad ones, and looks at the answers."""
-    schemathesis = pytest.importorskip("schemathesis", reason=NO_SCHEMATHESIS)
     from hypothesis import HealthCheck, assume, given, settings
+    from schemathesis import GenerationMode
 
-    config = schemathesis.Config.from_dict({"checks": {"positive_data_acceptance": {"expected-statuses": ANSWERED}}})
-    schema = schemathesis.openapi.from_dict(of_this_app(own.get("openapi.json").json), config=config)
     operation = schema.find_operation_by_label(label_of(name))
-    how = schemathesis.GenerationMode(mode)
+    how = GenerationMode(mode)
     if operation is None or (how.is_negative and takes_nothing(operation)):
         pytest.skip(f"{name} takes nothing that could be wrong")
     if name == "open_next_incarnation" and mode == "positive":
@@ -166,9 +181,18 @@ def test_an_operation_answers_as_its_description_says(own: Served, name: str, mo
     @given(operation.as_strategy(generation_mode=how))
     def check(case: Any) -> None:
         assume(can_be_judged(case))
-        case.call_and_validate(base_url=f"{own.base_url}/api")
+        case.call_and_validate(base_url=f"{own.base_url}/api", session=session)
 
     check()
+
+
+def kept_open() -> Any:
+    """Return a client whose connection stays open between requests, and which reads no setting of this machine."""
+    from requests import Session
+
+    made = Session()
+    made.trust_env = False
+    return made
 
 
 def of_this_app(description: Any) -> Any:

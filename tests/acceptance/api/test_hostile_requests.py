@@ -1,6 +1,7 @@
 """schemathesis makes requests from the description, with hostile cursors and newlines in them: none is answered 5xx."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.hostile import BOUND, ENDS, JOB, WRONG, forged, replay
 from tests.acceptance.api.served import Served
-from tests.acceptance.api.test_description import NO_SCHEMATHESIS, label_of, of_this_app
+from tests.acceptance.api.test_description import NO_SCHEMATHESIS, kept_open, label_of, of_this_app
 
 REQUESTS, PARTS, FEW = 10_000, 4, 200
+SPOILS = 4  # requests of each case, because a case is dear and a hostile part is cheap
 # The operations with cursors.
 LISTS = ("list_letters", "reveal_letters", "list_replays", "show_replay_diff", "list_aggregations", "find_homes")
 OF_THE_HUB = ("start_replay", "open_next_incarnation")  # they read the hub, and there is none here: 503
@@ -55,26 +57,34 @@ def _attacked(served: Served, schema: Any, name: str, requests: int) -> int:
     modes = [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE]
     takes = bool(operation.body) or bool(list(operation.iter_parameters()))
     cases = strategies.one_of([operation.as_strategy(generation_mode=mode) for mode in modes[: 1 + takes]])
-    sent = 0
+    session, sent = kept_open(), 0
 
-    def send(case: Any, hostile: Any) -> None:
+    def send(case: Any, hostiles: Any) -> None:
         nonlocal sent
-        _spoil(case, hostile)
-        answer = case.call(base_url=f"{served.base_url}/api")
-        sent += 1
-        is_known = name in OF_THE_HUB and answer.status_code == 503 and answer.json()["fault"] == "HubUnreachable"
-        assert answer.status_code < 500 or is_known, (case, answer.text)
+        path, query, body = dict(case.path_parameters or {}), dict(case.query or {}), case.body
+        for hostile in hostiles:
+            case.path_parameters, case.query, case.body = dict(path), dict(query), body
+            _spoil(case, hostile)
+            answer = case.call(base_url=f"{served.base_url}/api", session=session)
+            sent += 1
+            is_known = name in OF_THE_HUB and answer.status_code == 503 and answer.json()["fault"] == "HubUnreachable"
+            assert answer.status_code < 500 or is_known, (case, answer.text)
 
     how = settings(derandomize=True, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     while sent < requests:  # an operation without any value has fewer examples than requests
         before = sent
-        settings(how, max_examples=requests - sent)(given(cases, _hostile())(send))()
+        settings(how, max_examples=-(-(requests - sent) // SPOILS))(given(cases, _hostiles())(send))()
         assert sent > before
+    session.close()
     return sent
 
 
-def _hostile() -> Any:
-    """Return a strategy of the parts that spoil a request: the end of a path's value, a key of a cursor, or neither."""
+@cache
+def _hostiles() -> Any:
+    """Return a strategy of the parts that spoil a case, each in a request of its own.
+
+    A part is the end of a value, a key of a cursor, or neither.
+    """
     from hypothesis import strategies
 
     json = strategies.recursive(
@@ -88,13 +98,18 @@ def _hostile() -> Any:
     )
     known = strategies.sampled_from([key for keys in WRONG.values() for key in keys])
     ends = strategies.sampled_from(["", "", *ENDS])
-    return strategies.fixed_dictionaries({"end": ends, "key": json | known, "as_text": strategies.booleans()})
+    one = strategies.fixed_dictionaries({"end": ends, "key": json | known, "as_text": strategies.booleans()})
+    return strategies.lists(one, min_size=SPOILS, max_size=SPOILS, unique_by=repr)
 
 
 def _spoil(case: Any, hostile: Mapping[str, Any]) -> None:
     """Put the hostile parts into a request."""
     for name, value in (case.path_parameters or {}).items():
         case.path_parameters[name] = f"{value}{hostile['end']}"
+    if not case.path_parameters:
+        case.query = {name: _longer(value, hostile["end"]) for name, value in case.query.items()}
+        if isinstance(case.body, dict):
+            case.body = {name: _longer(value, hostile["end"]) for name, value in case.body.items()}
     if case.path == "/replays/{job_id}/diff":
         case.path_parameters["job_id"] = JOB
     path = case.path.lstrip("/").replace("{job_id}", JOB)
@@ -104,3 +119,8 @@ def _spoil(case: Any, hostile: Mapping[str, Any]) -> None:
             case.query = {**(case.query or {}), "cursor": str(key)[:900]}
         else:
             case.query = {"cursor": forged(BOUND[path], key)}
+
+
+def _longer(value: Any, end: str) -> Any:
+    """Return a text with a hostile end; what is no text stays as it is."""
+    return f"{value}{end}" if isinstance(value, str) else value
