@@ -24,6 +24,7 @@ from local.feed.domains import HOMES
 from local.processes import Children
 from local.stack import HUB, Place, Stack
 from tests.browser import homes
+from tests.browser.tab import Tab
 from tests.patience import Patience, allowed
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ NO_PLAYWRIGHT = "Playwright is not installed: python -m pip install -r requireme
 NO_BROWSER = "no Chromium: apt-get install chromium, or name one in CHROMIUM"
 DEADLINE_S = 60.0  # of an idle machine
 SCHEDULES = {"WATCH_SCHEDULE": "0 0 0 1 1 *", "PURGE_SCHEDULE": "* * * * * *"}  # the tests store minutes
-HEIGHT, PATIENCE_MS = 700, 20_000
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>{{7*7}}\'; DROP TABLE home; --'
 KEEP_STOPS = "CREATE TRIGGER stops_stay BEFORE DELETE ON partition_stop BEGIN SELECT RAISE(IGNORE); END"
 STOP = """
@@ -182,37 +182,32 @@ def aggregated(run: Run) -> Run:
     return run
 
 
+@pytest.fixture(scope="package")
+def tab(browser: "Browser") -> Iterator[Tab]:
+    """The tab of all tests: a new context for each of them would load the whole page anew."""
+    made = Tab(browser)
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def open_page(browser: "Browser", run: Run) -> Iterator[Callable[..., "Page"]]:
-    """Opens pages, each in a separate context. A complaint of one of them fails the test: an error or a warning in
-    the console, a breach of the Content-Security-Policy, a dialog, or a request to anybody but the app."""
-    complaints: list[str] = []
-    opened = []
+def open_page(browser: "Browser", tab: Tab, run: Run) -> Iterator[Callable[..., "Page"]]:
+    """Opens addresses in the tab of all tests, or `apart`, which a test needs that changes the clock. A complaint fails
+    the test."""
+    tabs = [tab]
 
-    def heard(line: Any) -> None:
-        refused = "the server responded with a status of" in line.text  # what the page itself tells in words
-        if line.type in ("error", "warning") and not refused:
-            complaints.append(line.text)
-
-    def asked(request: Any) -> None:
-        if not request.url.startswith(f"{run.address}/"):
-            complaints.append(request.url)
-
-    def make(address: str = "/api/ops", width: int = 1280, scheme: Any = "light") -> "Page":
-        context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme)
-        opened.append(context)
-        context.set_default_timeout(allowed(PATIENCE_MS))
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("console", heard)
-        page.on("request", asked)
-        page.goto(f"{run.address}{address}")
-        return page
+    def make(address: str = "/api/ops", width: int = 1280, scheme: Any = "light", apart: bool = False) -> "Page":
+        if apart:
+            tabs.append(Tab(browser))
+        return tabs[-1].open(run.address, address, width, scheme)
 
     yield make
-    for context in opened:
-        context.close()
+    complaints = [each for one in tabs for each in one.complaints]
+    tab.complaints.clear()
+    if tab.page.url != "about:blank":
+        tab.forget()
+    for one in tabs[1:]:
+        one.close()
     assert complaints == []
 
 

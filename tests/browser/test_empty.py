@@ -7,6 +7,7 @@ import pytest
 
 from local.processes import Children
 from tests.browser.conftest import Run
+from tests.browser.tab import HEIGHT, SCHEMES
 from tests.browser.test_ops import show
 
 if TYPE_CHECKING:
@@ -34,18 +35,17 @@ SAID = {  # by each part before the first event
 }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1600])
-def test_each_part_of_an_empty_app_says_that_it_is_empty(
-    open_page: Callable[..., "Page"], portrait: Portrait, width: int, scheme: str
-) -> None:
-    page = open_page(width=width, scheme=scheme)
-    for part, said in SAID.items():
-        show(page, f"#/{part}")
-        page.wait_for_selector(f"main p:text-is('{said}')")
-        assert page.locator("main table:visible").count() == 0, part
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, part
-        portrait(page, f"ops-empty-{part or 'overview'}")
+def test_each_part_of_an_empty_app_says_that_it_is_empty(page: "Page", portrait: Portrait) -> None:
+    for width in (360, 1600):
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        for part, said in SAID.items():
+            show(page, f"#/{part}")
+            page.wait_for_selector(f"main p:text-is('{said}')")
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                assert page.locator("main table:visible").count() == 0, (part, width, scheme)
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, (part, scheme)
+                portrait(page, f"ops-empty-{part or 'overview'}")
 
 
 def test_a_filter_that_nothing_matches_is_named_as_the_cause(page: "Page") -> None:

@@ -42,7 +42,7 @@ def guarded(page: "Page") -> list[str]:
 def test_a_page_without_a_key_is_one_card_that_takes_it_and_requests_nothing(
     aggregated: Run, open_page: Opener, address: str, width: int
 ) -> None:
-    page = open_page(address, width=width)
+    page = open_page(address, width=width, apart=True)
     asked = guarded(page)
     page.wait_for_selector(".lone")
     assert page.locator("main .card, main .fault").count() == 1
@@ -63,7 +63,7 @@ def test_a_page_without_a_key_is_one_card_that_takes_it_and_requests_nothing(
 
 
 def test_a_key_that_the_app_refuses_is_reported_and_other_parts_stay_in_reach(run: Run, open_page: Opener) -> None:
-    page = open_page()
+    page = open_page(apart=True)
     guarded(page)
     page.fill(".lone input[name=key]", "a wrong key")
     page.click(".lone button.main")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.browser.conftest import HOSTILE, Run
 from tests.browser.homes import EMPTY, HOME
+from tests.browser.tab import SCHEMES, is_light
 from tests.browser.test_ops import press_until, show
 from tests.patience import allowed
 
@@ -153,25 +154,23 @@ def test_the_operator_finds_homes_page_by_page(page: "Page", aggregated: Run) ->
     page.wait_for_selector(f"h1:text-is('Home {HOME}')")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1600])
 def test_the_page_fits_the_screen_in_either_colour_scheme(
-    aggregated: Run, open_page: Opener, picture: Picture, portrait: Portrait, width: int, scheme: str
+    aggregated: Run, open_page: Opener, picture: Picture, portrait: Portrait, width: int
 ) -> None:
+    inside = "[...document.querySelectorAll('main svg')].every(s => s.getBoundingClientRect().right <= innerWidth)"
     for home_id, state in ((HOME, "alerts"), (EMPTY, "empty"), ("NOWHERE", "unknown")):
-        page = open_page(f"/api/homes/{home_id}", width=width, scheme=scheme)
+        page = open_page(f"/api/homes/{home_id}", width=width)
         page.wait_for_selector("main h1")
         page.wait_for_timeout(200)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, home_id
-        portrait(page, f"home-{state}")
-        if home_id == HOME:
-            inside = (
-                "[...document.querySelectorAll('main svg')].every(s => s.getBoundingClientRect().right <= innerWidth)"
-            )
-            assert page.evaluate(inside)
-            light = page.evaluate("getComputedStyle(document.body).backgroundColor").split("(")[1].split(",")
-            assert (int(light[0]) > 128) == (scheme == "light")
-            if (width, scheme) == (360, "light"):
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (home_id, scheme)
+            portrait(page, f"home-{state}")
+            if home_id == HOME:
+                assert page.evaluate(inside), scheme
+                assert is_light(page) == (scheme == "light")
+            if (home_id, width, scheme) == (HOME, 360, "light"):
                 picture(page, "home-phone")
 
 

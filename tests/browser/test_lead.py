@@ -114,7 +114,8 @@ def test_causes_lead_with_the_message_and_settled_ones_are_folded(page: "Page", 
     assert settled.locator("button").count() == 0  # no move can be made
 
 
-def test_a_time_is_an_age_that_grows_and_its_instant_is_on_hover(page: "Page", run: Run) -> None:
+def test_a_time_is_an_age_that_grows_and_its_instant_is_on_hover(open_page: Opener, run: Run) -> None:
+    page = open_page(apart=True)
     page.clock.install()
     page.reload()
     show(page, "#/letters/3/41")
