@@ -1,6 +1,7 @@
 """The commands against the real app, without a terminal: what they print and how they end."""
 
 import json
+import shlex
 import subprocess
 import sys
 from importlib.metadata import packages_distributions, requires
@@ -81,10 +82,13 @@ def test_completion_knows_the_commands_and_their_options(tmp_path: Path) -> None
     found = subprocess.run([script], env={**environment("")} | asked, capture_output=True, text=True, check=False)
     assert found.stdout.split() == ["retry"]
     home = {"HOME": str(tmp_path), "PATH": environment("")["PATH"]}
-    done = subprocess.run(
-        [script, "--install-completion", "bash"], env=home, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    in_bash = [
+        "bash",
+        "-c",
+        f"{shlex.quote(str(script))} --install-completion; exit $?",
+    ]  # it asks which shell it is in
+    done = subprocess.run(in_bash, env=home, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert any("_HUBLEDGER_COMPLETE" in path.read_text() for path in tmp_path.rglob("*") if path.is_file())
 
 
