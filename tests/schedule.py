@@ -14,8 +14,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "tests" / "seconds.json"
-# Whatever lies here starts processes or reads every file of its kind: `make check` leaves it out.
-SLOW = ("acceptance", "browser", "infra", "smoke", "spark", "sql")
+# Whatever lies here starts processes, or is of `make check-infra`: `make test` runs only its proofs.
+SLOW = ("acceptance", "browser", "infra", "smoke", "spark")
 TOGETHER = ("tests/acceptance/api", "tests/acceptance/cli", "tests/browser")
 OF_SUBJECTS = "proof"
 LEFT_OUT = "left_out"
