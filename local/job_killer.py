@@ -1,4 +1,4 @@
-"""The processes of a demo's jobs: what they have worked, and one that is killed while it runs, for the next attempt."""
+"""The processes of a demo's jobs: measure their work, and kill one of them, so that a next attempt follows."""
 
 import os
 import signal

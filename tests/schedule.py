@@ -57,7 +57,7 @@ class LongestFirst(LoadScopeScheduling):
 
 
 class Times:
-    """What a run has measured: the seconds and the tests of each module, and the tests that were left out."""
+    """The measurements of a run: the seconds and tests of each module, and the number of tests left out."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)

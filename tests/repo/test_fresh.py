@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
 from tests.repo.test_pythons import PYTHONS
+from tests.shell import complaints
 
 FRESH = ROOT / "bin" / "fresh"
 SUITES = ("bookworm", "trixie", "forky")
@@ -61,9 +61,4 @@ def test_make_runs_it_on_every_suite() -> None:
 
 @holds_for([FRESH, ROOT / ".ci" / "run"])
 def test_shellcheck_finds_nothing_in_a_script(path: Path) -> None:
-    beside = Path(sys.executable).with_name("shellcheck")
-    shellcheck = str(beside) if beside.exists() else shutil.which("shellcheck")
-    if shellcheck is None:
-        pytest.skip("shellcheck is not installed: pip install -r requirements-dev.txt")
-    done = subprocess.run([shellcheck, str(path)], capture_output=True, text=True, check=False)
-    assert done.stdout == ""
+    assert complaints(path) == ""

@@ -59,8 +59,8 @@ async def receive(
 def batches_of(context: Any, events: Sequence[Any]) -> Iterator[EventBatch]:
     """Yield the events of a partition as batches of ours, mostly one; the id is the place of the first event.
 
-    After a lost connection, the SDK (azure-eventhub 5.15) hands over the events that it still holds, and then again all
-    that follow the last one it had handed over. The second part is a batch of its own, for the guard a redelivery.
+    After a lost connection, the SDK (azure-eventhub 5.15) hands over the events that it still holds. Then it hands over
+    some of them again, in the same list. The repeated events become a second batch, which the guard drops.
     """
     stream = stream_of(context.fully_qualified_namespace, context.eventhub_name, context.consumer_group)
     partition = stream.partition(PartitionId(context.partition_id))
