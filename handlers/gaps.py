@@ -1,4 +1,4 @@
-"""The timer that heals partitions that lost their last batches and then fell silent: one log line for each."""
+"""The timer that heals partitions whose checkpoint stands while the hub is ahead: a log line for each turn."""
 
 import logging
 import os

@@ -1,6 +1,7 @@
 """Ingest a batch: read the partition, decide, write once. docs/one-event.md walks through it."""
 
 from bisect import bisect_left
+from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -248,15 +249,13 @@ def _heal_batch(batch: EventBatch, wound: Wound, means: Means, progress: Progres
     return replace(batch, asked=wound.gap)
 
 
-def heal(wound: Wound, means: Means) -> list[BatchCommit]:
-    """Commit the events of a gap that the hub holds, piece by piece; if two owners do so at once, one of them wins.
+def heal(wound: Wound, means: Means) -> Generator[BatchCommit, None, None]:
+    """Commit the events of a gap that the hub holds, and yield each commit; if two owners do so, one of them wins.
 
     Raises GapNotHealed, HubUnreachable and the faults of a commit; the next try continues after the last commit.
     """
-    commits: list[BatchCommit] = []
     for piece in pieces(wound, means.healing, means.clock.now):
-        commits += _ingest(piece, replace(means, healing=NOT_HEALING)).commits
-    return commits
+        yield from _ingest(piece, replace(means, healing=NOT_HEALING)).commits
 
 
 def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, means: Means) -> BatchCommit:

@@ -1,6 +1,11 @@
-"""Heal a gap at the end of a partition that has fallen silent: no later batch would reveal it."""
+"""Heal partitions whose checkpoint stands while the hub is ahead: the host lost their last batch, or delivers no more.
 
-from collections.abc import Iterator
+The app's own reader carries such a partition until a different owner commits there again.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -12,14 +17,17 @@ from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST, Extent
 from core.model.spans import SequenceNumber, Span
 
+TURN = timedelta(seconds=10)  # of one partition, when others wait too; the commit in hand ends it
+
 
 @dataclass(frozen=True, slots=True)
 class Healed:
-    """A gap at the end of a partition, and the commits that closed it."""
+    """A gap at the end of a partition, and the commits that closed it; `is_level`: they reach the hub's end."""
 
     partition: Partition
     gap: Span
     commits: tuple[BatchCommit, ...]
+    is_level: bool = True
 
     @property
     def healed(self) -> int:
@@ -42,7 +50,7 @@ class Unhealed:
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """A lagging partition: the number that it waits for, and the time at which a check first found it there."""
+    """A partition that only the checks bring further: the number that comes next, and the time of the first check."""
 
     waits_for: SequenceNumber
     since: datetime
@@ -52,21 +60,26 @@ class Standstill:
 class SilenceCheck:
     """Checks every partition from time to time; `means.store` must have no memory, because other processes commit too.
 
-    A partition is healed when it has waited for the same number for as long as `grace`, and the hub's newest event is
-    at least as old: until then the events may be on their way. If they arrive after all, one of the two commits wins.
+    A partition is healed when it has waited for the same number for as long as `grace`, also while new events come. If
+    its own events arrive after all, one of the two commits wins. A run ends after `means.healing.patience`; the next
+    one begins with the partitions that this one did not reach.
     """
 
     means: Means
     grace: timedelta
     standing: dict[Partition, Standstill] = field(default_factory=dict)
+    due: deque[Partition] = field(default_factory=deque)
 
     def run(self, invocation_id: str) -> Iterator[Healed | Unhealed]:
-        """Check all partitions once; after a fault, continue with the next partition."""
-        for partition in self.means.healing.hub.partitions():
+        """Check all partitions in turn until each is level or the time is up; after a fault, continue with the next."""
+        until = self.means.clock.now() + self.means.healing.patience
+        self._queue_up(self.means.healing.hub.partitions())
+        while self.due:
+            partition = self.due.popleft()
             try:
                 healed = self._check(partition, invocation_id)
             except CheckpointConflict:
-                continue  # another owner commits there
+                self.standing.pop(partition, None)  # another owner commits there
             except InfrastructureFault as fault:
                 if isinstance(fault, PartitionStopped):
                     record_stop(partition, fault, self.means)
@@ -74,6 +87,14 @@ class SilenceCheck:
             else:
                 if healed is not None:
                     yield healed
+                    self.due.extend([] if healed.is_level else [partition])
+            if self.means.clock.now() >= until:
+                break
+
+    def _queue_up(self, partitions: Sequence[Partition]) -> None:
+        """Let the partitions that the last run did not reach go first."""
+        first = [partition for partition in self.due if partition in partitions]
+        self.due = deque([*first, *(partition for partition in partitions if partition not in first)])
 
     def _check(self, partition: Partition, invocation_id: str) -> Healed | None:
         state = read_anchored(partition, self.means)
@@ -81,36 +102,75 @@ class SilenceCheck:
         self.means.incarnations.verify_whole(state, self.means.store)
         state = without_stop(state, self.means)
         if extent.last < state.next_number:
-            self.standing.pop(partition, None)
-            self.means.store.close_gaps(partition)
-            if state.stops:  # no event waits: the batch was committed, maybe by another owner
-                self.means.store.clear_stops(state, [stop.reason for stop in state.stops])
+            self._note_level(state)
             return None
         if state.stop_for("store") and self._has_moved(state):
             self.means.store.clear_stops(state, ["store"])
-        if not self._has_fallen_silent(state, extent):
-            return None
-        gap = Span(state.next_number, extent.last)
-        self.means.store.note_gap(state, gap, self.means.clock.now())
-        commits = heal(Wound(state, gap, (), invocation_id), self.means)
-        return Healed(partition, gap, (*commits, *self._close(gap, extent, invocation_id, partition)))
+        return self._heal(state, extent, invocation_id) if self._stands(state) else None
+
+    def _note_level(self, state: PartitionState) -> None:
+        """Note that no event waits. What only the checks bring further waits for no grace later."""
+        if self._has_moved(state):
+            del self.standing[state.partition]
+        self.means.store.close_gaps(state.partition)
+        if state.stops:  # the batch was committed, maybe by another owner
+            self.means.store.clear_stops(state, [stop.reason for stop in state.stops])
 
     def _has_moved(self, state: PartitionState) -> bool:
-        """Return True when events were committed since the last check."""
+        """Return True when another owner has committed events since the last check."""
         seen = self.standing.get(state.partition)
         return seen is not None and seen.waits_for != state.next_number
 
-    def _has_fallen_silent(self, state: PartitionState, extent: Extent) -> bool:
+    def _stands(self, state: PartitionState) -> bool:
+        """Return True when no other owner has committed for as long as the grace."""
         now = self.means.clock.now()
         seen = self.standing.get(state.partition)
         if seen is None or seen.waits_for != state.next_number or seen.since > now:  # the clock was ahead
             seen = self.standing[state.partition] = Standstill(state.next_number, now)
-        return now - seen.since >= self.grace and now - extent.last_enqueued_at >= self.grace
+        return now - seen.since >= self.grace
+
+    def _heal(self, state: PartitionState, extent: Extent, invocation_id: str) -> Healed | None:
+        gap, commits = Span(state.next_number, extent.last), list[BatchCommit]()
+        self.means.store.note_gap(state, gap, self.means.clock.now())
+        try:
+            if self._take_turn(Wound(state, gap, (), invocation_id), commits):
+                commits += self._close(gap, extent, invocation_id, state.partition)
+        finally:
+            self._carry(state, commits)
+        if not commits:
+            return None
+        reached = commits[-1].last.sequence_number
+        return Healed(state.partition, Span(gap.first, reached), tuple(commits), is_level=reached >= gap.last)
+
+    def _take_turn(self, wound: Wound, commits: list[BatchCommit]) -> bool:
+        """Commit the gap, piece by piece, while the turn lasts; return False when it was too short."""
+        over = self.means.clock.now() + TURN
+        with closing(heal(wound, self.means)) as healing:
+            for commit in healing:
+                commits.append(commit)
+                if self.means.clock.now() >= over:
+                    return False
+        return True
+
+    def _carry(self, state: PartitionState, commits: Sequence[BatchCommit]) -> None:
+        """Remember that the own reader brought the partition so far, unless another owner committed in between."""
+        following = state.next_number
+        for commit in commits:
+            if commit.first != following:
+                del self.standing[state.partition]
+                return
+            following = SequenceNumber(commit.last.sequence_number + 1)
+        if commits:
+            since = self.standing[state.partition].since
+            self.standing[state.partition] = Standstill(following, since)
 
     def _close(self, gap: Span, extent: Extent, invocation_id: str, partition: Partition) -> list[BatchCommit]:
-        """Commit the numbers up to the hub's end as absent; a conflict means that another owner committed first."""
+        """Commit the numbers up to the hub's end as absent; a conflict means that another owner committed first.
+
+        While the hub's newest event is younger than the grace, it may still come, so nothing is absent yet.
+        """
         state = self.means.store.read_partition(partition)
-        if state.next_number > gap.last:
+        if state.next_number > gap.last or self.means.clock.now() - extent.last_enqueued_at < self.grace:
             return []
         self.means.incarnations.verify_now(state, self.means.store)
         commit = absent_commit(state, extent, self.means, invocation_id)

@@ -142,14 +142,23 @@ MUTANTS = (
         f"{UNIT}/ingest/test_silence.py",
         (
             "a partition is healed before its grace is over",
-            "return now - seen.since >= self.grace and now - extent.last_enqueued_at >= self.grace",
-            "return now - extent.last_enqueued_at >= self.grace",
+            "return now - seen.since >= self.grace",
+            "return now >= seen.since",
         ),
         (
-            "a partition into which events still come is healed",
-            "return now - seen.since >= self.grace and",
-            "return now - seen.since >= self.grace or",
+            "a number is absent although the hub's newest event is young",
+            " or self.means.clock.now() - extent.last_enqueued_at < self.grace:",
+            ":",
         ),
+        ("a partition that stands waits again after each healing", "    self._carry(state, commits)\n", "    pass\n"),
+        (
+            "a different owner is not noticed during the healing",
+            "if commit.first != following:",
+            "if not commit.first:",
+        ),
+        ("one long gap keeps the others waiting", "if self.means.clock.now() >= over:", "if not commits:"),
+        ("a check of partitions that stand has no end", "if self.means.clock.now() >= until:", "if not self.due:"),
+        ("partitions that were not reached do not go first", "deque([*first, *(", "deque([*(),*("),
         (
             "a partition that moves counts as silent",
             "if seen is None or seen.waits_for != state.next_number or",

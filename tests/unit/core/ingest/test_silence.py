@@ -2,15 +2,18 @@
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
 from core.errors import HubUnreachable, StreamIncarnationChanged
-from core.ingest.gaps import Healing
+from core.ingest.gaps import NOT_HEALING, Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
+from core.model.events import Event
 from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import FakeClock, batch, event, events, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
@@ -39,6 +42,15 @@ class World:
         ingest_batch(
             batch(self.log[first : last + 1], partition(id)), Means(self.store, PLAIN, means.clock, means.healing)
         )
+
+    def publish(self, *numbers: int, id: str = "0") -> tuple[Event, ...]:
+        made = tuple(event(number, "reading a", at=self.clock.now()) for number in numbers)
+        self.hub.publish(id, made)
+        return made
+
+    def deliver_all(self, up_to: int) -> None:
+        held = [one for one in self.hub.held["0"].values() if one.sequence_number <= up_to]
+        ingest_batch(batch(held), Means(self.store, PLAIN, self.means.clock, NOT_HEALING))
 
     def look(self, after: float = 0.0) -> Sequence[Healed | Unhealed]:
         self.clock.advance(after)
@@ -81,12 +93,112 @@ def test_a_partition_that_moves_is_left_to_the_trigger(world: World) -> None:
     assert world.ranges() == [(0, 9, 0), *((number, number, 0) for number in range(10, 20))]
 
 
-def test_a_partition_into_which_events_still_come_is_left_to_the_trigger(world: World) -> None:
+def test_a_partition_that_stands_is_healed_while_events_still_come_and_stays_level(world: World) -> None:
     world.deliver(10, 19, "1")
     world.look()
-    world.hub.publish("0", [event(20, "quiet", at=world.clock.now() + timedelta(seconds=100))])
-    assert world.look(after=130) == []
-    assert len(world.look(after=100)) == 1
+    for number in range(20, 24):
+        world.publish(number)
+        assert [type(one) for one in world.look(after=60)] == [Healed] * (number > 20)
+    assert world.ranges() == [(0, 9, 0), (10, 21, 0), (22, 22, 0), (23, 23, 0)]
+    world.look(after=600)
+    world.publish(24)
+    assert len(world.look()) == 1, "nobody else has committed since"
+
+
+def test_a_partition_is_carried_until_a_different_owner_commits_there_again(world: World) -> None:
+    world.deliver(10, 19, "1")
+    world.look()
+    world.look(after=120)
+    ingest_batch(batch(world.publish(20)), Means(world.store, PLAIN, world.means.clock, world.means.healing))
+    world.publish(21)
+    assert world.look(after=60) == []
+    assert world.look(after=119) == []
+    assert len(world.look(after=1)) == 1
+
+
+def test_a_different_owner_that_commits_during_the_healing_gets_the_partition_back(world: World) -> None:
+    world.deliver(10, 19, "1")
+    for first in (20, 520, 1020):
+        world.publish(*range(first, first + 500))
+    world.look()
+    seen: list[int] = []
+
+    def meanwhile() -> bool:
+        seen.append(1)
+        if len(seen) == 700:
+            world.deliver_all(up_to=600)
+        return False
+
+    world.clock.advance(120)
+    world.hub.fails = meanwhile
+    assert [type(one) for one in world.look()] == [Healed]
+    world.hub.fails = lambda: False
+    assert world.store.read_partition(partition()).next_number == 1520
+    world.publish(1520)
+    assert world.look(after=60) == []
+
+
+def test_no_number_is_absent_while_the_hubs_newest_event_is_younger_than_the_grace(world: World) -> None:
+    world.deliver(10, 19, "1")
+    world.look()
+    world.clock.advance(119)
+    world.publish(20, 21, 22, 23)
+    world.hub.lose("0", 20, 23)
+    (healed,) = world.look(after=1)
+    assert isinstance(healed, Healed)
+    assert (healed.gap.last, healed.absent, healed.is_level) == (22, 1, False), "22 shows that 20 is not there"
+    assert world.look(after=118) == []
+    (closed,) = world.look(after=1)
+    assert isinstance(closed, Healed)
+    assert (closed.gap.last, closed.absent) == (23, 1)
+
+
+def test_a_fault_in_the_middle_does_not_begin_the_wait_again(world: World) -> None:
+    world.deliver(10, 19, "1")
+    world.publish(*range(20, 1200))
+    world.look()
+    world.clock.advance(120)
+    answers = iter([False] * 900)
+    world.hub.fails = lambda: next(answers, True)
+    assert {type(one) for one in world.look()} == {Unhealed}
+    reached = world.store.read_partition(partition()).next_number
+    assert reached > 10
+    world.hub.fails = lambda: False
+    assert len(world.look()) == 1
+    assert world.store.read_partition(partition()).next_number == 1200
+
+
+class TestManyPartitionsThatStand:
+    """Each commit takes 6 seconds; so a turn, of 10 seconds, is two commits."""
+
+    def test_take_turns_and_are_all_level_at_the_end(self) -> None:
+        world = slow_world(patience=600)
+        world.look()
+        healed = world.look(after=120)
+        turns = [(one.partition.partition_id, one.gap.last) for one in healed if isinstance(one, Healed)]
+        assert turns == [("0", 1008), ("1", 1008), ("0", 2007), ("1", 2007), ("0", 2199), ("1", 2199)]
+
+    def test_end_with_the_time_of_the_run_and_the_next_run_begins_with_the_others(self) -> None:
+        world = slow_world(patience=30)
+        world.look()
+        assert [one.partition.partition_id for one in world.look(after=120)] == ["0", "1", "0"]
+        assert [one.partition.partition_id for one in world.look()] == ["1", "0", "1"]
+        assert world.store.read_partition(partition("0")).next_number == 2200
+
+
+def slow_world(patience: float) -> World:
+    world = World()
+    for id in ("0", "1"):
+        world.publish(*range(20, 2200), id=id)
+
+    def new_id() -> UUID:
+        world.clock.advance(6)
+        return world.means.clock.new_id()
+
+    clock = replace(world.means.clock, new_id=new_id)
+    healing = Healing(world.hub, patience=timedelta(seconds=patience))
+    world.check = SilenceCheck(replace(world.means, clock=clock, healing=healing), GRACE)
+    return world
 
 
 def test_what_retention_cut_at_the_end_is_absent_in_a_commit_of_its_own(world: World) -> None:
