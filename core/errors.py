@@ -30,6 +30,7 @@
         ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
         │   └── NotFound               the Spark engine does not know the job     (in core/remote/spark/http.py)
+        ├── HostStorageUnreachable  the host's storage is not set, or refuses us     (in core/ingest/trigger.py)
         ├── LakeUnreachable        the lake did not answer, or holds a table that this app did not make
         └── StoreFault
             ├── CheckpointConflict     another owner committed first, or the stream is closed; nothing was written
@@ -53,7 +54,7 @@ A **data** fault becomes a dead letter in `core/settle/settle.py`. An **infrastr
 from typing import Literal
 from uuid import UUID
 
-StopReason = Literal["incarnation", "outage", "held", "store"]
+StopReason = Literal["incarnation", "outage", "held", "store", "trigger"]
 
 
 class HubledgerError(Exception):
@@ -100,9 +101,8 @@ class TooManyRows(HubledgerError):
     """The transform made more rows of one event than ROWS_PER_EVENT allows."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"the transform makes more than {limit} rows of this event: correct the transform, or raise ROWS_PER_EVENT"
-        )
+        text = "the transform makes more than {} rows of this event: correct the transform, or raise ROWS_PER_EVENT"
+        super().__init__(text.format(limit))
 
 
 class ReplayRefused(HubledgerError):

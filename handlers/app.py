@@ -30,12 +30,14 @@ from core.letters.port import Keeper
 from core.letters.redrive_run import RedriveMeans
 from core.model.clock import Clock
 from core.model.events import PartitionId
+from core.model.hub import HubReader
 from core.model.transform import Transform
 from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.host_values import to_host_event
 from core.remote.hub.reader import SdkHubReader
 from core.remote.telemetry.opening import open_work
 from core.remote.telemetry.work import Work
+from core.remote.trigger.blobs import BlobCheckpoints
 from core.replay.run import ReplayMeans
 from core.settings import Settings, read_settings
 from core.store.aggregation import Aggregations
@@ -189,8 +191,8 @@ def _open_app() -> App:
     patient, brief = _patient(database, settings.store_patience)
     desk = operator_stores(brief, settings.stream, transform.row_classes)
     clock, store = store_clock(patient, CLOCK), Letters(patient, Memory(settings.reference_memory))
-    hub = SdkHubReader(settings, to_host_event, clock.now)
-    closing, healing = _closing(database, hub, watchdog), Healing(hub, settings.anchoring, settings.heal_deadline)
+    hub, host = SdkHubReader(settings, to_host_event, clock.now), BlobCheckpoints(os.environ)
+    closing, healing = _closing(database, hub, watchdog, host), Healing(hub, settings.anchoring, settings.heal_deadline)
     journal = StoredJournal(Attempts(patient), clock, threading.Lock(), _log_death)
     means = Means(store, transform, clock, healing, settings.letters, settings.fuse, _verification(hub), journal)
     return App(
@@ -202,7 +204,7 @@ def _open_app() -> App:
         store=store,
         means=means,
         batch_log=_open_batch_log(settings, closing),
-        silence=_silence(means, Partitions(patient), hub, settings.gap_grace),
+        silence=SilenceCheck(_fresh(means, patient), settings.gap_grace, host),
         incarnations=Incarnations(brief),
         replays=Replays(patient),
         redrives=Redrives(patient),
@@ -231,14 +233,13 @@ def _patient(database: Database, patience: timedelta) -> tuple[Database, Databas
     return PatientDatabase(database, patience), briefly_patient(database, patience)
 
 
-def _silence(means: Means, store: Partitions, hub: SdkHubReader, grace: timedelta) -> SilenceCheck:
-    return SilenceCheck(replace(means, store=store, incarnations=_verification(hub)), grace)
+def _fresh(means: Means, database: Database) -> Means:
+    return replace(means, store=Partitions(database), incarnations=_verification(means.healing.hub))
 
 
 def _closing(*opened: Closeable) -> ExitStack:
     """Return what closes these parts in reverse order; the end of the process does so too."""
     closing = ExitStack()
-    atexit.register(closing.close)
     for each in opened:
         closing.callback(each.close)
     atexit.register(closing.close)
@@ -268,7 +269,7 @@ def _log_death(facts: dict[str, object]) -> None:
     log.warning("attempt died; its events are tried again", extra=facts)
 
 
-def _verification(hub: SdkHubReader) -> HubVerification:
+def _verification(hub: HubReader) -> HubVerification:
     return HubVerification(hub, time.monotonic, threading.RLock())
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import azure.functions as func
 
 if TYPE_CHECKING:
-    from core.ingest.silence import Healed, Unhealed
+    from core.ingest.silence import Looked
     from core.remote.telemetry.work import Work
 
 log = logging.getLogger("hubledger.gaps")
@@ -27,13 +27,16 @@ def heal_gaps(timer: func.TimerRequest, context: func.Context) -> None:
             _note(looked, own.work)
 
 
-def _note(looked: "Healed | Unhealed", work: "Work") -> None:
+def _note(looked: "Looked", work: "Work") -> None:
     from core.ingest.gaps import gap_facts
-    from core.ingest.silence import Healed
+    from core.ingest.silence import Healed, Unhealed
 
     if isinstance(looked, Healed):
         log.warning("gap healed", extra=gap_facts(looked.partition, looked.gap, looked.healed, looked.absent))
         work.healed(looked)
-    else:
+    elif isinstance(looked, Unhealed):
         error = f"{type(looked.fault).__name__}: {looked.fault}"
         log.error("gap not healed", extra={"action": "gap", "partition": str(looked.partition), "error": error})
+    else:
+        facts = {"action": "trigger", "partition": str(looked.partition), "detail": looked.words}
+        log.warning("trigger stands", extra=facts)

@@ -1,17 +1,18 @@
 """Heal partitions whose checkpoint stands while the hub is ahead: the host lost their last batch, or delivers no more.
 
-The app's own reader carries such a partition until a different owner commits there again.
+The app's own reader carries such a partition until a different owner commits there again, and lifts its trigger.
 """
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped
+from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StoreFault
 from core.ingest.gaps import Wound
 from core.ingest.ingest import Means, heal, read_anchored, record_stop, without_stop
+from core.ingest.trigger import Carrying, HostCheckpoints, carrying_of, lift
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
 from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST, Extent
@@ -49,11 +50,26 @@ class Unhealed:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """A trigger that stands, in words for people; yielded when there is something new to say."""
+
+    partition: Partition
+    words: str
+
+
+Looked = Healed | Unhealed | Standing
+
+
+@dataclass(frozen=True, slots=True)
 class Standstill:
-    """A partition that only the checks bring further: the number that comes next, and the time of the first check."""
+    """A partition that only the checks bring further: the number that comes next, and the time of the first check.
+
+    `carrying` begins with the first commit of the checks.
+    """
 
     waits_for: SequenceNumber
     since: datetime
+    carrying: Carrying | None = None
 
 
 @dataclass(slots=True)
@@ -62,32 +78,31 @@ class SilenceCheck:
 
     A partition is healed when it has waited for the same number for as long as `grace`, also while new events come. If
     its own events arrive after all, one of the two commits wins. A run ends after `means.healing.patience`; the next
-    one begins with the partitions that this one did not reach.
+    one begins with the partitions that this one did not reach. `host` has the trigger's own checkpoints; None where
+    there is no host.
     """
 
     means: Means
     grace: timedelta
+    host: HostCheckpoints | None = None
     standing: dict[Partition, Standstill] = field(default_factory=dict)
     due: deque[Partition] = field(default_factory=deque)
 
-    def run(self, invocation_id: str) -> Iterator[Healed | Unhealed]:
+    def run(self, invocation_id: str) -> Iterator[Looked]:
         """Check all partitions in turn until each is level or the time is up; after a fault, continue with the next."""
         until = self.means.clock.now() + self.means.healing.patience
         self._queue_up(self.means.healing.hub.partitions())
         while self.due:
             partition = self.due.popleft()
             try:
-                healed = self._check(partition, invocation_id)
+                yield from self._check(partition, invocation_id)
             except CheckpointConflict:
-                self.standing.pop(partition, None)  # another owner commits there
+                with suppress(StoreFault):  # another owner commits there
+                    self._let_go(self.means.store.read_partition(partition))
             except InfrastructureFault as fault:
                 if isinstance(fault, PartitionStopped):
                     record_stop(partition, fault, self.means)
                 yield Unhealed(partition, fault)
-            else:
-                if healed is not None:
-                    yield healed
-                    self.due.extend([] if healed.is_level else [partition])
             if self.means.clock.now() >= until:
                 break
 
@@ -96,25 +111,36 @@ class SilenceCheck:
         first = [partition for partition in self.due if partition in partitions]
         self.due = deque([*first, *(partition for partition in partitions if partition not in first)])
 
-    def _check(self, partition: Partition, invocation_id: str) -> Healed | None:
+    def _check(self, partition: Partition, invocation_id: str) -> Iterator[Looked]:
         state = read_anchored(partition, self.means)
         extent = self.means.healing.hub.extent(partition)  # read second: an older end may lie before the checkpoint
         self.means.incarnations.verify_whole(state, self.means.store)
         state = without_stop(state, self.means)
         if extent.last < state.next_number:
             self._note_level(state)
-            return None
+            return
         if state.stop_for("store") and self._has_moved(state):
             self.means.store.clear_stops(state, ["store"])
-        return self._heal(state, extent, invocation_id) if self._stands(state) else None
+        if self._stands(state) and (healed := self._heal(state, extent, invocation_id)) is not None:
+            yield healed
+            if healed.is_level:
+                yield from self._lift(partition)
+            else:
+                self.due.append(partition)
 
     def _note_level(self, state: PartitionState) -> None:
         """Note that no event waits. What only the checks bring further waits for no grace later."""
         if self._has_moved(state):
-            del self.standing[state.partition]
+            self._let_go(state)
         self.means.store.close_gaps(state.partition)
-        if state.stops:  # the batch was committed, maybe by another owner
-            self.means.store.clear_stops(state, [stop.reason for stop in state.stops])
+        if over := [stop.reason for stop in state.stops if stop.reason != "trigger"]:
+            self.means.store.clear_stops(state, over)  # the batch was committed, maybe by another owner
+
+    def _let_go(self, state: PartitionState) -> None:
+        """Leave a partition to the owner that commits there again."""
+        self.standing.pop(state.partition, None)
+        if state.stop_for("trigger"):
+            self.means.store.clear_stops(state, ["trigger"])
 
     def _has_moved(self, state: PartitionState) -> bool:
         """Return True when another owner has committed events since the last check."""
@@ -124,9 +150,13 @@ class SilenceCheck:
     def _stands(self, state: PartitionState) -> bool:
         """Return True when no other owner has committed for as long as the grace."""
         now = self.means.clock.now()
-        seen = self.standing.get(state.partition)
-        if seen is None or seen.waits_for != state.next_number or seen.since > now:  # the clock was ahead
-            seen = self.standing[state.partition] = Standstill(state.next_number, now)
+        seen = self.standing.get(state.partition) or _remembered(state)
+        if self._has_moved(state):
+            self._let_go(state)
+            seen = None
+        if seen is None or seen.since > now:  # the clock was ahead
+            seen = Standstill(state.next_number, now)
+        self.standing[state.partition] = seen
         return now - seen.since >= self.grace
 
     def _heal(self, state: PartitionState, extent: Extent, invocation_id: str) -> Healed | None:
@@ -157,12 +187,28 @@ class SilenceCheck:
         following = state.next_number
         for commit in commits:
             if commit.first != following:
-                del self.standing[state.partition]
+                self._let_go(state)
                 return
             following = SequenceNumber(commit.last.sequence_number + 1)
         if commits:
-            since = self.standing[state.partition].since
-            self.standing[state.partition] = Standstill(following, since)
+            seen = self.standing[state.partition]
+            begun = Carrying(state.next_number - 1, seen.since, self.means.clock.now())
+            self.standing[state.partition] = Standstill(following, seen.since, seen.carrying or begun)
+
+    def _lift(self, partition: Partition) -> Iterator[Standing]:
+        """Lift the trigger of a partition that is carried; say so once, and record a trigger that stands for long."""
+        seen = self.standing.get(partition)
+        if self.host is None or seen is None or seen.carrying is None:
+            return
+        state, now = self.means.store.read_partition(partition), self.means.clock.now()
+        if self._has_moved(state):
+            return
+        carrying = seen.carrying.after(lift(state, self.host, self.means.incarnations, self.means.store), now)
+        self.standing[partition] = replace(seen, carrying=carrying)
+        if carrying.stands(now):
+            self.means.store.note_stop(state, "trigger", carrying.sentence(state), carrying.since)
+        if carrying.words != seen.carrying.words:
+            yield Standing(partition, carrying.sentence(state))
 
     def _close(self, gap: Span, extent: Extent, invocation_id: str, partition: Partition) -> list[BatchCommit]:
         """Commit the numbers up to the hub's end as absent; a conflict means that another owner committed first.
@@ -176,6 +222,12 @@ class SilenceCheck:
         commit = absent_commit(state, extent, self.means, invocation_id)
         self.means.store.commit_batch(commit)
         return [commit]
+
+
+def _remembered(state: PartitionState) -> Standstill | None:
+    """Return the standstill that a different process recorded, if its trigger stands."""
+    stop = state.stop_for("trigger")
+    return None if stop is None else Standstill(state.next_number, stop.stopped_at, carrying_of(stop, state))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
 from core.ingest.journal import StoredJournal
 from core.ingest.lines import BatchLine, BatchLines
-from core.ingest.silence import Healed, SilenceCheck
+from core.ingest.silence import Healed, SilenceCheck, Unhealed
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, wait_for_due
 from core.model.clock import Clock
@@ -270,7 +270,7 @@ def check_gaps(silence: SilenceCheck, work: Work = PLAIN) -> None:
                 facts = gap_facts(checked.partition, checked.gap, checked.healed, checked.absent)
                 log.warning("gap healed", extra=facts)
                 work.healed(checked)
-            else:
+            elif isinstance(checked, Unhealed):
                 facts = {"action": "gap", "partition": str(checked.partition), "error": str(checked.fault)}
                 log.warning("gap not healed", extra=facts)
     except InfrastructureFault as fault:

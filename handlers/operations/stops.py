@@ -10,7 +10,7 @@ from core.model.commits import PartitionStop
 from core.model.events import PartitionId
 from handlers.web.operation import Answered
 
-QUOTES_NOTHING = frozenset({"incarnation", "held"})  # the details of the other reasons have words of errors
+QUOTES_NOTHING = frozenset({"incarnation", "held", "trigger"})  # the details of the other reasons have words of errors
 
 
 class StopAnswer(Answered):

@@ -1,5 +1,5 @@
 -- name: read_stops
--- Read the stops of a partition, with its repeated fault as the stop of reason store.
+-- Read the stops of a partition: its repeated fault as that of reason store, its standstill as that of reason trigger.
 -- params: stream_id, partition_id
 SELECT s.reason, s.detail, s.attempts, s.stopped_at
   FROM partition_stop AS s
@@ -8,10 +8,14 @@ SELECT s.reason, s.detail, s.attempts, s.stopped_at
 SELECT 'store', f.detail, f.attempts, f.stopped_at
   FROM partition_fault AS f
  WHERE f.stream_id = :stream_id AND f.partition_id = :partition_id
+ UNION ALL
+SELECT 'trigger', t.detail, t.attempts, t.stopped_at
+  FROM partition_standstill AS t
+ WHERE t.stream_id = :stream_id AND t.partition_id = :partition_id
  ORDER BY reason;
 
 -- name: read_stream_stops
--- Read the stops of all partitions of a stream, with their repeated faults as stops of reason store.
+-- Read the stops of all partitions of a stream, with repeated faults (reason store) and standstills (reason trigger).
 -- params: stream_id
 SELECT n.partition_id, n.reason, n.detail, n.attempts, n.stopped_at
   FROM (SELECT s.partition_id, s.reason, s.detail, s.attempts, s.stopped_at
@@ -20,7 +24,11 @@ SELECT n.partition_id, n.reason, n.detail, n.attempts, n.stopped_at
          UNION ALL
         SELECT f.partition_id, 'store' AS reason, f.detail, f.attempts, f.stopped_at
           FROM partition_fault AS f
-         WHERE f.stream_id = :stream_id) AS n
+         WHERE f.stream_id = :stream_id
+         UNION ALL
+        SELECT t.partition_id, 'trigger' AS reason, t.detail, t.attempts, t.stopped_at
+          FROM partition_standstill AS t
+         WHERE t.stream_id = :stream_id) AS n
  ORDER BY LENGTH(n.partition_id), n.partition_id, n.reason;
 
 -- name: note_stop

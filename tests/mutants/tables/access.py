@@ -145,9 +145,21 @@ MUTANTS = (
     *in_file(
         "handlers/operations/stops.py",
         ACCESS,
-        ("a monitor sees the errors of an outage", '{"incarnation", "held"}', '{"incarnation", "held", "outage"}'),
-        ("a monitor sees the words of the database", '{"incarnation", "held"}', '{"incarnation", "held", "store"}'),
-        ("the reason of a held partition is hidden", '{"incarnation", "held"}', '{"incarnation"}'),
+        (
+            "a monitor sees the errors of an outage",
+            '{"incarnation", "held", "trigger"}',
+            '{"incarnation", "held", "trigger", "outage"}',
+        ),
+        (
+            "a monitor sees the words of the database",
+            '{"incarnation", "held", "trigger"}',
+            '{"incarnation", "held", "trigger", "store"}',
+        ),
+        (
+            "the reason of a held partition is hidden",
+            '{"incarnation", "held", "trigger"}',
+            '{"incarnation", "trigger"}',
+        ),
     ),
     *in_file(
         "handlers/operations/links.py",

@@ -104,8 +104,8 @@ MUTANTS = (
         ),
         (
             "healing commits only the first piece of a gap",
-            "commits += _ingest(piece, replace(means, healing=NOT_HEALING)).commits",
-            "return list(_ingest(piece, replace(means, healing=NOT_HEALING)).commits)",
+            "        yield from _ingest(piece, replace(means, healing=NOT_HEALING)).commits\n",
+            "        yield from _ingest(piece, replace(means, healing=NOT_HEALING)).commits\n        return\n",
         ),
     ),
     *in_file(
@@ -147,8 +147,8 @@ MUTANTS = (
         ),
         (
             "a number is absent although the hub's newest event is young",
-            " or self.means.clock.now() - extent.last_enqueued_at < self.grace:",
-            ":",
+            "- extent.last_enqueued_at < self.grace:",
+            "< extent.last_enqueued_at:",
         ),
         ("a partition that stands waits again after each healing", "    self._carry(state, commits)\n", "    pass\n"),
         (
@@ -161,20 +161,63 @@ MUTANTS = (
         ("partitions that were not reached do not go first", "deque([*first, *(", "deque([*(),*("),
         (
             "a partition that moves counts as silent",
-            "if seen is None or seen.waits_for != state.next_number or",
-            "if seen is None or",
+            "return seen is not None and seen.waits_for != state.next_number",
+            "return seen is None and self.due is None",
         ),
         ("a clock that was ahead delays the silence check", "or seen.since > now:", "or seen.since is now:"),
         (
             "the silence check leaves the lost end of a partition open",
-            "if state.next_number > gap.last:",
-            "if state.next_number >= gap.first:",
+            "if state.next_number > gap.last or",
+            "if state.next_number >= gap.first or",
         ),
         (
             "one partition with a fault ends the silence check of all",
             "                yield Unhealed(partition, fault)\n",
             "                yield Unhealed(partition, fault)\n                return\n",
         ),
+    ),
+    *in_file(
+        "core/ingest/silence.py",
+        f"{UNIT}/ingest/test_trigger.py",
+        ("a trigger that moves again keeps its stop", '["trigger"])', "[])"),
+        (
+            "a trigger is lifted although a different owner commits",
+            "        if self._has_moved(state):\n            return\n",
+            "",
+        ),
+        ("a trigger that stands is not recorded", "if carrying.stands(now):", "if carrying.stands(seen.since):"),
+        ("the same words are said at each check", "if carrying.words != seen.carrying.words:", "if carrying.words:"),
+        ("a stop of the trigger ends where no event waits", 'if stop.reason != "trigger"]', "if stop.reason]"),
+        ("a new process waits for the grace again", " or _remembered(state)", ""),
+    ),
+    *in_file(
+        "core/ingest/trigger.py",
+        f"{UNIT}/ingest/test_trigger.py",
+        (
+            "a checkpoint of the host moves back",
+            "if found.sequence_number >= checkpoint",
+            "if found.sequence_number == checkpoint",
+        ),
+        ("a trigger is lifted in a recreated hub", "        verification.verify_whole(state, store)\n", ""),
+        (
+            "a fault of the host's storage stops the check",
+            "    except HostStorageUnreachable as fault:",
+            "    except TypeError as fault:",
+        ),
+        ("a trigger that moves counts as standing", "now if moves else self.moved_at", "self.moved_at"),
+        ("the number at which a trigger stands is forgotten", "if found else state", "if not stop else state"),
+    ),
+    *in_file(
+        "core/remote/trigger/blobs.py",
+        "tests/unit/core/remote/trigger/test_blobs.py",
+        ("the name of a blob has capitals", ".lower()\n\n\ndef", "\n\n\ndef"),
+        (
+            "a blob is written over without a comparison",
+            "etag=found.tag, match_condition=MatchConditions.IfNotModified",
+            "",
+        ),
+        ("a blob that is there is replaced", "overwrite=False", "overwrite=True"),
+        ("the other values of a blob are lost", "{**found.others, ", "{"),
     ),
     *in_file(
         "core/settle/isolate.py",

@@ -219,7 +219,7 @@ def test_the_silence_check_holds_a_gap_too_and_clears_the_stop_once_nothing_wait
     assert isinstance(held, Unhealed)
     assert isinstance(held.fault, OutageSuspected)
     assert [stop.attempts for stop in world.stops()] == [1]
-    mended = SilenceCheck(replace(world.means, transform=QUIET), timedelta(), dict(check.standing))
+    mended = SilenceCheck(replace(world.means, transform=QUIET), timedelta(), standing=dict(check.standing))
     (healed,) = mended.run("timer")
     assert isinstance(healed, Healed)
     world.store.note_stop(world.store.read_partition(partition()), "outage", "noted by another process", clock.now())

@@ -1,0 +1,124 @@
+"""Lift the trigger of a partition that stands: its own checkpoint is moved forward to the one in SQL.
+
+The host keeps a checkpoint of its own for each partition. A reader of the host that died at an event which it cannot
+read opens again where this checkpoint is; a healthy one writes over it within a second.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from core.errors import InfrastructureFault
+from core.ingest.incarnation import Verification
+from core.ingest.port import IngestStore
+from core.model.commits import Checkpoint, PartitionState, PartitionStop
+from core.model.events import Partition
+from core.model.hub import BEFORE_FIRST
+
+_STANDS_AT = "stands at"
+MOVES_WITHIN = timedelta(minutes=2)  # after its checkpoint was lifted: a dead reader opens again within 30 seconds
+
+
+class HostStorageUnreachable(InfrastructureFault):
+    """The storage of the Functions host is not set, does not answer, or refuses us; its text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCheckpoint:
+    """The trigger's own checkpoint as it was read; without a number there is none.
+
+    `tag` is its version; `others` are the values beside the position, which stay as they are.
+    """
+
+    sequence_number: int = -1
+    tag: str | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
+
+
+class HostCheckpoints(Protocol):
+    """Reads and moves the trigger's own checkpoints. Both methods may raise HostStorageUnreachable."""
+
+    def read(self, partition: Partition) -> HostCheckpoint:
+        """Return the checkpoint of a partition."""
+
+    def write(self, partition: Partition, position: Checkpoint, found: HostCheckpoint) -> bool:
+        """Replace a checkpoint, or make one where none was found; return False when it has changed since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """The outcome of a lift: the number at which the trigger's checkpoint was found, the number to which it was moved,
+    and a clause in words. Without an answer from the storage, `found` is None; without a move, `moved_to` is None."""
+
+    words: str
+    found: int | None = None
+    moved_to: int | None = None
+
+
+def lift(state: PartitionState, host: HostCheckpoints, verification: Verification, store: IngestStore) -> Lift:
+    """Move the trigger's checkpoint to the one in SQL, never back, and only while the hub is the stream's.
+
+    Raises StreamIncarnationChanged and HubUnreachable. A fault of the storage is told in the words.
+    """
+    try:
+        found = host.read(state.partition)
+        checkpoint = state.checkpoint
+        if checkpoint is None or checkpoint.offset == BEFORE_FIRST:
+            return Lift("SQL has no event to lift its checkpoint to", found.sequence_number)
+        if found.sequence_number >= checkpoint.sequence_number:
+            return Lift(_ahead(found, checkpoint), found.sequence_number)
+        verification.verify_whole(state, store)
+        is_moved = host.write(state.partition, checkpoint, found)
+    except HostStorageUnreachable as fault:
+        return Lift(f"its checkpoint cannot be lifted: {fault}")
+    if not is_moved:
+        return Lift("its checkpoint moved at the same moment", found.sequence_number)
+    return Lift("its checkpoint was lifted", found.sequence_number, checkpoint.sequence_number)
+
+
+def _ahead(found: HostCheckpoint, checkpoint: Checkpoint) -> str:
+    if found.sequence_number == checkpoint.sequence_number:
+        return "its checkpoint was lifted"
+    return f"its checkpoint, {found.sequence_number}, is after the one in SQL and may be of a former hub"
+
+
+@dataclass(frozen=True, slots=True)
+class Carrying:
+    """A partition that the app's own reader carries because its trigger stands.
+
+    `stands_at` is the last number that the trigger had delivered, and `since` the time of the first check that found it
+    there. `moved_at` is the time at which the carrying began, or the trigger's own checkpoint last moved by itself;
+    `lifted_to` is the number to which it was lifted. `words` are those that were said last.
+    """
+
+    stands_at: int
+    since: datetime
+    moved_at: datetime
+    lifted_to: int | None = None
+    words: str = ""
+
+    def after(self, lifted: Lift, now: datetime) -> "Carrying":
+        """Return the carrying after a lift."""
+        moves = self.lifted_to is not None and lifted.found is not None and lifted.found > self.lifted_to
+        lifted_to = self.lifted_to if lifted.moved_to is None else lifted.moved_to
+        return Carrying(self.stands_at, self.since, now if moves else self.moved_at, lifted_to, lifted.words)
+
+    def stands(self, now: datetime) -> bool:
+        """Return True when the trigger has not moved for too long."""
+        return now - self.moved_at >= MOVES_WITHIN
+
+    def sentence(self, state: PartitionState) -> str:
+        """Return how the trigger stands, for people."""
+        count = state.next_number - 1 - self.stands_at
+        where = f"the trigger of partition {state.partition.partition_id} {_STANDS_AT} {self.stands_at:,}"
+        went = f"{count:,} event{'s' * (count != 1)} went by the app's own reader"
+        return f"{where} since {self.since:%H:%M} UTC; {went}; {self.words}"
+
+
+def carrying_of(stop: PartitionStop, state: PartitionState) -> Carrying:
+    """Return the carrying that a different process recorded in words, for a process that goes on with it."""
+    found = re.search(rf"{_STANDS_AT} (-?[\d,]+)", stop.detail)
+    stands_at = int(found[1].replace(",", "")) if found else state.next_number - 1
+    return Carrying(stands_at, stop.stopped_at, stop.stopped_at)

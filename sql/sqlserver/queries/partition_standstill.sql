@@ -1,0 +1,22 @@
+-- name: note_partition_standstill
+-- Store that the trigger of a partition stands, or count it again if it is stored.
+-- params: stream_id int, partition_id varchar(8000), detail nvarchar(4000), stopped_at datetime2(7)
+UPDATE hubledger.partition_standstill
+   SET detail = @detail, attempts = attempts + 1
+ WHERE stream_id = @stream_id AND partition_id = @partition_id;
+BEGIN TRY
+    INSERT INTO hubledger.partition_standstill (stream_id, partition_id, detail, attempts, stopped_at)
+    SELECT @stream_id, @partition_id, @detail, 1, @stopped_at
+     WHERE NOT EXISTS (
+           SELECT 1 FROM hubledger.partition_standstill AS f
+            WHERE f.stream_id = @stream_id AND f.partition_id = @partition_id);
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- stored by another at the same moment
+END CATCH;
+
+-- name: clear_partition_standstill
+-- Delete the standstill of a partition whose trigger moves again.
+-- params: stream_id int, partition_id varchar(8000)
+DELETE FROM hubledger.partition_standstill
+ WHERE stream_id = @stream_id AND partition_id = @partition_id;

@@ -1,0 +1,101 @@
+"""core/remote/trigger/blobs.py: the trigger's checkpoints are found, moved by compare and set, and nothing else is."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+
+from core.ingest.trigger import HostStorageUnreachable
+from core.model.commits import Checkpoint
+from core.model.spans import SequenceNumber
+from core.remote.trigger.blobs import BlobCheckpoints, blob_name
+from tests.fakes.builders import NOON, partition
+from tests.fakes.host_blobs import HostBlobs, host_blobs
+
+PLACE = partition("3", hub="NS.servicebus.windows.net/Telemetry", group="$Default")
+NAME = "ns.servicebus.windows.net/telemetry/$default/checkpoint/3"
+POSITION = Checkpoint(SequenceNumber(41), "2624", NOON, 7, UUID(int=1))
+
+
+@pytest.fixture
+def account() -> Iterator[HostBlobs]:
+    with host_blobs() as served:
+        yield served
+
+
+@pytest.fixture
+def host(account: HostBlobs) -> Iterator[BlobCheckpoints]:
+    opened = BlobCheckpoints({"AzureWebJobsStorage": account.connection})
+    yield opened
+    opened.close()
+
+
+def test_the_name_is_that_of_the_extension() -> None:
+    assert blob_name(PLACE) == NAME
+
+
+def test_a_checkpoint_moves_and_its_other_values_stay(account: HostBlobs, host: BlobCheckpoints) -> None:
+    account.put(NAME, offset="64", sequencenumber="1", clientidentifier="host-1")
+    found = host.read(PLACE)
+    assert found.sequence_number == 1
+    assert host.write(PLACE, POSITION, found)
+    assert account.blobs[NAME][0] == {"offset": "2624", "sequencenumber": "41", "clientidentifier": "host-1"}
+
+
+def test_a_checkpoint_that_is_not_there_is_made(account: HostBlobs, host: BlobCheckpoints) -> None:
+    found = host.read(PLACE)
+    assert found.sequence_number == -1
+    assert host.write(PLACE, POSITION, found)
+    assert account.blobs == {NAME: ({"offset": "2624", "sequencenumber": "41"}, 1)}
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_of_two_that_write_at_once_one_writes(account: HostBlobs, host: BlobCheckpoints, is_there: bool) -> None:
+    if is_there:
+        account.put(NAME, offset="64", sequencenumber="1")
+    found = host.read(PLACE)
+    account.put(NAME, offset="128", sequencenumber="2")
+    assert not host.write(PLACE, POSITION, found)
+    assert account.number(NAME) == 2
+
+
+@pytest.mark.parametrize("status", [400, 403, 500, 503])
+def test_a_refusal_is_one_fault_with_the_name_of_the_setting(
+    account: HostBlobs, host: BlobCheckpoints, status: int
+) -> None:
+    account.refuse = status
+    with pytest.raises(HostStorageUnreachable, match="AzureWebJobsStorage: "):
+        host.read(PLACE)
+
+
+def test_a_container_that_is_gone_while_its_blob_is_written_is_a_fault(
+    account: HostBlobs, host: BlobCheckpoints
+) -> None:
+    found = host.read(PLACE)
+    account.refuse = 404
+    with pytest.raises(HostStorageUnreachable):
+        host.write(PLACE, POSITION, found)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"offset": "64"}, {"sequencenumber": "a few"}])
+def test_a_blob_without_a_position_is_left_alone(
+    account: HostBlobs, host: BlobCheckpoints, metadata: dict[str, str]
+) -> None:
+    account.put(NAME, **metadata)
+    with pytest.raises(HostStorageUnreachable):
+        host.read(PLACE)
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({}, "AzureWebJobsStorage is not set"),
+        ({"AzureWebJobsStorage": "AccountName=a"}, "AzureWebJobsStorage: "),
+        ({"AzureWebJobsStorage": "BlobEndpoint=http://127.0.0.1:9/acc;AccountName=acc;AccountKey=a2V5"}, "refused"),
+    ],
+)
+def test_an_account_that_is_not_there_is_a_fault(environment: dict[str, str], words: str) -> None:
+    host = BlobCheckpoints(environment)
+    with pytest.raises(HostStorageUnreachable, match=words):
+        host.read(PLACE)
+    host.close()
