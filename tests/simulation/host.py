@@ -1,7 +1,7 @@
 """The functions host of a world: it hands batches to instances by the real trigger's rules, and loses some as it does.
 
-The host moves its checkpoint after an invocation, whatever the outcome; with the retry policy it holds a failed batch
-and tries it again first. An owner that loses its partition may still be running, and may still move the checkpoint.
+The host moves its checkpoint after an invocation, whatever the outcome; with the retry policy it tries a failed batch
+again first, some times, and then passes it. An owner that loses its partition may still be running, and may still move the checkpoint.
 """
 
 from collections.abc import Callable
@@ -36,6 +36,7 @@ class Host:
         self._trouble = trouble
         self._invoke = invoke
         self._instances = instances
+        self._tries = trouble.chance.choice([1, 3, 8])  # retries of a batch; then its events are passed
         self._loses = trouble.chance.choice([0.0, 0.02, 0.15])  # the number of batches that this host loses
         self.pumps = {id: Pump(trouble.chance.randrange(instances)) for id in hub.log}
         self._zombies: list[tuple[str, Pump]] = []
@@ -113,6 +114,9 @@ class Host:
         elif ending == "failed" and self._trouble.comes(0.1):
             self._note("host: shut down between retries")
             pump.batch = ()
+        elif ending == "failed" and pump.retries == self._tries:
+            self._note("host: failed batch passed after its retries")
+            pump.position, pump.batch = events[-1].sequence_number + 1, ()
         elif ending == "failed":
             self._note("host: failed batch retried")
             pump.retries += 1

@@ -30,6 +30,7 @@ FAULTS = (
     "host: batch lost before the app saw it",
     "host: failed batch lost",
     "host: failed batch retried",
+    "host: failed batch passed after its retries",
     "host: shut down between retries",
     "host: events redelivered",
     "host: owner changed",

@@ -37,7 +37,7 @@ MUTANTS = (
     *in_file(
         "handlers/ingest.py",
         f"{HANDLERS}/test_function_app.py",
-        ("the host gives up a batch", 'max_retry_count="-1"', 'max_retry_count="5"'),
+        ("the host tries a batch for ever", 'max_retry_count="8"', 'max_retry_count="-1"'),
     ),
     *in_file(
         "local/functions_host/durable/engine.py",

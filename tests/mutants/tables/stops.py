@@ -121,11 +121,12 @@ MUTANTS = (
     *in_file(
         "core/ingest/recurrence.py",
         f"{UNIT}/ingest/test_recurrence.py",
-        ("a repeated fault is not recorded", "if count >= RECURRENT:", "if count >= 10 * RECURRENT:"),
+        ("a repeated fault is not recorded", "+ 1 >= RECURRENT", "+ 1 >= 10 * RECURRENT"),
+        ("the count of faults begins anew with each batch", "if is_recurrent or stop is not None:", "if is_recurrent:"),
         (
             "a commit that is refused without rows is no fault",
-            "from core.errors import InfrastructureFault, StoreFault\n",
-            "from core.errors import InfrastructureFault\nfrom core.errors import StoreUnavailable as StoreFault\n",
+            "from core.errors import InfrastructureFault, StoreFault, StoreUnreachable\n",
+            "from core.errors import InfrastructureFault, StoreUnreachable\nfrom core.errors import StoreUnavailable as StoreFault\n",
         ),
     ),
     *in_file(

@@ -110,7 +110,7 @@ class Running:
         own = app()
         app.value = replace(own, means=replace(own.means, incarnations=NOT_VERIFIED))
         events = decode(metadata_of(numbers, partition_id=partition_id), bodies)
-        retrying = SimpleNamespace(retry_count=retries, max_retry_count=-1) if retries else None
+        retrying = SimpleNamespace(retry_count=retries, max_retry_count=8) if retries else None
         functions()["ingest"](events, SimpleNamespace(invocation_id="i-1", retry_context=retrying))
 
     def get(self, operation: str, route: Mapping[str, str] | None = None, **params: str) -> Reply:

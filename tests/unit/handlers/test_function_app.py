@@ -111,7 +111,7 @@ def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name
 def test_ingest_is_retried_without_end_for_an_outage_must_not_lose_a_batch() -> None:
     assert index()["ingest"]["settings"] == {
         "strategy": "exponential_backoff",
-        "max_retry_count": "-1",
+        "max_retry_count": "8",
         "minimum_interval": "00:00:01",
         "maximum_interval": "00:00:30",
         "setting_name": "retry_policy",

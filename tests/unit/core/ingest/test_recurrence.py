@@ -20,7 +20,7 @@ from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
 LOG = events(0, 19, "reading a")
-DETAIL = "the batch failed {} times in a row, last on the database; nothing was dropped: "
+DETAIL = "the partition failed {} times in a row, last on the database; nothing was dropped: "
 
 
 class World:
@@ -59,6 +59,14 @@ def test_a_fault_that_repeats_is_recorded_with_its_count_and_its_last_words(worl
     for retries in range(RECURRENT + 2):
         fault = world.fail(retries)
     assert world.stops() == (PartitionStop("store", DETAIL.format(RECURRENT + 2) + str(fault), 3, NOON),)
+
+
+def test_the_count_goes_on_with_the_next_batch_of_which_the_host_begins_to_count_anew(world: World) -> None:
+    for retries in range(9):
+        world.fail(retries)
+    for retries in range(3):
+        fault = world.fail(retries)
+    assert world.stops() == (PartitionStop("store", DETAIL.format(12) + str(fault), 8, NOON),)
 
 
 def test_answers_that_are_lost_again_and_again_are_such_a_fault(world: World) -> None:
