@@ -204,7 +204,7 @@ def _open_app() -> App:
         store=store,
         means=means,
         batch_log=_open_batch_log(settings, closing),
-        silence=SilenceCheck(_fresh(means, patient), settings.gap_grace, host),
+        silence=SilenceCheck(_fresh(means, patient), settings.gap_grace, host, hub.suspect),
         incarnations=Incarnations(brief),
         replays=Replays(patient),
         redrives=Redrives(patient),

@@ -30,9 +30,7 @@ read_times_fast()
     cardinality=func.Cardinality.MANY,
     data_type=func.DataType.BINARY,
 )
-@bp.retry(
-    strategy="exponential_backoff", max_retry_count="8", minimum_interval="00:00:01", maximum_interval="00:00:30"
-)
+@bp.retry(strategy="exponential_backoff", max_retry_count="8", minimum_interval="00:00:01", maximum_interval="00:00:30")
 def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # noqa: UP006 - the worker reads no list[...]
     """Ingest a batch. The function is not async, so the worker runs it in a thread: database drivers block."""
     if not events:  # the host may call with no events

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StoreFault
 from core.ingest.gaps import Wound
 from core.ingest.ingest import Means, heal, read_anchored, record_stop, without_stop
-from core.ingest.trigger import Carrying, HostCheckpoints, carrying_of, lift
+from core.ingest.trigger import Carrying, HostCheckpoints, Suspect, carrying_of, lift, no_suspect
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
 from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST, Extent
@@ -79,12 +79,13 @@ class SilenceCheck:
     A partition is healed when it has waited for the same number for as long as `grace`, also while new events come. If
     its own events arrive after all, one of the two commits wins. A run ends after `means.healing.patience`; the next
     one begins with the partitions that this one did not reach. `host` has the trigger's own checkpoints; None where
-    there is no host.
+    there is no host. `suspect` names the event at which a trigger stands.
     """
 
     means: Means
     grace: timedelta
     host: HostCheckpoints | None = None
+    suspect: Suspect = no_suspect
     standing: dict[Partition, Standstill] = field(default_factory=dict)
     due: deque[Partition] = field(default_factory=deque)
 
@@ -201,14 +202,20 @@ class SilenceCheck:
         if self.host is None or seen is None or seen.carrying is None:
             return
         state, now = self.means.store.read_partition(partition), self.means.clock.now()
-        if self._has_moved(state):
-            return
         carrying = seen.carrying.after(lift(state, self.host, self.means.incarnations, self.means.store), now)
+        if not seen.carrying.words:
+            carrying = replace(carrying, cause=self._cause(partition, carrying))
         self.standing[partition] = replace(seen, carrying=carrying)
         if carrying.stands(now):
             self.means.store.note_stop(state, "trigger", carrying.sentence(state), carrying.since)
         if carrying.words != seen.carrying.words:
             yield Standing(partition, carrying.sentence(state))
+
+    def _cause(self, partition: Partition, carrying: Carrying) -> str | None:
+        try:
+            return self.suspect(partition, SequenceNumber(carrying.stands_at + 1))
+        except InfrastructureFault:
+            return None  # the events go on, and the words say the rest
 
     def _close(self, gap: Span, extent: Extent, invocation_id: str, partition: Partition) -> list[BatchCommit]:
         """Commit the numbers up to the hub's end as absent; a conflict means that another owner committed first.

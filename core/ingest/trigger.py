@@ -5,8 +5,8 @@ read opens again where this checkpoint is; a healthy one writes over it within a
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from core.ingest.port import IngestStore
 from core.model.commits import Checkpoint, PartitionState, PartitionStop
 from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST
+from core.model.spans import SequenceNumber
 
 _STANDS_AT = "stands at"
 MOVES_WITHIN = timedelta(minutes=2)  # after its checkpoint was lifted: a dead reader opens again within 30 seconds
@@ -35,6 +36,15 @@ class HostCheckpoint:
     sequence_number: int = -1
     tag: str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
+
+
+# Names the first event from a number on that the trigger cannot deliver, in a clause; None when none is known.
+Suspect = Callable[[Partition, SequenceNumber], str | None]
+
+
+def no_suspect(partition: Partition, first: SequenceNumber) -> str | None:
+    """Name no event."""
+    return None
 
 
 class HostCheckpoints(Protocol):
@@ -90,7 +100,8 @@ class Carrying:
 
     `stands_at` is the last number that the trigger had delivered, and `since` the time of the first check that found it
     there. `moved_at` is the time at which the carrying began, or the trigger's own checkpoint last moved by itself;
-    `lifted_to` is the number to which it was lifted. `words` are those that were said last.
+    `lifted_to` is the number to which it was lifted. `words` are those that were said last, and `cause` names the event
+    at which the trigger stands, if it is known.
     """
 
     stands_at: int
@@ -98,12 +109,14 @@ class Carrying:
     moved_at: datetime
     lifted_to: int | None = None
     words: str = ""
+    cause: str | None = None
 
     def after(self, lifted: Lift, now: datetime) -> "Carrying":
         """Return the carrying after a lift."""
         moves = self.lifted_to is not None and lifted.found is not None and lifted.found > self.lifted_to
         lifted_to = self.lifted_to if lifted.moved_to is None else lifted.moved_to
-        return Carrying(self.stands_at, self.since, now if moves else self.moved_at, lifted_to, lifted.words)
+        moved_at = now if moves else self.moved_at
+        return replace(self, moved_at=moved_at, lifted_to=lifted_to, words=lifted.words)
 
     def stands(self, now: datetime) -> bool:
         """Return True when the trigger has not moved for too long."""
@@ -114,7 +127,8 @@ class Carrying:
         count = state.next_number - 1 - self.stands_at
         where = f"the trigger of partition {state.partition.partition_id} {_STANDS_AT} {self.stands_at:,}"
         went = f"{count:,} event{'s' * (count != 1)} went by the app's own reader"
-        return f"{where} since {self.since:%H:%M} UTC; {went}; {self.words}"
+        parts = [f"{where} since {self.since:%H:%M} UTC", went, self.words, *filter(None, [self.cause])]
+        return "; ".join(parts)
 
 
 def carrying_of(stop: PartitionStop, state: PartitionState) -> Carrying:

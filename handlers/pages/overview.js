@@ -52,6 +52,7 @@ const REMEDIES = {
   incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream, as the guide says.",
   outage: "Most events of a batch fail: the batch is held back and tried again, and no letter is written yet.",
   store: "The database fails again and again on one batch: the detail has its words. End what blocks it.",
+  trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute.",
   held: "Too many events wait after open letters of their keys: retry or discard these letters.",
 };
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from core.errors import HubRefused, HubUnreachable
 from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId
@@ -18,8 +18,10 @@ from core.remote.hub.client import LINK_TIMEOUT, link_fault, open_sync_client
 from core.remote.hub.events import to_event
 from core.remote.hub.links import Link, open_link
 from core.remote.hub.management import Management, keep_management_open
+from core.remote.hub.undeliverable import why_undeliverable
 from core.settings import Settings
 
+Made = TypeVar("Made")
 QUIET = 1.0  # seconds without an event; then the extent is read again
 TRIES = 3  # times in a row that a link may break; then the hub counts as unreachable
 _WRONG_OFFSET = ("argument-error", "argument-out-of-range", "invalid-offset")  # parts of the hub's error conditions
@@ -105,6 +107,21 @@ class SdkHubReader:
                 if tries == TRIES or is_late():
                     raise
 
+    def suspect(self, partition: Partition, first: SequenceNumber) -> str | None:
+        """Return a clause about the first event of a batch, from a number on, that the trigger cannot deliver."""
+        held = self._held(partition, Span(first, SequenceNumber(first + BATCH_EVENTS - 1)))
+        if held is None:
+            return None
+        with self._link(partition, held.first, held.length) as link:
+            for event in _events(link, lambda: False, lambda found: found):
+                if event is None or event.sequence_number > held.last:
+                    return None
+                if (why := why_undeliverable(event)) is not None:
+                    return f"event {event.sequence_number:,} cannot be delivered: {why}"
+                if event.sequence_number == held.last:
+                    return None
+        return None
+
     def check_access(self) -> None:
         """Open one link, so that a wrong consumer group is reported now and not at the first gap."""
         partition = self.partitions()[0]
@@ -178,7 +195,7 @@ def _is_after(place: Place, extent: Extent) -> bool:
     return isinstance(place, int) and place > extent.last
 
 
-def _events(link: Link, is_late: Callable[[], bool], convert: Callable[[Any], Event]) -> Iterator[Event | None]:
+def _events(link: Link, is_late: Callable[[], bool], convert: Callable[[Any], Made]) -> Iterator[Made | None]:
     """Yield the events that arrive, and None after QUIET seconds without any; HubUnreachable when the time is up."""
     heard_at = time.monotonic()
     while True:

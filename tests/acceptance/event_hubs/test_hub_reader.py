@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from azure.eventhub import EventHubConsumerClient
+from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
+from azure.eventhub.amqp import AmqpAnnotatedMessage
 
 from core.errors import HubRefused, HubUnreachable
 from core.model.events import Partition, PartitionId
@@ -306,3 +307,14 @@ def test_the_public_call_raises_a_refusal(emulator: Emulator) -> None:
     with closing(PublicLink(client, "0", "-1", 3)) as link, pytest.raises(Exception, match="nobody"):
         while True:
             link.receive()
+
+
+def test_names_the_first_event_that_the_trigger_cannot_deliver(emulator: Emulator, hub: SdkHubReader) -> None:
+    assert hub.suspect(P, SequenceNumber(0)) is None
+    publish(emulator, ["a", "b"])
+    with EventHubProducerClient.from_connection_string(emulator.connection_string, eventhub_name=HUB) as producer:
+        producer.send_batch([AmqpAnnotatedMessage(value_body="text")], partition_id="0")
+    assert hub.suspect(P, SequenceNumber(0)) == "event 2 cannot be delivered: its body is an AMQP value, not data"
+    publish(emulator, ["d"])
+    assert hub.suspect(P, SequenceNumber(3)) is None
+    assert hub.suspect(P, SequenceNumber(9)) is None

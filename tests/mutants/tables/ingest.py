@@ -180,11 +180,6 @@ MUTANTS = (
         "core/ingest/silence.py",
         f"{UNIT}/ingest/test_trigger.py",
         ("a trigger that moves again keeps its stop", '["trigger"])', "[])"),
-        (
-            "a trigger is lifted although a different owner commits",
-            "        if self._has_moved(state):\n            return\n",
-            "",
-        ),
         ("a trigger that stands is not recorded", "if carrying.stands(now):", "if carrying.stands(seen.since):"),
         ("the same words are said at each check", "if carrying.words != seen.carrying.words:", "if carrying.words:"),
         ("a stop of the trigger ends where no event waits", 'if stop.reason != "trigger"]', "if stop.reason]"),
@@ -206,6 +201,14 @@ MUTANTS = (
         ),
         ("a trigger that moves counts as standing", "now if moves else self.moved_at", "self.moved_at"),
         ("the number at which a trigger stands is forgotten", "if found else state", "if not stop else state"),
+    ),
+    *in_file(
+        "core/remote/hub/undeliverable.py",
+        "tests/unit/core/remote/hub/test_undeliverable.py",
+        ("a body without a value has a reason", " and message.body is not None:", ":"),
+        ("any char has a reason", "> LAST_CHAR", "> 0x20"),
+        ("any URI has a reason", "not _is_uri(value.value)", "value.value"),
+        ("a map in a list has a reason", "isinstance(value, dict)", "isinstance(value, dict | list)"),
     ),
     *in_file(
         "core/remote/trigger/blobs.py",

@@ -126,7 +126,8 @@ MUTANTS = (
         (
             "a commit that is refused without rows is no fault",
             "from core.errors import InfrastructureFault, StoreFault, StoreUnreachable\n",
-            "from core.errors import InfrastructureFault, StoreUnreachable\nfrom core.errors import StoreUnavailable as StoreFault\n",
+            "from core.errors import InfrastructureFault, StoreUnreachable\n"
+            "from core.errors import StoreUnavailable as StoreFault\n",
         ),
     ),
     *in_file(

@@ -12,7 +12,7 @@ from core.errors import HubUnreachable, StreamIncarnationChanged
 from core.ingest.gaps import NOT_HEALING, Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.silence import Healed, SilenceCheck, Unhealed
+from core.ingest.silence import Healed, Looked, SilenceCheck, Unhealed
 from core.model.events import Event
 from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import FakeClock, batch, event, events, partition, stamps
@@ -52,7 +52,7 @@ class World:
         held = [one for one in self.hub.held["0"].values() if one.sequence_number <= up_to]
         ingest_batch(batch(held), Means(self.store, PLAIN, self.means.clock, NOT_HEALING))
 
-    def look(self, after: float = 0.0) -> Sequence[Healed | Unhealed]:
+    def look(self, after: float = 0.0) -> Sequence[Looked]:
         self.clock.advance(after)
         return list(self.check.run("timer-1"))
 

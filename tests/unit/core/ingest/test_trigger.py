@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from core.errors import HubUnreachable
 from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch
@@ -164,6 +165,33 @@ class TestALift:
         assert [type(one) for one in world.look(after=120)] == [Healed]
         world.stand(5)
         assert (world.host.numbers, world.stops()) == ({"0": 9}, ())
+
+
+class TestTheWords:
+    def test_name_the_event_at_which_the_trigger_stands_if_it_is_known(self) -> None:
+        world = World()
+        asked: list[int] = []
+
+        def suspect(partition: Partition, first: int) -> str:
+            asked.append(first)
+            return f"event {first} cannot be delivered: its body is an AMQP value, not data"
+
+        world.check.suspect = suspect
+        (words,) = world.said(after=120)
+        assert words.endswith("; event 10 cannot be delivered: its body is an AMQP value, not data")
+        world.stand(3)
+        (stop,) = world.stops()
+        assert stop.detail.endswith("; event 10 cannot be delivered: its body is an AMQP value, not data")
+        assert asked == [10]
+
+    def test_are_said_too_when_the_hub_does_not_name_the_event(self) -> None:
+        world = World()
+
+        def suspect(partition: Partition, first: int) -> str:
+            raise HubUnreachable("the hub does not answer")
+
+        world.check.suspect = suspect
+        assert len(world.said(after=120)) == 1
 
 
 class TestAStorageThatDoesNotAnswer:

@@ -1,0 +1,64 @@
+"""Name what keeps the trigger from delivering an event: the host's .NET reads or binds less than AMQP allows.
+
+Measured in the Functions host 4.1037 with the Event Hubs extension over the .NET SDK 5.12.2 (docs/adr/0058). An event
+that the host drops in silence stops nothing, and has no name here.
+"""
+
+import struct
+from typing import Any
+
+from core.model.values import Described
+from core.remote.hub.amqp_values import NotReadable, items_of, read_value
+from core.remote.hub.host_values import OFFSET, URI
+from core.remote.hub.wire import STAMPS, Encoded
+
+CHAR, DESCRIBED, LAST_CHAR = 0x73, 0x00, 0xFFFF  # a char of .NET has two bytes
+LAST_TICK = 3_155_378_976_000_000_000  # of 31 December 9999
+
+
+def why_undeliverable(event: Any) -> str | None:
+    """Return a clause about an azure.eventhub.EventData that the trigger cannot deliver; None when nothing is known."""
+    message = event.raw_amqp_message
+    if message.body_type == "value" and message.body is not None:
+        return "its body is an AMQP value, not data"
+    if message.body_type == "sequence":
+        return "its body is an AMQP sequence, not data"
+    annotations = message.annotations or {}
+    if not isinstance(annotations.get(STAMPS[3]), bytes | str | None):
+        return "its partition key is no text"
+    properties = message.application_properties
+    return _why_of_map(properties, "property") or _why_of_map(annotations, "annotation")
+
+
+def _why_of_map(found: Any, kind: str) -> str | None:
+    if not isinstance(found, Encoded):
+        return None
+    try:
+        reasons = [_why(raw) for raw in items_of(found.raw)[1::2]]
+    except (NotReadable, LookupError, struct.error):
+        return None
+    return next((f"one {kind} is {reason}" for reason in reasons if reason), None)
+
+
+def _why(raw: bytes) -> str | None:
+    """Return what keeps the SDK of the host from reading an encoded value."""
+    if raw[0] == CHAR:
+        return "a char above U+FFFF" if int.from_bytes(raw[1:5], "big") > LAST_CHAR else None
+    value, _ = read_value(raw)
+    if isinstance(value, dict):
+        return "a map"
+    return _why_described(value) if raw[0] == DESCRIBED else None
+
+
+def _why_described(value: Described) -> str | None:
+    if isinstance(value.descriptor, int):
+        return "described by a number"
+    if value.descriptor == URI and not _is_uri(value.value):
+        return "a URI that .NET cannot read"
+    if value.descriptor == OFFSET and not (isinstance(value.value, int) and 0 <= value.value <= LAST_TICK):
+        return "a time that .NET cannot read"
+    return None
+
+
+def _is_uri(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and not any(one in value for one in ("://:", "http://["))
