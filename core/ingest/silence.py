@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StoreFault
 from core.ingest.gaps import Wound
@@ -18,6 +18,7 @@ from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST, Extent
 from core.model.spans import SequenceNumber, Span
 
+NOT_RUNNING = datetime.min.replace(tzinfo=UTC)  # the end of a run before the first one
 TURN = timedelta(seconds=10)  # of one partition, when others wait too; the commit in hand ends it
 
 
@@ -88,10 +89,11 @@ class SilenceCheck:
     suspect: Suspect = no_suspect
     standing: dict[Partition, Standstill] = field(default_factory=dict)
     due: deque[Partition] = field(default_factory=deque)
+    until: datetime = NOT_RUNNING
 
     def run(self, invocation_id: str) -> Iterator[Looked]:
         """Check all partitions in turn until each is level or the time is up; after a fault, continue with the next."""
-        until = self.means.clock.now() + self.means.healing.patience
+        self.until = self.means.clock.now() + self.means.healing.patience
         self._queue_up(self.means.healing.hub.partitions())
         while self.due:
             partition = self.due.popleft()
@@ -104,7 +106,7 @@ class SilenceCheck:
                 if isinstance(fault, PartitionStopped):
                     record_stop(partition, fault, self.means)
                 yield Unhealed(partition, fault)
-            if self.means.clock.now() >= until:
+            if self.means.clock.now() >= self.until:
                 break
 
     def _queue_up(self, partitions: Sequence[Partition]) -> None:
@@ -174,10 +176,15 @@ class SilenceCheck:
         return Healed(state.partition, Span(gap.first, reached), tuple(commits), is_level=reached >= gap.last)
 
     def _take_turn(self, wound: Wound, commits: list[BatchCommit]) -> bool:
-        """Commit the gap, piece by piece, while the turn lasts; return False when it was too short."""
-        over = self.means.clock.now() + TURN
-        with closing(heal(wound, self.means)) as healing:
-            for commit in healing:
+        """Commit the gap, piece by piece, while the turn lasts; return False when it was too short.
+
+        A hub that sends nothing is waited for until the end of the run, and the next run begins with the others.
+        """
+        now = self.means.clock.now()
+        over, means = now + TURN, self.means
+        healing = replace(means.healing, patience=max(TURN, self.until - now))
+        with closing(heal(wound, replace(means, healing=healing))) as healed:
+            for commit in healed:
                 commits.append(commit)
                 if self.means.clock.now() >= over:
                     return False

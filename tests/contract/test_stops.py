@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from core.errors import StopReason
 from core.model.commits import PartitionStop
 from core.model.spans import SequenceNumber
@@ -37,18 +39,19 @@ def test_a_stop_is_cleared_alone(store: Store) -> None:
     assert [stop.reason for stop in store.read_partition(P).stops] == ["incarnation"]
 
 
-def test_a_fault_that_repeats_is_a_stop_among_others(store: Store) -> None:
+@pytest.mark.parametrize("reason", ["store", "trigger"])
+def test_a_fault_that_repeats_and_a_standstill_are_stops_among_others(store: Store, reason: StopReason) -> None:
     state = store.read_partition(P)
-    store.note_stop(state, "store", "it failed 5 times", LATER)
-    store.note_stop(state, "store", "it failed 6 times", LATER + timedelta(minutes=1))
+    store.note_stop(state, reason, "it failed 5 times", LATER)
+    store.note_stop(state, reason, "it failed 6 times", LATER + timedelta(minutes=1))
     store.note_stop(state, "held", "too many", LATER)
-    again = PartitionStop("store", "it failed 6 times", 2, LATER)
+    again = PartitionStop(reason, "it failed 6 times", 2, LATER)
     assert store.read_partition(P).stops == (PartitionStop("held", "too many", 1, LATER), again)
     ledger = Ledger(OneStream(store.database, P.stream), ())
     assert ledger.read_stops()[P.partition_id][1] == again
     store.clear_stops(state, ["held"])
     assert store.read_partition(P).stops == (again,)
-    store.clear_stops(state, ["store"])
+    store.clear_stops(state, [reason])
     assert store.read_partition(P).stops == ()
 
 

@@ -1,14 +1,19 @@
 """The functions host of a world: it hands batches to instances by the real trigger's rules, and loses some as it does.
 
 The host moves its checkpoint after an invocation, whatever the outcome; with the retry policy it tries a failed batch
-again first, some times, and then passes it. An owner that loses its partition may still be running, and may still move the checkpoint.
+again first, some times, and then passes it. At some events its reader stands until its checkpoint is moved past them.
+An owner that loses its partition may still be running, and may still move the checkpoint.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
 from typing import Literal
 
-from core.model.events import Event
+from core.ingest.trigger import HostCheckpoint
+from core.model.commits import Checkpoint
+from core.model.events import Event, Partition
 from tests.simulation.hub import SimulatedHub
 from tests.simulation.trouble import Trouble
 
@@ -40,6 +45,8 @@ class Host:
         self._loses = trouble.chance.choice([0.0, 0.02, 0.15])  # the number of batches that this host loses
         self.pumps = {id: Pump(trouble.chance.randrange(instances)) for id in hub.log}
         self._zombies: list[tuple[str, Pump]] = []
+        self._unreadable = trouble.chance.choice([0.0, 0.0, 0.05])  # the share of the events at which a reader stands
+        self._stands: dict[tuple[str, int, datetime], bool] = {}
 
     def deliver(self, id: str) -> None:
         """Hand over the next batch of a partition, or a failed one again."""
@@ -87,6 +94,20 @@ class Host:
         if self._trouble.comes(0.3):
             self.pumps[id].position = pump.position
 
+    def read(self, partition: Partition) -> HostCheckpoint:
+        """Return the host's checkpoint, as the app finds it in the host's storage."""
+        position = self.pumps[partition.partition_id].position
+        return HostCheckpoint(position - 1, str(position))
+
+    def write(self, partition: Partition, position: Checkpoint, found: HostCheckpoint) -> bool:
+        """Move the host's checkpoint from outside; a batch that is in hand moves it again at its end."""
+        pump = self.pumps[partition.partition_id]
+        if str(pump.position) != found.tag:
+            return False
+        self._note("host: checkpoint lifted")
+        pump.position = position.sequence_number + 1
+        return True
+
     def forget(self, instance: int) -> None:
         """Note that a process died: its batches are gone with it, and are delivered again."""
         self._zombies = [one for one in self._zombies if one[1].owner != instance]
@@ -97,12 +118,25 @@ class Host:
     def _next(self, id: str, pump: Pump) -> tuple[Event, ...]:
         if pump.position > self._hub.last[id] + 1:
             pump.position = 0  # the receiver is refused there, and begins again
-        events = self._hub.next_events(id, pump.position, self._trouble.chance.randint(1, 12))
+        events = self._readable(id, self._hub.next_events(id, pump.position, self._trouble.chance.randint(1, 12)))
         if events and self._trouble.comes(self._loses):
             self._note("host: batch lost before the app saw it")
             pump.position = events[-1].sequence_number + 1
             return ()
         return events
+
+    def _readable(self, id: str, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        """Return the events before the first one at which the reader stands."""
+        found = tuple(takewhile(lambda event: not self._is_unreadable(id, event), events))
+        if events and not found:
+            self._note("host: stands at an event")
+        return found
+
+    def _is_unreadable(self, id: str, event: Event) -> bool:
+        place = (id, event.sequence_number, event.enqueued_at)
+        if place not in self._stands:
+            self._stands[place] = self._trouble.chance.random() < self._unreadable
+        return self._stands[place]
 
     def _run(self, id: str, pump: Pump) -> None:
         events, pump.is_running = pump.batch, True

@@ -13,6 +13,7 @@ from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
 from core.ingest.journal import StoredJournal
 from core.ingest.silence import SilenceCheck
+from core.ingest.trigger import HostCheckpoints
 from core.ledger.next_incarnation import IncarnationMeans
 from core.letters.port import Keeper
 from core.model.clock import Clock
@@ -48,6 +49,7 @@ class Site:
     policy: LetterPolicy
     fuse: Fuse
     dies: Callable[[Event, bool], bool]  # of an event that it tries, or of its letter
+    host: HostCheckpoints | None = None
 
     def new_id(self) -> UUID:
         return UUID(int=self.trouble.chance.getrandbits(128), version=4)
@@ -85,7 +87,8 @@ class Instance:
         of_letters = deadly(deployed, lambda event: self._dies(event, True))
         journal, hub = StoredJournal(patient, self.clock, Turn()), self._verification()
         self.means = Means(store, of_batches, self.clock, healing, policy, site.fuse, hub, journal)
-        self.silence = SilenceCheck(replace(self.means, store=patient, incarnations=self._verification()), GRACE)
+        fresh = replace(self.means, store=patient, incarnations=self._verification())
+        self.silence = SilenceCheck(fresh, GRACE, site.host)
         self.keeper = Keeper(
             STREAM, store, of_letters, self._find_event, patient.keepers_clock(own, site.clock.monotonic), policy
         )

@@ -32,6 +32,8 @@ FAULTS = (
     "host: failed batch retried",
     "host: failed batch passed after its retries",
     "host: shut down between retries",
+    "host: stands at an event",
+    "host: checkpoint lifted",
     "host: events redelivered",
     "host: owner changed",
     "host: two owners at once",

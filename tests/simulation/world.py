@@ -19,7 +19,7 @@ from core.errors import (
 )
 from core.ingest.fuse import Fuse
 from core.ingest.ingest import ingest_batch
-from core.ingest.silence import Unhealed
+from core.ingest.silence import Healed, Unhealed
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.backoff import Backoff
 from core.model.events import Event
@@ -69,8 +69,8 @@ class World:
         self._deaths: Counter[tuple[int, object]] = Counter()
         self._deaths_of_batches: Counter[tuple[int, object]] = Counter()
         self._deployed = TRANSFORMS[0]
+        self.site.host = self.host = Host(self.hub, self.trouble, self._ingest, INSTANCES)
         self.instances = [Instance(self.site, self._deployed) for _ in range(INSTANCES)]
-        self.host = Host(self.hub, self.trouble, self._ingest, INSTANCES)
         self.operators = Operators(self.trouble, ids, self.committed)
         self._pending: list[LetterChunk] = []
         self._acts = self._all_acts()
@@ -221,7 +221,7 @@ class World:
         for looked in instance.silence.run("timer"):
             is_held = isinstance(looked, Unhealed) and isinstance(looked.fault, PartitionStopped)
             assert self.trouble.level or is_held or not isinstance(looked, Unhealed), looked
-            self.trouble.counts["gaps at the end healed"] += not isinstance(looked, Unhealed)
+            self.trouble.counts["gaps at the end healed"] += isinstance(looked, Healed)
 
     def _claim(self, instance: Instance) -> None:
         self._pending = [*self._pending, *claim_due(instance.keeper)][-PENDING:]

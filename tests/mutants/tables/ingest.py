@@ -157,7 +157,12 @@ MUTANTS = (
             "if not commit.first:",
         ),
         ("one long gap keeps the others waiting", "if self.means.clock.now() >= over:", "if not commits:"),
-        ("a check of partitions that stand has no end", "if self.means.clock.now() >= until:", "if not self.due:"),
+        ("a check of partitions that stand has no end", "if self.means.clock.now() >= self.until:", "if not self.due:"),
+        (
+            "a hub that sends nothing is waited for too long",
+            "max(TURN, self.until - now)",
+            "TURN",
+        ),
         ("partitions that were not reached do not go first", "deque([*first, *(", "deque([*(),*("),
         (
             "a partition that moves counts as silent",

@@ -1,9 +1,10 @@
 """core/ingest/silence.py: losses at the end of a partition that fell silent are healed, and nothing is disturbed."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -184,6 +185,20 @@ class TestManyPartitionsThatStand:
         assert [one.partition.partition_id for one in world.look(after=120)] == ["0", "1", "0"]
         assert [one.partition.partition_id for one in world.look()] == ["1", "0", "1"]
         assert world.store.read_partition(partition("0")).next_number == 2200
+
+    def test_wait_for_a_hub_that_sends_nothing_no_longer_than_the_run_lasts(self) -> None:
+        world = slow_world(patience=30)
+        asked: list[float] = []
+        read = world.hub.read_range
+
+        def reading(*place: Any) -> Generator[Event, None, None]:
+            asked.append((place[3] - world.clock.now()).total_seconds())
+            return read(*place)
+
+        world.hub.read_range = reading  # type: ignore[assignment, method-assign]
+        world.look()
+        world.look(after=120)
+        assert asked == [30, 18, 10]
 
 
 def slow_world(patience: float) -> World:
