@@ -146,7 +146,7 @@ def test_a_worker_over_a_store_without_a_table_of_its_transform_does_not_start(
 
 
 def test_pauses_are_spread_so_that_workers_do_not_return_together() -> None:
-    assert take(FaultyStore(MemoryStore(), on_read=[Fault.NOT_REACHED] * 2), chance=0.0) == [0.5, 1.0]
+    assert take(FaultyStore(MemoryStore(), on_commit=[Fault.NOT_REACHED] * 2), chance=0.0) == [0.5, 1.0]
 
 
 def test_a_held_batch_is_logged_without_its_bodies(caplog: pytest.LogCaptureFixture) -> None:
