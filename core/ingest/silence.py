@@ -241,7 +241,7 @@ class SilenceCheck:
 def _remembered(state: PartitionState) -> Standstill | None:
     """Return the standstill that a different process recorded, if its trigger stands."""
     stop = state.stop_for("trigger")
-    return None if stop is None else Standstill(state.next_number, stop.stopped_at, carrying_of(stop, state))
+    return None if stop is None else Standstill(state.next_number, stop.stopped_at, carrying_of(stop))
 
 
 @dataclass(frozen=True, slots=True)

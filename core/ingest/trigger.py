@@ -125,14 +125,15 @@ class Carrying:
     def sentence(self, state: PartitionState) -> str:
         """Return how the trigger stands, for people."""
         count = state.next_number - 1 - self.stands_at
-        where = f"the trigger of partition {state.partition.partition_id} {_STANDS_AT} {self.stands_at:,}"
+        number = f"{_STANDS_AT} {self.stands_at:,}" if self.stands_at >= 0 else "stands before its first event"
+        where = f"the trigger of partition {state.partition.partition_id} {number}"
         went = f"{count:,} event{'s' * (count != 1)} went by the app's own reader"
         parts = [f"{where} since {self.since:%H:%M} UTC", went, self.words, *filter(None, [self.cause])]
         return "; ".join(parts)
 
 
-def carrying_of(stop: PartitionStop, state: PartitionState) -> Carrying:
+def carrying_of(stop: PartitionStop) -> Carrying:
     """Return the carrying that a different process recorded in words, for a process that goes on with it."""
-    found = re.search(rf"{_STANDS_AT} (-?[\d,]+)", stop.detail)
-    stands_at = int(found[1].replace(",", "")) if found else state.next_number - 1
+    found = re.search(rf"{_STANDS_AT} ([\d,]+)", stop.detail)
+    stands_at = int(found[1].replace(",", "")) if found else -1
     return Carrying(stands_at, stop.stopped_at, stop.stopped_at)

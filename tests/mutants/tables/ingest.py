@@ -205,7 +205,7 @@ MUTANTS = (
             "    except TypeError as fault:",
         ),
         ("a trigger that moves counts as standing", "now if moves else self.moved_at", "self.moved_at"),
-        ("the number at which a trigger stands is forgotten", "if found else state", "if not stop else state"),
+        ("the number at which a trigger stands is forgotten", "if found else -1", "if not stop else -1"),
     ),
     *in_file(
         "core/remote/hub/undeliverable.py",
