@@ -16,7 +16,7 @@ from core.model.events import Partition
 from core.remote.hub.client import first_line, sync_credential
 
 CONTAINER, SETTING = "azure-webjobs-eventhub", "AzureWebJobsStorage"
-SECONDS = {"connection_timeout": 3, "read_timeout": 5}  # a check of all partitions must not wait for long
+SECONDS = {"connection_timeout": 3.0, "read_timeout": 5.0}  # a check of all partitions must not wait for long
 NUMBER, OFFSET = "sequencenumber", "offset"
 CHANGED = (409, 412)  # somebody made the blob, or changed it, since it was read
 
@@ -25,8 +25,9 @@ class BlobCheckpoints:
     """The HostCheckpoints of the account that `AzureWebJobsStorage` names: a connection string, an account or an
     address, to which the identity of this process signs in. Nothing connects before the first use."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], seconds: Mapping[str, float] = SECONDS) -> None:
         self._environment = environment
+        self._seconds = seconds
         self._lock = threading.Lock()
         self._container: Any = None
 
@@ -67,7 +68,7 @@ class BlobCheckpoints:
     def _blob(self, partition: Partition) -> Any:
         with self._lock:
             if self._container is None:
-                self._container = _open_container(self._environment)
+                self._container = _open_container(self._environment, self._seconds)
         return self._container.get_blob_client(blob_name(partition))
 
 
@@ -76,11 +77,11 @@ def blob_name(partition: Partition) -> str:
     return f"{partition.event_hub}/{partition.consumer_group}/checkpoint/{partition.partition_id}".lower()
 
 
-def _open_container(environment: Mapping[str, str]) -> Any:
+def _open_container(environment: Mapping[str, str], seconds: Mapping[str, float]) -> Any:
     """Return a client of the container; HostStorageUnreachable when no setting names the account."""
     from azure.storage.blob import ContainerClient
 
-    options: dict[str, Any] = {"retry_total": 0, **SECONDS}
+    options: dict[str, Any] = {"retry_total": 0, **seconds}
     if connection := environment.get(SETTING):
         return ContainerClient.from_connection_string(connection, CONTAINER, **options)
     name, address = (environment.get(f"{SETTING}__{part}") for part in ("accountName", "blobServiceUri"))

@@ -169,6 +169,22 @@ def test_a_fault_in_the_middle_does_not_begin_the_wait_again(world: World) -> No
     assert world.store.read_partition(partition()).next_number == 1200
 
 
+def test_a_partition_that_was_stopped_for_an_hour_is_level_after_one_check(world: World) -> None:
+    """The host passes the batches of a partition that is stopped, so only the own reader brings them."""
+    world.deliver(10, 19, "1")
+    world.look()
+    made_at, world.hub.made_at = world.hub.made_at, world.clock.now()
+    for minute in range(60):
+        world.publish(*range(20 + 60 * minute, 80 + 60 * minute))
+        assert {type(one) for one in world.look(after=60)} == {Unhealed}
+    assert [stop.attempts for stop in world.store.read_partition(partition()).stops] == [60]
+    world.hub.made_at = made_at
+    (healed,) = world.look(after=60)
+    assert isinstance(healed, Healed)
+    assert (healed.healed, healed.absent, healed.is_level) == (3_610, 0, True)
+    assert world.store.read_partition(partition()).stops == ()
+
+
 class TestManyPartitionsThatStand:
     """Each commit takes 6 seconds; so a turn, of 10 seconds, is two commits."""
 

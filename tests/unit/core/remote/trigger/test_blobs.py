@@ -68,6 +68,14 @@ def test_a_refusal_is_one_fault_with_the_name_of_the_setting(
         host.read(PLACE)
 
 
+def test_an_account_that_does_not_answer_in_time_is_a_fault(account: HostBlobs) -> None:
+    host = BlobCheckpoints({"AzureWebJobsStorage": account.connection}, {"read_timeout": 0.1})
+    account.pause = 0.5
+    with pytest.raises(HostStorageUnreachable, match="timed out"):
+        host.read(PLACE)
+    host.close()
+
+
 def test_a_container_that_is_gone_while_its_blob_is_written_is_a_fault(
     account: HostBlobs, host: BlobCheckpoints
 ) -> None:
