@@ -108,7 +108,7 @@ def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name
     assert len(index()["ingest"]["bindings"]) == 1
 
 
-def test_ingest_is_retried_without_end_for_an_outage_must_not_lose_a_batch() -> None:
+def test_ingest_is_retried_eight_times_and_then_its_numbers_are_a_gap() -> None:
     assert index()["ingest"]["settings"] == {
         "strategy": "exponential_backoff",
         "max_retry_count": "8",

@@ -44,9 +44,22 @@ def test_no_event_that_the_trigger_delivers_or_drops_has_a_reason() -> None:
     assert {name: reason for name, reason in found.items() if reason} == {}
 
 
-@pytest.mark.parametrize("raw", ["", "c1", "c10302", "c1050200a101"])
-def test_properties_that_are_no_map_have_none(raw: str) -> None:
-    from core.remote.hub.undeliverable import _why_of_map
-    from core.remote.hub.wire import Encoded
+def with_property(raw: str) -> Any:
+    """Return an event with one property, whose encoded value is given in hexadecimal."""
+    octets = bytes.fromhex("a10176" + raw)
+    properties = bytes([0x00, 0x53, 0x74, 0xC1, len(octets) + 1, 2]) + octets
+    return received(properties + bytes.fromhex("005375a0027b7d"))
 
-    assert _why_of_map(Encoded(bytes.fromhex(raw)), "property") is None
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ("73000000e9", None),  # a char of two bytes
+        ("7300010000", "one property is a char above U+FFFF"),
+        ("c10100", "one property is a map"),
+        ("d10000000400000000", "one property is a map"),
+        ("45", None),  # a list
+    ],
+)
+def test_a_property_has_a_reason_by_its_type(raw: str, reason: str | None) -> None:
+    assert why_undeliverable(with_property(raw)) == reason
