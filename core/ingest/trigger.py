@@ -91,7 +91,7 @@ def lift(state: PartitionState, host: HostCheckpoints, verification: Verificatio
 def _ahead(found: HostCheckpoint, checkpoint: Checkpoint) -> str:
     if found.sequence_number == checkpoint.sequence_number:
         return "its checkpoint was lifted"
-    return f"its checkpoint, {found.sequence_number}, is after the one in SQL and may be of a former hub"
+    return f"its checkpoint, {found.sequence_number}, is after the one in SQL, or of a former hub"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,23 +100,22 @@ class Carrying:
 
     `stands_at` is the last number that the trigger had delivered, and `since` the time of the first check that found it
     there. `moved_at` is the time at which the carrying began, or the trigger's own checkpoint last moved by itself;
-    `lifted_to` is the number to which it was lifted. `words` are those that were said last, and `cause` names the event
-    at which the trigger stands, if it is known.
+    `left_at` is the number that it had after the last look. `words` are those that were said last, and `cause` names
+    the event at which the trigger stands, if it is known.
     """
 
     stands_at: int
     since: datetime
     moved_at: datetime
-    lifted_to: int | None = None
+    left_at: int | None = None
     words: str = ""
     cause: str | None = None
 
     def after(self, lifted: Lift, now: datetime) -> "Carrying":
         """Return the carrying after a lift."""
-        moves = self.lifted_to is not None and lifted.found is not None and lifted.found > self.lifted_to
-        lifted_to = self.lifted_to if lifted.moved_to is None else lifted.moved_to
-        moved_at = now if moves else self.moved_at
-        return replace(self, moved_at=moved_at, lifted_to=lifted_to, words=lifted.words)
+        moves = self.left_at is not None and lifted.found is not None and lifted.found > self.left_at
+        left_at = next((one for one in (lifted.moved_to, lifted.found) if one is not None), self.left_at)
+        return replace(self, moved_at=now if moves else self.moved_at, left_at=left_at, words=lifted.words)
 
     def stands(self, now: datetime) -> bool:
         """Return True when the trigger has not moved for too long."""
