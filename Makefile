@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo serve func needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-fresh check-types check-stores check-core check-app check-infra simulate house smoke format bench bench-full bench-readme clean
+.PHONY: help setup run demo serve func real-host needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-fresh check-types check-stores check-core check-app check-infra simulate house smoke format bench bench-full bench-readme clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -21,6 +21,8 @@ EVENTS_FROM ?=
 KEY ?=
 STORE ?=
 override export STORE := $(value STORE)
+BASE ?=
+HUB ?=
 ONLY ?=
 SEED ?= 1
 SEEDS ?= 20000
@@ -83,6 +85,12 @@ serve: $(VENV)/local.done ## Serve the pages of a stored demo until Ctrl-C: AGGR
 
 func: $(VENV)/local.done ## Run the app on Microsoft's host until Ctrl-C, where func and Docker are: .env, services, database, settings, func start
 	@$(BIN)/python -m local.func
+
+# Azurite is the storage of Microsoft's host only.
+REAL_HOST = $(if $(BASE),--base "$(BASE)" --hub "$(HUB)" --store "$(STORE)") $(if $(filter file,$(origin EVENTS)),,--events $(EVENTS))
+
+real-host: $(VENV)/local.done $(if $(shell command -v func),$(VENV)/azurite/node_modules/.bin/azurite) ## Accept Microsoft's host, where func is, or else ours: events, an undeliverable one, one that kills, redrive, replay, recount; BASE=, HUB= and STORE= name a running app
+	@$(BIN)/python -m local.acceptance $(REAL_HOST)
 
 # Most of the slow tests wait for processes of theirs, so more of them run than there are cores.
 TESTS = $(IN_MEMORY) $(BIN)/python -m pytest -n 4 -rs
