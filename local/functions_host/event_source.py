@@ -24,7 +24,7 @@ END = StartAt(offset="@latest")
 
 @dataclass(frozen=True, slots=True)
 class HubEvent:
-    """One event of a partition. `enqueued_at` is aware UTC; `annotations` are further x-opt- and AMQP properties."""
+    """One event of a partition. `enqueued_at` is aware UTC; `system_properties` are JSON, as the message has them."""
 
     body: bytes
     sequence_number: int
@@ -32,7 +32,7 @@ class HubEvent:
     enqueued_at: datetime
     partition_key: str | None = None
     properties: Mapping[str, Any] | None = field(default_factory=dict)  # as JSON; None: .NET has no values for them
-    annotations: Mapping[str, Any] = field(default_factory=dict)
+    system_properties: dict[str, Any] = field(default_factory=dict)
 
     @property
     def position(self) -> StartAt:

@@ -6,15 +6,17 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import chain
 from typing import Any
+from uuid import UUID
 
 from core.errors import BatchRefused
 from core.model.events import Event
 from core.model.spans import SequenceNumber
 from core.model.values import Unread, encode_body, encode_properties
-from core.remote.hub.amqp_values import NotReadable, read_value
+from core.remote.hub.amqp_values import BrokenSymbol, BrokenText, NotReadable, read_value
 from core.remote.hub.wire import STAMPS, Encoded
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAMES = str | int | UUID | BrokenText | None  # keys of properties whose texts are the same in .NET
 
 
 def to_event(event: Any) -> Event:
@@ -48,11 +50,20 @@ def _properties(found: Any) -> Mapping[str, object]:
         return {}
     try:
         read = _read(found)
+        return {} if read is None else _named(read)
     except NotReadable:
         return _unread(found)
-    if read is None:
-        return {}
-    return read if isinstance(read, dict) and all(isinstance(name, str) for name in read) else _unread(found)
+
+
+def _named(read: Any) -> Mapping[str, object]:
+    """Return properties by their names; a key that is no text has the name that .NET gives it."""
+    if not isinstance(read, dict):
+        raise NotReadable("the properties are no map")
+    if all(isinstance(name, str) for name in read):
+        return read
+    if not all(isinstance(name, _NAMES) for name in read):
+        raise NotReadable("a key is not a name")
+    return {"<null>" if name is None else text_of(name): each for name, each in read.items()}
 
 
 def body_of(message: Any) -> bytes:
@@ -81,7 +92,9 @@ def _unread(*found: Any) -> Unread:
 
 
 def text_of(value: Any) -> str:
-    """Return a text of the SDK, which is bytes; bytes that are not UTF-8 become U+FFFD."""
+    """Return the text of bytes as .NET reads it: of the SDK's texts and of broken strings UTF-8, of symbols ASCII."""
+    if isinstance(value, BrokenSymbol):
+        return value.decode("ascii", "replace").replace("\ufffd", "?")
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
