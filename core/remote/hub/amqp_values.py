@@ -119,7 +119,7 @@ def _map(content: bytes, at: int, count: int, depth: int) -> dict[Any, Any]:
     values = _list(content, at, count, depth)
     names = values[::2]
     found = dict(zip(names, values[1::2], strict=True))
-    if len(found) < len(names) and len(found) < len({(type(name), name) for name in names}):
+    if len(found) < len(names) and len(found) < len({(isinstance(name, str) or type(name), name) for name in names}):
         raise NotReadable("a map has keys that are equal in Python, as 1 and true are")
     return found
 
