@@ -53,6 +53,12 @@ def read_value(buffer: bytes, at: int = 0) -> tuple[Any, int]:
         raise NotReadable(f"bad AMQP value: {error}") from error
 
 
+def unmarked(value: Any) -> Any:
+    """Return a value without the marks of its type, which only the values of the trigger's JSON follow."""
+    plain = _PLAIN.get(type(value))
+    return value if plain is None else plain(value)
+
+
 def end_of(buffer: bytes | memoryview, at: int) -> int:
     """Return the position after the value at `at`, by its constructor alone; it may lie after the end."""
     pending = 1
@@ -233,3 +239,13 @@ _FIXED: dict[int, Callable[[bytes], Any]] = {
 }
 _TEXTS: dict[int, Callable[[bytes], Any]] = {0xA0: bytes, 0xA1: _string, 0xA3: _symbol}
 _COMPOUNDS: dict[int, Callable[[bytes, int, int, int], Any]] = {0xC0: _list, 0xC1: _map, 0xE0: _array}
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    Single: float,
+    Symbol: str,
+    BrokenText: bytes,
+    BrokenSymbol: bytes,
+    Milliseconds: int,
+    list: lambda values: list(map(unmarked, values)),
+    dict: lambda found: {unmarked(name): unmarked(each) for name, each in found.items()},
+    Described: lambda one: Described(unmarked(one.descriptor), unmarked(one.value)),
+}

@@ -1,7 +1,7 @@
 """Convert the SDK's events to ours, with every value of their properties whole; docs/transforms.md has the types."""
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import chain
@@ -12,17 +12,18 @@ from core.errors import BatchRefused
 from core.model.events import Event
 from core.model.spans import SequenceNumber
 from core.model.values import Unread, encode_body, encode_properties
-from core.remote.hub.amqp_values import BrokenSymbol, BrokenText, NotReadable, read_value
+from core.remote.hub.amqp_values import BrokenSymbol, BrokenText, NotReadable, read_value, unmarked
 from core.remote.hub.wire import STAMPS, Encoded
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMES = str | int | UUID | BrokenText | None  # keys of properties whose texts are the same in .NET
 
 
-def to_event(event: Any) -> Event:
+def to_event(event: Any, converted: Callable[[Mapping[str, Any]], Mapping[str, object]] = unmarked) -> Event:
     """Convert one azure.eventhub.EventData; BatchRefused when its number, offset or time is missing.
 
-    It reads the annotations once: each attribute of the SDK's event looks for them again.
+    `converted` converts the properties, whose values are marked. It reads the annotations once: each attribute of the
+    SDK's event looks for them again.
     """
     message = event.raw_amqp_message
     found = message.annotations or {}
@@ -34,7 +35,7 @@ def to_event(event: Any) -> Event:
         offset.decode(),
         _instant(stamp),
         None if key is None else text_of(key),
-        _properties(message.application_properties),
+        _properties(message.application_properties, converted),
         body_of(message),
     )
 
@@ -44,22 +45,22 @@ def _instant(milliseconds: int) -> datetime:
     return EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def _properties(found: Any) -> Mapping[str, object]:
+def _properties(found: Any, converted: Callable[[Mapping[str, Any]], Mapping[str, object]]) -> Mapping[str, object]:
     """Return the properties; Unread when they are no map of names, or hold a value that cannot be read."""
     if not found:
         return {}
     try:
         read = _read(found)
-        return {} if read is None else _named(read)
+        return {} if read is None else converted(_named(read))
     except NotReadable:
         return _unread(found)
 
 
-def _named(read: Any) -> Mapping[str, object]:
+def _named(read: Any) -> Mapping[str, Any]:
     """Return properties by their names; a key that is no text has the name that .NET gives it."""
     if not isinstance(read, dict):
         raise NotReadable("the properties are no map")
-    if all(isinstance(name, str) for name in read):
+    if all(type(name) is str for name in read):
         return read
     if not all(isinstance(name, _NAMES) for name in read):
         raise NotReadable("a key is not a name")

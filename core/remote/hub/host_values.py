@@ -10,15 +10,14 @@ writes what is there by the classes of the AMQP library (Microsoft.Azure.Amqp).
 import math
 import struct
 from base64 import b64encode
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from msgspec import structs
-
 from core.model.events import Event
-from core.model.values import Described, Unread
+from core.model.values import Described
 from core.remote.hub.amqp_values import UNIX, BrokenSymbol, BrokenText, Milliseconds, Single, Symbol
 from core.remote.hub.events import text_of, to_event
 
@@ -32,11 +31,11 @@ _NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 def to_host_event(found: Any) -> Event:
     """Convert one azure.eventhub.EventData to the event that the trigger would get."""
-    event = to_event(found)
-    if not found.properties or isinstance(event.properties, Unread):
-        return event
-    kept = {name: host_value(value) for name, value in event.properties.items() if not _is_left_out(value)}
-    return structs.replace(event, properties=kept)
+    return to_event(found, _host_values)
+
+
+def _host_values(properties: Mapping[str, Any]) -> dict[str, object]:
+    return {name: host_value(value) for name, value in properties.items() if not _is_left_out(value)}
 
 
 def _is_left_out(value: object) -> bool:

@@ -52,6 +52,7 @@ def test_metadata_and_events_have_the_recorded_shape() -> None:
     events = decoded(CONTEXT, *golden)
     metadata = events[0].metadata
     assert metadata == SHAPES["eventhub_metadata"]
+    assert list(metadata) == list(SHAPES["eventhub_metadata"])
     assert list(metadata["SystemPropertiesArray"][0]) == list(SHAPES["eventhub_metadata"]["SystemPropertiesArray"][0])
     names = {"seq": "sequence_number", "offset": "offset", "key": "partition_key", "t": "enqueued_time"}
     shown = [{short: repr(getattr(each, name)) for short, name in names.items()} for each in events]

@@ -13,7 +13,7 @@ from core.errors import BatchRefused
 from core.model.values import Unread
 from core.remote.hub.events import to_event
 from core.remote.hub.wire import Encoded
-from local.event_hubs.codec import Raw, encode, encode_map
+from local.event_hubs.codec import Described, Float, Raw, Symbol, encode, encode_map
 
 STAMPED = {b"x-opt-sequence-number": 41, b"x-opt-offset": b"2624", b"x-opt-enqueued-time": 1_767_225_600_123}
 
@@ -74,6 +74,19 @@ def test_a_message_without_a_body_is_an_empty_event() -> None:
 def test_a_body_that_cannot_be_read_is_its_bytes() -> None:
     assert to_event(received(value=Encoded(b"\x99"))).body == b'{"$amqp": "mQ=="}'
     assert to_event(received(sequence=[Encoded(b"\x99")])).body == b'{"$amqp": "mQ=="}'
+
+
+def test_values_of_the_worker_have_no_type_but_those_of_python() -> None:
+    last = Raw(b"\x83\x7f" + b"\xff" * 7)
+    written = [Float(0.5), Symbol("s"), Raw(b"\xa1\x01\xff"), Raw(b"\xa3\x01\xff"), last]
+    raw = encode({Symbol("k"): [*written, {Symbol("n"): Described(Symbol("d"), Float(0.5))}], "f": Float(0.5)})
+    found = to_event(received(application_properties=Encoded(raw))).properties
+    values = found["k"]
+    assert isinstance(values, list)
+    described = values[5]["n"]
+    assert [type(one) for one in values] == [float, str, bytes, bytes, int, dict]
+    assert (type(described.descriptor), type(described.value), type(found["f"])) == (str, float, float)
+    assert {type(name) for name in (*found, *values[5])} == {str}
 
 
 def test_keys_that_are_no_texts_have_the_names_of_dotnet() -> None:

@@ -113,3 +113,8 @@ def test_an_event_has_its_place_and_the_host_s_properties() -> None:
 def test_properties_that_are_absent_or_unread_stay_so() -> None:
     assert to_host_event(received(None)).properties == {}
     assert to_host_event(received(b"\x99")).properties == Unread("amqp", "mQ==")
+
+
+def test_a_name_that_is_a_symbol_is_a_plain_text() -> None:
+    found = to_host_event(received(encode({Symbol("s"): Symbol("v")}))).properties
+    assert [(type(name), type(value)) for name, value in found.items()] == [(str, str)]
