@@ -26,6 +26,12 @@ class Request:
     properties: dict[Any, Any]
     value: Any
 
+    @property
+    def token(self) -> str | None:
+        """The token that the request carries, for clients that put none to $cbs for $management."""
+        token = self.properties.get("security_token")
+        return token.decode(errors="replace") if isinstance(token, bytes) else token if isinstance(token, str) else None
+
 
 def read_request(message: bytes) -> Request:
     """Read the request in a message. Raises MalformedMessage."""

@@ -58,9 +58,13 @@ class Grants:
     def add(self, grant: Grant) -> None:
         self._by_scope[grant.scope] = grant
 
+    def give(self, right: str | None, path: tuple[str, ...], now: int) -> bool:
+        """Return True when a grant gives a right on a path; None is any right."""
+        return any(grant.gives(right, path, now) for grant in self._by_scope.values())
+
     def require(self, right: str | None, path: tuple[str, ...], now: int) -> None:
         """Raise AmqpError amqp:unauthorized-access unless a grant gives the right on the path."""
-        if any(grant.gives(right, path, now) for grant in self._by_scope.values()):
+        if self.give(right, path, now):
             return
         if any(grant.gives(right, path, grant.expires_at - 1) for grant in self._by_scope.values()):
             raise AmqpError("amqp:unauthorized-access", f"ExpiredToken: the token for {'/'.join(path)} has expired")

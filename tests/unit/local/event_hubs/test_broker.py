@@ -11,8 +11,8 @@ from local.event_hubs.hubs import HubSettings
 from local.event_hubs.readers import Faults
 from local.event_hubs.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, sections
 from local.event_hubs.tokens import LISTEN, Grant
-from tests.unit.local.event_hubs.messages import message, transfer
-from tests.unit.local.event_hubs.peer import PARTITION, Peer, make_broker, publisher
+from tests.unit.local.event_hubs.messages import make_token, message, transfer
+from tests.unit.local.event_hubs.peer import EVERYTHING, PARTITION, Peer, make_broker, publisher
 
 pytestmark = pytest.mark.asyncio
 
@@ -71,13 +71,13 @@ async def test_hubs_are_found_in_any_case() -> None:
     assert peer.refusals() == []
 
 
-def answer_to(operation: str, *properties: Any) -> dict[int, Any]:
+def answer_to(operation: str, *properties: Any, grant: Grant | None = EVERYTHING, **asked: Any) -> dict[int, Any]:
     """Send a request about the hub to $management and return the sections of the answer."""
-    peer = Peer(make_broker()).begin()
+    peer = Peer(make_broker(), grant).begin()
     peer.attach_sender("$management", handle=0)
     peer.attach_reader("$management", handle=1)
     peer.grant(10)
-    asked = {"name": "telemetry", "operation": operation, "type": "com.microsoft:eventhub"}
+    asked = {"name": "telemetry", "operation": operation, "type": "com.microsoft:eventhub", **asked}
     head = encode(Described(ULong(PROPERTIES), [*properties])) if properties else b""
     peer.put(transfer(head + encode(Described(ULong(APPLICATION_PROPERTIES), asked))))
     answer = next(payload for code, _, payload in peer.frames() if code == TRANSFER)
@@ -89,6 +89,44 @@ async def test_an_answer_repeats_the_very_message_id() -> None:
     assert answer[PROPERTIES][5] == 7
     assert answer[APPLICATION_PROPERTIES]["status-code"] == 200
     assert answer[VALUE]["partition_ids"] == ["0", "1", "2", "3"]
+
+
+async def test_a_request_may_carry_its_token_and_needs_it_only_where_the_connection_has_none() -> None:
+    good, wrong = make_token(), make_token(value="wrong")
+    status = {
+        "none": answer_to("READ", grant=None),
+        "text": answer_to("READ", grant=None, security_token=good),
+        "binary": answer_to("READ", grant=None, security_token=good.encode()),
+        "of a wrong key": answer_to("READ", grant=None, security_token=wrong),
+        "for a different hub": answer_to(
+            "READ", grant=None, security_token=make_token(resource="sb://localhost/other")
+        ),
+        "not needed": answer_to("READ", security_token=wrong),
+        "a number": answer_to("READ", grant=None, security_token=7),
+    }
+    assert {name: answer[APPLICATION_PROPERTIES]["status-code"] for name, answer in status.items()} == {
+        "none": 401,
+        "text": 200,
+        "binary": 200,
+        "of a wrong key": 401,
+        "for a different hub": 401,
+        "not needed": 200,
+        "a number": 401,
+    }
+
+
+async def test_the_token_of_a_request_opens_nothing_else() -> None:
+    peer = Peer(make_broker(), None).begin()
+    peer.attach_sender("$management", handle=0)
+    request = {
+        "name": "telemetry",
+        "operation": "READ",
+        "type": "com.microsoft:eventhub",
+        "security_token": make_token(),
+    }
+    peer.put(transfer(encode(Described(ULong(APPLICATION_PROPERTIES), request))))
+    peer.attach_reader()
+    assert peer.refusals() == ["amqp:unauthorized-access"]
 
 
 async def test_an_unknown_management_operation_is_not_emulated() -> None:
