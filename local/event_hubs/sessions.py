@@ -183,7 +183,8 @@ class Session:
     def _answer(self, link: Link, source: Raw | None, target: Raw | None) -> None:
         outgoing = isinstance(link, OutgoingLink)
         offered = Array(map(Symbol, link.offered)) if isinstance(link, OutgoingLink) and link.offered else None
-        modes = (UByte(outgoing), UByte(0))  # deliveries out are settled, deliveries in are not
+        wanted = link.attach  # a client ends a link on which it sends when the answer does not repeat its modes
+        modes = (UByte(outgoing or wanted.sender_settles), UByte(wanted.receiver_settles))  # deliveries out are settled
         first_count = UInt(0) if outgoing else None
         role = not outgoing
         ends = (source, target, None, None, first_count, ULong(MAX_MESSAGE), offered)

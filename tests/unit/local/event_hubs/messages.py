@@ -6,7 +6,7 @@ import hmac
 from typing import Any
 from urllib.parse import quote_plus
 
-from local.event_hubs.codec import Described, Symbol, UInt, ULong, encode
+from local.event_hubs.codec import Described, Symbol, UByte, UInt, ULong, encode
 from local.event_hubs.frames import ATTACH, SOURCE, TARGET, TRANSFER, composite
 from local.event_hubs.sections import DATA, MESSAGE_ANNOTATIONS
 
@@ -26,10 +26,12 @@ def _annotated(annotations: dict[str, Any]) -> bytes:
     return encode(Described(ULong(MESSAGE_ANNOTATIONS), named)) if named else b""
 
 
-def attach_sender(address: str, handle: int = 0, capabilities: Any = None) -> bytes:
-    """Encode the attach of a link that sends to an address."""
+def attach_sender(
+    address: str, handle: int = 0, capabilities: Any = None, modes: tuple[UByte | None, UByte | None] = (None, None)
+) -> bytes:
+    """Encode the attach of a link that sends to an address, with the settle modes of sender and receiver."""
     ends = (Described(ULong(SOURCE), []), Described(ULong(TARGET), [address]))
-    return composite(ATTACH, f"s{handle}", UInt(handle), False, None, None, *ends, *[None] * 5, capabilities)
+    return composite(ATTACH, f"s{handle}", UInt(handle), False, *modes, *ends, *[None] * 5, capabilities)
 
 
 def transfer(
