@@ -187,7 +187,8 @@ class Session:
         modes = (UByte(outgoing or wanted.sender_settles), UByte(wanted.receiver_settles))  # deliveries out are settled
         first_count = UInt(0) if outgoing else None
         role = not outgoing
-        ends = (source, target, None, None, first_count, ULong(MAX_MESSAGE), offered)
+        largest = None if outgoing else ULong(MAX_MESSAGE)  # a stamped event may exceed it, and .NET would drop it
+        ends = (source, target, None, None, first_count, largest, offered)
         self.send(composite(ATTACH, link.name, UInt(link.handle), role, *modes, *ends))
 
     def act(self, code: int, fields: Fields, body: tuple[bytes, int]) -> None:

@@ -104,6 +104,13 @@ async def test_an_event_larger_than_the_peers_frames_comes_in_several() -> None:
     assert b"".join(payload for _, payload in parts).endswith(message(b"x" * 2000))
 
 
+async def test_only_a_sender_gets_a_limit_because_a_stamped_event_may_exceed_it() -> None:
+    peer = Peer(make_broker()).begin()
+    peer.attach_sender()
+    peer.attach_reader()
+    assert [fields[10] for code, fields, _ in peer.frames() if code == ATTACH] == [MAX_MESSAGE, None]
+
+
 async def test_a_reader_stops_at_the_sessions_window() -> None:
     broker = make_broker()
     publisher(broker, *[b"body"] * 10)
