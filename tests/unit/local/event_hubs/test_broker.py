@@ -71,11 +71,13 @@ async def test_hubs_are_found_in_any_case() -> None:
     assert peer.refusals() == []
 
 
-def answer_to(operation: str, *properties: Any, grant: Grant | None = EVERYTHING, **asked: Any) -> dict[int, Any]:
-    """Send a request about the hub to $management and return the sections of the answer."""
+def answer_to(
+    operation: str, *properties: Any, grant: Grant | None = EVERYTHING, node: str = "$management", **asked: Any
+) -> dict[int, Any]:
+    """Send a request about the hub to a node and return the sections of the answer."""
     peer = Peer(make_broker(), grant).begin()
-    peer.attach_sender("$management", handle=0)
-    peer.attach_reader("$management", handle=1)
+    peer.attach_sender(node, handle=0)
+    peer.attach_reader(node, handle=1)
     peer.grant(10)
     asked = {"name": "telemetry", "operation": operation, "type": "com.microsoft:eventhub", **asked}
     head = encode(Described(ULong(PROPERTIES), [*properties])) if properties else b""
@@ -127,6 +129,20 @@ async def test_the_token_of_a_request_opens_nothing_else() -> None:
     peer.put(transfer(encode(Described(ULong(APPLICATION_PROPERTIES), request))))
     peer.attach_reader()
     assert peer.refusals() == ["amqp:unauthorized-access"]
+
+
+async def test_a_refusal_says_its_condition_but_that_of_a_token_does_not_because_the_sdk_would_hide_the_rest() -> None:
+    partition: dict[str, Any] = {"type": "com.microsoft:partition", "partition": "9"}
+    for condition, answer in (
+        ("com.microsoft:argument-out-of-range", answer_to("READ", **partition)),
+        ("amqp:not-found", answer_to("READ", name="nowhere")),
+        ("amqp:unauthorized-access", answer_to("READ", grant=None)),
+        (None, answer_to("put-token", node="$cbs")),
+    ):
+        found = answer[APPLICATION_PROPERTIES]
+        assert found.get("error-condition") == condition
+        assert isinstance(found.get("error-condition"), Symbol | None)
+        assert found["status-description"]
 
 
 async def test_an_unknown_management_operation_is_not_emulated() -> None:
