@@ -20,6 +20,7 @@ _COLUMNS: dict[str, Callable[[Event], int]] = {
     "offset": attrgetter("offset"),
     "enqueued-time": attrgetter("enqueued_at"),
 }
+NEVER = -62_135_596_800_000  # the first instant of the year 1: the time of the last event where there never was one
 _SPARE = 64  # cut events stay in the list until they are this many, and a tenth of the list
 
 
@@ -39,7 +40,7 @@ class PartitionLog:
         self.partition_id = partition_id
         self.watchers: set[Callable[[], None]] = set()
         self.first_sequence = self.next_sequence = 0
-        self.last_offset, self.last_enqueued_at = -1, 0
+        self.last_offset, self.last_enqueued_at = -1, NEVER
         self._retained_events = retained_events
         self._retained_for = None if retained_for is None else retained_for // timedelta(milliseconds=1)
         self._base = 0  # the sequence number of the list's first event, never after first_sequence

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.event_hubs.codec import Described, Symbol, UInt, ULong, decode, encode
+from local.event_hubs.codec import Described, Symbol, Timestamp, UInt, ULong, decode, encode
 from local.event_hubs.frames import ACCEPTED, ATTACH, DETACH, DISPOSITION, REJECTED, SOURCE, TRANSFER
 from local.event_hubs.hubs import HubSettings
 from local.event_hubs.readers import Faults
@@ -143,6 +143,22 @@ async def test_a_refusal_says_its_condition_but_that_of_a_token_does_not_because
         assert found.get("error-condition") == condition
         assert isinstance(found.get("error-condition"), Symbol | None)
         assert found["status-description"]
+
+
+async def test_a_partition_that_never_had_an_event_is_described_as_the_service_does() -> None:
+    partition: dict[str, Any] = {"type": "com.microsoft:partition", "partition": "3"}
+    found = answer_to("READ", **partition)[VALUE]
+    assert found == {
+        "name": "telemetry",
+        "type": "com.microsoft:partition",
+        "partition": "3",
+        "begin_sequence_number": -1,
+        "last_enqueued_sequence_number": -1,
+        "last_enqueued_offset": "-1",
+        "last_enqueued_time_utc": -62_135_596_800_000,
+        "is_partition_empty": True,
+    }
+    assert isinstance(found["last_enqueued_time_utc"], Timestamp)
 
 
 async def test_an_unknown_management_operation_is_not_emulated() -> None:
