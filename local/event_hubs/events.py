@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple
 
-from local.event_hubs.codec import DecodeError, Raw, Symbol, decode, encode, encode_map
+from local.event_hubs.codec import DecodeError, Described, Raw, Symbol, ULong, decode, encode, encode_map
 from local.event_hubs.errors import AmqpError, MalformedMessage
-from local.event_hubs.sections import DATA, DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, items, sections
+from local.event_hubs.sections import DATA, DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, VALUE, items, sections
 
 BATCH_FORMAT = 0x80013700  # Microsoft's message format: every data section is a separate message
 _MESSAGE_FORMATS = (0, BATCH_FORMAT)
@@ -17,6 +17,11 @@ _SEQUENCE_NUMBER, _OFFSET, _ENQUEUED_TIME, _PARTITION_KEY = (
 )
 _STAMPS = frozenset((_SEQUENCE_NUMBER, _OFFSET, _ENQUEUED_TIME))
 _SECTION_START = b"\x00\x53" + bytes((MESSAGE_ANNOTATIONS,))
+_NULL = 0x40
+_OF_NULL = {  # a body of null is an empty one, a value of null is a value, and any different section of null is none
+    DATA: encode(Described(ULong(DATA), b"")),
+    VALUE: encode(Described(ULong(VALUE), None)),
+}
 _SEQUENCE_VALUE = struct.Struct(">cq")
 _TIME_VALUE = struct.Struct(">cq")
 
@@ -82,7 +87,7 @@ def _split(message: bytes) -> Unstamped:
         if code == MESSAGE_ANNOTATIONS:
             annotations = _without_stamps(items(message, body))
         elif code not in (HEADER, DELIVERY_ANNOTATIONS):  # neither reaches a reader
-            rest.append(message[start:end])
+            rest.append(message[start:end] if message[body] != _NULL else _OF_NULL.get(code, b""))
     return Unstamped(annotations, b"".join(rest))
 
 

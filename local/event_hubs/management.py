@@ -53,11 +53,11 @@ def read_request(message: bytes) -> Request:
         fields = items(message, bodies[PROPERTIES]) if PROPERTIES in bodies else []
         fields += [Raw(NULL)] * (5 - len(fields))
         value = decode(message, bodies[VALUE])[0] if VALUE in bodies else None
-        properties = decode(message, bodies[APPLICATION_PROPERTIES])[0] if APPLICATION_PROPERTIES in bodies else {}
+        given = decode(message, bodies[APPLICATION_PROPERTIES])[0] if APPLICATION_PROPERTIES in bodies else None
         reply_to = decode(fields[4])[0]
     except DecodeError as error:
         raise MalformedMessage(str(error)) from error
-    return Request(fields[0], reply_to if isinstance(reply_to, str) else None, properties, value)
+    return Request(fields[0], reply_to if isinstance(reply_to, str) else None, given or {}, value)
 
 
 def response(request: Request, status: int, description: str, value: Any = None, **further: Symbol) -> bytes:

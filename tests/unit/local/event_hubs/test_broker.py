@@ -161,6 +161,15 @@ async def test_a_partition_that_never_had_an_event_is_described_as_the_service_d
     assert isinstance(found["last_enqueued_time_utc"], Timestamp)
 
 
+async def test_a_request_whose_sections_are_null_is_answered() -> None:
+    peer = Peer(make_broker()).begin()
+    peer.attach_sender("$management", handle=0)
+    peer.attach_reader("$management", handle=1)
+    peer.grant(10)
+    peer.put(transfer(b"".join(encode(Described(ULong(code), None)) for code in (PROPERTIES, APPLICATION_PROPERTIES))))
+    assert [code for code in peer.codes() if code in (TRANSFER, DETACH)] == [TRANSFER]
+
+
 async def test_an_unknown_management_operation_is_not_emulated() -> None:
     answer = answer_to("DELETE")[APPLICATION_PROPERTIES]
     assert answer["status-code"] == 501
