@@ -188,13 +188,13 @@ MUTANTS = (
         f"{HUB}/test_broker.py",
         (
             "a reader without an epoch reads beside one that has an epoch",
-            "if highest is not None and (reader.epoch is None or reader.epoch < highest):",
-            "if highest is not None and reader.epoch is not None and reader.epoch < highest:",
+            "(reader.epoch is not None and reader.epoch >= other.epoch)",
+            "reader.epoch is None or reader.epoch >= other.epoch",
         ),
         (
             "an equal epoch is refused",
-            "reader.epoch is None or reader.epoch < highest",
-            "reader.epoch is None or reader.epoch <= highest",
+            "reader.epoch >= other.epoch",
+            "reader.epoch > other.epoch",
         ),
         (
             "readers without an epoch have no limit",

@@ -99,10 +99,16 @@ class Peer:
         self.put(attach_sender(address, handle, capabilities))
 
     def attach_reader(
-        self, address: str = PARTITION, handle: int = 1, selector: str | None = None, epoch: int | None = None
+        self,
+        address: str = PARTITION,
+        handle: int = 1,
+        selector: str | None = None,
+        epoch: int | None = None,
+        name: str | None = None,
     ) -> None:
         filters = {SELECTOR: Described(SELECTOR, selector)} if selector else None
-        properties = None if epoch is None else {Symbol("com.microsoft:epoch"): epoch}
+        given = {"com.microsoft:epoch": epoch, "com.microsoft:receiver-name": name}
+        properties = {Symbol(key): value for key, value in given.items() if value is not None}
         ends = (Described(ULong(SOURCE), [address, *[None] * 6, filters]), Described(ULong(TARGET), ["here"]))
         self.send(ATTACH, f"r{handle}", UInt(handle), True, None, None, *ends, *[None] * 6, properties)
 

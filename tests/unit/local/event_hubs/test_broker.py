@@ -17,6 +17,12 @@ from tests.unit.local.event_hubs.peer import EVERYTHING, PARTITION, Peer, make_b
 pytestmark = pytest.mark.asyncio
 
 
+def detaches(peer: Peer) -> list[str]:
+    """Return the conditions and descriptions of the detaches received."""
+    errors = [fields[2].value for code, fields, _ in peer.frames() if code == DETACH]
+    return [f"{condition}: {description}" for condition, description, _ in errors]
+
+
 async def test_a_link_to_an_unknown_or_unsupported_node_is_refused_with_its_condition() -> None:
     colour = Described(ULong(SOURCE), [PARTITION, *[None] * 6, {Symbol("colour"): "red"}])
     idempotent = Symbol("com.microsoft:idempotent-producer")
@@ -54,8 +60,7 @@ async def test_an_unknown_hub_or_group_is_refused_in_the_words_of_the_service() 
     for address, entity in words.items():
         peer = Peer(make_broker()).begin()
         peer.attach_reader(address)
-        [refused] = [fields[2].value for code, fields, _ in peer.frames() if code == DETACH]
-        assert refused[:2] == ["amqp:not-found", f"The messaging entity '{entity}' could not be found."]
+        assert detaches(peer) == [f"amqp:not-found: The messaging entity '{entity}' could not be found."]
 
 
 async def test_a_link_without_a_token_or_without_the_right_is_refused() -> None:
@@ -190,9 +195,10 @@ async def test_the_sixth_reader_without_an_epoch_is_refused() -> None:
     peer = Peer(make_broker()).begin()
     for handle in range(6):
         peer.attach_reader(handle=handle)
-    [refused] = [fields[2].value for code, fields, _ in peer.frames() if code == DETACH]
-    assert refused[0] == "amqp:resource-limit-exceeded"
-    assert "there are 5 receivers on partition 0 in consumer group hubledger already" in refused[1]
+    assert detaches(peer) == [
+        "amqp:resource-limit-exceeded: Exceeded the maximum number of allowed receivers per partition in a consumer "
+        "group which is 5. List of connected receivers - nil, nil, nil, nil, nil."
+    ]
 
 
 async def test_the_higher_or_equal_epoch_takes_over() -> None:
@@ -214,6 +220,32 @@ async def test_the_higher_or_equal_epoch_takes_over() -> None:
         for peer in peers:
             peer.connection.connection_lost(None)
         assert not broker.connections
+
+
+async def test_readers_of_different_epochs_are_told_apart_in_the_words_of_the_service() -> None:
+    def told(*readers: tuple[int | None, str | None]) -> list[str]:
+        broker = make_broker()
+        peers = [Peer(broker).begin() for _ in readers]
+        for peer, (epoch, name) in zip(peers, readers, strict=True):
+            peer.attach_reader(epoch=epoch, name=name)
+        return [words.removeprefix("amqp:link:stolen: ") for peer in peers for words in detaches(peer)]
+
+    end = "is getting disconnected. If you are recreating the receiver, make sure a higher epoch is used."
+    assert told((3, "old"), (5, "new")) == [
+        f"New receiver 'new' with higher epoch of '5' is created hence current receiver 'old' with epoch '3' {end}"
+    ]
+    assert told((None, None), (0, None)) == [
+        f"New receiver 'nil' with higher epoch of '0' is created hence current receiver 'nil' with epoch '-1' {end}"
+    ]
+    assert told((5, "owner"), (4, "late")) == [
+        "Receiver 'owner' with a higher epoch '5' already exists. Receiver 'late' with epoch 4 cannot be created. "
+        "Make sure you are creating receiver with increasing epoch value to ensure connectivity, or ensure all old "
+        "epoch receivers are closed or disconnected."
+    ]
+    assert told((5, "owner"), (None, "plain")) == [
+        "At least one receiver for the endpoint is created with epoch of '5', and so non-epoch receiver is not "
+        "allowed. Either reconnect with a higher epoch, or make sure all epoch receivers are closed or disconnected."
+    ]
 
 
 async def test_as_many_sends_as_were_throttled_are_rejected() -> None:
