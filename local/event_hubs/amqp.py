@@ -6,7 +6,8 @@ import asyncio
 import logging
 from typing import Protocol
 
-from local.event_hubs.codec import Array, DecodeError, Symbol, UByte, UInt, UShort
+from local.event_hubs import sasl
+from local.event_hubs.codec import DecodeError, UInt, UShort
 from local.event_hubs.errors import AmqpError, SessionError
 from local.event_hubs.frames import (
     AMQP_FRAME,
@@ -22,8 +23,6 @@ from local.event_hubs.frames import (
     SASL_FRAME,
     SASL_HEADER,
     SASL_INIT,
-    SASL_MECHANISMS,
-    SASL_OUTCOME,
     Fields,
     composite,
     describe,
@@ -38,7 +37,6 @@ from local.event_hubs.links import Link
 from local.event_hubs.peers import UnreadBytes, refuse_foreign
 from local.event_hubs.sessions import Session
 
-_MECHANISMS = ("MSSBCBS", "ANONYMOUS")  # a peer proves its identity to $cbs later
 _CHANNEL_MAX = 4999
 _CLOSING_TIME = 2.0  # seconds that a closing connection has to send its last frames
 _SHORTEST_BEAT = 0.05  # seconds between heartbeats, for a peer that requests a shorter time
@@ -55,6 +53,9 @@ class Broker(Protocol):
     def connected(self, connection: Connection) -> None: ...
 
     def disconnected(self, connection: Connection) -> None: ...
+
+    def sign_in(self, connection: Connection, name: str, value: str) -> None:
+        """Give a connection the rights of a key, or raise AmqpError to refuse it."""
 
     def attach(self, connection: Connection, link: Link) -> None:
         """Connect a link to the node at its address, or raise AmqpError to refuse the link."""
@@ -149,8 +150,7 @@ class Connection(asyncio.Protocol):
 
     def fail(self, error: AmqpError) -> None:
         """Close the connection for a fault of its peer, and log the fault."""
-        values = {"action": "close", "reason": str(error)}
-        _log.warning("a peer broke the protocol; closing its connection", extra=values)
+        _log.warning("a peer broke the protocol; its connection ends", extra={"action": "close", "reason": str(error)})
         self.close(error)
 
     def drop(self) -> None:
@@ -209,12 +209,9 @@ class Connection(asyncio.Protocol):
         self._negotiating = False
         self.write(SASL_HEADER if header == SASL_HEADER else AMQP_HEADER)
         if header == SASL_HEADER:
-            self._send_sasl(composite(SASL_MECHANISMS, Array(map(Symbol, _MECHANISMS))))
+            self.write(sasl.mechanisms())
         elif header != AMQP_HEADER:
             self._transport.close()  # AMQP 1.0 part 2.2: answer an unknown header with a supported one, and end
-
-    def _send_sasl(self, performative: bytes) -> None:
-        self.write(frame(performative, kind=SASL_FRAME))
 
     def _read_frame(self, data: bytes) -> None:
         self._frames += self._opened
@@ -238,11 +235,16 @@ class Connection(asyncio.Protocol):
     def _on_sasl(self, code: int, fields: Fields) -> None:
         if self._opened or code != SASL_INIT:
             raise AmqpError("amqp:illegal-state", "SASL has ended")
-        refused = fields.text(0) not in _MECHANISMS
-        self._send_sasl(composite(SASL_OUTCOME, UByte(refused)))
-        self._negotiating = True
-        if refused:
+        try:
+            if (key := sasl.read_choice(fields)) is not None:
+                self._broker.sign_in(self, *key)
+        except AmqpError as error:
+            self.write(sasl.outcome(is_welcome=False))
+            _log.warning("a peer was refused", extra={"action": "refuse", "reason": str(error)})
             self._transport.close()
+        else:
+            self.write(sasl.outcome(is_welcome=True))
+            self._negotiating = True
 
     def _on_connection_frame(self, code: int, fields: Fields, channel: int) -> None:
         if (code == OPEN) == self._opened:
@@ -278,8 +280,7 @@ class Connection(asyncio.Protocol):
             else:
                 session.act(code, fields, body)
         except SessionError as error:
-            values = {"action": "end", "reason": str(error)}
-            _log.warning("a peer broke the protocol; ending its session", extra=values)
+            _log.warning("a peer broke the protocol; its session ends", extra={"action": "end", "reason": str(error)})
             session.failure = error  # the end goes out after the outcomes of the deliveries so far
 
     def _on_attach(self, session: Session, fields: Fields, body: bytes) -> None:

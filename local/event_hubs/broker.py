@@ -19,7 +19,7 @@ from local.event_hubs.log import PartitionLog
 from local.event_hubs.management import Request, read_entity, read_request, refusal, response
 from local.event_hubs.peers import SlowPeers
 from local.event_hubs.readers import Faults, Reader, Readers, slot_of
-from local.event_hubs.tokens import LISTEN, SEND, Grants, SharedAccessKey, read_token, split_path
+from local.event_hubs.tokens import LISTEN, SEND, Grants, SharedAccessKey, read_key, read_token, split_path
 
 _IDEMPOTENT = "com.microsoft:idempotent-producer"
 _OK, _ACCEPTED = 200, 202
@@ -69,6 +69,10 @@ class HubBroker:
         del self.connections[connection], self._answers[connection]
         if not self.connections:
             self.idle.set()
+
+    def sign_in(self, connection: Connection, name: str, value: str) -> None:
+        """Give a connection the rights of a key for as long as it lasts. Raises AmqpError for a wrong name or value."""
+        self.connections[connection].add(read_key(name, value, self._keys))
 
     def attach(self, connection: Connection, link: Link) -> None:
         """Connect a link to the node at its address. Raises AmqpError to refuse the link."""

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from local.event_hubs.errors import AmqpError
 
 SEND, LISTEN, MANAGE = "Send", "Listen", "Manage"
+_NEVER = 2**63  # milliseconds
 _TOKEN_KIND = "SharedAccessSignature"
 
 
@@ -89,6 +90,14 @@ def read_token(token: str, keys: Mapping[str, SharedAccessKey], now: int) -> Gra
     if grant.expires_at <= now:
         raise _refused("ExpiredToken: the token has expired")
     return grant
+
+
+def read_key(name: str, value: str, keys: Mapping[str, SharedAccessKey]) -> Grant:
+    """Return the grant of a key itself, which does not expire. Raises AmqpError amqp:unauthorized-access."""
+    key = keys.get(name)
+    if key is None or not hmac.compare_digest(key.value.encode(), value.encode()):
+        raise _refused("the name and the value are not those of a key")
+    return Grant((), key.rights, _NEVER)
 
 
 def _signature(key: SharedAccessKey, encoded_resource: str, expiry: str) -> bytes:

@@ -22,7 +22,6 @@ from local.event_hubs.frames import (
     FLOW,
     OPEN,
     REJECTED,
-    SASL_HEADER,
     SASL_INIT,
     TARGET,
     TRANSFER,
@@ -200,13 +199,6 @@ async def test_an_aborted_delivery_leaves_nothing() -> None:
     peer.send(TRANSFER, UInt(0), UInt(0), b"t", UInt(0), False, False, None, None, None, True)
     peer.put(transfer(message(), 1))
     assert peer.outcomes() == [(1, 1, ACCEPTED)]
-
-
-async def test_an_unknown_sasl_mechanism_ends_the_connection() -> None:
-    peer = Peer(make_broker())
-    peer.connection.data_received(SASL_HEADER)
-    peer.connection.data_received(frame(composite(SASL_INIT, Symbol("PLAIN"), b"\0user\0password"), kind=1))
-    assert peer.transport.is_closing()
 
 
 async def test_an_unknown_protocol_is_answered_with_the_header_of_amqp() -> None:
