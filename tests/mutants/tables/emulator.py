@@ -3,6 +3,10 @@
 from tests.mutants.mutant import in_file
 
 RULES = "tests/unit/local/event_hubs/test_rules.py"
+BROKER = "tests/unit/local/event_hubs/test_broker.py"
+AMQP = "tests/unit/local/event_hubs/test_amqp.py"
+EVENTS = "tests/unit/local/event_hubs/test_events.py"
+SASL = "tests/unit/local/event_hubs/test_sasl.py"
 LEAD = "tests/unit/local/event_hubs/test_lead.py"
 TURNS = "tests/unit/local/event_hubs/test_turns.py"
 
@@ -197,5 +201,78 @@ MUTANTS = (
         "core/remote/hub/client.py",
         "tests/unit/core/remote/hub/test_client.py",
         ("the digits of a tracking id refuse a link", "40[14]\\b", "40[14]"),
+    ),
+    *in_file(
+        "local/event_hubs/broker.py",
+        BROKER,
+        ("a request's token counts for nothing", "if request.token is not None and not", "if False and not"),
+        ("a request's token opens its connection", "            grants = Grants()  # of this request alone\n", ""),
+    ),
+    *in_file(
+        "local/event_hubs/management.py",
+        BROKER,
+        ("the sdk hides why a token is refused", "{} if is_of_token else", "{} if False else"),
+        ("a refusal has no condition", "{} if is_of_token else", "{} if True else"),
+        ("sections of null break a request", "None, given or {}, value)", "None, given, value)"),
+    ),
+    *in_file(
+        "local/event_hubs/readers.py",
+        BROKER,
+        ("readers have no names", '.get(_NAME, "nil")', '.get("", "nil")'),
+    ),
+    *in_file(
+        "local/event_hubs/log.py",
+        BROKER,
+        (
+            "an empty partition had its last event in 1970",
+            "self.last_enqueued_at = -1, NEVER",
+            "self.last_enqueued_at = -1, 0",
+        ),
+    ),
+    *in_file(
+        "local/event_hubs/sessions.py",
+        RULES,
+        ("every sender settles later", "UByte(outgoing or wanted.sender_settles)", "UByte(outgoing)"),
+        ("every receiver settles first", "UByte(wanted.receiver_settles)", "UByte(0)"),
+    ),
+    *in_file(
+        "local/event_hubs/sessions.py",
+        AMQP,
+        ("a reader refuses a stamped event", "None if outgoing else ULong(MAX_MESSAGE)", "ULong(MAX_MESSAGE)"),
+    ),
+    *in_file(
+        "local/event_hubs/links.py",
+        AMQP,
+        (
+            "the parts of a message that is too large are kept",
+            "            self._parts.clear()\n        elif part:",
+            "            pass\n        if part:",
+        ),
+        (
+            "a message of exactly the limit is refused",
+            "        if self._size > MAX_MESSAGE:\n            raise",
+            "        if self._size >= MAX_MESSAGE:\n            raise",
+        ),
+    ),
+    *in_file(
+        "local/event_hubs/events.py",
+        EVENTS,
+        ("a body of null stays null", "if message[body] != _NULL else", "if True else"),
+    ),
+    *in_file(
+        "local/event_hubs/sasl.py",
+        SASL,
+        ("a key is read from any response", "if len(parts) != 3:", "if False:"),
+        ("an unknown mechanism is one with a key", "if mechanism != _WITH_A_KEY:", "if False:"),
+    ),
+    *in_file(
+        "local/event_hubs/tokens.py",
+        SASL,
+        (
+            "every password is that of a key",
+            "if key is None or not hmac.compare_digest(key.value.encode(), value.encode()):",
+            "if key is None:",
+        ),
+        ("every key has every right", "Grant((), key.rights, _NEVER)", "Grant((), frozenset((MANAGE,)), _NEVER)"),
     ),
 )
