@@ -18,10 +18,10 @@ from local.event_hubs.links import IncomingLink, Link, OutgoingLink
 from local.event_hubs.log import PartitionLog
 from local.event_hubs.management import Request, read_entity, read_request, refusal, response
 from local.event_hubs.peers import SlowPeers
+from local.event_hubs.producers import CAPABILITY, Claim, claim_of, properties_of
 from local.event_hubs.readers import Faults, Reader, Readers, slot_of
 from local.event_hubs.tokens import LISTEN, SEND, Grants, SharedAccessKey, read_key, read_token, split_path
 
-_IDEMPOTENT = "com.microsoft:idempotent-producer"
 _OK, _ACCEPTED = 200, 202
 
 _log = logging.getLogger(__name__)
@@ -153,16 +153,25 @@ class HubBroker:
                 raise AmqpError("amqp:not-found", f"there is no node to {verb} at '{link.address}'")
 
     def _attach_publisher(self, link: IncomingLink, hub: Hub, partition: PartitionLog | None) -> None:
-        if _IDEMPOTENT in link.attach.capabilities:
-            raise NotEmulated("an idempotent producer")
-        link.accept = partial(self._publish, hub, partition)
+        producer = self._register(link, hub, partition) if CAPABILITY in link.attach.capabilities else None
+        link.accept = partial(self._publish, hub, partition, producer)
         link.on_closed = partial(self._forget_need, link)
 
-    def _publish(self, hub: Hub, partition: PartitionLog | None, message: bytes, message_format: int) -> Lead:
+    def _register(self, link: IncomingLink, hub: Hub, partition: PartitionLog | None) -> Claim:
+        """Register the idempotent producer of a link, and tell it its state with the answer to its attach."""
+        if partition is None:
+            raise AmqpError("amqp:not-allowed", "an idempotent producer sends to a partition, not to the hub")
+        producer = self._hubs.register(hub, partition, claim_of(link.attach.properties))
+        link.offered, link.properties = (CAPABILITY,), properties_of(producer)
+        return producer
+
+    def _publish(
+        self, hub: Hub, partition: PartitionLog | None, producer: Claim | None, message: bytes, message_format: int
+    ) -> Lead:
         if self._faults.throttled_sends > 0:
             self._faults.throttled_sends -= 1
             raise AmqpError("com.microsoft:server-busy", "the request was throttled; wait 4 seconds and try again")
-        return self._hubs.publish(hub, partition, message, message_format).lead
+        return self._hubs.publish(hub, partition, message, message_format, producer).lead
 
     def _attach_reader(self, link: OutgoingLink, hub: Hub, group: str, partition: PartitionLog) -> None:
         slot = slot_of(hub, group, partition)

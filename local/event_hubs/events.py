@@ -46,10 +46,11 @@ class Unstamped(NamedTuple):
 
 
 class Publication(NamedTuple):
-    """The events that one message publishes together, and the key that chooses their partition."""
+    """The events that one message publishes together, its annotations, and the key that chooses their partition."""
 
     partition_key: str | None
     events: list[Unstamped]
+    annotations: list[Raw]
 
 
 def read_publication(message: bytes, message_format: int) -> Publication:
@@ -62,7 +63,7 @@ def read_publication(message: bytes, message_format: int) -> Publication:
     try:
         outer = _split(message)
         events = [outer] if message_format == 0 else _batched(message, outer.annotations)
-        return Publication(_partition_key(outer.annotations), events)
+        return Publication(_partition_key(outer.annotations), events, outer.annotations)
     except DecodeError as error:
         raise MalformedMessage(str(error)) from error
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
+from local.event_hubs.codec import Symbol
 from local.event_hubs.errors import AmqpError, MalformedMessage, NotEmulated
 from local.event_hubs.frames import (
     REJECTED,
@@ -58,6 +59,8 @@ class Link:
         self.name, self.handle = attach.name, attach.handle
         self.delivery_count = self.credit = 0
         self.is_draining = False
+        self.offered: tuple[str, ...] = ()  # capabilities, in the answer to the attach
+        self.properties: dict[Symbol, Any] = {}  # in the same answer
         self.on_closed: Callable[[], None] = lambda: None
 
     @property
@@ -92,7 +95,6 @@ class OutgoingLink(Link):
     def __init__(self, session: Carrier, attach: Attach) -> None:
         super().__init__(session, attach)
         self.take: Callable[[int], list[bytes]] = lambda count: []
-        self.offered: tuple[str, ...] = ()
         self._next: list[bytes] = []  # taken, but not begun
         self._owes_drain = self._has_turn = False
 

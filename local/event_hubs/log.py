@@ -11,6 +11,7 @@ from operator import attrgetter
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.events import Event, Unstamped, stamp
 from local.event_hubs.lead import Lead
+from local.event_hubs.producers import Producers
 
 _SELECTOR = re.compile(
     r"\s*amqp\.annotation\.x-opt-(sequence-number|offset|enqueued-time)\s*(>=?)\s*'?(@latest|-?\d{1,19})'?\s*"
@@ -47,6 +48,7 @@ class PartitionLog:
         self._events: list[Event] = []
         self._staged: list[Event] = []
         self._next_offset = 0
+        self.producers = Producers()
         self.lead = Lead(self, _limit(lead, retained_events))
 
     @property
@@ -72,11 +74,13 @@ class PartitionLog:
 
     def append_staged(self) -> None:
         """Let readers see the staged events."""
+        self.producers.append_staged()
         staged, self._staged = self._staged, []
         self.load(staged)
 
     def drop_staged(self) -> None:
         """Drop the staged events; their numbers are given again."""
+        self.producers.drop_staged()
         self._staged = []
 
     def load(self, events: Sequence[Event]) -> None:

@@ -182,13 +182,13 @@ class Session:
 
     def _answer(self, link: Link, source: Raw | None, target: Raw | None) -> None:
         outgoing = isinstance(link, OutgoingLink)
-        offered = Array(map(Symbol, link.offered)) if isinstance(link, OutgoingLink) and link.offered else None
+        offered = Array(map(Symbol, link.offered)) if link.offered else None
         wanted = link.attach  # a client ends a link on which it sends when the answer does not repeat its modes
         modes = (UByte(outgoing or wanted.sender_settles), UByte(wanted.receiver_settles))  # deliveries out are settled
         first_count = UInt(0) if outgoing else None
         role = not outgoing
         largest = None if outgoing else ULong(MAX_MESSAGE)  # a stamped event may exceed it, and .NET would drop it
-        ends = (source, target, None, None, first_count, largest, offered)
+        ends = (source, target, None, None, first_count, largest, offered, None, link.properties or None)
         self.send(composite(ATTACH, link.name, UInt(link.handle), role, *modes, *ends))
 
     def act(self, code: int, fields: Fields, body: tuple[bytes, int]) -> None:

@@ -6,6 +6,7 @@ RULES = "tests/unit/local/event_hubs/test_rules.py"
 BROKER = "tests/unit/local/event_hubs/test_broker.py"
 AMQP = "tests/unit/local/event_hubs/test_amqp.py"
 EVENTS = "tests/unit/local/event_hubs/test_events.py"
+PRODUCERS = "tests/unit/local/event_hubs/test_producers.py"
 SASL = "tests/unit/local/event_hubs/test_sasl.py"
 LEAD = "tests/unit/local/event_hubs/test_lead.py"
 TURNS = "tests/unit/local/event_hubs/test_turns.py"
@@ -274,5 +275,53 @@ MUTANTS = (
             "if key is None:",
         ),
         ("every key has every right", "Grant((), key.rights, _NEVER)", "Grant((), frozenset((MANAGE,)), _NEVER)"),
+    ),
+    *in_file(
+        "local/event_hubs/producers.py",
+        PRODUCERS,
+        ("a batch that comes again is stored again", "if batch in known.batches:", "if False:"),
+        ("a gap between two batches is taken", "if batch[0] != expected:", "if batch[0] < expected:"),
+        ("a lower epoch publishes", "    if epoch < known.epoch:", "    if False:"),
+        ("the last number has none after it", "(number + count) & _LIMITS[_NUMBER]", "number + count"),
+        (
+            "a link that comes again gets new numbers",
+            "known.last if claim.number is None else claim.number",
+            "known.last",
+        ),
+        (
+            "a producer is what its link says",
+            "link.producer_id if given.producer_id is None else",
+            "link.producer_id if True else",
+        ),
+        ("every id is known", "        if found is None:\n            raise", "        if False:\n            raise"),
+    ),
+    *in_file(
+        "local/event_hubs/log.py",
+        PRODUCERS,
+        ("a batch that was not stored counts", "        self.producers.drop_staged()\n", ""),
+    ),
+    *in_file(
+        "local/event_hubs/hubs.py",
+        PRODUCERS,
+        ("producers end with the process", "partition.producers.load(", "(lambda _: None)("),
+    ),
+    *in_file(
+        "local/event_hubs/disk.py",
+        PRODUCERS,
+        ("producers outlive their hub", ', "DELETE FROM producer WHERE hub = ?")', ", )"),
+    ),
+    *in_file(
+        "local/event_hubs/broker.py",
+        PRODUCERS,
+        (
+            "every link is that of an idempotent producer",
+            "if CAPABILITY in link.attach.capabilities else None",
+            "if partition else None",
+        ),
+        (
+            "a producer may send to a whole hub",
+            "        if partition is None:\n            raise AmqpError",
+            "        if False:\n            raise AmqpError",
+        ),
     ),
 )

@@ -27,11 +27,15 @@ def _annotated(annotations: dict[str, Any]) -> bytes:
 
 
 def attach_sender(
-    address: str, handle: int = 0, capabilities: Any = None, modes: tuple[UByte | None, UByte | None] = (None, None)
+    address: str,
+    handle: int = 0,
+    modes: tuple[UByte | None, UByte | None] = (None, None),
+    capabilities: Any = None,
+    properties: Any = None,
 ) -> bytes:
     """Encode the attach of a link that sends to an address, with the settle modes of sender and receiver."""
     ends = (Described(ULong(SOURCE), []), Described(ULong(TARGET), [address]))
-    return composite(ATTACH, f"s{handle}", UInt(handle), False, *modes, *ends, *[None] * 5, capabilities)
+    return composite(ATTACH, f"s{handle}", UInt(handle), False, *modes, *ends, *[None] * 5, capabilities, properties)
 
 
 def transfer(

@@ -95,8 +95,8 @@ class Peer:
         """Send performatives in frames that arrive together."""
         self.connection.data_received(b"".join(frame(each, channel) for each in performatives))
 
-    def attach_sender(self, address: str = "telemetry", handle: int = 0, capabilities: Any = None) -> None:
-        self.put(attach_sender(address, handle, capabilities))
+    def attach_sender(self, address: str = "telemetry", handle: int = 0) -> None:
+        self.put(attach_sender(address, handle))
 
     def attach_reader(
         self,

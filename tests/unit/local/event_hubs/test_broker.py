@@ -25,7 +25,6 @@ def detaches(peer: Peer) -> list[str]:
 
 async def test_a_link_to_an_unknown_or_unsupported_node_is_refused_with_its_condition() -> None:
     colour = Described(ULong(SOURCE), [PARTITION, *[None] * 6, {Symbol("colour"): "red"}])
-    idempotent = Symbol("com.microsoft:idempotent-producer")
     attaches: list[tuple[str, Callable[[Peer], None]]] = [
         ("amqp:not-found", lambda peer: peer.attach_reader("nowhere/ConsumerGroups/hubledger/Partitions/0")),
         ("amqp:not-found", lambda peer: peer.attach_reader("telemetry/ConsumerGroups/nobody/Partitions/0")),
@@ -37,7 +36,6 @@ async def test_a_link_to_an_unknown_or_unsupported_node_is_refused_with_its_cond
             lambda peer: peer.attach_reader("telemetry/ConsumerGroups/hubledger/Partitions/4"),
         ),
         ("amqp:not-implemented", lambda peer: peer.attach_sender("telemetry/Publishers/device-1")),
-        ("amqp:not-implemented", lambda peer: peer.attach_sender(capabilities=idempotent)),
         ("amqp:not-implemented", lambda peer: peer.send(ATTACH, "r", UInt(0), True, None, None, colour)),
         (
             "amqp:not-implemented",
