@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from typing import Protocol
+from typing import Any, Protocol
 
 from local.event_hubs import sasl
 from local.event_hubs.codec import DecodeError, UInt, UShort
@@ -34,15 +33,13 @@ from local.event_hubs.frames import (
     read_performative,
 )
 from local.event_hubs.links import Link
-from local.event_hubs.peers import UnreadBytes, refuse_foreign
+from local.event_hubs.peers import UnreadBytes, described, refuse_foreign
 from local.event_hubs.sessions import Session
 
 _CHANNEL_MAX = 4999
 _CLOSING_TIME = 2.0  # seconds that a closing connection has to send its last frames
 _SHORTEST_BEAT = 0.05  # seconds between heartbeats, for a peer that requests a shorter time
 _HEADER_SIZE = 8
-
-_log = logging.getLogger(__name__)
 
 
 class Broker(Protocol):
@@ -53,6 +50,8 @@ class Broker(Protocol):
     def connected(self, connection: Connection) -> None: ...
 
     def disconnected(self, connection: Connection) -> None: ...
+
+    def complain(self, connection: Connection, action: str, reason: str) -> None: ...
 
     def sign_in(self, connection: Connection, name: str, value: str) -> None:
         """Give a connection the rights of a key, or raise AmqpError to refuse it."""
@@ -69,6 +68,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, broker: Broker) -> None:
         self.peer_max_frame = 512
+        self.peer: tuple[Any, ...] = ("unknown", 0)  # its address and port
         self.sessions: dict[int, Session] = {}
         self._broker = broker
         self._transport: asyncio.Transport
@@ -86,6 +86,7 @@ class Connection(asyncio.Protocol):
         if not isinstance(transport, asyncio.Transport):
             raise TypeError(f"a connection needs an asyncio.Transport, not a {type(transport).__name__}")
         self._transport, self._unread = transport, UnreadBytes(transport)
+        self.peer = transport.get_extra_info("peername") or self.peer
         self._broker.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -120,8 +121,7 @@ class Connection(asyncio.Protocol):
     @property
     def unfinished(self) -> int | None:
         """The number of the frame that has not come whole (0 for the greeting), or None."""
-        is_between = self._frozen or (self._opened and not self._buffer)
-        return None if is_between else self._frames
+        return None if self._frozen or (self._opened and not self._buffer) else self._frames
 
     @property
     def can_write(self) -> bool:
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
 
     def fail(self, error: AmqpError) -> None:
         """Close the connection for a fault of its peer, and log the fault."""
-        _log.warning("a peer broke the protocol; its connection ends", extra={"action": "close", "reason": str(error)})
+        self._broker.complain(self, "close", str(error))
         self.close(error)
 
     def drop(self) -> None:
@@ -211,6 +211,7 @@ class Connection(asyncio.Protocol):
         if header == SASL_HEADER:
             self.write(sasl.mechanisms())
         elif header != AMQP_HEADER:
+            self._broker.complain(self, "greet", described(header))
             self._transport.close()  # AMQP 1.0 part 2.2: answer an unknown header with a supported one, and end
 
     def _read_frame(self, data: bytes) -> None:
@@ -240,7 +241,7 @@ class Connection(asyncio.Protocol):
                 self._broker.sign_in(self, *key)
         except AmqpError as error:
             self.write(sasl.outcome(is_welcome=False))
-            _log.warning("a peer was refused", extra={"action": "refuse", "reason": str(error)})
+            self._broker.complain(self, "sign_in", str(error))
             self._transport.close()
         else:
             self.write(sasl.outcome(is_welcome=True))
@@ -280,7 +281,7 @@ class Connection(asyncio.Protocol):
             else:
                 session.act(code, fields, body)
         except SessionError as error:
-            _log.warning("a peer broke the protocol; its session ends", extra={"action": "end", "reason": str(error)})
+            self._broker.complain(self, "end", str(error))
             session.failure = error  # the end goes out after the outcomes of the deliveries so far
 
     def _on_attach(self, session: Session, fields: Fields, body: bytes) -> None:
@@ -289,8 +290,7 @@ class Connection(asyncio.Protocol):
             link.refuse_other_nodes()
             self._broker.attach(self, link)
         except AmqpError as error:
-            values = {"action": "attach", "address": link.address, "reason": str(error)}
-            _log.info("a link was refused; the peer gets the reason", extra=values)
+            self._broker.complain(self, "attach", f"{error} (the link is to '{link.address[:200]}')")
             session.refused(link, error)
         else:
             session.attached(link)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,20 +10,19 @@ from functools import partial
 
 from local.event_hubs.amqp import Connection
 from local.event_hubs.answers import Answers
+from local.event_hubs.complaints import Complaints
 from local.event_hubs.errors import AmqpError, NotEmulated
 from local.event_hubs.hubs import Clock, Hub, Hubs
 from local.event_hubs.lead import Lead
 from local.event_hubs.links import IncomingLink, Link, OutgoingLink
 from local.event_hubs.log import PartitionLog
 from local.event_hubs.management import Request, read_entity, read_request, refusal, response
-from local.event_hubs.peers import SlowPeers
+from local.event_hubs.peers import PATIENCE, SlowPeers
 from local.event_hubs.producers import CAPABILITY, Claim, claim_of, properties_of
 from local.event_hubs.readers import Faults, Reader, Readers, slot_of
 from local.event_hubs.tokens import LISTEN, SEND, Grants, SharedAccessKey, read_key, read_token, split_path
 
 _OK, _ACCEPTED = 200, 202
-
-_log = logging.getLogger(__name__)
 
 Path = tuple[str, ...]
 _Act = Callable[[Grants, Request], bytes]
@@ -50,6 +48,7 @@ class HubBroker:
         self._faults = faults
         self._hubs, self._clock = hubs, clock
         self._keys = {key.name: key for key in keys}
+        self._complaints = Complaints(clock)
         self._readers = Readers()
         self._slow = SlowPeers[Connection]()
         self._needs: dict[Link, _Need] = {}
@@ -69,6 +68,11 @@ class HubBroker:
         del self.connections[connection], self._answers[connection]
         if not self.connections:
             self.idle.set()
+
+    def complain(self, connection: Connection, action: str, reason: str) -> None:
+        """Log a wrong of a peer."""
+        host, port = connection.peer[:2]
+        self._complaints.note(host, port, action, reason)
 
     def sign_in(self, connection: Connection, name: str, value: str) -> None:
         """Give a connection the rights of a key for as long as it lasts. Raises AmqpError for a wrong name or value."""
@@ -201,7 +205,7 @@ class HubBroker:
         """Cut slow connections, detach the links whose tokens have expired, and let time pass for the hubs."""
         now = self._clock()
         for connection in self._slow.late(self.connections, now):
-            _log.warning("a peer sends a frame too slowly; its connection is cut", extra={"action": "drop"})
+            self.complain(connection, "drop", f"a frame was not whole after {PATIENCE // 1000} s")
             connection.drop()
         for link, need in list(self._needs.items()):
             try:

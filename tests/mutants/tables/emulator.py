@@ -7,6 +7,7 @@ BROKER = "tests/unit/local/event_hubs/test_broker.py"
 AMQP = "tests/unit/local/event_hubs/test_amqp.py"
 EVENTS = "tests/unit/local/event_hubs/test_events.py"
 PRODUCERS = "tests/unit/local/event_hubs/test_producers.py"
+COMPLAINTS = "tests/unit/local/event_hubs/test_complaints.py"
 SASL = "tests/unit/local/event_hubs/test_sasl.py"
 LEAD = "tests/unit/local/event_hubs/test_lead.py"
 TURNS = "tests/unit/local/event_hubs/test_turns.py"
@@ -322,6 +323,32 @@ MUTANTS = (
             "a producer may send to a whole hub",
             "        if partition is None:\n            raise AmqpError",
             "        if False:\n            raise AmqpError",
+        ),
+    ),
+    *in_file(
+        "local/event_hubs/complaints.py",
+        COMPLAINTS,
+        ("each repeated wrong is a line", "< _QUIET:", "< 0:"),
+        (
+            "a wrong is logged once for ever",
+            "self._written.get(line, now - _QUIET)",
+            "self._written.get(line, now - _QUIET) + 10**9 * (line in self._written)",
+        ),
+        (
+            "a new port is a new peer",
+            "(host, action, reason[:_LONGEST])",
+            "(f'{host}:{port}', action, reason[:_LONGEST])",
+        ),
+        ("the log of wrongs fills the memory", "            self._written.clear()\n", "            pass\n"),
+    ),
+    *in_file(
+        "local/event_hubs/amqp.py",
+        COMPLAINTS,
+        ("a refused link is not logged", 'self._broker.complain(self, "attach",', '(lambda *_: None)(self, "attach",'),
+        (
+            "a different protocol is not logged",
+            'self._broker.complain(self, "greet",',
+            '(lambda *_: None)(self, "greet",',
         ),
     ),
 )
