@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo serve func real-host needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-fresh check-types check-stores check-core check-app check-infra simulate house smoke format bench bench-full bench-readme clean
+.PHONY: help setup run demo serve func real-host needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite javascript screenshots check check-fresh check-types check-stores check-core check-app check-infra simulate house smoke format bench bench-full bench-readme clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -183,6 +183,13 @@ $(VENV)/azurite/node_modules/.bin/azurite: | $(VENV)/bin/python
 	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
 	@echo "installing Azurite (186 MB)"
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.35.0
+
+javascript: $(VENV)/javascript/node_modules/@azure/event-hubs ## Install Microsoft's JavaScript client of Event Hubs with npm, so that `make test-all` runs it on the emulator
+
+$(VENV)/javascript/node_modules/@azure/event-hubs: | $(VENV)/bin/python
+	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
+	@echo "installing the JavaScript client of Event Hubs (19 MB)"
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/javascript @azure/event-hubs@6.0.4
 
 screenshots: $(VENV)/dev.done ## Make the pictures of docs/images/ again with Chromium, and of each state in .local-run/screenshots/
 	@SCREENSHOTS=1 $(BIN)/python -m pytest -rs tests/browser
