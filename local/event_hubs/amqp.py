@@ -74,11 +74,9 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._heartbeat: asyncio.TimerHandle | None = None
         self._buffer = bytearray()
-        self._needed = _HEADER_SIZE
-        self._negotiating, self._opened = True, False
-        self._full = self._frozen = False
+        self._needed, self._frames = _HEADER_SIZE, 0
+        self._negotiating, self._opened, self._full, self._frozen = True, False, False, False
         self._unread: UnreadBytes
-        self._frames = 0
 
     # called by the event loop
 
@@ -148,9 +146,12 @@ class Connection(asyncio.Protocol):
         self._transport.close()
         asyncio.get_running_loop().call_later(_CLOSING_TIME, self._transport.abort)
 
+    def complain(self, action: str, reason: object) -> None:
+        self._broker.complain(self, action, str(reason))
+
     def fail(self, error: AmqpError) -> None:
         """Close the connection for a fault of its peer, and log the fault."""
-        self._broker.complain(self, "close", str(error))
+        self.complain("close", error)
         self.close(error)
 
     def drop(self) -> None:
@@ -202,8 +203,7 @@ class Connection(asyncio.Protocol):
         return at
 
     def _size_at(self, data: bytes, at: int) -> int:
-        is_header = self._negotiating or len(data) - at < _HEADER_SIZE
-        return _HEADER_SIZE if is_header else frame_size(data, at)
+        return _HEADER_SIZE if self._negotiating or len(data) - at < _HEADER_SIZE else frame_size(data, at)
 
     def _negotiate(self, header: bytes) -> None:
         self._negotiating = False
@@ -211,7 +211,7 @@ class Connection(asyncio.Protocol):
         if header == SASL_HEADER:
             self.write(sasl.mechanisms())
         elif header != AMQP_HEADER:
-            self._broker.complain(self, "greet", described(header))
+            self.complain("greet", described(header))
             self._transport.close()  # AMQP 1.0 part 2.2: answer an unknown header with a supported one, and end
 
     def _read_frame(self, data: bytes) -> None:
@@ -241,7 +241,7 @@ class Connection(asyncio.Protocol):
                 self._broker.sign_in(self, *key)
         except AmqpError as error:
             self.write(sasl.outcome(is_welcome=False))
-            self._broker.complain(self, "sign_in", str(error))
+            self.complain("sign_in", error)
             self._transport.close()
         else:
             self.write(sasl.outcome(is_welcome=True))
@@ -281,7 +281,7 @@ class Connection(asyncio.Protocol):
             else:
                 session.act(code, fields, body)
         except SessionError as error:
-            self._broker.complain(self, "end", str(error))
+            self.complain("end", error)
             session.failure = error  # the end goes out after the outcomes of the deliveries so far
 
     def _on_attach(self, session: Session, fields: Fields, body: bytes) -> None:
@@ -290,7 +290,7 @@ class Connection(asyncio.Protocol):
             link.refuse_other_nodes()
             self._broker.attach(self, link)
         except AmqpError as error:
-            self._broker.complain(self, "attach", f"{error} (the link is to '{link.address[:200]}')")
+            self.complain("attach", f"{error} (the link is to '{link.address[:200]}')")
             session.refused(link, error)
         else:
             session.attached(link)

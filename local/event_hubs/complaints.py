@@ -13,6 +13,7 @@ _TEXTS = {
     "sign_in": "a peer signs in with nothing that is known here; its connection ends",
     "close": "a peer broke the protocol; its connection ends",
     "end": "a peer broke the protocol; its session ends",
+    "detach": "a peer broke the protocol; its link ends",
     "attach": "a link was refused; the peer gets the reason",
     "drop": "a peer sends a frame too slowly; its connection is cut",
 }

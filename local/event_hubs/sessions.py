@@ -49,6 +49,8 @@ class Wire(Protocol):
 
     def send(self, performative: bytes, channel: int) -> None: ...
 
+    def complain(self, action: str, reason: object) -> None: ...
+
 
 @dataclass(slots=True)
 class _CutDelivery:
@@ -242,7 +244,8 @@ class Session:
         self._leave(link)
 
     def detach_later(self, link: Link, error: AmqpError) -> None:
-        """Detach a link, and send the peer the reason after the outcomes of the deliveries so far."""
+        """Detach a link for a fault of its peer, and send the reason after the outcomes of the deliveries so far."""
+        self.wire.complain("detach", error)
         self._farewells[link.handle] = link, error
         self._leave(link)
 

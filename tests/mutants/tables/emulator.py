@@ -344,11 +344,11 @@ MUTANTS = (
     *in_file(
         "local/event_hubs/amqp.py",
         COMPLAINTS,
-        ("a refused link is not logged", 'self._broker.complain(self, "attach",', '(lambda *_: None)(self, "attach",'),
+        ("a refused link is not logged", 'self.complain("attach",', '(lambda *_: None)("attach",'),
         (
             "a different protocol is not logged",
-            'self._broker.complain(self, "greet",',
-            '(lambda *_: None)(self, "greet",',
+            'self.complain("greet",',
+            '(lambda *_: None)("greet",',
         ),
     ),
 )

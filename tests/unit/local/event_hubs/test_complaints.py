@@ -99,6 +99,7 @@ async def test_each_wrong_is_one_line_with_the_address_and_the_reason(caplog: py
         (b"\x16\x03\x01\x02\x00\x01\x00\x01", "greet", "it speaks TLS"),
         (AMQP_HEADER + b"\x00\x00\x00\x04\x02\x00\x00\x00", "close", "amqp:connection:framing-error"),
         (session + frame(attach_sender("nowhere")), "attach", "could not be found. (the link is to 'nowhere')"),
+        (session + frame(attach_sender("telemetry")) + frame(transfer(b"x")), "detach", "amqp:decode-error"),
         (session + frame(transfer(b"x", handle=9)), "end", "amqp:session:unattached-handle"),
     ):
         [(found, peer, words)] = await heard(sent, caplog)
