@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from local.event_hubs.codec import Described, Symbol, Timestamp, UInt, ULong, decode, encode
-from local.event_hubs.frames import ACCEPTED, ATTACH, DETACH, DISPOSITION, REJECTED, SOURCE, TRANSFER
+from local.event_hubs.codec import Described, Symbol, Timestamp, UByte, UInt, ULong, decode, encode
+from local.event_hubs.frames import ACCEPTED, ATTACH, DETACH, DISPOSITION, REJECTED, SOURCE, TARGET, TRANSFER, composite
 from local.event_hubs.hubs import HubSettings
 from local.event_hubs.readers import Faults
 from local.event_hubs.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, sections
 from local.event_hubs.tokens import LISTEN, Grant
-from tests.unit.local.event_hubs.messages import make_token, message, transfer
+from tests.unit.local.event_hubs.messages import attach_sender, make_token, message, transfer
 from tests.unit.local.event_hubs.peer import EVERYTHING, PARTITION, Peer, make_broker, publisher
 
 pytestmark = pytest.mark.asyncio
@@ -132,6 +132,25 @@ async def test_the_token_of_a_request_opens_nothing_else() -> None:
     peer.put(transfer(encode(Described(ULong(APPLICATION_PROPERTIES), request))))
     peer.attach_reader()
     assert peer.refusals() == ["amqp:unauthorized-access"]
+
+
+async def test_two_requests_at_once_as_the_client_of_net_writes_them_are_both_answered() -> None:
+    peer = Peer(make_broker(), None).begin()
+    peer.put(attach_sender("$management", 0, (UByte(1), None)))
+    reply = Described(ULong(SOURCE), ["$management"]), Described(ULong(TARGET), ["a5f0"])
+    peer.send(ATTACH, "duplex0:1:2:receiver", UInt(1), True, None, None, *reply)
+    peer.grant(10)
+    peer.frames()
+    asked = {"operation": "READ", "name": "telemetry", "type": "com.microsoft:eventhub", "security_token": make_token()}
+    for number in range(2):
+        head = encode(Described(ULong(PROPERTIES), [f"request{number}", None, None, None, "a5f0"]))
+        whole = head + encode(Described(ULong(APPLICATION_PROPERTIES), asked))
+        peer.put(composite(TRANSFER, UInt(0), UInt(number), b"", None, True) + whole)
+    found = peer.frames()
+    answers = [{one.code: decode(payload, one.body)[0] for one in sections(payload)} for _, _, payload in found]
+    assert [answer[PROPERTIES][5] for answer in answers] == ["request0", "request1"]
+    assert [answer[APPLICATION_PROPERTIES]["status-code"] for answer in answers] == [200, 200]
+    assert {code for code, _, _ in found} == {TRANSFER}, "a settled request has no outcome"
 
 
 async def test_a_refusal_says_its_condition_but_that_of_a_token_does_not_because_the_sdk_would_hide_the_rest() -> None:
