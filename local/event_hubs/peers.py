@@ -17,7 +17,7 @@ _PROTOCOLS = {
     b"\x16\x03": f"it speaks TLS, and {_PLAIN}",
     b"AMQP\2": f"it asks for TLS, and {_PLAIN}",
     b"AMQP": "it speaks a different version of AMQP",
-    b"GET /$se": "it speaks AMQP over WebSockets, and the emulator has plain TCP only: give the client that transport",
+    b"GET /$se": "it speaks AMQP over WebSockets, and the emulator has none: choose AMQP over TCP in the client",
     **dict.fromkeys((b"GET ", b"HEAD ", b"POST ", b"PUT ", b"OPTIONS ", b"DELETE ", b"PATCH "), "it speaks HTTP"),
 }
 
