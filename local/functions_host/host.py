@@ -196,6 +196,11 @@ class FunctionsHost:
         """The number of running invocations."""
         return self._invoker.running
 
+    @property
+    def retrying(self) -> int:
+        """The number of invocations that wait for their next try."""
+        return self._invoker.retrying
+
     def is_disabled(self, function_name: str) -> bool:
         """Return True when a setting disables the function."""
         return self._settings.app.is_disabled(function_name)

@@ -1,19 +1,20 @@
 """Deliver the batches of one partition, one at a time, and advance the host checkpoint by the host's rules.
 
 Source: `EventHubListener.PartitionProcessor`. The host checkpoint advances after every invocation, whatever its
-outcome, unless the host stops while a retry is due.
+outcome, unless the host stops in the middle of the batch. A partition without a checkpoint gets its first events at
+once, however few they are.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import lt
 
 from local.functions_host.batches import next_batch
 from local.functions_host.clock import Clock, unless
-from local.functions_host.event_source import EventSource, HubEvent, StartAt
+from local.functions_host.event_source import EventSource, EventStream, HubEvent, StartAt
 from local.functions_host.host_json import EventHubOptions
 from local.functions_host.invoker import Ending
 
@@ -73,6 +74,7 @@ class PartitionPump:
         self._interrupted = asyncio.Event()
         self._is_stopping = False
         self._skips = 0
+        self._is_first = checkpoint.position is None
         self._next = checkpoint.position or parts.options.start_at
         self._starts: deque[StartAt] = deque(maxlen=REMEMBERED_BATCHES)
 
@@ -84,7 +86,7 @@ class PartitionPump:
         self._checkpoint.write()
 
     def stop(self) -> None:
-        """Take no new batch; the running one is finished."""
+        """Take no new batch; the running one is finished, and no checkpoint follows it."""
         self._is_stopping = True
         self._interrupted.set()
 
@@ -103,8 +105,7 @@ class PartitionPump:
         stream = await self._parts.source.open(self._partition_id, start)
         try:
             while not self._interrupted.is_set():
-                waiting = next_batch(stream, self._parts.options, self._parts.clock)
-                batch = await unless(self._interrupted.wait(), waiting)
+                batch = await unless(self._interrupted.wait(), self._next_batch(stream))
                 if batch and not _rises(batch):
                     logger.warning("batch came out of order; will read it again", extra=self._about("disorder", batch))
                     return
@@ -113,13 +114,21 @@ class PartitionPump:
         finally:
             await stream.close()
 
+    async def _next_batch(self, stream: EventStream) -> Sequence[HubEvent]:
+        options = self._parts.options
+        if self._is_first:
+            options = replace(options, min_event_batch_size=1)
+        batch = await next_batch(stream, options, self._parts.clock)
+        self._is_first = False
+        return batch
+
     async def _settle(self, batch: Sequence[HubEvent]) -> None:
         self._starts.append(self._next)
         self._next = batch[-1].position
         ending = await self._delivered(batch)
         if ending is Ending.ABANDONED:
             self.stop()  # to continue would checkpoint past this batch
-        else:
+        if not self._is_stopping:
             self._checkpoint.advance(batch[-1].position)
 
     async def _delivered(self, batch: Sequence[HubEvent]) -> Ending:

@@ -127,7 +127,7 @@ async def test_draining_stops_the_triggers_and_keeps_http(sample: Sample, hubs: 
     assert await sample.request("POST", "/admin/host/drain", headers=JSON) == (202, b"")
     await sample.host.drain()
     _, status = await sample.request("GET", "/admin/host/drain/status")
-    assert json.loads(status) == {"state": "Completed", "outstandingInvocations": 0}
+    assert json.loads(status) == {"state": "Completed", "outstandingInvocations": 0, "outstandingRetries": 0}
     assert hubs.of("$Default").closed
     await sample.send("0", b"later")
     assert await sample.request("GET", "/api/nothing") == (204, b"")

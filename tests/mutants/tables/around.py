@@ -272,6 +272,11 @@ MUTANTS = (
             "        if self._unwritten >= self._frequency:\n",
             "        if self._unwritten:\n",
         ),
+        (
+            "a batch that ends after a stop moves the host's checkpoint",
+            "        if not self._is_stopping:\n",
+            "        if ending is not Ending.ABANDONED:\n",
+        ),
         ("a skipped batch is delivered", "        if self._skips:\n", "        if self._skips > 1_000:\n"),
         (
             "a batch that is out of order is delivered",

@@ -142,13 +142,33 @@ async def test_the_initial_offset_counts_only_without_a_checkpoint(bench: Bench)
         await bench.delivered([4, 5])
 
 
-async def test_a_running_batch_is_finished_before_the_pump_stops(bench: Bench) -> None:
+async def test_a_running_batch_is_finished_before_the_pump_stops_and_no_checkpoint_passes_it(bench: Bench) -> None:
     await bench.send(4)
     bench.function.gate.clear()
     async with bench.pumping():
         await bench.delivered([0, 1])
     assert bench.function.batches == [[0, 1]]
-    assert bench.written == [event(1).position]
+    assert bench.written == []
+
+
+async def test_the_first_events_of_a_partition_without_checkpoint_wait_for_no_others(bench: Bench) -> None:
+    bench.options = replace(bench.options, min_event_batch_size=2)
+    await bench.send(1)
+    async with bench.pumping():
+        await bench.delivered([0])
+        await bench.send(1)
+        await asyncio.sleep(0.01)
+        assert bench.function.batches == [[0]]  # the second one waits for another, or for a minute
+        await bench.send(1)
+        await bench.delivered([0], [1, 2])
+        await bench.checkpoint_is(2)
+    bench.restart()
+    await bench.send(1)
+    async with bench.pumping():
+        await asyncio.sleep(0.01)
+        assert bench.function.batches == []
+        await bench.send(1)
+        await bench.delivered([3, 4])
 
 
 async def test_the_last_batches_can_be_delivered_again(bench: Bench) -> None:
