@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from handlers.web.requests import LARGEST_BODY
 from local.books import LiveStore
 from local.feed.domains import Domain
 from local.processes import Child, Children, Command, Pause
@@ -174,7 +173,7 @@ def app_settings(connection: str, place: Place, transform: str) -> dict[str, str
         "BATCH_LINES_PER_MINUTE": "1000000",  # the proof counts by these lines, and kills would lose sums
         "EVENTHUB_NAME": HUB,
         "EVENTHUB_CONSUMER_GROUP": CONSUMER_GROUP,
-        "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT": str(LARGEST_BODY),
+        "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT": "1048576",
         "HUB_READER_CONSUMER_GROUP": READER_GROUP,
         "STORE_CONNECTION": place.connection,
         "TRANSFORM": transform,

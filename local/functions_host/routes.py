@@ -1,7 +1,8 @@
 """Match HTTP route templates with constraints, optional and catch-all parts, by ASP.NET Core's precedence.
 
 Source: ASP.NET Core routing (`RoutePrecedence.ComputeInbound`, route constraint reference). Letters of the fixed parts
-match in any case; `%2F` stays encoded in a value; one slash at the end is ignored. Default values (`{id=1}`) are refused.
+match in any case; `%2F` stays encoded in a value; one slash at the end is ignored. Default values (`{id=1}`) are
+refused.
 """
 
 import re
