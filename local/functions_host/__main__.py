@@ -6,12 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from core.worker.signals import ignore_signals, stop_at_signal
 from local.functions_host.errors import HostError
 from local.functions_host.host import FunctionsHost, HostOptions
 from local.functions_host.logs import configure_logs
+from local.functions_host.partition_pump import REOPEN_AFTER
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,6 +47,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="CONNECTION",
         help="connection string of a storage account for host checkpoints, UseDevelopmentStorage=true for Azurite",
     )
+    parser.add_argument(
+        "--reopen-after",
+        type=_seconds,
+        default=REOPEN_AFTER,
+        metavar="SECONDS",
+        help="until a reader that stopped on an event is opened again; default: 30, as in Azure",
+    )
     parser.add_argument("--log", type=Path, metavar="PATH", help="append one JSON object per log record")
     parser.add_argument("--verbose", action="store_true", help="show all records on the terminal, not only warnings")
     return parser
@@ -56,9 +65,16 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> timedelta:
+    try:
+        return timedelta(seconds=float(text))
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"must be a number of seconds, not {text!r}") from None
+
+
 async def _run(chosen: argparse.Namespace) -> None:
     state = chosen.state and chosen.state.resolve()
-    options = HostOptions(port=chosen.port, state=state, storage=chosen.storage)
+    options = HostOptions(port=chosen.port, state=state, storage=chosen.storage, reopen_after=chosen.reopen_after)
     host = FunctionsHost(chosen.app, options)
     stopping = asyncio.Event()
     stop_at_signal(stopping.set)

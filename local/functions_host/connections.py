@@ -12,6 +12,7 @@ from core.remote.hub.shortcuts import take_shortcuts
 from local.functions_host.app_settings import AppSettings
 from local.functions_host.event_source import HubAddress
 from local.functions_host.function import FunctionDescription
+from local.functions_host.marks import mark_messages
 from local.functions_host.sdk_messages import keep_annotations_encoded
 
 DEFAULT_CONSUMER_GROUP = "$Default"
@@ -29,6 +30,7 @@ class HubConnection:
         """Return a client that connects on first use and reports every failure; `closing` closes it."""
         keep_annotations_encoded()
         take_shortcuts()
+        mark_messages()
         client = self._identified(closing) if self.connection_string is None else self._keyed(self.connection_string)
         return await closing.enter_async_context(client)
 

@@ -28,6 +28,7 @@ from local.functions_host.function import FunctionDescription
 from local.functions_host.host_json import EventHubOptions
 from local.functions_host.http_front import HttpFront, HttpServer
 from local.functions_host.invoker import Invoker
+from local.functions_host.partition_pump import REOPEN_AFTER
 from local.functions_host.sdk_source import SdkSource
 from local.functions_host.settings import Settings, Triggers, read_settings, resolve_triggers
 from local.functions_host.state_file import StateFile
@@ -42,7 +43,7 @@ OpenSource = Callable[[HubConnection, EventHubOptions, Clock], EventSource]
 class HostOptions:
     """The options of a host. `port` 0 takes a free port; without `state`, nothing outlives the host; `storage` is the
     connection string of an account that gets the host checkpoints instead; only tests set the rest. A request whose
-    headers or body take longer than `patience` is dropped."""
+    headers or body take longer than `patience` is dropped. A reader that stopped opens again after `reopen_after`."""
 
     port: int = 7071
     state: Path | None = None
@@ -51,6 +52,7 @@ class HostOptions:
     open_source: OpenSource = SdkSource
     clock: Clock = field(default_factory=SystemClock)
     patience: timedelta = timedelta(seconds=20)
+    reopen_after: timedelta = REOPEN_AFTER
     chance: Callable[[], float] = random.random
 
 
@@ -130,7 +132,7 @@ class FunctionsHost:
         clock, options = self._options.clock, settings.host.event_hubs
         for function, connection in triggers.event_hubs:
             source = self._options.open_source(connection, options, clock)
-            listener = EventHubListener(function, connection.address, source)
+            listener = EventHubListener(function, connection.address, source, self._options.reopen_after)
             listener.start(self._invoker, self._state, options, clock)
             self._listeners[function.name] = listener
         for function, schedule in triggers.timers:

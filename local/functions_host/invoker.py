@@ -29,10 +29,14 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TriggerInputs:
-    """The values of a trigger: the inputs by parameter name and the trigger's metadata, all Datums."""
+    """The values of a trigger: the inputs by parameter name and the trigger's metadata, all Datums.
+
+    With a `fault`, the inputs cannot be bound: each try fails with it before the function.
+    """
 
     inputs: Mapping[str, Any]
     trigger_metadata: Mapping[str, Any] = field(default_factory=dict)
+    fault: str | None = None
 
 
 def nothing_more(_: FunctionDescription) -> Mapping[str, Any]:
@@ -73,8 +77,7 @@ class Invoker:
             await self._pause(policy.delay(invocation.retry_count, self._chance))
             if self._stopping.is_set():
                 return Ending.ABANDONED
-            again = {**invocation.inputs, **self.bound_inputs(function)}
-            invocation = replace(invocation, inputs=again, retry_count=invocation.retry_count + 1)
+            invocation = replace(invocation, retry_count=invocation.retry_count + 1)
         return Ending.SUCCEEDED
 
     async def _pause(self, delay: timedelta) -> None:
@@ -99,7 +102,7 @@ class Invoker:
     def _invocation(self, function: FunctionDescription, inputs: TriggerInputs) -> Invocation:
         limit = function.retry.max_retry_count if function.retry else 0
         values = {**inputs.inputs, **self.bound_inputs(function)}
-        return Invocation(str(uuid4()), function.name, values, inputs.trigger_metadata, 0, limit)
+        return Invocation(str(uuid4()), function.name, values, inputs.trigger_metadata, 0, limit, inputs.fault)
 
     async def _timed(self, invocation: Invocation) -> Outcome:
         began_at = self._clock.now()
@@ -108,6 +111,8 @@ class Invoker:
         return outcome
 
     async def _counted(self, invocation: Invocation) -> Outcome:
+        if invocation.fault is not None:
+            return Outcome(error=invocation.fault)
         self._running += 1
         self._idle.clear()
         try:

@@ -3,6 +3,9 @@
 Source: `EventHubListener.PartitionProcessor`. The host checkpoint advances after every invocation, whatever its
 outcome, unless the host stops in the middle of the batch. A partition without a checkpoint gets its first events at
 once, however few they are.
+
+Where the reader stops, it opens again from the checkpoint that is in the store by then: who moves that one frees the
+partition.
 """
 
 import asyncio
@@ -10,29 +13,39 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from operator import lt
 
 from local.functions_host.batches import next_batch
 from local.functions_host.clock import Clock, unless
-from local.functions_host.event_source import EventSource, EventStream, HubEvent, StartAt
+from local.functions_host.event_source import EventSource, EventStream, HubEvent, ReaderStopped, StartAt
 from local.functions_host.host_json import EventHubOptions
 from local.functions_host.invoker import Ending
 
 logger = logging.getLogger("functions_host")
 
 REMEMBERED_BATCHES = 100
+REOPEN_AFTER = timedelta(seconds=30)  # in which the real reader is opened again
 
 Deliver = Callable[[Sequence[HubEvent], bool], Awaitable[Ending]]
 """Run the function for a batch; the second argument is True when a checkpoint follows."""
 
 
 class HostCheckpoint:
-    """The host's own checkpoint of one partition, written on every n-th batch and when the pump stops."""
+    """The host's own checkpoint of one partition, read from the store when the reader opens, and written on every n-th
+    batch and when the pump stops."""
 
-    def __init__(self, stored: StartAt | None, write: Callable[[StartAt], None], frequency: int) -> None:
-        self.position = stored
+    def __init__(
+        self, read: Callable[[], StartAt | None], write: Callable[[StartAt], None], frequency: int = 1
+    ) -> None:
+        self._read = read
         self._write = write
         self._frequency = frequency
+        self.read()
+
+    def read(self) -> None:
+        """Take the position that is in the store, and forget what was not written."""
+        self.position = self._read()
         self._unwritten = 0
 
     @property
@@ -62,6 +75,8 @@ class PumpParts:
     options: EventHubOptions
     clock: Clock
     deliver: Deliver
+    function_name: str = ""
+    reopen_after: timedelta = REOPEN_AFTER
 
 
 class PartitionPump:
@@ -82,7 +97,10 @@ class PartitionPump:
         """Deliver batches until stopped, then write the checkpoint."""
         while not self._is_stopping:
             self._interrupted.clear()
-            await self._deliver_from(self._next)
+            try:
+                await self._deliver_from(self._next)
+            except ReaderStopped as stopped:
+                await self._open_again(stopped)
         self._checkpoint.write()
 
     def stop(self) -> None:
@@ -99,6 +117,20 @@ class PartitionPump:
     def skip(self, count: int) -> None:
         """Checkpoint the next `count` batches without delivering them, as the real host does when it loses batches."""
         self._skips += count
+
+    async def _open_again(self, stopped: ReaderStopped) -> None:
+        """Wait, and begin at the checkpoint that is then in the store; a request to deliver again goes first."""
+        number = {"partition_id": self._partition_id, "sequence_number": stopped.sequence_number}
+        if self._is_first and stopped.is_first:
+            text = f"The listener for function '{self._parts.function_name}' was unable to start"
+            logger.error(text, extra={"action": "listener_failed", **number})
+        else:
+            text = "event hub reader stopped on an event; it opens again from the host checkpoint"
+            logger.error(text, extra={"action": "reader_stopped", **number})
+        await unless(self._interrupted.wait(), self._parts.clock.sleep(self._parts.reopen_after))
+        if not self._interrupted.is_set():
+            self._checkpoint.read()
+            self._next = self._checkpoint.position or self._parts.options.start_at
 
     async def _deliver_from(self, start: StartAt) -> None:
         """Deliver batches until interrupted, or until one is out of order: the app would refuse it at every try."""
