@@ -58,7 +58,16 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended.value.code == 0
     assert all(
         option in shown
-        for option in ("--app", "--port", "--state", "--storage", "--reopen-after", "--log", "--verbose")
+        for option in (
+            "--app",
+            "--port",
+            "--state",
+            "--storage",
+            "--reopen-after",
+            "--like-azure",
+            "--log",
+            "--verbose",
+        )
     )
 
 
