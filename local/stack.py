@@ -22,6 +22,7 @@ LETTERS = {
 }
 # A claim of letters outlives the patience with a server that is away, so that no chunk loses its letters.
 LETTERS_ON_A_SERVER = {**LETTERS, "DEAD_LETTER_LEASE_SECONDS": "30"}
+OWN_STORAGE = {"AzureWebJobsStorage": ""}  # the host's own, whatever local.settings.json names
 BALANCE_EVERY, LOST_AFTER = 1, 4  # seconds: the limit of the wait for a killed worker's partitions
 
 
@@ -116,7 +117,7 @@ class Stack:
             f"host-{self._hosts}",
             "local.functions_host",
             _options(app=".", port=self.place.host_port, log=self.host_log, state=folder / "functions-host.db"),
-            {**app_settings(self.connection, self.place, transform), **self._more},
+            {**app_settings(self.connection, self.place, transform), **OWN_STORAGE, **self._more},
         )
         host = self._children.start(command)
         ready = host.wait_ready(HOST_READY, self.pause)

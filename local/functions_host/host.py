@@ -14,6 +14,7 @@ from typing import TypeVar
 from aiohttp import web
 
 from local.functions_host.admin import Admin
+from local.functions_host.blob_service import BlobService, connection_to
 from local.functions_host.blob_state import BlobState
 from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.callers import refusing
@@ -34,6 +35,8 @@ from local.functions_host.settings import Settings, Triggers, read_settings, res
 from local.functions_host.state_file import StateFile
 from local.functions_host.timer_listener import TimerListener
 from local.functions_host.worker import Worker
+
+STORAGE = "AzureWebJobsStorage"
 
 State = TypeVar("State")
 OpenSource = Callable[[HubConnection, EventHubOptions, Clock], EventSource]
@@ -124,9 +127,20 @@ class FunctionsHost:
         Admin(self).add_routes(application.router)
         if self._task_hub is not None:
             self._task_hub.add_routes(application.router)
+        if not self._options.storage:
+            BlobService(self._state, [one.address for _, one in self._triggers.event_hubs]).add_routes(
+                application.router
+            )
         application.router.add_route("*", r"/{path:[\s\S]*}", HttpFront(self._triggers.http, self._invoker).answer)
         self._server = HttpServer(application, self._options.patience)
         self.port = await self._server.start(self._options.port)
+        self._name_storage()
+
+    def _name_storage(self) -> None:
+        """Tell the app where the host checkpoints are, where its settings name no storage."""
+        if not any(value for name, value in self._settings.app.values.items() if name.startswith(STORAGE)):
+            os.environ[STORAGE] = self._options.storage or connection_to(self.port)
+            self._environment_added += (STORAGE,)
 
     def _start_listeners(self, triggers: Triggers, settings: Settings) -> None:
         clock, options = self._options.clock, settings.host.event_hubs
