@@ -1,6 +1,6 @@
 """The processes of a local run and their connections: emulator, store, functions host or workers, feed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -71,13 +71,19 @@ class FeedOrder:
 class Stack:
     """Start one process after the other; each is ready when its call returns, or ChildFailed is raised.
 
-    `more` are settings of the app beside the usual ones.
+    `more` are settings of the app beside the usual ones, and `of_host` further words of the host's command line.
     """
 
     def __init__(
-        self, place: Place, children: Children, pause: Pause, more: Mapping[str, str] = MappingProxyType({})
+        self,
+        place: Place,
+        children: Children,
+        pause: Pause,
+        more: Mapping[str, str] = MappingProxyType({}),
+        of_host: Sequence[str] = (),
     ) -> None:
         self.place = place
+        self._of_host = of_host
         self._more = more
         self._children = children
         self.pause = pause
@@ -112,11 +118,11 @@ class Stack:
     def start_host(self, transform: str) -> tuple[Child, str]:
         """Start the functions host with the app, and return its address too; the next host continues from its state."""
         self._hosts += 1
-        folder = self.place.folder
+        state = self.place.folder / "functions-host.db"
         command = Command(
             f"host-{self._hosts}",
             "local.functions_host",
-            _options(app=".", port=self.place.host_port, log=self.host_log, state=folder / "functions-host.db"),
+            [*_options(app=".", port=self.place.host_port, log=self.host_log, state=state), *self._of_host],
             {**app_settings(self.connection, self.place, transform), **OWN_STORAGE, **self._more},
         )
         host = self._children.start(command)

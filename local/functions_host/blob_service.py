@@ -39,7 +39,7 @@ class BlobService:
 
     async def refuse(self, _: web.Request) -> web.Response:
         """Refuse every other call."""
-        return _refused(501, "NotImplemented")
+        return _refused(501, "NotEmulated")
 
     async def properties(self, request: web.Request) -> web.Response:
         """Return a checkpoint as the metadata of its blob."""
@@ -54,7 +54,7 @@ class BlobService:
         hub, partition_id = self._place(request)
         found, is_metadata = self._read(request), request.query.get("comp") == "metadata"
         if hub is None or request.query.get("comp") not in (None, "metadata"):
-            return _refused(501, "NotImplemented")
+            return _refused(501, "NotEmulated")
         if found is None and is_metadata:
             return _refused(404, "BlobNotFound")
         if found is not None and request.headers.get("If-None-Match") == "*":

@@ -82,6 +82,13 @@ def test_gaps_are_counted_in_events_by_their_status(files: tuple[Path, Path]) ->
     assert proof.differences == []
 
 
+def test_the_deaths_that_a_host_like_azure_s_counted_are_figures(files: tuple[Path, Path], tmp_path: Path) -> None:
+    log = tmp_path / "host-1.log"
+    log.write_text("".join(json.dumps({"action": one}) + "\n" for one in ["worker_died"] * 3 + ["host_recycled"]))
+    figures = prove(finished(logs=[log]), *files).figures
+    assert list(figures.items())[-1] == ("like_azure", {"worker_deaths": 3, "host_exits": 1})
+
+
 STRUCK: Mapping[Kind, int] = {"kill": 2, "skip": 2, "cut": 2, "lock": 1}
 
 
