@@ -104,8 +104,8 @@ def _add_blows(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"kill the host ({KILLS} times, or K), have it lose batches, cut all connections, lock the store, and "
         "publish a thousandth of the events twice; with homes, also publish an event that kills the host, some that no "
-        "trigger delivers and some that the database refuses, keep the order of each home, and recreate the hub; the app "
-        "must heal every gap",
+        "trigger delivers and some that the database refuses, keep the order of each home, and recreate the hub; the "
+        "app must heal every gap",
     )
     add_undeliverable(parser)
     parser.add_argument(

@@ -163,6 +163,11 @@ async def test_the_reader_stops_on_an_event_and_loses_those_that_came_with_it(cl
             await numbers(stream, 5)
     assert (stopped.value.sequence_number, stopped.value.is_first) == (3, False)
     assert client.positions == ["-1"]
+    for number in (0, 1):
+        async with streaming(HubClient(last=1, ends={number: Delivery.READER_STOPS}), clock) as stream:
+            with pytest.raises(ReaderStopped) as stopped:
+                await numbers(stream, 5)
+        assert (stopped.value.sequence_number, stopped.value.is_first) == (number, number == 0)
 
 
 async def test_an_event_is_dropped_with_those_that_came_with_it_but_not_with_all(
