@@ -52,7 +52,7 @@ def a_reading() -> PlannedEvent[Expected]:
 
 
 def read(message: bytes) -> Event:
-    return to_event(trigger_events.received_as(message))
+    return to_event(trigger_events.received(message))
 
 
 def test_each_kind_fails_in_its_way_of_the_trigger_and_keeps_its_key(published: Published) -> None:

@@ -23,8 +23,8 @@ def of_fields(**at: object) -> bytes:
 
 def test_each_message_ends_as_it_did_in_the_real_trigger() -> None:
     published = trigger_events.published()
-    found = {one.name: delivery_of(trigger_events.handed_out(one.message)) for one in published}
-    assert found == {one.name: NAMES[one.trigger] for one in published}
+    found = {one.name: delivery_of(one.message) for one in published}
+    assert found == {one.name: NAMES[one.fate] for one in published}
     assert set(found.values()) == set(Delivery)
 
 
