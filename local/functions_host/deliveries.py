@@ -41,7 +41,7 @@ def delivery_of(message: bytes) -> Delivery:
     """Return the end of a message that a hub hands out."""
     try:
         found = [_RULES[code](message[body:end]) for code, _, body, end in sections(message) if code in _RULES]
-    except DecodeError:
+    except (DecodeError, IndexError):
         return Delivery.DROPPED
     return max(found, default=Delivery.DELIVERED)
 
@@ -76,7 +76,7 @@ def _is_net(encoded: bytes) -> bool:
     if encoded[1] not in _SYMBOL:
         return False
     descriptor, at = decode(encoded, 1)
-    with suppress(DecodeError, ValueError, TypeError):
+    with suppress(ValueError, TypeError, AttributeError):
         if descriptor == DATE_TIME_OFFSET:
             return 0 <= decode(encoded, at)[0] <= LAST_TICK
         return descriptor != URI or bool(urlsplit(decode(encoded, at)[0]))
@@ -93,7 +93,8 @@ def _of_value(encoded: bytes, depth: int = 0) -> Delivery:
     if code == _CHAR:
         return Delivery.DELIVERED if _is_char(int.from_bytes(encoded[1:5])) else Delivery.READER_STOPS
     if code in _ARRAYS:
-        return Delivery.DROPPED if encoded[_ARRAYS[code]] in _SHORT_DECIMALS else Delivery.DELIVERED
+        elements = encoded[_ARRAYS[code] :]
+        return Delivery.DROPPED if elements and elements[0] in _SHORT_DECIMALS else Delivery.DELIVERED
     if code not in _COMPOUNDS:
         skip(encoded, 0)
         return Delivery.DELIVERED

@@ -62,6 +62,8 @@ async def test_a_batch_whose_retry_is_due_at_stop_is_delivered_again_by_the_next
         await sample.send("0", b"poison")
         await ingested(["poison"])
         await eventually(lambda: clock.is_somebody_due_within(timedelta(seconds=10)))
+        _, status = await sample.request("GET", "/admin/host/drain/status")
+        assert json.loads(status) == {"state": "Disabled", "outstandingInvocations": 0, "outstandingRetries": 1}
         await sample.send("1", b"free")  # the other partition does not wait
         await ingested(["poison"], ["free"])
     async with next_host(app, options, hubs):

@@ -1,3 +1,6 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
 from local.event_hubs.codec import Raw, Symbol, encode
 from local.functions_host.deliveries import Delivery, delivery_of
 from tests.fakes import trigger_events
@@ -59,3 +62,13 @@ def test_the_worst_of_a_message_counts_and_bytes_that_are_no_message_are_dropped
     assert delivery_of(bad.replace(BODY, b"\x00\x53\x77" + encode("x"))) is Delivery.READER_STOPS
     assert delivery_of(of_fields(f0=[]) + bad) is Delivery.DROPPED
     assert delivery_of(b"\x00\x53") is Delivery.DROPPED
+
+
+@given(st.sampled_from(trigger_events.published()), st.data())
+def test_any_bytes_have_an_end(one: trigger_events.Published, data: st.DataObject) -> None:
+    """An error would end the readers of this process."""
+    message = bytearray(one.message[:400])
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(message)))
+        message[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+    assert delivery_of(bytes(message)) in set(Delivery)
