@@ -31,6 +31,11 @@ UNDELIVERABLE = 5  # events that the trigger cannot deliver: one of each kind
 REOPEN_AFTER = "2"  # seconds until a reader that stopped on such an event is opened again
 LATER = 0.04  # the share of the events that a recreated hub gets
 EARLY = 1.5  # seconds after the feed is ready: the first cut hits sends, and their answers are lost
+_FAILURES = {
+    "unbound": ("batch_unbound",),
+    "stopped": ("reader_stopped", "listener_failed"),
+    "dropped": ("events_dropped",),
+}
 _PARTS: tuple[tuple[Kind, float], ...] = (("skip", 0.3), ("lock", 0.5), ("cut", 0.6), ("skip", 0.75))
 
 
@@ -130,7 +135,7 @@ def _action(line: str) -> object:
 
 def struck_figures(struck: Counter[Kind], logs: Iterable[Path]) -> dict[str, object]:
     """Return the blows for the result line: kills where there were some, and with chaos all other blows; and the deaths
-    that a host like Azure's counted."""
+    that a host like Azure's counted, and the ways in which its trigger failed."""
     figures: dict[str, object] = {}
     actions = _actions(logs)
     if struck["kill"]:
@@ -140,4 +145,7 @@ def struck_figures(struck: Counter[Kind], logs: Iterable[Path]) -> dict[str, obj
         figures["chaos"] = {"skipped_batches": skipped, "cuts": struck["cut"], "locks": struck["lock"]}
     if deaths := actions["worker_died"]:
         figures["like_azure"] = {"worker_deaths": deaths, "host_exits": actions["host_recycled"]}
+    failures = {name: sum(map(actions.__getitem__, of)) for name, of in _FAILURES.items()}
+    if any(failures.values()):
+        figures["undeliverable"] = failures
     return figures

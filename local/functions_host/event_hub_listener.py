@@ -93,6 +93,8 @@ class EventHubListener:
         async def deliver(events: Sequence[HubEvent], checkpoints: bool) -> Ending:
             inputs = event_hub_inputs(context, events, checkpoints=checkpoints)
             if not all(event.binds for event in events):
+                about = {"partition_id": partition_id, "first": events[0].sequence_number}
+                logger.warning("batch cannot be bound", extra={"action": "batch_unbound", **about})
                 inputs = replace(inputs, fault=UNBOUND.format(trigger.name))
             return await invoker.run(self.function, inputs)
 

@@ -88,6 +88,7 @@ async def test_a_batch_that_cannot_be_bound_is_retried_and_passed_whole(
     assert [one["retry_count"] for one in failed] == [0, 1, 2] * 2
     assert all(one["error"].startswith("Exception binding parameter 'events' ---> NotSupported") for one in failed)
     assert len({one["invocation_id"] for one in failed}) == 2
+    assert [vars(one)["first"] for one in reported(caplog, "batch_unbound")] == [1, 4]
 
 
 async def test_a_reader_stands_on_an_event_until_the_checkpoint_in_the_store_is_lifted(
