@@ -48,7 +48,7 @@ VALUES: dict[str, Values] = {
     "binary text": (b"text", {"$binary": "dGV4dA=="}, "dGV4dA=="),
     "string": ("ß\x00👩", "ß\x00👩", "ß\x00👩"),
     "symbol": (Symbol("symbol"), "symbol", "symbol"),
-    "list": ([1, [b"\x00"]], [1, [{"$binary": "AA=="}]], [1, ["AA=="]]),
+    "list": ([1, [b"\x00"]], [1, [{"$binary": "AA=="}]], [1, [[0]]]),
     "map": ({"a": {"b": 1}}, {"a": {"b": 1}}, NOT_DELIVERED),
     "like a tag": ({"$binary": "AA=="}, {"$map": [["$binary", "AA=="]]}, NOT_DELIVERED),
     "array": (Array(["a", "b"]), ["a", "b"], ["a", "b"]),
