@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo serve func needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite screenshots check check-fresh check-types check-stores check-core check-app check-infra simulate house smoke format bench bench-full bench-readme clean
+.PHONY: help setup run demo serve func real-host needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite javascript screenshots check check-fresh check-types check-stores check-core check-app check-infra simulate house smoke format bench bench-full bench-readme clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 EVENTS ?= 20000
 KILL ?= 0
 CHAOS ?= 0
+UNDELIVERABLE ?= 0
+LIKE_AZURE ?= 0
 AGGREGATE ?= 0
 FOLDER ?=
 PORT ?=
@@ -21,6 +23,8 @@ EVENTS_FROM ?=
 KEY ?=
 STORE ?=
 override export STORE := $(value STORE)
+BASE ?=
+HUB ?=
 ONLY ?=
 SEED ?= 1
 SEEDS ?= 20000
@@ -29,7 +33,7 @@ FIRST ?= 0
 help: ## Show the targets and their settings
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  STORE=\"<ODBC string>\" for run, demo, bench and func: the store is on SQL Server (docs/run.md)"
-	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 AGGREGATE=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security, flight_info or apps.orders; EVENTS_FROM=events.jsonl KEY=field for your own events (docs/run.md); PYTHON=python3"
+	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 UNDELIVERABLE=0 LIKE_AZURE=0 AGGREGATE=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security, flight_info or apps.orders; EVENTS_FROM=events.jsonl KEY=field for your own events (docs/run.md); PYTHON=python3"
 
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11 to 3.14, or name one with PYTHON=..." >&2; exit 1; }
@@ -73,7 +77,7 @@ run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ct
 	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(PORT),--port $(PORT)) $(if $(HUB_PORT),--hub-port $(HUB_PORT)) $(PUBLISHED) --seed $(SEED)
 
 demo: $(VENV)/local.done $(if $(filter-out 0,$(AGGREGATE)),needs-java $(VENV)/spark.done) ## Run the same for EVENTS=20000 and prove the result: KILL=3 kills the host three times, CHAOS=1 breaks more, AGGREGATE=1 adds Spark, a killed job and a replay
-	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(PUBLISHED) --seed $(SEED)
+	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(UNDELIVERABLE)),--undeliverable $(UNDELIVERABLE)) $(if $(filter-out 0,$(LIKE_AZURE)),--like-azure) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(PUBLISHED) --seed $(SEED)
 
 needs-java:
 	@if [ -z "$(JAVA)" ]; then echo "$(NO_JAVA)" >&2; exit 1; fi
@@ -83,6 +87,12 @@ serve: $(VENV)/local.done ## Serve the pages of a stored demo until Ctrl-C: AGGR
 
 func: $(VENV)/local.done ## Run the app on Microsoft's host until Ctrl-C, where func and Docker are: .env, services, database, settings, func start
 	@$(BIN)/python -m local.func
+
+# Azurite is the storage of Microsoft's host only.
+REAL_HOST = $(if $(BASE),--base "$(BASE)" --hub "$(HUB)" --store "$(STORE)") $(if $(filter file,$(origin EVENTS)),,--events $(EVENTS))
+
+real-host: $(VENV)/local.done $(if $(shell command -v func),$(VENV)/azurite/node_modules/.bin/azurite) ## Accept Microsoft's host, where func is, or else ours: events, an undeliverable one, one that kills, redrive, replay, recount; BASE=, HUB= and STORE= name a running app
+	@$(BIN)/python -m local.acceptance $(REAL_HOST)
 
 # Most of the slow tests wait for processes of theirs, so more of them run than there are cores.
 TESTS = $(IN_MEMORY) $(BIN)/python -m pytest -n 4 -rs
@@ -175,6 +185,13 @@ $(VENV)/azurite/node_modules/.bin/azurite: | $(VENV)/bin/python
 	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
 	@echo "installing Azurite (186 MB)"
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.35.0
+
+javascript: $(VENV)/javascript/node_modules/@azure/event-hubs ## Install Microsoft's JavaScript client of Event Hubs with npm, so that `make test-all` runs it on the emulator
+
+$(VENV)/javascript/node_modules/@azure/event-hubs: | $(VENV)/bin/python
+	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
+	@echo "installing the JavaScript client of Event Hubs (19 MB)"
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/javascript @azure/event-hubs@6.0.4
 
 screenshots: $(VENV)/dev.done ## Make the pictures of docs/images/ again with Chromium, and of each state in .local-run/screenshots/
 	@SCREENSHOTS=1 $(BIN)/python -m pytest -rs tests/browser

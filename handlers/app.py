@@ -223,9 +223,9 @@ def _open_app() -> App:
     )
 
 
-def in_time() -> AbstractContextManager[None]:
+def in_time(limit: timedelta = WAITING_LIMIT) -> AbstractContextManager[None]:
     """End every wait for the database before the host ends this invocation, and the process with it."""
-    return invocation(WAITING_LIMIT)
+    return invocation(limit)
 
 
 def _patient(database: Database, patience: timedelta) -> tuple[Database, Database]:

@@ -14,50 +14,58 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.errors import InfrastructureFault
+from handlers.orchestrations import PAUSE, SLICE, outlive, sleep
 
 log = logging.getLogger("hubledger.dead_letters")
 bp = df.Blueprint()
 
 ORCHESTRATOR = "keep_dead_letters"
-PAUSE = timedelta(seconds=5)  # while due letters cannot be claimed: another keeper has them, or the store fails
+INSTANCE = "dead-letters-"  # and the id of the stream: each incarnation has a keeper of its own
+BRIEF = timedelta(seconds=5)  # while due letters cannot be claimed: another keeper has them, or the store fails
 STALLED_AFTER = timedelta(minutes=30)  # without a new round; the longest round sleeps 10 minutes
 CLOCKS_DIFFER = timedelta(minutes=1)  # between two instances
 _ENDED = ("Completed", "Failed", "Terminated", "Canceled")
 
-Round = Generator[Any, Any, None]
+Round = Generator[Any, Any, Any]
 
 
 def keep_dead_letters(context: df.DurableOrchestrationContext) -> Round:
-    """Run one round: sleep until a letter is due, or claim and retry due letters. Then begin again, without history."""
-    wait = timedelta(seconds=(yield context.call_activity("find_wait", None)))
+    """Run one round: sleep until a letter is due, or claim and retry due letters. Then begin again, without history.
+
+    The keeper of a closed incarnation ends. The death of a worker ends nothing: its claim falls due again.
+    """
+    found = yield from outlive(context.call_activity("find_wait", context.instance_id), PAUSE.total_seconds())
+    if found is None:
+        return "a later incarnation of the stream has a keeper of its own"
+    wait = timedelta(seconds=found)
     if wait > timedelta():
-        wake_at = context.current_utc_datetime + wait
-        context.set_custom_status(wake_at.isoformat())
-        yield context.create_timer(wake_at)
+        context.set_custom_status((context.current_utc_datetime + wait).isoformat())
+        yield from sleep(context, wait)
     else:
-        chunks = yield context.call_activity("claim_letters", None)
-        yield from _retry(context, chunks)
+        yield from _retry(context, (yield from outlive(context.call_activity("claim_letters", None), [])))
     context.continue_as_new(None)
+    return None
 
 
 def _retry(context: df.DurableOrchestrationContext, chunks: list[dict[str, Any]]) -> Round:
     """Retry chunks side by side; then, one after the other, those whose letters may kill the process."""
     if not chunks:
-        yield context.create_timer(context.current_utc_datetime + PAUSE)
+        yield from sleep(context, BRIEF)
     together = [context.call_activity("retry_letters", chunk) for chunk in chunks if not chunk["alone"]]
     if together:
-        yield context.task_all(together)
+        yield from outlive(context.task_all(together), [])
     for chunk in chunks:
         if chunk["alone"]:
-            yield context.call_activity("retry_letters", chunk)
+            yield from outlive(context.call_activity("retry_letters", chunk), {})
 
 
 bp.orchestration_trigger(context_name="context")(keep_dead_letters)
 
 
-@bp.activity_trigger(input_name="nothing")
-def find_wait(nothing: None) -> float:
-    """Return the seconds until the keeper's next look: until a letter is due, at most DEAD_LETTER_LOOK_SECONDS.
+@bp.activity_trigger(input_name="keeper")
+def find_wait(keeper: str) -> float | None:
+    """Return the seconds until the next look of the keeper with this instance id: until a letter is due, at most
+    DEAD_LETTER_LOOK_SECONDS. None when its incarnation is closed.
 
     Not a time: the clocks of the database and of Durable may differ.
     """
@@ -66,8 +74,10 @@ def find_wait(nothing: None) -> float:
 
     own = app()
     try:
-        with in_time():
+        with in_time(SLICE):
             wait = wait_for_due(own.keeper, own.settings.letter_look)
+            if _is_of_earlier(keeper, own.keeper.store.open_stream(own.settings.stream)):
+                return None
     except InfrastructureFault as fault:
         _log_fault("find_wait", fault)
         wait = own.settings.letter_look
@@ -81,7 +91,7 @@ def claim_letters(nothing: None) -> list[dict[str, Any]]:
     from handlers.app import app, in_time
 
     try:
-        with in_time():
+        with in_time(SLICE):
             return [chunk.to_json() for chunk in claim_due(app().keeper)]
     except InfrastructureFault as fault:
         _log_fault("claim_letters", fault)
@@ -96,7 +106,7 @@ def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the 
 
     try:
         own = app()
-        with in_time():
+        with in_time(SLICE):
             report = own.work.retry(LetterChunk.from_json(chunk), own.keeper, context.invocation_id)
     except InfrastructureFault as fault:
         _log_fault("retry_letters", fault)
@@ -143,11 +153,18 @@ def _stalled(status: Any, now: datetime, look: timedelta) -> str | None:
     return None
 
 
+def _is_of_earlier(instance_id: str | None, stream_id: int) -> bool:
+    """Return True for the keeper of an earlier incarnation; a later one only means that this process has yet to learn
+    of it. A keeper that a person started under a different name is of none."""
+    own = (instance_id or "").removeprefix(INSTANCE)
+    return own != instance_id and own.isdigit() and int(own) < stream_id
+
+
 def _keeping() -> tuple[str, timedelta]:
     from handlers.app import app
 
     own = app()
-    return f"dead-letters-{own.keeper.store.open_stream(own.settings.stream)}", own.settings.letter_look
+    return f"{INSTANCE}{own.keeper.store.open_stream(own.settings.stream)}", own.settings.letter_look
 
 
 def _log_fault(action: str, fault: InfrastructureFault) -> None:

@@ -5,7 +5,6 @@ import logging
 import os
 from collections.abc import Generator
 from contextlib import suppress
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -14,15 +13,13 @@ import azure.functions as func
 
 from core.errors import HubledgerError, InfrastructureFault
 from handlers.driving import drive
+from handlers.orchestrations import PAUSE, SLICE, outlive, sleep
 
 if TYPE_CHECKING:
     from core.letters.redrive_run import RedriveMeans
 
 log = logging.getLogger("hubledger.redrives")
 bp = df.Blueprint()
-
-SLICE = timedelta(seconds=30)  # of work in one activity: well inside any functionTimeout
-PAUSE = timedelta(seconds=30)  # after a fault
 
 
 @bp.function_name("watch_redrives")
@@ -39,11 +36,11 @@ async def watch_redrives(timer: func.TimerRequest, client: Any) -> None:
 def drive_redrive(context: df.DurableOrchestrationContext) -> Generator[Any, Any, Any]:
     """Work on a job, slice by slice, until nothing is left or the job stops running. Only its id travels."""
     redrive_id = context.get_input()
-    done = yield context.call_activity("redrive_pieces", redrive_id)
+    done = yield from outlive(context.call_activity("redrive_pieces", redrive_id), {"error": "WorkerDied"})
     if done.get("is_over"):
         return "nothing is left, or the job does not run"
     if "error" in done:
-        yield context.create_timer(context.current_utc_datetime + PAUSE)
+        yield from sleep(context, PAUSE)
     context.continue_as_new(redrive_id)
     return None
 
@@ -57,7 +54,7 @@ def redrive_pieces(redrive: str) -> dict:
     from core.letters.redrive_run import note_fault, redrive_slice
     from handlers.app import in_time
 
-    with in_time():
+    with in_time(SLICE):
         try:
             means = _means()
             report = redrive_slice(UUID(redrive), means, means.clock.now() + SLICE)

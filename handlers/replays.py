@@ -5,7 +5,6 @@ import logging
 import os
 from collections.abc import Generator
 from contextlib import suppress
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -14,6 +13,7 @@ import azure.functions as func
 
 from core.errors import HubledgerError, InfrastructureFault
 from handlers.driving import drive
+from handlers.orchestrations import PAUSE, SLICE, outlive, sleep
 
 if TYPE_CHECKING:
     from core.replay.run import ReplayMeans
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("hubledger.replays")
 bp = df.Blueprint()
 
-SLICE = timedelta(seconds=30)  # of work in one activity: well inside any functionTimeout
-PAUSE = timedelta(seconds=30)  # after a fault
 FAN_OUT = 8  # partitions at once
+DIED = {"error": "WorkerDied"}
 
 
 @bp.function_name("watch_replays")
@@ -40,7 +39,7 @@ async def watch_replays(timer: func.TimerRequest, client: Any) -> None:
 def drive_replay(context: df.DurableOrchestrationContext) -> Generator[Any, Any, Any]:
     """Work on the partitions of a job, slice by slice, until none is left or the job stops running. Only ids travel."""
     job_id = context.get_input()
-    opened = yield context.call_activity("open_replay_job", job_id)
+    opened = yield from outlive(context.call_activity("open_replay_job", job_id), DIED)
     is_faulty = "error" in opened
     if not is_faulty:
         if not opened["partitions"]:
@@ -49,10 +48,10 @@ def drive_replay(context: df.DurableOrchestrationContext) -> Generator[Any, Any,
             context.call_activity("replay_pieces", {"job_id": job_id, "partition_id": id})
             for id in opened["partitions"][:FAN_OUT]
         ]
-        done = yield context.task_all(pieces)
+        done = yield from outlive(context.task_all(pieces), [DIED])
         is_faulty = any("error" in one for one in done)
     if is_faulty:
-        yield context.create_timer(context.current_utc_datetime + PAUSE)
+        yield from sleep(context, PAUSE)
     context.continue_as_new(job_id)
     return None
 
@@ -66,7 +65,7 @@ def open_replay_job(job: str) -> dict:
     from core.replay.run import open_partitions
     from handlers.app import in_time
 
-    with in_time():
+    with in_time(SLICE):
         try:
             return {"partitions": list(open_partitions(UUID(job), _means()))}
         except HubledgerError as fault:
@@ -81,7 +80,7 @@ def replay_pieces(work: dict) -> dict:
     from handlers.app import app, in_time
 
     job = work["job_id"]
-    with in_time():
+    with in_time(SLICE):
         try:
             means = _means()
             until = means.clock.now() + SLICE

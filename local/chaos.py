@@ -27,8 +27,15 @@ LONGEST_DELAY = 0.4  # seconds: about as long as a few batches take
 SETTINGS = {"GAP_CHECK_SCHEDULE": "*/2 * * * * *", "GAP_GRACE_SECONDS": "5", "STORE_PATIENCE_SECONDS": "1"}
 # Where events are dangerous: letters that kill the process are retried soon, and the events of a home stay in order.
 DANGEROUS = {**SETTINGS, "ORDER_POLICY": "hold_key", "TRANSFORM_DEADLINE_SECONDS": "30"}
+UNDELIVERABLE = 5  # events that the trigger cannot deliver: one of each kind
+REOPEN_AFTER = "2"  # seconds until a reader that stopped on such an event is opened again
 LATER = 0.04  # the share of the events that a recreated hub gets
 EARLY = 1.5  # seconds after the feed is ready: the first cut hits sends, and their answers are lost
+_FAILURES = {
+    "unbound": ("batch_unbound",),
+    "stopped": ("reader_stopped", "listener_failed"),
+    "dropped": ("events_dropped",),
+}
 _PARTS: tuple[tuple[Kind, float], ...] = (("skip", 0.3), ("lock", 0.5), ("cut", 0.6), ("skip", 0.75))
 
 
@@ -110,22 +117,35 @@ def _locked_file(store: Path) -> Iterator[None]:
 
 
 def skipped_batches(logs: Iterable[Path]) -> int:
-    """Count the batches that the hosts lost, by their logs; a killed host may leave half a line."""
-    return sum(_is_skip(line) for log in logs if log.exists() for line in log.read_text().splitlines())
+    """Count the batches that the hosts lost, by their logs."""
+    return _actions(logs)["batch_skipped"]
 
 
-def _is_skip(line: str) -> bool:
+def _actions(logs: Iterable[Path]) -> Counter[object]:
+    return Counter(_action(line) for log in logs if log.exists() for line in log.read_text().splitlines())
+
+
+def _action(line: str) -> object:
+    """Return the action of a line; a killed host may leave half of one."""
     try:
-        return bool(json.loads(line).get("action") == "batch_skipped")
+        return json.loads(line).get("action")
     except ValueError:
-        return False
+        return None
 
 
 def struck_figures(struck: Counter[Kind], logs: Iterable[Path]) -> dict[str, object]:
-    """Return the blows for the result line: kills where there were some, and with chaos all other blows."""
+    """Return the blows for the result line: kills where there were some, and with chaos all other blows; and the deaths
+    that a host like Azure's counted, and the ways in which its trigger failed."""
     figures: dict[str, object] = {}
+    actions = _actions(logs)
     if struck["kill"]:
         figures["kills"] = struck["kill"]
     if struck["skip"]:
-        figures["chaos"] = {"skipped_batches": skipped_batches(logs), "cuts": struck["cut"], "locks": struck["lock"]}
+        skipped = actions["batch_skipped"]
+        figures["chaos"] = {"skipped_batches": skipped, "cuts": struck["cut"], "locks": struck["lock"]}
+    if deaths := actions["worker_died"]:
+        figures["like_azure"] = {"worker_deaths": deaths, "host_exits": actions["host_recycled"]}
+    failures = {name: sum(map(actions.__getitem__, of)) for name, of in _FAILURES.items()}
+    if any(failures.values()):
+        figures["undeliverable"] = failures
     return figures

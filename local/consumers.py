@@ -3,7 +3,7 @@
 import json
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -15,6 +15,7 @@ from local.stack import Stack, app_settings
 from local.store_books import StoreBooks
 
 PROGRESS_EVERY = 2.0  # seconds
+SKIP_TRIES = 20  # a second apart, while a mortal host is started again
 ANSWER = 30.0  # seconds until the host must answer
 
 
@@ -38,12 +39,12 @@ class Consumers(Protocol):
 
 
 class Host:
-    """The functions host. A killed host gets a successor, and so does one that ends with the exit code `deadly`."""
+    """The functions host. A killed host gets a successor, and so does one that ends with an exit code of `mortal`."""
 
-    def __init__(self, stack: Stack, transform: str, deadly: int | None = None) -> None:
+    def __init__(self, stack: Stack, transform: str, mortal: Container[int] = ()) -> None:
         self._stack = stack
         self._transform = transform
-        self._deadly = deadly
+        self._mortal = mortal
         self.deaths = 0
         self._child, self._address = stack.start_host(transform)
         self.logs = [stack.host_log]
@@ -59,7 +60,7 @@ class Host:
         return f"{self._address}/api/status"
 
     def refuse_dead(self) -> None:
-        while self._deadly is not None and self._child.exit_code() == self._deadly:
+        while self._child.exit_code() in self._mortal:
             self.deaths += 1
             times = "once" if self.deaths == 1 else f"{self.deaths} times"
             print(f"an event has killed the functions host ({times} so far); starting it again", flush=True)
@@ -82,12 +83,12 @@ class Host:
     def skip(self, batches: int) -> None:
         """Make the host lose the next batches of every partition as the real host does: checkpointed, not delivered."""
         order, headers = json.dumps({"skip": batches}).encode(), {"Content-Type": "application/json"}
-        for last in (False, True):
+        for tries in range(SKIP_TRIES):
             try:
                 request = urllib.request.Request(f"{self._address}/admin/faults", order, headers)
                 urllib.request.urlopen(request, timeout=ANSWER).close()
             except OSError:  # an event may have killed it at this moment
-                if last or self._deadly is None:
+                if not self._mortal or tries + 1 == SKIP_TRIES:
                     raise
                 self._stack.pause(1.0)
                 self.refuse_dead()

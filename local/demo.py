@@ -15,12 +15,25 @@ from local import aggregating
 from local.accounting import NOTHING, Accounted, Accounting, NoProgress, Waited
 from local.aggregate_proof import prove_aggregate
 from local.books import letters_by_cause
-from local.chaos import DANGEROUS, DUPLICATES, KILLS, LATER, SETTINGS, Chaos, Strikes, blow_plan, kills_alone
+from local.chaos import (
+    DANGEROUS,
+    DUPLICATES,
+    KILLS,
+    LATER,
+    REOPEN_AFTER,
+    SETTINGS,
+    UNDELIVERABLE,
+    Chaos,
+    Strikes,
+    blow_plan,
+    kills_alone,
+)
 from local.consumers import Consumers, Host, Workers
 from local.dangerous import DEADLY
-from local.feed.domains import Domain
-from local.feed.options import add_domain, choose_domain, choose_senders, positive, rate
+from local.feed.domains import HOMES, Domain
+from local.feed.options import add_domain, add_undeliverable, choose_domain, choose_senders, positive, rate
 from local.folders import LOCAL_RUN, fresh_folder
+from local.functions_host.like_azure import RECYCLED
 from local.interruption import Interrupted, Interruption
 from local.operator import NotOpened, Operator, open_next_incarnation
 from local.processes import Child, ChildFailed, Children, Pause
@@ -64,15 +77,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "line.",
     )
     parser.add_argument("--events", type=positive, default=20_000, metavar="N", help="default: 20000")
-    parser.add_argument("--kill", type=_or_none, default=0, metavar="K", help="SIGKILL the host, or a worker, K times")
     parser.add_argument("--workers", type=_or_none, default=0, metavar="N", help="N workers instead of the host")
-    parser.add_argument(
-        "--chaos",
-        action="store_true",
-        help=f"kill the host ({KILLS} times, or K), have it lose batches, cut all connections, lock the store, and "
-        "publish a thousandth of the events twice; with homes, also publish an event that kills the host and some that "
-        "the database refuses, keep the order of each home, and recreate the hub; the app must heal every gap",
-    )
+    _add_blows(parser)
     aggregating.add_option(parser)
     add_domain(parser)
     add_store(parser)
@@ -84,16 +90,42 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     choose_domain(parser, options, sample_of)
     choose_senders(parser, options, aggregating.senders_for(options))
+    _complete_blows(parser, options)
+    if options.store and options.aggregate:
+        parser.error("argument --aggregate: here Spark reads only the embedded store: leave --store out")
+    aggregating.refuse_unable(parser, options)
+    return options
+
+
+def _add_blows(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kill", type=_or_none, default=0, metavar="K", help="SIGKILL the host, or a worker, K times")
+    parser.add_argument(
+        "--chaos",
+        action="store_true",
+        help=f"kill the host ({KILLS} times, or K), have it lose batches, cut all connections, lock the store, and "
+        "publish a thousandth of the events twice; with homes, also publish an event that kills the host, some that no "
+        "trigger delivers and some that the database refuses, keep the order of each home, and recreate the hub; the "
+        "app must heal every gap",
+    )
+    add_undeliverable(parser)
+    parser.add_argument(
+        "--like-azure",
+        action="store_true",
+        help="end the host after three deaths within half an hour, and start the next one",
+    )
+
+
+def _complete_blows(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.chaos and options.workers:
         parser.error(
             "argument --chaos: it needs the functions host, because workers lose no batches: leave --workers out"
         )
     if options.chaos:
         options.kill = options.kill or KILLS
-    if options.store and options.aggregate:
-        parser.error("argument --aggregate: here Spark reads only the embedded store: leave --store out")
-    aggregating.refuse_unable(parser, options)
-    return options
+    if _is_dangerous(options):
+        options.undeliverable = options.undeliverable or UNDELIVERABLE
+    if options.undeliverable and options.transform is not HOMES:
+        parser.error(f"argument --undeliverable: such events are only those of {HOMES.name}")
 
 
 def _or_none(text: str) -> int:
@@ -110,7 +142,7 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
     try:
         with prepared(place.server, pause=pause), aggregating.jobs_ended(folder), Children(folder) as children:
             more = {**_chaos_settings(options), **aggregating.settings_for(options)}
-            finished = _run(options, Stack(place, children, pause, more), record)
+            finished = _run(options, Stack(place, children, pause, more, _of_host(options)), record)
             if place.server:
                 place.server.copy(place.store)
     except (ChildFailed, NoProgress, NotOpened, ServerRefused, NotReplayed, aggregating.NotAggregated) as error:
@@ -169,6 +201,7 @@ class _Run:
         more = ["--record", str(self.record), *(["--append"] if is_later else [])]
         more += ["--duplicates", str(DUPLICATES)] if own.chaos else []
         more += ["--dangers", "0" if is_later else "1"] if _is_dangerous(own) else []
+        more += ["--undeliverable", str(own.undeliverable)] if own.undeliverable and not is_later else []
         seed = own.seed + is_later
         feed = self.stack.start_feed(FeedOrder(own.transform, own.senders, str(events), own.rate, seed, tuple(more)))
         return Accounting(self.stack, self.consumers, Waited(feed, self.record, own.patience, earlier))
@@ -188,6 +221,10 @@ def recount_of(domain: Domain, hub: Path) -> Recount:
     return recount if domain.sample is None else partial(recount_sample, domain, hub)
 
 
+def _of_host(options: argparse.Namespace) -> list[str]:
+    return ["--reopen-after", REOPEN_AFTER, *(["--like-azure"] if options.like_azure else [])]
+
+
 def _is_dangerous(options: argparse.Namespace) -> bool:
     """Return True for a chaos of a business that has dangerous events."""
     return options.chaos and options.transform.dangerous is not None
@@ -196,7 +233,10 @@ def _is_dangerous(options: argparse.Namespace) -> bool:
 def _chaos_settings(options: argparse.Namespace) -> Mapping[str, str]:
     if _is_dangerous(options):
         return DANGEROUS
-    return {**(SETTINGS if options.chaos else {}), **({} if options.transform.sample is None else OF_A_SAMPLE)}
+    return {
+        **(SETTINGS if options.chaos or options.undeliverable else {}),
+        **({} if options.transform.sample is None else OF_A_SAMPLE),
+    }
 
 
 def _consumers(options: argparse.Namespace, stack: Stack, emulator: Child) -> tuple[Consumers, Strikes]:
@@ -205,7 +245,9 @@ def _consumers(options: argparse.Namespace, stack: Stack, emulator: Child) -> tu
     if options.workers:
         workers = Workers(stack, transform, options.workers, Random(options.seed))
         return workers, kills_alone(workers)
-    host = Host(stack, options.transform.dangerous, DEADLY) if _is_dangerous(options) else Host(stack, transform)
+    if _is_dangerous(options):
+        transform = options.transform.dangerous
+    host = Host(stack, transform, (DEADLY, RECYCLED) if _is_dangerous(options) else ())
     return host, Chaos(stack, host, emulator).strikes if options.chaos else kills_alone(host)
 
 

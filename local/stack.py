@@ -1,11 +1,10 @@
 """The processes of a local run and their connections: emulator, store, functions host or workers, feed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from handlers.web.requests import LARGEST_BODY
 from local.books import LiveStore
 from local.feed.domains import Domain
 from local.processes import Child, Children, Command, Pause
@@ -23,6 +22,7 @@ LETTERS = {
 }
 # A claim of letters outlives the patience with a server that is away, so that no chunk loses its letters.
 LETTERS_ON_A_SERVER = {**LETTERS, "DEAD_LETTER_LEASE_SECONDS": "30"}
+OWN_STORAGE = {"AzureWebJobsStorage": ""}  # the host's own, whatever local.settings.json names
 BALANCE_EVERY, LOST_AFTER = 1, 4  # seconds: the limit of the wait for a killed worker's partitions
 
 
@@ -71,13 +71,19 @@ class FeedOrder:
 class Stack:
     """Start one process after the other; each is ready when its call returns, or ChildFailed is raised.
 
-    `more` are settings of the app beside the usual ones.
+    `more` are settings of the app beside the usual ones, and `of_host` further words of the host's command line.
     """
 
     def __init__(
-        self, place: Place, children: Children, pause: Pause, more: Mapping[str, str] = MappingProxyType({})
+        self,
+        place: Place,
+        children: Children,
+        pause: Pause,
+        more: Mapping[str, str] = MappingProxyType({}),
+        of_host: Sequence[str] = (),
     ) -> None:
         self.place = place
+        self._of_host = of_host
         self._more = more
         self._children = children
         self.pause = pause
@@ -112,12 +118,12 @@ class Stack:
     def start_host(self, transform: str) -> tuple[Child, str]:
         """Start the functions host with the app, and return its address too; the next host continues from its state."""
         self._hosts += 1
-        folder = self.place.folder
+        state = self.place.folder / "functions-host.db"
         command = Command(
             f"host-{self._hosts}",
             "local.functions_host",
-            _options(app=".", port=self.place.host_port, log=self.host_log, state=folder / "functions-host.db"),
-            {**app_settings(self.connection, self.place, transform), **self._more},
+            [*_options(app=".", port=self.place.host_port, log=self.host_log, state=state), *self._of_host],
+            {**app_settings(self.connection, self.place, transform), **OWN_STORAGE, **self._more},
         )
         host = self._children.start(command)
         ready = host.wait_ready(HOST_READY, self.pause)
@@ -174,7 +180,7 @@ def app_settings(connection: str, place: Place, transform: str) -> dict[str, str
         "BATCH_LINES_PER_MINUTE": "1000000",  # the proof counts by these lines, and kills would lose sums
         "EVENTHUB_NAME": HUB,
         "EVENTHUB_CONSUMER_GROUP": CONSUMER_GROUP,
-        "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT": str(LARGEST_BODY),
+        "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT": "1048576",
         "HUB_READER_CONSUMER_GROUP": READER_GROUP,
         "STORE_CONNECTION": place.connection,
         "TRANSFORM": transform,

@@ -1,6 +1,7 @@
-"""Fixtures of all tests: the engines of the store, and hypothesis made repeatable."""
+"""Fixtures of all tests: the engines of the store, hypothesis made repeatable, and a Ctrl-C that reaches programs."""
 
 import gc
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.fakes.engines import ENGINES, SqliteEngine
 from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.store import Store
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts a job in the background without it
 settings.register_profile(
     "repeatable",
     derandomize=True,

@@ -34,7 +34,7 @@ from core.model.spans import SequenceNumber
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
 
-LONGEST_CHAIN = timedelta(minutes=2)  # a chunk tries the letters that it frees for this long; the next round continues
+LONGEST_CHAIN = timedelta(seconds=14)  # for the letters that a chunk frees or fetches; the next round continues
 IDLE_TURNS = 5  # turns in a row that settle no letter of a run; then the fault goes to the caller
 
 Letters = tuple[ClaimedLetter, ...]
@@ -156,12 +156,13 @@ class _ChunkRetry:
                 part = (*self._settle(run), *part[len(run) :])
 
     def _made_whole(self, letters: Sequence[ClaimedLetter]) -> list[ClaimedLetter]:
-        """Fetch the events of letters without a body from the hub; after its first fault, other letters are `left`."""
+        """Fetch the events of letters without a body from the hub; after its first fault, or when the time is up, other
+        letters are `left`."""
         whole: list[ClaimedLetter] = []
         for letter in letters:
             if letter.body_kept:
                 whole.append(letter)
-            elif self.left:
+            elif self.left or (whole and self.keeper.clock.now() >= self.until):
                 self.left.append(letter.sequence_number)
             else:
                 try:

@@ -128,7 +128,7 @@ var hostSettings = {
   AzureWebJobsStorage__tableServiceUri: hostStorage.table
   EVENTHUB__clientId: identityClientId
   EVENTHUB__credential: 'managedidentity'
-  FUNCTIONS_REQUEST_BODY_SIZE_LIMIT: '262144'
+  FUNCTIONS_REQUEST_BODY_SIZE_LIMIT: '1048576' // octets, above the API's own limit: the host answers an empty 500
   OTEL_METRIC_EXPORT_INTERVAL: '300000' // milliseconds: a fifth of the metrics of a minute, and of their cost
   OTEL_PYTHON_DISABLED_INSTRUMENTATIONS: 'azure_sdk,django,fastapi,flask,psycopg2,requests,urllib,urllib3'
   OTEL_TRACES_SAMPLER: 'microsoft.rate_limited' // of requests only: log lines are never sampled

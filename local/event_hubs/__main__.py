@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import signal
 import sqlite3
 import sys
@@ -14,6 +15,7 @@ from typing import NoReturn
 from local.event_hubs.hubs import DEFAULT_RETAINED_EVENTS, HubSettings
 from local.event_hubs.lead import DEFAULT_LEAD
 from local.event_hubs.server import Emulator
+from local.short_form import ShortForm
 
 _FAILED = 1
 LOOPBACK = ("127.0.0.1", "localhost", "::1")  # no other machine, because the key is public
@@ -120,6 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     emulator = _emulator(parser, options)
+    log = logging.StreamHandler(sys.stderr)
+    log.setFormatter(ShortForm())
+    logging.basicConfig(level=logging.WARNING, handlers=[log])
     try:
         asyncio.run(_serve(emulator, options.host, options.port))
     except (OSError, sqlite3.Error, ValueError) as error:

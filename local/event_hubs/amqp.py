@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from typing import Protocol
+from typing import Any, Protocol
 
-from local.event_hubs.codec import Array, DecodeError, Symbol, UByte, UInt, UShort
+from local.event_hubs import sasl
+from local.event_hubs.codec import DecodeError, UInt, UShort
 from local.event_hubs.errors import AmqpError, SessionError
 from local.event_hubs.frames import (
     AMQP_FRAME,
@@ -22,8 +22,6 @@ from local.event_hubs.frames import (
     SASL_FRAME,
     SASL_HEADER,
     SASL_INIT,
-    SASL_MECHANISMS,
-    SASL_OUTCOME,
     Fields,
     composite,
     describe,
@@ -35,16 +33,13 @@ from local.event_hubs.frames import (
     read_performative,
 )
 from local.event_hubs.links import Link
-from local.event_hubs.peers import UnreadBytes, refuse_foreign
+from local.event_hubs.peers import UnreadBytes, described, refuse_foreign
 from local.event_hubs.sessions import Session
 
-_MECHANISMS = ("MSSBCBS", "ANONYMOUS")  # a peer proves its identity to $cbs later
 _CHANNEL_MAX = 4999
 _CLOSING_TIME = 2.0  # seconds that a closing connection has to send its last frames
 _SHORTEST_BEAT = 0.05  # seconds between heartbeats, for a peer that requests a shorter time
 _HEADER_SIZE = 8
-
-_log = logging.getLogger(__name__)
 
 
 class Broker(Protocol):
@@ -55,6 +50,11 @@ class Broker(Protocol):
     def connected(self, connection: Connection) -> None: ...
 
     def disconnected(self, connection: Connection) -> None: ...
+
+    def complain(self, connection: Connection, action: str, reason: str) -> None: ...
+
+    def sign_in(self, connection: Connection, name: str, value: str) -> None:
+        """Give a connection the rights of a key, or raise AmqpError to refuse it."""
 
     def attach(self, connection: Connection, link: Link) -> None:
         """Connect a link to the node at its address, or raise AmqpError to refuse the link."""
@@ -68,16 +68,15 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, broker: Broker) -> None:
         self.peer_max_frame = 512
+        self.peer: tuple[Any, ...] = ("unknown", 0)  # its address and port
         self.sessions: dict[int, Session] = {}
         self._broker = broker
         self._transport: asyncio.Transport
         self._heartbeat: asyncio.TimerHandle | None = None
         self._buffer = bytearray()
-        self._needed = _HEADER_SIZE
-        self._negotiating, self._opened = True, False
-        self._full = self._frozen = False
+        self._needed, self._frames = _HEADER_SIZE, 0
+        self._negotiating, self._opened, self._full, self._frozen = True, False, False, False
         self._unread: UnreadBytes
-        self._frames = 0
 
     # called by the event loop
 
@@ -85,6 +84,7 @@ class Connection(asyncio.Protocol):
         if not isinstance(transport, asyncio.Transport):
             raise TypeError(f"a connection needs an asyncio.Transport, not a {type(transport).__name__}")
         self._transport, self._unread = transport, UnreadBytes(transport)
+        self.peer = transport.get_extra_info("peername") or self.peer
         self._broker.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -119,8 +119,7 @@ class Connection(asyncio.Protocol):
     @property
     def unfinished(self) -> int | None:
         """The number of the frame that has not come whole (0 for the greeting), or None."""
-        is_between = self._frozen or (self._opened and not self._buffer)
-        return None if is_between else self._frames
+        return None if self._frozen or (self._opened and not self._buffer) else self._frames
 
     @property
     def can_write(self) -> bool:
@@ -147,10 +146,12 @@ class Connection(asyncio.Protocol):
         self._transport.close()
         asyncio.get_running_loop().call_later(_CLOSING_TIME, self._transport.abort)
 
+    def complain(self, action: str, reason: object) -> None:
+        self._broker.complain(self, action, str(reason))
+
     def fail(self, error: AmqpError) -> None:
         """Close the connection for a fault of its peer, and log the fault."""
-        values = {"action": "close", "reason": str(error)}
-        _log.warning("a peer broke the protocol; closing its connection", extra=values)
+        self.complain("close", error)
         self.close(error)
 
     def drop(self) -> None:
@@ -202,19 +203,16 @@ class Connection(asyncio.Protocol):
         return at
 
     def _size_at(self, data: bytes, at: int) -> int:
-        is_header = self._negotiating or len(data) - at < _HEADER_SIZE
-        return _HEADER_SIZE if is_header else frame_size(data, at)
+        return _HEADER_SIZE if self._negotiating or len(data) - at < _HEADER_SIZE else frame_size(data, at)
 
     def _negotiate(self, header: bytes) -> None:
         self._negotiating = False
         self.write(SASL_HEADER if header == SASL_HEADER else AMQP_HEADER)
         if header == SASL_HEADER:
-            self._send_sasl(composite(SASL_MECHANISMS, Array(map(Symbol, _MECHANISMS))))
+            self.write(sasl.mechanisms())
         elif header != AMQP_HEADER:
+            self.complain("greet", described(header))
             self._transport.close()  # AMQP 1.0 part 2.2: answer an unknown header with a supported one, and end
-
-    def _send_sasl(self, performative: bytes) -> None:
-        self.write(frame(performative, kind=SASL_FRAME))
 
     def _read_frame(self, data: bytes) -> None:
         self._frames += self._opened
@@ -238,11 +236,16 @@ class Connection(asyncio.Protocol):
     def _on_sasl(self, code: int, fields: Fields) -> None:
         if self._opened or code != SASL_INIT:
             raise AmqpError("amqp:illegal-state", "SASL has ended")
-        refused = fields.text(0) not in _MECHANISMS
-        self._send_sasl(composite(SASL_OUTCOME, UByte(refused)))
-        self._negotiating = True
-        if refused:
+        try:
+            if (key := sasl.read_choice(fields)) is not None:
+                self._broker.sign_in(self, *key)
+        except AmqpError as error:
+            self.write(sasl.outcome(is_welcome=False))
+            self.complain("sign_in", error)
             self._transport.close()
+        else:
+            self.write(sasl.outcome(is_welcome=True))
+            self._negotiating = True
 
     def _on_connection_frame(self, code: int, fields: Fields, channel: int) -> None:
         if (code == OPEN) == self._opened:
@@ -278,8 +281,7 @@ class Connection(asyncio.Protocol):
             else:
                 session.act(code, fields, body)
         except SessionError as error:
-            values = {"action": "end", "reason": str(error)}
-            _log.warning("a peer broke the protocol; ending its session", extra=values)
+            self.complain("end", error)
             session.failure = error  # the end goes out after the outcomes of the deliveries so far
 
     def _on_attach(self, session: Session, fields: Fields, body: bytes) -> None:
@@ -288,8 +290,7 @@ class Connection(asyncio.Protocol):
             link.refuse_other_nodes()
             self._broker.attach(self, link)
         except AmqpError as error:
-            values = {"action": "attach", "address": link.address, "reason": str(error)}
-            _log.info("a link was refused; the peer gets the reason", extra=values)
+            self.complain("attach", f"{error} (the link is to '{link.address[:200]}')")
             session.refused(link, error)
         else:
             session.attached(link)

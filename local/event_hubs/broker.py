@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,20 +10,19 @@ from functools import partial
 
 from local.event_hubs.amqp import Connection
 from local.event_hubs.answers import Answers
+from local.event_hubs.complaints import Complaints
 from local.event_hubs.errors import AmqpError, NotEmulated
 from local.event_hubs.hubs import Clock, Hub, Hubs
 from local.event_hubs.lead import Lead
 from local.event_hubs.links import IncomingLink, Link, OutgoingLink
 from local.event_hubs.log import PartitionLog
 from local.event_hubs.management import Request, read_entity, read_request, refusal, response
-from local.event_hubs.peers import SlowPeers
+from local.event_hubs.peers import PATIENCE, SlowPeers
+from local.event_hubs.producers import CAPABILITY, Claim, claim_of, properties_of
 from local.event_hubs.readers import Faults, Reader, Readers, slot_of
-from local.event_hubs.tokens import LISTEN, SEND, Grants, SharedAccessKey, read_token, split_path
+from local.event_hubs.tokens import LISTEN, SEND, Grants, SharedAccessKey, read_key, read_token, split_path
 
-_IDEMPOTENT = "com.microsoft:idempotent-producer"
 _OK, _ACCEPTED = 200, 202
-
-_log = logging.getLogger(__name__)
 
 Path = tuple[str, ...]
 _Act = Callable[[Grants, Request], bytes]
@@ -50,6 +48,7 @@ class HubBroker:
         self._faults = faults
         self._hubs, self._clock = hubs, clock
         self._keys = {key.name: key for key in keys}
+        self._complaints = Complaints(clock)
         self._readers = Readers()
         self._slow = SlowPeers[Connection]()
         self._needs: dict[Link, _Need] = {}
@@ -69,6 +68,15 @@ class HubBroker:
         del self.connections[connection], self._answers[connection]
         if not self.connections:
             self.idle.set()
+
+    def complain(self, connection: Connection, action: str, reason: str) -> None:
+        """Log a wrong of a peer."""
+        host, port = connection.peer[:2]
+        self._complaints.note(host, port, action, reason)
+
+    def sign_in(self, connection: Connection, name: str, value: str) -> None:
+        """Give a connection the rights of a key for as long as it lasts. Raises AmqpError for a wrong name or value."""
+        self.connections[connection].add(read_key(name, value, self._keys))
 
     def attach(self, connection: Connection, link: Link) -> None:
         """Connect a link to the node at its address. Raises AmqpError to refuse the link."""
@@ -126,8 +134,11 @@ class HubBroker:
         return response(request, _ACCEPTED, "Accepted")
 
     def _read_entity(self, grants: Grants, request: Request) -> bytes:
-        hub = str(request.properties.get("name")).lower()
-        grants.require(None, (hub, "$management"), self._clock())
+        path, now = (str(request.properties.get("name")).lower(), "$management"), self._clock()
+        if request.token is not None and not grants.give(None, path, now):
+            grants = Grants()  # of this request alone
+            grants.add(read_token(request.token, self._keys, now))
+        grants.require(None, path, now)
         return response(request, _OK, "OK", read_entity(request, self._hubs.__getitem__))
 
     # links to hubs
@@ -146,16 +157,25 @@ class HubBroker:
                 raise AmqpError("amqp:not-found", f"there is no node to {verb} at '{link.address}'")
 
     def _attach_publisher(self, link: IncomingLink, hub: Hub, partition: PartitionLog | None) -> None:
-        if _IDEMPOTENT in link.attach.capabilities:
-            raise NotEmulated("an idempotent producer")
-        link.accept = partial(self._publish, hub, partition)
+        producer = self._register(link, hub, partition) if CAPABILITY in link.attach.capabilities else None
+        link.accept = partial(self._publish, hub, partition, producer)
         link.on_closed = partial(self._forget_need, link)
 
-    def _publish(self, hub: Hub, partition: PartitionLog | None, message: bytes, message_format: int) -> Lead:
+    def _register(self, link: IncomingLink, hub: Hub, partition: PartitionLog | None) -> Claim:
+        """Register the idempotent producer of a link, and tell it its state with the answer to its attach."""
+        if partition is None:
+            raise AmqpError("amqp:not-allowed", "an idempotent producer sends to a partition, not to the hub")
+        producer = self._hubs.register(hub, partition, claim_of(link.attach.properties))
+        link.offered, link.properties = (CAPABILITY,), properties_of(producer)
+        return producer
+
+    def _publish(
+        self, hub: Hub, partition: PartitionLog | None, producer: Claim | None, message: bytes, message_format: int
+    ) -> Lead:
         if self._faults.throttled_sends > 0:
             self._faults.throttled_sends -= 1
             raise AmqpError("com.microsoft:server-busy", "the request was throttled; wait 4 seconds and try again")
-        return self._hubs.publish(hub, partition, message, message_format).lead
+        return self._hubs.publish(hub, partition, message, message_format, producer).lead
 
     def _attach_reader(self, link: OutgoingLink, hub: Hub, group: str, partition: PartitionLog) -> None:
         slot = slot_of(hub, group, partition)
@@ -185,7 +205,7 @@ class HubBroker:
         """Cut slow connections, detach the links whose tokens have expired, and let time pass for the hubs."""
         now = self._clock()
         for connection in self._slow.late(self.connections, now):
-            _log.warning("a peer sends a frame too slowly; its connection is cut", extra={"action": "drop"})
+            self.complain(connection, "drop", f"a frame was not whole after {PATIENCE // 1000} s")
             connection.drop()
         for link, need in list(self._needs.items()):
             try:

@@ -28,6 +28,10 @@ class ULong(int):
     """An int that is written as a ulong."""
 
 
+class Short(int):
+    """An int that is written as a short."""
+
+
 class Int(int):
     """An int that is written as an int, not as a long."""
 
@@ -264,6 +268,7 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     UByte: _number(0x50),
     UShort: _number(0x60),
     UInt: _number(0x70),
+    Short: _number(0x61),
     Int: _number(0x71),
     int: _number(0x81),
     Timestamp: _number(0x83),

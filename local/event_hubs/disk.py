@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from local.event_hubs.events import Event
+from local.event_hubs.producers import Producer
 
 # Exclusive, because two emulators on one file would give the same numbers twice. Committed events survive the death of
 # the process; with synchronous = FULL they would survive a power cut too, for the price of an fsync for each commit.
@@ -28,6 +30,14 @@ CREATE TABLE IF NOT EXISTS event (
     payload BLOB NOT NULL,
     PRIMARY KEY (hub, partition_id, sequence_number)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS producer (
+    hub TEXT NOT NULL,
+    partition_id TEXT NOT NULL,
+    producer_id INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    batches TEXT NOT NULL,
+    PRIMARY KEY (hub, partition_id, producer_id)
+) WITHOUT ROWID;
 """
 _FIND_HUB = "SELECT partitions, created_at FROM hub WHERE name = ?"
 _ADD_HUB = "INSERT INTO hub (name, partitions, created_at) VALUES (?, ?, ?)"
@@ -38,7 +48,11 @@ _LAST_EVENTS = (
     'SELECT sequence_number, "offset", enqueued_at, payload FROM event WHERE hub = ? AND partition_id = ?'
     " ORDER BY sequence_number DESC LIMIT ?"
 )
-_EMPTY_HUB = "DELETE FROM event WHERE hub = ?"
+_PUT_PRODUCER = (
+    "INSERT OR REPLACE INTO producer (hub, partition_id, producer_id, epoch, batches) VALUES (?, ?, ?, ?, ?)"
+)
+_PRODUCERS = "SELECT producer_id, epoch, batches FROM producer WHERE hub = ? AND partition_id = ?"
+_EMPTY_HUB = ("DELETE FROM event WHERE hub = ?", "DELETE FROM producer WHERE hub = ?")
 _RECREATE_HUB = "UPDATE hub SET created_at = ? WHERE name = ?"
 _CUT = "DELETE FROM event WHERE hub = ? AND partition_id = ? AND sequence_number < ?"
 
@@ -64,9 +78,10 @@ class Disk:
         return partitions, created_at
 
     def recreate(self, name: str, created_at: int) -> None:
-        """Remove the events of a hub and store its new time of creation, in a separate transaction."""
+        """Remove the events and producers of a hub and store its new time of creation, in a separate transaction."""
         with self._connection:
-            self._connection.execute(_EMPTY_HUB, (name,))
+            for statement in _EMPTY_HUB:
+                self._connection.execute(statement, (name,))
             self._connection.execute(_RECREATE_HUB, (created_at, name))
 
     def last_events(self, hub: str, partition_id: str, limit: int | None) -> list[Event]:
@@ -77,6 +92,20 @@ class Disk:
     def add(self, hub: str, partition_id: str, events: Iterable[Event]) -> None:
         """Add events to the open transaction."""
         self._connection.executemany(_ADD_EVENT, ((hub, partition_id, *event) for event in events))
+
+    def put_producers(self, hub: str, partition_id: str, producers: Mapping[int, Producer]) -> None:
+        """Add the states of producers to the open transaction, in place of former ones."""
+        for id_, producer in producers.items():
+            batches = json.dumps(producer.batches)
+            self._connection.execute(_PUT_PRODUCER, (hub, partition_id, id_, producer.epoch, batches))
+
+    def producers(self, hub: str, partition_id: str) -> dict[int, Producer]:
+        """Return the idempotent producers of a partition by their ids."""
+        rows = self._connection.execute(_PRODUCERS, (hub, partition_id))
+        return {
+            id_: Producer(epoch, tuple((first, last) for first, last in json.loads(batches)))
+            for id_, epoch, batches in rows
+        }
 
     def cut(self, hub: str, partition_id: str, before: int) -> None:
         """Remove a partition's events before a sequence number, in a separate transaction.

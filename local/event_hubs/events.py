@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple
 
-from local.event_hubs.codec import DecodeError, Raw, Symbol, decode, encode, encode_map
+from local.event_hubs.codec import DecodeError, Described, Raw, Symbol, ULong, decode, encode, encode_map
 from local.event_hubs.errors import AmqpError, MalformedMessage
-from local.event_hubs.sections import DATA, DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, items, sections
+from local.event_hubs.sections import DATA, DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, VALUE, items, sections
 
 BATCH_FORMAT = 0x80013700  # Microsoft's message format: every data section is a separate message
 _MESSAGE_FORMATS = (0, BATCH_FORMAT)
@@ -17,6 +17,11 @@ _SEQUENCE_NUMBER, _OFFSET, _ENQUEUED_TIME, _PARTITION_KEY = (
 )
 _STAMPS = frozenset((_SEQUENCE_NUMBER, _OFFSET, _ENQUEUED_TIME))
 _SECTION_START = b"\x00\x53" + bytes((MESSAGE_ANNOTATIONS,))
+_NULL = 0x40
+_OF_NULL = {  # a body of null is an empty one, a value of null is a value, and any different section of null is none
+    DATA: encode(Described(ULong(DATA), b"")),
+    VALUE: encode(Described(ULong(VALUE), None)),
+}
 _SEQUENCE_VALUE = struct.Struct(">cq")
 _TIME_VALUE = struct.Struct(">cq")
 
@@ -41,10 +46,11 @@ class Unstamped(NamedTuple):
 
 
 class Publication(NamedTuple):
-    """The events that one message publishes together, and the key that chooses their partition."""
+    """The events that one message publishes together, its annotations, and the key that chooses their partition."""
 
     partition_key: str | None
     events: list[Unstamped]
+    annotations: list[Raw]
 
 
 def read_publication(message: bytes, message_format: int) -> Publication:
@@ -57,7 +63,7 @@ def read_publication(message: bytes, message_format: int) -> Publication:
     try:
         outer = _split(message)
         events = [outer] if message_format == 0 else _batched(message, outer.annotations)
-        return Publication(_partition_key(outer.annotations), events)
+        return Publication(_partition_key(outer.annotations), events, outer.annotations)
     except DecodeError as error:
         raise MalformedMessage(str(error)) from error
 
@@ -82,7 +88,7 @@ def _split(message: bytes) -> Unstamped:
         if code == MESSAGE_ANNOTATIONS:
             annotations = _without_stamps(items(message, body))
         elif code not in (HEADER, DELIVERY_ANNOTATIONS):  # neither reaches a reader
-            rest.append(message[start:end])
+            rest.append(message[start:end] if message[body] != _NULL else _OF_NULL.get(code, b""))
     return Unstamped(annotations, b"".join(rest))
 
 

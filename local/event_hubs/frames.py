@@ -29,6 +29,7 @@ SASL_MECHANISMS, SASL_INIT, SASL_OUTCOME = 0x40, 0x41, 0x44
 ERROR, ACCEPTED, REJECTED = 0x1D, 0x24, 0x25
 SOURCE, TARGET = 0x28, 0x29
 AMQP_FRAME, SASL_FRAME = 0, 1
+MIXED, _SECOND = 2, 1  # the last settle modes of senders and receivers (AMQP 1.0 part 2.8.2, 2.8.3)
 AMQP_HEADER, SASL_HEADER = b"AMQP\0\1\0\0", b"AMQP\3\1\0\0"
 HEARTBEAT = b"\0\0\0\x08\2\0\0\0"
 MAX_FRAME = 65_536
@@ -90,11 +91,13 @@ class Terminus:
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """The attach of a peer, which receives or sends over the link."""
+    """The attach of a peer, which receives or sends over the link, and the settle modes that it asks for."""
 
     name: str
     handle: int
     peer_receives: bool
+    sender_settles: int
+    receiver_settles: int
     source: Terminus
     target: Terminus
     capabilities: tuple[str, ...]
@@ -143,6 +146,12 @@ class Fields:
             return default
         if type(value) is not int or not 0 <= value <= _LARGEST_ARRIVING:
             raise DecodeError(f"field {index} is not a whole number")
+        return value
+
+    def number_up_to(self, limit: int, index: int, default: int) -> int:
+        value = self.number(index, default)
+        if value > limit:
+            raise DecodeError(f"field {index} is {value}, not 0 to {limit}")
         return value
 
     def number_or_none(self, index: int) -> int | None:
@@ -199,6 +208,8 @@ def read_attach(fields: Fields, body: bytes) -> Attach:
         name=fields.text(0),
         handle=fields.number(1),
         peer_receives=fields.flag(2),
+        sender_settles=fields.number_up_to(MIXED, 3, MIXED),
+        receiver_settles=fields.number_up_to(_SECOND, 4, 0),
         source=_terminus(fields.value(5), encoded[5] if len(encoded) > 5 else Raw(NULL)),
         target=_terminus(fields.value(6), encoded[6] if len(encoded) > 6 else Raw(NULL)),
         capabilities=_texts(fields.value(12)),

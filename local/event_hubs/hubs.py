@@ -17,6 +17,7 @@ from local.event_hubs.events import read_publication
 from local.event_hubs.lead import DEFAULT_LEAD
 from local.event_hubs.log import PartitionLog
 from local.event_hubs.partition_key import partition_index
+from local.event_hubs.producers import Claim
 
 DEFAULT_RETAINED_EVENTS = 100_000
 _log = logging.getLogger(__name__)
@@ -121,6 +122,7 @@ class Hubs:
         hub = Hub(settings, created_at)
         for partition in hub.partitions.values():
             partition.load(disk.last_events(settings.name.lower(), partition.partition_id, settings.retained_events))
+            partition.producers.load(disk.producers(settings.name.lower(), partition.partition_id))
             partition.expire(self._clock())
         return hub
 
@@ -142,17 +144,32 @@ class Hubs:
             self._disk.close()
             self._disk = None
 
-    def publish(self, hub: Hub, partition: PartitionLog | None, message: bytes, message_format: int) -> PartitionLog:
+    def publish(
+        self,
+        hub: Hub,
+        partition: PartitionLog | None,
+        message: bytes,
+        message_format: int,
+        producer: Claim | None = None,
+    ) -> PartitionLog:
         """Stage the events of a message in a partition, and return it; without one, their key or turn chooses it.
 
-        Raises AmqpError when the message cannot be read.
+        The events of an idempotent producer are staged once. Raises AmqpError when the message cannot be read, or when
+        its number does not follow.
         """
         publication = read_publication(message, message_format)
         if partition is None:
             partition = hub.route(publication.partition_key)
-        partition.stage(publication.events, self._clock())
+        if producer is None or partition.producers.is_new(publication, producer):
+            partition.stage(publication.events, self._clock())
         self._staged[partition] = hub
         return partition
+
+    def register(self, hub: Hub, partition: PartitionLog, claim: Claim) -> Claim:
+        """Stage an idempotent producer of a partition, and return its complete claim. Raises AmqpError to refuse it."""
+        complete = partition.producers.register(claim)
+        self._staged[partition] = hub
+        return complete
 
     def commit(self) -> list[PartitionLog]:
         """Make the staged events durable, then readable; return the partitions that grew.
@@ -177,6 +194,7 @@ class Hubs:
         try:
             for partition, hub in staged.items():
                 self._disk.add(hub.name.lower(), partition.partition_id, partition.staged)
+                self._disk.put_producers(hub.name.lower(), partition.partition_id, partition.producers.staged)
             self._disk.commit()
         except sqlite3.Error:
             self._disk.roll_back()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
+from local.event_hubs.codec import Symbol
 from local.event_hubs.errors import AmqpError, MalformedMessage, NotEmulated
 from local.event_hubs.frames import (
     REJECTED,
@@ -58,6 +59,8 @@ class Link:
         self.name, self.handle = attach.name, attach.handle
         self.delivery_count = self.credit = 0
         self.is_draining = False
+        self.offered: tuple[str, ...] = ()  # capabilities, in the answer to the attach
+        self.properties: dict[Symbol, Any] = {}  # in the same answer
         self.on_closed: Callable[[], None] = lambda: None
 
     @property
@@ -92,7 +95,6 @@ class OutgoingLink(Link):
     def __init__(self, session: Carrier, attach: Attach) -> None:
         super().__init__(session, attach)
         self.take: Callable[[int], list[bytes]] = lambda count: []
-        self.offered: tuple[str, ...] = ()
         self._next: list[bytes] = []  # taken, but not begun
         self._owes_drain = self._has_turn = False
 
@@ -192,17 +194,18 @@ class IncomingLink(Link):
         if transfer.aborted:
             self._count()
             return self._start_over()
-        if transfer.payload:
-            self._parts.append(transfer.payload)
-            self._size += len(transfer.payload)
-        if self._size > MAX_MESSAGE:
-            too_large = f"the message is larger than the limit of {MAX_MESSAGE} bytes"
-            return self._end("amqp:link:message-size-exceeded", too_large)
+        self._add(transfer.payload)
         if not transfer.more:
-            message, settled = b"".join(self._parts), self._is_settled
-            self._start_over()
-            self._take(message, first.message_format, first.delivery_id, settled)
+            self._take(first.delivery_id, first.message_format)
         return None
+
+    def _add(self, part: bytes) -> None:
+        """Add a part of the message, or forget the parts once it is too large."""
+        self._size += len(part)
+        if self._size > MAX_MESSAGE:
+            self._parts.clear()
+        elif part:
+            self._parts.append(part)
 
     def _start_over(self) -> None:
         self._first, self._is_settled, self._parts, self._size = None, False, [], 0
@@ -210,18 +213,29 @@ class IncomingLink(Link):
     def _end(self, condition: str, description: str) -> None:
         self.session.detach_later(self, AmqpError(condition, description))
 
-    def _take(self, message: bytes, message_format: int, delivery_id: int, is_settled: bool) -> None:
-        """Accept a message and store its outcome."""
+    def _take(self, delivery_id: int, message_format: int) -> None:
+        """Accept the message that is whole now, and store its outcome."""
         state, failure, gate = ACCEPTED_STATE, None, None
         try:
-            gate = self.accept(message, message_format)
+            self._refuse_too_large(delivery_id)
+            gate = self.accept(b"".join(self._parts), message_format)
         except AmqpError as error:
             failure, state = error, composite(REJECTED, describe(error))
-        self.session.settle_later(Outcome(self, delivery_id, delivery_id, state, gate, is_settled))
+        self.session.settle_later(Outcome(self, delivery_id, delivery_id, state, gate, self._is_settled))
+        self._start_over()
         if isinstance(failure, MalformedMessage):
             self.session.detach_later(self, failure)
         else:
             self._count()
+
+    def _refuse_too_large(self, delivery_id: int) -> None:
+        """Raise AmqpError, in the service's words, for a message over the limit."""
+        if self._size > MAX_MESSAGE:
+            raise AmqpError(
+                "amqp:link:message-size-exceeded",
+                f"The received message (delivery-id:{delivery_id}, size:{self._size} bytes) exceeds the limit "
+                f"({MAX_MESSAGE} bytes) currently allowed on the link.",
+            )
 
     def _count(self) -> None:
         """Count a delivery, and let the peer send more when half of its credit is used.

@@ -11,6 +11,7 @@ from operator import attrgetter
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.events import Event, Unstamped, stamp
 from local.event_hubs.lead import Lead
+from local.event_hubs.producers import Producers
 
 _SELECTOR = re.compile(
     r"\s*amqp\.annotation\.x-opt-(sequence-number|offset|enqueued-time)\s*(>=?)\s*'?(@latest|-?\d{1,19})'?\s*"
@@ -20,6 +21,7 @@ _COLUMNS: dict[str, Callable[[Event], int]] = {
     "offset": attrgetter("offset"),
     "enqueued-time": attrgetter("enqueued_at"),
 }
+NEVER = -62_135_596_800_000  # the first instant of the year 1: the time of the last event where there never was one
 _SPARE = 64  # cut events stay in the list until they are this many, and a tenth of the list
 
 
@@ -39,13 +41,14 @@ class PartitionLog:
         self.partition_id = partition_id
         self.watchers: set[Callable[[], None]] = set()
         self.first_sequence = self.next_sequence = 0
-        self.last_offset, self.last_enqueued_at = -1, 0
+        self.last_offset, self.last_enqueued_at = -1, NEVER
         self._retained_events = retained_events
         self._retained_for = None if retained_for is None else retained_for // timedelta(milliseconds=1)
         self._base = 0  # the sequence number of the list's first event, never after first_sequence
         self._events: list[Event] = []
         self._staged: list[Event] = []
         self._next_offset = 0
+        self.producers = Producers()
         self.lead = Lead(self, _limit(lead, retained_events))
 
     @property
@@ -71,11 +74,13 @@ class PartitionLog:
 
     def append_staged(self) -> None:
         """Let readers see the staged events."""
+        self.producers.append_staged()
         staged, self._staged = self._staged, []
         self.load(staged)
 
     def drop_staged(self) -> None:
         """Drop the staged events; their numbers are given again."""
+        self.producers.drop_staged()
         self._staged = []
 
     def load(self, events: Sequence[Event]) -> None:

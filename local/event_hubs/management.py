@@ -6,7 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from local.event_hubs.codec import NULL, Array, DecodeError, Described, Int, Raw, Timestamp, ULong, decode, encode
+from local.event_hubs.codec import (
+    NULL,
+    Array,
+    DecodeError,
+    Described,
+    Int,
+    Raw,
+    Symbol,
+    Timestamp,
+    ULong,
+    decode,
+    encode,
+)
 from local.event_hubs.errors import AmqpError, MalformedMessage, NotEmulated
 from local.event_hubs.hubs import Hub
 from local.event_hubs.log import PartitionLog
@@ -15,6 +27,7 @@ from local.event_hubs.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE,
 _HUB_TYPE, _PARTITION_TYPE = "com.microsoft:eventhub", "com.microsoft:partition"
 _STATUS = {"amqp:not-found": 404, "amqp:unauthorized-access": 401, "amqp:not-implemented": 501}
 _BAD_REQUEST = 400
+_PUT_TOKEN = "put-token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +39,12 @@ class Request:
     properties: dict[Any, Any]
     value: Any
 
+    @property
+    def token(self) -> str | None:
+        """The token that the request carries, for clients that put none to $cbs for $management."""
+        token = self.properties.get("security_token")
+        return token.decode(errors="replace") if isinstance(token, bytes) else token if isinstance(token, str) else None
+
 
 def read_request(message: bytes) -> Request:
     """Read the request in a message. Raises MalformedMessage."""
@@ -34,26 +53,31 @@ def read_request(message: bytes) -> Request:
         fields = items(message, bodies[PROPERTIES]) if PROPERTIES in bodies else []
         fields += [Raw(NULL)] * (5 - len(fields))
         value = decode(message, bodies[VALUE])[0] if VALUE in bodies else None
-        properties = decode(message, bodies[APPLICATION_PROPERTIES])[0] if APPLICATION_PROPERTIES in bodies else {}
+        given = decode(message, bodies[APPLICATION_PROPERTIES])[0] if APPLICATION_PROPERTIES in bodies else None
         reply_to = decode(fields[4])[0]
     except DecodeError as error:
         raise MalformedMessage(str(error)) from error
-    return Request(fields[0], reply_to if isinstance(reply_to, str) else None, properties, value)
+    return Request(fields[0], reply_to if isinstance(reply_to, str) else None, given or {}, value)
 
 
-def response(request: Request, status: int, description: str, value: Any = None) -> bytes:
-    """Encode the answer to a request, without an error-condition: azure-eventhub would hide the description."""
+def response(request: Request, status: int, description: str, value: Any = None, **further: Symbol) -> bytes:
+    """Encode the answer to a request, with further properties."""
     parts = {
         PROPERTIES: [None] * 5 + [request.message_id],
-        APPLICATION_PROPERTIES: {"status-code": Int(status), "status-description": description},
+        APPLICATION_PROPERTIES: {"status-code": Int(status), "status-description": description, **further},
         VALUE: value,
     }
     return b"".join(encode(Described(ULong(code), part)) for code, part in parts.items())
 
 
 def refusal(request: Request, error: AmqpError) -> bytes:
-    """Encode the refusal of a request."""
-    return response(request, _STATUS.get(error.condition, _BAD_REQUEST), error.description)
+    """Encode the refusal of a request.
+
+    The refusal of a token has no error-condition, because azure-eventhub would hide the description.
+    """
+    is_of_token = request.properties.get("operation") == _PUT_TOKEN
+    further = {} if is_of_token else {"error-condition": Symbol(error.condition)}
+    return response(request, _STATUS.get(error.condition, _BAD_REQUEST), error.description, **further)
 
 
 def read_entity(request: Request, find: Callable[[str], Hub]) -> dict[str, Any]:

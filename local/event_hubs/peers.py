@@ -12,6 +12,14 @@ from local.event_hubs.errors import AmqpError
 PATIENCE = 20_000  # milliseconds that a peer has for its greeting, and then for each frame
 WAITING_LIMIT = 4_194_304  # bytes that may wait for a peer that does not read
 _LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[?::1\]?)(:[0-9]{1,5})?\Z", re.IGNORECASE)
+_PLAIN = "the emulator has plain TCP only: give the client UseDevelopmentEmulator=true"
+_PROTOCOLS = {
+    b"\x16\x03": f"it speaks TLS, and {_PLAIN}",
+    b"AMQP\2": f"it asks for TLS, and {_PLAIN}",
+    b"AMQP": "it speaks a different version of AMQP",
+    b"GET /$se": "it speaks AMQP over WebSockets, and the emulator has none: choose AMQP over TCP in the client",
+    **dict.fromkeys((b"GET ", b"HEAD ", b"POST ", b"PUT ", b"OPTIONS ", b"DELETE ", b"PATCH "), "it speaks HTTP"),
+}
 
 
 class SendingPeer(Protocol):
@@ -30,6 +38,14 @@ def refuse_foreign(hostname: str) -> None:
     if hostname and not _LOOPBACK.match(hostname):
         described = f"this emulator is not {hostname[:200]!r}: connect to localhost, 127.0.0.1 or [::1]"
         raise AmqpError("amqp:not-allowed", described)
+
+
+def described(header: bytes) -> str:
+    """Return a sentence about the first eight bytes of a peer that does not speak AMQP 1.0."""
+    for start, sentence in _PROTOCOLS.items():
+        if header.startswith(start):
+            return sentence
+    return f"its first bytes are {header!r}"
 
 
 def refuse_unread(size: int) -> None:

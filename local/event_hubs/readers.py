@@ -18,7 +18,8 @@ from local.event_hubs.links import CHUNK, OutgoingLink
 from local.event_hubs.log import PartitionLog
 from local.event_hubs.sections import DELIVERY_ANNOTATIONS
 
-_EPOCH = "com.microsoft:epoch"
+_EPOCH, _NAME = "com.microsoft:epoch", "com.microsoft:receiver-name"
+_LONGEST_NAME = 64  # characters of a name that are repeated
 _METRICS = "com.microsoft:enable-receiver-runtime-metric"
 _SELECTOR_FILTER = "apache.org:selector-filter:string"
 _PLAIN_READER_LIMIT = 5  # per partition and consumer group; learn.microsoft.com/azure/event-hubs/event-hubs-quotas
@@ -45,6 +46,7 @@ class Reader:
     def __init__(self, link: OutgoingLink, partition: PartitionLog, clock: Clock, faults: Faults) -> None:
         self.link = link
         self.epoch = _epoch(link.attach.properties)
+        self.name = str(link.attach.properties.get(_NAME, "nil"))[:_LONGEST_NAME]  # the service's word for no name
         self._partition, self._clock, self._faults = partition, clock, faults
         self._retry: asyncio.TimerHandle | None = None
         self.next_sequence = partition.position(_selector(link.attach.source.filters))
@@ -123,16 +125,17 @@ class Readers:
         event processor hosts, "Epoch" (learn.microsoft.com/azure/event-hubs/event-hubs-event-processor-host).
         """
         others = self._by_slot[slot]
-        highest = max((other.epoch for other in others if other.epoch is not None), default=None)
-        if highest is not None and (reader.epoch is None or reader.epoch < highest):
-            raise AmqpError("amqp:link:stolen", f"a receiver with a higher epoch of {highest} already exists")
+        for other in others:
+            _refuse_lower(reader, other)
         if reader.epoch is not None:
             for other in list(others):
-                other.link.detach(AmqpError("amqp:link:stolen", f"a receiver with epoch {reader.epoch} took over"))
+                other.link.detach(_stolen(other, reader))
         elif len(others) >= _PLAIN_READER_LIMIT:
-            place = f"partition {slot[2]} in consumer group {slot[1]}"
-            limit = f"there are {_PLAIN_READER_LIMIT} receivers on {place} already"
-            raise AmqpError("amqp:resource-limit-exceeded", limit)
+            raise AmqpError(
+                "amqp:resource-limit-exceeded",
+                "Exceeded the maximum number of allowed receivers per partition in a consumer group which is "
+                f"{_PLAIN_READER_LIMIT}. List of connected receivers - {', '.join(other.name for other in others)}.",
+            )
         self._by_slot[slot].append(reader)  # the slot has a new list when all of `others` were detached
 
     def remove(self, reader: Reader, slot: Slot) -> None:
@@ -140,6 +143,36 @@ class Readers:
         others.remove(reader)
         if not others:
             del self._by_slot[slot]
+
+
+def _refuse_lower(reader: Reader, other: Reader) -> None:
+    """Raise AmqpError, in the service's words, when another reader's epoch is higher."""
+    if other.epoch is None or (reader.epoch is not None and reader.epoch >= other.epoch):
+        return
+    if reader.epoch is None:
+        words = (
+            f"At least one receiver for the endpoint is created with epoch of '{other.epoch}', and so non-epoch "
+            "receiver is not allowed. Either reconnect with a higher epoch, or make sure all epoch receivers are "
+            "closed or disconnected."
+        )
+    else:
+        words = (
+            f"Receiver '{other.name}' with a higher epoch '{other.epoch}' already exists. Receiver '{reader.name}' "
+            f"with epoch {reader.epoch} cannot be created. Make sure you are creating receiver with increasing epoch "
+            "value to ensure connectivity, or ensure all old epoch receivers are closed or disconnected."
+        )
+    raise AmqpError("amqp:link:stolen", words)
+
+
+def _stolen(former: Reader, reader: Reader) -> AmqpError:
+    """Return the reason, in the service's words, for which a reader takes the place of a former one."""
+    epoch = -1 if former.epoch is None else former.epoch
+    return AmqpError(
+        "amqp:link:stolen",
+        f"New receiver '{reader.name}' with higher epoch of '{reader.epoch}' is created hence current receiver "
+        f"'{former.name}' with epoch '{epoch}' is getting disconnected. If you are recreating the receiver, make "
+        "sure a higher epoch is used.",
+    )
 
 
 def slot_of(hub: Hub, consumer_group: str, partition: PartitionLog) -> Slot:

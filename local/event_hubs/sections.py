@@ -20,14 +20,14 @@ DATA = 0x75
 SEQUENCE = 0x76
 VALUE = 0x77
 FOOTER = 0x78
-_LISTS, _MAPS = b"\x45\xc0\xd0", b"\xc1\xd1"
+_LISTS, _MAPS, _BINARIES = b"\x40\x45\xc0\xd0", b"\x40\xc1\xd1", b"\x40\xa0\xb0"  # each or null
 _CONSTRUCTORS = {
     HEADER: _LISTS,
     DELIVERY_ANNOTATIONS: _MAPS,
     MESSAGE_ANNOTATIONS: _MAPS,
     PROPERTIES: _LISTS,
     APPLICATION_PROPERTIES: _MAPS,
-    DATA: b"\xa0\xb0",
+    DATA: _BINARIES,
     SEQUENCE: _LISTS,
     VALUE: bytes(range(256)),
     FOOTER: _MAPS,
@@ -45,9 +45,9 @@ class Section(NamedTuple):
 
 
 def items(buffer: bytes, at: int) -> list[Raw]:
-    """Return the values in the list or map at `at`, each still encoded. Raises DecodeError."""
+    """Return the values in the list or map at `at`, each still encoded; null has none. Raises DecodeError."""
     end = skip(buffer, at)
-    if buffer[at] == 0x45:
+    if buffer[at] in b"\x40\x45":
         return []
     if buffer[at] not in (0xC0, 0xC1, 0xD0, 0xD1) or end > len(buffer):
         raise DecodeError(f"no whole list or map at byte {at}")

@@ -49,6 +49,8 @@ class Wire(Protocol):
 
     def send(self, performative: bytes, channel: int) -> None: ...
 
+    def complain(self, action: str, reason: object) -> None: ...
+
 
 @dataclass(slots=True)
 class _CutDelivery:
@@ -182,11 +184,13 @@ class Session:
 
     def _answer(self, link: Link, source: Raw | None, target: Raw | None) -> None:
         outgoing = isinstance(link, OutgoingLink)
-        offered = Array(map(Symbol, link.offered)) if isinstance(link, OutgoingLink) and link.offered else None
-        modes = (UByte(outgoing), UByte(0))  # deliveries out are settled, deliveries in are not
+        offered = Array(map(Symbol, link.offered)) if link.offered else None
+        wanted = link.attach  # a client ends a link on which it sends when the answer does not repeat its modes
+        modes = (UByte(outgoing or wanted.sender_settles), UByte(wanted.receiver_settles))  # deliveries out are settled
         first_count = UInt(0) if outgoing else None
         role = not outgoing
-        ends = (source, target, None, None, first_count, ULong(MAX_MESSAGE), offered)
+        largest = None if outgoing else ULong(MAX_MESSAGE)  # a stamped event may exceed it, and .NET would drop it
+        ends = (source, target, None, None, first_count, largest, offered, None, link.properties or None)
         self.send(composite(ATTACH, link.name, UInt(link.handle), role, *modes, *ends))
 
     def act(self, code: int, fields: Fields, body: tuple[bytes, int]) -> None:
@@ -240,7 +244,8 @@ class Session:
         self._leave(link)
 
     def detach_later(self, link: Link, error: AmqpError) -> None:
-        """Detach a link, and send the peer the reason after the outcomes of the deliveries so far."""
+        """Detach a link for a fault of its peer, and send the reason after the outcomes of the deliveries so far."""
+        self.wire.complain("detach", error)
         self._farewells[link.handle] = link, error
         self._leave(link)
 

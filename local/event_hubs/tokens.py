@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from local.event_hubs.errors import AmqpError
 
 SEND, LISTEN, MANAGE = "Send", "Listen", "Manage"
+_NEVER = 2**63  # milliseconds
 _TOKEN_KIND = "SharedAccessSignature"
 
 
@@ -58,9 +59,13 @@ class Grants:
     def add(self, grant: Grant) -> None:
         self._by_scope[grant.scope] = grant
 
+    def give(self, right: str | None, path: tuple[str, ...], now: int) -> bool:
+        """Return True when a grant gives a right on a path; None is any right."""
+        return any(grant.gives(right, path, now) for grant in self._by_scope.values())
+
     def require(self, right: str | None, path: tuple[str, ...], now: int) -> None:
         """Raise AmqpError amqp:unauthorized-access unless a grant gives the right on the path."""
-        if any(grant.gives(right, path, now) for grant in self._by_scope.values()):
+        if self.give(right, path, now):
             return
         if any(grant.gives(right, path, grant.expires_at - 1) for grant in self._by_scope.values()):
             raise AmqpError("amqp:unauthorized-access", f"ExpiredToken: the token for {'/'.join(path)} has expired")
@@ -85,6 +90,14 @@ def read_token(token: str, keys: Mapping[str, SharedAccessKey], now: int) -> Gra
     if grant.expires_at <= now:
         raise _refused("ExpiredToken: the token has expired")
     return grant
+
+
+def read_key(name: str, value: str, keys: Mapping[str, SharedAccessKey]) -> Grant:
+    """Return the grant of a key itself, which does not expire. Raises AmqpError amqp:unauthorized-access."""
+    key = keys.get(name)
+    if key is None or not hmac.compare_digest(key.value.encode(), value.encode()):
+        raise _refused("the name and the value are not those of a key")
+    return Grant((), key.rights, _NEVER)
 
 
 def _signature(key: SharedAccessKey, encoded_resource: str, expiry: str) -> bytes:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 
 from azure.eventhub.exceptions import EventHubError
 
-from local.feed.dangers import with_dangers
+from local.feed.dangers import dangers_of, with_dangers
 from local.feed.domains import Domain
 from local.feed.feeding import Feed, Pace, Progress, feed
 from local.feed.gateways import LARGEST, Gateways, NoGateways
@@ -56,12 +56,13 @@ def _feed(options: argparse.Namespace, stopping: threading.Event) -> None:
 
 def _story(options: argparse.Namespace) -> Iterator[Minute]:
     domain: Domain = options.transform
-    if options.dangers is None and not options.registered:
+    dangers = dangers_of(options.dangers, options.undeliverable)
+    if not dangers and not options.registered:
         return domain.story(options.senders, options.events, options.seed, options.start, options.duplicates)
     shares = Shares(late=0.0, **({} if options.duplicates is None else {"duplicate": options.duplicates}))
     script = Script(options.senders, options.events, options.seed, options.start, shares)
     minutes = home_minutes(script)
-    return minutes if options.dangers is None else with_dangers(minutes, script, options.dangers)
+    return with_dangers(minutes, script, dangers)
 
 
 def _gateways(options: argparse.Namespace, partition_ids: list[str]) -> Gateways | NoGateways:

@@ -59,10 +59,16 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def _refuse_dangers(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    if options.dangers is not None and (options.events is None or options.transform is not HOMES):
-        parser.error(f"argument --dangers: it needs a number of --events, of {HOMES.name}")
-    if options.registered and (options.events is None or options.transform is not HOMES):
-        parser.error(f"argument --registered: it needs a number of --events, of {HOMES.name}")
+    given = {
+        "--dangers": options.dangers is not None,
+        "--undeliverable": options.undeliverable,
+        "--registered": options.registered,
+    }
+    for name in (name for name, is_given in given.items() if is_given):
+        if options.events is None or options.transform is not HOMES:
+            parser.error(f"argument {name}: it needs a number of --events, of {HOMES.name}")
+    if options.undeliverable and not options.gather:
+        parser.error("argument --undeliverable: only a gateway publishes such messages: leave --gather 0 out")
     if options.append and options.record is None:
         parser.error("argument --append: it needs the --record of the earlier feed")
 
@@ -75,12 +81,25 @@ def _add_dangers(parser: argparse.ArgumentParser) -> None:
         help="N events kill the process of the app, and some make rows that the database refuses; every home registers "
         "before its readings; malformed events carry properties that are no finite numbers",
     )
+    add_undeliverable(parser)
     parser.add_argument(
         "--registered",
         action="store_true",
         help="every home registers before its readings, so that one story can follow a different one",
     )
     parser.add_argument("--append", action="store_true", help="add to the record of an earlier feed")
+
+
+def add_undeliverable(parser: argparse.ArgumentParser) -> None:
+    """Add the option for events that Azure's trigger cannot deliver."""
+    parser.add_argument(
+        "--undeliverable",
+        type=_none_or_more,
+        default=0,
+        metavar="N",
+        help="N events that Azure's trigger cannot deliver: a text, a list or a map in place of the data, a map or a "
+        "decimal of 64 bits as a property; every home registers before its readings",
+    )
 
 
 def add_domain(parser: argparse.ArgumentParser) -> None:

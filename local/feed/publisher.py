@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from azure.eventhub import EventData, EventDataBatch, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
@@ -15,6 +15,7 @@ from azure.eventhub.exceptions import AuthenticationError, EventHubError
 from local.feed.gateways import Send
 from local.feed.planned import LETTERS, Minute
 from local.feed.record import ONCE, Copies
+from local.feed.undeliverable import WireBody, message_of
 
 PARTITION_KEY = b"x-opt-partition-key"  # the annotation that holds an event's key
 SEND_TIMEOUT = 30.0  # seconds
@@ -95,7 +96,10 @@ class Publisher:
         for minute in send.minutes:
             key = None if minute.partition_key is None else {PARTITION_KEY: minute.partition_key}
             for event in minute.events:
-                properties = self._properties if event.expected[0] in LETTERS else None
+                properties = self._properties if event.expected[0] in LETTERS else {}
+                if isinstance(event.body, WireBody):
+                    _add_encoded(batch, message_of(event.body, minute.partition_key, properties))
+                    continue
                 message = AmqpAnnotatedMessage(
                     data_body=event.body, annotations=key, application_properties=properties or None
                 )
@@ -118,6 +122,12 @@ class Publisher:
     def _doubt(self, at_least: int, at_most: int) -> Copies:
         self.doubtful += at_most > at_least
         return Copies(at_least, at_most)
+
+
+def _add_encoded(batch: Any, message: bytes) -> None:
+    """Add an encoded message to a batch of the SDK, which cannot encode every one."""
+    batch._message[5].append(message)
+    batch._count += 1
 
 
 def _refused(error: EventHubError) -> bool:

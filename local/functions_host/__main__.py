@@ -5,24 +5,34 @@ import asyncio
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from core.worker.signals import ignore_signals, stop_at_signal
 from local.functions_host.errors import HostError
 from local.functions_host.host import FunctionsHost, HostOptions
+from local.functions_host.like_azure import REFUSED, WITH_PARENT, Supervisor, command_of, free_port
 from local.functions_host.logs import configure_logs
+from local.functions_host.partition_pump import REOPEN_AFTER
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; return the exit code."""
-    chosen = _parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    chosen = _parser().parse_args(given)
     try:
         configure_logs(chosen.log and chosen.log.resolve(), verbose=chosen.verbose)
+        if chosen.like_azure and not chosen.ends_with_parent:
+            return Supervisor(command_of(given, free_port(chosen.port)), time.monotonic).run()
+        if chosen.ends_with_parent:
+            threading.Thread(target=_end_with_parent, daemon=True).start()
         asyncio.run(_run(chosen))
     except (HostError, OSError) as error:
         print(f"functions host: {error}", file=sys.stderr)
-        return 1
+        return REFUSED if chosen.ends_with_parent else 1
     return 0
 
 
@@ -45,9 +55,28 @@ def _parser() -> argparse.ArgumentParser:
         metavar="CONNECTION",
         help="connection string of a storage account for host checkpoints, UseDevelopmentStorage=true for Azurite",
     )
+    parser.add_argument(
+        "--reopen-after",
+        type=_seconds,
+        default=REOPEN_AFTER,
+        metavar="SECONDS",
+        help="until a reader that stopped on an event is opened again; default: 30, as in Azure",
+    )
+    parser.add_argument(
+        "--like-azure",
+        action="store_true",
+        help="start again after a death, as Azure's host does with its worker, and end at the third in half an hour",
+    )
+    parser.add_argument(WITH_PARENT, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--log", type=Path, metavar="PATH", help="append one JSON object per log record")
     parser.add_argument("--verbose", action="store_true", help="show all records on the terminal, not only warnings")
     return parser
+
+
+def _end_with_parent() -> None:
+    """Wait until the other end of standard input closes, which it does whenever the parent ends."""
+    os.read(sys.stdin.fileno(), 1)
+    os._exit(1)
 
 
 def _port(text: str) -> int:
@@ -56,9 +85,16 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> timedelta:
+    try:
+        return timedelta(seconds=float(text))
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"must be a number of seconds, not {text!r}") from None
+
+
 async def _run(chosen: argparse.Namespace) -> None:
     state = chosen.state and chosen.state.resolve()
-    options = HostOptions(port=chosen.port, state=state, storage=chosen.storage)
+    options = HostOptions(port=chosen.port, state=state, storage=chosen.storage, reopen_after=chosen.reopen_after)
     host = FunctionsHost(chosen.app, options)
     stopping = asyncio.Event()
     stop_at_signal(stopping.set)

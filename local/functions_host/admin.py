@@ -24,6 +24,10 @@ class AdministeredHost(Protocol):
     def running(self) -> int:
         """The number of running invocations."""
 
+    @property
+    def retrying(self) -> int:
+        """The number of invocations that wait for their next try."""
+
     def is_disabled(self, function_name: str) -> bool:
         """Return True when a setting disables the function."""
 
@@ -96,8 +100,8 @@ class Admin:
     async def drain_status(self, _: web.Request) -> web.Response:
         """Return the progress of the drain, in the words of the real host."""
         states = {"Running": "Disabled", "Draining": "InProgress", "Drained": "Completed"}
-        answer = {"state": states[self._host.state], "outstandingInvocations": self._host.running}
-        return web.json_response(answer)
+        outstanding = {"outstandingInvocations": self._host.running, "outstandingRetries": self._host.retrying}
+        return web.json_response({"state": states[self._host.state], **outstanding})
 
     async def make_faults(self, request: web.Request) -> web.Response:
         """Redeliver or skip batches: {"redeliver": n} or {"skip": n} or both."""

@@ -44,8 +44,12 @@ class BlobState(StateFile):
         super().close()
 
     def _blob(self, address: HubAddress, partition_id: str) -> Any:
-        stream = f"{address.namespace}/{address.hub}/{address.consumer_group}".lower()
-        return self._container.get_blob_client(f"{stream}/checkpoint/{partition_id}")
+        return self._container.get_blob_client(blob_name(address, partition_id))
+
+
+def blob_name(address: HubAddress, partition_id: str) -> str:
+    """Return the name of the blob of a partition's checkpoint."""
+    return f"{address.namespace}/{address.hub}/{address.consumer_group}/checkpoint/{partition_id}".lower()
 
 
 def _open_container(connection: str) -> Any:

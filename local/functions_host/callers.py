@@ -6,11 +6,14 @@ loopback by a name of its own that it points at 127.0.0.1 (its Host is foreign),
 """
 
 import asyncio
+import logging
 import re
 from datetime import timedelta
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
+
+logger = logging.getLogger("functions_host")
 
 _LOOPBACK = r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?\Z"
 HOST = re.compile(_LOOPBACK, re.IGNORECASE)
@@ -60,9 +63,10 @@ async def _in_json(request: web.Request, handler: Handler) -> web.StreamResponse
 
 @web.middleware
 async def _within_limit(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse a body that is larger than the limit before it is read, and before a function is invoked."""
+    """Fail for a body that is larger than the limit before it is read, as Azure's host does (its issue 10519)."""
     if (request.content_length or 0) > request.client_max_size:
-        answer = web.Response(status=413)
+        logger.error("body is larger than FUNCTIONS_REQUEST_BODY_SIZE_LIMIT", extra={"action": "body_too_large"})
+        answer = web.Response(status=500)
         answer.force_close()
         return answer
     return await handler(request)

@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 from azure.eventhub.aio import EventHubConsumerClient
 
 from core.remote.hub.shortcuts import take_shortcuts
-from core.remote.hub.wire import keep_values_encoded
 from local.functions_host.app_settings import AppSettings
 from local.functions_host.event_source import HubAddress
 from local.functions_host.function import FunctionDescription
+from local.functions_host.marks import mark_messages
+from local.functions_host.sdk_messages import keep_annotations_encoded
 
 DEFAULT_CONSUMER_GROUP = "$Default"
 PART = re.compile(r"\s*([^=;]+?)\s*=\s*([^;]*?)\s*(?:;|$)")
@@ -27,8 +28,9 @@ class HubConnection:
 
     async def open_client(self, closing: AsyncExitStack) -> EventHubConsumerClient:
         """Return a client that connects on first use and reports every failure; `closing` closes it."""
-        keep_values_encoded()
+        keep_annotations_encoded()
         take_shortcuts()
+        mark_messages()
         client = self._identified(closing) if self.connection_string is None else self._keyed(self.connection_string)
         return await closing.enter_async_context(client)
 

@@ -81,21 +81,14 @@ def _partition_context(context: TriggerContext, checkpoints: bool) -> Any:
 
 
 def _system_properties(event: HubEvent, stamp: str) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "x-opt-sequence-number": event.sequence_number,
-        "x-opt-offset": event.offset,
-        "x-opt-enqueued-time": stamp + "+00:00",
+    return {
+        **event.system_properties,
+        "SequenceNumber": event.sequence_number,
+        "Offset": _number(event.offset),
+        "OffsetString": event.offset,
+        "PartitionKey": event.partition_key,
+        "EnqueuedTimeUtc": stamp,
     }
-    if event.partition_key is not None:
-        found["x-opt-partition-key"] = event.partition_key
-    if event.annotations:
-        found.update(event.annotations)
-    found["SequenceNumber"] = event.sequence_number
-    found["Offset"] = _number(event.offset)
-    found["OffsetString"] = event.offset
-    found["PartitionKey"] = event.partition_key
-    found["EnqueuedTimeUtc"] = stamp
-    return found
 
 
 @lru_cache(maxsize=64)

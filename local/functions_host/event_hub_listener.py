@@ -3,6 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
 
 from local.functions_host.clock import Clock
 from local.functions_host.event_hub_inputs import TriggerContext, event_hub_inputs
@@ -10,10 +12,15 @@ from local.functions_host.event_source import EventSource, HubAddress, HubEvent
 from local.functions_host.function import FunctionDescription
 from local.functions_host.host_json import EventHubOptions
 from local.functions_host.invoker import Ending, Invoker
-from local.functions_host.partition_pump import Deliver, HostCheckpoint, PartitionPump, PumpParts
+from local.functions_host.partition_pump import REOPEN_AFTER, Deliver, HostCheckpoint, PartitionPump, PumpParts
 from local.functions_host.state_file import StateFile
 
 logger = logging.getLogger("functions_host")
+
+UNBOUND = (
+    "Exception binding parameter '{}' ---> NotSupportedException: The event body cannot be retrieved using the "
+    "EventBody property: the event has no data, or its key is no text"
+)
 
 PumpFactory = Callable[[str], PartitionPump]
 
@@ -21,8 +28,15 @@ PumpFactory = Callable[[str], PartitionPump]
 class EventHubListener:
     """Listens to the hub at `address` through `source`; the host owns all partitions."""
 
-    def __init__(self, function: FunctionDescription, address: HubAddress, source: EventSource) -> None:
+    def __init__(
+        self,
+        function: FunctionDescription,
+        address: HubAddress,
+        source: EventSource,
+        reopen_after: timedelta = REOPEN_AFTER,
+    ) -> None:
         self.function = function
+        self._reopen_after = reopen_after
         self._address = address
         self._source = source
         self._pumps: list[PartitionPump] = []
@@ -33,14 +47,14 @@ class EventHubListener:
         """Begin to listen; return at once, even when the hub cannot be reached."""
 
         def pump(partition_id: str) -> PartitionPump:
-            stored = state.read_checkpoint(self._address, partition_id)
             checkpoint = HostCheckpoint(
-                stored,
+                lambda: state.read_checkpoint(self._address, partition_id),
                 lambda position: state.write_checkpoint(self._address, partition_id, position),
                 options.batch_checkpoint_frequency,
             )
             deliver = self._deliver_to(invoker, partition_id)
-            return PartitionPump(partition_id, checkpoint, PumpParts(self._source, options, clock, deliver))
+            parts = PumpParts(self._source, options, clock, deliver, self.function.name, self._reopen_after)
+            return PartitionPump(partition_id, checkpoint, parts)
 
         self._task = asyncio.create_task(self._run(pump))
 
@@ -77,7 +91,12 @@ class EventHubListener:
         context = TriggerContext(self._address, partition_id, trigger.name, trigger.settings["dataType"])
 
         async def deliver(events: Sequence[HubEvent], checkpoints: bool) -> Ending:
-            return await invoker.run(self.function, event_hub_inputs(context, events, checkpoints=checkpoints))
+            inputs = event_hub_inputs(context, events, checkpoints=checkpoints)
+            if not all(event.binds for event in events):
+                about = {"partition_id": partition_id, "first": events[0].sequence_number}
+                logger.warning("batch cannot be bound", extra={"action": "batch_unbound", **about})
+                inputs = replace(inputs, fault=UNBOUND.format(trigger.name))
+            return await invoker.run(self.function, inputs)
 
         return deliver
 

@@ -24,7 +24,10 @@ END = StartAt(offset="@latest")
 
 @dataclass(frozen=True, slots=True)
 class HubEvent:
-    """One event of a partition. `enqueued_at` is aware UTC; `annotations` are further x-opt- and AMQP properties."""
+    """One event of a partition. `enqueued_at` is aware UTC; `system_properties` are JSON, as the message has them.
+
+    An event that does not bind fails its invocation before the function.
+    """
 
     body: bytes
     sequence_number: int
@@ -32,7 +35,8 @@ class HubEvent:
     enqueued_at: datetime
     partition_key: str | None = None
     properties: Mapping[str, Any] | None = field(default_factory=dict)  # as JSON; None: .NET has no values for them
-    annotations: Mapping[str, Any] = field(default_factory=dict)
+    system_properties: dict[str, Any] = field(default_factory=dict)
+    binds: bool = True
 
     @property
     def position(self) -> StartAt:
@@ -49,11 +53,23 @@ class HubAddress:
     consumer_group: str
 
 
+class ReaderStopped(Exception):
+    """The reader cannot read an event; the events that were received with it are lost to this stream."""
+
+    def __init__(self, sequence_number: int, *, is_first: bool) -> None:
+        super().__init__(f"the reader stops on event {sequence_number}")
+        self.sequence_number = sequence_number
+        self.is_first = is_first  # of what was received with it
+
+
 class EventStream(Protocol):
     """The events of one partition, in order. A stream survives lost connections."""
 
     async def read(self, limit: int) -> Sequence[HubEvent]:
-        """Wait for events and return 1 to `limit` of them. A cancelled read loses none."""
+        """Wait for events and return 1 to `limit` of them. A cancelled read loses none.
+
+        Raises ReaderStopped after the last event that was received before; then the stream has ended.
+        """
 
     async def close(self) -> None:
         """Close the partition."""

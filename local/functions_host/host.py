@@ -14,6 +14,7 @@ from typing import TypeVar
 from aiohttp import web
 
 from local.functions_host.admin import Admin
+from local.functions_host.blob_service import BlobService, connection_to
 from local.functions_host.blob_state import BlobState
 from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.callers import refusing
@@ -28,11 +29,14 @@ from local.functions_host.function import FunctionDescription
 from local.functions_host.host_json import EventHubOptions
 from local.functions_host.http_front import HttpFront, HttpServer
 from local.functions_host.invoker import Invoker
+from local.functions_host.partition_pump import REOPEN_AFTER
 from local.functions_host.sdk_source import SdkSource
 from local.functions_host.settings import Settings, Triggers, read_settings, resolve_triggers
 from local.functions_host.state_file import StateFile
 from local.functions_host.timer_listener import TimerListener
 from local.functions_host.worker import Worker
+
+STORAGE = "AzureWebJobsStorage"
 
 State = TypeVar("State")
 OpenSource = Callable[[HubConnection, EventHubOptions, Clock], EventSource]
@@ -42,7 +46,7 @@ OpenSource = Callable[[HubConnection, EventHubOptions, Clock], EventSource]
 class HostOptions:
     """The options of a host. `port` 0 takes a free port; without `state`, nothing outlives the host; `storage` is the
     connection string of an account that gets the host checkpoints instead; only tests set the rest. A request whose
-    headers or body take longer than `patience` is dropped."""
+    headers or body take longer than `patience` is dropped. A reader that stopped opens again after `reopen_after`."""
 
     port: int = 7071
     state: Path | None = None
@@ -51,6 +55,7 @@ class HostOptions:
     open_source: OpenSource = SdkSource
     clock: Clock = field(default_factory=SystemClock)
     patience: timedelta = timedelta(seconds=20)
+    reopen_after: timedelta = REOPEN_AFTER
     chance: Callable[[], float] = random.random
 
 
@@ -122,15 +127,26 @@ class FunctionsHost:
         Admin(self).add_routes(application.router)
         if self._task_hub is not None:
             self._task_hub.add_routes(application.router)
+        if not self._options.storage:
+            BlobService(self._state, [one.address for _, one in self._triggers.event_hubs]).add_routes(
+                application.router
+            )
         application.router.add_route("*", r"/{path:[\s\S]*}", HttpFront(self._triggers.http, self._invoker).answer)
         self._server = HttpServer(application, self._options.patience)
         self.port = await self._server.start(self._options.port)
+        self._name_storage()
+
+    def _name_storage(self) -> None:
+        """Tell the app where the host checkpoints are, where its settings name no storage."""
+        if not any(value for name, value in self._settings.app.values.items() if name.startswith(STORAGE)):
+            os.environ[STORAGE] = self._options.storage or connection_to(self.port)
+            self._environment_added += (STORAGE,)
 
     def _start_listeners(self, triggers: Triggers, settings: Settings) -> None:
         clock, options = self._options.clock, settings.host.event_hubs
         for function, connection in triggers.event_hubs:
             source = self._options.open_source(connection, options, clock)
-            listener = EventHubListener(function, connection.address, source)
+            listener = EventHubListener(function, connection.address, source, self._options.reopen_after)
             listener.start(self._invoker, self._state, options, clock)
             self._listeners[function.name] = listener
         for function, schedule in triggers.timers:
@@ -195,6 +211,11 @@ class FunctionsHost:
     def running(self) -> int:
         """The number of running invocations."""
         return self._invoker.running
+
+    @property
+    def retrying(self) -> int:
+        """The number of invocations that wait for their next try."""
+        return self._invoker.retrying
 
     def is_disabled(self, function_name: str) -> bool:
         """Return True when a setting disables the function."""

@@ -1,12 +1,12 @@
-"""Invoke a function with its retry policy, and count the running invocations.
+"""Invoke a function with its retry policy, and count the running invocations and the retries that are due.
 
-Source: WebJobs SDK `FunctionExecutorExtensions.TryExecuteAsync`; a retry is the same call with a new invocation id.
+Source: WebJobs SDK `FunctionExecutorExtensions.TryExecuteAsync`; a retry is the same call with the same invocation id.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import Enum
 from typing import Any
@@ -29,10 +29,14 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TriggerInputs:
-    """The values of a trigger: the inputs by parameter name and the trigger's metadata, all Datums."""
+    """The values of a trigger: the inputs by parameter name and the trigger's metadata, all Datums.
+
+    With a `fault`, the inputs cannot be bound: each try fails with it before the function.
+    """
 
     inputs: Mapping[str, Any]
     trigger_metadata: Mapping[str, Any] = field(default_factory=dict)
+    fault: str | None = None
 
 
 def nothing_more(_: FunctionDescription) -> Mapping[str, Any]:
@@ -50,7 +54,7 @@ class Invoker:
         self._timeout = timeout
         self.bound_inputs: Callable[[FunctionDescription], Mapping[str, Any]] = nothing_more
         self._stopping = asyncio.Event()
-        self._running = 0
+        self._running = self._retrying = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -59,35 +63,46 @@ class Invoker:
         """The number of running invocations."""
         return self._running
 
+    @property
+    def retrying(self) -> int:
+        """The number of invocations that wait for their next try."""
+        return self._retrying
+
     async def run(self, function: FunctionDescription, inputs: TriggerInputs) -> Ending:
         """Run with the function's retry policy until it succeeds, its retries are used up, or the host stops."""
-        retries = 0
-        while (await self.invoke(function, inputs, retries)).error is not None:
-            policy = function.retry
-            if policy is None or not policy.allows(retries):
+        invocation, policy = self._invocation(function, inputs), function.retry
+        while (await self._tried(invocation)).error is not None:
+            if policy is None or not policy.allows(invocation.retry_count):
                 return Ending.FAILED
-            delay = policy.delay(retries, self._chance)
-            await unless(self._stopping.wait(), self._clock.sleep(delay))
+            await self._pause(policy.delay(invocation.retry_count, self._chance))
             if self._stopping.is_set():
                 return Ending.ABANDONED
-            retries += 1
+            invocation = replace(invocation, retry_count=invocation.retry_count + 1)
         return Ending.SUCCEEDED
 
-    async def invoke(self, function: FunctionDescription, inputs: TriggerInputs, retries: int = 0) -> Outcome:
+    async def _pause(self, delay: timedelta) -> None:
+        """Wait until the next try is due, or until the host stops."""
+        self._retrying += 1
+        await unless(self._stopping.wait(), self._clock.sleep(delay))
+        self._retrying -= 1
+
+    async def invoke(self, function: FunctionDescription, inputs: TriggerInputs) -> Outcome:
         """Invoke once and log a failure with its stack."""
-        invocation = self._invocation(function, inputs, retries)
+        return await self._tried(self._invocation(function, inputs))
+
+    async def _tried(self, invocation: Invocation) -> Outcome:
         outcome = await self._timed(invocation)
         self._log_failure(invocation, outcome)
         return outcome
 
     async def call(self, function: FunctionDescription, inputs: TriggerInputs) -> Outcome:
         """Invoke once; log no failure, because the caller judges it."""
-        return await self._timed(self._invocation(function, inputs, 0))
+        return await self._timed(self._invocation(function, inputs))
 
-    def _invocation(self, function: FunctionDescription, inputs: TriggerInputs, retries: int) -> Invocation:
+    def _invocation(self, function: FunctionDescription, inputs: TriggerInputs) -> Invocation:
         limit = function.retry.max_retry_count if function.retry else 0
         values = {**inputs.inputs, **self.bound_inputs(function)}
-        return Invocation(str(uuid4()), function.name, values, inputs.trigger_metadata, retries, limit)
+        return Invocation(str(uuid4()), function.name, values, inputs.trigger_metadata, 0, limit, inputs.fault)
 
     async def _timed(self, invocation: Invocation) -> Outcome:
         began_at = self._clock.now()
@@ -96,6 +111,8 @@ class Invoker:
         return outcome
 
     async def _counted(self, invocation: Invocation) -> Outcome:
+        if invocation.fault is not None:
+            return Outcome(error=invocation.fault)
         self._running += 1
         self._idle.clear()
         try:

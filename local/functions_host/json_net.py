@@ -2,6 +2,7 @@
 
 Sources: `AmqpAnnotatedMessageConverter.TryCreateNetPropertyFromAmqpProperty` (Azure.Core.Amqp), and Json.NET with its
 defaults: NaN and infinities are texts, binary is base64, times are ISO 8601 without zeros at the end of the fraction.
+The converter does not look into lists: Json.NET writes the library's own objects (Microsoft.Azure.Amqp) that are there.
 """
 
 import math
@@ -9,7 +10,6 @@ import struct
 from base64 import b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NET_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 LAST_DATE_TIME = "9999-12-31T23:59:59.9999999"
 TICKS = 10_000_000  # in a second
+LIMIT, MOST_DIGITS = 2**96, 28  # of System.Decimal: its coefficient, and its digits after the point
 URI, DATE_TIME_OFFSET, TIME_SPAN = (f"com.microsoft:{name}" for name in ("uri", "datetime-offset", "timespan"))
 _NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _NOT_TEXTS = {0xA1: ("utf-8", "\ufffd"), 0xA3: ("ascii", "?")}  # broken strings and symbols: how .NET reads them
@@ -84,11 +85,22 @@ def json_value(value: Any) -> Any:
     if isinstance(value, Described):
         return _described(value)
     if isinstance(value, list):
-        return [each for each in map(json_value, value) if each is not _DROPPED]
+        return list(map(_element, value))
     if isinstance(value, dict):
         pairs = ((name, json_value(each)) for name, each in value.items())
         return {str(name): each for name, each in pairs if each is not _DROPPED}
     return str(value) if isinstance(value, str) else value
+
+
+def _element(value: Any) -> Any:
+    """Return an element of a list as JSON."""
+    if isinstance(value, dict):
+        return [{"Key": {"Key": _element(name)}, "Value": _element(each)} for name, each in value.items()]
+    if isinstance(value, Symbol):
+        return {"Value": str(value), "ValueSize": len(value)}
+    if isinstance(value, Described):
+        return {"Descriptor": _element(value.descriptor), "Value": _element(value.value)}
+    return json_value(value) if isinstance(value, Raw) or not isinstance(value, bytes) else list(value)
 
 
 def _float(value: float) -> Any:
@@ -97,7 +109,7 @@ def _float(value: float) -> Any:
     if not isinstance(value, Float):
         return value
     packed = struct.pack(">f", value)
-    shortest = (float(f"{value:.{digits}g}") for digits in range(6, 10))
+    shortest = (float(f"{value:.{digits}g}") for digits in range(6 if abs(value) >= 2**-126 else 1, 10))
     return next(each for each in shortest if struct.pack(">f", each) == packed)
 
 
@@ -126,20 +138,19 @@ def _raw(value: Raw) -> Any:
         return str(UUID(bytes=content))
     if code == 0x73:
         return content.decode("utf-32-be", "replace")
-    number = float(decimal_of(content))
-    if not math.isfinite(number):
-        raise NotConverted("a decimal that is too large")
-    return number
+    return _decimal(content)
 
 
-def decimal_of(content: bytes) -> Decimal:
-    """Return an IEEE 754 decimal with a binary coefficient; NotConverted for one that System.Decimal cannot hold."""
+def _decimal(content: bytes) -> float:
+    """Return a decimal as .NET reads it: its lowest 96 bits, and the lowest 8 bits of the count of its digits."""
     bias, short_bits = {4: (101, 23), 8: (398, 53), 16: (6176, 113)}[len(content)]
-    bits = int.from_bytes(content)
-    if content[0] & 0x60 == 0x60:
-        raise NotConverted("a decimal that is not finite or has a large coefficient")
-    exponent = (bits >> short_bits) & ((1 << (len(content) * 8 - 1 - short_bits)) - 1)
-    number = Decimal(bits & ((1 << short_bits) - 1)).scaleb(exponent - bias)
+    bits = int.from_bytes(content[1:], "big") | (content[0] & 0x7F) << 8 * (len(content) - 1)
+    exponent = (bits >> short_bits) - bias
+    digits = -exponent & 0xFF if exponent <= 0 else 0
+    coefficient = (bits & ((1 << short_bits) - 1)) % LIMIT
+    if content[0] & 0x60 == 0x60 or digits > MOST_DIGITS or coefficient * 10 ** max(exponent, 0) >= LIMIT:
+        raise NotConverted("a decimal that System.Decimal cannot hold")
+    number = float(f"{coefficient}e{exponent if exponent > 0 else -digits}")
     return -number if content[0] & 0x80 else number
 
 

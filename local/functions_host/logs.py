@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from local.short_form import STANDARD, ShortForm
+
 current_invocation_id: ContextVar[str | None] = ContextVar("invocation_id", default=None)
 
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "invocation_id"}
 _CHATTY = ("azure", "aiohttp.access", "asyncio")
 
 
@@ -52,17 +53,5 @@ class JsonForm(logging.Formatter):
             line["invocation_id"] = invocation_id
         if record.exc_info:
             line["stack"] = self.formatException(record.exc_info)
-        extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        extra = {name: value for name, value in vars(record).items() if name not in STANDARD}
         return json.dumps({**extra, **line}, default=str)
-
-
-class ShortForm(logging.Formatter):
-    """Time, level, text, the extra values, then the stack if there is one."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the record for a person to read."""
-        extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-        stack = extra.pop("stack", "") or (self.formatException(record.exc_info) if record.exc_info else "")
-        values = " ".join(f"{name}={value}" for name, value in extra.items())
-        at = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
-        return f"{at} {record.levelname:7} {record.getMessage()} {values}".rstrip() + (f"\n{stack}" if stack else "")

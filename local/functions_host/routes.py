@@ -1,7 +1,8 @@
 """Match HTTP route templates with constraints, optional and catch-all parts, by ASP.NET Core's precedence.
 
 Source: ASP.NET Core routing (`RoutePrecedence.ComputeInbound`, route constraint reference). Letters of the fixed parts
-match in any case. Default values (`{id=1}`) are refused.
+match in any case; `%2F` stays encoded in a value; one slash at the end is ignored. Default values (`{id=1}`) are
+refused.
 """
 
 import re
@@ -14,6 +15,7 @@ from uuid import UUID
 PARAMETER = re.compile(
     r"\{(?P<catch_all>\*{1,2})?(?P<name>\w+)(?P<rules>(?::[^{}:()?]+(?:\((?:[^()]|\([^()]*\))*\))?)*)(?P<optional>\?)?\}"
 )
+SLASH = re.compile("(%2[Ff])")
 RULE = re.compile(r":(?P<name>[^{}:()?]+)(?:\((?P<argument>(?:[^()]|\([^()]*\))*)\))?")
 
 Check = Callable[[str], object]
@@ -69,12 +71,16 @@ class Route:
 
     def match(self, path: str) -> dict[str, str] | None:
         """Return the route values of an encoded URL path, or None. A missing optional part has no value."""
-        found = self.pattern.fullmatch(path.strip("/"))
+        found = self.pattern.fullmatch(path.removeprefix("/").removesuffix("/"))
         if found is None:
             return None
-        values = {name: unquote(value) for name, value in found.groupdict().items() if value}
+        values = {name: _decoded(value) for name, value in found.groupdict().items() if value}
         holds = all(_holds(check, values[name]) for name, check in self.checks if name in values)
         return values if holds else None
+
+
+def _decoded(value: str) -> str:
+    return "".join(part if SLASH.fullmatch(part) else unquote(part) for part in SLASH.split(value))
 
 
 def parse_route(template: str) -> Route:

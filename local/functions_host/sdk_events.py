@@ -4,7 +4,6 @@ The SDK gives texts as bytes. Like .NET, bytes that are not UTF-8 become U+FFFD.
 """
 
 import logging
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -23,31 +22,27 @@ SEQUENCE_NUMBER = b"x-opt-sequence-number"
 OFFSET = b"x-opt-offset"
 ENQUEUED_TIME = b"x-opt-enqueued-time"
 PARTITION_KEY = b"x-opt-partition-key"
-STANDARD = frozenset(name.decode() for name in (SEQUENCE_NUMBER, OFFSET, ENQUEUED_TIME, PARTITION_KEY))
 
-# AmqpMessageProperties by the names that .NET's EventData.SystemProperties uses.
+# AmqpMessageProperties in the order that .NET's EventData.SystemProperties has.
 PROPERTIES = (
     "message_id", "user_id", "to", "subject", "reply_to", "correlation_id", "content_type", "content_encoding",
     "absolute_expiry_time", "creation_time", "group_id", "group_sequence", "reply_to_group_id",
 )  # fmt: skip
+KEPT_EMPTY = frozenset(("message_id", "to", "reply_to", "correlation_id"))  # .NET leaves out other empty texts
 
 
 def to_hub_event(event: EventData) -> HubEvent:
     """Return the event as the host has it. Azure cannot bind a body that is no data: local/README.md."""
     message = event.raw_amqp_message
-    found = message.annotations
-    key = found.get(PARTITION_KEY)
-    named = _named(message.properties) if message.properties is not None else {}
-    if isinstance(found, Encoded):
-        named.update(_annotations(found))
+    annotations = _annotations(message.annotations)
     return HubEvent(
         b"".join(filter(None, message.body)) if message.body_type.value == "data" else body_of(message),
-        found[SEQUENCE_NUMBER],
-        found[OFFSET].decode(),
-        _instant(found[ENQUEUED_TIME]),
-        None if key is None else text_of(key),
+        annotations["x-opt-sequence-number"],
+        annotations["x-opt-offset"],
+        _instant(message.annotations[ENQUEUED_TIME]),
+        annotations.get("x-opt-partition-key"),
         _properties(message.application_properties) if message.application_properties else {},
-        named,
+        annotations if message.properties is None else _named(message.properties) | annotations,
     )
 
 
@@ -63,8 +58,18 @@ def _properties(found: Any) -> dict[str, Any] | None:
         return None
 
 
-def _annotations(found: Encoded) -> Iterator[tuple[str, Any]]:
-    return ((name, value) for name, value in json_annotations(found.raw).items() if name not in STANDARD)
+def _annotations(found: Any) -> dict[str, Any]:
+    """Return the annotations as the host's JSON, in the order of the message, the hub's stamps among them."""
+    named = json_annotations(found.raw) if isinstance(found, Encoded) else dict.fromkeys(map(bytes.decode, found))
+    named["x-opt-sequence-number"] = found[SEQUENCE_NUMBER]
+    named["x-opt-offset"] = found[OFFSET].decode()
+    named["x-opt-enqueued-time"] = _stamp(found[ENQUEUED_TIME])
+    if (key := found.get(PARTITION_KEY)) is not None:
+        named["x-opt-partition-key"] = text_of(key)
+    return named
+
+
+_stamp = lru_cache(maxsize=64)(json_offset)
 
 
 @lru_cache(maxsize=64)
@@ -74,7 +79,8 @@ def _instant(milliseconds: int) -> datetime:
 
 def _named(properties: Any) -> dict[str, Any]:
     values = ((name, getattr(properties, name)) for name in PROPERTIES)
-    return {name.replace("_", "-"): _of_property(name, value) for name, value in values if value}
+    kept = ((name, value) for name, value in values if value is not None and (value != b"" or name in KEPT_EMPTY))
+    return {name.replace("_", "-"): _of_property(name, value) for name, value in kept}
 
 
 def _of_property(name: str, value: Any) -> Any:

@@ -3,13 +3,15 @@
 The aio client hides a refused link (wrong consumer group, no Listen right, a position past the end, a different
 owner): the link stays open and never delivers an event. So each link is tested first, and a partition that delivers
 nothing although the hub has more events is opened again.
+
+It loses events as the real reader does: it stops on some, and drops others with those that came with them.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +19,9 @@ from azure.eventhub import EventData
 from azure.eventhub.exceptions import EventHubError
 
 from local.functions_host.clock import Clock
-from local.functions_host.event_source import HubAddress, HubEvent, StartAt
+from local.functions_host.deliveries import Delivery
+from local.functions_host.event_source import HubAddress, HubEvent, ReaderStopped, StartAt
+from local.functions_host.marks import mark_of
 from local.functions_host.sdk_events import to_hub_event
 
 logger = logging.getLogger("functions_host")
@@ -26,6 +30,7 @@ OWNER_LEVEL = 0
 FIRST_PAUSE = timedelta(milliseconds=500)
 LONGEST_PAUSE = timedelta(seconds=10)
 WATCH_INTERVAL = timedelta(seconds=15)
+LOST_TOGETHER = 217  # events: one that is dropped, and those that are lost with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +51,20 @@ class SdkStream:
         self._link = link
         self._position = start
         self._clock = clock
-        self._arrived: asyncio.Queue[Sequence[EventData]] = asyncio.Queue(1)
+        self._arrived: asyncio.Queue[Sequence[EventData] | ReaderStopped] = asyncio.Queue(1)
         self._rest: deque[HubEvent] = deque()
         self._reported: str | None = None
         self._taking: asyncio.Task[Any] | None = None
+        self._broken: asyncio.Future[Exception] | None = None
         self._task = asyncio.create_task(self._receive_for_ever())
 
     async def read(self, limit: int) -> Sequence[HubEvent]:
-        """Wait for events and return up to `limit` of them."""
+        """Wait for events and return up to `limit` of them; raise ReaderStopped in the place of the one it stops on."""
         if not self._rest:
             arrived = await self._arrived.get()
-            self._rest.extend(map(to_hub_event, arrived))
+            if isinstance(arrived, ReaderStopped):
+                raise arrived
+            self._rest.extend(map(_hub_event, arrived))
         return [self._rest.popleft() for _ in range(min(limit, len(self._rest)))]
 
     async def close(self) -> None:
@@ -72,6 +80,9 @@ class SdkStream:
                 self._report_recovery()
                 pause = FIRST_PAUSE
                 refusal = await self._receive_until_broken()
+            if isinstance(refusal, ReaderStopped):
+                await self._arrived.put(refusal)
+                return
             if refusal is not None:
                 self._report(refusal)
                 await self._clock.sleep(pause)
@@ -79,7 +90,7 @@ class SdkStream:
 
     async def _receive_until_broken(self) -> Exception | None:
         """Return the error that broke the link, or None when it delivered nothing although the hub has more."""
-        broken: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        broken = self._broken = asyncio.get_running_loop().create_future()
 
         async def note(_: Any, error: Exception) -> None:
             if not broken.done():
@@ -109,9 +120,30 @@ class SdkStream:
 
     async def _take(self, _: Any, events: Sequence[EventData]) -> None:
         self._taking = asyncio.current_task()
-        if events:
-            await self._arrived.put(events)
-            self._position = StartAt(events[-1].offset, None, events[-1].sequence_number)
+        if not events or self._broken is None or self._broken.done():
+            return
+        marks = list(map(mark_of, events))
+        if Delivery.READER_STOPS in marks:
+            place = marks.index(Delivery.READER_STOPS)
+            self._broken.set_result(ReaderStopped(events[place].sequence_number or 0, is_first=not place))
+            return
+        if arriving := self._without_dropped(events, marks):
+            await self._arrived.put(arriving)
+        self._position = StartAt(events[-1].offset, None, events[-1].sequence_number)
+
+    def _without_dropped(self, events: Sequence[EventData], marks: Sequence[Delivery]) -> Sequence[EventData]:
+        """Return the events without those that are dropped and those that are lost with them."""
+        if Delivery.DROPPED not in marks:
+            return events
+        arriving: list[EventData] = []
+        for first in range(0, len(events), LOST_TOGETHER):
+            together = events[first : first + LOST_TOGETHER]
+            if Delivery.DROPPED in marks[first : first + LOST_TOGETHER]:
+                numbers = {"first": together[0].sequence_number, "last": together[-1].sequence_number}
+                logger.warning("event hub reader dropped events", extra=self._about("events_dropped") | numbers)
+            else:
+                arriving += together
+        return arriving
 
     async def _stood_still(self) -> None:
         """Return when no event came for a while although the hub has more."""
@@ -145,7 +177,7 @@ class SdkStream:
             self._reported = None
             logger.warning("event hub partition is received again", extra=self._about("partition_received"))
 
-    def _about(self, action: str) -> dict[str, str]:
+    def _about(self, action: str) -> dict[str, object]:
         address = self._link.address
         return {
             "action": action,
@@ -155,9 +187,16 @@ class SdkStream:
         }
 
 
-def sdk_position(start: StartAt) -> str | datetime:
-    """Return the SDK's starting position; an offset must stay a text."""
-    return start.enqueued_at if start.enqueued_at is not None else start.offset or "-1"
+def _hub_event(event: EventData) -> HubEvent:
+    found = to_hub_event(event)
+    return replace(found, binds=False) if mark_of(event) is Delivery.BINDING_FAILS else found
+
+
+def sdk_position(start: StartAt) -> str | int | datetime:
+    """Return the SDK's starting position: an offset must stay a text, and a number counts only without an offset."""
+    if start.enqueued_at is not None:
+        return start.enqueued_at
+    return start.offset or ("-1" if start.sequence_number is None else start.sequence_number)
 
 
 async def refusal_of(link: Link, start: StartAt) -> Exception | None:

@@ -12,7 +12,8 @@ from local.functions_host.function import FunctionDescription
 class Invocation:
     """One call of a function. Inputs and trigger metadata are `azure.functions.meta.Datum` by name.
 
-    `retry_count` is 0 on the first try; `max_retry_count` is 0 without a retry policy and -1 for ever.
+    `retry_count` is 0 on the first try; `max_retry_count` is 0 without a retry policy and -1 for ever. With a `fault`
+    the host cannot bind the inputs, and the worker gets no call.
     """
 
     invocation_id: str
@@ -21,6 +22,7 @@ class Invocation:
     trigger_metadata: Mapping[str, Any] = field(default_factory=dict)
     retry_count: int = 0
     max_retry_count: int = 0
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

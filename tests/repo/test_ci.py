@@ -72,3 +72,15 @@ def test_a_target_that_is_called_is_in_the_makefile() -> None:
     called = {target for job in JOBS for line in commands(job) for target in re.findall(r"^make ([\w-]+)", line)}
     assert "test-sqlserver" in called
     assert called - set(made) == set()
+
+
+def test_the_acceptance_runs_each_week_on_the_host_of_microsoft_and_holds_up_no_change() -> None:
+    text = (ROOT / ".github" / "workflows" / "real-host.yml").read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    triggers = workflow[True]  # YAML reads the word `on` as true
+    assert set(triggers) == {"schedule", "workflow_dispatch"}
+    assert workflow["permissions"] == {"contents": "read"}
+    job = workflow["jobs"]["acceptance"]
+    runs = [step.get("run", "") for step in job["steps"]]
+    assert job["timeout-minutes"] <= 60
+    assert runs.index("npm install --global azure-functions-core-tools@4") < runs.index("make real-host")

@@ -27,7 +27,8 @@ def is_there(test: str) -> bool:
     file = ROOT / path
     if not file.is_file():
         return False
-    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in nodes_of(file))
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return any(isinstance(node, functions) and node.name == name for node in nodes_of(file))
 
 
 def test_every_row_is_whole() -> None:

@@ -1,7 +1,7 @@
 """Read the values of AMQP 1.0 (OASIS part 1, types), each as a Python value that holds it whole.
 
 A timestamp is a datetime in UTC, or its milliseconds where a datetime ends; a char, a symbol and a string are texts; a
-string that is not UTF-8 is its bytes; decimals are Decimal, of any width.
+string that is not UTF-8 and a symbol that is not ASCII are their bytes; decimals are Decimal, of any width.
 """
 
 import struct
@@ -14,6 +14,7 @@ from uuid import UUID
 from core.model.values import MOST_NESTED, Described
 
 UNIX, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
+NET_LOSS = 4608  # .NET writes the exponent of a decimal with so much too little; it has up to 28 digits after the point
 _UINT = struct.Struct(">I")
 _BROKEN = (LookupError, ValueError, struct.error, TypeError, OverflowError)
 
@@ -26,8 +27,18 @@ class Single(float):
     """A float of four bytes: its exact value, and the mark that it has fewer digits."""
 
 
+class Symbol(str):
+    """A symbol."""
+
+    __slots__ = ()
+
+
 class BrokenText(bytes):
     """The bytes of a string that is not UTF-8."""
+
+
+class BrokenSymbol(BrokenText):
+    """The bytes of a symbol that is not ASCII."""
 
 
 class Milliseconds(int):
@@ -40,6 +51,12 @@ def read_value(buffer: bytes, at: int = 0) -> tuple[Any, int]:
         return _value(buffer, at, 0)
     except _BROKEN as error:
         raise NotReadable(f"bad AMQP value: {error}") from error
+
+
+def unmarked(value: Any) -> Any:
+    """Return a value without the marks of its type, which only the values of the trigger's JSON follow."""
+    plain = _PLAIN.get(type(value))
+    return value if plain is None else plain(value)
 
 
 def end_of(buffer: bytes | memoryview, at: int) -> int:
@@ -104,10 +121,12 @@ def _list(content: bytes, at: int, count: int, depth: int) -> list[Any]:
 
 
 def _map(content: bytes, at: int, count: int, depth: int) -> dict[Any, Any]:
+    """Return the entries; of equal keys the last one counts, as in .NET and in the SDK."""
     values = _list(content, at, count, depth)
-    found = dict(zip(values[::2], values[1::2], strict=False))
-    if len(found) * 2 != count:
-        raise NotReadable("a map has a key without a value, or equal keys")
+    names = values[::2]
+    found = dict(zip(names, values[1::2], strict=True))
+    if len(found) < len(names) and len(found) < len({(isinstance(name, str) or type(name), name) for name in names}):
+        raise NotReadable("a map has keys that are equal in Python, as 1 and true are")
     return found
 
 
@@ -170,6 +189,8 @@ def _decimal(raw: bytes) -> Decimal:
     coefficient_bits = width - 1 - short - exponent_bits
     coefficient = bits & ((1 << coefficient_bits) - 1) | (4 << coefficient_bits if short else 0)
     exponent = (bits >> coefficient_bits & ((1 << exponent_bits) - 1)) - 3 * 2 ** (exponent_bits - 3) - digits + 2
+    if -NET_LOSS - 28 <= exponent <= -NET_LOSS:
+        exponent += NET_LOSS
     if coefficient >= 10**digits:
         coefficient = 0  # as the standard reads a coefficient with too many digits
     return Decimal((sign, tuple(map(int, str(coefficient))), exponent))
@@ -180,6 +201,10 @@ def _string(raw: bytes) -> str | bytes:
         return raw.decode()
     except UnicodeDecodeError:
         return BrokenText(raw)
+
+
+def _symbol(raw: bytes) -> str | bytes:
+    return Symbol(raw.decode()) if raw.isascii() else BrokenSymbol(raw)
 
 
 _WIDTHS = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}
@@ -212,5 +237,15 @@ _FIXED: dict[int, Callable[[bytes], Any]] = {
     0x94: _decimal,
     0x98: lambda raw: UUID(bytes=raw),
 }
-_TEXTS: dict[int, Callable[[bytes], Any]] = {0xA0: bytes, 0xA1: _string, 0xA3: _string}
+_TEXTS: dict[int, Callable[[bytes], Any]] = {0xA0: bytes, 0xA1: _string, 0xA3: _symbol}
 _COMPOUNDS: dict[int, Callable[[bytes, int, int, int], Any]] = {0xC0: _list, 0xC1: _map, 0xE0: _array}
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    Single: float,
+    Symbol: str,
+    BrokenText: bytes,
+    BrokenSymbol: bytes,
+    Milliseconds: int,
+    list: lambda values: list(map(unmarked, values)),
+    dict: lambda found: {unmarked(name): unmarked(each) for name, each in found.items()},
+    Described: lambda one: Described(unmarked(one.descriptor), unmarked(one.value)),
+}

@@ -1,26 +1,29 @@
 """Convert the SDK's events to ours, with every value of their properties whole; docs/transforms.md has the types."""
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import chain
 from typing import Any
+from uuid import UUID
 
 from core.errors import BatchRefused
 from core.model.events import Event
 from core.model.spans import SequenceNumber
 from core.model.values import Unread, encode_body, encode_properties
-from core.remote.hub.amqp_values import NotReadable, read_value
+from core.remote.hub.amqp_values import BrokenSymbol, BrokenText, NotReadable, read_value, unmarked
 from core.remote.hub.wire import STAMPS, Encoded
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAMES = str | int | UUID | BrokenText | None  # keys of properties whose texts are the same in .NET
 
 
-def to_event(event: Any) -> Event:
+def to_event(event: Any, converted: Callable[[Mapping[str, Any]], Mapping[str, object]] = unmarked) -> Event:
     """Convert one azure.eventhub.EventData; BatchRefused when its number, offset or time is missing.
 
-    It reads the annotations once: each attribute of the SDK's event looks for them again.
+    `converted` converts the properties, whose values are marked. It reads the annotations once: each attribute of the
+    SDK's event looks for them again.
     """
     message = event.raw_amqp_message
     found = message.annotations or {}
@@ -32,7 +35,7 @@ def to_event(event: Any) -> Event:
         offset.decode(),
         _instant(stamp),
         None if key is None else text_of(key),
-        _properties(message.application_properties),
+        _properties(message.application_properties, converted),
         body_of(message),
     )
 
@@ -42,17 +45,26 @@ def _instant(milliseconds: int) -> datetime:
     return EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def _properties(found: Any) -> Mapping[str, object]:
+def _properties(found: Any, converted: Callable[[Mapping[str, Any]], Mapping[str, object]]) -> Mapping[str, object]:
     """Return the properties; Unread when they are no map of names, or hold a value that cannot be read."""
     if not found:
         return {}
     try:
         read = _read(found)
+        return {} if read is None else converted(_named(read))
     except NotReadable:
         return _unread(found)
-    if read is None:
-        return {}
-    return read if isinstance(read, dict) and all(isinstance(name, str) for name in read) else _unread(found)
+
+
+def _named(read: Any) -> Mapping[str, Any]:
+    """Return properties by their names; a key that is no text has the name that .NET gives it."""
+    if not isinstance(read, dict):
+        raise NotReadable("the properties are no map")
+    if all(type(name) is str for name in read):
+        return read
+    if not all(isinstance(name, _NAMES) for name in read):
+        raise NotReadable("a key is not a name")
+    return {"<null>" if name is None else text_of(name): each for name, each in read.items()}
 
 
 def body_of(message: Any) -> bytes:
@@ -81,7 +93,9 @@ def _unread(*found: Any) -> Unread:
 
 
 def text_of(value: Any) -> str:
-    """Return a text of the SDK, which is bytes; bytes that are not UTF-8 become U+FFFD."""
+    """Return the text of bytes as .NET reads it: of the SDK's texts and of broken strings UTF-8, of symbols ASCII."""
+    if isinstance(value, BrokenSymbol):
+        return value.decode("ascii", "replace").replace("\ufffd", "?")
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 

@@ -2,24 +2,27 @@
 
 The trigger gets this JSON. An event that is read back from the hub must look the same to its transform, because a lost
 batch or a replay must not change an outcome. Values that the host has no JSON for stay as they are.
+
+Sources: `AmqpAnnotatedMessageConverter` (Azure.Core.Amqp) converts a property, but nothing inside a list; Json.NET
+writes what is there by the classes of the AMQP library (Microsoft.Azure.Amqp).
 """
 
 import math
 import struct
 from base64 import b64encode
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from msgspec import structs
-
 from core.model.events import Event
-from core.model.values import Described, Unread
-from core.remote.hub.amqp_values import UNIX, BrokenText, Milliseconds, Single
+from core.model.values import Described
+from core.remote.hub.amqp_values import UNIX, BrokenSymbol, BrokenText, Milliseconds, Single, Symbol
 from core.remote.hub.events import text_of, to_event
 
 TICKS = 10_000_000  # of .NET in a second
+NORMAL = 2.0**-126  # below it a float of four bytes has fewer digits
 LAST_TIME = "9999-12-31T23:59:59.9999999"  # of .NET, which reads times before 1970 as 1970
 URI, OFFSET, SPAN = _KNOWN = tuple(f"com.microsoft:{name}" for name in ("uri", "datetime-offset", "timespan"))
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)  # of .NET's ticks
@@ -28,11 +31,11 @@ _NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 def to_host_event(found: Any) -> Event:
     """Convert one azure.eventhub.EventData to the event that the trigger would get."""
-    event = to_event(found)
-    if not found.properties or isinstance(event.properties, Unread):
-        return event
-    kept = {name: host_value(value) for name, value in event.properties.items() if not _is_left_out(value)}
-    return structs.replace(event, properties=kept)
+    return to_event(found, _host_values)
+
+
+def _host_values(properties: Mapping[str, Any]) -> dict[str, object]:
+    return {name: host_value(value) for name, value in properties.items() if not _is_left_out(value)}
 
 
 def _is_left_out(value: object) -> bool:
@@ -41,12 +44,12 @@ def _is_left_out(value: object) -> bool:
 
 
 def host_value(value: Any) -> Any:
-    """Return the value that the host's JSON has for a value of AMQP."""
+    """Return the value that the host's JSON has for a property, an annotation, or a value of a map."""
     if isinstance(value, list):
-        return [host_value(each) for each in value]
+        return [_inside(each) for each in value]
     if isinstance(value, dict):
         return {text_of(name): host_value(each) for name, each in value.items()}
-    if isinstance(value, BrokenText):
+    if isinstance(value, Symbol | BrokenText):
         return text_of(value)
     if isinstance(value, bytes):
         return b64encode(value).decode()
@@ -61,6 +64,19 @@ def host_value(value: Any) -> Any:
     return _described(value) if isinstance(value, Described) else value
 
 
+def _inside(value: Any) -> Any:
+    """Return the value that the host's JSON has for an element of a list."""
+    if isinstance(value, dict):
+        return [{"Key": {"Key": _inside(name)}, "Value": _inside(each)} for name, each in value.items()]
+    if isinstance(value, Described):
+        return {"Descriptor": _inside(value.descriptor), "Value": _inside(value.value)}
+    if isinstance(value, bytes) and not isinstance(value, BrokenText):
+        return list(value)
+    if isinstance(value, Symbol | BrokenSymbol):
+        return {"Value": text_of(value), "ValueSize": len(value)}
+    return host_value(value)
+
+
 def _number(value: float | Decimal) -> float | str:
     if not math.isfinite(value):
         return _NON_FINITE[str(float(value))]
@@ -69,8 +85,8 @@ def _number(value: float | Decimal) -> float | str:
 
 def _shortest(value: float) -> float:
     """Return the number of the shortest text that a float of four bytes has."""
-    exact = struct.pack(">f", value)
-    return next(one for digits in range(6, 10) if struct.pack(">f", one := float(f"{value:.{digits}g}")) == exact)
+    exact, fewest = struct.pack(">f", value), 6 if abs(value) >= NORMAL else 1
+    return next(one for digits in range(fewest, 10) if struct.pack(">f", one := float(f"{value:.{digits}g}")) == exact)
 
 
 def _time_text(moment: datetime) -> str:

@@ -19,6 +19,7 @@ RECEIVERS = ("azure.eventhub._pyamqp.receiver", "azure.eventhub._pyamqp.aio._rec
 HEADER, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES, DATA, SEQUENCE, VALUE = 0x70, 0x72, *range(0x73, 0x78)
 STAMPS = (b"x-opt-sequence-number", b"x-opt-offset", b"x-opt-enqueued-time", b"x-opt-partition-key")
 _STAMPS = frozenset(STAMPS)
+_COMPOUNDS = frozenset((dict, list))  # the SDK may lose its place in one, and what it read after that is wrong
 _READ_BY_SDK = frozenset((HEADER, PROPERTIES, DATA))
 _FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
 _BINARY = {0xA0: 2, 0xB0: 5}  # the bytes of its constructor and length
@@ -69,17 +70,15 @@ def reader_over(original: ReadMessage) -> ReadMessage:
 
     def read_message(payload: memoryview) -> Any:
         message = _read(payload, original)
-        is_bare = message is not None and _STAMPS.issuperset(message.message_annotations or ())
-        if is_bare and message.data and message.application_properties is None:
-            return message  # most events hold no value that the SDK decodes wrongly
+        if message is not None and message.data and message.application_properties is None:
+            found = message.message_annotations or {}
+            if _STAMPS.issuperset(found) or _COMPOUNDS.isdisjoint(map(type, found.values())):
+                return message  # most events hold no value that the SDK decodes wrongly
         with suppress(*_FAILURES):
             sections = _sections(payload)
             stamped = message if _is_stamped(message) else _without_values(payload, sections, original)
             if _is_stamped(stamped):
-                values = _values(payload, sections)
-                if not is_bare:
-                    values["message_annotations"] = _annotations(payload, sections, stamped.message_annotations)
-                return stamped._replace(**values)
+                return stamped._replace(**_values(payload, sections))
         return original(payload) if message is None else message
 
     read_message.original = original  # type: ignore[attr-defined]
@@ -129,12 +128,6 @@ def _values(payload: memoryview, sections: Sequence[Section]) -> dict[str, Any]:
         elif code == APPLICATION_PROPERTIES:
             found["application_properties"] = Encoded(bytes(payload[value:end]))
     return found
-
-
-def _annotations(payload: memoryview, sections: Sequence[Section], decoded: Mapping[Any, Any]) -> Encoded:
-    """Return the annotations of a message, of which at least the hub's stamps are decoded."""
-    raw = next(bytes(payload[one.value : one.end]) for one in sections if one.code == ANNOTATIONS)
-    return Encoded(raw, decoded)
 
 
 def _sections(payload: memoryview) -> list[Section]:

@@ -7,7 +7,7 @@ the limits of host.json. The next process repeats the work that a killed process
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -173,7 +173,7 @@ class Engine:
             answer = read_answer(await around.invoker.call(function, inputs))
         except (UnknownFunction, Unreadable) as error:
             return fail(turn, str(error))
-        return conclude(turn, answer, around.functions, around.new_id)
+        return conclude(replace(turn, at=around.clock.now()), answer, around.functions, around.new_id)
 
     def _report(self, commit: EpisodeCommit, name: str) -> None:
         extra: dict[str, str | None] = {

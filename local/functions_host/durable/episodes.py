@@ -6,7 +6,7 @@ Source: DurableTask.Core's TaskOrchestrationDispatcher and TaskOrchestrationExec
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from local.functions_host.durable.answers import Answer, request_text
 from local.functions_host.durable.commits import ActivityOrder, ChildOrder, Entry, Episode, EpisodeCommit, Outgoing
@@ -16,6 +16,8 @@ from local.functions_host.durable.instances import Instance, NewInstance, Parent
 from local.functions_host.durable.replay import Caller, NonDeterministic, Replayed, replay
 from local.functions_host.durable.work import ActivityCall, ChildCall, EntityRequest, TimerSet, Work
 from local.functions_host.errors import NotEmulated
+
+SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,12 @@ def _closed(turn: Turn, more: Iterable[Event]) -> Sequence[Event]:
 
 def _timers(turn: Turn, work: Iterable[Work]) -> list[Outgoing]:
     ids = (turn.instance.instance_id, turn.instance.execution_id)
-    return [Outgoing(*ids, each.fired, each.fire_at) for each in work if isinstance(each, TimerSet)]
+    return [Outgoing(*ids, each.fired, _shown_at(each, turn.at)) for each in work if isinstance(each, TimerSet)]
+
+
+def _shown_at(timer: TimerSet, at: datetime) -> datetime:
+    """Return the time at which Azure's queue shows the timer's message: it hides one for whole seconds, cut."""
+    return at + max(timedelta(), (timer.fire_at - at) // SECOND * SECOND)
 
 
 def _requests(turn: Turn, work: Iterable[Work]) -> list[Outgoing]:

@@ -1,9 +1,6 @@
 """Clients of an emulator: a publisher of bare frames that takes milliseconds, and the SDK's own clients."""
 
 import asyncio
-import base64
-import hashlib
-import hmac
 import socket
 import threading
 import time
@@ -11,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Protocol, Self
-from urllib.parse import quote_plus
 
 from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
@@ -21,7 +17,7 @@ from local.event_hubs.events import BATCH_FORMAT
 from local.event_hubs.frames import ACCEPTED, AMQP_HEADER, BEGIN, OPEN, composite, frame
 from local.event_hubs.sections import VALUE
 from tests.patience import Patience, allowed, until
-from tests.unit.local.event_hubs.messages import attach_sender, batch, message, transfer
+from tests.unit.local.event_hubs.messages import attach_sender, batch, make_token, message, transfer
 
 HUB = "telemetry"
 DEADLINE = 30.0  # seconds of an idle machine
@@ -47,11 +43,9 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def sas(emulator: Namespace, expires_in: timedelta = timedelta(hours=1)) -> str:
     """Return a token for the hub, signed with the key of the connection string."""
     parts = dict(part.split("=", 1) for part in emulator.connection_string.split(";"))
-    resource = quote_plus(f"sb://localhost:{emulator.port}/{HUB}")
     expiry = int(time.time() + expires_in.total_seconds())
-    signed = hmac.new(parts["SharedAccessKey"].encode(), f"{resource}\n{expiry}".encode(), hashlib.sha256).digest()
-    signature = quote_plus(base64.b64encode(signed))
-    return f"SharedAccessSignature sr={resource}&sig={signature}&se={expiry}&skn={parts['SharedAccessKeyName']}"
+    resource = f"sb://localhost:{emulator.port}/{HUB}"
+    return make_token(resource, parts["SharedAccessKeyName"], parts["SharedAccessKey"], expiry)
 
 
 def publish(emulator: Namespace, bodies: Iterable[object], partition_id: str = "0") -> None:

@@ -74,7 +74,7 @@ def test_sizes_up_to_the_limit_come_back_whole_and_those_over_it_are_refused(emu
             while True:
                 batch.add(EventData(b"z" * 1000))
         client.send_batch(batch)
-        with pytest.raises(EventHubError, match="message-size-exceeded"):
+        with pytest.raises(EventHubError, match=r"exceeds the limit \(1048576 bytes\)"):
             client.send_event(EventData(b"x" * 2_000_000), partition_id="0")
         client.send_event(EventData("after"), partition_id="0")
     with reading(emulator, partition_id="0") as seen:

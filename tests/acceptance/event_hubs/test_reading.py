@@ -75,4 +75,4 @@ def test_a_higher_epoch_steals_the_partition(emulator: Emulator) -> None:
             second.wait_for_events(3)
             first.wait(lambda seen: bool(seen.errors))
     assert type(first.errors[0]).__name__ == "ConnectionLostError"
-    assert "a receiver with epoch 1 took over" in str(first.errors[0])
+    assert "New receiver 'nil' with higher epoch of '1' is created" in str(first.errors[0])

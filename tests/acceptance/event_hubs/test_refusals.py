@@ -87,7 +87,8 @@ def test_a_lower_epoch_or_none_beside_a_reader_with_one(emulator: Emulator) -> N
     with reading_aio(emulator, partition_id="0", owner_level=5) as owner:
         owner.wait_for_events(1)
         found = refusals(emulator, {"owner_level": 4}, {})
-        assert all("higher epoch of 5 already exists" in each for each in found), found
+        assert "Receiver 'nil' with a higher epoch '5' already exists" in found[0], found
+        assert "with epoch of '5', and so non-epoch receiver is not allowed" in found[1], found
         assert not owner.errors
 
 

@@ -77,7 +77,7 @@ class BreakingHub:
             self.delivered[id] += [event.sequence_number for event in events]
             return Ending.SUCCEEDED
 
-        checkpoint = HostCheckpoint(START, lambda _: None, 1)
+        checkpoint = HostCheckpoint(lambda: START, lambda _: None)
         return PartitionPump(id, checkpoint, PumpParts(source, OPTIONS, self._clock, deliver))
 
     async def _drop(self) -> None:

@@ -45,7 +45,7 @@ def test_an_app_that_cannot_run_is_one_line_and_exit_code_1(tmp_path: Path) -> N
 
 
 def test_bad_arguments_are_exit_code_2() -> None:
-    for arguments in (["--port", "x"], ["--port", "70000"], ["--what"]):
+    for arguments in (["--port", "x"], ["--port", "70000"], ["--what"], ["--reopen-after", "soon"]):
         with pytest.raises(SystemExit) as ended:
             main(arguments)
         assert ended.value.code == 2, arguments
@@ -56,7 +56,19 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     shown = capsys.readouterr().out
     assert ended.value.code == 0
-    assert all(option in shown for option in ("--app", "--port", "--state", "--storage", "--log", "--verbose"))
+    assert all(
+        option in shown
+        for option in (
+            "--app",
+            "--port",
+            "--state",
+            "--storage",
+            "--reopen-after",
+            "--like-azure",
+            "--log",
+            "--verbose",
+        )
+    )
 
 
 def test_a_signal_waits_for_running_functions_and_a_second_ctrl_c_does_not(empty_app: Path, tmp_path: Path) -> None:

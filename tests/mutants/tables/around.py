@@ -49,6 +49,17 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "local/functions_host/durable/episodes.py",
+        f"{HOST}/durable/test_episodes.py",
+        ("a timer fires at its time", "(timer.fire_at - at) // SECOND * SECOND)", "timer.fire_at - at)"),
+    ),
+    *in_file(
+        "handlers/orchestrations.py",
+        f"{HANDLERS}/test_orchestrations.py",
+        ("a sleep is set at its end", "max(wait, SECOND) + SECOND", "wait"),
+        ("the death of a worker fails an orchestration", "    except Exception:", "    except KeyError:"),
+    ),
+    *in_file(
         "handlers/web/cursors.py",
         f"{HANDLERS}/web/test_cursors.py",
         ("a cursor serves a different query", "if found.mark != _mark(query):", "if found.mark == query:"),
@@ -78,6 +89,12 @@ MUTANTS = (
             "for chunk in chunks]",
         ),
         ("a keeper that finds nothing to claim spins", "    if not chunks:\n", "    if chunks:\n"),
+        ("the keeper of a closed incarnation runs for ever", "int(own) < stream_id", "int(own) < 0"),
+        (
+            "a keeper ends for a process that knows only an earlier incarnation",
+            "int(own) < stream_id",
+            "int(own) != stream_id",
+        ),
     ),
     *in_file(
         "handlers/replays.py",
@@ -171,13 +188,13 @@ MUTANTS = (
         f"{HUB}/test_broker.py",
         (
             "a reader without an epoch reads beside one that has an epoch",
-            "if highest is not None and (reader.epoch is None or reader.epoch < highest):",
-            "if highest is not None and reader.epoch is not None and reader.epoch < highest:",
+            "(reader.epoch is not None and reader.epoch >= other.epoch)",
+            "reader.epoch is None or reader.epoch >= other.epoch",
         ),
         (
             "an equal epoch is refused",
-            "reader.epoch is None or reader.epoch < highest",
-            "reader.epoch is None or reader.epoch <= highest",
+            "reader.epoch >= other.epoch",
+            "reader.epoch > other.epoch",
         ),
         (
             "readers without an epoch have no limit",
@@ -254,6 +271,11 @@ MUTANTS = (
             "the host writes a checkpoint for every batch",
             "        if self._unwritten >= self._frequency:\n",
             "        if self._unwritten:\n",
+        ),
+        (
+            "a batch that ends after a stop moves the host's checkpoint",
+            "        if not self._is_stopping:\n",
+            "        if ending is not Ending.ABANDONED:\n",
         ),
         ("a skipped batch is delivered", "        if self._skips:\n", "        if self._skips > 1_000:\n"),
         (

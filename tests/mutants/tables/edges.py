@@ -160,7 +160,7 @@ MUTANTS = (
     ),
     *in_file(
         "local/functions_host/callers.py",
-        f"{API}/test_attacks.py::test_a_length_that_is_only_claimed_is_refused_without_its_body",
+        f"{API}/test_attacks.py::test_a_length_that_is_only_claimed_fails_without_its_body",
         (
             "the host waits for a body that is too large",
             "if (request.content_length or 0) > request.client_max_size:",

@@ -3,6 +3,12 @@
 from tests.mutants.mutant import in_file
 
 RULES = "tests/unit/local/event_hubs/test_rules.py"
+BROKER = "tests/unit/local/event_hubs/test_broker.py"
+AMQP = "tests/unit/local/event_hubs/test_amqp.py"
+EVENTS = "tests/unit/local/event_hubs/test_events.py"
+PRODUCERS = "tests/unit/local/event_hubs/test_producers.py"
+COMPLAINTS = "tests/unit/local/event_hubs/test_complaints.py"
+SASL = "tests/unit/local/event_hubs/test_sasl.py"
 LEAD = "tests/unit/local/event_hubs/test_lead.py"
 TURNS = "tests/unit/local/event_hubs/test_turns.py"
 
@@ -197,5 +203,152 @@ MUTANTS = (
         "core/remote/hub/client.py",
         "tests/unit/core/remote/hub/test_client.py",
         ("the digits of a tracking id refuse a link", "40[14]\\b", "40[14]"),
+    ),
+    *in_file(
+        "local/event_hubs/broker.py",
+        BROKER,
+        ("a request's token counts for nothing", "if request.token is not None and not", "if False and not"),
+        ("a request's token opens its connection", "            grants = Grants()  # of this request alone\n", ""),
+    ),
+    *in_file(
+        "local/event_hubs/management.py",
+        BROKER,
+        ("the sdk hides why a token is refused", "{} if is_of_token else", "{} if False else"),
+        ("a refusal has no condition", "{} if is_of_token else", "{} if True else"),
+        ("sections of null break a request", "None, given or {}, value)", "None, given, value)"),
+    ),
+    *in_file(
+        "local/event_hubs/readers.py",
+        BROKER,
+        ("readers have no names", '.get(_NAME, "nil")', '.get("", "nil")'),
+    ),
+    *in_file(
+        "local/event_hubs/log.py",
+        BROKER,
+        (
+            "an empty partition had its last event in 1970",
+            "self.last_enqueued_at = -1, NEVER",
+            "self.last_enqueued_at = -1, 0",
+        ),
+    ),
+    *in_file(
+        "local/event_hubs/sessions.py",
+        RULES,
+        ("every sender settles later", "UByte(outgoing or wanted.sender_settles)", "UByte(outgoing)"),
+        ("every receiver settles first", "UByte(wanted.receiver_settles)", "UByte(0)"),
+    ),
+    *in_file(
+        "local/event_hubs/sessions.py",
+        AMQP,
+        ("a reader refuses a stamped event", "None if outgoing else ULong(MAX_MESSAGE)", "ULong(MAX_MESSAGE)"),
+    ),
+    *in_file(
+        "local/event_hubs/links.py",
+        AMQP,
+        (
+            "the parts of a message that is too large are kept",
+            "            self._parts.clear()\n        elif part:",
+            "            pass\n        if part:",
+        ),
+        (
+            "a message of exactly the limit is refused",
+            "        if self._size > MAX_MESSAGE:\n            raise",
+            "        if self._size >= MAX_MESSAGE:\n            raise",
+        ),
+    ),
+    *in_file(
+        "local/event_hubs/events.py",
+        EVENTS,
+        ("a body of null stays null", "if message[body] != _NULL else", "if True else"),
+    ),
+    *in_file(
+        "local/event_hubs/sasl.py",
+        SASL,
+        ("a key is read from any response", "if len(parts) != 3:", "if False:"),
+        ("an unknown mechanism is one with a key", "if mechanism != _WITH_A_KEY:", "if False:"),
+    ),
+    *in_file(
+        "local/event_hubs/tokens.py",
+        SASL,
+        (
+            "every password is that of a key",
+            "if key is None or not hmac.compare_digest(key.value.encode(), value.encode()):",
+            "if key is None:",
+        ),
+        ("every key has every right", "Grant((), key.rights, _NEVER)", "Grant((), frozenset((MANAGE,)), _NEVER)"),
+    ),
+    *in_file(
+        "local/event_hubs/producers.py",
+        PRODUCERS,
+        ("a batch that comes again is stored again", "if batch in known.batches:", "if False:"),
+        ("a gap between two batches is taken", "if batch[0] != expected:", "if batch[0] < expected:"),
+        ("a lower epoch publishes", "    if epoch < known.epoch:", "    if False:"),
+        ("the last number has none after it", "(number + count) & _LIMITS[_NUMBER]", "number + count"),
+        (
+            "a link that comes again gets new numbers",
+            "known.last if claim.number is None else claim.number",
+            "known.last",
+        ),
+        (
+            "a producer is what its link says",
+            "link.producer_id if given.producer_id is None else",
+            "link.producer_id if True else",
+        ),
+        ("every id is known", "        if found is None:\n            raise", "        if False:\n            raise"),
+    ),
+    *in_file(
+        "local/event_hubs/log.py",
+        PRODUCERS,
+        ("a batch that was not stored counts", "        self.producers.drop_staged()\n", ""),
+    ),
+    *in_file(
+        "local/event_hubs/hubs.py",
+        PRODUCERS,
+        ("producers end with the process", "partition.producers.load(", "(lambda _: None)("),
+    ),
+    *in_file(
+        "local/event_hubs/disk.py",
+        PRODUCERS,
+        ("producers outlive their hub", ', "DELETE FROM producer WHERE hub = ?")', ", )"),
+    ),
+    *in_file(
+        "local/event_hubs/broker.py",
+        PRODUCERS,
+        (
+            "every link is that of an idempotent producer",
+            "if CAPABILITY in link.attach.capabilities else None",
+            "if partition else None",
+        ),
+        (
+            "a producer may send to a whole hub",
+            "        if partition is None:\n            raise AmqpError",
+            "        if False:\n            raise AmqpError",
+        ),
+    ),
+    *in_file(
+        "local/event_hubs/complaints.py",
+        COMPLAINTS,
+        ("each repeated wrong is a line", "< _QUIET:", "< 0:"),
+        (
+            "a wrong is logged once for ever",
+            "self._written.get(line, now - _QUIET)",
+            "self._written.get(line, now - _QUIET) + 10**9 * (line in self._written)",
+        ),
+        (
+            "a new port is a new peer",
+            "(host, action, reason[:_LONGEST])",
+            "(f'{host}:{port}', action, reason[:_LONGEST])",
+        ),
+        ("the log of wrongs fills the memory", "            self._written.clear()\n", "            pass\n"),
+    ),
+    *in_file(
+        "local/event_hubs/amqp.py",
+        COMPLAINTS,
+        ("a refused link is not logged", 'self.complain("attach",', '(lambda *_: None)("attach",'),
+        (
+            "a different protocol is not logged",
+            'self.complain("greet",',
+            '(lambda *_: None)("greet",',
+        ),
     ),
 )

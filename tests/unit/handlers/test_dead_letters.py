@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from handlers.dead_letters import ORCHESTRATOR, PAUSE, STALLED_AFTER, keep_dead_letters, keep_running
+from handlers.dead_letters import BRIEF, ORCHESTRATOR, STALLED_AFTER, keep_dead_letters, keep_running
+from handlers.orchestrations import PAUSE, SECOND
+from tests.unit.handlers.running import Running, functions
 
 LOOK = timedelta(minutes=10)
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -19,6 +21,7 @@ class Context:
 
     def __init__(self) -> None:
         self.current_utc_datetime = NOW
+        self.instance_id = "dead-letters-1"
         self.begun_again = False
         self.custom_status: str | None = None
 
@@ -53,7 +56,7 @@ def a_round(*answers: Any) -> tuple[list[Any], Context]:
 def test_a_round_with_nothing_due_asks_once_sleeps_and_begins_again() -> None:
     due_at = NOW + timedelta(seconds=30)
     asked, context = a_round(30.0)
-    assert asked == [("find_wait", None), ("timer", due_at)]
+    assert asked == [("find_wait", "dead-letters-1"), ("timer", due_at + SECOND)]
     assert context.custom_status == due_at.isoformat()
     assert context.begun_again
 
@@ -71,8 +74,24 @@ def test_a_round_retries_all_chunks_side_by_side_and_those_that_may_kill_the_pro
 
 def test_a_round_that_finds_due_letters_and_gets_none_pauses() -> None:
     asked, context = a_round(0.0, [])
-    assert asked[1:] == [("claim_letters", None), ("timer", NOW + PAUSE)]
+    assert asked[1:] == [("claim_letters", None), ("timer", NOW + BRIEF + SECOND)]
     assert context.begun_again
+
+
+def test_a_keeper_whose_incarnation_is_closed_ends() -> None:
+    context = Context()
+    orchestrator = keep_dead_letters(context)
+    next(orchestrator)
+    with pytest.raises(StopIteration):
+        orchestrator.send(None)
+    assert not context.begun_again
+
+
+def test_a_round_whose_look_fails_pauses() -> None:
+    context = Context()
+    orchestrator = keep_dead_letters(context)
+    next(orchestrator)
+    assert orchestrator.throw(Exception("WorkerProcessExitException")) == ("timer", NOW + PAUSE + SECOND)
 
 
 class Client:
@@ -138,3 +157,14 @@ def test_a_keeper_that_wakes_in_time_is_left_alone(sleeps: timedelta | None) -> 
 def test_a_keeper_that_sleeps_beyond_its_next_look_is_ended_because_the_clock_was_ahead() -> None:
     assert watched(Client("Running", sleeps=timedelta(hours=3))) == ["terminate dead-letters-1"]
     assert watched(Client("Suspended", sleeps=timedelta(hours=3))) == []
+
+
+@pytest.mark.parametrize(
+    ("keeper", "ends"),
+    [("dead-letters-1", False), ("dead-letters-0", True), ("dead-letters-2", False), ("another", False), (None, False)],
+)
+def test_only_the_keeper_of_an_earlier_incarnation_is_told_that_it_is_over(
+    running: Running, keeper: str, ends: bool
+) -> None:
+    running.ingest([0], [b"{}"])
+    assert (functions()["find_wait"](keeper) is None) == ends

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from handlers.redrives import PAUSE, drive_redrive
+from handlers.orchestrations import PAUSE, SECOND
+from handlers.redrives import drive_redrive
 
 JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -60,6 +61,6 @@ def test_a_fault_is_followed_by_a_pause() -> None:
     context: Any = Context()
     work = drive_redrive(context)
     next(work)
-    assert work.send({"error": "StoreUnavailable"}) == ("timer", NOW + PAUSE)
+    assert work.send({"error": "StoreUnavailable"}) == ("timer", NOW + PAUSE + SECOND)
     assert ended(work, SimpleNamespace()) is None
     assert context.continued == [JOB]

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from handlers.driving import DRIVEN, drive
-from handlers.replays import FAN_OUT, PAUSE, drive_replay
+from handlers.orchestrations import PAUSE, SECOND
+from handlers.replays import FAN_OUT, drive_replay
 
 JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -75,7 +76,7 @@ def test_only_so_many_partitions_are_in_work_at_once() -> None:
 def test_a_fault_of_a_slice_is_waited_for_and_ends_nothing(done: list[object]) -> None:
     context, work = begun()
     work.send({"partitions": ["0", "1"][: len(done)]})
-    assert work.send(done) == ("timer", NOW + PAUSE)
+    assert work.send(done) == ("timer", NOW + PAUSE + SECOND)
     with pytest.raises(StopIteration):
         work.send(None)
     assert context.again == [JOB]
@@ -83,7 +84,7 @@ def test_a_fault_of_a_slice_is_waited_for_and_ends_nothing(done: list[object]) -
 
 def test_a_store_that_cannot_be_reached_is_waited_for() -> None:
     context, work = begun()
-    assert work.send({"error": "StoreUnavailable"}) == ("timer", NOW + PAUSE)
+    assert work.send({"error": "StoreUnavailable"}) == ("timer", NOW + PAUSE + SECOND)
     with pytest.raises(StopIteration):
         work.send(None)
     assert context.again == [JOB]

@@ -13,9 +13,8 @@ from tests.unit.hubledger.project import Project, refusal
 
 pytestmark = pytest.mark.slow
 INTERRUPTED = """
-import signal, sys
+import sys
 from hubledger.__main__ import main
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs without it
 sys.exit(main(["new", "x", "--from", "long.jsonl"]))
 """
 ANY_BODY = "check_any_body(transform, transform.Body"

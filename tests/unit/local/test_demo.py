@@ -18,6 +18,7 @@ def test_an_impossible_demo_is_refused_with_one_clear_error(capsys: pytest.Captu
         "--rate=slow": "must be a number above 0, or full",
         "--chaos=often": "ignored explicit argument 'often'",
         "--chaos --workers=2": "argument --chaos: it needs the functions host",
+        "--undeliverable=5 --transform=flight_info": "argument --undeliverable: such events are only those of home",
         "--aggregate --workers=2": "it needs the functions host",
         "--aggregate --workers=2 --transform=flight_info": "it needs the functions host",
     }.items():
@@ -36,6 +37,8 @@ def test_help_names_chaos_and_the_parts_of_an_aggregation(capsys: pytest.Capture
         main(["--help"])
     help_text = " ".join(capsys.readouterr().out.split())
     assert "--chaos" in help_text
+    assert "events that Azure's trigger cannot deliver" in help_text
+    assert "--like-azure" in help_text
     assert "aggregate with Spark in three runs or more, kill a job of one, replay rows" in help_text
 
 

@@ -82,6 +82,27 @@ def test_gaps_are_counted_in_events_by_their_status(files: tuple[Path, Path]) ->
     assert proof.differences == []
 
 
+ACTIONS = ["worker_died"] * 3 + [
+    "host_recycled",
+    "batch_unbound",
+    "reader_stopped",
+    "listener_failed",
+    "events_dropped",
+]
+
+
+def test_the_deaths_of_a_host_like_azure_s_and_the_failures_of_its_trigger_are_figures(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    log = tmp_path / "host-1.log"
+    log.write_text("".join(json.dumps({"action": one}) + "\n" for one in ACTIONS))
+    figures = prove(finished(logs=[log]), *files).figures
+    assert list(figures.items())[-2:] == [
+        ("like_azure", {"worker_deaths": 3, "host_exits": 1}),
+        ("undeliverable", {"unbound": 1, "stopped": 2, "dropped": 1}),
+    ]
+
+
 STRUCK: Mapping[Kind, int] = {"kill": 2, "skip": 2, "cut": 2, "lock": 1}
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from msgspec import structs
@@ -291,6 +292,12 @@ class TestBodiesThatWereNotKept:
         for kept in world.letters():
             assert (kept.status, kept.attempts, kept.due_at) == ("waiting", 1, NOON + timedelta(seconds=30))
         assert world.inner.attempts() == []
+
+    def test_are_left_for_the_next_round_when_the_time_of_the_chunk_is_up(self) -> None:
+        world = self.world()
+        world.hub.takes = partial(world.clock.advance, 9.0)
+        assert counts(world.round()[0]) == {"resolved": 1, "waiting": 1, "released": 1}
+        assert world.hub.asked == [0, 1]
 
     def test_of_a_released_letter_do_not_hold_up_those_that_were_kept(self) -> None:
         world = self.world()

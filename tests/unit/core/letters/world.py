@@ -32,14 +32,16 @@ def at(*numbers: int, place: str = "0") -> list[LetterPosition]:
 
 @dataclass
 class Hub:
-    """A hub that has these events; `down` says that it does not answer."""
+    """A hub that has these events; `down` says that it does not answer, and `takes` lets time pass for an answer."""
 
     events: dict[int, Event] = field(default_factory=dict)
     down: bool = False
     asked: list[int] = field(default_factory=list)
+    takes: Callable[[], None] = lambda: None
 
     def find_event(self, _: Partition, number: SequenceNumber) -> Event | None:
         self.asked.append(number)
+        self.takes()
         if self.down:
             raise HubUnreachable("the hub does not answer")
         return self.events.get(number)

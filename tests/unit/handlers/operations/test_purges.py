@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from core.ledger.retention.purge import DEFAULT_DAYS, MOST_DAYS
+from core.store.columns import instant_text
 from handlers.app import app
+from tests.patience import until
 from tests.unit.handlers.running import HOME, MOTION, Reply, Running, functions
 
 OTHER_ID = "00000000-0000-0000-0000-000000000000"
@@ -24,7 +26,13 @@ def filled(running: Running) -> Running:
     order = {"letters": [letter], "expected_count": 1, "reason": "it never was an event"}
     moved = running.post("discard_letters", order)
     assert moved.status == 200, moved.body
+    until(lambda: instant_text(app().clock.now()) > settled_at(running), 10)
     return running
+
+
+def settled_at(filled: Running) -> str:
+    """Return when the last letter was settled. The keeper reads the time apart from the purges, and they may differ."""
+    return str(filled.sqlite.sql("SELECT MAX(settled_at) FROM event_hub_dead_letter")[0][0])
 
 
 def opened(filled: Running, **asked: Any) -> Any:

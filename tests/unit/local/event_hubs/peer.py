@@ -95,14 +95,20 @@ class Peer:
         """Send performatives in frames that arrive together."""
         self.connection.data_received(b"".join(frame(each, channel) for each in performatives))
 
-    def attach_sender(self, address: str = "telemetry", handle: int = 0, capabilities: Any = None) -> None:
-        self.put(attach_sender(address, handle, capabilities))
+    def attach_sender(self, address: str = "telemetry", handle: int = 0) -> None:
+        self.put(attach_sender(address, handle))
 
     def attach_reader(
-        self, address: str = PARTITION, handle: int = 1, selector: str | None = None, epoch: int | None = None
+        self,
+        address: str = PARTITION,
+        handle: int = 1,
+        selector: str | None = None,
+        epoch: int | None = None,
+        name: str | None = None,
     ) -> None:
         filters = {SELECTOR: Described(SELECTOR, selector)} if selector else None
-        properties = None if epoch is None else {Symbol("com.microsoft:epoch"): epoch}
+        given = {"com.microsoft:epoch": epoch, "com.microsoft:receiver-name": name}
+        properties = {Symbol(key): value for key, value in given.items() if value is not None}
         ends = (Described(ULong(SOURCE), [address, *[None] * 6, filters]), Described(ULong(TARGET), ["here"]))
         self.send(ATTACH, f"r{handle}", UInt(handle), True, None, None, *ends, *[None] * 6, properties)
 

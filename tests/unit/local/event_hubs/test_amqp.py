@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -16,11 +17,11 @@ from local.event_hubs.frames import (
     BEGIN,
     CLOSE,
     DETACH,
+    DISPOSITION,
     END,
     FLOW,
     OPEN,
     REJECTED,
-    SASL_HEADER,
     SASL_INIT,
     TARGET,
     TRANSFER,
@@ -104,6 +105,13 @@ async def test_an_event_larger_than_the_peers_frames_comes_in_several() -> None:
     assert b"".join(payload for _, payload in parts).endswith(message(b"x" * 2000))
 
 
+async def test_only_a_sender_gets_a_limit_because_a_stamped_event_may_exceed_it() -> None:
+    peer = Peer(make_broker()).begin()
+    peer.attach_sender()
+    peer.attach_reader()
+    assert [fields[10] for code, fields, _ in peer.frames() if code == ATTACH] == [MAX_MESSAGE, None]
+
+
 async def test_a_reader_stops_at_the_sessions_window() -> None:
     broker = make_broker()
     publisher(broker, *[b"body"] * 10)
@@ -146,14 +154,43 @@ async def test_readers_get_new_events_once_they_are_committed() -> None:
     assert payload.endswith(b"new")
 
 
-async def test_a_message_over_the_limit_detaches_its_link_alone() -> None:
+async def test_a_message_over_the_limit_is_rejected_in_the_words_of_the_service_and_its_link_goes_on() -> None:
     peer = publisher(make_broker())
     part = b"x" * 60_000
-    for _ in range(MAX_MESSAGE // len(part) + 1):
-        peer.put(transfer(part, more=True))
-    assert peer.refusals() == ["amqp:link:message-size-exceeded"]
-    peer.attach_sender("telemetry/Partitions/1", handle=5)
-    assert ATTACH in peer.codes()
+    parts = MAX_MESSAGE // len(part)
+    for _ in range(parts):
+        peer.put(transfer(part, 5, more=True))
+    peer.put(transfer(part, 5), transfer(message(), 6))
+    [refused, accepted] = [fields for code, fields, _ in peer.frames() if code == DISPOSITION]
+    assert (refused[1:3], refused[4].descriptor) == ([5, 5], REJECTED)
+    assert refused[4].value[0].value[:2] == [
+        "amqp:link:message-size-exceeded",
+        f"The received message (delivery-id:5, size:{(parts + 1) * len(part)} bytes) exceeds the limit "
+        "(1048576 bytes) currently allowed on the link.",
+    ]
+    assert (accepted[1:3], accepted[4].descriptor) == ([6, 6], ACCEPTED)
+
+
+async def test_the_parts_of_a_message_over_the_limit_are_not_kept() -> None:
+    peer = publisher(make_broker())
+    tracemalloc.start()
+    try:
+        for _ in range(500):
+            peer.put(transfer(b"x" * 60_000, more=True))
+        assert tracemalloc.get_traced_memory()[0] < 2 * MAX_MESSAGE, "30 MB came"
+    finally:
+        tracemalloc.stop()
+    assert peer.codes() == []
+
+
+async def test_a_message_of_exactly_the_limit_is_accepted() -> None:
+    peer = publisher(make_broker())
+    whole = message(b"x" * (MAX_MESSAGE - 8))
+    assert len(whole) == MAX_MESSAGE
+    peer.put(
+        *(transfer(whole[at : at + 60_000], more=at + 60_000 < MAX_MESSAGE) for at in range(0, MAX_MESSAGE, 60_000))
+    )
+    assert peer.outcomes() == [(0, 0, ACCEPTED)]
 
 
 async def test_an_aborted_delivery_leaves_nothing() -> None:
@@ -162,13 +199,6 @@ async def test_an_aborted_delivery_leaves_nothing() -> None:
     peer.send(TRANSFER, UInt(0), UInt(0), b"t", UInt(0), False, False, None, None, None, True)
     peer.put(transfer(message(), 1))
     assert peer.outcomes() == [(1, 1, ACCEPTED)]
-
-
-async def test_an_unknown_sasl_mechanism_ends_the_connection() -> None:
-    peer = Peer(make_broker())
-    peer.connection.data_received(SASL_HEADER)
-    peer.connection.data_received(frame(composite(SASL_INIT, Symbol("PLAIN"), b"\0user\0password"), kind=1))
-    assert peer.transport.is_closing()
 
 
 async def test_an_unknown_protocol_is_answered_with_the_header_of_amqp() -> None:

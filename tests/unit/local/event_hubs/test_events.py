@@ -7,7 +7,7 @@ import pytest
 from local.event_hubs.codec import Described, Symbol, ULong, decode, encode
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.events import BATCH_FORMAT, read_publication, stamp
-from local.event_hubs.sections import DATA, MESSAGE_ANNOTATIONS, sections
+from local.event_hubs.sections import DATA, MESSAGE_ANNOTATIONS, VALUE, sections
 from tests.unit.local.event_hubs.messages import batch, message
 
 
@@ -60,6 +60,19 @@ def test_a_header_does_not_reach_readers_and_every_other_section_does_unchanged(
     assert event.rest == properties + message()
 
 
+def test_a_section_that_is_null_is_none_but_a_body_of_null_is_an_empty_one() -> None:
+    nulls = {code: encode(Described(ULong(code), None)) for code in range(0x70, 0x79)}
+    for code in (0x70, 0x71, 0x72, 0x73, 0x74, 0x76, 0x78):
+        [event] = read_publication(nulls[code] + message(mine=7), 0).events
+        assert event.rest == message(), hex(code)
+        [batched] = read_publication(batch([nulls[code] + message()]), BATCH_FORMAT).events
+        assert batched.rest == message(), hex(code)
+    [event] = read_publication(nulls[DATA], 0).events
+    assert event.rest == message(b"")
+    [event] = read_publication(nulls[VALUE], 0).events
+    assert event.rest == nulls[VALUE]
+
+
 def test_sections_may_come_in_any_order() -> None:
     late = message(b"body") + encode(Described(ULong(MESSAGE_ANNOTATIONS), {Symbol("x-opt-partition-key"): "k"}))
     assert read_publication(late, 0).partition_key == "k"
@@ -71,6 +84,7 @@ def test_a_broken_message_is_refused() -> None:
         (message()[:-1], 0),
         (encode(Described(ULong(DATA), "text")), BATCH_FORMAT),
         (batch([b"garbage"]), BATCH_FORMAT),
+        (encode(Described(ULong(DATA), None)), BATCH_FORMAT),
         (encode(Described(ULong(MESSAGE_ANNOTATIONS), 7)), 0),
         (b"\x00\x53\x72\xc1\x02\x01\x41" + message(), 0),
     ):

@@ -58,6 +58,17 @@ def test_a_signal_cuts_every_connection_and_the_next_is_accepted() -> None:
         greet(port).close()
 
 
+def test_a_peer_that_speaks_a_different_protocol_is_one_line_with_its_address() -> None:
+    with serving() as (process, port):
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+            connection.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+            own = connection.getsockname()[1]
+        assert process.stderr is not None
+        line = process.stderr.readline()
+    words = f"WARNING a peer does not speak AMQP 1.0; its connection ends action=greet peer=127.0.0.1:{own} reason="
+    assert line.partition(" ")[2] == f"{words}it speaks HTTP\n"
+
+
 def test_a_signal_recreates_every_hub() -> None:
     with serving("--hub", "telemetry:2", "--hub", "alarms") as (process, _):
         process.send_signal(signal.SIGUSR2)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from local.event_hubs.codec import Described, UInt, ULong, encode
+from local.event_hubs.codec import Described, UByte, UInt, ULong, encode
 from local.event_hubs.frames import (
     ACCEPTED,
     ATTACH,
@@ -15,6 +15,7 @@ from local.event_hubs.frames import (
     END,
     FLOW,
     REJECTED,
+    SOURCE,
     TRANSFER,
     composite,
     frame,
@@ -22,7 +23,7 @@ from local.event_hubs.frames import (
 from local.event_hubs.peers import WAITING_LIMIT
 from local.event_hubs.sections import APPLICATION_PROPERTIES, DATA, MESSAGE_ANNOTATIONS, PROPERTIES
 from tests.unit.local.event_hubs.messages import attach_sender, message, transfer
-from tests.unit.local.event_hubs.peer import Peer, make_broker, publisher, reader
+from tests.unit.local.event_hubs.peer import PARTITION, Peer, make_broker, publisher, reader
 
 pytestmark = pytest.mark.asyncio
 LARGEST = 0xFFFFFFFF
@@ -258,6 +259,36 @@ async def test_a_mistake_of_a_sender_ends_its_link() -> None:
         act(peer)
         assert peer.refusals() == [condition], name
         assert not peer.transport.is_closing(), name
+
+
+# settle modes
+
+
+async def test_the_answer_to_a_sender_repeats_its_settle_modes_and_gives_the_defaults_for_none() -> None:
+    for asked, answered in (
+        ((UByte(0), UByte(0)), (0, 0)),
+        ((UByte(1), UByte(0)), (1, 0)),
+        ((UByte(2), UByte(1)), (2, 1)),
+        ((None, None), (2, 0)),
+    ):
+        for address in ("telemetry", "$management", "nowhere"):
+            peer = Peer(make_broker()).begin()
+            peer.put(attach_sender(address, modes=asked))
+            assert [fields[3:5] for code, fields, _ in peer.frames() if code == ATTACH] == [[*answered]], asked
+
+
+async def test_a_reader_is_told_that_its_deliveries_are_settled_whatever_it_asks_for() -> None:
+    for asked in (UByte(0), UByte(1), UByte(2), None):
+        peer = Peer(make_broker()).begin()
+        peer.send(ATTACH, "r", UInt(1), True, asked, UByte(0), Described(ULong(SOURCE), [PARTITION]))
+        assert [fields[3:5] for code, fields, _ in peer.frames() if code == ATTACH] == [[1, 0]], asked
+
+
+async def test_an_unknown_settle_mode_ends_the_connection() -> None:
+    for asked in ((UByte(3), None), (None, UByte(2))):
+        peer = Peer(make_broker()).begin()
+        peer.put(attach_sender("telemetry", modes=asked))
+        assert peer.refusals(CLOSE) == ["amqp:decode-error"], asked
 
 
 # handles

@@ -8,7 +8,7 @@ from itertools import pairwise
 from core.model.rows import References
 from examples.home_security.transform import Home, SensorReading
 from local.dangerous import DEADLY, KILLING, REFUSED, references, transform
-from local.feed.dangers import REFUSED_EVENTS, with_dangers
+from local.feed.dangers import REFUSED_EVENTS, dangers_of, with_dangers
 from local.feed.homes import Script, Shares, home_minutes
 from local.feed.planned import CRASH, REFUSAL, Minute
 from tests.fakes.builders import event
@@ -17,7 +17,7 @@ SCRIPT = Script(homes=200, events=6_000, seed=3, shares=Shares(late=0.0))
 
 
 def made(killing: int) -> list[Minute]:
-    return list(with_dangers(home_minutes(SCRIPT), SCRIPT, killing))
+    return list(with_dangers(home_minutes(SCRIPT), SCRIPT, dangers_of(killing, 0)))
 
 
 dangerous = cache(made)

@@ -56,6 +56,20 @@ def test_the_whole_or_the_short_name_of_a_transform_chooses_a_business() -> None
         assert (options.transform, options.senders) == (FLIGHTS, FLIGHTS.usual_senders)
 
 
+def test_dangers_and_undeliverable_events_are_only_those_of_a_bounded_story_of_homes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for given in (["--dangers", "1"], ["--undeliverable", "5"], ["--registered"]):
+        for other in (["--events", "endless"], ["--events", "9", "--transform", "flight_info"]):
+            with pytest.raises(SystemExit):
+                parse_options([*given, *other])
+            why = f"argument {given[0]}: it needs a number of --events, of home_security"
+            assert why in capsys.readouterr().err, (given, other)
+    with pytest.raises(SystemExit):
+        parse_options(["--undeliverable", "5", "--events", "9", "--gather", "0"])
+    assert "argument --undeliverable: only a gateway" in capsys.readouterr().err
+
+
 def test_there_are_no_more_flights_than_numbers_for_them(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_options(["--transform", "flight_info", "--senders", "10000"])

@@ -17,6 +17,7 @@ from tests.unit.core.remote.hub.test_amqp_values import VALUES
 from tests.unit.local.functions_host.doubles import NOON, event
 
 SHAPES = json.loads((Path(__file__).parents[3] / "fixtures" / "functions_host_shapes.json").read_text())
+ARRAYS = ("PropertiesArray", "SystemPropertiesArray", "EnqueuedTimeUtcArray")
 CONTEXT = TriggerContext(HubAddress("localhost", "telemetry", "cg"), "1", "events", "BINARY")
 
 
@@ -32,17 +33,44 @@ def decoded(context: TriggerContext, *events: HubEvent, checkpoints: bool = True
 def test_metadata_and_events_have_the_recorded_shape() -> None:
     stamps = [each["x-opt-enqueued-time"] for each in SHAPES["eventhub_metadata"]["SystemPropertiesArray"]]
     golden = [
-        HubEvent(body, number, str(number * 64), datetime.fromisoformat(stamp), "sensor-1", {"tenant": "a"})
+        HubEvent(
+            body,
+            number,
+            str(number * 64),
+            datetime.fromisoformat(stamp),
+            "sensor-1",
+            {"tenant": "a"},
+            {
+                "x-opt-sequence-number": number,
+                "x-opt-offset": str(number * 64),
+                "x-opt-enqueued-time": stamp,
+                "x-opt-partition-key": "sensor-1",
+            },
+        )
         for number, (body, stamp) in enumerate(zip([b'{"v":1}', b"\x00bin"], stamps, strict=True))
     ]
     events = decoded(CONTEXT, *golden)
     metadata = events[0].metadata
     assert metadata == SHAPES["eventhub_metadata"]
+    assert list(metadata) == list(SHAPES["eventhub_metadata"])
     assert list(metadata["SystemPropertiesArray"][0]) == list(SHAPES["eventhub_metadata"]["SystemPropertiesArray"][0])
     names = {"seq": "sequence_number", "offset": "offset", "key": "partition_key", "t": "enqueued_time"}
     shown = [{short: repr(getattr(each, name)) for short, name in names.items()} for each in events]
     bodies = [{"body": repr(each.get_body())} for each in events]
     assert [body | rest for body, rest in zip(bodies, shown, strict=True)] == SHAPES["eventhub_events"]
+
+
+def test_an_event_is_as_the_real_trigger_gave_it() -> None:
+    rows = trigger_events.delivered()
+    given, expected = {}, {}
+    for one in rows:
+        inputs = event_hub_inputs(CONTEXT, [to_hub_event(trigger_events.received(one.message))], checkpoints=True)
+        metadata = {name: inputs.trigger_metadata[name].value for name in ARRAYS}
+        given[one.name] = (*inputs.inputs["events"].value.bytes, metadata)
+        own = one.system_properties or {}
+        arrays = [one.properties], [own], [own["EnqueuedTimeUtc"]]
+        expected[one.name] = (one.body, dict(zip(ARRAYS, map(json.dumps, arrays), strict=True)))
+    assert given == expected  # the texts tell types and order
 
 
 def test_keys_are_not_aligned_with_events() -> None:
@@ -101,7 +129,7 @@ def test_a_value_of_any_type_in_any_place_reaches_the_function() -> None:
         section(0x73, b"\xc0" + bytes((len(value) + 1, 1)) + value) + section(0x75, encode(b"body")) for value in values
     ]
     for message in messages:
-        (found,) = decoded(CONTEXT, to_hub_event(trigger_events.received(message)))
+        (found,) = decoded(CONTEXT, to_hub_event(trigger_events.received(trigger_events.handed_out(message))))
         assert (found.get_body(), found.sequence_number) == (b"body", 7), message.hex()
         json.dumps(found.metadata["SystemPropertiesArray"], allow_nan=False)
 

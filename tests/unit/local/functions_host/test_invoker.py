@@ -1,5 +1,6 @@
 import asyncio
 import logging
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -38,7 +39,7 @@ async def test_a_failure_without_policy_is_final_and_logged_once_with_its_stack(
     assert (call.retry_count, call.max_retry_count) == (0, 0)
 
 
-async def test_retries_are_counted_delayed_and_have_new_invocation_ids(clock: ManualClock) -> None:
+async def test_retries_are_counted_and_delayed_and_keep_their_invocation_id(clock: ManualClock) -> None:
     async def failing_thrice(call: Invocation) -> Outcome:
         return Outcome() if call.retry_count == 3 else await failing(call)
 
@@ -50,15 +51,31 @@ async def test_retries_are_counted_delayed_and_have_new_invocation_ids(clock: Ma
         await eventually(lambda: not clock.is_somebody_due_within(timedelta(0)))
     assert await asyncio.wait_for(running, 5) is Ending.SUCCEEDED
     assert [(call.retry_count, call.max_retry_count) for call in worker.invocations] == [(n, -1) for n in range(4)]
-    assert len({call.invocation_id for call in worker.invocations}) == 4
+    assert len({call.invocation_id for call in worker.invocations}) == 1
+
+
+async def test_inputs_that_cannot_be_bound_fail_at_every_try_before_the_function(
+    clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker = ScriptedWorker(failing)
+    twice = replace(FOR_EVER, retry=RetryPolicy(1, timedelta(seconds=1), timedelta(seconds=8)))
+    running = asyncio.create_task(invoker(worker, clock).run(twice, TriggerInputs({}, fault="not bound")))
+    await clock.advance(await clock.next_sleep())
+    assert await asyncio.wait_for(running, 5) is Ending.FAILED
+    assert worker.invocations == []
+    assert [(vars(one)["error"], vars(one)["retry_count"]) for one in caplog.records] == [
+        ("not bound", n) for n in (0, 1)
+    ]
 
 
 async def test_a_retry_that_is_due_is_abandoned_when_the_host_stops(clock: ManualClock) -> None:
     host = invoker(ScriptedWorker(failing), clock)
     running = asyncio.create_task(host.run(FOR_EVER, NOTHING))
     await clock.next_sleep()
+    assert (host.running, host.retrying) == (0, 1)
     host.stop_retrying()
     assert await asyncio.wait_for(running, 5) is Ending.ABANDONED
+    assert host.retrying == 0
 
 
 async def test_the_invoker_waits_for_running_functions(clock: ManualClock) -> None:

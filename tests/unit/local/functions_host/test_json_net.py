@@ -21,6 +21,8 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "float that is not finite": (Float("-inf"), "-Infinity"),
     "decimal32": (Raw(b"\x74\x31\x80\x00\x6e"), 1.1),
     "negative decimal128": (Raw(b"\x94\xb0\x40" + b"\x00" * 13 + b"\x0a"), -10.0),
+    "decimal of .NET's own writer": (Raw(b"\x94\x0c\x3c" + bytes(13) + b"\x7b"), 1.23),
+    "smallest float": (Float(2.0**-149), 1e-45),
     "char": (Raw(b"\x73\x00\x00\x00\xdf"), "ß"),
     "timestamp": (Timestamp(1_767_225_600_120), "2026-01-01T00:00:00.12Z"),
     "timestamp before 1970": (Timestamp(-1), "1970-01-01T00:00:00Z"),
@@ -31,7 +33,15 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "binary": (b"\x00\xff", "AP8="),
     "string": ("ß", "ß"),
     "symbol": (Symbol("a"), "a"),
-    "list": ([1, [b"\x00"]], [1, ["AA=="]]),
+    "list": ([1, [None, "a"]], [1, [None, "a"]]),
+    "binary in a list": ([b"\x00"], [[0]]),
+    "symbol in a list": ([Symbol("ab")], [{"Value": "ab", "ValueSize": 2}]),
+    "uuid in a list": ([Raw(b"\x98" + bytes(16))], ["00000000-0000-0000-0000-000000000000"]),
+    "map in a list": ([{"a": 1}], [[{"Key": {"Key": "a"}, "Value": 1}]]),
+    "described in a list": (
+        [Described(Symbol("t"), 1)],
+        [{"Descriptor": {"Value": "t", "ValueSize": 1}, "Value": 1}],
+    ),
     "array": (Array(["a", "b"]), ["a", "b"]),
     "map": ({"a": 1}, {"a": 1}),
     "uri": (Described(Symbol("com.microsoft:uri"), "https://a/"), "https://a/"),
@@ -56,9 +66,13 @@ def test_a_value_becomes_the_json_of_its_dotnet_value(case: str) -> None:
     json.dumps(found, allow_nan=False)
 
 
+def test_of_a_decimal_dotnet_has_96_bits() -> None:
+    assert json_value(Raw(b"\x94\x30\x40\x00\x01" + bytes(11) + b"\x07")) == 7.0
+
+
 def test_a_value_that_dotnet_does_not_know_is_left_out() -> None:
     other = Described(Symbol("other"), 1)
-    assert json_properties(encode({"a": other, "b": 2, "c": [other, 3]})) == {"b": 2, "c": [3]}
+    assert json_properties(encode({"a": other, "b": 2})) == {"b": 2}
 
 
 UNKNOWN = (

@@ -2,7 +2,8 @@ import json
 import logging
 import sys
 
-from local.functions_host.logs import JsonForm, ShortForm
+from local.functions_host.logs import JsonForm
+from local.short_form import ShortForm
 
 
 def record(**extra: object) -> logging.LogRecord:

@@ -8,8 +8,11 @@ ID = "123e4567-e89b-12d3-a456-426614174000"
 PATHS: list[tuple[str, str, dict[str, str] | None]] = [
     ("items", "/items", {}),
     ("items", "/ITEMS/", {}),
+    ("items", "/items//", None),
+    ("items", "//items", None),
     ("items", "/items/1", None),
     ("items/{id}", "/items/a%20b", {"id": "a b"}),
+    ("items/{id}", "/items/a%2Fb%2fc%252F", {"id": "a%2Fb%2fc%2F"}),
     ("items/{id}", "/items", None),
     ("items/{id:int}", "/items/-7", {"id": "-7"}),
     ("items/{id:int}", "/items/x", None),

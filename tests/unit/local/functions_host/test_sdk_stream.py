@@ -1,21 +1,23 @@
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from azure.eventhub import EventData
 from azure.eventhub.exceptions import EventHubError
 
-from local.functions_host.event_source import END, START, HubAddress, StartAt
-from local.functions_host.sdk_stream import FIRST_PAUSE, WATCH_INTERVAL, Link, SdkStream, sdk_position
+from local.functions_host.deliveries import Delivery
+from local.functions_host.event_source import END, START, HubAddress, ReaderStopped, StartAt
+from local.functions_host.sdk_stream import FIRST_PAUSE, LOST_TOGETHER, WATCH_INTERVAL, Link, SdkStream, sdk_position
 from tests.unit.local.functions_host.doubles import NOON, ManualClock, eventually
 
 pytestmark = pytest.mark.asyncio
 
 
-def received(number: int) -> EventData:
+def received(number: int, end: Delivery = Delivery.DELIVERED) -> EventData:
     annotations = {
         b"x-opt-sequence-number": number,
         b"x-opt-offset": str(number * 64).encode(),
@@ -23,14 +25,16 @@ def received(number: int) -> EventData:
     }
     event = EventData(b"")
     event.raw_amqp_message.annotations = annotations
+    event.raw_amqp_message.delivery_annotations = {b"delivery": end} if end else None
     return event
 
 
 class HubClient:
     """The part of the SDK's client that a stream uses: each receive delivers the events after its position."""
 
-    def __init__(self, *, last: int = -1) -> None:
+    def __init__(self, *, last: int = -1, ends: Mapping[int, Delivery] = MappingProxyType({})) -> None:
         self.last = last
+        self._ends = ends
         self.delivered = 0
         self.positions: list[Any] = []
         self._on_error: Any = None
@@ -41,10 +45,13 @@ class HubClient:
         first = int(options["starting_position"]) // 64 + 1 if options["starting_position"] != "-1" else 0
         size = options["max_batch_size"]
         while first <= self.last:
-            await on_event_batch(None, [received(n) for n in range(first, min(first + size, self.last + 1))])
+            await on_event_batch(None, list(map(self._received, range(first, min(first + size, self.last + 1)))))
             self.delivered += 1
             first += size
         await asyncio.Event().wait()
+
+    def _received(self, number: int) -> EventData:
+        return received(number, self._ends.get(number, Delivery.DELIVERED))
 
     async def get_partition_properties(self, partition_id: str) -> dict[str, Any]:
         return {"is_empty": self.last < 0, "last_enqueued_sequence_number": self.last}
@@ -54,9 +61,9 @@ class HubClient:
 
 
 @asynccontextmanager
-async def streaming(client: HubClient, clock: ManualClock, start: StartAt = START) -> AsyncIterator[SdkStream]:
-    link = Link(client, HubAddress("localhost", "telemetry", "cg"), "0", prefetch=300, batch_size=2)
-    stream = SdkStream(link, start, clock)
+async def streaming(client: HubClient, clock: ManualClock, batch_size: int = 2) -> AsyncIterator[SdkStream]:
+    link = Link(client, HubAddress("localhost", "telemetry", "cg"), "0", 300, batch_size)
+    stream = SdkStream(link, START, clock)
     await eventually(lambda: client.positions)
     try:
         yield stream
@@ -143,6 +150,50 @@ async def test_an_idle_partition_is_left_alone(clock: ManualClock) -> None:
     assert client.positions == ["-1"]
 
 
-async def test_a_start_is_an_offset_as_text_or_an_instant() -> None:
-    starts = (StartAt("64", None, 1), StartAt(enqueued_at=NOON), START, END)
-    assert [sdk_position(start) for start in starts] == ["64", NOON, "-1", "@latest"]
+async def test_a_start_is_an_offset_as_text_or_an_instant_or_a_number() -> None:
+    starts = (StartAt("64", None, 1), StartAt(enqueued_at=NOON), START, END, StartAt("", None, 7), StartAt())
+    assert [sdk_position(start) for start in starts] == ["64", NOON, "-1", "@latest", 7, "-1"]
+
+
+async def test_the_reader_stops_on_an_event_and_loses_those_that_came_with_it(clock: ManualClock) -> None:
+    client = HubClient(last=5, ends={3: Delivery.READER_STOPS})
+    async with streaming(client, clock) as stream:
+        assert await numbers(stream, 5) == [0, 1]
+        with pytest.raises(ReaderStopped) as stopped:
+            await numbers(stream, 5)
+    assert (stopped.value.sequence_number, stopped.value.is_first) == (3, False)
+    assert client.positions == ["-1"]
+    for number in (0, 1):
+        async with streaming(HubClient(last=1, ends={number: Delivery.READER_STOPS}), clock) as stream:
+            with pytest.raises(ReaderStopped) as stopped:
+                await numbers(stream, 5)
+        assert (stopped.value.sequence_number, stopped.value.is_first) == (number, number == 0)
+
+
+async def test_an_event_is_dropped_with_those_that_came_with_it_but_not_with_all(
+    clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = HubClient(last=700, ends={300: Delivery.DROPPED})
+    async with streaming(client, clock, batch_size=600) as stream:
+        arrived = await numbers(stream, 1000) + await numbers(stream, 1000)
+    lost = range(LOST_TOGETHER, 2 * LOST_TOGETHER)
+    assert arrived == [number for number in range(701) if number not in lost]
+    (logged,) = [vars(record) for record in caplog.records]
+    assert (logged["action"], logged["first"], logged["last"]) == ("events_dropped", lost[0], lost[-1])
+
+
+async def test_a_partition_goes_on_after_a_receive_of_which_nothing_arrived(clock: ManualClock) -> None:
+    client = HubClient(last=5, ends={2: Delivery.DROPPED, 5: Delivery.DROPPED})
+    async with streaming(client, clock) as stream:
+        assert await numbers(stream, 2) == [0, 1]
+        await eventually(lambda: client.delivered == 3)
+        await client.fail("gone")
+        await eventually(lambda: clock.is_somebody_due_within(FIRST_PAUSE))
+        await clock.advance(FIRST_PAUSE)
+        await eventually(lambda: len(client.positions) == 2)
+    assert client.positions == ["-1", str(5 * 64)]
+
+
+async def test_an_event_that_does_not_bind_says_so(clock: ManualClock) -> None:
+    async with streaming(HubClient(last=1, ends={1: Delivery.BINDING_FAILS}), clock) as stream:
+        assert [event.binds for event in await stream.read(2)] == [True, False]

@@ -38,6 +38,9 @@ VALUES = {
     "decimal64": ("84 b1c0000000000001", Decimal(-1)),
     "decimal128": ("94 3040 0000000000000000 00000000000a", Decimal(10)),
     "34 digits": ("94 3041 ed09bead87c0378d8e63ffffffff", Decimal("9" * 34)),
+    "decimal of .NET's writer": ("94 0c3c 0000000000000000 00000000 04ce", Decimal("12.30")),
+    "negative decimal of .NET's writer": ("94 8c08 0000000000000000 00000000 0001", Decimal("-1E-28")),
+    "decimal that is smaller than those": ("94 0c06 0000000000000000 00000000 0001", Decimal("1E-4637")),
     "infinity": ("84 7800000000000000", Decimal("Infinity")),
     "minus infinity": ("74 f8000000", Decimal("-Infinity")),
     "char": ("73 0001f469", "👩"),
@@ -50,8 +53,10 @@ VALUES = {
     "string": ("a1 02 c39f", "ß"),
     "string that is not UTF-8": ("a1 01 ff", b"\xff"),
     "symbol": ("a3 01 61", "a"),
+    "symbol that is not ASCII": ("a3 02 c39f", b"\xc3\x9f"),
     "empty list": ("45", []),
     "list": ("c0 04 02 54 01 40", [1, None]),
+    "map with equal keys": ("c1 0b 04 a1 01 61 54 01 a1 01 61 54 02", {"a": 2}),
     "map": ("c1 06 02 a1 01 61 54 01", {"a": 1}),
     "array": ("e0 04 02 54 01 02", [1, 2]),
     "array of described values": (ARRAY_OF_DESCRIBED, [Described("t", b"a"), Described("t", b"")]),
@@ -117,7 +122,7 @@ def test_nesting_is_read_down_to_a_limit_and_skipped_at_any_depth() -> None:
 @pytest.mark.parametrize(
     "written", ["c1 05 04 41 40 54 01", "f0 00000006 ffffffff 40", "c1 04 01 a1 01 61", "c0", "99"]
 )
-def test_a_map_with_equal_keys_and_broken_values_are_refused(written: str) -> None:
+def test_a_map_with_keys_that_are_equal_in_python_and_broken_values_are_refused(written: str) -> None:
     with pytest.raises(NotReadable):
         read_value(bytes.fromhex(written))
 

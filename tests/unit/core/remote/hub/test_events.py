@@ -13,7 +13,7 @@ from core.errors import BatchRefused
 from core.model.values import Unread
 from core.remote.hub.events import to_event
 from core.remote.hub.wire import Encoded
-from local.event_hubs.codec import encode
+from local.event_hubs.codec import Described, Float, Raw, Symbol, encode, encode_map
 
 STAMPED = {b"x-opt-sequence-number": 41, b"x-opt-offset": b"2624", b"x-opt-enqueued-time": 1_767_225_600_123}
 
@@ -76,7 +76,27 @@ def test_a_body_that_cannot_be_read_is_its_bytes() -> None:
     assert to_event(received(sequence=[Encoded(b"\x99")])).body == b'{"$amqp": "mQ=="}'
 
 
-@pytest.mark.parametrize("raw", [b"\x99", encode("text"), encode({1: 2}), b"\xc1\x05\x04\x41\x40\x54\x01"])
+def test_values_of_the_worker_have_no_type_but_those_of_python() -> None:
+    last = Raw(b"\x83\x7f" + b"\xff" * 7)
+    written = [Float(0.5), Symbol("s"), Raw(b"\xa1\x01\xff"), Raw(b"\xa3\x01\xff"), last]
+    raw = encode({Symbol("k"): [*written, {Symbol("n"): Described(Symbol("d"), Float(0.5))}], "f": Float(0.5)})
+    found = to_event(received(application_properties=Encoded(raw))).properties
+    values = found["k"]
+    assert isinstance(values, list)
+    described = values[5]["n"]
+    assert [type(one) for one in values] == [float, str, bytes, bytes, int, dict]
+    assert (type(described.descriptor), type(described.value), type(found["f"])) == (str, float, float)
+    assert {type(name) for name in (*found, *values[5])} == {str}
+
+
+def test_keys_that_are_no_texts_have_the_names_of_dotnet() -> None:
+    pairs = [(None, 1), (5, 2), (Raw(b"\xa3\x01\xff"), 3), (Raw(b"\xa1\x01\xfe"), 4), ("k", 5), ("k", 6)]
+    raw = encode_map([encode(each) for pair in pairs for each in pair])
+    found = to_event(received(application_properties=Encoded(raw))).properties
+    assert found == {"<null>": 1, "5": 2, "?": 3, "\ufffd": 4, "k": 6}
+
+
+@pytest.mark.parametrize("raw", [b"\x99", encode("text"), encode({1.5: 2}), b"\xc1\x05\x04\x41\x40\x54\x01"])
 def test_properties_that_cannot_be_read_are_their_bytes(raw: bytes) -> None:
     assert to_event(received(application_properties=Encoded(raw))).properties == Unread("amqp", b64encode(raw).decode())
 

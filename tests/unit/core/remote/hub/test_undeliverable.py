@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.remote.hub.undeliverable import why_undeliverable
-from tests.fakes.trigger_events import received
+from tests.fakes.trigger_events import handed_out, received
 
 _FIXTURE = Path(__file__).parents[4] / "fixtures" / "trigger_messages.json"
 TRIED: list[dict[str, Any]] = [
@@ -31,7 +31,7 @@ REASONS = {
 
 def reasons(*outcomes: str) -> dict[str, str | None]:
     tried = {one["name"]: one["message"] for one in TRIED if one["trigger"] in outcomes}
-    return {name: why_undeliverable(received(bytes.fromhex(message))) for name, message in tried.items()}
+    return {name: why_undeliverable(received(handed_out(bytes.fromhex(message)))) for name, message in tried.items()}
 
 
 def test_each_event_at_which_the_trigger_stands_has_its_reason() -> None:
@@ -48,7 +48,7 @@ def with_property(raw: str) -> Any:
     """Return an event with one property, whose encoded value is given in hexadecimal."""
     octets = bytes.fromhex("a10176" + raw)
     properties = bytes([0x00, 0x53, 0x74, 0xC1, len(octets) + 1, 2]) + octets
-    return received(properties + bytes.fromhex("005375a0027b7d"))
+    return received(handed_out(properties + bytes.fromhex("005375a0027b7d")))
 
 
 @pytest.mark.parametrize(

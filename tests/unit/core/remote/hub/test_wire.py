@@ -80,6 +80,13 @@ def test_an_annotation_that_the_sdk_cannot_read_leaves_the_stamps(value: Raw) ->
     assert found.properties == {"a": 1}
 
 
+def test_properties_that_the_sdk_takes_for_an_element_of_an_annotation_are_read() -> None:
+    short = Raw(b"\xc0\x01\x01")  # a list that says it has an element, and ends
+    annotations = section(0x72, {**STAMPS, Symbol("x-opt-own"): short})
+    found = event_of(annotations, section(0x74, {"a": 1}), DATA)
+    assert (found.sequence_number, found.properties, found.body) == (7, {"a": 1}, b"body")
+
+
 @pytest.mark.parametrize("code", VALUES)
 def test_an_event_with_a_value_of_any_type_is_read(code: str) -> None:
     written, expected = VALUES[code]

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from local.functions_host.durable.answers import Answer
@@ -117,6 +118,15 @@ def test_nothing_ends_while_a_task_is_open() -> None:
 def test_an_end_sets_no_timer() -> None:
     commit = answered([timer(cancelled=True)], is_done=True)
     assert (commit.status, commit.outgoing) == (Status.COMPLETED, [])
+
+
+def test_a_timer_is_hidden_for_whole_seconds_cut_as_in_the_queue_of_azure() -> None:
+    """From NOON: below a second at once, others up to a second early."""
+    waits = {"12:00:00.999": 0, "11:59:00": 0, "12:00:01": 1, "12:00:02.999": 2, "13:00:00": 3600}
+    for fire_at, seconds in waits.items():
+        (fired,) = answered([timer(f"2026-11-21T{fire_at}Z")]).outgoing
+        assert fired.due_at == NOON + timedelta(seconds=seconds)
+        assert fired.event["FireAt"].startswith(f"2026-11-21T{fire_at}")
 
 
 def test_continuing_as_new_replaces_the_execution_and_keeps_the_parent() -> None:

@@ -1,0 +1,117 @@
+// What Microsoft's JavaScript client of Event Hubs does with an emulator: `node javascript.cjs ACT CONNECTION_STRING`
+// prints one line of JSON. NODE_PATH has the client.
+"use strict";
+const {
+  EventHubBufferedProducerClient,
+  EventHubConsumerClient,
+  EventHubProducerClient,
+  earliestEventPosition,
+} = require("@azure/event-hubs");
+
+const [act, connection] = process.argv.slice(2);
+const HUB = "telemetry";
+const GROUP = "$Default";
+const producer = () => new EventHubProducerClient(connection, HUB);
+const fail = (error) => {
+  console.error(error);
+  process.exit(1);
+};
+const refusal = (error) => ({ code: error.code, message: error.message });
+
+// Read partition 0 from its first event; `seen` gets each event, and its true ends the reading.
+function read(seen, options = {}) {
+  const client = new EventHubConsumerClient(GROUP, connection, HUB);
+  return new Promise((resolve, reject) => {
+    let subscription;
+    const end = (settle, value) => subscription.close().then(() => client.close()).then(() => settle(value), reject);
+    subscription = client.subscribe(
+      "0",
+      {
+        processEvents: async (events) => {
+          if (events.map(seen).some(Boolean)) end(resolve);
+        },
+        processError: async (error) => end(reject, error),
+      },
+      { startPosition: earliestEventPosition, maxWaitTimeInSeconds: 1, ownerLevel: options.ownerLevel },
+    );
+  });
+}
+
+const acts = {
+  async metadata() {
+    const client = producer();
+    const hub = await client.getEventHubProperties();
+    const empty = await client.getPartitionProperties("3");
+    const refused = await client.getPartitionProperties("9").catch(refusal);
+    await client.close();
+    return { ids: hub.partitionIds, last: empty.lastEnqueuedOnUtc, empty: empty.isEmpty, refused: refused.code };
+  },
+
+  async messages() {
+    const client = producer();
+    const batch = await client.createBatch({ partitionId: "0" });
+    batch.tryAdd({ body: { n: 1 }, properties: { kind: "json", at: new Date(0), big: 2 ** 40 }, messageId: "m1" });
+    batch.tryAdd({ body: Buffer.from([0, 255]) });
+    batch.tryAdd({ body: null });
+    await client.sendBatch(batch);
+    await client.sendBatch([{ body: "keyed" }], { partitionKey: "home-1" });
+    await client.sendBatch([{ body: "last" }], { partitionId: "0" });
+    await client.close();
+    const found = [];
+    await read((event) => {
+      const body = Buffer.isBuffer(event.body) ? [...event.body] : event.body;
+      found.push({ number: event.sequenceNumber, body, properties: event.properties, id: event.messageId });
+      return event.body === "last";
+    });
+    return found;
+  },
+
+  async epochs() {
+    let isOpen;
+    const opened = new Promise((resolve) => (isOpen = resolve));
+    const client = producer();
+    await client.sendBatch([{ body: "first" }], { partitionId: "0" });
+    await client.close();
+    const former = read(() => void isOpen(), { ownerLevel: 3 }).catch(refusal);
+    await opened;
+    await read(() => true, { ownerLevel: 5 });
+    return former;
+  },
+
+  async oversize() {
+    const client = producer();
+    const send = (size) => client.sendBatch([{ body: Buffer.alloc(size) }], { partitionId: "0" });
+    const refused = await send(1_200_000).catch(refusal);
+    await send(1_048_300);
+    await client.close();
+    let size = 0;
+    await read((event) => (size = event.body.length));
+    return { ...refused, size };
+  },
+
+  // Publish numbers, each in a batch of its own; the emulator cuts the connection before it answers one of them.
+  async idempotent() {
+    const client = new EventHubBufferedProducerClient(connection, HUB, {
+      enableIdempotentRetries: true,
+      maxWaitTimeInMs: 10,
+      retryOptions: { timeoutInMs: 1000, retryDelayInMs: 20 },
+      onSendEventsErrorHandler: async ({ error }) => fail(error),
+    });
+    for (let number = 0; number < 10; number++) {
+      await client.enqueueEvent({ body: number }, { partitionId: "0" });
+      await client.flush();
+    }
+    await client.close();
+    const found = [];
+    await read((event) => found.push(event.body) && event.body === 9);
+    return found;
+  },
+};
+
+acts[act]().then(
+  (found) => {
+    console.log(JSON.stringify(found));
+    process.exit(0);
+  },
+  fail,
+);

@@ -1,0 +1,108 @@
+"""Microsoft's JavaScript client, which reads every answer more strictly than Python's: sending, reading, refusals."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.event_hubs import Emulator, HubSettings
+from local.event_hubs.codec import Described, Symbol, UInt, ULong, encode
+from local.event_hubs.frames import AMQP_HEADER, ATTACH, BEGIN, OPEN, SOURCE, TARGET, composite, frame
+from local.event_hubs.sections import VALUE
+from tests.acceptance.event_hubs.clients import HUB, sas, wait_until
+from tests.patience import allowed
+from tests.unit.local.event_hubs.messages import attach_sender, transfer
+
+CLIENT = Path(__file__).parents[3] / ".venv" / "javascript" / "node_modules"
+PROGRAM = Path(__file__).with_name("javascript.cjs")
+IS_HERE = shutil.which("node") is not None and (CLIENT / "@azure" / "event-hubs").exists()
+pytestmark = pytest.mark.skipif(
+    not IS_HERE, reason="the JavaScript client is not installed: `make javascript` does it, with npm"
+)
+
+
+def start(act: str, emulator: Emulator) -> "subprocess.Popen[str]":
+    command = ["node", str(PROGRAM), act, emulator.connection_string]
+    environment = {**os.environ, "NODE_PATH": str(CLIENT)}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def outcome(process: "subprocess.Popen[str]") -> Any:
+    """Return what the program found; fail with its complaint when it does not end well in time."""
+    try:
+        printed, complaints = process.communicate(timeout=allowed(60))
+    finally:
+        process.kill()
+    assert process.returncode == 0, complaints
+    return json.loads(printed)
+
+
+def found(act: str, emulator: Emulator) -> Any:
+    return outcome(start(act, emulator))
+
+
+def test_it_reads_the_properties_of_hub_and_partition_and_why_one_is_refused(emulator: Emulator) -> None:
+    assert found("metadata", emulator) == {
+        "ids": ["0", "1", "2", "3"],
+        "last": "0001-01-01T00:00:00.000Z",
+        "empty": True,
+        "refused": "ArgumentOutOfRangeError",
+    }
+
+
+def test_it_reads_what_it_sent(emulator: Emulator) -> None:
+    first, binary, nothing, *_, last = found("messages", emulator)
+    assert (first["body"], first["id"]) == ({"n": 1}, "m1")
+    assert first["properties"] == {"kind": "json", "at": 0, "big": 2**40}, "a date comes back as milliseconds"
+    assert (binary["body"], nothing["body"], last["body"]) == ([0, 255], [], "last")
+    assert [first["number"], binary["number"], nothing["number"]] == [0, 1, 2]
+    assert sum(end + 1 for end in emulator.end_of(HUB).values()) == 5
+
+
+def test_a_reader_of_a_lower_epoch_learns_who_took_its_place(emulator: Emulator) -> None:
+    refused = found("epochs", emulator)
+    assert refused["code"] == "ReceiverDisconnectedError"
+    former, later = r"current receiver '(\S+)' with epoch '3'", r"New receiver '(\S+)' with higher epoch of '5'"
+    names = [re.search(pattern, refused["message"]) for pattern in (former, later)]
+    assert all(name and name[1] != "nil" for name in names), "the client names its readers"
+
+
+def test_a_message_over_the_limit_is_refused_at_once_and_one_just_below_comes_back_whole(emulator: Emulator) -> None:
+    refused = found("oversize", emulator)
+    assert refused["code"] == "MessageTooLargeError"
+    assert "exceeds the limit (1048576 bytes) currently allowed on the link." in refused["message"]
+    assert refused["size"] == 1_048_300
+
+
+@contextmanager
+def idle_owner(emulator: Emulator) -> Iterator[None]:
+    """Attach a reader with an epoch that takes nothing, so that the outcomes of stored events wait."""
+    ends = Described(ULong(SOURCE), [f"{HUB}/ConsumerGroups/$Default/Partitions/0"]), Described(ULong(TARGET), ["here"])
+    performatives = [
+        composite(OPEN, "owner"),
+        composite(BEGIN, None, UInt(0), UInt(100), UInt(100)),
+        attach_sender("$cbs"),
+        transfer(encode(Described(ULong(VALUE), sas(emulator))), settled=True),
+        composite(ATTACH, "owner", UInt(1), True, None, None, *ends, *[None] * 6, {Symbol("com.microsoft:epoch"): 0}),
+    ]
+    with socket.create_connection(("127.0.0.1", emulator.port), timeout=allowed(10)) as connection:
+        connection.sendall(AMQP_HEADER + b"".join(map(frame, performatives)))
+        wait_until(lambda: emulator.reader_count(HUB) == 1)
+        yield
+
+
+def test_an_idempotent_producer_that_never_learns_of_a_stored_event_publishes_it_once() -> None:
+    with Emulator([HubSettings(HUB, 1, lead=1)]).running() as emulator, idle_owner(emulator):
+        process = start("idempotent", emulator)
+        wait_until(lambda: emulator.end_of(HUB)["0"] == 1)
+        emulator.drop_connections()
+        assert outcome(process) == list(range(10))
+        assert emulator.end_of(HUB)["0"] == 9

@@ -1,0 +1,102 @@
+"""`make real-host`: the acceptance of a whole host, here on ours by its address, with a program for `func`."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from local.acceptance.__main__ import DANGEROUS, main
+from local.acceptance.hosts import Func, Somewhere, free_port
+from local.acceptance.job import Acceptance, StepFailed, Target
+from local.consumers import Host
+from local.dangerous import DEADLY
+from local.processes import APP, Children
+from local.stack import Place, Stack
+from tests.patience import allowed, until
+
+pytestmark = pytest.mark.slow
+
+STEPS = [
+    "send what the trigger cannot deliver",
+    "publish",
+    "account for every event",
+    "read what the trigger cannot deliver",
+    "set the event that kills aside",
+    "redrive",
+    "replay",
+    "recount",
+]
+FUNC = f"""#!/bin/sh
+echo "$@" "$AzureWebJobsStorage" "$FUNCTIONS_WORKER_RUNTIME" >> "$CALLS"
+exec {sys.executable} -m local.functions_host --app . --port "$3"
+"""
+
+
+@contextmanager
+def stack_of(folder: Path, port: int = 0) -> Iterator[tuple[Stack, Children]]:
+    """A hub and a store, as for a host at this port."""
+    with Children(folder) as children:
+        stack = Stack(Place(folder, host_port=port), children, time.sleep)
+        stack.start_emulator()
+        stack.create_store(DANGEROUS)
+        yield stack, children
+
+
+def test_a_running_app_is_accepted_by_its_address(tmp_path: Path) -> None:
+    """Nobody but this test starts its host again after a death, always at the same address."""
+    with stack_of(tmp_path, free_port()) as (stack, _):
+        host = Host(stack, DANGEROUS, DEADLY)
+        words = ["--base", host.address, "--hub", stack.connection, "--store", f"sqlite:{stack.place.store}"]
+        words += ["--events", "1000", "--folder", str(tmp_path / "run"), "--patience", str(round(allowed(60)))]
+        with subprocess.Popen(
+            [sys.executable, "-m", "local.acceptance", *words],
+            cwd=APP,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as running:
+            until(lambda: host.refuse_dead() or running.poll() is not None, 300)  # type: ignore[func-returns-value]
+            out, err = running.communicate()
+    assert (running.returncode, err) == (0, "")
+    figures = json.loads(out.splitlines()[-1])
+    assert (figures["host"], figures["published"], list(figures["seconds"])) == ("address", 1_001, STEPS)
+    assert figures["redriven"] == 5 and figures["replayed"] > 0
+    assert host.deaths > 0
+
+
+def test_func_runs_with_the_settings_of_the_run_and_is_started_again_after_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "func").write_text(FUNC)
+    (tmp_path / "func").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    with stack_of(tmp_path) as (stack, children):
+        func = Func(stack, children, "storage=here", DANGEROUS)
+        func.refuse_dead()
+        func._child.kill()
+        func.refuse_dead()
+        func.refuse_dead()
+        until(lambda: len((tmp_path / "calls").read_text().splitlines()) == 2, 30)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls == [f"start --port {func.address.rpartition(':')[2]} storage=here python"] * 2
+
+
+def test_a_step_that_fails_is_named_with_its_last_state(tmp_path: Path) -> None:
+    target = Target(Somewhere("http://127.0.0.1:1"), "no hub", tmp_path / "no store")
+    acceptance = Acceptance(target, tmp_path / "record", lambda _: None, patience=0)
+    with pytest.raises(StepFailed, match=r"step 'redrive' failed: nothing new in 0 s: .*refused"):
+        acceptance._redrive("redrive")
+    with pytest.raises(StepFailed, match="step 'account' failed: nothing new in 0 s: 7"):
+        acceptance._until("account", lambda: 7, lambda seen: seen > 7)
+
+
+def test_the_parts_of_an_address_go_together(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--base", "http://localhost:1"])
+    assert "--base, --hub and --store go together" in capsys.readouterr().err

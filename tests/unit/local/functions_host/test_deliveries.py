@@ -1,0 +1,74 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local.event_hubs.codec import Raw, Symbol, encode
+from local.functions_host.deliveries import Delivery, delivery_of
+from tests.fakes import trigger_events
+
+BODY = b"\x00\x53\x75\xa0\x01x"
+NAMES = {
+    "delivered": Delivery.DELIVERED,
+    "binding fails": Delivery.BINDING_FAILS,
+    "reader stops": Delivery.READER_STOPS,
+    "dropped in silence": Delivery.DROPPED,
+}
+
+
+def of_properties(value: object) -> bytes:
+    return b"\x00\x53\x74" + encode({"v": value}) + BODY
+
+
+def of_fields(**at: object) -> bytes:
+    """A message whose section of properties has these fields: `f4` is the one at place 4."""
+    fields = [at.get(f"f{place}") for place in range(13)]
+    return b"\x00\x53\x73" + encode(fields) + BODY
+
+
+def test_each_message_ends_as_it_did_in_the_real_trigger() -> None:
+    published = trigger_events.published()
+    found = {one.name: delivery_of(one.message) for one in published}
+    assert found == {one.name: NAMES[one.fate] for one in published}
+    assert set(found.values()) == set(Delivery)
+
+
+def test_large_messages_are_delivered() -> None:
+    key = encode({Symbol("x-opt-partition-key"): "k" * 300})
+    many = b"\x00\x53\x74" + encode({f"p{number}": number for number in range(1_000)})
+    for sections in (many, b"\x00\x53\x72" + key, b"\x00\x53\x75" + encode(b"x" * 900_000)):
+        assert delivery_of(sections + BODY) is Delivery.DELIVERED
+
+
+def test_an_address_that_is_no_text_stops_the_reader_and_a_subject_that_is_none_is_dropped() -> None:
+    for place, end in ((2, Delivery.READER_STOPS), (4, Delivery.READER_STOPS), (3, Delivery.DROPPED)):
+        assert delivery_of(of_fields(**{f"f{place}": 5})) is end
+        assert delivery_of(of_fields(**{f"f{place}": "text"})) is Delivery.DELIVERED
+
+
+def test_a_short_decimal_is_dropped_wherever_it_is() -> None:
+    for short in (Raw(b"\x74\x32\x80\x00\x01"), Raw(b"\x84\x31\xc0" + bytes(5) + b"\x01")):
+        for value in (short, [short], [{"k": [short]}], Raw(b"\xe0\x06\x01" + short)):
+            assert delivery_of(of_properties(value)) is Delivery.DROPPED, value
+
+
+def test_a_char_stops_the_reader_where_dotnet_has_none() -> None:
+    ends = {number: delivery_of(of_properties(Raw(b"\x73" + number.to_bytes(4)))) for number in (65, 0xFFFF, 0x10000)}
+    assert ends == {65: Delivery.DELIVERED, 0xFFFF: Delivery.DELIVERED, 0x10000: Delivery.READER_STOPS}
+    assert delivery_of(of_properties(Raw(b"\x73\x00\x00\xd8\x00"))) is Delivery.READER_STOPS  # half of a pair
+
+
+def test_the_worst_of_a_message_counts_and_bytes_that_are_no_message_are_dropped() -> None:
+    bad = of_properties({})
+    assert delivery_of(bad) is Delivery.READER_STOPS
+    assert delivery_of(bad.replace(BODY, b"\x00\x53\x77" + encode("x"))) is Delivery.READER_STOPS
+    assert delivery_of(of_fields(f0=[]) + bad) is Delivery.DROPPED
+    assert delivery_of(b"\x00\x53") is Delivery.DROPPED
+
+
+@given(st.sampled_from(trigger_events.published()), st.data())
+def test_any_bytes_have_an_end(one: trigger_events.Published, data: st.DataObject) -> None:
+    """An error would end the readers of this process."""
+    message = bytearray(one.message[:400])
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(message)))
+        message[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+    assert delivery_of(bytes(message)) in set(Delivery)
