@@ -61,6 +61,10 @@ FORBIDDEN = {
     ),
     "no call syntax": (r"\{CALL|\{ *\?", "{CALL p (?)}"),
     "nothing is folded": (r"\bTRANSLATE\b", "SELECT TRANSLATE(a, 'x', 'y')"),
+    "a blank at the end of a key counts": (
+        r"\bpartition_key (= (@|k\.)|IN \()|NULLIF\(@(?!\w+_day)\w+, ''\)",
+        "SELECT a FROM t WHERE d.partition_key = @partition_key",
+    ),
     "time is UTC, and an argument": (r"\b(GETDATE|SYSDATETIME|CURRENT_TIMESTAMP)\b", "SELECT GETDATE()"),
 }
 

@@ -40,7 +40,8 @@ OUTPUT inserted.audit_id
 -- Compare and set: touches no row when another process has claimed the job.
 -- params: audit_id varchar(8000), status varchar(8000), partitions nvarchar(max), findings nvarchar(max), fault nvarchar(4000), updated_at datetime2(7), claimed_until datetime2(7), expected int
 UPDATE hubledger.audit_job
-   SET status = @status, partitions = @partitions, findings = @findings, fault = NULLIF(@fault, ''),
+   SET status = @status, partitions = @partitions, findings = @findings,
+       fault = CASE WHEN DATALENGTH(@fault) > 0 THEN @fault END,
        updated_at = @updated_at, claimed_until = @claimed_until, step = step + 1,
        ended_at = CASE WHEN @status <> 'open' THEN @updated_at END
 OUTPUT inserted.step

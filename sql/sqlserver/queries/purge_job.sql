@@ -58,7 +58,8 @@ OUTPUT inserted.purge_id
 -- Compare and set: touches no row when another process has claimed the job, or it was cancelled.
 -- params: purge_id varchar(8000), status varchar(8000), tasks nvarchar(max), found nvarchar(max), fault nvarchar(4000), updated_at datetime2(7), claimed_until datetime2(7), expected int
 UPDATE hubledger.purge_job
-   SET status = @status, tasks = @tasks, found = @found, fault = NULLIF(@fault, ''), updated_at = @updated_at,
+   SET status = @status, tasks = @tasks, found = @found,
+       fault = CASE WHEN DATALENGTH(@fault) > 0 THEN @fault END, updated_at = @updated_at,
        claimed_until = @claimed_until, step = step + 1,
        ended_at = CASE WHEN @status <> 'open' THEN @updated_at END
 OUTPUT inserted.step
@@ -68,7 +69,8 @@ OUTPUT inserted.step
 -- Cancel an open job; touches no row when it is over.
 -- params: purge_id varchar(8000), fault nvarchar(4000), now_at datetime2(7)
 UPDATE hubledger.purge_job
-   SET status = 'cancelled', fault = NULLIF(@fault, ''), updated_at = @now_at, ended_at = @now_at, step = step + 1
+   SET status = 'cancelled',
+       fault = CASE WHEN DATALENGTH(@fault) > 0 THEN @fault END, updated_at = @now_at, ended_at = @now_at, step = step + 1
 OUTPUT inserted.step
  WHERE purge_id = @purge_id AND status = 'open';
 

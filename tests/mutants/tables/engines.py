@@ -238,7 +238,7 @@ MUTANTS = (
     *in_file(
         "core/store/sqlserver/rows.py",
         f"{UNIT}/test_rows.py {UNIT}/test_batch.py",
-        ("a server makes a float near zero 0", "values_of = normal if floats", "values_of = compiled if floats"),
+        ("a server makes a float near zero 0", "normal if floats else compiled", "compiled if floats else compiled"),
         ("a server rounds a float when a replay retracts it", "varchar(40), {column}, 3)", "varchar(40), {column}, 1)"),
     ),
     *in_file(

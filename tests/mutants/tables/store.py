@@ -181,14 +181,19 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/states.py",
-        "tests/contract/test_states.py",
+        "core/store/row_keys.py",
+        "tests/contract/test_states.py tests/contract/test_refused_rows.py",
         (
             "the oldest state of a commit is kept",
-            "placed for placed in rows}  # rows come",
-            "placed for placed in reversed(rows)}  # rows come",
+            "each for each in values}  # in order",
+            "each for each in reversed(list(values))}  # in order",
         ),
-        ("a key that ends with a space is stored", 'part.endswith(" ")', 'part == " "'),
+        ("a key that ends with a space is stored", 'text[-1:] == " "', 'text == " "'),
+        (
+            "a key of an aggregate that ends with a space is stored",
+            "(*row_table(row_class).key, *grouped_by)",
+            "row_table(row_class).key",
+        ),
     ),
     *in_file(
         "core/store/columns.py",
