@@ -11,8 +11,9 @@ from core.transforms.aggregates import load_aggregates
 def keyed(row_class: type, position: int, values_of: ValuesOf) -> ValuesOf:
     """Return a function from placed rows to values; before the columns, the values have a position of this length.
 
-    For states, only the newest of each key. The function raises ValueError for a key that ends with a space, in every
-    engine: SQL Server ignores that space. The key of an aggregate of the rows is such a key too.
+    For states, only the newest of each key, in the order of the keys: two commits lock them in one order. The function
+    raises ValueError for a key that ends with a space, in every engine: SQL Server ignores that space. The key of an
+    aggregate of the rows is such a key too.
     """
     table = row_table(row_class)
     places = {name: place for place, name in enumerate(table.columns, position)}
@@ -44,4 +45,4 @@ def _padded(name: str, text: str) -> ValueError:
 
 def _newest(values: Iterable[Values], places: list[int]) -> list[Values]:
     newest = {tuple([str(each[place]) for place in places]): each for each in values}  # in order: the last one stays
-    return list(newest.values())
+    return [newest[key] for key in sorted(newest)]

@@ -182,12 +182,13 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/row_keys.py",
-        "tests/contract/test_states.py tests/contract/test_refused_rows.py",
+        f"tests/contract/test_states.py tests/contract/test_refused_rows.py {UNIT}/test_rows.py",
         (
             "the oldest state of a commit is kept",
             "each for each in values}  # in order",
             "each for each in reversed(list(values))}  # in order",
         ),
+        ("two commits lock states in the order of their events", "for key in sorted(newest)", "for key in newest"),
         ("a key that ends with a space is stored", 'text[-1:] == " "', 'text == " "'),
         (
             "a key of an aggregate that ends with a space is stored",
