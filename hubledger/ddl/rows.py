@@ -1,16 +1,13 @@
 """The table of a row class: the columns of its fields, those that the store adds, and its key."""
 
 from collections.abc import Iterator, Mapping
-from datetime import date, datetime
 from typing import Any
 
 from core.errors import InvalidTransform
-from core.model.rows import COLUMN_TYPES, PLACE, STATE_LINEAGE, Text, row_table, texts_of
+from core.model.rows import COLUMN_TYPES, KEY_BYTES, PLACE, STATE_LINEAGE, Text, bytes_in_key, row_table, texts_of
 from core.store.columns import fields_of, types_of
 from hubledger.ddl.types import PREFIX, Engine, listed, named, type_of
 
-KEY_BYTES = 900  # of a clustered key of SQL Server
-_BYTES: Mapping[type, int] = {int: 8, bool: 1, datetime: 8, date: 3}
 _LINEAGE: Mapping[Engine, Mapping[str, str]] = {
     "sqlite": {
         "stream_id": "INTEGER", "partition_id": "TEXT", "sequence_number": "INTEGER", "ordinal": "INTEGER",
@@ -71,15 +68,9 @@ def _faults_of_key(row_class: type) -> Iterator[str]:
         )
     if endless:
         return
-    size = sum(_bytes_of(kind, texts.get(name)) for name, kind in kinds.items())
+    size = sum(bytes_in_key(kind, texts.get(name)) for name, kind in kinds.items())
     if size > KEY_BYTES:
         yield (
             f"{row_class.__name__}: its key has up to {size} bytes, and a key of SQL Server has at most {KEY_BYTES}:"
             " shorten its texts, which take two bytes a character, or one with ascii=True"
         )
-
-
-def _bytes_of(kind: type, text: Text | None) -> int:
-    if text is None or kind is not str:
-        return _BYTES[kind]
-    return text.length if text.ascii else 2 * text.length
