@@ -1,6 +1,7 @@
 """The transactions of purges: the steps of each, in order."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -12,8 +13,10 @@ from core.ledger.retention.purge import Found, PurgeJob
 from core.store.columns import cut, instant_text, numbers_json
 from core.store.purge_links import LINK_COLUMNS, RENAMED
 from core.store.script import Script, Step
+from core.store.stream import lock_step
 
 FAULT_LENGTH = 2_000  # characters that are stored
+Times = tuple[datetime, datetime]
 PARTS = {  # of jobs: the statements that find an old job and delete its parts, and its id
     "replay_diff": ("find_old_dry_run", "delete_diffs", "job_id"),
     "redrive_piece": ("find_old_redrive", "delete_redrive_pieces", "redrive_id"),
@@ -38,6 +41,7 @@ def ledger_script(stream_id: int, piece: LedgerPiece, job: PurgeJob, now: dateti
     return Script(
         f"purge {job.request.purge_id}",
         (
+            lock_step(stream_id, conflict),
             Step("delete_ledger_rows", {**place, **commits}, expect=len(piece.rows), otherwise=conflict),
             *([Step("note_purged_replay", {"partition_id": piece.partition_id}, many=noted)] if noted else []),
             *_link_steps(place, piece.link, job, now, until),
@@ -54,6 +58,7 @@ def letter_script(stream_id: int, piece: LetterPiece, job: PurgeJob, now: dateti
     return Script(
         f"purge {job.request.purge_id}",
         (
+            lock_step(stream_id, conflict),
             Step("delete_settled_letters", letters, expect=len(piece.letters), otherwise=conflict),
             Step("delete_attempts", letters, expect=attempts, otherwise=conflict),
             *_link_steps(place, piece.link, job, now, until),
@@ -77,15 +82,15 @@ def row_steps(stream_id: int, piece: RowPiece, now: datetime) -> tuple[Step, ...
     return (_deletion("delete_audits" if table == "audit_job" else "delete_purges", stream_id, old),)
 
 
-def row_script(steps: tuple[Step, ...], piece: RowPiece, job: PurgeJob, now: datetime, until: datetime) -> Script:
-    """Return the transaction that deletes the rows of a piece, and moves the job."""
+def row_script(stream_id: int, steps: Sequence[Step], piece: RowPiece, job: PurgeJob, times: Times) -> Script:
+    """Return the transaction that deletes the rows of a piece, and moves the job; `times`: now, and its end."""
     conflict = partial(PurgeConflict, job.request.purge_id)
-    record = Step("record_purge", recorded(job, now, until), expect=1, otherwise=conflict, keeps="step")
+    record = Step("record_purge", recorded(job, *times), expect=1, otherwise=conflict, keeps="step")
     demanded = (
         replace(one, counts=None, expect=piece.rows, otherwise=conflict) if one.counts == "purged" else one
         for one in steps
     )
-    return Script(f"purge {job.request.purge_id}", (*demanded, record))
+    return Script(f"purge {job.request.purge_id}", (lock_step(stream_id, conflict), *demanded, record))
 
 
 def retracted_steps(place: dict[str, Any], piece: RowPiece) -> tuple[Step, ...]:

@@ -156,7 +156,7 @@ class Purges(PurgeJobs):
         return replace(piece, rows=counted["purged"], is_last=is_last)
 
     def purge_rows(self, piece: RowPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
-        self._run(row_script(self._row_steps(piece, now), piece, job, now, until), job)
+        self._run(row_script(self._stream_id(), self._row_steps(piece, now), piece, job, (now, until)), job)
 
     def _row_steps(self, piece: RowPiece, now: datetime) -> tuple[Step, ...]:
         id = piece.task.partition_id

@@ -19,6 +19,7 @@ from core.store.held import freed_by, order_steps
 from core.store.partitions import Values, letter_values
 from core.store.rows import in_table_order
 from core.store.script import Script, Step, of_rows
+from core.store.stream import lock_step
 
 WHY_RESOLVED = "a replay wrote or filtered it"
 FAULT_LENGTH = 2_000
@@ -51,7 +52,7 @@ def open_script(request: ReplayRequest, stream_id: int) -> Script:
     return Script(
         f"replay {request.job_id}",
         (
-            Step("lock_stream", {"stream_id": stream_id}, expect=1, otherwise=StreamClosed, keeps="locked_stream"),
+            lock_step(stream_id, StreamClosed),
             Step("add_replay_job", values, expect=1, otherwise=Overlapped),
             Step("add_replay_progress", {**job, **ranges, "requested_at": at}),
         ),

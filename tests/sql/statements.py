@@ -14,6 +14,7 @@ from core.aggregation.commit import Part, Portion
 from core.aggregation.kinds import ALL_DAYS, RunOrder
 from core.aggregation.orders import Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
+from core.ledger.audit_job import AuditRequest
 from core.ledger.minutes import Minute
 from core.ledger.next_incarnation import Opening
 from core.ledger.retention.chain import LedgerRow, SettledLetter, before_first, linked
@@ -41,6 +42,7 @@ from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
 from core.store.aggregation import close_script, ended_script, portion_script
+from core.store.audits import open_script as open_audit_script
 from core.store.columns import instant_text
 from core.store.gaps import noting_script
 from core.store.incarnations import opening_script
@@ -115,7 +117,8 @@ def every_script() -> Mapping[str, Script]:
     gap = {"gap noted": noting_script(commit_of((), first=False, letters=False).state, Span(*GAP), EPOCH)}
     minute = {"minute": minute_script(1, Minute(EPOCH, 7, 9))}
     orders = {**replays(), **jobs(), **redrives(), **purges()}
-    return {**commits(), **gap, **letters, **orders, **aggregations(), **incarnations(), **minute}
+    audit = {"audit open": open_audit_script(1, AuditRequest(UUID(int=9), "ann", EPOCH))}
+    return {**commits(), **gap, **letters, **orders, **audit, **aggregations(), **incarnations(), **minute}
 
 
 def purges() -> Mapping[str, Script]:
@@ -136,7 +139,7 @@ def purges() -> Mapping[str, Script]:
     return {
         "purge ledger": ledger_script(1, rows, job, EPOCH, EPOCH),
         "purge letters": letter_script(1, letters, job, EPOCH, EPOCH),
-        **{f"purge {name}": row_script(steps[name], piece, job, EPOCH, EPOCH) for name, piece in pieces.items()},
+        **{f"purge {name}": row_script(1, steps[name], piece, job, (EPOCH, EPOCH)) for name, piece in pieces.items()},
     }
 
 

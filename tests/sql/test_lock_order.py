@@ -16,7 +16,7 @@ from tests.sql.values import ROW_CLASSES
 from tests.sql.verbs import every_sent
 
 PAGE = Path(__file__).parents[2] / "docs" / "sqlserver.md"
-LOCKING = re.compile(r"hubledger\.(\w+) AS \w+ WITH \([A-Z, ]*(?:UPDLOCK|XLOCK|HOLDLOCK|TABLOCK)")
+LOCKING = re.compile(r"hubledger\.(\w+) AS \w+ WITH \([A-Z, ]*(?:UPDLOCK|XLOCK|HOLDLOCK|TABLOCK|REPEATABLEREAD)")
 PLACES = {
     "the tables of rows, by their names": sorted(row_table(one).name for one in ROW_CLASSES),
     "the tables of windows, the finest level first": [
@@ -27,8 +27,9 @@ PLACES = {
     ],
 }
 AGAIN = {  # statements that lock a row which an earlier step of their transaction has locked
-    "note_gap_again": "the checkpoint, or the range where it will be: lock_partition, or the statement itself",
-    "note_gap": "the checkpoint, or the range where it will be: lock_partition, or note_gap_again",
+    "note_gap_again": "the checkpoint, or the range where it will be: lock_partition, or the statement itself. The row"
+    " of the stream comes after it; only the next incarnation takes that row alone, and it locks no checkpoint",
+    "note_gap": "as note_gap_again",
     "end_replay_job": "the job: hold_replay_job",
     "end_redrive_job": "the job: hold_redrive_job",
 }
