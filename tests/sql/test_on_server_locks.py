@@ -205,6 +205,18 @@ def test_an_audit_is_opened_after_the_piece_of_a_purge_that_is_under_way(hasty: 
     assert audits.open_audit(asked)
 
 
+def test_each_process_that_stops_a_partition_is_counted(engine: Engine) -> None:
+    """Also where an update passes over the row that another process is inserting."""
+    stores = [engine.open().patient(PATIENCE) for _ in range(4)]
+    for at in range(10):
+        state = stores[0].read_partition(partition(str(at)))
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda store, of=state: store.note_stop(of, "outage", "all fail", NOON), stores))
+        assert [one.attempts for one in stores[0].read_partition(partition(str(at))).stops] == [4]
+    for store in stores:
+        store.close()
+
+
 def test_a_letter_that_is_held_is_begun_by_one_chunk(engine: Engine) -> None:
     stores = [engine.open().patient(PATIENCE) for _ in range(4)]
     keep_letters(stores[0], dict.fromkeys(range(50), "a"))

@@ -32,6 +32,10 @@ Results = list[list[tuple[Any, ...]]]
 class _StateTaken(Exception):
     """The server refused the key of a state: another transaction wrote it first, or two keys are one to the server."""
 
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.text)
+        self.key = trouble.taken
+
 
 class SqlServerDatabase:
     """A Database on a server. Only tests use a `schema` other than `hubledger`: they create their own and drop it.
@@ -60,16 +64,18 @@ class SqlServerDatabase:
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
         """Run a script; when the key of a state is refused, run it again.
 
-        If a different transaction wrote the state first, its state is there by then. A second refusal is no race: then
-        the data holds keys that the column's collation takes for one.
+        If a different transaction wrote the state first, its state is there by then. A second refusal of one key is no
+        race: then the data holds keys that the column's collation takes for one.
         """
-        for _ in range(2):
+        refused: set[str] = set()
+        while True:
             try:
                 return self._try(script, rehearse)
             except _StateTaken as taken:
-                refused = DataRefused(f"the database refuses a key twice, so no other transaction wrote it: {taken}")
-                refused.__cause__ = taken.__cause__
-        raise refused
+                if taken.key in refused:
+                    why = "the database refuses a key twice, so no other transaction wrote it"
+                    raise DataRefused(f"{why}: {taken}") from taken.__cause__
+                refused.add(taken.key)
 
     def _try(self, script: Script, rehearse: bool) -> Outcome:
         results = self._execute(run_batch(script, rehearse), partial(_error_of_writing, script), script.subject)
@@ -143,5 +149,5 @@ def _error_of_duplicate(script: Script, trouble: Trouble) -> Exception:
     if step.otherwise:
         return step.otherwise()
     if isinstance(step.statement, OfRows):
-        return _StateTaken(trouble.text)
+        return _StateTaken(trouble)
     return StoreUnavailable(f"another transaction was first: {trouble.text}")

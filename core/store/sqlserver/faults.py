@@ -36,6 +36,7 @@ _REFUSED_LOGIN_STATE = "28000"
 _MISSING_OBJECT, _MISSING_COLUMN = "42S02", "42S22"
 _WITH_CALL = re.compile(r"\((\d+)\) \(SQL\w+\)(?=; \[|$)")
 _AT_END = re.compile(r"\((\d+)\)(?=; \[|$)")
+_TAKEN = re.compile(r"duplicate key value is \((.*)\)\.", re.S)
 _QUOTED = re.compile(r"'([^']*)'")
 
 
@@ -78,6 +79,12 @@ class Trouble:
         Its first two quoted words are names; further quoted words are values.
         """
         return any(name.rpartition(".")[2] in keys for name in _QUOTED.findall(self.text)[:2])
+
+    @property
+    def taken(self) -> str:
+        """The key of a duplicate; empty if the server does not name it."""
+        found = _TAKEN.search(self.text)
+        return found[1] if found else ""
 
 
 def read_trouble(error: BaseException) -> Trouble:

@@ -174,11 +174,12 @@ MUTANTS = (
         ),
         (
             "a race for a state counts as refused data",
-            "    if isinstance(step.statement, OfRows):\n        return _StateTaken(trouble.text)",
+            "    if isinstance(step.statement, OfRows):\n        return _StateTaken(trouble)",
             "    if isinstance(step.statement, OfRows):\n        return DataRefused(trouble.text)",
         ),
         ("a deadlock is not counted", "            if trouble.fault is Fault.CROSSED:", "            if False:"),
-        ("two keys that are one to the server stop the partition", "for _ in range(2):", "while True:"),
+        ("two keys that are one to the server stop the partition", "if taken.key in refused:", "if False:"),
+        ("a second race for a state counts as refused data", "if taken.key in refused:", "if refused:"),
     ),
     *in_file(
         "core/store/sqlserver/faults.py",

@@ -213,6 +213,21 @@ class TestAKeyOfAState:
         assert committed.server.commits[-1] == committed.server.commits[-2]
         assert len(committed.open) == len(committed.connections) == 1
 
+    def test_that_loses_one_race_after_another_is_committed_because_each_is_for_a_different_key(
+        self, store: Store, committed: FakeDriver, what: str
+    ) -> None:
+        """Where locks are optimized, an update passes over a state that another transaction has just inserted."""
+        texts = [f"{STATE_TAKEN} The duplicate key value is (home-{number})." for number in range(5)]
+        committed.server.faults = [(When.LATE, fault("23000", 2627, text)) for text in texts]
+        assert calls_of(committed, lambda: OF_A_STATE[what](store)) == 2 + len(texts) + 1
+        assert len(committed.open) == len(committed.connections) == 1
+
+    def test_that_is_refused_twice_among_races_is_data(self, store: Store, committed: FakeDriver, what: str) -> None:
+        texts = [f"{STATE_TAKEN} The duplicate key value is ({key})." for key in ("a", "b", "a")]
+        committed.server.faults = [(When.AT_ONCE, fault("23000", 2627, text)) for text in texts]
+        with pytest.raises(DataRefused, match=r"refuses a key twice.*value is \(a\)"):
+            OF_A_STATE[what](store)
+
     def test_that_is_refused_twice_is_data_because_it_is_no_race(
         self, store: Store, committed: FakeDriver, what: str
     ) -> None:
