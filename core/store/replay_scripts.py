@@ -3,10 +3,11 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
-from core.errors import ReplayConflict
+from core.errors import ReplayConflict, StoreUnavailable
 from core.model.jobs import JOB_MOVES, JobMove
 from core.model.rows import ReferenceKey, row_table
 from core.model.spans import SequenceNumber
@@ -15,6 +16,7 @@ from core.replay.job import COUNTS, MOST_OPEN, PartitionProgress, ReplayCounts, 
 from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.store.checksum import with_checksums
 from core.store.columns import cut, instant_text, numbers_json, place_of, span_values, texts_json
+from core.store.database import Database
 from core.store.held import freed_by, order_steps
 from core.store.partitions import Values, letter_values
 from core.store.rows import in_table_order
@@ -23,6 +25,7 @@ from core.store.stream import lock_step
 
 WHY_RESOLVED = "a replay wrote or filtered it"
 FAULT_LENGTH = 2_000
+MOST_FORGOTTEN = 2_000  # states of one deletion: SQL Server locks a whole table for 5,000
 
 
 class Overlapped(Exception):
@@ -59,11 +62,16 @@ def open_script(request: ReplayRequest, stream_id: int) -> Script:
     )
 
 
-def move_script(move: JobMove) -> Script:
-    """Return the transaction of a job's move; it answers with the job's id if the job moved."""
-    job = {"job_id": str(move.job_id)}
-    steps = (Step("move_replay_job", {**job, **job_move_values(move)}, answers=True), Step("forget_states", job))
-    return Script(f"replay {move.job_id}", steps, may_repeat=True)
+def forget_states(database: Database) -> None:
+    """Delete the states that jobs carried which are over, a part in a transaction, because a job may carry many.
+
+    They are rubbish from the job's end on, so a fault leaves them to the end of the next job.
+    """
+    step = Step("forget_states", {"most": MOST_FORGOTTEN}, counts="forgotten")
+    script = Script("states of replays", (step,), may_repeat=True, durable=False)
+    with suppress(StoreUnavailable):
+        while database.run(script).kept["forgotten"] == MOST_FORGOTTEN:
+            pass
 
 
 def commit_script(commit: ReplayCommit) -> Script:
@@ -104,7 +112,6 @@ def close_script(job: ReplayJob, progress: PartitionProgress, states_left: int, 
             Step("hold_replay_job", held, expect=1, otherwise=conflict),
             Step("close_replay_progress", values),
             Step("end_replay_job", held),
-            Step("forget_states", {"job_id": job_id}),
         ),
     )
 

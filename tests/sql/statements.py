@@ -35,7 +35,6 @@ from core.model.commits import (
     Settled,
 )
 from core.model.events import Event, Incarnation, Partition, PartitionId, Stream
-from core.model.jobs import JobMove
 from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, RetryCommit
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
@@ -63,7 +62,6 @@ from core.store.replay_scripts import (
     open_script,
     rehearsal_script,
 )
-from core.store.replay_scripts import move_script as move_job_script
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import Batch, ask_batch, run_batch
 from core.store.sqlserver.rows import rows_query
@@ -198,7 +196,6 @@ def jobs() -> Mapping[str, Script]:
     return {
         "job open": open_script(request, 1),
         "job open dry": open_script(request_of(is_dry_run=True), 1),
-        "job move": move_job_script(JobMove(ID, "pause", "somebody", "because", EPOCH)),
         "job rehearsed": note_script(RehearsedPiece(commit, commit.counts, ())),
         "job close": close_replay_script(job, commit.progress, 0, EPOCH),
     }

@@ -26,6 +26,7 @@ WRITTEN_APART = {
     *("lock_stream", "remove_whole_windows", "add_to_windows"),
     *("free_letters", "order_letters"),
     *("delete_retracted", "delete_diffs", "delete_redrive_pieces", "delete_audits", "delete_purges", "delete_failures"),
+    *("forget_states",),
     *("mark_staged", "delete_staged"),
 }
 STATES = [row_class for row_class in ROW_CLASSES if row_table(row_class).key]

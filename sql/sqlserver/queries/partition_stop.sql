@@ -32,7 +32,9 @@ BEGIN TRY
      WHERE stream_id = @stream_id AND partition_id = @partition_id AND reason = @reason;
     IF @@ROWCOUNT = 0
         INSERT INTO hubledger.partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
-        VALUES (@stream_id, @partition_id, @reason, @detail, 1, @stopped_at);
+        SELECT @stream_id, @partition_id, @reason, @detail, 1, @stopped_at
+          FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
+         WHERE e.stream_id = @stream_id;
 END TRY
 BEGIN CATCH
     IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- stopped by another process at the same moment: that row counts this

@@ -7,7 +7,9 @@ BEGIN TRY
             claimed_until, step, tasks, found)
     SELECT @purge_id, @stream_id, 'open', @is_dry_run, @asked, @requested_by, @reason, @requested_at, @requested_at,
            @requested_at, 0, N'null', N'{}'
-     WHERE NOT EXISTS (SELECT 1 FROM hubledger.purge_job AS j WHERE j.stream_id = @stream_id AND j.status = 'open');
+      FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
+     WHERE e.stream_id = @stream_id
+       AND NOT EXISTS (SELECT 1 FROM hubledger.purge_job AS j WHERE j.stream_id = @stream_id AND j.status = 'open');
 END TRY
 BEGIN CATCH
     IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- opened by another process at the same moment
