@@ -110,7 +110,8 @@ def test_a_migration_makes_the_same_tables_columns_and_constraints(title: str) -
     server, embedded = (
         next(one.text for one in all_migrations(of) if one.title == title) for of in ("sqlserver", "sqlite")
     )
-    assert tables(embedded) or constraints(embedded) or added_columns(embedded) or dropped(embedded)
+    made = tables(embedded) or constraints(embedded) or added_columns(embedded) or dropped(embedded)
+    assert made or "ALTER COLUMN" in server
     assert dropped(server) == dropped(embedded)
     assert tables(server) == tables(embedded)
     assert constraints(server) == constraints(embedded)
