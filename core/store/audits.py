@@ -12,6 +12,7 @@ from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from core.store.columns import cut, instant_of, instant_or_none, instant_text
 from core.store.database import write
+from core.store.replay_scripts import StreamClosed
 from core.store.script import Script, Step
 from core.store.stream import OneStream, lock_step
 
@@ -65,10 +66,6 @@ class Audits:
 
     def _write(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         return write(self._stream.database, f"audit of {self._stream.stream}", statement, **values)
-
-
-class StreamClosed(Exception):
-    """No job was opened: the next incarnation of the stream is open."""
 
 
 def open_script(stream_id: int, request: AuditRequest) -> Script:

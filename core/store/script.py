@@ -68,7 +68,7 @@ class Step:
     are added; `sums` names the value of later steps to which the checksum of the appended rows is added. The rows of
     the step that `answers` are the answer of the script. A duplicate in a key or a table of `races` means that another
     transaction was first: the error is that of `otherwise`, or StoreUnavailable without one. For a state, the script
-    runs once more instead, and a second duplicate is DataRefused.
+    runs again instead, and a second duplicate of one key is DataRefused.
     """
 
     statement: Named
