@@ -112,6 +112,16 @@ MUTANTS = (
         ("a partition of a closed stream gets an anchor on the server", " AS e WITH (REPEATABLEREAD)", " AS e"),
     ),
     *in_file(
+        "sql/sqlserver/queries/partition_stop.sql",
+        "tests/sql/test_lock_order.py tests/sql/test_house_rules.py",
+        ("a new stop and the next incarnation wait for each other", " AS e WITH (REPEATABLEREAD)", " AS e"),
+        (
+            "a stop that a different process inserts first is not counted",
+            "that row counts this\n    UPDATE hubledger.partition_stop",
+            "that row counts this\n    UPDATE hubledger.partition_fault",
+        ),
+    ),
+    *in_file(
         "core/store/audits.py",
         "tests/sql/test_house_rules.py",
         (
