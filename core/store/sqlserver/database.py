@@ -118,6 +118,8 @@ def _error_of_reading(trouble: Trouble) -> Exception:
         return DataRefused(f"the database refuses the data: {trouble.text}")
     if trouble.fault is Fault.SCHEMA:
         return SchemaMismatch(f"{trouble.fault.value}; run `python -m core.store.migrate`: {trouble.text}")
+    if trouble.fault is Fault.TRIGGER:
+        return SchemaMismatch(f"{trouble.fault.value}; drop or disable the trigger: {trouble.text}")
     if trouble.fault in (Fault.LOGIN, Fault.DRIVER):
         return StoreMisconfigured(f"STORE_CONNECTION: {trouble.text}")
     text = f"the database is not usable: {trouble.text}"

@@ -27,6 +27,7 @@ _SCHEMA = {
     207, 208, 229, 230, 262, 468, 916, 1934, 2760, 2812,
     271, 273, 544, 8102, 4405, 4406,  # a column that cannot be set: computed, rowversion, identity, derived in a view
 }  # fmt: skip
+_TRIGGER = 334  # the target of an OUTPUT without INTO cannot have an enabled trigger
 _LOST = {64, 233, 10053, 10054, 10060}
 _DATA_STATES = ("22", "23")
 _LOST_STATES = ("08", "HYT00", "HYT01")
@@ -51,6 +52,7 @@ class Fault(Enum):
     LOST = "the connection failed: the batch that was on its way may have been committed"
     LOGIN = "the login is refused"
     SCHEMA = "an object or a permission is missing, a column cannot be set, or two collations meet"
+    TRIGGER = "a trigger is enabled on a table of Hubledger whose changed rows are read back"
     DRIVER = "the ODBC driver is not installed"
 
 
@@ -62,6 +64,7 @@ _MEANING: dict[int, Fault] = {
     **dict.fromkeys(_CROSSED, Fault.CROSSED),
     **dict.fromkeys(_TRANSIENT, Fault.TRANSIENT),
     **dict.fromkeys(_SCHEMA, Fault.SCHEMA),
+    _TRIGGER: Fault.TRIGGER,
 }
 
 

@@ -136,6 +136,7 @@ COMMON: dict[str, tuple[Error, type[Exception], bool]] = {
     "a number of no step": (NO_STEP, StoreUnavailable, True),
     "a trigger that throws": (OF_A_TRIGGER, DataRefused, True),
     "a missing table": (fault("42S02", 208), SchemaMismatch, False),
+    "a trigger on a table of ours": (fault("42000", 334), SchemaMismatch, False),
     "a login that was withdrawn": (fault("28000", 18456), StoreMisconfigured, False),
     "the line cut": (lost(), CommitOutcomeUnknown, False),
     "a statement too slow": (TIMED_OUT, CommitOutcomeUnknown, False),
@@ -167,6 +168,14 @@ WRITES: dict[str, Callable[[Store], object]] = {
     "a retry": lambda store: store.commit_retry(retry_of(())),
     "a replay": lambda store: store.commit_replay(replay_of(ROW_CLASSES, letters=True)),
 }
+
+
+def test_a_trigger_on_a_table_whose_rows_are_put_out_is_named_and_no_migration_is_advised() -> None:
+    driver = FakeDriver()
+    driver.server.faults = [(When.AT_ONCE, fault("42000", 334, "The target table 'd' cannot have enabled triggers."))]
+    named = r"^a trigger is enabled on .*; drop or disable the trigger: (?!.*core\.store\.migrate).*\(334\)"
+    with pytest.raises(SchemaMismatch, match=named):
+        store_of(driver).commit_batch(commit_of((), first=True, letters=True))
 
 
 @pytest.mark.parametrize("when", [When.AT_ONCE, When.LATE], ids=["at once", "at nextset"])
