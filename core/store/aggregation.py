@@ -146,7 +146,8 @@ class Aggregations:
 
     def _removed(self, remove: OfRows, durable: bool = True, **values: Any) -> int:
         step = Step(remove, values, counts="removed")
-        return self._database.run(Script(str(remove), (step,), may_repeat=True, durable=durable)).kept["removed"]
+        script = Script(str(remove), (step,), may_repeat=True, durable=durable, gives_way=True)
+        return self._database.run(script).kept["removed"]
 
     def _touched(self, statement: str, run: AggregationRun, **values: Any) -> bool:
         return bool(write(self._database, f"run {run.run_id}", statement, run_id=run.run_id, **values))
@@ -182,7 +183,8 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
     ]
     steps += [verifying_step(level, part, values, lambda: tampered(staged, portion)) for level, part in levels]
     steps += [step for level, part in levels for step in adding_steps(level, part, values)]
-    return Script(f"slices {portion.first} to {portion.last} of {run.run_id}", tuple(steps), durable=False)
+    subject = f"slices {portion.first} to {portion.last} of {run.run_id}"
+    return Script(subject, tuple(steps), durable=False, gives_way=True)
 
 
 def close_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Script:
@@ -200,7 +202,7 @@ def close_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Sc
         Step("move_cut", values, expect=1, otherwise=MovedOn),
         Step("close_run", values, expect=1, otherwise=MovedOn),
     )
-    return Script(f"result of {run.run_id}", steps)
+    return Script(f"result of {run.run_id}", steps, gives_way=True)
 
 
 def begun_json(cut: Cut) -> str:

@@ -46,6 +46,7 @@ def ledger_script(stream_id: int, piece: LedgerPiece, job: PurgeJob, now: dateti
             *([Step("note_purged_replay", {"partition_id": piece.partition_id}, many=noted)] if noted else []),
             *_link_steps(place, piece.link, job, now, until),
         ),
+        gives_way=True,
     )
 
 
@@ -63,6 +64,7 @@ def letter_script(stream_id: int, piece: LetterPiece, job: PurgeJob, now: dateti
             Step("delete_attempts", letters, expect=attempts, otherwise=conflict),
             *_link_steps(place, piece.link, job, now, until),
         ),
+        gives_way=True,
     )
 
 
@@ -90,7 +92,7 @@ def row_script(stream_id: int, steps: Sequence[Step], piece: RowPiece, job: Purg
         replace(one, counts=None, expect=piece.rows, otherwise=conflict) if one.counts == "purged" else one
         for one in steps
     )
-    return Script(f"purge {job.request.purge_id}", (lock_step(stream_id, conflict), *demanded, record))
+    return Script(f"purge {job.request.purge_id}", (lock_step(stream_id, conflict), *demanded, record), gives_way=True)
 
 
 def retracted_steps(place: dict[str, Any], piece: RowPiece) -> tuple[Step, ...]:

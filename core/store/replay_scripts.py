@@ -78,13 +78,14 @@ def commit_script(commit: ReplayCommit) -> Script:
     """Return the transaction of a piece: first the steps that write it, then its job and the progress of the job."""
     staged = {**place_of(commit.state), "sequence_numbers": numbers_json(commit.numbers)}
     steps = (*_writing_steps(commit), Step("forget_staged", staged), *_progress_steps(commit, commit.counts))
-    return Script(f"{commit.partition}: replay {commit.job_id}", steps)
+    return Script(f"{commit.partition}: replay {commit.job_id}", steps, gives_way=True)
 
 
 def rehearsal_script(commit: ReplayCommit) -> Script:
     """Return the part of a piece's transaction that writes; it answers with the rows that it retracts."""
     answer = Step("read_retracted", place_of(commit.state), answers=True)
-    return Script(f"{commit.partition}: replay {commit.job_id}", (*_writing_steps(commit), answer))
+    steps = (*_writing_steps(commit), answer)
+    return Script(f"{commit.partition}: replay {commit.job_id}", steps, gives_way=True)
 
 
 def note_script(rehearsed: RehearsedPiece) -> Script:

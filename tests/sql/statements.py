@@ -74,6 +74,7 @@ OF_APPENDED: tuple[RowVerb, ...] = ("next_partition", "next_number", "select_ran
 STATES = tuple(row_class for row_class in ROW_CLASSES if row_table(row_class).key)
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 FILES = (
+    "open_session",
     "lock_migrations",
     "engine_edition",
     "create_schema",

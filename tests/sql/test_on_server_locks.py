@@ -18,6 +18,7 @@ from core.model.spans import SequenceNumber, Span
 from core.store.audits import Audits
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Deadlines, Session, connect
+from core.store.sqlserver.schema import open_session
 from core.store.stream import OneStream
 from tests.contract.test_open_replays import request
 from tests.contract.test_retries import resolved, retry
@@ -61,6 +62,18 @@ def locked(*numbers: int) -> Iterator[Session]:
     finally:
         session.run("SET NOCOUNT ON; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
         session.close()
+
+
+def test_a_session_keeps_its_wait_for_locks_and_loses_the_priority_of_a_batch_with_values() -> None:
+    session = connect(CONNECTION)
+    try:
+        open_session(session)
+        inside = "SELECT s.deadlock_priority FROM sys.dm_exec_sessions AS s WHERE s.session_id = @@SPID"
+        given = session.run(f"SET NOCOUNT ON; SET DEADLOCK_PRIORITY LOW; DECLARE @a int = ?; {inside};", [1])
+        after = session.run(f"SET NOCOUNT ON; {inside}; SELECT @@LOCK_TIMEOUT;")
+    finally:
+        session.close()
+    assert (given, after) == ([[(-5,)]], [[(0,)], [(10_000,)]])
 
 
 def claimed(store: Store, by: str = "claim-1", most: int = 1_000) -> list[int]:

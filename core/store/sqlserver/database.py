@@ -19,12 +19,17 @@ from core.store.sqlserver.batch import UNMET, Batch, ask_batch, run_batch
 from core.store.sqlserver.faults import Fault, Trouble, read_trouble
 from core.store.sqlserver.odbc import Access, Connections, Deadlines, Session, connect
 from core.store.sqlserver.reconnects import FIRST_RECONNECT
-from core.store.sqlserver.schema import SCHEMA, check_columns, check_version, in_schema
+from core.store.sqlserver.schema import SCHEMA, check_columns, check_version, in_schema, open_session
 from core.transforms.rooms import rooms_of
 
 log = logging.getLogger("hubledger.store")
 
 STAYS = (Fault.DATA, Fault.DUPLICATE, Fault.THROWN, Fault.CROSSED)  # after these faults, the connection is good
+
+WAITING_READERS = (
+    "READ_COMMITTED_SNAPSHOT is off in this database, so readers wait for writers, and aggregation jobs refuse to run;"
+    " run ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT ON"
+)
 
 Results = list[list[tuple[Any, ...]]]
 
@@ -87,9 +92,12 @@ class SqlServerDatabase:
         self._connections.close()
 
     def _check(self, session: Session) -> None:
-        """Check the schema of a new session, and once in a process the columns of the row classes."""
+        """Check the database of a new session and its schema, and once in a process the columns of the row classes."""
+        has_row_versions = open_session(session)
         check_version(session, self._schema, rooms_of(self._needed))
         if not self._looked_at_columns:
+            if not has_row_versions:
+                log.warning(WAITING_READERS, extra={"action": "check_database"})
             check_columns(session, self._schema, self._needed)
             self._looked_at_columns = True
 
