@@ -153,8 +153,8 @@ MUTANTS = (
         HOUSE,
         (
             "a batch goes on after an error",
-            'else "SET NOCOUNT ON; SET XACT_ABORT ON;"',
-            'else "SET NOCOUNT ON;"',
+            'else ["SET XACT_ABORT ON;"]',
+            "else []",
         ),
         ("a script is no transaction", 'lines += [] if is_plain else ["BEGIN TRANSACTION;"]', "lines += []"),
         ("a step that expects nothing is checked", 'if shape.expects != "nothing":', 'if shape.expects == "one":'),
@@ -288,6 +288,15 @@ MUTANTS = (
             "the server frees all held letters at once when the order ends",
             "UPDATE TOP (@most) d\n   SET status = 'waiting'",
             "UPDATE d\n   SET status = 'waiting'",
+        ),
+    ),
+    *in_file(
+        f"{SERVER}/held_letter.sql",
+        "tests/sql/test_seeks.py",
+        (
+            "the server reads all earlier letters for each letter that it frees",
+            "@partition_id AND o.key_hash = d.key_hash",
+            "@partition_id AND (o.partition_key + N'.') = d.partition_key + N'.'",
         ),
     ),
     *in_file(
