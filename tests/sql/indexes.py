@@ -30,7 +30,7 @@ class Index:
     @property
     def filters(self) -> set[str]:
         """The columns of its condition."""
-        return set(re.findall(r"\b(\w+) (?:IN|=|<>|IS)\b", self.condition))
+        return set(re.findall(r"\b(\w+) (?:IN|=|<>|IS)\s", self.condition))
 
 
 @cache
