@@ -21,6 +21,7 @@ from core.aggregation.runs import (
     cut_of,
 )
 from core.model.aggregates import SLICES
+from core.model.locks import ROWS_AT_ONCE
 from core.store.columns import cut, instant_of, instant_or_none, instant_text, storable
 from core.store.database import Database, write
 from core.store.levels import adding_steps, level_mismatch, levels_text, read_staged, verifying_step
@@ -31,7 +32,6 @@ from core.transforms.aggregates import find_aggregate, load_aggregates
 
 FAILURE_LENGTH = 2_000  # characters that are stored of the reason of a failed run
 LOG_LENGTH, LINK_LENGTH = 4_000, 1_000  # characters that are stored of the end of a job's log, and of its address
-STAGED_CHUNK = 4_000  # rows of one deletion: SQL Server locks a whole table for 5,000
 APP = "the app"  # withdraws an order that never has a run
 
 
@@ -116,7 +116,7 @@ class Aggregations:
         for level in (level for one in load_aggregates(self.row_classes) for level in one.levels):
             remove = of_rows("remove_staged", level.of)
             for (staging_id,) in self._database.ask(of_rows("find_staging", level.of)):
-                while self._removed(remove, durable=False, staging_id=staging_id, most=STAGED_CHUNK) == STAGED_CHUNK:
+                while self._removed(remove, durable=False, staging_id=staging_id, most=ROWS_AT_ONCE) == ROWS_AT_ONCE:
                     pass
         for (staging_id,) in self._database.ask("find_closed_staging"):
             self._remove(staging_id, "remove_slices")
