@@ -1,14 +1,18 @@
 """Statements that meet large tables seek: their conditions are those of an index, as no plan can be read here."""
 
 import re
+from collections.abc import Mapping
+from itertools import product
 
 from core.model.aggregates import Aggregate
+from core.model.rows import row_table
 from core.store.queries import load_queries
 from core.store.script import RowVerb, of_rows
 from core.store.sqlserver.rows import rows_query
 from core.transforms.aggregates import load_aggregates
 from tests.offenders import holds_for
 from tests.sql.indexes import indexes, sought
+from tests.sql.values import ROW_CLASSES
 
 LETTERS = "event_hub_dead_letter"
 OPEN, HELD = f"ix_{LETTERS}_open", f"ix_{LETTERS}_held"
@@ -53,6 +57,23 @@ def test_an_index_covers_what_decides_which_rows_are_looked_up() -> None:
     assert set(re.findall(r"\bl\.(\w+)", condition)) - {"commit_number"} <= {*change.keys, *change.included}
 
 
+BY_PLACE: Mapping[RowVerb, tuple[str, ...]] = {
+    "select_placed": (*PARTITION, "sequence_number"),
+    "count_states": (*PARTITION, "sequence_number"),
+    "count_rows": (*PARTITION, "sequence_number"),
+    "next_partition": PARTITION,
+    "next_number": (*PARTITION, "sequence_number"),
+}
+STATES = [each for each in ROW_CLASSES if row_table(each).key]
+
+
+@holds_for(product(BY_PLACE, STATES))
+def test_states_of_a_range_are_sought_by_the_place_of_their_events(use: tuple[RowVerb, type]) -> None:
+    verb, row_class = use
+    name = row_table(row_class).name
+    assert sought(rows_query(of_rows(verb, row_class)).text, "t", indexes()[name][f"ix_{name}_place"]) == BY_PLACE[verb]
+
+
 LEVELS = [level for one in load_aggregates() for level in one.levels]
 
 
@@ -79,6 +100,13 @@ def test_a_column_in_an_expression_is_not_sought() -> None:
     assert sought(f"{place} o.key_hash = d.key_hash AND o.sequence_number < 7", "o", index) == index.keys
     assert sought("o.stream_id = 1 AND o.partition_id > '0' AND o.key_hash = 0x00", "o", index) == OF_KEY[:2]
     assert sought("o.partition_id = '0'", "o", index) == ()
+
+
+def test_no_page_is_sorted_by_an_expression_of_its_rows() -> None:
+    """Such a sort reads all rows for each page."""
+    sorting = re.compile(r"ORDER BY [^;)]*\b(?:LEN|CAST|CONVERT|ISNULL|COALESCE)\(")
+    pages = {name: query.text for name, query in load_queries("sqlserver").items() if "TOP (@most)" in query.text}
+    assert [name for name, text in pages.items() if sorting.search(text)] == []
 
 
 def test_each_letter_of_a_key_is_found_by_one_seek_and_not_by_a_walk_over_all_earlier_ones() -> None:

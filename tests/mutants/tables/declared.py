@@ -18,6 +18,11 @@ MUTANTS = (
     *in_file(
         "hubledger/ddl/rows.py",
         f"{DDL}/test_diff.py",
+        (
+            "a new table of states has no index by place",
+            'index = f"\\n{place_index_text(row_class, engine)}" if table.key else ""',
+            'index = ""',
+        ),
         ("a key without a length is declared", "if kind is str and name not in texts]", "if kind is None]"),
     ),
     *in_file(

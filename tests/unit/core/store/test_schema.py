@@ -193,6 +193,7 @@ class TestTheCommand:
         assert main(["--store", f"sqlite:{path}"]) == 0
         applied = "".join(f"applied {one.version:04} {one.name}\n" for one in ALL)
         applied += "applied examples.home_security 0001 home_security\napplied examples.home_security 0002 collations\n"
+        applied += "applied examples.home_security 0003 states_by_place\n"
         assert capsys.readouterr() == (f"{applied}the store is up to date\n", "")
         assert main(["--store", f"sqlite:{path}"]) == 0
         assert capsys.readouterr() == ("the store is up to date\n", "")
@@ -201,11 +202,13 @@ class TestTheCommand:
         names = ("examples.flight_info", "examples.home_security")
         given = [word for name in names for word in ("--transform", name)]
         assert main(["--store", f"sqlite:{path}", *given]) == 0
-        assert capsys.readouterr().out.splitlines()[-5:-1] == [
+        assert capsys.readouterr().out.splitlines()[-7:-1] == [
             "applied examples.flight_info 0001 flight_info",
             "applied examples.flight_info 0002 collations",
+            "applied examples.flight_info 0003 states_by_place",
             "applied examples.home_security 0001 home_security",
             "applied examples.home_security 0002 collations",
+            "applied examples.home_security 0003 states_by_place",
         ]
 
     def test_reads_the_setting_when_no_store_is_given(self, path: Path) -> None:
