@@ -69,39 +69,33 @@ def letter_script(stream_id: int, piece: LetterPiece, job: PurgeJob, now: dateti
 
 
 def row_steps(stream_id: int, piece: RowPiece, now: datetime) -> tuple[Step, ...]:
-    """Return the steps that delete the rows of a piece, and count them as "purged"; "seen" counts staged events that no
-    purge has seen before."""
+    """Return the steps that delete the rows of a piece, as many as were counted; a step before it marks staged events
+    that no purge has seen before."""
     table, most = piece.task.table, {"most": piece.most}
-    old = {"before_at": instant_text(piece.before), **most}
+    old, of_stream = {"before_at": instant_text(piece.before), **most}, {"stream_id": stream_id}
     if table in PARTS:
         _, delete, name = PARTS[table]
-        return (Step(delete, {name: piece.part_of, **most}, counts="purged"),) if piece.part_of else ()
+        return (Step(delete, {name: piece.part_of, **most}, expect=piece.rows),) if piece.part_of else ()
     if table == "staged_event":
-        seen = {"stream_id": stream_id, "seen_at": instant_text(now), **most}
-        return Step("mark_staged", seen, counts="seen"), _deletion("delete_staged", stream_id, old)
+        marked = Step("mark_staged", {**of_stream, "seen_at": instant_text(now), **most})
+        return marked, Step("delete_staged", {**of_stream, **old}, expect=piece.rows)
     if table == "aggregation_failure":
-        return (Step("delete_failures", old, counts="purged"),)
-    return (_deletion("delete_audits" if table == "audit_job" else "delete_purges", stream_id, old),)
+        return (Step("delete_failures", old, expect=piece.rows),)
+    statement = "delete_audits" if table == "audit_job" else "delete_purges"
+    return (Step(statement, {**of_stream, **old}, expect=piece.rows),)
 
 
 def row_script(stream_id: int, steps: Sequence[Step], piece: RowPiece, job: PurgeJob, times: Times) -> Script:
     """Return the transaction that deletes the rows of a piece, and moves the job; `times`: now, and its end."""
     conflict = partial(PurgeConflict, job.request.purge_id)
     record = Step("record_purge", recorded(job, *times), expect=1, otherwise=conflict, keeps="step")
-    demanded = (
-        replace(one, counts=None, expect=piece.rows, otherwise=conflict) if one.counts == "purged" else one
-        for one in steps
-    )
+    demanded = (one if one.expect is None else replace(one, otherwise=conflict) for one in steps)
     return Script(f"purge {job.request.purge_id}", (lock_step(stream_id, conflict), *demanded, record), gives_way=True)
 
 
 def retracted_steps(place: dict[str, Any], piece: RowPiece) -> tuple[Step, ...]:
-    """Return the step that deletes retracted rows of a partition, and counts them as "purged"."""
-    return (Step("delete_retracted", {**place, "most": piece.most}, counts="purged"),)
-
-
-def _deletion(statement: str, stream_id: int, old: dict[str, Any]) -> Step:
-    return Step(statement, {"stream_id": stream_id, **old}, counts="purged")
+    """Return the step that deletes retracted rows of a partition, as many as were counted."""
+    return (Step("delete_retracted", {**place, "most": piece.most}, expect=piece.rows),)
 
 
 def _link_steps(place: dict[str, Any], link: PurgeLink, job: PurgeJob, now: datetime, until: datetime) -> list[Step]:

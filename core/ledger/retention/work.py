@@ -171,7 +171,7 @@ def _rows(means: PurgeMeans, job: PurgeJob, task: Task) -> PurgeJob | None:
         size = max(counted.bytes, ROW_BYTES[task.table] * counted.rows)
         return _stored(means, job.after(replace(counted, bytes=size), _rest(job)))
     now = means.now()
-    piece = means.store.find_rows(task, before, now, means.rows_of_piece)
+    piece = means.store.find_rows(task, before, means.rows_of_piece)
     found = Found(piece.rows, ROW_BYTES[task.table] * piece.rows)
     following = job.after(found, _rest(job) if piece.is_last else job.tasks or ())
     means.store.purge_rows(piece, following, now, now + LEASE)

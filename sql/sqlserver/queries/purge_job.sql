@@ -83,9 +83,10 @@ DELETE TOP (@most) FROM hubledger.purge_job
  WHERE stream_id = @stream_id AND requested_at < @before_at AND status <> 'open';
 
 -- name: count_old_purges
--- Count the old jobs of a stream.
--- params: stream_id int, before_at datetime2(7)
-SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(j.requested_at), 126) AS oldest,
-       CONVERT(varchar(33), MAX(j.requested_at), 126) AS newest
-  FROM hubledger.purge_job AS j
- WHERE j.stream_id = @stream_id AND j.requested_at < @before_at AND j.status <> 'open';
+-- Count the old jobs of a stream, at most so many.
+-- params: stream_id int, before_at datetime2(7), most int
+SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(f.requested_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(f.requested_at), 126) AS newest
+  FROM (SELECT TOP (@most) j.requested_at
+          FROM hubledger.purge_job AS j
+         WHERE j.stream_id = @stream_id AND j.requested_at < @before_at AND j.status <> 'open') AS f;

@@ -78,6 +78,7 @@ BY_INDEX = {
     "read_purge_reach": "PRIMARY KEY (stream_id=? AND partition_id=?)",
     "note_purged_replay": "PRIMARY KEY (job_id=? AND partition_id=?)",
     "count_old_retracted": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number<?)",
+    "count_staged": "INDEX ix_staged_event_staged (stream_id=? AND staged_at<?)",
     "mark_staged": "INDEX ix_staged_event_staged (stream_id=? AND staged_at=?)",
     "delete_staged": "COVERING INDEX ix_staged_event_staged (stream_id=? AND staged_at<?)",
     "count_old_staged": "INDEX ix_staged_event_staged (stream_id=? AND staged_at<?)",

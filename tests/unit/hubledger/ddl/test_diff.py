@@ -18,7 +18,7 @@ from core.model.rows import Text
 from core.store.migrations import load_migrations
 from hubledger.ddl.diff import NextMigration, next_migration
 from hubledger.ddl.room import rights_text, room_text
-from hubledger.ddl.types import ENGINES
+from hubledger.ddl.types import ENGINES, PREFIX
 from tests.fakes.declared import appended, every_type, state, windows
 
 NAME = Annotated[str, Text(20)]
@@ -119,13 +119,10 @@ def test_a_table_of_states_has_an_index_by_place_and_an_older_table_gets_it(tmp_
     by_hand(tmp_path, "DROP INDEX ix_customer_place ON hubledger.customer;", "DROP INDEX ix_customer_place;")
     following = next_migration((customer,), (), tmp_path)
     place = "CREATE INDEX ix_customer_place\n    ON {}customer (stream_id, partition_id, sequence_number"
-    for engine, prefix, end in (
-        ("sqlite", "", ", commit_number);"),
-        ("sqlserver", "hubledger.", ") INCLUDE (commit_n"),
-    ):
+    for engine, end in zip(ENGINES, (", commit_number);", ") INCLUDE (commit_number)"), strict=True):
         first = next((tmp_path / "migrations" / engine).glob("0001_*.sql")).read_text(encoding="utf-8")
         for text in (first, following.texts[engine]):
-            assert f"{place.format(prefix)}{end}" in text
+            assert f"{place.format(PREFIX[engine])}{end}" in text
     assert "WITH (ONLINE = ON);" in following.texts["sqlserver"]
     write(tmp_path, following, 3)
     settled(tmp_path, (customer,))
