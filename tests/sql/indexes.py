@@ -4,10 +4,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from tests.fakes.rooms import all_migrations
 from tests.sql.statements import without_comments
 
+ROOT = Path(__file__).parents[2]
 _STEP = re.compile(
     r"CREATE TABLE hubledger\.(?P<made>\w+) \((?P<columns>.*?)\n *\)[^;]*;"
     r"|DROP TABLE IF EXISTS hubledger\.(?P<gone>\w+)"
@@ -52,9 +54,12 @@ def indexes() -> Mapping[str, Mapping[str, Index]]:
 
 
 def compared(text: str, alias: str) -> tuple[set[str], set[str]]:
-    """Return the columns that a statement compares bare, on the left of a comparison: for equality, and in all."""
-    column = rf"(?<![\w.]){alias}\.\[?(\w+)\]?(?: COLLATE \w+)?"
-    equal = set(re.findall(rf"{column} = ", text))
+    """Return the columns that a statement compares bare, on the left of a comparison: for equality, and in all.
+
+    Without an alias, the columns of a statement about one table.
+    """
+    column = rf"(?<![\w.@]){alias and alias + '[.]'}\[?(\w+)\]?(?: COLLATE \w+)?"
+    equal = set(re.findall(rf"{column} (?:=|IS NULL)(?=\s|;)", text))
     ranged = set(re.findall(rf"{column} (?:IN|<|>|<=|>=|BETWEEN|IS NOT NULL)(?=\s|$)", text))
     return equal, equal | ranged
 
@@ -69,6 +74,14 @@ def sought(text: str, alias: str, index: Index) -> tuple[str, ...]:
         if name not in equal:
             break
     return tuple(keys)
+
+
+def documented() -> Mapping[str, tuple[str, ...]]:
+    """Return the cells of the page's table of statements, by the name of the statement."""
+    page = (ROOT / "docs" / "sqlserver.md").read_text(encoding="utf-8")
+    table = page.partition("\n## Statements and their indexes\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    return {row[0].partition("`")[2].partition("`")[0]: tuple(row[1:]) for row in rows}
 
 
 def _names(columns: str | None) -> tuple[str, ...]:

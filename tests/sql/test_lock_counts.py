@@ -15,7 +15,7 @@ from core.store.sqlserver.rights import uses_of
 from core.store.sqlserver.rows import rows_query
 from core.transforms.aggregates import load_aggregates
 from tests.offenders import holds_for
-from tests.sql.indexes import Index, indexes
+from tests.sql.indexes import Index, documented, indexes
 
 TABLE_LOCK = 5_000  # locks that one statement holds in one index, at which SQL Server locks the table
 KEY_AND_PAGE, OLD_AND_NEW = 2, 2
@@ -79,6 +79,12 @@ def test_every_bounded_statement_has_its_limit_here() -> None:
     assert bounded <= LIMITS.keys()
     texts = {verb: rows_query(of_rows(verb, load_aggregates()[0].of)).text for verb in OF_WINDOWS}
     assert {verb for verb, text in texts.items() if BOUNDED.search(text)} == {"remove_staged", "remove_windows"}
+
+
+@holds_for(LIMITS)
+def test_the_page_has_the_locks_of_each_bounded_statement(name: str) -> None:
+    most = max(max(locks_of_row(each).values()) for each in statements_of(load_queries("sqlserver")[name].text))
+    assert documented()[name][2] == f"{LIMITS[name] * most:,} in an index"
 
 
 def test_the_indexes_that_a_statement_changes_are_seen() -> None:

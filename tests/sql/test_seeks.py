@@ -11,7 +11,8 @@ from core.store.script import RowVerb, of_rows
 from core.store.sqlserver.rows import rows_query
 from core.transforms.aggregates import load_aggregates
 from tests.offenders import holds_for
-from tests.sql.indexes import indexes, sought
+from tests.sql.indexes import documented, indexes, sought
+from tests.sql.test_lock_counts import OF_WINDOWS
 from tests.sql.values import ROW_CLASSES
 
 LETTERS = "event_hub_dead_letter"
@@ -26,6 +27,19 @@ SEEKS = {  # statement, alias: table, index, the columns that are sought
     ("order_letters", "o"): (LETTERS, OPEN, OF_KEY),
     ("free_without_order", "d"): (LETTERS, HELD, ("stream_id",)),
     ("free_without_order", "o"): (LETTERS, OPEN, (*OF_KEY, "sequence_number")),
+    ("claim_letters", "d"): (LETTERS, f"ix_{LETTERS}_due", ("stream_id", "due_at")),
+    ("move_letters", "d"): (LETTERS, f"pk_{LETTERS}", (*PARTITION, "sequence_number")),
+    ("delete_settled_letters", ""): (LETTERS, f"pk_{LETTERS}", (*PARTITION, "sequence_number")),
+    ("delete_attempts", ""): ("dead_letter_attempt", "pk_dead_letter_attempt", (*PARTITION, "sequence_number")),
+    ("delete_ledger_rows", ""): ("batch_ledger", "pk_batch_ledger", (*PARTITION, "commit_number")),
+    ("delete_retracted", ""): ("retracted_row", "pk_retracted_row", (*PARTITION, "commit_number")),
+    ("mark_staged", ""): ("staged_event", "ix_staged_event_staged", ("stream_id", "staged_at")),
+    ("delete_staged", ""): ("staged_event", "ix_staged_event_staged", ("stream_id", "staged_at")),
+    ("delete_diffs", ""): ("replay_diff", "pk_replay_diff", ("job_id",)),
+    ("delete_redrive_pieces", ""): ("redrive_piece", "pk_redrive_piece", ("redrive_id",)),
+    ("delete_audits", ""): ("audit_job", "ix_audit_job_ended", ("stream_id", "ended_at")),
+    ("delete_failures", ""): ("aggregation_failure", "ix_aggregation_failure_at", ("failed_at",)),
+    ("delete_purges", ""): ("purge_job", "ix_purge_job_requested", ("stream_id", "requested_at")),
     ("find_changes", "l"): ("batch_ledger", "ix_batch_ledger_change", (*PARTITION, "first_sequence_number")),
     ("read_ledger_ends", "d"): (LETTERS, OPEN, PARTITION),
     ("read_ledger_ends", "s"): (LETTERS, f"ix_{LETTERS}_settled", PARTITION),
@@ -45,10 +59,19 @@ def test_a_statement_seeks_in_its_index(use: tuple[str, str]) -> None:
     table, name, columns = SEEKS[use]
     index = indexes()[table][name]
     for text in texts_of(use[0]):
-        assert re.search(rf"hubledger\.{table} AS {use[1]}\b", text)
+        assert re.search(rf"hubledger\.{table}{use[1] and ' AS ' + use[1]}\b", text)
         assert sought(text, use[1], index) == columns
         condition = index.condition and f"{use[1]}.{index.condition.strip()}"
         assert condition in " ".join(text.split()), f"the condition of {name}"
+
+
+def test_the_page_names_each_statement_with_its_indexes() -> None:
+    wanted: dict[str, list[str]] = {}
+    for (name, _), (_, index, _) in SEEKS.items():
+        wanted.setdefault(name, []).append(f"`{index}`")
+    shown = {name: cells[0].split(", ") for name, cells in documented().items() if name in wanted}
+    assert shown == wanted
+    assert documented().keys() - wanted.keys() == {*BY_PLACE, *OF_WINDOWS}
 
 
 def test_an_index_covers_what_decides_which_rows_are_looked_up() -> None:
