@@ -9,6 +9,7 @@ from functools import partial
 
 from core.errors import ReplayConflict, StoreUnavailable
 from core.model.jobs import JOB_MOVES, JobMove
+from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import ReferenceKey, row_table
 from core.model.spans import SequenceNumber
 from core.replay.diff import document
@@ -25,7 +26,6 @@ from core.store.stream import lock_step
 
 WHY_RESOLVED = "a replay wrote or filtered it"
 FAULT_LENGTH = 2_000
-MOST_FORGOTTEN = 2_000  # states of one deletion: SQL Server locks a whole table for 5,000
 
 
 class Overlapped(Exception):
@@ -67,10 +67,10 @@ def forget_states(database: Database) -> None:
 
     They are rubbish from the job's end on, so a fault leaves them to the end of the next job.
     """
-    step = Step("forget_states", {"most": MOST_FORGOTTEN}, counts="forgotten")
-    script = Script("states of replays", (step,), may_repeat=True, durable=False)
+    step = Step("forget_states", {"most": ROWS_AT_ONCE}, counts="forgotten")
+    script = Script("states of replays", (step,), may_repeat=True, durable=False, gives_way=True)
     with suppress(StoreUnavailable):
-        while database.run(script).kept["forgotten"] == MOST_FORGOTTEN:
+        while database.run(script).kept["forgotten"] == ROWS_AT_ONCE:
             pass
 
 

@@ -12,10 +12,11 @@ import pytest
 from core.errors import ReplayOverlap
 from core.model.events import PartitionId
 from core.model.jobs import JobMove, JobVerb
+from core.model.locks import ROWS_AT_ONCE
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import MOST_OPEN, PartitionRange, ReplayRequest, TooManyReplays
 from core.store.database import write
-from core.store.replay_scripts import MOST_FORGOTTEN, job_move_values
+from core.store.replay_scripts import job_move_values
 from tests.fakes.builders import EPOCH, commit, partition, settled
 from tests.fakes.store import Store
 
@@ -84,7 +85,7 @@ def test_of_requests_at_the_same_time_for_different_partitions_one_has_the_last_
 
 def test_a_replay_that_ends_leaves_none_of_its_many_states_and_none_of_a_job_that_ended_before(store: Store) -> None:
     """They are deleted after the end of the job, a part at a time; a process that dies leaves some to the next end."""
-    keys = [f"key {number}" for number in range(2 * MOST_FORGOTTEN + 1)]
+    keys = [f"key {number}" for number in range(2 * ROWS_AT_ONCE + 1)]
     places = [{"job_id": str(request(number).job_id), "partition_id": "0"} for number in (1, 2)]
     store.open_replay(request(3))
     for number, place in enumerate(places, 1):

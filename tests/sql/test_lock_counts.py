@@ -22,7 +22,7 @@ KEY_AND_PAGE, OLD_AND_NEW = 2, 2
 OF_PIECE: Mapping[str, Any] = {one.name: one.default for one in fields(PurgeMeans) if one.name.endswith("_of_piece")}
 BOUNDED = re.compile(r"\b(?:UPDATE|DELETE) TOP \(@most\)")
 LIMITS = {  # the most rows that a statement changes; `most` of the others comes with their calls
-    **dict.fromkeys(("claim_letters", "free_without_order"), ROWS_AT_ONCE),
+    **dict.fromkeys(("claim_letters", "free_without_order", "forget_states"), ROWS_AT_ONCE),
     **dict.fromkeys(("mark_staged", "delete_staged", "delete_retracted", "delete_diffs"), OF_PIECE["rows_of_piece"]),
     **dict.fromkeys(("delete_audits", "delete_failures", "delete_purges"), OF_PIECE["rows_of_piece"]),
     **dict.fromkeys(("delete_redrive_pieces", "delete_ledger_rows", "delete_attempts"), OF_PIECE["rows_of_piece"]),

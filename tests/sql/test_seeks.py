@@ -36,6 +36,7 @@ SEEKS = {  # statement, alias: table, index, the columns that are sought
     ("mark_staged", ""): ("staged_event", "ix_staged_event_staged", ("stream_id", "staged_at")),
     ("delete_staged", ""): ("staged_event", "ix_staged_event_staged", ("stream_id", "staged_at")),
     ("delete_diffs", ""): ("replay_diff", "pk_replay_diff", ("job_id",)),
+    ("forget_states", "s"): ("replay_state", "pk_replay_state", ("job_id",)),
     ("delete_redrive_pieces", ""): ("redrive_piece", "pk_redrive_piece", ("redrive_id",)),
     ("delete_audits", ""): ("audit_job", "ix_audit_job_ended", ("stream_id", "ended_at")),
     ("delete_failures", ""): ("aggregation_failure", "ix_aggregation_failure_at", ("failed_at",)),

@@ -186,8 +186,8 @@ MUTANTS = (
         "tests/contract/test_open_replays.py",
         (
             "only the first states of a job that ended are deleted",
-            'while database.run(script).kept["forgotten"] == MOST_FORGOTTEN:',
-            'while database.run(script).kept["forgotten"] > MOST_FORGOTTEN:',
+            'while database.run(script).kept["forgotten"] == ROWS_AT_ONCE:',
+            'while database.run(script).kept["forgotten"] > ROWS_AT_ONCE:',
         ),
     ),
     *in_file(

@@ -230,7 +230,7 @@ class TestAKeyOfAState:
         """Where locks are optimized, an update passes over a state that another transaction has just inserted."""
         texts = [f"{STATE_TAKEN} The duplicate key value is (home-{number})." for number in range(5)]
         committed.server.faults = [(When.LATE, fault("23000", 2627, text)) for text in texts]
-        assert calls_of(committed, lambda: OF_A_STATE[what](store)) == 2 + len(texts) + 1
+        assert calls_of(committed, lambda: OF_A_STATE[what](store)) == 3 + len(texts) + 1
         assert len(committed.open) == len(committed.connections) == 1
 
     def test_that_is_refused_twice_among_races_is_data(self, store: Store, committed: FakeDriver, what: str) -> None:
