@@ -17,9 +17,10 @@ from typing import Protocol
 from core.aggregation.runs import AggregationRun, Staged, StagedSlice
 from core.errors import StagingRefused
 from core.model.aggregates import SLICES
+from core.model.locks import ROWS_AT_ONCE
 from core.transforms.aggregates import find_aggregate
 
-PORTION = 8_000  # windows of a transaction at most, unless its only slice has more: a tenth of a second into SQLite
+PORTION = ROWS_AT_ONCE  # windows of a transaction at most, unless its only slice has more
 LEAST = 500  # windows, on the slowest disk
 SLOW = timedelta(milliseconds=150)  # a transaction that took longer is followed by one of half as many windows
 FAST = SLOW / 3  # a transaction that took less is followed by one of twice as many

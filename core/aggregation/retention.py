@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from core.aggregation.port import AggregationStore
+from core.model.locks import ROWS_AT_ONCE
 from core.transforms.aggregates import find_aggregate
 
-REMOVED_AT_ONCE = 4_000  # SQL Server locks a whole table for 5,000
 TIME = timedelta(minutes=1)  # of one tick; the next one continues
 
 
@@ -20,8 +20,8 @@ def remove_old_windows(store: AggregationStore, job: str, now: Callable[[], date
     for level in find_aggregate(job).levels:
         horizon = level.horizon(began)
         while horizon is not None and now() - began < TIME:
-            count = store.remove_windows(level.of, horizon, REMOVED_AT_ONCE)
+            count = store.remove_windows(level.of, horizon, ROWS_AT_ONCE)
             removed[level.name] += count
-            if count < REMOVED_AT_ONCE:
+            if count < ROWS_AT_ONCE:
                 break
     return +removed

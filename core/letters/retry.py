@@ -29,6 +29,7 @@ from core.model.letters import (
     RetryReport,
     chunks_of,
 )
+from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import References
 from core.model.spans import SequenceNumber
 from core.settle.isolate import Isolation
@@ -57,7 +58,8 @@ def wait_for_due(keeper: Keeper, look: timedelta) -> timedelta:
 
 
 def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
-    """Claim letters that are due, as many as `fan_out` chunks hold, and return their ids; empty when none is due.
+    """Claim letters that are due, as many as `fan_out` chunks hold, but no more than one statement may lock, and return
+    their ids; empty when none is due.
 
     The claim holds until the lease ends; retry every chunk before that. Chunks marked `alone` come last; run them one
     after another, because each of their letters may have killed a process. Letters that are still held although keys
@@ -68,7 +70,7 @@ def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
     if policy.order == "none":
         keeper.store.free_letters(keeper.stream, token, now)
     until, latest = now + policy.lease, now + policy.longest_wait
-    claim = LetterClaim(keeper.stream, token, now, until, latest, policy.chunk * policy.fan_out)
+    claim = LetterClaim(keeper.stream, token, now, until, latest, min(policy.chunk * policy.fan_out, ROWS_AT_ONCE))
     return chunks_of(keeper.store.claim_letters(claim), token, policy.chunk)
 
 

@@ -33,6 +33,7 @@ from core.model.measures import (
     measure_of,
 )
 from core.model.rollups import DAY, Length, check_levels, keep_of, window_of
+from core.model.rows import KEY_BYTES, Text, bytes_in_key
 
 __all__ = (  # a declaration imports this module alone
     "EPOCH",
@@ -53,6 +54,7 @@ __all__ = (  # a declaration imports this module alone
     "declared_aggregates",
 )
 SLICES = 256  # a run is committed slice by slice; the number is part of every stored window, so it stays
+STAGED_BYTES = 84  # of the columns that come before the key of a window where jobs stage it
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Declared = TypeVar("Declared")
 
@@ -211,6 +213,12 @@ def _faults(one: Aggregate, columns: dict[str, tuple[type, ...]]) -> Iterator[st
     who = one.of.__name__
     if one.key.count(WINDOW_START) != 1 or not one.grouped_by or one.keys[0].name == WINDOW_START:
         yield f"{who}: the key is one or more columns, the first of them before {WINDOW_START}"
+    size = STAGED_BYTES + sum(bytes_in_key(each.kind, Text(each.length, each.ascii)) for each in one.keys)
+    if size > KEY_BYTES:
+        yield (
+            f"{who}: the key of its staged windows has up to {size} bytes, and a key of SQL Server has at most"
+            f" {KEY_BYTES}: shorten its texts, which take two bytes a character, or one with ascii=True"
+        )
     if sum(measure.kind == "count" and measure.column is None for measure in one.measures) != 1:
         yield f"{who}: one measure is Count()"
     ranges = {(measure.column, measure.within) for measure in one.measures if measure.within}

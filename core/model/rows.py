@@ -112,6 +112,17 @@ class Text:
     ascii: bool = False
 
 
+KEY_BYTES = 900  # of a clustered key of SQL Server
+_BYTES: Mapping[type, int] = {int: 8, bool: 1, datetime: 8, date: 3}
+
+
+def bytes_in_key(kind: type, text: Text | None) -> int:
+    """Return the bytes that a column takes in a key of SQL Server."""
+    if text is None or kind is not str:
+        return _BYTES[kind]
+    return text.length if text.ascii else 2 * text.length
+
+
 def texts_in(hint: Any) -> tuple[Any, ...]:
     """Return each Text of an annotation and of the members of its union, and `Text` itself where it has no length."""
     inner = get_args(hint)

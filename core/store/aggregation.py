@@ -21,6 +21,7 @@ from core.aggregation.runs import (
     cut_of,
 )
 from core.model.aggregates import SLICES
+from core.model.locks import ROWS_AT_ONCE
 from core.store.columns import cut, instant_of, instant_or_none, instant_text, storable
 from core.store.database import Database, write
 from core.store.levels import adding_steps, level_mismatch, levels_text, read_staged, verifying_step
@@ -31,7 +32,6 @@ from core.transforms.aggregates import find_aggregate, load_aggregates
 
 FAILURE_LENGTH = 2_000  # characters that are stored of the reason of a failed run
 LOG_LENGTH, LINK_LENGTH = 4_000, 1_000  # characters that are stored of the end of a job's log, and of its address
-STAGED_CHUNK = 4_000  # rows of one deletion: SQL Server locks a whole table for 5,000
 APP = "the app"  # withdraws an order that never has a run
 
 
@@ -116,7 +116,7 @@ class Aggregations:
         for level in (level for one in load_aggregates(self.row_classes) for level in one.levels):
             remove = of_rows("remove_staged", level.of)
             for (staging_id,) in self._database.ask(of_rows("find_staging", level.of)):
-                while self._removed(remove, durable=False, staging_id=staging_id, most=STAGED_CHUNK) == STAGED_CHUNK:
+                while self._removed(remove, durable=False, staging_id=staging_id, most=ROWS_AT_ONCE) == ROWS_AT_ONCE:
                     pass
         for (staging_id,) in self._database.ask("find_closed_staging"):
             self._remove(staging_id, "remove_slices")
@@ -146,7 +146,8 @@ class Aggregations:
 
     def _removed(self, remove: OfRows, durable: bool = True, **values: Any) -> int:
         step = Step(remove, values, counts="removed")
-        return self._database.run(Script(str(remove), (step,), may_repeat=True, durable=durable)).kept["removed"]
+        script = Script(str(remove), (step,), may_repeat=True, durable=durable, gives_way=True)
+        return self._database.run(script).kept["removed"]
 
     def _touched(self, statement: str, run: AggregationRun, **values: Any) -> bool:
         return bool(write(self._database, f"run {run.run_id}", statement, run_id=run.run_id, **values))
@@ -182,7 +183,8 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
     ]
     steps += [verifying_step(level, part, values, lambda: tampered(staged, portion)) for level, part in levels]
     steps += [step for level, part in levels for step in adding_steps(level, part, values)]
-    return Script(f"slices {portion.first} to {portion.last} of {run.run_id}", tuple(steps), durable=False)
+    subject = f"slices {portion.first} to {portion.last} of {run.run_id}"
+    return Script(subject, tuple(steps), durable=False, gives_way=True)
 
 
 def close_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Script:
@@ -200,7 +202,7 @@ def close_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Sc
         Step("move_cut", values, expect=1, otherwise=MovedOn),
         Step("close_run", values, expect=1, otherwise=MovedOn),
     )
-    return Script(f"result of {run.run_id}", steps)
+    return Script(f"result of {run.run_id}", steps, gives_way=True)
 
 
 def begun_json(cut: Cut) -> str:

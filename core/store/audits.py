@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,9 @@ from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from core.store.columns import cut, instant_of, instant_or_none, instant_text
 from core.store.database import write
-from core.store.stream import OneStream
+from core.store.replay_scripts import StreamClosed
+from core.store.script import Script, Step
+from core.store.stream import OneStream, lock_step
 
 PERSON_LENGTH, FAULT_LENGTH = 200, 2_000  # characters that are stored
 
@@ -26,14 +29,8 @@ class Audits:
         stream_id = self._stream.find()
         if stream_id is None:
             return False
-        self._write(
-            "open_audit",
-            stream_id=stream_id,
-            audit_id=str(request.audit_id),
-            asked=_asked(request),
-            requested_by=cut(request.requested_by, PERSON_LENGTH),
-            requested_at=instant_text(request.requested_at),
-        )
+        with suppress(StreamClosed):
+            self._stream.database.run(open_script(stream_id, request))
         return self.find_audit(request.audit_id) is not None  # also if the statement was sent again
 
     def find_open_audit(self) -> UUID | None:
@@ -69,6 +66,19 @@ class Audits:
 
     def _write(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         return write(self._stream.database, f"audit of {self._stream.stream}", statement, **values)
+
+
+def open_script(stream_id: int, request: AuditRequest) -> Script:
+    """Return the transaction of a new job. It locks the stream, as each piece of a purge does: none is under way."""
+    values = {
+        "stream_id": stream_id,
+        "audit_id": str(request.audit_id),
+        "asked": _asked(request),
+        "requested_by": cut(request.requested_by, PERSON_LENGTH),
+        "requested_at": instant_text(request.requested_at),
+    }
+    steps = (lock_step(stream_id, StreamClosed), Step("open_audit", values))
+    return Script(f"audit {request.audit_id}", steps, may_repeat=True)
 
 
 def _asked(request: AuditRequest) -> str:

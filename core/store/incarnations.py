@@ -6,6 +6,7 @@ from core.errors import IncarnationConflict
 from core.ledger.next_incarnation import Opening
 from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_text
 from core.store.partitions import Partitions
+from core.store.replay_scripts import forget_states
 from core.store.script import Script, Step
 
 WHY_CANCELLED = "the next incarnation of the stream was opened: the numbers of this job are of the old hub"
@@ -16,6 +17,7 @@ class Incarnations(Partitions):
 
     def open_incarnation(self, opening: Opening) -> None:
         self._database.run(opening_script(opening))
+        forget_states(self._database)
 
 
 def opening_script(opening: Opening) -> Script:
@@ -41,7 +43,6 @@ def opening_script(opening: Opening) -> Script:
             Step("anchor_incarnation", {**stream_id, "anchored_at": at}, many=anchors),
             Step("clear_incarnation_stops", stream_id),
             Step("cancel_replays_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
-            Step("forget_states_of_stream", stream_id),
             Step("cancel_redrives_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
             Step("fail_audit_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
             Step("fail_purge_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),

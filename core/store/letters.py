@@ -21,6 +21,7 @@ from core.model.letters import (
     LetterPosition,
     RetryCommit,
 )
+from core.model.locks import ROWS_AT_ONCE
 from core.model.spans import SequenceNumber
 from core.model.values import decode_properties
 from core.store.checksum import with_checksums
@@ -42,7 +43,6 @@ from core.store.partitions import Partitions, Values, row_steps
 from core.store.script import Script, Step
 
 NOT_RECORDED = ("claim", "release")  # moves that try nothing and add no attempt
-FREED_AT_ONCE = 1_000  # letters: a changed key takes two locks, and SQL Server locks the table at 5,000
 
 
 class Letters(Partitions):
@@ -77,7 +77,7 @@ class Letters(Partitions):
                 self._memory.forget_states_of(commit.settled)
 
     def free_letters(self, stream: Stream, by: str, at: datetime) -> None:
-        values = {"freed_by": freed_by(by), "freed_at": instant_text(at), "most": FREED_AT_ONCE}
+        values = {"freed_by": freed_by(by), "freed_at": instant_text(at), "most": ROWS_AT_ONCE}
         write(self._database, str(stream), "free_without_order", stream_id=self.open_stream(stream), **values)
 
     def take_freed(self, commit: RetryCommit, until: datetime) -> tuple[ClaimedLetter, ...]:

@@ -1,6 +1,7 @@
 """The transactions of purges: the steps of each, in order."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -12,8 +13,10 @@ from core.ledger.retention.purge import Found, PurgeJob
 from core.store.columns import cut, instant_text, numbers_json
 from core.store.purge_links import LINK_COLUMNS, RENAMED
 from core.store.script import Script, Step
+from core.store.stream import lock_step
 
 FAULT_LENGTH = 2_000  # characters that are stored
+Times = tuple[datetime, datetime]
 PARTS = {  # of jobs: the statements that find an old job and delete its parts, and its id
     "replay_diff": ("find_old_dry_run", "delete_diffs", "job_id"),
     "redrive_piece": ("find_old_redrive", "delete_redrive_pieces", "redrive_id"),
@@ -38,10 +41,12 @@ def ledger_script(stream_id: int, piece: LedgerPiece, job: PurgeJob, now: dateti
     return Script(
         f"purge {job.request.purge_id}",
         (
+            lock_step(stream_id, conflict),
             Step("delete_ledger_rows", {**place, **commits}, expect=len(piece.rows), otherwise=conflict),
             *([Step("note_purged_replay", {"partition_id": piece.partition_id}, many=noted)] if noted else []),
             *_link_steps(place, piece.link, job, now, until),
         ),
+        gives_way=True,
     )
 
 
@@ -54,47 +59,43 @@ def letter_script(stream_id: int, piece: LetterPiece, job: PurgeJob, now: dateti
     return Script(
         f"purge {job.request.purge_id}",
         (
+            lock_step(stream_id, conflict),
             Step("delete_settled_letters", letters, expect=len(piece.letters), otherwise=conflict),
             Step("delete_attempts", letters, expect=attempts, otherwise=conflict),
             *_link_steps(place, piece.link, job, now, until),
         ),
+        gives_way=True,
     )
 
 
 def row_steps(stream_id: int, piece: RowPiece, now: datetime) -> tuple[Step, ...]:
-    """Return the steps that delete the rows of a piece, and count them as "purged"; "seen" counts staged events that no
-    purge has seen before."""
+    """Return the steps that delete the rows of a piece, as many as were counted; a step before it marks staged events
+    that no purge has seen before."""
     table, most = piece.task.table, {"most": piece.most}
-    old = {"before_at": instant_text(piece.before), **most}
+    old, of_stream = {"before_at": instant_text(piece.before), **most}, {"stream_id": stream_id}
     if table in PARTS:
         _, delete, name = PARTS[table]
-        return (Step(delete, {name: piece.part_of, **most}, counts="purged"),) if piece.part_of else ()
+        return (Step(delete, {name: piece.part_of, **most}, expect=piece.rows),) if piece.part_of else ()
     if table == "staged_event":
-        seen = {"stream_id": stream_id, "seen_at": instant_text(now), **most}
-        return Step("mark_staged", seen, counts="seen"), _deletion("delete_staged", stream_id, old)
+        marked = Step("mark_staged", {**of_stream, "seen_at": instant_text(now), **most})
+        return marked, Step("delete_staged", {**of_stream, **old}, expect=piece.rows)
     if table == "aggregation_failure":
-        return (Step("delete_failures", old, counts="purged"),)
-    return (_deletion("delete_audits" if table == "audit_job" else "delete_purges", stream_id, old),)
+        return (Step("delete_failures", old, expect=piece.rows),)
+    statement = "delete_audits" if table == "audit_job" else "delete_purges"
+    return (Step(statement, {**of_stream, **old}, expect=piece.rows),)
 
 
-def row_script(steps: tuple[Step, ...], piece: RowPiece, job: PurgeJob, now: datetime, until: datetime) -> Script:
-    """Return the transaction that deletes the rows of a piece, and moves the job."""
+def row_script(stream_id: int, steps: Sequence[Step], piece: RowPiece, job: PurgeJob, times: Times) -> Script:
+    """Return the transaction that deletes the rows of a piece, and moves the job; `times`: now, and its end."""
     conflict = partial(PurgeConflict, job.request.purge_id)
-    record = Step("record_purge", recorded(job, now, until), expect=1, otherwise=conflict, keeps="step")
-    demanded = (
-        replace(one, counts=None, expect=piece.rows, otherwise=conflict) if one.counts == "purged" else one
-        for one in steps
-    )
-    return Script(f"purge {job.request.purge_id}", (*demanded, record))
+    record = Step("record_purge", recorded(job, *times), expect=1, otherwise=conflict, keeps="step")
+    demanded = (one if one.expect is None else replace(one, otherwise=conflict) for one in steps)
+    return Script(f"purge {job.request.purge_id}", (lock_step(stream_id, conflict), *demanded, record), gives_way=True)
 
 
 def retracted_steps(place: dict[str, Any], piece: RowPiece) -> tuple[Step, ...]:
-    """Return the step that deletes retracted rows of a partition, and counts them as "purged"."""
-    return (Step("delete_retracted", {**place, "most": piece.most}, counts="purged"),)
-
-
-def _deletion(statement: str, stream_id: int, old: dict[str, Any]) -> Step:
-    return Step(statement, {"stream_id": stream_id, **old}, counts="purged")
+    """Return the step that deletes retracted rows of a partition, as many as were counted."""
+    return (Step("delete_retracted", {**place, "most": piece.most}, expect=piece.rows),)
 
 
 def _link_steps(place: dict[str, Any], link: PurgeLink, job: PurgeJob, now: datetime, until: datetime) -> list[Step]:

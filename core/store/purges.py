@@ -27,10 +27,11 @@ from core.store.purge_scripts import (
     row_script,
     row_steps,
 )
-from core.store.script import Script, Step
+from core.store.script import Script
 from core.store.stream import OneStream
 
 PERSON_LENGTH, REASON_LENGTH = 200, 1_000  # characters that are stored
+ALL = 2**31 - 1  # rows: the largest number that TOP takes
 LATEST = (datetime.max.replace(tzinfo=UTC), "~")  # after every job
 
 
@@ -142,34 +143,38 @@ class Purges(PurgeJobs):
     def purge_letters(self, piece: LetterPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
         self._run(letter_script(self._stream_id(), piece, job, now, until), job)
 
-    def find_rows(self, task: Task, before: datetime, now: datetime, most: int) -> RowPiece:
-        piece = RowPiece(task, before, most)
+    def find_rows(self, task: Task, before: datetime, most: int) -> RowPiece:
+        piece, old = RowPiece(task, before, most), {"before_at": instant_text(before), "most": most}
         if task.table in PARTS:
-            found = self._stream.ask(PARTS[task.table][0], before_at=instant_text(before))
-            piece = replace(piece, part_of=found[0][0], is_last=False) if found else piece
-        steps = self._row_steps(piece, now)
-        if not steps:
-            return piece
-        rehearsal = Script(f"purge of {self._stream.stream}", steps, may_repeat=True)
-        counted = self._stream.database.run(rehearsal, rehearse=True).kept
-        is_last = piece.is_last and max(counted.values()) < most
-        return replace(piece, rows=counted["purged"], is_last=is_last)
+            found = self._stream.ask(PARTS[task.table][0], **old)
+            return replace(piece, part_of=found[0][0], rows=found[0][1], is_last=False) if found else piece
+        if task.table == "staged_event":
+            ((rows, unseen),) = self._stream.ask("count_staged", **old)
+        else:
+            rows, unseen = self._count(task, before, most).rows, 0
+        return replace(piece, rows=rows, is_last=max(rows, unseen) < most)
 
     def purge_rows(self, piece: RowPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
-        self._run(row_script(self._row_steps(piece, now), piece, job, now, until), job)
-
-    def _row_steps(self, piece: RowPiece, now: datetime) -> tuple[Step, ...]:
         id = piece.task.partition_id
         if piece.task.table == "retracted_row" and id is not None:
-            return retracted_steps(self._retracted(id), piece)
-        return row_steps(self._stream_id(), piece, now)
+            steps = retracted_steps(self._retracted(id), piece)
+        else:
+            steps = row_steps(self._stream_id(), piece, now)
+        self._run(row_script(self._stream_id(), steps, piece, job, (now, until)), job)
 
     def count_rows(self, task: Task, before: datetime) -> Found:
+        return self._count(task, before, ALL)
+
+    def _count(self, task: Task, before: datetime, most: int) -> Found:
+        old, database = {"before_at": instant_text(before)}, self._stream.database
+        if task.table in _COUNTED_WHOLE:
+            return _found_of(self._stream.ask(_COUNTED_WHOLE[task.table], **old)[0])
         if task.table == "retracted_row" and task.partition_id is not None:
-            return _found_of(self._stream.database.ask("count_old_retracted", **self._retracted(task.partition_id))[0])
+            return _found_of(database.ask("count_old_retracted", **self._retracted(task.partition_id), most=most)[0])
         if task.table == "aggregation_failure":
-            return _found_of(self._stream.database.ask("count_old_failures", before_at=instant_text(before))[0])
-        return _found_of(self._stream.ask(_COUNTS[task.table], before_at=instant_text(before))[0])
+            return _found_of(database.ask("count_old_failures", **old, most=most)[0])
+        counting = "count_old_audits" if task.table == "audit_job" else "count_old_purges"
+        return _found_of(self._stream.ask(counting, **old, most=most)[0])
 
     def count_ledger(
         self, partition_id: PartitionId, after: int, last: int, before: datetime
@@ -233,12 +238,10 @@ def _job_of(row: tuple[Any, ...]) -> PurgeJob:
     return PurgeJob(request, status, step, left, figures, fault, instant_or_none(updated_at), instant_or_none(ended_at))
 
 
-_COUNTS = {
+_COUNTED_WHOLE = {  # by a dry run
     "staged_event": "count_old_staged",
     "replay_diff": "count_old_diffs",
     "redrive_piece": "count_old_redrive_pieces",
-    "audit_job": "count_old_audits",
-    "purge_job": "count_old_purges",
 }
 
 

@@ -34,6 +34,7 @@ from core.store.partitions import Partitions, keys_json
 from core.store.replay_scripts import FAULT_LENGTH, job_move_values
 from core.store.replays import LATEST
 from core.store.script import Script, Step
+from core.store.stream import lock_step
 
 LOOKED_AT = 1_000  # letters that one statement of a walk reads
 
@@ -141,7 +142,7 @@ def open_script(request: RedriveRequest) -> Script:
     return Script(
         f"redrive {request.redrive_id}",
         (
-            Step("lock_stream", {"stream_id": request.stream_id}, expect=1, otherwise=closed, keeps="locked_stream"),
+            lock_step(request.stream_id, closed),
             Step("add_redrive_job", values, expect=1, otherwise=_NotAdded),
             Step("add_redrive_progress", {**job, "progress": _progress_json(request)}),
         ),

@@ -3,11 +3,13 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
-from core.errors import ReplayConflict
+from core.errors import ReplayConflict, StoreUnavailable
 from core.model.jobs import JOB_MOVES, JobMove
+from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import ReferenceKey, row_table
 from core.model.spans import SequenceNumber
 from core.replay.diff import document
@@ -15,10 +17,12 @@ from core.replay.job import COUNTS, MOST_OPEN, PartitionProgress, ReplayCounts, 
 from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.store.checksum import with_checksums
 from core.store.columns import cut, instant_text, numbers_json, place_of, span_values, texts_json
+from core.store.database import Database
 from core.store.held import freed_by, order_steps
 from core.store.partitions import Values, letter_values
 from core.store.rows import in_table_order
 from core.store.script import Script, Step, of_rows
+from core.store.stream import lock_step
 
 WHY_RESOLVED = "a replay wrote or filtered it"
 FAULT_LENGTH = 2_000
@@ -51,31 +55,37 @@ def open_script(request: ReplayRequest, stream_id: int) -> Script:
     return Script(
         f"replay {request.job_id}",
         (
-            Step("lock_stream", {"stream_id": stream_id}, expect=1, otherwise=StreamClosed, keeps="locked_stream"),
+            lock_step(stream_id, StreamClosed),
             Step("add_replay_job", values, expect=1, otherwise=Overlapped),
             Step("add_replay_progress", {**job, **ranges, "requested_at": at}),
         ),
     )
 
 
-def move_script(move: JobMove) -> Script:
-    """Return the transaction of a job's move; it answers with the job's id if the job moved."""
-    job = {"job_id": str(move.job_id)}
-    steps = (Step("move_replay_job", {**job, **job_move_values(move)}, answers=True), Step("forget_states", job))
-    return Script(f"replay {move.job_id}", steps, may_repeat=True)
+def forget_states(database: Database) -> None:
+    """Delete the states that jobs carried which are over, a part in a transaction, because a job may carry many.
+
+    They are rubbish from the job's end on, so a fault leaves them to the end of the next job.
+    """
+    step = Step("forget_states", {"most": ROWS_AT_ONCE}, counts="forgotten")
+    script = Script("states of replays", (step,), may_repeat=True, durable=False, gives_way=True)
+    with suppress(StoreUnavailable):
+        while database.run(script).kept["forgotten"] == ROWS_AT_ONCE:
+            pass
 
 
 def commit_script(commit: ReplayCommit) -> Script:
     """Return the transaction of a piece: first the steps that write it, then its job and the progress of the job."""
     staged = {**place_of(commit.state), "sequence_numbers": numbers_json(commit.numbers)}
     steps = (*_writing_steps(commit), Step("forget_staged", staged), *_progress_steps(commit, commit.counts))
-    return Script(f"{commit.partition}: replay {commit.job_id}", steps)
+    return Script(f"{commit.partition}: replay {commit.job_id}", steps, gives_way=True)
 
 
 def rehearsal_script(commit: ReplayCommit) -> Script:
     """Return the part of a piece's transaction that writes; it answers with the rows that it retracts."""
     answer = Step("read_retracted", place_of(commit.state), answers=True)
-    return Script(f"{commit.partition}: replay {commit.job_id}", (*_writing_steps(commit), answer))
+    steps = (*_writing_steps(commit), answer)
+    return Script(f"{commit.partition}: replay {commit.job_id}", steps, gives_way=True)
 
 
 def note_script(rehearsed: RehearsedPiece) -> Script:
@@ -103,7 +113,6 @@ def close_script(job: ReplayJob, progress: PartitionProgress, states_left: int, 
             Step("hold_replay_job", held, expect=1, otherwise=conflict),
             Step("close_replay_progress", values),
             Step("end_replay_job", held),
-            Step("forget_states", {"job_id": job_id}),
         ),
     )
 

@@ -53,7 +53,8 @@ from core.store.replay_scripts import (
     StreamClosed,
     close_script,
     commit_script,
-    move_script,
+    forget_states,
+    job_move_values,
     note_script,
     open_script,
     opened_key,
@@ -118,7 +119,11 @@ class Replays(Partitions):
         return tuple(EventDiff(PartitionId(row[0]), SequenceNumber(row[1]), row[2]) for row in found)
 
     def move_replay(self, move: JobMove) -> bool:
-        return bool(self._database.run(move_script(move)).rows)
+        values = {"job_id": str(move.job_id), **job_move_values(move)}
+        moved = bool(write(self._database, f"replay {move.job_id}", "move_replay_job", **values))
+        if move.move in ("cancel", "fail"):
+            forget_states(self._database)
+        return moved
 
     def note_replay_fault(self, job_id: UUID, fault: str | None, at: datetime) -> None:
         values = {"job_id": str(job_id), "fault": cut(fault or "", FAULT_LENGTH), "moved_at": instant_text(at)}
@@ -180,6 +185,7 @@ class Replays(Partitions):
     ) -> None:
         left = self._states_left(job, progress, row_classes)
         self._database.run(close_script(job, progress, left, at))
+        forget_states(self._database)
 
     def _states_left(self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type]) -> int:
         partition_id = progress.range.partition_id

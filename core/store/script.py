@@ -68,7 +68,7 @@ class Step:
     are added; `sums` names the value of later steps to which the checksum of the appended rows is added. The rows of
     the step that `answers` are the answer of the script. A duplicate in a key or a table of `races` means that another
     transaction was first: the error is that of `otherwise`, or StoreUnavailable without one. For a state, the script
-    runs once more instead, and a second duplicate is DataRefused.
+    runs again instead, and a second duplicate of one key is DataRefused.
     """
 
     statement: Named
@@ -89,13 +89,15 @@ class Script:
 
     `may_repeat`: running it twice does no more than running it once, so a lost answer is StoreUnavailable, which is
     retried. Without `durable`, a loss of power may take the transaction back, together with every later one, until the
-    next durable transaction is committed. So a caller that continues the work reads its progress from the database.
+    next durable transaction is committed. So a caller that continues the work reads its progress from the database. A
+    script that `gives_way` loses every deadlock with one that does not: it is long, and nobody waits for it.
     """
 
     subject: str
     steps: tuple[Step, ...]
     may_repeat: bool = False
     durable: bool = True
+    gives_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from core.model.events import PartitionId, Stream
 from core.store.columns import names_of
 from core.store.database import Database, write
 from core.store.memory import Memory
-from core.store.script import Named
+from core.store.script import Named, Step
 
 
 class OneStream:
@@ -43,3 +43,8 @@ class OneStream:
             return known
         row = self.database.ask("find_stream", **names_of(self.stream))
         return self._memory.remember_stream(self.stream, int(row[0][0])) if row else None
+
+
+def lock_step(stream_id: int, otherwise: Callable[[], Exception]) -> Step:
+    """Return the step that locks a stream until its transaction ends; `otherwise`: the error of a closed one."""
+    return Step("lock_stream", {"stream_id": stream_id}, expect=1, otherwise=otherwise, keeps="locked_stream")

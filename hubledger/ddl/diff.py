@@ -14,7 +14,7 @@ from hubledger.ddl.compare import Change, Found, compare_table
 from hubledger.ddl.described import read_embedded
 from hubledger.ddl.parsed import read_server
 from hubledger.ddl.room import refuse_unfit, rights_text
-from hubledger.ddl.rows import row_table_text
+from hubledger.ddl.rows import place_index_name, place_index_text, row_table_text
 from hubledger.ddl.schema import Schema, Script, StandingTable, scripts_of
 from hubledger.ddl.types import ENGINES, Engine
 from hubledger.ddl.wanted import WantedTable, wanted_tables
@@ -84,6 +84,7 @@ def _differences(room: _Room, engine: Engine, standing: Schema) -> list[Found]:
     return [
         *standing.unread,
         *_missing_tables(room, standing, engine),
+        *_missing_places(room.row_classes, standing, engine),
         *_missing_indexes(room.aggregates, standing, engine),
         *_compared(wanted, standing, engine),
         *_undeclared(wanted, standing),
@@ -106,6 +107,14 @@ def _missing_tables(room: _Room, standing: Schema, engine: Engine) -> Iterator[F
         for level in one.levels:
             if level.name not in missing and _lacks(standing, level.staged):
                 yield Change(level.staged, f"{staged_text(level, engine)}\n")
+
+
+def _missing_places(row_classes: Iterable[type], standing: Schema, engine: Engine) -> Iterator[Change]:
+    """Yield the indexes by place that the standing tables of states lack."""
+    for each in row_classes:
+        table = row_table(each)
+        if table.key and table.name.lower() in standing.tables and _lacks_index(standing, place_index_name(each)):
+            yield Change(place_index_name(each), place_index_text(each, engine))
 
 
 def _missing_indexes(aggregates: Iterable[Aggregate], standing: Schema, engine: Engine) -> Iterator[Change]:

@@ -1,16 +1,13 @@
 """The table of a row class: the columns of its fields, those that the store adds, and its key."""
 
 from collections.abc import Iterator, Mapping
-from datetime import date, datetime
 from typing import Any
 
 from core.errors import InvalidTransform
-from core.model.rows import COLUMN_TYPES, PLACE, STATE_LINEAGE, Text, row_table, texts_of
+from core.model.rows import COLUMN_TYPES, KEY_BYTES, PLACE, STATE_LINEAGE, Text, bytes_in_key, row_table, texts_of
 from core.store.columns import fields_of, types_of
 from hubledger.ddl.types import PREFIX, Engine, listed, named, type_of
 
-KEY_BYTES = 900  # of a clustered key of SQL Server
-_BYTES: Mapping[type, int] = {int: 8, bool: 1, datetime: 8, date: 3}
 _LINEAGE: Mapping[Engine, Mapping[str, str]] = {
     "sqlite": {
         "stream_id": "INTEGER", "partition_id": "TEXT", "sequence_number": "INTEGER", "ordinal": "INTEGER",
@@ -24,7 +21,7 @@ _LINEAGE: Mapping[Engine, Mapping[str, str]] = {
 
 
 def row_table_text(row_class: type, engine: Engine) -> str:
-    """Return the statement that creates the table of a row class.
+    """Return the statement that creates the table of a row class, and for a state that of its index by place.
 
     Raises InvalidTransform for a state whose key SQL Server cannot hold, on both engines: a room has one form.
     """
@@ -38,7 +35,23 @@ def row_table_text(row_class: type, engine: Engine) -> str:
     width = max(len(name) for name, _ in columns)
     lines = "".join(f"    {name:<{width}} {text},\n" for name, text in columns)
     key = f"    CONSTRAINT pk_{table.name} PRIMARY KEY {listed(table.unique_by)}\n"
-    return f"CREATE TABLE {PREFIX[engine]}{table.name} (\n{lines}{key}{_end(engine, is_state=bool(table.key))}\n"
+    index = f"\n{place_index_text(row_class, engine)}" if table.key else ""
+    return f"CREATE TABLE {PREFIX[engine]}{table.name} (\n{lines}{key}{_end(engine, is_state=bool(table.key))}\n{index}"
+
+
+def place_index_name(row_class: type) -> str:
+    """Return the name of the index of a table of states by place."""
+    return f"ix_{row_table(row_class).name}_place"
+
+
+def place_index_text(row_class: type, engine: Engine) -> str:
+    """Return the statement that creates the index of a table of states by the place of the event that wrote each.
+
+    The key of the table does not have the place, so an audit and a replay would read the whole table for a range.
+    """
+    held = ") INCLUDE (commit_number) WITH (ONLINE = ON)" if engine == "sqlserver" else ", commit_number)"
+    on = f"{PREFIX[engine]}{row_table(row_class).name} ({', '.join(PLACE[:3])}{held}"
+    return f"CREATE INDEX {place_index_name(row_class)}\n    ON {on};\n"
 
 
 def column_text(row_class: type, name: str, engine: Engine) -> str:
@@ -71,15 +84,9 @@ def _faults_of_key(row_class: type) -> Iterator[str]:
         )
     if endless:
         return
-    size = sum(_bytes_of(kind, texts.get(name)) for name, kind in kinds.items())
+    size = sum(bytes_in_key(kind, texts.get(name)) for name, kind in kinds.items())
     if size > KEY_BYTES:
         yield (
             f"{row_class.__name__}: its key has up to {size} bytes, and a key of SQL Server has at most {KEY_BYTES}:"
             " shorten its texts, which take two bytes a character, or one with ascii=True"
         )
-
-
-def _bytes_of(kind: type, text: Text | None) -> int:
-    if text is None or kind is not str:
-        return _BYTES[kind]
-    return text.length if text.ascii else 2 * text.length

@@ -94,7 +94,7 @@ def _target(
         if kind == "func":
             host = Func(stack, children, opened.enter_context(azurite.running(folder)), DANGEROUS)
         else:
-            host = Host(stack, DANGEROUS, DEADLY)
+            host = Host(stack, DANGEROUS, (DEADLY,))
         print(f"the host is {kind}, at {host.address}", flush=True)
         yield kind, Target(host, stack.connection, stack.place.store)
 

@@ -13,7 +13,8 @@ from core.aggregation.port import AggregationStore
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
 from core.errors import StoreUnavailable
 from core.model.aggregates import SLICES
-from core.store.aggregation import STAGED_CHUNK, Aggregations
+from core.model.locks import ROWS_AT_ONCE
+from core.store.aggregation import Aggregations
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.rooms import rooms_of
@@ -189,12 +190,12 @@ def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_ru
     store: AggregationStore, database: AggregationEngine
 ) -> None:
     run = opened_run(store)
-    stage(database, "late", run.run_id, [window(f"home-{number}") for number in range(STAGED_CHUNK + 1)])
+    stage(database, "late", run.run_id, [window(f"home-{number}") for number in range(ROWS_AT_ONCE + 1)])
     finish(database, "late", run.run_id, LATER + timedelta(seconds=1))
     store.clear_staging()
-    assert [database.count(table) for table in STAGING] == [STAGED_CHUNK + 1, SLICES, 1]
+    assert [database.count(table) for table in STAGING] == [ROWS_AT_ONCE + 1, SLICES, 1]
     close(store, database, run, window())
-    assert [database.count(table) for table in STAGING] == [STAGED_CHUNK + 2, SLICES + 1, 2]
+    assert [database.count(table) for table in STAGING] == [ROWS_AT_ONCE + 2, SLICES + 1, 2]
     store.clear_staging()
     assert [database.count(table) for table in STAGING] == [0, 0, 0]
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.model.events import Event
-from core.store.letters import FREED_AT_ONCE
+from core.model.locks import ROWS_AT_ONCE
 from tests.fakes.builders import (
     LATEST,
     NOON,
@@ -264,7 +264,7 @@ class TestAClockThatWasAhead:
 
 
 def test_held_letters_are_freed_in_parts_so_that_no_statement_locks_the_table(store: Store, engine: Engine) -> None:
-    keep_letters(store, dict.fromkeys(range(FREED_AT_ONCE + 1), "a"), status="held", due_at=None)
-    for freed in (FREED_AT_ONCE, FREED_AT_ONCE + 1):
+    keep_letters(store, dict.fromkeys(range(ROWS_AT_ONCE + 1), "a"), status="held", due_at=None)
+    for freed in (ROWS_AT_ONCE, ROWS_AT_ONCE + 1):
         store.free_letters(STREAM, "claim-1", NOON)
         assert sum(one.status == "waiting" for one in engine.letters()) == freed

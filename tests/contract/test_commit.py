@@ -227,10 +227,11 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS, ids=ascii)
 def test_hostile_texts_are_kept_as_they_are(store: Store, engine: Engine, text: str) -> None:
     key = f"{text}." if text.endswith(" ") else text  # no key ends with a space
-    outcome = settled({0: [reading(text)], 1: [home(key, text)]})
+    row = replace(reading(key), sensor_id=text)
+    outcome = settled({0: [row], 1: [home(key, text)]})
     place = partition(hub=f"namespace/{text}", group=text)
     store.commit_batch(commit(store.read_partition(place), 0, 1, outcome))
-    assert [one.row for one in engine.rows(SensorReading)] == [reading(text)]
+    assert [one.row for one in engine.rows(SensorReading)] == [row]
     assert [one.row for one in engine.rows(Home)] == [home(key, text)]
     assert [ledger.partition for ledger in store.read_ledgers(place.stream)] == [place]
 

@@ -1,5 +1,6 @@
 """Promises of every store about the number of replays that are open at once."""
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,8 +12,11 @@ import pytest
 from core.errors import ReplayOverlap
 from core.model.events import PartitionId
 from core.model.jobs import JobMove, JobVerb
+from core.model.locks import ROWS_AT_ONCE
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import MOST_OPEN, PartitionRange, ReplayRequest, TooManyReplays
+from core.store.database import write
+from core.store.replay_scripts import job_move_values
 from tests.fakes.builders import EPOCH, commit, partition, settled
 from tests.fakes.store import Store
 
@@ -77,3 +81,26 @@ def test_of_requests_at_the_same_time_for_different_partitions_one_has_the_last_
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(ask, range(4)))
     assert len(refused) == 3
+
+
+def test_a_replay_that_ends_leaves_none_of_its_many_states_and_none_of_a_job_that_ended_before(store: Store) -> None:
+    """They are deleted after the end of the job, a part at a time; a process that dies leaves some to the next end."""
+    keys = [f"key {number}" for number in range(2 * ROWS_AT_ONCE + 1)]
+    places = [{"job_id": str(request(number).job_id), "partition_id": "0"} for number in (1, 2)]
+    store.open_replay(request(3))
+    for number, place in enumerate(places, 1):
+        store.open_replay(request(number))
+        carried = json.dumps([[key, 4, "{}"] for key in keys])
+        write(store.database, "a replay", "carry_states", **place, carried=carried)
+
+    def left() -> list[int]:
+        asked = json.dumps([[key] for key in keys])
+        return [len(store.database.ask("read_carried", **place, keys=asked)) for place in places]
+
+    values = job_move_values(JobMove(request(1).job_id, "cancel", "somebody", "it dies right after", EPOCH))
+    write(store.database, "a replay", "move_replay_job", job_id=places[0]["job_id"], **values)
+    assert left() == [len(keys), len(keys)]
+    assert moved(store, 3, "cancel")
+    assert left() == [0, len(keys)]
+    assert moved(store, 2, "cancel")
+    assert left() == [0, 0]

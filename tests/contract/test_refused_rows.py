@@ -1,6 +1,6 @@
 """Promises of every store when a row is refused: its event becomes a letter with the database's words, no other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -9,7 +9,7 @@ from core.model.events import Event
 from core.model.rows import References, Row, appended_to
 from core.model.transform import Transform
 from examples.home_security.transform import Home, SensorReading
-from tests.fakes.builders import batch, event, home, stamps
+from tests.fakes.builders import batch, event, home, reading, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
 from tests.fakes.one_pass import assert_equals_one_pass
@@ -48,6 +48,27 @@ def test_events_with_a_key_that_ends_with_a_space_are_letters_and_no_others(
     assert all("ends with a space" in one.error for one in engine.letters())
     newest = {number % 10: number for number in range(20) if number not in bad}
     assert {one.sequence_number for one in engine.rows(Home)} == set(newest.values())
+
+
+SOUND = replace(reading(), sensor_id="sensor ")
+PADDED = {"home_id": replace(SOUND, home_id="home-1 "), "kind": replace(SOUND, kind="gas ")}
+
+
+@pytest.mark.parametrize("column", PADDED)
+def test_an_appended_row_whose_key_of_an_aggregate_ends_with_a_space_is_a_letter(
+    store: Store, engine: Engine, column: str
+) -> None:
+    """The server would take the windows of both keys for one; a text that is no key keeps its spaces."""
+
+    def rows_of(given: Event, references: References) -> list[Row]:
+        return [PADDED[column] if given.sequence_number == 7 else SOUND]
+
+    ingest_batch(batch(event(number) for number in range(20)), Means(store, Transform("test/1", rows_of), stamps()))
+    (refused,) = engine.letters()
+    assert (refused.sequence_number, refused.error_class) == (7, "refused")
+    assert f"the key sensor_reading.{column} ends with a space" in refused.error
+    kept = [one.row for one in engine.rows(SensorReading)]
+    assert [one.sensor_id for one in kept if isinstance(one, SensorReading)] == ["sensor "] * 19
 
 
 @appended_to("measurement")

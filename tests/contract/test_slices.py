@@ -224,7 +224,8 @@ def test_a_run_with_a_committed_slice_is_never_given_up(
 
 
 def test_small_slices_share_a_transaction_and_a_large_one_has_its_own() -> None:
-    slices = [StagedSlice(number, windows, 0, "a") for number, windows in ((0, 7_000), (7, 900), (9, 200), (11, 9_000))]
+    sizes = ((0, PORTION - 1_000), (7, 900), (9, 200), (11, PORTION + 1_000))
+    slices = [StagedSlice(number, windows, 0, "a") for number, windows in sizes]
     slices.append(StagedSlice(200, 1, 1, "a"))
     assert [next_portion(slices, first, PORTION) for first in (0, 8, 10, 12)] == [
         Portion(0, 7, (Part("a", 2, has_whole=False),)),

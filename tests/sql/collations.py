@@ -19,7 +19,7 @@ COMPARED = ("=", "<>", "<", ">", "<=", ">=")
 ENDS = {
     "AND", "OR", "ON", "WHERE", "WHEN", "THEN", "ELSE", "END", "HAVING", "SELECT", "FROM", "INNER", "LEFT", "CROSS",
     "JOIN", "GROUP", "ORDER", "UNION", "SET", "NOT", "IN", "BETWEEN", "LIKE", "CASE", "EXISTS", "IF", "OUTPUT", "AS",
-    "BY", "OPTION", "APPLY", "OUTER", ",", ";", *COMPARED,
+    "BY", "OPTION", "APPLY", "OUTER", "INSERT", ",", ";", *COMPARED,
 }  # fmt: skip
 NO_TEXT = {
     "COUNT", "COUNT_BIG", "SUM", "LEN", "DATALENGTH", "CHARINDEX", "DATEADD", "DATEDIFF", "DATEDIFF_BIG", "ABS",

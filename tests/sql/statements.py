@@ -14,6 +14,7 @@ from core.aggregation.commit import Part, Portion
 from core.aggregation.kinds import ALL_DAYS, RunOrder
 from core.aggregation.orders import Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
+from core.ledger.audit_job import AuditRequest
 from core.ledger.minutes import Minute
 from core.ledger.next_incarnation import Opening
 from core.ledger.retention.chain import LedgerRow, SettledLetter, before_first, linked
@@ -34,13 +35,13 @@ from core.model.commits import (
     Settled,
 )
 from core.model.events import Event, Incarnation, Partition, PartitionId, Stream
-from core.model.jobs import JobMove
 from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, RetryCommit
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
 from core.store.aggregation import close_script, ended_script, portion_script
+from core.store.audits import open_script as open_audit_script
 from core.store.columns import instant_text
 from core.store.gaps import noting_script
 from core.store.incarnations import opening_script
@@ -61,7 +62,6 @@ from core.store.replay_scripts import (
     open_script,
     rehearsal_script,
 )
-from core.store.replay_scripts import move_script as move_job_script
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import Batch, ask_batch, run_batch
 from core.store.sqlserver.rows import rows_query
@@ -74,6 +74,7 @@ OF_APPENDED: tuple[RowVerb, ...] = ("next_partition", "next_number", "select_ran
 STATES = tuple(row_class for row_class in ROW_CLASSES if row_table(row_class).key)
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 FILES = (
+    "open_session",
     "lock_migrations",
     "engine_edition",
     "create_schema",
@@ -115,7 +116,8 @@ def every_script() -> Mapping[str, Script]:
     gap = {"gap noted": noting_script(commit_of((), first=False, letters=False).state, Span(*GAP), EPOCH)}
     minute = {"minute": minute_script(1, Minute(EPOCH, 7, 9))}
     orders = {**replays(), **jobs(), **redrives(), **purges()}
-    return {**commits(), **gap, **letters, **orders, **aggregations(), **incarnations(), **minute}
+    audit = {"audit open": open_audit_script(1, AuditRequest(UUID(int=9), "ann", EPOCH))}
+    return {**commits(), **gap, **letters, **orders, **audit, **aggregations(), **incarnations(), **minute}
 
 
 def purges() -> Mapping[str, Script]:
@@ -136,7 +138,7 @@ def purges() -> Mapping[str, Script]:
     return {
         "purge ledger": ledger_script(1, rows, job, EPOCH, EPOCH),
         "purge letters": letter_script(1, letters, job, EPOCH, EPOCH),
-        **{f"purge {name}": row_script(steps[name], piece, job, EPOCH, EPOCH) for name, piece in pieces.items()},
+        **{f"purge {name}": row_script(1, steps[name], piece, job, (EPOCH, EPOCH)) for name, piece in pieces.items()},
     }
 
 
@@ -195,7 +197,6 @@ def jobs() -> Mapping[str, Script]:
     return {
         "job open": open_script(request, 1),
         "job open dry": open_script(request_of(is_dry_run=True), 1),
-        "job move": move_job_script(JobMove(ID, "pause", "somebody", "because", EPOCH)),
         "job rehearsed": note_script(RehearsedPiece(commit, commit.counts, ())),
         "job close": close_replay_script(job, commit.progress, 0, EPOCH),
     }

@@ -3,17 +3,20 @@
 import re
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import make_dataclass, replace
 from datetime import datetime, timedelta
+from typing import Annotated
 
 import pytest
 
 from core.errors import InvalidTransform
-from core.model.aggregates import Aggregate
+from core.model.aggregates import Aggregate, Count, Key, aggregate_of, aggregate_table
+from core.model.rows import KEY_BYTES
 from core.store.columns import instant_text
 from core.store.migrations import load_migrations
 from core.store.windows import window_reader
 from core.transforms.aggregates import find_aggregate, load_aggregates
+from examples.home_security.transform import SensorReading
 from hubledger.ddl.aggregates import added_text, source_index_text, tables_text
 from hubledger.ddl.types import ENGINES, Engine
 from tests.fakes.rollups import rolled
@@ -62,6 +65,47 @@ def test_the_migrations_make_the_tables_of_every_aggregate(engine: Engine) -> No
     migrated = "\n".join(one.text for one in all_migrations(engine))
     found = {one.name: differences(engine, migrated, one) for one in load_aggregates()}
     assert found == {"flight_punctuality": {}, "home_activity": {}}
+
+
+BYTES = {"bigint": 8, "int": 4, "smallint": 2, "bit": 1, "datetime2(7)": 8, "date": 3, "uniqueidentifier": 16}
+
+
+def bytes_of(column: str) -> int:
+    """Return the most bytes of a column in a key; of a text, two for each character unless it is of ASCII."""
+    kind, length = re.match(r"([a-z0-9]+(?:\(7\))?)(?:\((\d+)\))?", column).groups("")  # type: ignore[union-attr]
+    return int(length) * (2 if kind.startswith("n") else 1) if length else BYTES[kind]
+
+
+def widths(script: str) -> dict[str, int]:
+    """Return the bytes of the primary key of each table of SQL Server."""
+    found: dict[str, int] = {}
+    for name, lines in of_server(script).items():
+        columns = {word.strip("[]"): rest for word, _, rest in (line.partition(" ") for line in lines)}
+        keys = [key for line in lines for key in re.findall(r"PRIMARY KEY(?: CLUSTERED)? \((.*?)\)", line)]
+        found |= {name: sum(bytes_of(columns[each.strip("[] ")]) for each in keys[0].split(","))} if keys else {}
+    return found
+
+
+def declared(length: int, *, ascii: bool = False) -> Aggregate:
+    key = Annotated[str, Key(length, ascii)]
+    hints = {"sensor_id": key, "window_start": datetime, "readings": Annotated[int, Count()]}
+    made = aggregate_of(SensorReading, "wide", at="observed_at", window=timedelta(hours=1))
+    return aggregate_table(made(make_dataclass("Wide", hints.items(), frozen=True, slots=True)))
+
+
+@pytest.mark.parametrize(("length", "ascii"), [(404, False), (808, True)])
+def test_the_longest_key_of_an_aggregate_fits_in_the_clustered_keys_of_both_of_its_tables(
+    length: int, ascii: bool
+) -> None:
+    assert widths(tables_text(declared(length, ascii=ascii), "sqlserver")) == {"wide": 816, "wide_staged": 900}
+    with pytest.raises(InvalidTransform, match=r"Wide: the key of its staged windows has up to 90[12] bytes"):
+        declared(length + 1, ascii=ascii)
+
+
+def test_no_primary_key_of_the_schema_has_more_bytes_than_a_clustered_key() -> None:
+    found = widths("\n".join(one.text for one in all_migrations("sqlserver")))
+    assert len(found) > 40
+    assert {name: size for name, size in found.items() if size > KEY_BYTES} == {}
 
 
 CHANGES = {

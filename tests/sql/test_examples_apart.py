@@ -9,8 +9,11 @@ from tests.sql.statements import without_comments
 TABLE = re.compile(r"CREATE TABLE hubledger\.(\w+) \((.*?)\n *\)(?: WITH \((.*?)\))?;", re.S)
 ADDED = re.compile(r"ALTER TABLE hubledger\.(\w+)\s+ADD (\w+ .*?);", re.S)
 REBUILT = re.compile(r"ALTER TABLE hubledger\.(\w+) REBUILD WITH \((.*?)\)")
-INDEX = re.compile(r"CREATE (?:CLUSTERED )?INDEX (\w+)\s+ON hubledger\.(\w+) (\(.*?\))(?:\s+WITH \((.*?)\))?;")
+INDEX = re.compile(
+    r"CREATE (?:CLUSTERED )?INDEX (\w+)\s+ON hubledger\.(\w+) (\(.*?\))(?: INCLUDE \(\w+\))?(?:\s+WITH \((.*?)\))?;"
+)
 GUARDED = r"IF OBJECT_ID\(N'hubledger\.(\w+)', N'U'\) IS NULL\s+(?:BEGIN\s+)?CREATE TABLE hubledger\.\1 "
+LATER = re.compile(r"ix_\w+_place ")  # of tables of states, since they are apart
 Tables = dict[str, set[str]]
 
 
@@ -38,8 +41,8 @@ def apart() -> list[str]:
 
 def test_the_rooms_of_the_examples_make_the_tables_that_ours_made() -> None:
     ours = tables(text_of())
-    theirs = [tables(one.text) for room in EXAMPLES for one in migrations_of(room, "sqlserver")]
-    found = {name: lines for each in theirs for name, lines in each.items()}
+    theirs = [tables("\n".join(one.text for one in migrations_of(room, "sqlserver"))) for room in EXAMPLES]
+    found = {name: {line for line in lines if not LATER.match(line)} for each in theirs for name, lines in each.items()}
     assert found == {name: ours[name] for name in apart() if name != "home_activity_staging"}
 
 
@@ -55,4 +58,5 @@ def test_each_table_of_the_examples_is_made_only_where_it_is_missing() -> None:
     for room in EXAMPLES:
         for one in migrations_of(room, "sqlserver"):
             guarded = re.findall(GUARDED, one.text)
-            assert guarded == re.findall(r"CREATE TABLE hubledger\.(\w+)", one.text) != []
+            assert guarded == re.findall(r"CREATE TABLE hubledger\.(\w+)", one.text)
+            assert guarded != [] or one.version > 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from core.model.aggregates import aggregate_table
 from core.model.rows import row_table
+from core.store.queries import load_queries
 from core.store.sqlserver.batch import step_text
 from core.store.sqlserver.rights import uses_of
 from core.transforms.aggregates import load_aggregates
@@ -16,7 +17,7 @@ from tests.sql.values import ROW_CLASSES
 from tests.sql.verbs import every_sent
 
 PAGE = Path(__file__).parents[2] / "docs" / "sqlserver.md"
-LOCKING = re.compile(r"hubledger\.(\w+) AS \w+ WITH \([A-Z, ]*(?:UPDLOCK|XLOCK|HOLDLOCK|TABLOCK)")
+LOCKING = re.compile(r"hubledger\.(\w+) AS \w+ WITH \([A-Z, ]*(?:UPDLOCK|XLOCK|HOLDLOCK|TABLOCK|REPEATABLEREAD)")
 PLACES = {
     "the tables of rows, by their names": sorted(row_table(one).name for one in ROW_CLASSES),
     "the tables of windows, the finest level first": [
@@ -26,9 +27,23 @@ PLACES = {
         for name in (aggregate_table(level.of).name, aggregate_table(level.of).staged)
     ],
 }
+CREATED = re.compile(r"CREATE TABLE hubledger\.(\w+) \((.*?)^\s*\)", re.S | re.M)
+OWNERS = {  # of each table, those of its foreign keys: an insert shares the lock of the owner's row
+    table: re.findall(r"REFERENCES hubledger\.(\w+)", body)
+    for migration in all_migrations("sqlserver")
+    for table, body in CREATED.findall(migration.text)
+}
+APART = {  # inserts that share the lock of their owner afterwards
+    "open_attempt": "the opening of the next incarnation, which takes a stream's row alone, changes no row of it",
+    "note_partition_fault": "as open_attempt",
+    "add_minute": "as open_attempt",
+    "take_ownership": "as open_attempt",
+    "record_failure": "two that record the failure of one submit at once: one is sent again, and finds the other's",
+}
 AGAIN = {  # statements that lock a row which an earlier step of their transaction has locked
-    "note_gap_again": "the checkpoint, or the range where it will be: lock_partition, or the statement itself",
-    "note_gap": "the checkpoint, or the range where it will be: lock_partition, or note_gap_again",
+    "note_gap_again": "the checkpoint, or the range where it will be: lock_partition, or the statement itself. The row"
+    " of the stream comes after it; only the next incarnation takes that row alone, and it locks no checkpoint",
+    "note_gap": "as note_gap_again",
     "end_replay_job": "the job: hold_replay_job",
     "end_redrive_job": "the job: hold_redrive_job",
 }
@@ -63,6 +78,19 @@ def out_of_order(steps: list[tuple[str, str]], order: list[str]) -> list[str]:
     return found
 
 
+def owners_after(steps: list[tuple[str, str]]) -> list[str]:
+    """Return the steps that lock an owner by its foreign key only: after the new row, so against the order."""
+    found, held = [], set[str]()
+    for name, text in steps:
+        for statement in without_comments(text).split(";"):
+            held |= {*LOCKING.findall(statement)}
+            uses = [use for use in uses_of(statement) if use.verb != "SELECT"]
+            inserted = [use.table for use in uses if use.verb == "INSERT"]
+            found += [f"{name}: {one}" for table in inserted for one in OWNERS.get(table, []) if one not in held]
+            held |= {use.table for use in uses}
+    return found
+
+
 ORDER = documented()
 
 
@@ -78,6 +106,25 @@ def test_every_table_has_one_place_in_the_order() -> None:
 def test_a_script_locks_tables_in_the_order(name: str) -> None:
     steps = [(str(step.statement), step_text(step)) for step in every_sent()[name].script.steps]
     assert out_of_order(steps, ORDER) == []
+
+
+@holds_for(every_sent())
+def test_an_insert_locks_the_owner_of_its_row_first(name: str) -> None:
+    """Otherwise it waits for an owner that a different transaction changes, which waits for the new row."""
+    steps = [(str(step.statement), step_text(step)) for step in every_sent()[name].script.steps]
+    assert owners_after([one for one in steps if one[0] not in APART]) == []
+
+
+def test_a_planted_insert_that_locks_its_owner_by_the_foreign_key_is_seen_and_none_that_cannot_cross() -> None:
+    insert = "INSERT INTO hubledger.partition_stop (stream_id) SELECT 1"
+    assert owners_after([("stop", f"{insert};")]) == ["stop: event_stream"]
+    assert owners_after([("stop", f"{insert} FROM hubledger.event_stream AS e WITH (REPEATABLEREAD);")]) == []
+    assert owners_after([("close", "UPDATE hubledger.event_stream SET a = 1;"), ("stop", f"{insert};")]) == []
+    alone = APART.keys() - {"record_failure"}
+    touched = {use.table for one in alone for use in uses_of(load_queries("sqlserver")[one].text)}
+    opening = every_sent()["incarnation next"].script.steps
+    changed = {use.table for step in opening for use in uses_of(step_text(step)) if use.verb != "SELECT"}
+    assert touched & changed == set()
 
 
 def test_a_statement_that_locks_a_row_again_is_sent_and_would_break_the_order() -> None:

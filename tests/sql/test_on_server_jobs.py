@@ -10,10 +10,10 @@ import pytest
 
 from core.ledger.retention.port import RowPiece
 from core.ledger.retention.purge import Task
-from core.ledger.retention.work import PIECE
 from core.letters.listing import LetterFilter
 from core.letters.redrive import Redrive
 from core.letters.redrive_run import plan_piece
+from core.model.locks import ROWS_AT_ONCE
 from core.model.spans import SequenceNumber
 from core.store.columns import numbers_json, place_of
 from core.store.purge_scripts import retracted_steps
@@ -112,8 +112,8 @@ def test_a_keeper_passes_over_the_letters_of_a_piece_that_is_under_way(desk: Red
 def test_a_whole_piece_of_a_purge_locks_its_rows_and_not_their_table(hasty: Store, server_session: Session) -> None:
     text = in_schema(f"SET LOCK_TIMEOUT 2000; {RETRACTED}", shared_schema(CONNECTION))
     places = [place_of(hasty.read_partition(partition(id))) for id in "01"]
-    server_session.run(text, [*places[0].values(), LongText(json.dumps([*range(PIECE)]))])
-    piece = RowPiece(Task("retracted_row", partition().partition_id), NOON, PIECE)
+    server_session.run(text, [*places[0].values(), LongText(json.dumps([*range(ROWS_AT_ONCE)]))])
+    piece = RowPiece(Task("retracted_row", partition().partition_id), NOON, ROWS_AT_ONCE, rows=ROWS_AT_ONCE)
     with under_way(Script("a purge", retracted_steps({**places[0], "last_commit": 2}, piece))):
         server_session.run(text, [*places[1].values(), LongText("[0]")])
 
@@ -124,7 +124,7 @@ def test_the_attempts_of_a_whole_piece_of_letters_are_locked_and_not_their_table
     """Each attempt has an error so long that its page holds no second one."""
     text = in_schema(f"SET NOCOUNT ON; SET LOCK_TIMEOUT 2000; {ATTEMPTS}", shared_schema(CONNECTION))
     places = [place_of(hasty.read_partition(partition(id))) for id in "01"]
-    numbers = [*range(PIECE // 9)]
+    numbers = [*range(ROWS_AT_ONCE // 9)]
     server_session.run(text, [*places[0].values(), LongText(json.dumps(numbers))])
     letters = {**places[0], "sequence_numbers": numbers_json([SequenceNumber(number) for number in numbers])}
     with under_way(Script("a purge", (Step("delete_attempts", letters, counts="attempts"),))):

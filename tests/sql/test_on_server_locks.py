@@ -7,14 +7,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
+from uuid import uuid4
 
 import pytest
 
-from core.errors import CheckpointConflict, StoreUnavailable
+from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable
+from core.ledger.audit_job import AuditRequest
 from core.model.commits import SequenceGap
 from core.model.spans import SequenceNumber, Span
+from core.store.audits import Audits
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Deadlines, Session, connect
+from core.store.sqlserver.schema import open_session
+from core.store.stream import OneStream
 from tests.contract.test_open_replays import request
 from tests.contract.test_retries import resolved, retry
 from tests.fakes.builders import EPOCH, NOON, PATIENCE, STREAM, claim, commit, hold, keep_letters, partition, settled
@@ -57,6 +62,18 @@ def locked(*numbers: int) -> Iterator[Session]:
     finally:
         session.run("SET NOCOUNT ON; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
         session.close()
+
+
+def test_a_session_keeps_its_wait_for_locks_and_loses_the_priority_of_a_batch_with_values() -> None:
+    session = connect(CONNECTION)
+    try:
+        open_session(session)
+        inside = "SELECT s.deadlock_priority FROM sys.dm_exec_sessions AS s WHERE s.session_id = @@SPID"
+        given = session.run(f"SET NOCOUNT ON; SET DEADLOCK_PRIORITY LOW; DECLARE @a int = ?; {inside};", [1])
+        after = session.run(f"SET NOCOUNT ON; {inside}; SELECT @@LOCK_TIMEOUT;")
+    finally:
+        session.close()
+    assert (given, after) == ([[(-5,)]], [[(0,)], [(10_000,)]])
 
 
 def claimed(store: Store, by: str = "claim-1", most: int = 1_000) -> list[int]:
@@ -159,6 +176,58 @@ def test_a_replay_is_opened_after_the_opening_that_is_under_way_and_commits_do_n
     session.run("SET NOCOUNT ON; ROLLBACK TRANSACTION;")
     session.close()
     hasty.open_replay(request(1, partition_id="1"))
+
+
+@contextmanager
+def stream_locked(how: str) -> Iterator[Session]:
+    """A transaction that holds the row of the stream; `how` is a statement with a place for the name of its table."""
+    session = connect(CONNECTION)
+    try:
+        session.run(f"SET NOCOUNT ON; BEGIN TRANSACTION; {how.format(f'{shared_schema(CONNECTION)}.event_stream')};")
+        yield session
+    finally:
+        session.run("SET NOCOUNT ON; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
+        session.close()
+
+
+def test_a_commit_waits_while_its_stream_is_closed_and_is_refused_afterwards(hasty: Store) -> None:
+    """A commit that reads a version of the row would not wait, and would land in the closed stream."""
+    hasty.commit_batch(commit(hasty.read_partition(partition()), 0, 4))
+    state = hasty.read_partition(partition())
+    with stream_locked("UPDATE {} SET closed_at = SYSUTCDATETIME()") as closing:
+        with pytest.raises((StoreUnavailable, CommitOutcomeUnknown)):
+            hasty.commit_batch(commit(state, 5, 9))
+        closing.run("SET NOCOUNT ON; COMMIT TRANSACTION;")
+    with pytest.raises(CheckpointConflict):
+        hasty.commit_batch(commit(state, 5, 9))
+
+
+def test_commits_share_the_row_of_their_stream_with_each_other_and_with_an_opening(hasty: Store) -> None:
+    hasty.commit_batch(commit(hasty.read_partition(partition()), 0, 4))
+    for how in ("SELECT stream_id FROM {} WITH (REPEATABLEREAD)", "SELECT stream_id FROM {} WITH (UPDLOCK)"):
+        with stream_locked(how):
+            state = hasty.read_partition(partition())
+            hasty.commit_batch(commit(state, state.next_number, state.next_number + 4))
+
+
+def test_an_audit_is_opened_after_the_piece_of_a_purge_that_is_under_way(hasty: Store) -> None:
+    hasty.commit_batch(commit(hasty.read_partition(partition()), 0, 4))
+    audits, asked = Audits(OneStream(hasty.database, STREAM)), AuditRequest(uuid4(), "ann", NOON)
+    with stream_locked("SELECT stream_id FROM {} WITH (UPDLOCK)"), pytest.raises(StoreUnavailable):
+        audits.open_audit(asked)
+    assert audits.open_audit(asked)
+
+
+def test_each_process_that_stops_a_partition_is_counted(engine: Engine) -> None:
+    """Also where an update passes over the row that another process is inserting."""
+    stores = [engine.open().patient(PATIENCE) for _ in range(4)]
+    for at in range(10):
+        state = stores[0].read_partition(partition(str(at)))
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda store, of=state: store.note_stop(of, "outage", "all fail", NOON), stores))
+        assert [one.attempts for one in stores[0].read_partition(partition(str(at))).stops] == [4]
+    for store in stores:
+        store.close()
 
 
 def test_a_letter_that_is_held_is_begun_by_one_chunk(engine: Engine) -> None:

@@ -26,6 +26,7 @@ WRITTEN_APART = {
     *("lock_stream", "remove_whole_windows", "add_to_windows"),
     *("free_letters", "order_letters"),
     *("delete_retracted", "delete_diffs", "delete_redrive_pieces", "delete_audits", "delete_purges", "delete_failures"),
+    *("forget_states",),
     *("mark_staged", "delete_staged"),
 }
 STATES = [row_class for row_class in ROW_CLASSES if row_table(row_class).key]
@@ -45,8 +46,14 @@ def added_columns(script: str) -> list[tuple[str, str, bool]]:
     found = re.findall(
         r"ALTER TABLE (?:hubledger\.)?(\w+) ADD (?:COLUMN )?(\w+) (.*?);", without_comments(script), re.S
     )
+    found = [each for each in found if not each[2].startswith("AS ")]
     assert all(("NOT NULL" in rest) == ("DEFAULT" in rest) for _, _, rest in found)
     return [(table, name, "NOT NULL" in rest) for table, name, rest in found]
+
+
+def computes(script: str) -> bool:
+    """Return True if a table gets a column that only the server has, because only its indexes need it."""
+    return re.search(r"ALTER TABLE hubledger\.\w+ ADD \w+ AS ", without_comments(script)) is not None
 
 
 def dropped(script: str) -> list[str]:
@@ -109,7 +116,8 @@ def test_a_migration_makes_the_same_tables_columns_and_constraints(title: str) -
     server, embedded = (
         next(one.text for one in all_migrations(of) if one.title == title) for of in ("sqlserver", "sqlite")
     )
-    assert tables(embedded) or constraints(embedded) or added_columns(embedded) or dropped(embedded)
+    made = tables(embedded) or constraints(embedded) or added_columns(embedded) or dropped(embedded)
+    assert made or computes(server) or "ALTER COLUMN" in server
     assert dropped(server) == dropped(embedded)
     assert tables(server) == tables(embedded)
     assert constraints(server) == constraints(embedded)
@@ -133,7 +141,7 @@ def condition(name: str, text: str) -> str:
     )
     words = re.sub(r":(\w+)", r"@\1", found[1] if found else "").replace("hubledger.", "")
     words = re.sub(LISTED, r"SELECT n.value ->> 0 FROM json_each(\2) AS n", words)
-    words = re.sub(rf"\((\S+) \+ N'\.'\) {BY_CODE_POINT}\s+= (\S+) \+ N'\.'", r"\1 = \2", words)  # blanks count
+    words = words.replace("key_hash", "partition_key")  # blanks count
     words = re.sub(r"CHARINDEX\(',' \+ (\S+) \+ ',', @sources\)", r"INSTR(@sources, ',' || \1 || ',')", words)
     words = re.sub(r"\s+rowid IN \(.*?WHERE(.*)ORDER BY.*?LIMIT @most(?:\) AS n)?\)", r"\1", words, flags=re.S)
     words = re.sub(r" WITH \([A-Z, ]+\)", "", words)  # locks

@@ -52,15 +52,15 @@ def of_columns(table: StandingTable) -> Mapping[str, tuple[str, bool]]:
 
 
 @holds_for(ROOMS)
-def test_the_tables_of_an_example_have_the_columns_types_and_keys_of_its_classes(room: str) -> None:
+def test_the_tables_of_an_example_have_the_columns_types_collations_and_keys_of_its_classes(room: str) -> None:
     there, made = standing(room, "sqlserver"), read_server([Script("", room_text(*declared(room), "sqlserver"))])
     assert there.unread == made.unread == ()
     assert made.tables.keys() == wanted_tables(*declared(room)).keys()
     for name, table in made.tables.items():
         assert of_columns(there.tables[name]) == of_columns(table), name
         assert there.tables[name].key == table.key
-        for column in table.key:
-            assert there.tables[name].columns[column].collation == table.columns[column].collation
+        for column, text in table.columns.items():
+            assert there.tables[name].columns[column].collation == text.collation, f"{name}.{column}"
     assert made.indexes <= there.indexes
 
 

@@ -135,7 +135,7 @@ class PurgeStore(PurgeJobStore, Protocol):
     def purge_letters(self, piece: LetterPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
         """Delete letters with their attempts, and add the link."""
 
-    def find_rows(self, task: Task, before: datetime, now: datetime, most: int) -> RowPiece:
+    def find_rows(self, task: Task, before: datetime, most: int) -> RowPiece:
         """Return the next piece of a table that has no chain."""
 
     def purge_rows(self, piece: RowPiece, job: PurgeJob, now: datetime, until: datetime) -> None:

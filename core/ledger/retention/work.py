@@ -10,11 +10,10 @@ from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter, lin
 from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, PurgeStore, Reach
 from core.ledger.retention.purge import NOTHING_FOUND, Found, PurgeJob, Task, tasks_of
 from core.model.events import PartitionId
+from core.model.locks import ROWS_AT_ONCE
 
 LEASE = timedelta(minutes=10)  # of a process that works on a job: if it dies, another one goes on after that
 DEADLINE = timedelta(days=2)  # of a job: an open one keeps all others out
-PIECE = 2_000  # rows of a transaction: at 5,000 locks of a statement SQL Server locks the table, and a row may take two
-LETTERS = 1_000  # letters of a transaction, each with its attempts
 LEDGER_ROW, LETTER, ATTEMPT = 240, 530, 310  # bytes of a row, a letter without its body: docs/capacity.md measures them
 ROW_BYTES = {  # the last four are assumed
     "retracted_row": 340,
@@ -38,8 +37,8 @@ class PurgeMeans:
     verify: Verify
     jobs: tuple[str, ...]
     now: Callable[[], datetime]
-    rows_of_piece: int = PIECE
-    letters_of_piece: int = LETTERS
+    rows_of_piece: int = ROWS_AT_ONCE
+    letters_of_piece: int = ROWS_AT_ONCE
 
 
 def work_on_purge(means: PurgeMeans, until: datetime) -> PurgeJob | None:
@@ -172,7 +171,7 @@ def _rows(means: PurgeMeans, job: PurgeJob, task: Task) -> PurgeJob | None:
         size = max(counted.bytes, ROW_BYTES[task.table] * counted.rows)
         return _stored(means, job.after(replace(counted, bytes=size), _rest(job)))
     now = means.now()
-    piece = means.store.find_rows(task, before, now, means.rows_of_piece)
+    piece = means.store.find_rows(task, before, means.rows_of_piece)
     found = Found(piece.rows, ROW_BYTES[task.table] * piece.rows)
     following = job.after(found, _rest(job) if piece.is_last else job.tasks or ())
     means.store.purge_rows(piece, following, now, now + LEASE)

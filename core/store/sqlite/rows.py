@@ -15,10 +15,10 @@ from core.store.columns import (
     is_float,
     quoted,
 )
+from core.store.row_keys import keyed
 from core.store.rows import RETRACTED, STANDING, Dialect, common_text, ordinal_text
 from core.store.script import OfRows, Step
 from core.store.sqlite.windows import windows_text
-from core.store.states import newest_of_each
 from core.store.windows import WINDOW_PARAMS
 
 SQLITE = Dialect("", ":", "", " LIMIT :most")
@@ -143,7 +143,7 @@ def _json_value(column: str, hint: Any) -> str:
 def _values_of(row_class: type) -> ValuesOf:
     table = row_table(row_class)
     values_of = compiled_values(row_class, table.lineage, instant_texts)
-    return newest_of_each(table, values_of) if table.key else values_of
+    return keyed(row_class, len(table.lineage), values_of)
 
 
 @cache

@@ -32,6 +32,14 @@ class _Shape:
     is_collected: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The part of a script, beside its steps, that decides the text of its batch."""
+
+    rehearses: bool
+    gives_way: bool
+
+
 def ask_batch(statement: Named, values: Mapping[str, Any]) -> Batch:
     """Return the batch of a statement that reads."""
     declared, missing = _query(statement).declared, _missing(values)
@@ -46,7 +54,7 @@ def run_batch(script: Script, rehearse: bool) -> Batch:
     """
     shapes = _shapes(script, rehearse)
     values = _values(script.steps, _kept(shapes))
-    return _run_text(shapes, rehearse, _missing(values)), _given(_params(shapes), values)
+    return _run_text(shapes, _Form(rehearse, script.gives_way), _missing(values)), _given(_params(shapes), values)
 
 
 def _shapes(script: Script, rehearse: bool) -> tuple[_Shape, ...]:
@@ -58,7 +66,9 @@ def _shapes(script: Script, rehearse: bool) -> tuple[_Shape, ...]:
 
 def run_text(script: Script) -> str:
     """Return the text of the batch of a script. It depends on the steps, and on none of their values."""
-    return _run_text(_shapes(script, rehearse=False), rehearse=False, missing=frozenset())
+    return _run_text(
+        _shapes(script, rehearse=False), _Form(rehearses=False, gives_way=script.gives_way), missing=frozenset()
+    )
 
 
 def step_text(step: Step) -> str:
@@ -73,10 +83,11 @@ def _ask_text(statement: Named, missing: frozenset[str]) -> str:
 
 
 @cache
-def _run_text(shapes: tuple[_Shape, ...], rehearse: bool, missing: frozenset[str]) -> str:
+def _run_text(shapes: tuple[_Shape, ...], form: _Form, missing: frozenset[str]) -> str:
+    rehearse = form.rehearses
     kept, is_plain = _kept(shapes), len(shapes) == 1 and shapes[0].expects == "nothing" and not rehearse
     collected = [_query(shape.statement) for shape in shapes if shape.is_collected]
-    lines = ["SET NOCOUNT ON;" if is_plain else "SET NOCOUNT ON; SET XACT_ABORT ON;"]
+    lines = [" ".join(_options(is_plain, form.gives_way))]
     lines += [_declare(_params(shapes), missing), *map(_declare_answer, collected)]
     lines += [f"DECLARE {', '.join(f'@{name} bigint = 0' for name in kept)};"] if kept else []
     lines += [] if is_plain else ["BEGIN TRANSACTION;"]
@@ -87,6 +98,12 @@ def _run_text(shapes: tuple[_Shape, ...], rehearse: bool, missing: frozenset[str
     lines += map(_select_answer, collected)
     lines += [f"SELECT {', '.join(f'@{name} AS {name}' for name in kept)};"] if kept else []
     return "\n".join(lines)
+
+
+def _options(is_plain: bool, gives_way: bool) -> list[str]:
+    """Return the options of a batch; those that a batch with values sets end with it."""
+    options = ["SET NOCOUNT ON;", *([] if is_plain else ["SET XACT_ABORT ON;"])]
+    return [*options, *(["SET DEADLOCK_PRIORITY LOW;"] if gives_way else [])]
 
 
 def _declare_answer(query: Query) -> str:

@@ -19,18 +19,27 @@ from core.store.sqlserver.batch import UNMET, Batch, ask_batch, run_batch
 from core.store.sqlserver.faults import Fault, Trouble, read_trouble
 from core.store.sqlserver.odbc import Access, Connections, Deadlines, Session, connect
 from core.store.sqlserver.reconnects import FIRST_RECONNECT
-from core.store.sqlserver.schema import SCHEMA, check_columns, check_version, in_schema
+from core.store.sqlserver.schema import SCHEMA, check_columns, check_version, in_schema, open_session
 from core.transforms.rooms import rooms_of
 
 log = logging.getLogger("hubledger.store")
 
 STAYS = (Fault.DATA, Fault.DUPLICATE, Fault.THROWN, Fault.CROSSED)  # after these faults, the connection is good
 
+WAITING_READERS = (
+    "READ_COMMITTED_SNAPSHOT is off in this database, so readers wait for writers, and aggregation jobs refuse to run;"
+    " run ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT ON"
+)
+
 Results = list[list[tuple[Any, ...]]]
 
 
 class _StateTaken(Exception):
     """The server refused the key of a state: another transaction wrote it first, or two keys are one to the server."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.text)
+        self.key = trouble.taken
 
 
 class SqlServerDatabase:
@@ -60,16 +69,18 @@ class SqlServerDatabase:
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
         """Run a script; when the key of a state is refused, run it again.
 
-        If a different transaction wrote the state first, its state is there by then. A second refusal is no race: then
-        the data holds keys that the column's collation takes for one.
+        If a different transaction wrote the state first, its state is there by then. A second refusal of one key is no
+        race: then the data holds keys that the column's collation takes for one.
         """
-        for _ in range(2):
+        refused: set[str] = set()
+        while True:
             try:
                 return self._try(script, rehearse)
             except _StateTaken as taken:
-                refused = DataRefused(f"the database refuses a key twice, so no other transaction wrote it: {taken}")
-                refused.__cause__ = taken.__cause__
-        raise refused
+                if taken.key in refused:
+                    why = "the database refuses a key twice, so no other transaction wrote it"
+                    raise DataRefused(f"{why}: {taken}") from taken.__cause__
+                refused.add(taken.key)
 
     def _try(self, script: Script, rehearse: bool) -> Outcome:
         results = self._execute(run_batch(script, rehearse), partial(_error_of_writing, script), script.subject)
@@ -81,9 +92,12 @@ class SqlServerDatabase:
         self._connections.close()
 
     def _check(self, session: Session) -> None:
-        """Check the schema of a new session, and once in a process the columns of the row classes."""
+        """Check the database of a new session and its schema, and once in a process the columns of the row classes."""
+        has_row_versions = open_session(session)
         check_version(session, self._schema, rooms_of(self._needed))
         if not self._looked_at_columns:
+            if not has_row_versions:
+                log.warning(WAITING_READERS, extra={"action": "check_database"})
             check_columns(session, self._schema, self._needed)
             self._looked_at_columns = True
 
@@ -112,6 +126,8 @@ def _error_of_reading(trouble: Trouble) -> Exception:
         return DataRefused(f"the database refuses the data: {trouble.text}")
     if trouble.fault is Fault.SCHEMA:
         return SchemaMismatch(f"{trouble.fault.value}; run `python -m core.store.migrate`: {trouble.text}")
+    if trouble.fault is Fault.TRIGGER:
+        return SchemaMismatch(f"{trouble.fault.value}; drop or disable the trigger: {trouble.text}")
     if trouble.fault in (Fault.LOGIN, Fault.DRIVER):
         return StoreMisconfigured(f"STORE_CONNECTION: {trouble.text}")
     text = f"the database is not usable: {trouble.text}"
@@ -143,5 +159,5 @@ def _error_of_duplicate(script: Script, trouble: Trouble) -> Exception:
     if step.otherwise:
         return step.otherwise()
     if isinstance(step.statement, OfRows):
-        return _StateTaken(trouble.text)
+        return _StateTaken(trouble)
     return StoreUnavailable(f"another transaction was first: {trouble.text}")

@@ -27,6 +27,7 @@ _SCHEMA = {
     207, 208, 229, 230, 262, 468, 916, 1934, 2760, 2812,
     271, 273, 544, 8102, 4405, 4406,  # a column that cannot be set: computed, rowversion, identity, derived in a view
 }  # fmt: skip
+_TRIGGER = 334  # the target of an OUTPUT without INTO cannot have an enabled trigger
 _LOST = {64, 233, 10053, 10054, 10060}
 _DATA_STATES = ("22", "23")
 _LOST_STATES = ("08", "HYT00", "HYT01")
@@ -36,6 +37,7 @@ _REFUSED_LOGIN_STATE = "28000"
 _MISSING_OBJECT, _MISSING_COLUMN = "42S02", "42S22"
 _WITH_CALL = re.compile(r"\((\d+)\) \(SQL\w+\)(?=; \[|$)")
 _AT_END = re.compile(r"\((\d+)\)(?=; \[|$)")
+_TAKEN = re.compile(r"duplicate key value is \((.*)\)\.", re.S)
 _QUOTED = re.compile(r"'([^']*)'")
 
 
@@ -50,6 +52,7 @@ class Fault(Enum):
     LOST = "the connection failed: the batch that was on its way may have been committed"
     LOGIN = "the login is refused"
     SCHEMA = "an object or a permission is missing, a column cannot be set, or two collations meet"
+    TRIGGER = "a trigger is enabled on a table of Hubledger whose changed rows are read back"
     DRIVER = "the ODBC driver is not installed"
 
 
@@ -61,6 +64,7 @@ _MEANING: dict[int, Fault] = {
     **dict.fromkeys(_CROSSED, Fault.CROSSED),
     **dict.fromkeys(_TRANSIENT, Fault.TRANSIENT),
     **dict.fromkeys(_SCHEMA, Fault.SCHEMA),
+    _TRIGGER: Fault.TRIGGER,
 }
 
 
@@ -78,6 +82,12 @@ class Trouble:
         Its first two quoted words are names; further quoted words are values.
         """
         return any(name.rpartition(".")[2] in keys for name in _QUOTED.findall(self.text)[:2])
+
+    @property
+    def taken(self) -> str:
+        """The key of a duplicate; empty if the server does not name it."""
+        found = _TAKEN.search(self.text)
+        return found[1] if found else ""
 
 
 def read_trouble(error: BaseException) -> Trouble:

@@ -22,11 +22,11 @@ from core.store.columns import (
     types_of,
 )
 from core.store.queries import ROWS, Param, Query
+from core.store.row_keys import keyed
 from core.store.rows import RETRACTED, STANDING, Dialect, common_text, ordinal_text
 from core.store.script import OfRows
 from core.store.sqlserver.json import BY_CODE_POINT, server_instant_texts
 from core.store.sqlserver.windows import WINDOW_TYPES, windows_text
-from core.store.states import newest_of_each
 from core.store.windows import WINDOW_PARAMS
 
 SERVER = Dialect("hubledger.", "@", "TOP (@most) ", "")
@@ -77,7 +77,7 @@ def rows_values(row_class: type) -> ValuesOf:
 
     ValueError for a float that the server does not have: its `float` begins with the smallest normal number.
     """
-    table, lineage = row_table(row_class), _position(row_table(row_class))
+    lineage = _position(row_table(row_class))
     compiled = compiled_values(row_class, lineage, server_instant_texts)
     floats = [place for place, (_, hint) in enumerate(fields_of(row_class), len(lineage)) if is_float(hint)]
 
@@ -88,8 +88,7 @@ def rows_values(row_class: type) -> ValuesOf:
                 raise ValueError(f"{number} is nearer to zero than a float of SQL Server can be")
         return values
 
-    values_of = normal if floats else compiled
-    return newest_of_each(table, values_of) if table.key else values_of
+    return keyed(row_class, len(lineage), normal if floats else compiled)
 
 
 def rows_variable(table: RowTable) -> str:

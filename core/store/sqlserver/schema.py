@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from core.errors import StoreUnavailable
+from core.errors import StoreMisconfigured, StoreUnavailable
 from core.model.rows import declared
 from core.store.migrations import Migration, Plan, Recorded, demand_current, plan_migrations
 from core.store.misfits import refuse_missing, tables_json, warn_of_misfits
@@ -20,6 +20,7 @@ from core.store.sqlserver.odbc import Access, Deadlines, Session, connect
 from core.transforms.rooms import Room
 
 SCHEMA = "hubledger"
+LEAST_LEVEL, NEWEST_LEVEL = 130, 160  # of compatibility: OPENJSON is there from the first; the second is of 2022
 MIGRATING = 51001  # lock_migrations.sql throws it
 ONLINE = frozenset({3, 5, 8})  # Enterprise (and Developer, Evaluation), Azure SQL Database, Azure SQL Managed Instance
 PLACE = "the database"
@@ -30,6 +31,22 @@ def check_version(session: Session, schema: str, rooms: Iterable[Room] = ()) -> 
     """Raise SchemaMismatch unless the database has all migrations of this code and of the rooms, and none that breaks
     them."""
     demand_current(PLACE, "sqlserver", rooms, _recorded(session, schema)[0])
+
+
+def open_session(session: Session) -> bool:
+    """Bound the session's waits for locks; return False if readers wait for writers in this database.
+
+    Raises StoreMisconfigured for a database whose compatibility level lacks OPENJSON: the statements would miss an
+    object that no migration brings.
+    """
+    results = session.run(_script("open_session"))
+    name, level, has_row_versions = results[-1][0] if results else ("", LEAST_LEVEL, 1)
+    if level < LEAST_LEVEL:
+        raise StoreMisconfigured(
+            f"the database {name} has the compatibility level {level}, and the statements need {LEAST_LEVEL} or more:"
+            f" run ALTER DATABASE [{name}] SET COMPATIBILITY_LEVEL = {NEWEST_LEVEL}"
+        )
+    return bool(has_row_versions)
 
 
 def check_columns(session: Session, schema: str, needed: Iterable[type] = ()) -> None:

@@ -20,6 +20,8 @@ from core.store.windows import (
     window_text,
 )
 
+# Each staged window seeks its key: without the hint, the table of windows could be hashed, and so be read whole.
+_BY_STAGED = "OPTION (LOOP JOIN, FORCE ORDER)"
 NEXT = ",\n       "
 WINDOW_TYPES = {
     "staging_id": "varchar(8000)",
@@ -67,9 +69,9 @@ def _instant(column: str, name: str, one: Aggregate) -> str:
 
 def _replace_windows(one: Aggregate, sql: Dialect) -> str:
     return (
-        f"DELETE FROM a\n  FROM {sql.prefix}{one.name} AS a\n WHERE EXISTS (\n"
-        f"       SELECT 1 FROM {sql.prefix}{one.staged} AS g\n"
-        f"        WHERE {of_portion('g', sql)} AND g.is_whole = 1 AND {keys_match(one, 'g', 'a')});"
+        f"DELETE FROM a\n  FROM {sql.prefix}{one.staged} AS g\n"
+        f" INNER JOIN {sql.prefix}{one.name} AS a ON {keys_match(one, 'a', 'g')}\n"
+        f" WHERE {of_portion('g', sql)} AND g.is_whole = 1\n{_BY_STAGED};"
     )
 
 
@@ -79,14 +81,14 @@ def _add_windows(one: Aggregate, sql: Dialect) -> str:
         f"{quoted(each.name)} = {joined(each, f'a.{quoted(each.name)}', f'g.{quoted(each.name)}')}"
         for each in one.measures
     ]
-    staged, match = f"{of_portion('g', sql)} AND g.{quoted(one.count)} > 0", keys_match(one, "g", "a")
+    staged, match = f"{of_portion('g', sql)} AND g.{quoted(one.count)} > 0", keys_match(one, "a", "g")
     return (
         f"UPDATE a\n   SET {NEXT.join([*values, 'run_number = @run_number', 'slice = g.slice'])}\n"
-        f"  FROM {sql.prefix}{one.name} AS a\n INNER JOIN {sql.prefix}{one.staged} AS g ON {match}\n"
-        f" WHERE {staged};\n"
+        f"  FROM {sql.prefix}{one.staged} AS g\n INNER JOIN {sql.prefix}{one.name} AS a ON {match}\n"
+        f" WHERE {staged}\n{_BY_STAGED};\n"
         f"INSERT INTO {sql.prefix}{one.name} ({columns_of(one)}, run_number, slice)\n"
         f"SELECT {columns_of(one, 'g.')}, @run_number, g.slice\n  FROM {sql.prefix}{one.staged} AS g\n WHERE {staged}\n"
-        f"       AND NOT EXISTS (SELECT 1 FROM {sql.prefix}{one.name} AS a WHERE {match});"
+        f"       AND NOT EXISTS (SELECT 1 FROM {sql.prefix}{one.name} AS a WHERE {match})\n{_BY_STAGED};"
     )
 
 

@@ -1,11 +1,12 @@
 -- name: open_audit
--- Insert an open job; touches no row while another job of the stream is open.
+-- Insert an open job; touches no row while another job of the stream is open. The stream's row is its lock.
 -- params: stream_id, audit_id, asked, requested_by, requested_at
 INSERT INTO audit_job
        (audit_id, stream_id, status, asked, requested_by, requested_at, updated_at, claimed_until, step, partitions,
         findings)
 SELECT :audit_id, :stream_id, 'open', :asked, :requested_by, :requested_at, :requested_at, :requested_at, 0, 'null', '{}'
- WHERE NOT EXISTS (SELECT 1 FROM audit_job AS j WHERE j.stream_id = :stream_id AND j.status = 'open');
+ WHERE NOT EXISTS (SELECT 1 FROM audit_job AS j WHERE j.stream_id = :stream_id AND j.status = 'open')
+   AND NOT EXISTS (SELECT 1 FROM audit_job AS a WHERE a.audit_id = :audit_id);
 
 -- name: find_open_audit
 -- Find the open job of a stream.

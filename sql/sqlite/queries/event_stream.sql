@@ -31,7 +31,8 @@ UPDATE event_stream
  WHERE stream_id = :stream_id AND hub_created_at IS NULL;
 
 -- name: lock_stream
--- Find a stream, which the transaction locks: its replays are opened one after the other. No row when it is closed.
+-- Find a stream, which the transaction locks: its jobs are opened one after the other, and between the pieces of purges.
+-- No row when it is closed.
 -- params: stream_id
 SELECT stream_id AS locked_stream
   FROM event_stream

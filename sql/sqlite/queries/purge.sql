@@ -140,11 +140,13 @@ DELETE FROM retracted_row
         ORDER BY r.commit_number, r.table_name, r.sequence_number, r.ordinal LIMIT :most);
 
 -- name: count_old_retracted
--- Count the retracted rows of a partition up to a commit.
--- params: stream_id, partition_id, last_commit
+-- Count the retracted rows of a partition up to a commit, at most so many.
+-- params: stream_id, partition_id, last_commit, most
 SELECT COUNT(*) AS row_count, 0 AS row_bytes, NULL AS oldest, NULL AS newest
-  FROM retracted_row AS r
- WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.commit_number <= :last_commit;
+  FROM (SELECT r.commit_number
+          FROM retracted_row AS r
+         WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.commit_number <= :last_commit
+         LIMIT :most) AS f;
 
 -- name: mark_staged
 -- Note when a purge has first seen staged events: their age counts from then. Touches the first of them.
@@ -167,6 +169,23 @@ DELETE FROM staged_event
        SELECT 1 FROM replay_job AS j
         WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused'));
 
+-- name: count_staged
+-- Count the staged events that `delete_staged` deletes and those that `mark_staged` marks, at most so many of each.
+-- params: stream_id, before_at, most
+SELECT (SELECT COUNT(*)
+          FROM (SELECT s.staged_at
+                  FROM staged_event AS s
+                 WHERE s.stream_id = :stream_id AND s.staged_at < :before_at
+                   AND NOT EXISTS (
+                       SELECT 1 FROM replay_job AS j
+                        WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused'))
+                 LIMIT :most) AS o) AS old,
+       (SELECT COUNT(*)
+          FROM (SELECT u.staged_at
+                  FROM staged_event AS u
+                 WHERE u.stream_id = :stream_id AND u.staged_at IS NULL
+                 LIMIT :most) AS n) AS unseen;
+
 -- name: count_old_staged
 -- Count the staged events that were seen before a time, and their bytes.
 -- params: stream_id, before_at
@@ -176,9 +195,10 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(LENGTH(s.body)), 0) AS row_bytes,
  WHERE s.stream_id = :stream_id AND s.staged_at < :before_at;
 
 -- name: find_old_dry_run
--- Find the oldest ended dry run of a stream that still has diffs.
--- params: stream_id, before_at
-SELECT j.job_id
+-- Find the oldest ended dry run of a stream that still has diffs, and count these, at most so many.
+-- params: stream_id, before_at, most
+SELECT j.job_id,
+       (SELECT COUNT(*) FROM (SELECT 1 FROM replay_diff AS f WHERE f.job_id = j.job_id LIMIT :most) AS c) AS row_count
   FROM replay_job AS j
  WHERE j.stream_id = :stream_id AND j.is_dry_run = 1 AND j.ended_at < :before_at
    AND EXISTS (SELECT 1 FROM replay_diff AS d WHERE d.job_id = j.job_id)
@@ -212,12 +232,13 @@ DELETE FROM audit_job
         WHERE j.stream_id = :stream_id AND j.ended_at < :before_at ORDER BY j.ended_at LIMIT :most);
 
 -- name: count_old_audits
--- Count the audit jobs of a stream that ended before a time, and their bytes.
--- params: stream_id, before_at
-SELECT COUNT(*) AS row_count, COALESCE(SUM(LENGTH(j.findings)), 0) AS row_bytes,
-       MIN(j.ended_at) AS oldest, MAX(j.ended_at) AS newest
-  FROM audit_job AS j
- WHERE j.stream_id = :stream_id AND j.ended_at < :before_at;
+-- Count the audit jobs of a stream that ended before a time, at most so many, and their bytes.
+-- params: stream_id, before_at, most
+SELECT COUNT(*) AS row_count, COALESCE(SUM(f.size), 0) AS row_bytes, MIN(f.ended_at) AS oldest, MAX(f.ended_at) AS newest
+  FROM (SELECT j.ended_at, LENGTH(j.findings) AS size
+          FROM audit_job AS j
+         WHERE j.stream_id = :stream_id AND j.ended_at < :before_at
+         LIMIT :most) AS f;
 
 -- name: delete_failures
 -- Delete the first failures of runs before a time.
@@ -228,16 +249,17 @@ DELETE FROM aggregation_failure
         WHERE f.failed_at < :before_at ORDER BY f.failed_at LIMIT :most);
 
 -- name: count_old_failures
--- Count the failures of runs before a time.
--- params: before_at
-SELECT COUNT(*) AS row_count, 0 AS row_bytes, MIN(f.failed_at) AS oldest, MAX(f.failed_at) AS newest
-  FROM aggregation_failure AS f
- WHERE f.failed_at < :before_at;
+-- Count the failures of runs before a time, at most so many.
+-- params: before_at, most
+SELECT COUNT(*) AS row_count, 0 AS row_bytes, MIN(o.failed_at) AS oldest, MAX(o.failed_at) AS newest
+  FROM (SELECT f.failed_at FROM aggregation_failure AS f WHERE f.failed_at < :before_at LIMIT :most) AS o;
 
 -- name: find_old_redrive
--- Find the oldest ended redrive of a stream that still has pieces.
--- params: stream_id, before_at
-SELECT j.redrive_id
+-- Find the oldest ended redrive of a stream that still has pieces, and count these, at most so many.
+-- params: stream_id, before_at, most
+SELECT j.redrive_id,
+       (SELECT COUNT(*)
+          FROM (SELECT 1 FROM redrive_piece AS f WHERE f.redrive_id = j.redrive_id LIMIT :most) AS c) AS row_count
   FROM redrive_job AS j
  WHERE j.stream_id = :stream_id AND j.ended_at < :before_at
    AND EXISTS (SELECT 1 FROM redrive_piece AS p WHERE p.redrive_id = j.redrive_id)

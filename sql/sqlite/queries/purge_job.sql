@@ -79,8 +79,10 @@ DELETE FROM purge_job
         ORDER BY j.requested_at LIMIT :most);
 
 -- name: count_old_purges
--- Count the old jobs of a stream.
--- params: stream_id, before_at
-SELECT COUNT(*) AS row_count, 0 AS row_bytes, MIN(j.requested_at) AS oldest, MAX(j.requested_at) AS newest
-  FROM purge_job AS j
- WHERE j.stream_id = :stream_id AND j.requested_at < :before_at AND j.status <> 'open';
+-- Count the old jobs of a stream, at most so many.
+-- params: stream_id, before_at, most
+SELECT COUNT(*) AS row_count, 0 AS row_bytes, MIN(f.requested_at) AS oldest, MAX(f.requested_at) AS newest
+  FROM (SELECT j.requested_at
+          FROM purge_job AS j
+         WHERE j.stream_id = :stream_id AND j.requested_at < :before_at AND j.status <> 'open'
+         LIMIT :most) AS f;

@@ -17,17 +17,12 @@ SELECT s.state_key, s.sequence_number, s.row
    AND s.state_key IN (SELECT k.value ->> 0 FROM json_each(:keys) AS k);
 
 -- name: forget_states
--- Delete the carried states of a job that has ended.
--- params: job_id
+-- Delete the first states that jobs carried which are over.
+-- params: most
 DELETE FROM replay_state
- WHERE job_id = :job_id
-   AND EXISTS (
-       SELECT 1 FROM replay_job AS j
-        WHERE j.job_id = :job_id AND j.status IN ('done', 'cancelled', 'failed'));
-
--- name: forget_states_of_stream
--- Delete the carried states of all jobs of a closed stream.
--- params: stream_id
-DELETE FROM replay_state
- WHERE job_id IN (
-       SELECT j.job_id FROM replay_job AS j WHERE j.stream_id = :stream_id);
+ WHERE (job_id, partition_id, state_key) IN (
+       SELECT s.job_id, s.partition_id, s.state_key
+         FROM replay_job AS j
+        CROSS JOIN replay_state AS s ON s.job_id = j.job_id
+        WHERE j.status IN ('done', 'cancelled', 'failed')
+        LIMIT :most);

@@ -3,8 +3,11 @@
 -- params: run_id varchar(8000), submit_number int, failed_attempt int, failed_at datetime2(7), engine_job_id nvarchar(4000), why nvarchar(4000), reason nvarchar(4000), log_tail nvarchar(max), link nvarchar(4000)
 INSERT INTO hubledger.aggregation_failure
        (run_id, submit_number, attempt, failed_at, engine_job_id, why, reason, log_tail, link)
-SELECT @run_id, @submit_number, @failed_attempt, @failed_at, NULLIF(@engine_job_id, ''), @why, NULLIF(@reason, ''),
-       NULLIF(@log_tail, ''), NULLIF(@link, '')
+SELECT @run_id, @submit_number, @failed_attempt, @failed_at,
+       CASE WHEN DATALENGTH(@engine_job_id) > 0 THEN @engine_job_id END, @why,
+       CASE WHEN DATALENGTH(@reason) > 0 THEN @reason END,
+       CASE WHEN DATALENGTH(@log_tail) > 0 THEN @log_tail END,
+       CASE WHEN DATALENGTH(@link) > 0 THEN @link END
  WHERE NOT EXISTS (
        SELECT 1 FROM hubledger.aggregation_failure AS f
         WHERE f.run_id = @run_id AND f.submit_number = @submit_number);

@@ -1,17 +1,13 @@
 -- name: open_audit
--- Insert an open job; touches no row while another job of the stream is open.
+-- Insert an open job; touches no row while another job of the stream is open. The stream's row is its lock.
 -- params: stream_id int, audit_id varchar(8000), asked nvarchar(max), requested_by nvarchar(4000), requested_at datetime2(7)
-BEGIN TRY
-    INSERT INTO hubledger.audit_job
-           (audit_id, stream_id, status, asked, requested_by, requested_at, updated_at, claimed_until, step, partitions,
-            findings)
-    SELECT @audit_id, @stream_id, 'open', @asked, @requested_by, @requested_at, @requested_at, @requested_at, 0, N'null',
-           N'{}'
-     WHERE NOT EXISTS (SELECT 1 FROM hubledger.audit_job AS j WHERE j.stream_id = @stream_id AND j.status = 'open');
-END TRY
-BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- opened by another process at the same moment
-END CATCH;
+INSERT INTO hubledger.audit_job
+       (audit_id, stream_id, status, asked, requested_by, requested_at, updated_at, claimed_until, step, partitions,
+        findings)
+SELECT @audit_id, @stream_id, 'open', @asked, @requested_by, @requested_at, @requested_at, @requested_at, 0, N'null',
+       N'{}'
+ WHERE NOT EXISTS (SELECT 1 FROM hubledger.audit_job AS j WHERE j.stream_id = @stream_id AND j.status = 'open')
+   AND NOT EXISTS (SELECT 1 FROM hubledger.audit_job AS a WHERE a.audit_id = @audit_id);
 
 -- name: find_open_audit
 -- Find the open job of a stream.
@@ -40,7 +36,8 @@ OUTPUT inserted.audit_id
 -- Compare and set: touches no row when another process has claimed the job.
 -- params: audit_id varchar(8000), status varchar(8000), partitions nvarchar(max), findings nvarchar(max), fault nvarchar(4000), updated_at datetime2(7), claimed_until datetime2(7), expected int
 UPDATE hubledger.audit_job
-   SET status = @status, partitions = @partitions, findings = @findings, fault = NULLIF(@fault, ''),
+   SET status = @status, partitions = @partitions, findings = @findings,
+       fault = CASE WHEN DATALENGTH(@fault) > 0 THEN @fault END,
        updated_at = @updated_at, claimed_until = @claimed_until, step = step + 1,
        ended_at = CASE WHEN @status <> 'open' THEN @updated_at END
 OUTPUT inserted.step

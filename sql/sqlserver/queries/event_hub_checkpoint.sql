@@ -37,7 +37,7 @@ SELECT @stream_id, @partition_id, @sequence_number, @offset_token, @enqueued_at,
        SELECT 1 FROM hubledger.event_hub_checkpoint AS c
         WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id)
    AND NOT EXISTS (
-       SELECT 1 FROM hubledger.event_stream AS e
+       SELECT 1 FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
         WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 
 -- name: advance_checkpoint
@@ -48,7 +48,7 @@ UPDATE hubledger.event_hub_checkpoint
        @commit_number = commit_number = commit_number + 1, commit_id = @commit_id, updated_at = @updated_at
  WHERE stream_id = @stream_id AND partition_id = @partition_id AND sequence_number = @expected
    AND NOT EXISTS (
-       SELECT 1 FROM hubledger.event_stream AS e
+       SELECT 1 FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
         WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 
 -- name: count_commit
@@ -59,7 +59,7 @@ UPDATE hubledger.event_hub_checkpoint
    SET @commit_number = commit_number = commit_number + 1
  WHERE stream_id = @stream_id AND partition_id = @partition_id
    AND NOT EXISTS (
-       SELECT 1 FROM hubledger.event_stream AS e
+       SELECT 1 FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
         WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 
 -- name: stay_in_order

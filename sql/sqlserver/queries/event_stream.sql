@@ -36,7 +36,8 @@ UPDATE hubledger.event_stream
  WHERE stream_id = @stream_id AND hub_created_at IS NULL;
 
 -- name: lock_stream
--- Lock a stream: its replays are opened one after the other, and commits do not wait. No row when the stream is closed.
+-- Lock a stream: its jobs are opened one after the other, and between the pieces of purges; commits do not wait. No row
+-- when the stream is closed.
 -- params: stream_id int
 SELECT @locked_stream = e.stream_id
   FROM hubledger.event_stream AS e WITH (UPDLOCK)

@@ -1,25 +1,26 @@
 -- name: read_open_keys
--- Read the partition keys of a partition that have an open letter. A mark after each key keeps blanks at its end.
+-- Read the partition keys of a partition that have an open letter, in one pass over their index.
 -- params: stream_id int, partition_id varchar(8000), most int
-SELECT TOP (@most) LEFT(k.marked, LEN(k.marked) - 1) AS partition_key
-  FROM (SELECT DISTINCT (d.partition_key + N'.') COLLATE Latin1_General_100_BIN2 AS marked
+SELECT TOP (@most) k.partition_key
+  FROM (SELECT d.partition_key, ROW_NUMBER() OVER (PARTITION BY d.key_hash ORDER BY d.sequence_number) AS place
           FROM hubledger.event_hub_dead_letter AS d
-         WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.partition_key IS NOT NULL
-           AND d.status IN ('waiting', 'retrying', 'held', 'exhausted')) AS k;
+         WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.key_hash IS NOT NULL
+           AND d.status IN ('waiting', 'retrying', 'held', 'exhausted')) AS k
+ WHERE k.place = 1;
 
 -- name: find_open_letters
 -- Find the last open letter before a number of each of these partition keys, a JSON array of [partition_key].
 -- params: stream_id int, partition_id varchar(8000), partition_keys nvarchar(max), before bigint
 SELECT d.partition_key, d.sequence_number, d.error_class
-  FROM (SELECT MAX(o.sequence_number) AS sequence_number
-          FROM hubledger.event_hub_dead_letter AS o
-         WHERE o.stream_id = @stream_id AND o.partition_id = @partition_id
-           AND (o.partition_key + N'.') COLLATE Latin1_General_100_BIN2 IN (
-               SELECT k.partition_key + N'.' FROM OPENJSON(@partition_keys) WITH (partition_key nvarchar(max) '$[0]') AS k)
-           AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.sequence_number < @before
-         GROUP BY (o.partition_key + N'.') COLLATE Latin1_General_100_BIN2) AS n
- INNER JOIN hubledger.event_hub_dead_letter AS d
-    ON d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.sequence_number = n.sequence_number;
+  FROM (SELECT DISTINCT CONVERT(binary(32), HASHBYTES('SHA2_256', g.partition_key)) AS key_hash
+          FROM OPENJSON(@partition_keys) WITH (partition_key nvarchar(max) '$[0]') AS g) AS k
+ CROSS APPLY (
+       SELECT TOP (1) o.partition_key, o.sequence_number, o.error_class
+         FROM hubledger.event_hub_dead_letter AS o
+        WHERE o.stream_id = @stream_id AND o.partition_id = @partition_id AND o.key_hash = k.key_hash
+          AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.sequence_number < @before
+        ORDER BY o.sequence_number DESC) AS d
+OPTION (LOOP JOIN, FORCE ORDER);
 
 -- name: count_held
 -- Count the held letters of a partition.
@@ -53,17 +54,16 @@ UPDATE d
        due_at = CASE WHEN n.earlier IS NULL THEN @freed_at END,
        claimed_by = CASE WHEN n.earlier IS NULL THEN @freed_by ELSE d.claimed_by END,
        held_behind = COALESCE(n.earlier, d.held_behind)
-  FROM hubledger.event_hub_dead_letter AS d
- CROSS APPLY (
-       SELECT MAX(o.sequence_number) AS earlier
+  FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS s
+ INNER JOIN hubledger.event_hub_dead_letter AS d ON d.held_behind = s.sequence_number
+ OUTER APPLY (
+       SELECT TOP (1) o.sequence_number AS earlier
          FROM hubledger.event_hub_dead_letter AS o
-        WHERE o.stream_id = d.stream_id AND o.partition_id = d.partition_id
-          AND (o.partition_key + N'.') COLLATE Latin1_General_100_BIN2 = d.partition_key + N'.'
-          AND o.status IN ('waiting', 'retrying', 'held', 'exhausted')
-          AND o.sequence_number < d.sequence_number) AS n
+        WHERE o.stream_id = @stream_id AND o.partition_id = @partition_id AND o.key_hash = d.key_hash
+          AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.sequence_number < d.sequence_number
+        ORDER BY o.sequence_number DESC) AS n
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status = 'held'
-   AND d.held_behind IN (
-       SELECT s.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS s);
+OPTION (LOOP JOIN, FORCE ORDER);
 
 -- name: order_letters
 -- Hold the open letters of these partition keys, a JSON array of [partition_key], each after the one before it; free
@@ -76,11 +76,12 @@ UPDATE d
   FROM hubledger.event_hub_dead_letter AS d
  INNER JOIN (
        SELECT o.sequence_number, LAG(o.sequence_number) OVER (
-              PARTITION BY (o.partition_key + N'.') COLLATE Latin1_General_100_BIN2 ORDER BY o.sequence_number) AS earlier
+              PARTITION BY o.key_hash ORDER BY o.sequence_number) AS earlier
          FROM hubledger.event_hub_dead_letter AS o
         WHERE o.stream_id = @stream_id AND o.partition_id = @partition_id
-          AND (o.partition_key + N'.') COLLATE Latin1_General_100_BIN2 IN (
-              SELECT k.partition_key + N'.' FROM OPENJSON(@partition_keys) WITH (partition_key nvarchar(max) '$[0]') AS k)
+          AND o.key_hash IN (
+              SELECT CONVERT(binary(32), HASHBYTES('SHA2_256', k.partition_key))
+                FROM OPENJSON(@partition_keys) WITH (partition_key nvarchar(max) '$[0]') AS k)
           AND o.status IN ('waiting', 'retrying', 'held', 'exhausted')) AS n
     ON n.sequence_number = d.sequence_number
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
@@ -98,7 +99,7 @@ UPDATE TOP (@most) d
        SELECT 1
          FROM hubledger.event_hub_dead_letter AS o
         WHERE o.stream_id = d.stream_id AND o.partition_id = d.partition_id
-          AND (o.partition_key + N'.') COLLATE Latin1_General_100_BIN2 = d.partition_key + N'.'
+          AND o.key_hash = d.key_hash
           AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.status <> 'exhausted'
           AND o.sequence_number < d.sequence_number);
 

@@ -1,14 +1,19 @@
 -- name: read_ledger_ends
 -- Read at one moment where a partition ends: its checkpoint (-1: none), the letters that its batches made, purged ones
--- included, the commits that the checkpoint has counted, and the newest commit in the ledger.
+-- included, the commits that the checkpoint has counted, and the newest commit in the ledger. Letters are counted in the
+-- indexes of the open and the settled ones, because the table itself has their bodies.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT COALESCE((SELECT c.sequence_number FROM hubledger.event_hub_checkpoint AS c
                   WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id), -1) AS last_committed,
        (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
-         WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id)
-       - (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
-           WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
-             AND d.replay_commit_number IS NOT NULL)
+         WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
+           AND d.status IN ('waiting', 'retrying', 'held', 'exhausted'))
+       + (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS s
+           WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id
+             AND s.status IN ('resolved', 'discarded'))
+       - (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS r
+           WHERE r.stream_id = @stream_id AND r.partition_id = @partition_id
+             AND r.replay_commit_number IS NOT NULL)
        + COALESCE((SELECT TOP (1) k.letters FROM hubledger.purge_link AS k
                    WHERE k.stream_id = @stream_id AND k.partition_id = @partition_id
                    ORDER BY k.link_number DESC), 0) AS letters,

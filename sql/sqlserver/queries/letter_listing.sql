@@ -12,7 +12,7 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
    AND d.status = @status  -- if given
    AND d.error_class = @error_class  -- if given
    AND d.partition_id = @partition_id  -- if given
-   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+   AND d.partition_key + N'.' = @partition_key + N'.' COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
    AND d.failed_at <= @before_at
    AND (d.failed_at < @before_at OR d.partition_id < @before_partition
@@ -33,7 +33,7 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
    AND d.status = @status
    AND d.error_class = @error_class  -- if given
    AND d.partition_id = @partition_id  -- if given
-   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+   AND d.partition_key + N'.' = @partition_key + N'.' COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
    AND d.failed_at <= @before_at
    AND (d.failed_at < @before_at OR d.partition_id < @before_partition
@@ -54,7 +54,7 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
    AND d.status = @status  -- if given
    AND d.error_class = @error_class  -- if given
    AND d.partition_id = @partition_id  -- if given
-   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+   AND d.partition_key + N'.' = @partition_key + N'.' COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
    AND d.failed_at <= @before_at
    AND (d.failed_at < @before_at OR d.partition_id < @before_partition
@@ -89,7 +89,7 @@ SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
    AND d.status = @status  -- if given
    AND d.error_class = @error_class  -- if given
    AND d.partition_id = @partition_id  -- if given
-   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+   AND d.partition_key + N'.' = @partition_key + N'.' COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
  GROUP BY d.fingerprint
  ORDER BY COUNT(*) - SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) DESC, letters DESC, d.fingerprint;
@@ -133,7 +133,7 @@ SELECT COUNT(*)
    AND d.status = @status  -- if given
    AND d.error_class = @error_class  -- if given
    AND d.partition_id = @partition_id  -- if given
-   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+   AND d.partition_key + N'.' = @partition_key + N'.' COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at;
 
 -- name: find_matching
@@ -147,7 +147,7 @@ SELECT TOP (@most) d.partition_id, d.sequence_number
    AND d.status = @status  -- if given
    AND d.error_class = @error_class  -- if given
    AND d.partition_id = @partition_id  -- if given
-   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+   AND d.partition_key + N'.' = @partition_key + N'.' COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
  ORDER BY d.failed_at, d.partition_id, d.sequence_number;
 

@@ -16,7 +16,7 @@ BEGIN TRY
            SELECT 1 FROM hubledger.partition_anchor AS a
             WHERE a.stream_id = @stream_id AND a.partition_id = @partition_id)
        AND NOT EXISTS (
-           SELECT 1 FROM hubledger.event_stream AS e
+           SELECT 1 FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
             WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 END TRY
 BEGIN CATCH

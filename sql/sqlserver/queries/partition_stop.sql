@@ -34,18 +34,21 @@ SELECT n.partition_id, n.reason, n.detail, n.attempts, n.stopped_at
 -- name: note_stop
 -- Store a stop; count one more attempt when it is stored already.
 -- params: stream_id int, partition_id varchar(8000), reason varchar(8000), detail nvarchar(4000), stopped_at datetime2(7)
-UPDATE hubledger.partition_stop
-   SET detail = @detail, attempts = attempts + 1
- WHERE stream_id = @stream_id AND partition_id = @partition_id AND reason = @reason;
 BEGIN TRY
-    INSERT INTO hubledger.partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
-    SELECT @stream_id, @partition_id, @reason, @detail, 1, @stopped_at
-     WHERE NOT EXISTS (
-           SELECT 1 FROM hubledger.partition_stop AS s
-            WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id AND s.reason = @reason);
+    UPDATE hubledger.partition_stop
+       SET detail = @detail, attempts = attempts + 1
+     WHERE stream_id = @stream_id AND partition_id = @partition_id AND reason = @reason;
+    IF @@ROWCOUNT = 0
+        INSERT INTO hubledger.partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
+        SELECT @stream_id, @partition_id, @reason, @detail, 1, @stopped_at
+          FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
+         WHERE e.stream_id = @stream_id;
 END TRY
 BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- stopped by another process at the same moment
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- stopped by another process at the same moment: that row counts this
+    UPDATE hubledger.partition_stop
+       SET detail = @detail, attempts = attempts + 1
+     WHERE stream_id = @stream_id AND partition_id = @partition_id AND reason = @reason;
 END CATCH;
 
 -- name: clear_stops

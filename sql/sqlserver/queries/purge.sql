@@ -141,11 +141,12 @@ DELETE TOP (@most) FROM hubledger.retracted_row
  WHERE stream_id = @stream_id AND partition_id = @partition_id AND commit_number <= @last_commit;
 
 -- name: count_old_retracted
--- Count the retracted rows of a partition up to a commit.
--- params: stream_id int, partition_id varchar(8000), last_commit bigint
+-- Count the retracted rows of a partition up to a commit, at most so many.
+-- params: stream_id int, partition_id varchar(8000), last_commit bigint, most int
 SELECT COUNT(*) AS row_count, 0 AS row_bytes, NULL AS oldest, NULL AS newest
-  FROM hubledger.retracted_row AS r
- WHERE r.stream_id = @stream_id AND r.partition_id = @partition_id AND r.commit_number <= @last_commit;
+  FROM (SELECT TOP (@most) r.commit_number
+          FROM hubledger.retracted_row AS r
+         WHERE r.stream_id = @stream_id AND r.partition_id = @partition_id AND r.commit_number <= @last_commit) AS f;
 
 -- name: mark_staged
 -- Note when a purge has first seen staged events: their age counts from then. Touches the first of them.
@@ -163,6 +164,21 @@ DELETE TOP (@most) FROM hubledger.staged_event
        SELECT 1 FROM hubledger.replay_job AS j
         WHERE j.stream_id = @stream_id AND j.status IN ('planned', 'running', 'paused'));
 
+-- name: count_staged
+-- Count the staged events that `delete_staged` deletes and those that `mark_staged` marks, at most so many of each.
+-- params: stream_id int, before_at datetime2(7), most int
+SELECT (SELECT COUNT(*)
+          FROM (SELECT TOP (@most) s.staged_at
+                  FROM hubledger.staged_event AS s
+                 WHERE s.stream_id = @stream_id AND s.staged_at < @before_at
+                   AND NOT EXISTS (
+                       SELECT 1 FROM hubledger.replay_job AS j
+                        WHERE j.stream_id = @stream_id AND j.status IN ('planned', 'running', 'paused'))) AS o) AS old,
+       (SELECT COUNT(*)
+          FROM (SELECT TOP (@most) u.staged_at
+                  FROM hubledger.staged_event AS u
+                 WHERE u.stream_id = @stream_id AND u.staged_at IS NULL) AS n) AS unseen;
+
 -- name: count_old_staged
 -- Count the staged events that were seen before a time, and their bytes.
 -- params: stream_id int, before_at datetime2(7)
@@ -173,9 +189,10 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(s.body)), 0) AS row_bytes,
  WHERE s.stream_id = @stream_id AND s.staged_at < @before_at;
 
 -- name: find_old_dry_run
--- Find the oldest ended dry run of a stream that still has diffs.
--- params: stream_id int, before_at datetime2(7)
-SELECT TOP (1) j.job_id
+-- Find the oldest ended dry run of a stream that still has diffs, and count these, at most so many.
+-- params: stream_id int, before_at datetime2(7), most int
+SELECT TOP (1) j.job_id,
+       (SELECT COUNT(*) FROM (SELECT TOP (@most) f.job_id FROM hubledger.replay_diff AS f WHERE f.job_id = j.job_id) AS c) AS row_count
   FROM hubledger.replay_job AS j
  WHERE j.stream_id = @stream_id AND j.is_dry_run = 1 AND j.ended_at < @before_at
    AND EXISTS (SELECT 1 FROM hubledger.replay_diff AS d WHERE d.job_id = j.job_id)
@@ -204,13 +221,14 @@ DELETE TOP (@most) FROM hubledger.audit_job
  WHERE stream_id = @stream_id AND ended_at < @before_at;
 
 -- name: count_old_audits
--- Count the audit jobs of a stream that ended before a time, and their bytes.
--- params: stream_id int, before_at datetime2(7)
-SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(j.findings)), 0) AS row_bytes,
-       CONVERT(varchar(33), MIN(j.ended_at), 126) AS oldest,
-       CONVERT(varchar(33), MAX(j.ended_at), 126) AS newest
-  FROM hubledger.audit_job AS j
- WHERE j.stream_id = @stream_id AND j.ended_at < @before_at;
+-- Count the audit jobs of a stream that ended before a time, at most so many, and their bytes.
+-- params: stream_id int, before_at datetime2(7), most int
+SELECT COUNT(*) AS row_count, COALESCE(SUM(f.size), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(f.ended_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(f.ended_at), 126) AS newest
+  FROM (SELECT TOP (@most) j.ended_at, DATALENGTH(j.findings) AS size
+          FROM hubledger.audit_job AS j
+         WHERE j.stream_id = @stream_id AND j.ended_at < @before_at) AS f;
 
 -- name: delete_failures
 -- Delete the first failures of runs before a time.
@@ -219,17 +237,18 @@ DELETE TOP (@most) FROM hubledger.aggregation_failure
  WHERE failed_at < @before_at;
 
 -- name: count_old_failures
--- Count the failures of runs before a time.
--- params: before_at datetime2(7)
-SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(f.failed_at), 126) AS oldest,
-       CONVERT(varchar(33), MAX(f.failed_at), 126) AS newest
-  FROM hubledger.aggregation_failure AS f
- WHERE f.failed_at < @before_at;
+-- Count the failures of runs before a time, at most so many.
+-- params: before_at datetime2(7), most int
+SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(o.failed_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(o.failed_at), 126) AS newest
+  FROM (SELECT TOP (@most) f.failed_at FROM hubledger.aggregation_failure AS f WHERE f.failed_at < @before_at) AS o;
 
 -- name: find_old_redrive
--- Find the oldest ended redrive of a stream that still has pieces.
--- params: stream_id int, before_at datetime2(7)
-SELECT TOP (1) j.redrive_id
+-- Find the oldest ended redrive of a stream that still has pieces, and count these, at most so many.
+-- params: stream_id int, before_at datetime2(7), most int
+SELECT TOP (1) j.redrive_id,
+       (SELECT COUNT(*)
+          FROM (SELECT TOP (@most) f.piece FROM hubledger.redrive_piece AS f WHERE f.redrive_id = j.redrive_id) AS c) AS row_count
   FROM hubledger.redrive_job AS j
  WHERE j.stream_id = @stream_id AND j.ended_at < @before_at
    AND EXISTS (SELECT 1 FROM hubledger.redrive_piece AS p WHERE p.redrive_id = j.redrive_id)

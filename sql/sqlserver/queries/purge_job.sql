@@ -7,7 +7,9 @@ BEGIN TRY
             claimed_until, step, tasks, found)
     SELECT @purge_id, @stream_id, 'open', @is_dry_run, @asked, @requested_by, @reason, @requested_at, @requested_at,
            @requested_at, 0, N'null', N'{}'
-     WHERE NOT EXISTS (SELECT 1 FROM hubledger.purge_job AS j WHERE j.stream_id = @stream_id AND j.status = 'open');
+      FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
+     WHERE e.stream_id = @stream_id
+       AND NOT EXISTS (SELECT 1 FROM hubledger.purge_job AS j WHERE j.stream_id = @stream_id AND j.status = 'open');
 END TRY
 BEGIN CATCH
     IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- opened by another process at the same moment
@@ -58,7 +60,8 @@ OUTPUT inserted.purge_id
 -- Compare and set: touches no row when another process has claimed the job, or it was cancelled.
 -- params: purge_id varchar(8000), status varchar(8000), tasks nvarchar(max), found nvarchar(max), fault nvarchar(4000), updated_at datetime2(7), claimed_until datetime2(7), expected int
 UPDATE hubledger.purge_job
-   SET status = @status, tasks = @tasks, found = @found, fault = NULLIF(@fault, ''), updated_at = @updated_at,
+   SET status = @status, tasks = @tasks, found = @found,
+       fault = CASE WHEN DATALENGTH(@fault) > 0 THEN @fault END, updated_at = @updated_at,
        claimed_until = @claimed_until, step = step + 1,
        ended_at = CASE WHEN @status <> 'open' THEN @updated_at END
 OUTPUT inserted.step
@@ -68,7 +71,8 @@ OUTPUT inserted.step
 -- Cancel an open job; touches no row when it is over.
 -- params: purge_id varchar(8000), fault nvarchar(4000), now_at datetime2(7)
 UPDATE hubledger.purge_job
-   SET status = 'cancelled', fault = NULLIF(@fault, ''), updated_at = @now_at, ended_at = @now_at, step = step + 1
+   SET status = 'cancelled',
+       fault = CASE WHEN DATALENGTH(@fault) > 0 THEN @fault END, updated_at = @now_at, ended_at = @now_at, step = step + 1
 OUTPUT inserted.step
  WHERE purge_id = @purge_id AND status = 'open';
 
@@ -79,9 +83,10 @@ DELETE TOP (@most) FROM hubledger.purge_job
  WHERE stream_id = @stream_id AND requested_at < @before_at AND status <> 'open';
 
 -- name: count_old_purges
--- Count the old jobs of a stream.
--- params: stream_id int, before_at datetime2(7)
-SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(j.requested_at), 126) AS oldest,
-       CONVERT(varchar(33), MAX(j.requested_at), 126) AS newest
-  FROM hubledger.purge_job AS j
- WHERE j.stream_id = @stream_id AND j.requested_at < @before_at AND j.status <> 'open';
+-- Count the old jobs of a stream, at most so many.
+-- params: stream_id int, before_at datetime2(7), most int
+SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(f.requested_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(f.requested_at), 126) AS newest
+  FROM (SELECT TOP (@most) j.requested_at
+          FROM hubledger.purge_job AS j
+         WHERE j.stream_id = @stream_id AND j.requested_at < @before_at AND j.status <> 'open') AS f;

@@ -75,7 +75,7 @@ SELECT d.partition_id, MIN(d.sequence_number) AS first_sequence_number, MAX(d.se
    AND d.status = @status  -- if given
    AND d.error_class = @error_class  -- if given
    AND d.partition_id = @partition_id  -- if given
-   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+   AND d.partition_key + N'.' = @partition_key + N'.' COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
  GROUP BY d.partition_id;
 
@@ -90,7 +90,7 @@ SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters
    AND d.status = @status  -- if given
    AND d.error_class = @error_class  -- if given
    AND d.partition_id = @partition_id  -- if given
-   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+   AND d.partition_key + N'.' = @partition_key + N'.' COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
  GROUP BY d.fingerprint
  ORDER BY letters DESC, d.fingerprint;
@@ -104,7 +104,7 @@ SELECT TOP (@most) d.sequence_number,
              AND d.fingerprint = @fingerprint  -- if given
              AND d.status = @status  -- if given
              AND d.error_class = @error_class  -- if given
-             AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+             AND d.partition_key + N'.' = @partition_key + N'.' COLLATE Latin1_General_100_BIN2  -- if given
              AND d.failed_at >= @since_at AND d.failed_at < @until_at THEN 1 ELSE 0 END AS is_chosen
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
@@ -120,7 +120,7 @@ SELECT TOP (@most) d.sequence_number,
              AND d.fingerprint = @fingerprint  -- if given
              AND d.status = @status  -- if given
              AND d.error_class = @error_class  -- if given
-             AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
+             AND d.partition_key + N'.' = @partition_key + N'.' COLLATE Latin1_General_100_BIN2  -- if given
              AND d.failed_at >= @since_at AND d.failed_at < @until_at THEN 1 ELSE 0 END AS is_chosen
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id

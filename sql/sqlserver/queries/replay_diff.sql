@@ -6,13 +6,19 @@ SELECT @job_id, @partition_id, d.sequence_number, d.diff
   FROM OPENJSON(@diffs) WITH (sequence_number bigint '$[0]', diff nvarchar(max) '$[1]') AS d;
 
 -- name: read_replay_diffs
--- Read the changes of a dry run, by partition and number, from after an event.
+-- Read the changes of a dry run, by partition and number, from after an event. Of each of its partitions, as many as the
+-- page has at most: the key does not order partitions by number, and a sort of all changes would read all of them.
 -- params: job_id varchar(8000), partition_id varchar(8000), sequence_number bigint, most int
-SELECT TOP (@most) d.partition_id, d.sequence_number, d.diff
-  FROM hubledger.replay_diff AS d
- WHERE d.job_id = @job_id
-   AND (LEN(d.partition_id) > LEN(@partition_id)
-        OR LEN(d.partition_id) = LEN(@partition_id)
-           AND (d.partition_id > @partition_id
-                OR d.partition_id = @partition_id AND d.sequence_number > @sequence_number))
- ORDER BY LEN(d.partition_id), d.partition_id, d.sequence_number;
+SELECT TOP (@most) p.partition_id, f.sequence_number, f.diff
+  FROM (SELECT q.partition_id, LEN(q.partition_id) AS width,
+               CASE WHEN q.partition_id = @partition_id THEN @sequence_number ELSE -1 END AS after_number
+          FROM hubledger.replay_progress AS q
+         WHERE q.job_id = @job_id
+           AND (LEN(q.partition_id) > LEN(@partition_id)
+                OR LEN(q.partition_id) = LEN(@partition_id) AND q.partition_id >= @partition_id)) AS p
+ CROSS APPLY (
+       SELECT TOP (@most) d.sequence_number, d.diff
+         FROM hubledger.replay_diff AS d
+        WHERE d.job_id = @job_id AND d.partition_id = p.partition_id AND d.sequence_number > p.after_number
+        ORDER BY d.sequence_number) AS f
+ ORDER BY p.width, p.partition_id, f.sequence_number;

@@ -64,7 +64,8 @@ SELECT COUNT(*) AS jobs
 -- Compare and set: touches no row when the status is not in a list, as ",planned,running,".
 -- params: job_id varchar(8000), status varchar(8000), sources varchar(8000), moved_at datetime2(7), fault nvarchar(4000), entry nvarchar(max)
 UPDATE hubledger.replay_job
-   SET status = @status, updated_at = @moved_at, fault = NULLIF(@fault, ''), history = history + @entry,
+   SET status = @status, updated_at = @moved_at,
+       fault = CASE WHEN DATALENGTH(@fault) > 0 THEN @fault END, history = history + @entry,
        started_at = CASE WHEN @status = 'running' THEN COALESCE(started_at, @moved_at) ELSE started_at END,
        ended_at = CASE WHEN @status IN ('cancelled', 'failed') THEN @moved_at END
  WHERE job_id = @job_id AND CHARINDEX(',' + status + ',', @sources) > 0;
@@ -74,7 +75,7 @@ IF @@ROWCOUNT = 1 SELECT @job_id AS job_id;
 -- Store the fault that holds a job up now; an empty text for none.
 -- params: job_id varchar(8000), fault nvarchar(4000), moved_at datetime2(7)
 UPDATE hubledger.replay_job
-   SET fault = NULLIF(@fault, ''), updated_at = @moved_at
+   SET fault = CASE WHEN DATALENGTH(@fault) > 0 THEN @fault END, updated_at = @moved_at
  WHERE job_id = @job_id AND status IN ('planned', 'running', 'paused') AND COALESCE(fault, '') <> @fault;
 
 -- name: hold_replay_job

@@ -27,17 +27,10 @@ SELECT s.state_key, s.sequence_number, s.row
        SELECT k.state_key COLLATE Latin1_General_100_BIN2 FROM OPENJSON(@keys) WITH (state_key varchar(64) '$[0]') AS k);
 
 -- name: forget_states
--- Delete the carried states of a job that has ended.
--- params: job_id varchar(8000)
-DELETE FROM hubledger.replay_state
- WHERE job_id = @job_id
-   AND EXISTS (
-       SELECT 1 FROM hubledger.replay_job AS j
-        WHERE j.job_id = @job_id AND j.status IN ('done', 'cancelled', 'failed'));
-
--- name: forget_states_of_stream
--- Delete the carried states of all jobs of a closed stream.
--- params: stream_id int
-DELETE FROM hubledger.replay_state
- WHERE job_id IN (
-       SELECT j.job_id FROM hubledger.replay_job AS j WHERE j.stream_id = @stream_id);
+-- Delete the first states that jobs carried which are over.
+-- params: most int
+DELETE TOP (@most) s
+  FROM hubledger.replay_job AS j
+ INNER JOIN hubledger.replay_state AS s ON s.job_id = j.job_id
+ WHERE j.status IN ('done', 'cancelled', 'failed')
+OPTION (LOOP JOIN, FORCE ORDER);

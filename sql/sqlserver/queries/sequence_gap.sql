@@ -10,7 +10,7 @@ UPDATE hubledger.sequence_gap
         WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id
           AND c.sequence_number >= @next_sequence_number)
    AND NOT EXISTS (
-       SELECT 1 FROM hubledger.event_stream AS e
+       SELECT 1 FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
         WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 
 -- name: note_gap
@@ -29,7 +29,7 @@ SELECT @stream_id, @partition_id, @first_sequence_number, @last_sequence_number,
         WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id
           AND c.sequence_number >= @next_sequence_number)
    AND NOT EXISTS (
-       SELECT 1 FROM hubledger.event_stream AS e
+       SELECT 1 FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
         WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 
 -- name: settle_gap

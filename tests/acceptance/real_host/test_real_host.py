@@ -50,7 +50,7 @@ def stack_of(folder: Path, port: int = 0) -> Iterator[tuple[Stack, Children]]:
 def test_a_running_app_is_accepted_by_its_address(tmp_path: Path) -> None:
     """Nobody but this test starts its host again after a death, always at the same address."""
     with stack_of(tmp_path, free_port()) as (stack, _):
-        host = Host(stack, DANGEROUS, DEADLY)
+        host = Host(stack, DANGEROUS, (DEADLY,))
         words = ["--base", host.address, "--hub", stack.connection, "--store", f"sqlite:{stack.place.store}"]
         words += ["--events", "1000", "--folder", str(tmp_path / "run"), "--patience", str(round(allowed(60)))]
         with subprocess.Popen(

@@ -412,7 +412,7 @@ class TestTheJob:
         asked = PurgeRequest(uuid4(), "ann", "room", LATER, DEFAULT_DAYS, False)
         purges, task = office.desk.purges, Task(table, P if table == "retracted_row" else None)
         assert purges.open_purge(asked)
-        piece = purges.find_rows(task, LATER, LATER, 4)
+        piece = purges.find_rows(task, LATER, 4)
         before = contents(office)
         assert (piece.rows, piece.is_last) == {"replay_diff": (4, False)}.get(table, (1, True))
         open_job = keeper.find(asked.purge_id)

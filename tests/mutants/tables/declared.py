@@ -11,9 +11,18 @@ MUTANTS = (
         ("a text of ASCII may have other letters", "isinstance(value, str) and not value.isascii()", "value is None"),
     ),
     *in_file(
-        "hubledger/ddl/rows.py",
+        "core/model/rows.py",
         f"{DDL}/test_diff.py",
         ("a letter in a key has one byte", "text.length if text.ascii else 2 * text.length", "text.length"),
+    ),
+    *in_file(
+        "hubledger/ddl/rows.py",
+        f"{DDL}/test_diff.py",
+        (
+            "a new table of states has no index by place",
+            'index = f"\\n{place_index_text(row_class, engine)}" if table.key else ""',
+            'index = ""',
+        ),
         ("a key without a length is declared", "if kind is str and name not in texts]", "if kind is None]"),
     ),
     *in_file(

@@ -107,6 +107,39 @@ MUTANTS = (
         ("simultaneous replays pass the limit on the server", " AS e WITH (UPDLOCK)", " AS e"),
     ),
     *in_file(
+        "sql/sqlserver/queries/partition_anchor.sql",
+        "tests/sql/test_house_rules.py",
+        ("a partition of a closed stream gets an anchor on the server", " AS e WITH (REPEATABLEREAD)", " AS e"),
+    ),
+    *in_file(
+        "sql/sqlserver/queries/partition_stop.sql",
+        "tests/sql/test_lock_order.py tests/sql/test_house_rules.py",
+        ("a new stop and the next incarnation wait for each other", " AS e WITH (REPEATABLEREAD)", " AS e"),
+        (
+            "a stop that a different process inserts first is not counted",
+            "that row counts this\n    UPDATE hubledger.partition_stop",
+            "that row counts this\n    UPDATE hubledger.partition_fault",
+        ),
+    ),
+    *in_file(
+        "core/store/audits.py",
+        "tests/sql/test_house_rules.py",
+        (
+            "an audit is opened while a purge deletes its ledger rows",
+            '(lock_step(stream_id, StreamClosed), Step("open_audit", values))',
+            '(Step("open_audit", values),)',
+        ),
+    ),
+    *in_file(
+        "core/store/purge_scripts.py",
+        "tests/sql/test_house_rules.py",
+        (
+            "staged events are purged while a replay of them is opened",
+            "(lock_step(stream_id, conflict), *demanded, record)",
+            "(*demanded, record)",
+        ),
+    ),
+    *in_file(
         "core/store/replays.py",
         "tests/contract/test_open_replays.py",
         (

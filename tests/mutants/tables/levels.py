@@ -101,7 +101,7 @@ MUTANTS = (
         RETENTION,
         (
             "only the first part of the old windows goes",
-            "            if count < REMOVED_AT_ONCE:",
+            "            if count < ROWS_AT_ONCE:",
             "            if count:",
         ),
         ("a tick removes windows without an end", " and now() - began < TIME:", ":"),

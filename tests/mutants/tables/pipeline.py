@@ -207,8 +207,8 @@ MUTANTS = (
         ),
         (
             "the cut moves without a wait for the disk",
-            '    return Script(f"result of {run.run_id}", steps)',
-            '    return Script(f"result of {run.run_id}", steps, durable=False)',
+            '    return Script(f"result of {run.run_id}", steps, gives_way=True)',
+            '    return Script(f"result of {run.run_id}", steps, durable=False, gives_way=True)',
         ),
     ),
     *in_file(

@@ -182,12 +182,21 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/store/replay_scripts.py",
+        "tests/contract/test_open_replays.py",
+        (
+            "only the first states of a job that ended are deleted",
+            'while database.run(script).kept["forgotten"] == ROWS_AT_ONCE:',
+            'while database.run(script).kept["forgotten"] > ROWS_AT_ONCE:',
+        ),
+    ),
+    *in_file(
         "sql/sqlite/queries/replay_state.sql",
         JOBS,
         (
             "the states of a job that ended stay",
-            "AND j.status IN ('done', 'cancelled', 'failed')",
-            "AND j.status IN ('cancelled', 'failed')",
+            "WHERE j.status IN ('done', 'cancelled', 'failed')",
+            "WHERE j.status IN ('cancelled', 'failed')",
         ),
     ),
     *in_file(

@@ -239,7 +239,7 @@ MUTANTS = (
         ),
         (
             "the states of replays of the former hub stay",
-            '            Step("forget_states_of_stream", stream_id),\n',
+            "        forget_states(self._database)\n",
             "",
         ),
     ),

@@ -181,14 +181,25 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/states.py",
-        "tests/contract/test_states.py",
+        "core/model/aggregates.py",
+        "tests/sql/test_aggregate_ddl.py",
+        ("a staged key is longer than SQL Server allows", "size = STAGED_BYTES + sum(", "size = sum("),
+    ),
+    *in_file(
+        "core/store/row_keys.py",
+        f"tests/contract/test_states.py tests/contract/test_refused_rows.py {UNIT}/test_rows.py",
         (
             "the oldest state of a commit is kept",
-            "placed for placed in rows}  # rows come",
-            "placed for placed in reversed(rows)}  # rows come",
+            "each for each in values}  # in order",
+            "each for each in reversed(list(values))}  # in order",
         ),
-        ("a key that ends with a space is stored", 'part.endswith(" ")', 'part == " "'),
+        ("two commits lock states in the order of their events", "for key in sorted(newest)", "for key in newest"),
+        ("a key that ends with a space is stored", 'text[-1:] == " "', 'text == " "'),
+        (
+            "a key of an aggregate that ends with a space is stored",
+            "(*row_table(row_class).key, *grouped_by)",
+            "row_table(row_class).key",
+        ),
     ),
     *in_file(
         "core/store/columns.py",

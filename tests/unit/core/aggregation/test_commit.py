@@ -9,7 +9,7 @@ from core.model.aggregates import SLICES
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, levels_of
 from tests.fakes.builders import EPOCH
 
-WINDOWS = 1_000  # of each slice
+WINDOWS = PORTION // 8  # of each slice
 RUN = AggregationRun("r", HOME_ACTIVITY, 1, Cut("{}"), Cut("{}"), "local", 1, 1, "submitted", EPOCH, EPOCH)
 
 
@@ -49,17 +49,17 @@ def committed(disk: Disk) -> list[int]:
 
 
 def test_a_fast_disk_takes_whole_portions() -> None:
-    assert set(committed(Disk(timedelta(microseconds=8)))) == {PORTION}
+    assert set(committed(Disk(timedelta(microseconds=32)))) == {PORTION}
 
 
 def test_a_slow_disk_takes_smaller_portions_until_none_takes_long() -> None:
-    sizes = committed(Disk(timedelta(microseconds=70)))
+    sizes = committed(Disk(timedelta(microseconds=280)))
     assert sizes[:3] == [PORTION, PORTION // 2, PORTION // 4]
     assert set(sizes[2:]) == {PORTION // 4}
 
 
 def test_portions_grow_again_on_a_disk_that_is_fast_again() -> None:
-    sizes = committed(Disk(timedelta(microseconds=70), better_after=20))
+    sizes = committed(Disk(timedelta(microseconds=280), better_after=20))
     assert sizes[2] == PORTION // 4
     assert sizes[-2] == PORTION
 

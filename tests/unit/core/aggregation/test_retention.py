@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.retention import REMOVED_AT_ONCE, remove_old_windows
+from core.aggregation.retention import remove_old_windows
 from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate, report_facts
+from core.model.locks import ROWS_AT_ONCE
 from core.store.columns import instant_text
 from core.store.sqlite.database import SqliteDatabase
 from tests.fakes.aggregation_engines import AggregatingStore, ingest
@@ -79,10 +80,10 @@ def test_nothing_is_removed_while_a_run_is_open_because_it_may_add_to_old_window
 
 def test_many_old_windows_are_removed_in_small_transactions_as_far_as_the_time_of_a_tick_goes(world: World) -> None:
     old = MIDNIGHT - 900 * DAY
-    world.put(*(old + number * QUARTER for number in range(REMOVED_AT_ONCE + 1)))
+    world.put(*(old + number * QUARTER for number in range(ROWS_AT_ONCE + 1)))
     now = world.clock.now()
     times = iter([now, now, *[now + timedelta(hours=1)] * 9])
-    assert remove_old_windows(world.store, KEPT_ACTIVITY, lambda: next(times)) == {"kept_activity": REMOVED_AT_ONCE}
+    assert remove_old_windows(world.store, KEPT_ACTIVITY, lambda: next(times)) == {"kept_activity": ROWS_AT_ONCE}
     assert len(world.starts()) == 1
     assert remove_old_windows(world.store, KEPT_ACTIVITY, world.clock.now) == {"kept_activity": 1}
 

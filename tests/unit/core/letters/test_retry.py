@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -12,6 +13,7 @@ from core.errors import DataRefused
 from core.letters.moves import requeue
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.events import Event
+from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import References, Row
 from core.model.transform import Transform
 from tests.fakes.builders import NOON, commit, event, home, keep_letters, partition, settled
@@ -35,6 +37,12 @@ class TestClaiming:
         world = World()
         keep_letters(world.inner, dict.fromkeys(range(100), "quiet"))
         assert [len(one.sequence_numbers) for one in claim_due(world.keeper)] == [10, 10, 10]
+
+    def test_takes_no_more_than_one_statement_may_lock(self) -> None:
+        world = World()
+        keeper = replace(world.keeper, letters=replace(world.policy, chunk=1_000, fan_out=3))
+        keep_letters(world.inner, dict.fromkeys(range(ROWS_AT_ONCE + 1), "quiet"))
+        assert sum(len(one.sequence_numbers) for one in claim_due(keeper)) == ROWS_AT_ONCE
 
     def test_of_nothing_due_is_nothing(self) -> None:
         world = World()

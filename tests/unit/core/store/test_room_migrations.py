@@ -125,7 +125,11 @@ class TestAReleaseWithoutRooms:
         assert [one.title for one in migrate_sqlite(path, EXAMPLES, told.append)] == [
             *(one.title for one in SINCE),
             "examples.home_security 0001 home_security",
+            "examples.home_security 0002 collations",
+            "examples.home_security 0003 states_by_place",
             "examples.flight_info 0001 flight_info",
+            "examples.flight_info 0002 collations",
+            "examples.flight_info 0003 states_by_place",
         ]
         assert told[0] == "recorded 0026 examples_apart, which is only for a database without a stream"
         assert sql(path, "SELECT home_id FROM home") == [("home-1",)]

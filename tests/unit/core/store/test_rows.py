@@ -11,11 +11,11 @@ from enum import StrEnum
 
 import pytest
 
-from core.model.rows import PlacedRow, appended_to, row_table, state_of
+from core.model.rows import STATE_LINEAGE, PlacedRow, appended_to, row_table, state_of
 from core.store.columns import row_reader
 from core.store.script import RowVerb, Step, of_rows
 from core.store.sqlite.rows import many_values, rows_text
-from core.store.sqlserver.rows import rows_query
+from core.store.sqlserver.rows import rows_query, rows_values
 
 LINEAGE = "stream_id INTEGER, partition_id TEXT, sequence_number INTEGER, ordinal INTEGER, commit_number INTEGER"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -111,6 +111,20 @@ def test_states_of_a_key_of_several_columns_stand_apart(database: sqlite3.Connec
     ).fetchall()
     read = row_reader(Thing)
     assert [read(one) for one in found] == [things[1], things[2]]
+
+
+def test_states_go_to_the_database_by_their_keys_whatever_the_order_of_their_events() -> None:
+    """Two partitions that write the same states wait for each other then, and neither of them ends in a deadlock."""
+    things = [Thing(name, shelf, None, None, True) for name, shelf in (("b", 1), ("a", 2), ("a", 1), ("b", 1))]
+    place = {"stream_id": 1, "partition_id": "0", "commit_number": 1}
+    for rows in (things, things[::-1]):
+        placed = [(number, 0, thing) for number, thing in enumerate(rows)]
+        embedded = many_values(Step(of_rows("set", Thing), many=placed), place)
+        names = ("shelf", "thing_id")
+        places = [(*STATE_LINEAGE, *row_table(Thing).columns).index(name) for name in names]
+        assert [tuple(each[one] for one in places) for each in embedded] == [(1, "a"), (1, "b"), (2, "a")]
+        sent = rows_values(Thing)(placed, 1, "0", 1)
+        assert [(shelf, thing_id) for _, thing_id, shelf, *_ in sent] == [(1, "a"), (1, "b"), (2, "a")]
 
 
 @state_of("word", key=("order",))

@@ -182,7 +182,7 @@ def test_processes_that_migrate_at_once_apply_each_step_once(path: Path) -> None
     running = [start("--store", f"sqlite:{path}") for _ in range(4)]
     said = [(each.communicate(timeout=60), each.returncode) for each in running]
     assert [code for _, code in said] == [0] * 4, said
-    assert sum(out.count("applied ") for (out, _), _ in said) == len(ALL) + 1
+    assert sum(out.count("applied ") for (out, _), _ in said) == len(ALL) + 2
     assert sql(path, "SELECT version FROM schema_migration WHERE app = 'hubledger'") == [(one.version,) for one in ALL]
 
 
@@ -192,7 +192,8 @@ class TestTheCommand:
     ) -> None:
         assert main(["--store", f"sqlite:{path}"]) == 0
         applied = "".join(f"applied {one.version:04} {one.name}\n" for one in ALL)
-        applied += "applied examples.home_security 0001 home_security\n"
+        applied += "applied examples.home_security 0001 home_security\napplied examples.home_security 0002 collations\n"
+        applied += "applied examples.home_security 0003 states_by_place\n"
         assert capsys.readouterr() == (f"{applied}the store is up to date\n", "")
         assert main(["--store", f"sqlite:{path}"]) == 0
         assert capsys.readouterr() == ("the store is up to date\n", "")
@@ -201,9 +202,13 @@ class TestTheCommand:
         names = ("examples.flight_info", "examples.home_security")
         given = [word for name in names for word in ("--transform", name)]
         assert main(["--store", f"sqlite:{path}", *given]) == 0
-        assert capsys.readouterr().out.splitlines()[-3:-1] == [
+        assert capsys.readouterr().out.splitlines()[-7:-1] == [
             "applied examples.flight_info 0001 flight_info",
+            "applied examples.flight_info 0002 collations",
+            "applied examples.flight_info 0003 states_by_place",
             "applied examples.home_security 0001 home_security",
+            "applied examples.home_security 0002 collations",
+            "applied examples.home_security 0003 states_by_place",
         ]
 
     def test_reads_the_setting_when_no_store_is_given(self, path: Path) -> None:

@@ -18,7 +18,7 @@ from core.model.rows import Text
 from core.store.migrations import load_migrations
 from hubledger.ddl.diff import NextMigration, next_migration
 from hubledger.ddl.room import rights_text, room_text
-from hubledger.ddl.types import ENGINES
+from hubledger.ddl.types import ENGINES, PREFIX
 from tests.fakes.declared import appended, every_type, state, windows
 
 NAME = Annotated[str, Text(20)]
@@ -111,6 +111,21 @@ def test_a_new_rollup_is_filled_from_the_finer_level_and_a_new_retention_gets_it
     assert "ix_sales_window_start ON hubledger.sales (window_start) WITH (ONLINE = ON);" in following.texts["sqlserver"]
     write(tmp_path, following, 2)
     settled(tmp_path, (line,), (sales,))
+
+
+def test_a_table_of_states_has_an_index_by_place_and_an_older_table_gets_it(tmp_path: Path) -> None:
+    customer = state("customer", ("name",), name=NAME)
+    made_of(tmp_path, customer)
+    by_hand(tmp_path, "DROP INDEX ix_customer_place ON hubledger.customer;", "DROP INDEX ix_customer_place;")
+    following = next_migration((customer,), (), tmp_path)
+    place = "CREATE INDEX ix_customer_place\n    ON {}customer (stream_id, partition_id, sequence_number"
+    for engine, end in zip(ENGINES, (", commit_number);", ") INCLUDE (commit_number)"), strict=True):
+        first = next((tmp_path / "migrations" / engine).glob("0001_*.sql")).read_text(encoding="utf-8")
+        for text in (first, following.texts[engine]):
+            assert f"{place.format(PREFIX[engine])}{end}" in text
+    assert "WITH (ONLINE = ON);" in following.texts["sqlserver"]
+    write(tmp_path, following, 3)
+    settled(tmp_path, (customer,))
 
 
 def test_a_new_field_that_may_be_none_is_added_and_one_that_may_not_is_named_with_the_reason(tmp_path: Path) -> None:

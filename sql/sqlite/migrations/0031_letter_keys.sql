@@ -1,0 +1,1 @@
+-- Nothing here: the embedded store indexes a partition key of any length, and blanks at its end count.

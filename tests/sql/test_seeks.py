@@ -1,0 +1,140 @@
+"""Statements that meet large tables seek: their conditions are those of an index, as no plan can be read here."""
+
+import re
+from collections.abc import Mapping
+from itertools import product
+
+from core.model.aggregates import Aggregate
+from core.model.rows import row_table
+from core.store.queries import load_queries
+from core.store.script import RowVerb, of_rows
+from core.store.sqlserver.rows import rows_query
+from core.transforms.aggregates import load_aggregates
+from tests.offenders import holds_for
+from tests.sql.indexes import documented, indexes, sought
+from tests.sql.test_lock_counts import OF_WINDOWS
+from tests.sql.values import ROW_CLASSES
+
+LETTERS = "event_hub_dead_letter"
+OPEN, HELD = f"ix_{LETTERS}_open", f"ix_{LETTERS}_held"
+PARTITION = ("stream_id", "partition_id")
+OF_KEY = (*PARTITION, "key_hash")
+SEEKS = {  # statement, alias: table, index, the columns that are sought
+    ("read_open_keys", "d"): (LETTERS, OPEN, OF_KEY),
+    ("find_open_letters", "o"): (LETTERS, OPEN, (*OF_KEY, "sequence_number")),
+    ("free_letters", "d"): (LETTERS, HELD, ("stream_id", "partition_id", "held_behind")),
+    ("free_letters", "o"): (LETTERS, OPEN, (*OF_KEY, "sequence_number")),
+    ("order_letters", "o"): (LETTERS, OPEN, OF_KEY),
+    ("free_without_order", "d"): (LETTERS, HELD, ("stream_id",)),
+    ("free_without_order", "o"): (LETTERS, OPEN, (*OF_KEY, "sequence_number")),
+    ("claim_letters", "d"): (LETTERS, f"ix_{LETTERS}_due", ("stream_id", "due_at")),
+    ("move_letters", "d"): (LETTERS, f"pk_{LETTERS}", (*PARTITION, "sequence_number")),
+    ("delete_settled_letters", ""): (LETTERS, f"pk_{LETTERS}", (*PARTITION, "sequence_number")),
+    ("delete_attempts", ""): ("dead_letter_attempt", "pk_dead_letter_attempt", (*PARTITION, "sequence_number")),
+    ("delete_ledger_rows", ""): ("batch_ledger", "pk_batch_ledger", (*PARTITION, "commit_number")),
+    ("delete_retracted", ""): ("retracted_row", "pk_retracted_row", (*PARTITION, "commit_number")),
+    ("mark_staged", ""): ("staged_event", "ix_staged_event_staged", ("stream_id", "staged_at")),
+    ("delete_staged", ""): ("staged_event", "ix_staged_event_staged", ("stream_id", "staged_at")),
+    ("delete_diffs", ""): ("replay_diff", "pk_replay_diff", ("job_id",)),
+    ("forget_states", "s"): ("replay_state", "pk_replay_state", ("job_id",)),
+    ("delete_redrive_pieces", ""): ("redrive_piece", "pk_redrive_piece", ("redrive_id",)),
+    ("delete_audits", ""): ("audit_job", "ix_audit_job_ended", ("stream_id", "ended_at")),
+    ("delete_failures", ""): ("aggregation_failure", "ix_aggregation_failure_at", ("failed_at",)),
+    ("delete_purges", ""): ("purge_job", "ix_purge_job_requested", ("stream_id", "requested_at")),
+    ("find_changes", "l"): ("batch_ledger", "ix_batch_ledger_change", (*PARTITION, "first_sequence_number")),
+    ("read_ledger_ends", "d"): (LETTERS, OPEN, PARTITION),
+    ("read_ledger_ends", "s"): (LETTERS, f"ix_{LETTERS}_settled", PARTITION),
+    ("read_ledger_ends", "r"): (LETTERS, f"ix_{LETTERS}_replayed", PARTITION),
+    ("read_replay_diffs", "d"): ("replay_diff", "pk_replay_diff", ("job_id", "partition_id", "sequence_number")),
+}
+
+
+def texts_of(name: str) -> set[str]:
+    """Return the texts of a statement, with and without its filters."""
+    query = load_queries("sqlserver")[name]
+    return {query.text_without(missing) for missing in (frozenset(), query.optional)}
+
+
+@holds_for(SEEKS)
+def test_a_statement_seeks_in_its_index(use: tuple[str, str]) -> None:
+    table, name, columns = SEEKS[use]
+    index = indexes()[table][name]
+    for text in texts_of(use[0]):
+        assert re.search(rf"hubledger\.{table}{use[1] and ' AS ' + use[1]}\b", text)
+        assert sought(text, use[1], index) == columns
+        condition = index.condition and f"{use[1]}.{index.condition.strip()}"
+        assert condition in " ".join(text.split()), f"the condition of {name}"
+
+
+def test_the_page_names_each_statement_with_its_indexes() -> None:
+    wanted: dict[str, list[str]] = {}
+    for (name, _), (_, index, _) in SEEKS.items():
+        wanted.setdefault(name, []).append(f"`{index}`")
+    shown = {name: cells[0].split(", ") for name, cells in documented().items() if name in wanted}
+    assert shown == wanted
+    assert documented().keys() - wanted.keys() == {*BY_PLACE, *OF_WINDOWS}
+
+
+def test_an_index_covers_what_decides_which_rows_are_looked_up() -> None:
+    change = indexes()["batch_ledger"]["ix_batch_ledger_change"]
+    condition = load_queries("sqlserver")["find_changes"].text.partition("\n WHERE ")[2]
+    assert set(re.findall(r"\bl\.(\w+)", condition)) - {"commit_number"} <= {*change.keys, *change.included}
+
+
+BY_PLACE: Mapping[RowVerb, tuple[str, ...]] = {
+    "select_placed": (*PARTITION, "sequence_number"),
+    "count_states": (*PARTITION, "sequence_number"),
+    "count_rows": (*PARTITION, "sequence_number"),
+    "next_partition": PARTITION,
+    "next_number": (*PARTITION, "sequence_number"),
+}
+STATES = [each for each in ROW_CLASSES if row_table(each).key]
+
+
+@holds_for(product(BY_PLACE, STATES))
+def test_states_of_a_range_are_sought_by_the_place_of_their_events(use: tuple[RowVerb, type]) -> None:
+    verb, row_class = use
+    name = row_table(row_class).name
+    assert sought(rows_query(of_rows(verb, row_class)).text, "t", indexes()[name][f"ix_{name}_place"]) == BY_PLACE[verb]
+
+
+LEVELS = [level for one in load_aggregates() for level in one.levels]
+
+
+@holds_for(LEVELS)
+def test_windows_are_sought_by_the_keys_of_the_staged_ones_and_never_scanned(one: Aggregate) -> None:
+    """A hash join would read the whole table of windows for each portion."""
+    (key,), (staged,) = indexes()[one.name].values(), indexes()[one.staged].values()
+    verbs: tuple[RowVerb, ...] = ("replace_windows", "add_windows")
+    texts = [rows_query(of_rows(verb, one.of)).text for verb in verbs]
+    statements = [each for text in texts for each in text.removesuffix(";").split(";")]
+    assert len(statements) == 3
+    for text in statements:
+        assert text.endswith("\nOPTION (LOOP JOIN, FORCE ORDER)")
+        assert text.partition("\n  FROM ")[2].startswith(f"hubledger.{one.staged} AS g\n")
+        assert sought(text, "g", staged) == ("staging_id", "slice")
+        assert sought(text, "a", key) == key.keys
+
+
+def test_a_column_in_an_expression_is_not_sought() -> None:
+    """The texts that this test was made for: they read all earlier letters for each letter."""
+    index = indexes()[LETTERS][OPEN]
+    place = "o.stream_id = d.stream_id AND o.partition_id = d.partition_id AND"
+    assert sought(f"{place} (o.partition_key + N'.') COLLATE x = d.partition_key + N'.'", "o", index) == OF_KEY[:2]
+    assert sought(f"{place} o.key_hash = d.key_hash AND o.sequence_number < 7", "o", index) == index.keys
+    assert sought("o.stream_id = 1 AND o.partition_id > '0' AND o.key_hash = 0x00", "o", index) == OF_KEY[:2]
+    assert sought("o.partition_id = '0'", "o", index) == ()
+
+
+def test_no_page_is_sorted_by_an_expression_of_its_rows() -> None:
+    """Such a sort reads all rows for each page."""
+    sorting = re.compile(r"ORDER BY [^;)]*\b(?:LEN|CAST|CONVERT|ISNULL|COALESCE)\(")
+    pages = {name: query.text for name, query in load_queries("sqlserver").items() if "TOP (@most)" in query.text}
+    assert [name for name, text in pages.items() if sorting.search(text)] == []
+
+
+def test_each_letter_of_a_key_is_found_by_one_seek_and_not_by_a_walk_over_all_earlier_ones() -> None:
+    for name in ("find_open_letters", "free_letters"):
+        text = load_queries("sqlserver")[name].text
+        assert re.search(r"APPLY \(\s+SELECT TOP \(1\) .* ORDER BY o\.sequence_number DESC\) AS \w", text, re.S)
+        assert text.endswith("\nOPTION (LOOP JOIN, FORCE ORDER);")
