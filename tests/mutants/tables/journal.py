@@ -143,7 +143,7 @@ MUTANTS = (
             "AND partition_id = :partition_id AND attempt_id = :attempt_id;",
             "AND partition_id = :partition_id;",
         ),
-        ("a mark does not take the place of an older one", "attempt_id = excluded.attempt_id, ", ""),
+        ("a mark does not take the place of an older one", ", attempt_id = excluded.attempt_id,", ","),
     ),
     *in_file(
         "core/store/partitions.py",
