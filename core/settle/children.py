@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from multiprocessing.connection import Connection
+from time import monotonic
 from typing import Any
 
 from core.model.commits import DeadLetter
@@ -71,15 +72,12 @@ class Child:
 
     def ask(self, question: str, event: Event, references: References | None = None) -> tuple[str, Any]:
         """Return the answer of the child, and answer its own questions for references meanwhile."""
-        try:
-            self._connection.send((question, event))
-        except OSError:
-            raise self._death() from None
+        self._send((question, event))
         while True:
             kind, content = self._receive()
             if kind != "find" or references is None:
                 return kind, content
-            self._connection.send(references.find(content.row_class, *content.key))
+            self._send(references.find(content.row_class, *content.key))
 
     def close(self) -> None:
         self._process.kill()
@@ -91,6 +89,12 @@ class Child:
         """Limit each wait for the child. It is an option of the socket, because `poll` takes longer than an event."""
         wait = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, wait)
+
+    def _send(self, given: Any) -> None:
+        try:
+            self._connection.send(given)
+        except OSError:
+            raise self._death() from None
 
     def _receive(self) -> Any:
         try:
@@ -129,7 +133,7 @@ class _Seat:
         return keys
 
     def _ask(self, question: str, event: Event, references: References | None = None) -> Any:
-        how = ""
+        how, began = "", monotonic()
         for _ in range(TRIES):
             self.child = child = self.child or self.children.start()
             try:
@@ -146,7 +150,8 @@ class _Seat:
                 if kind == "letter":
                     raise LetterOfChild(DeadLetter(event, *content))
                 return content
-        raise EventKilled(event.sequence_number, f"{how}, each of the {TRIES} times that it tried this event")
+        how += f", each of the {TRIES} times that it tried this event"
+        raise EventKilled(event.sequence_number, how, monotonic() - began)
 
 
 @dataclass(slots=True)

@@ -18,12 +18,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from core.errors import DataRefused, ProcessDied, RowsRefused
+from core.errors import DataRefused, InfrastructureFault, ProcessDied, RowsRefused
 from core.model.events import Event, number_of
 from core.model.rows import ReferenceKey, References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.settle.settle import EventKilled
+
+LONGEST = 240.0  # seconds: the host ends an invocation after ten minutes
 
 
 class Numbered(Protocol):
@@ -42,19 +44,24 @@ class Isolation:
 
     `suspects_end` is the number after the run that is known to hold a bad event. `reach` is the number of events to try
     at once when none is suspected; None: all. After `limit` refusals the fault goes to the caller; None: never.
-    `killed` are the events that killed, and the newest of them ends the next run.
+    `killed` are the events that killed, and the newest of them ends the next run. When the children that they killed
+    have lived for longer than LONGEST together, the caller has to come again for the events after them.
     """
 
     limit: int | None = None
     refused: dict[SequenceNumber, str] = field(default_factory=dict)
     killed: dict[SequenceNumber, str] = field(default_factory=dict)
+    spent: float = 0.0  # seconds of the children that were killed
     suspects_end: int = 0
     reach: int | None = None
     refusals: int = 0
 
     def next_run(self, run: tuple[Item, ...]) -> tuple[Item, ...]:
         """Return the part of a run to try next: the first half of the suspects, or all events in reach if none are."""
-        run = run[: bisect_right(run, max(self.killed, default=-1), key=number_of)] or run
+        to_killer = run[: bisect_right(run, max(self.killed, default=-1), key=number_of)]
+        if self.spent > LONGEST and not to_killer:
+            raise InfrastructureFault(f"events that hang took {self.spent:.0f} s; the next try goes on after them")
+        run = to_killer or run
         suspects = bisect_left(run, self.suspects_end, key=number_of)
         return run[: max(1, suspects // 2)] if suspects > 0 else run[: self.reach]
 
@@ -81,6 +88,7 @@ class Isolation:
     def note_killer(self, killer: EventKilled) -> None:
         """Note that nothing was written of the run of an event that kills."""
         self.killed[killer.number] = str(killer)
+        self.spent += killer.seconds
 
     def note_commit(self, run: Iterable[Numbered]) -> None:
         """Note that this run was committed, and double the reach unless the run holds a refused event."""

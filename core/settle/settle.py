@@ -31,11 +31,15 @@ _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
 class EventKilled(Exception):
-    """An event killed each child process that tried it: nothing of its run was settled. `Isolation` takes note."""
+    """An event killed each child process that tried it, which took so many seconds: nothing of its run was settled.
 
-    def __init__(self, number: SequenceNumber, how: str) -> None:
+    `Isolation` takes note.
+    """
+
+    def __init__(self, number: SequenceNumber, how: str, seconds: float = 0.0) -> None:
         super().__init__(how)
         self.number = number
+        self.seconds = seconds
 
 
 class ChildNotStarted(InfrastructureFault):

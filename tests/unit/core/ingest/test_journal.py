@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import StoreUnavailable
+from core.errors import InfrastructureFault, StoreUnavailable
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import CAREFUL, StoredJournal
@@ -19,6 +19,7 @@ from core.model.events import BATCH_EVENTS, Event
 from core.model.rows import References, Row
 from core.model.spans import span
 from core.model.transform import Transform
+from core.settle.isolate import LONGEST
 from core.settle.settle import EventKilled
 from core.store.memory import Memory
 from core.transforms.flight import WINDOW, Flight
@@ -42,6 +43,7 @@ class World:
         self.noted = NotedDatabase(self.store.database)
         self.hour = 1_000_000.0
         self.flight = Flight(folder, lambda: self.hour)
+        self.seconds = 0.0  # of the children that an event kills
         self.alone: list[tuple[int, ...]] = []  # the numbers of each run that was tried in a child
         journal = StoredJournal(Store(self.noted), stamps(7), self.flight, self.lone)
         healing = Healing(MemoryHub({"0": events(0, 599, "reading a")}))
@@ -54,7 +56,7 @@ class World:
         def rows_of(event: Event, references: References) -> Iterable[Row]:
             tried.append(event.sequence_number)
             if event.body == b"kill":
-                raise EventKilled(event.sequence_number, "its process ended by SIGSEGV")
+                raise EventKilled(event.sequence_number, "its process ended by SIGSEGV", self.seconds)
             return transform.rows_of(event, references)
 
         yield replace(transform, rows_of=rows_of)
@@ -213,6 +215,18 @@ class TestABatchRunsInAChild:
             (number, "crash", "exhausted", "core.errors.ProcessDied", "its process ended by SIGSEGV")
             for number in (1, 4)
         ]
+
+    def test_and_events_that_hang_for_long_are_left_to_the_next_invocation_one_by_one(self, tmp_path: Path) -> None:
+        world = World(tmp_path)
+        world.seconds = LONGEST + 1
+        die(tmp_path, 0, 5)
+        given = batch([event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)])
+        for ranges in ([(0, 1)], [(0, 1), (2, 4)]):
+            with pytest.raises(InfrastructureFault, match=r"^events that hang took 241 s; the next try goes on"):
+                ingest_batch(replace(given, retries=1), world.means)
+            assert world.ranges == ranges
+        ingest_batch(replace(given, retries=2), world.means)
+        assert world.ranges == [(0, 1), (2, 4), (5, 5)]
 
 
 class TestAnAttemptThatEndsByAnException:
