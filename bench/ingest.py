@@ -51,7 +51,7 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
     store = Partitions(counting, Memory(timedelta(seconds=60)))
     batches, watchdog = [batch(number) for number in range(ROUNDS + 1)], Watchdog(timedelta(seconds=240))
     transform = Transform("bench", ready_rows(), watch=watchdog.over)
-    journal = StoredJournal(Attempts(counting), STAMPS, Flight(folder / "flight"), nullcontext)
+    journal = StoredJournal(Attempts(counting), STAMPS, Flight(folder / "flight"), nullcontext, nullcontext)
     means = Means(store, transform, STAMPS, journal=journal)
     ingest_batch(batches[0], means)  # it opens the stream, anchors the partition and marks its attempt
     opening = counting.calls

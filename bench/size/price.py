@@ -101,7 +101,9 @@ def _variant(path: Path, without: tuple[Feature, ...]) -> Variant:
     database = Without(own, tuple(feature.change for feature in without)) if without else own
     is_journaled = not any(feature.is_journal for feature in without)
     flight = Flight(path.with_suffix(".flight"))
-    journal = StoredJournal(Attempts(database), STAMPS, flight, nullcontext) if is_journaled else NOT_JOURNALED
+    journal = (
+        StoredJournal(Attempts(database), STAMPS, flight, nullcontext, nullcontext) if is_journaled else NOT_JOURNALED
+    )
     store = Partitions(database, Memory(EVERY))
     return Variant(path, without, Means(store, load_transform(HOMES.transform, 100), STAMPS, journal=journal), own)
 

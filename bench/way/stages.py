@@ -104,7 +104,9 @@ def replayed(recorded: Sequence[Recorded], transform: str, store: Path) -> dict[
         with closing(Watchdog(timedelta(seconds=240))) as watchdog:
             loaded = load_transform(transform, 100, watchdog.over)
             with closing(_Timed(SqliteDatabase(store, needed=loaded.row_classes))) as database:
-                journal = StoredJournal(Attempts(database), STAMPS, Flight(store.with_suffix(".flight")), nullcontext)
+                journal = StoredJournal(
+                    Attempts(database), STAMPS, Flight(store.with_suffix(".flight")), nullcontext, nullcontext
+                )
                 inner = Inner(timers, database, Means(Letters(database, _memory()), loaded, STAMPS, journal=journal))
                 for one in recorded:
                     inner.replay(outer(one, timers))

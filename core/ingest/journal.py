@@ -67,14 +67,15 @@ def death_facts(partition: Partition, tried: Span, invocation_id: str) -> dict[s
 class StoredJournal(Journal):
     """The journal of a process, with its marks in the store.
 
-    `lone` gives the transform that runs in a child.
+    `lone` and `careful` give the transform that runs in a child: for suspects, and for any batch of a careful process.
     """
 
-    def __init__(self, store: AttemptStore, clock: Clock, flight: Flight, lone: Lone) -> None:
+    def __init__(self, store: AttemptStore, clock: Clock, flight: Flight, lone: Lone, careful: Lone) -> None:
         self._store = store
         self._clock = clock
         self._flight = flight
         self._lone = lone
+        self._careful = careful
         self._own = clock.new_id()  # in the marks of this process
         self._unproven: dict[Partition, int] = {}  # numbers left to commit until it is not suspicious
         self._is_careful = False
@@ -87,7 +88,7 @@ class StoredJournal(Journal):
             return self._marked(batch, state, guarded, transform)
         tried = _tried(guarded)
         if self._is_careful:
-            return self._alone(batch, tried, transform)
+            return self._alone(self._careful(transform))
         return self._noted(state.partition, tried, transform)
 
     def lone(self, transform: Transform) -> AbstractContextManager[Transform]:
@@ -110,11 +111,11 @@ class StoredJournal(Journal):
         self._flight.end(slot)
 
     @contextmanager
-    def _alone(self, batch: EventBatch, tried: Span, transform: Transform) -> Iterator[Attempt]:
+    def _alone(self, lone: AbstractContextManager[Transform]) -> Iterator[Attempt]:
         """Try events in a child process."""
         self._is_careful = self._flight.look().deaths >= CAREFUL
-        with self.lone(transform) as lone:
-            yield Attempt(lone)
+        with lone as transform:
+            yield Attempt(transform)
 
     @contextmanager
     def _marked(
@@ -127,9 +128,9 @@ class StoredJournal(Journal):
         with ExitStack() as stack:
             if self._is_suspect(partition, tried, standing):
                 self._flight.tell(death_facts(partition, tried, batch.invocation_id))
-                way = self._alone(batch, tried, transform)
+                way = self._alone(self._lone(transform))
             elif self._is_careful:
-                way = self._alone(batch, tried, transform)
+                way = self._alone(self._careful(transform))
             else:
                 way = self._noted(partition, tried, transform)
             try:

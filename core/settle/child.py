@@ -12,7 +12,6 @@ import signal
 import socket
 import struct
 import sys
-from dataclasses import replace
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -78,8 +77,7 @@ def main(descriptor: int, module: str, rows_limit: int, limit: float) -> None:
     _prepare_process(descriptor)
     status = 1
     try:
-        transform = replace(load_transform(module, rows_limit), takes_signals=lambda: False)
-        serve(Connection(descriptor), transform, limit)
+        serve(Connection(descriptor), load_transform(module, rows_limit), limit)
         status = 0
     finally:
         sys.stdout.flush()

@@ -31,7 +31,8 @@ from core.settle.settle import ChildNotStarted, EventKilled, LetterOfChild
 
 log = logging.getLogger("hubledger.children")
 TRIES = 2  # children that an event may kill
-MOST = 2  # children of a process at a time: while one hangs, the other goes on
+MOST = 3  # children of a process at a time
+SUSPECTS = 2  # of them that suspects take: while both hang, the batches of a careful process go on
 READY = 60.0  # seconds until a child must have loaded the transform
 LAST = 5.0  # seconds until a child that has closed its end must have ended
 START = (
@@ -156,17 +157,24 @@ class _Seat:
 
 @dataclass(slots=True)
 class Children:
-    """The children of a process, at most two at a time. Several threads may use them. Close them with the app."""
+    """The children of a process, at most three at a time. Several threads may use them. Close them with the app."""
 
     module: str
     rows_limit: int
     deadline: timedelta
     _places: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(MOST))
+    _suspects: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SUSPECTS))
     _starting: threading.Lock = field(default_factory=threading.Lock)
     _free: list[Child] = field(default_factory=list)
 
     @contextmanager
     def lone(self, transform: Transform) -> Iterator[Transform]:
+        """Give the transform that runs in a child, for suspects."""
+        with self._suspects, self.careful(transform) as lone:
+            yield lone
+
+    @contextmanager
+    def careful(self, transform: Transform) -> Iterator[Transform]:
         """Give the transform whose functions run in a child; the transform itself where no child can be started."""
         with self._places:
             try:

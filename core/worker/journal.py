@@ -17,4 +17,4 @@ def open_journal(settings: Settings, database: Database, clock: Clock, closing: 
     flight = Flight(flight_folder(settings.store_connection, str(settings.stream)))
     closing.callback(children.close)
     closing.callback(flight.close)
-    return StoredJournal(Attempts(database), clock, flight, children.lone)
+    return StoredJournal(Attempts(database), clock, flight, children.lone, children.careful)

@@ -61,7 +61,9 @@ class Life:
         before = self.deaths
         store = mortal(self.store, process)
         flight = MortalFlight(self.folder / str(self.machines), process)
-        journal = StoredJournal(store, stamps(self.machines + 1_000 * self.innocent + self.deaths), flight, self._lone)
+        journal = StoredJournal(
+            store, stamps(self.machines + 1_000 * self.innocent + self.deaths), flight, self._lone, self._lone
+        )
 
         def actor(place: str) -> None:
             def transform(event: Event, references: References) -> tuple[SensorReading, ...]:

@@ -72,7 +72,7 @@ class Instance:
         healing, policy = Healing(site.hub), site.policy
         harmless, of_batches = deadly(deployed, None), deadly(deployed, lambda event: self._dies(event, False))
         of_letters = deadly(deployed, lambda event: self._dies(event, True))
-        journal, hub = StoredJournal(patient, self.clock, Flight(None), self._lone), self._verification()
+        journal, hub = StoredJournal(patient, self.clock, Flight(None), self._lone, self._lone), self._verification()
         self.means = Means(store, of_batches, self.clock, healing, policy, site.fuse, hub, journal)
         self.silence = SilenceCheck(replace(self.means, store=patient, incarnations=self._verification()), GRACE)
         self.keeper = Keeper(

@@ -81,11 +81,6 @@ MUTANTS = (
         ("two readers do not find a death", "fcntl.LOCK_SH | fcntl.LOCK_NB", "fcntl.LOCK_EX | fcntl.LOCK_NB"),
         ("an orderly end is a death", "    if not _read(path):\n        path.unlink()\n", ""),
         (
-            "a full disk ends the process later",
-            "os.posix_fallocate(self._descriptor, 0, SIZE)",
-            "os.truncate(self._descriptor, SIZE)",
-        ),
-        (
             "suspects are forgotten with their process",
             "            if not self._left:\n",
             "            if self._folder:\n",
@@ -98,7 +93,7 @@ MUTANTS = (
         ("a child that hangs is waited for", "self._wait_at_most(self._limit)", "self._wait_at_most(READY)"),
         ("a dead child is given to the next run", "            if child.is_alive:\n", "            if child:\n"),
         ("any number of children", "threading.Semaphore(MOST)", "threading.Semaphore(99)"),
-        ("a child does not get the path", "given = [sys.path,", "given = [sys.path[:0],"),
+        ("suspects take every child", "threading.Semaphore(SUSPECTS)", "threading.Semaphore(99)"),
         (
             "a letter of a child is rows",
             '                if kind == "letter":\n',
@@ -114,7 +109,6 @@ MUTANTS = (
             "    signal.signal(signal.SIGINT, signal.SIG_IGN)",
             "    signal.signal(signal.SIGINT, signal.SIG_DFL)",
         ),
-        ("a transform that interrupts ends its child", "takes_signals=lambda: False", "takes_signals=lambda: True"),
     ),
     *in_file(
         "core/settle/isolate.py",
@@ -124,7 +118,8 @@ MUTANTS = (
             "if (words := self.killed.get(event.sequence_number)) is not None:",
             "if (words := self.killed.get(-1)) is not None:",
         ),
-        ("the run does not end with the event that kills", "key=number_of)] or run", "key=number_of) :] or run"),
+        ("hangs outlast the invocation", "if self.spent > LONGEST and not to_killer:", "if self.spent < 0:"),
+        ("the run does not end with the event that kills", "run = to_killer or run", "run = run or to_killer"),
     ),
     *in_file(
         "core/store/attempts.py",

@@ -45,7 +45,7 @@ class World:
         self.flight = Flight(folder, lambda: self.hour)
         self.seconds = 0.0  # of the children that an event kills
         self.alone: list[tuple[int, ...]] = []  # the numbers of each run that was tried in a child
-        journal = StoredJournal(Store(self.noted), stamps(7), self.flight, self.lone)
+        journal = StoredJournal(Store(self.noted), stamps(7), self.flight, self.lone, self.lone)
         healing = Healing(MemoryHub({"0": events(0, 599, "reading a")}))
         self.means = Means(Store(self.noted, Memory(timedelta(seconds=60))), PLAIN, stamps(), healing, journal=journal)
 

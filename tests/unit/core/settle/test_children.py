@@ -17,7 +17,7 @@ import pytest
 from core.model.commits import Settled
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
-from core.model.transform import Transform
+from core.model.transform import Lone, Transform
 from core.settle import children as subject
 from core.settle.children import TRIES, Child, Children
 from core.settle.isolate import Isolation
@@ -244,22 +244,27 @@ class TestChildrenThatCannotBeStarted:
                 settle(run("fine", "exit"), homes(), lone)
 
 
-def test_a_process_has_two_children_at_most(own: Children) -> None:
+def test_a_process_has_three_children_at_most_and_one_that_suspects_do_not_take(own: Children) -> None:
     entered, leave = threading.Semaphore(0), threading.Event()
 
-    def work() -> None:
-        with own.lone(HERE):
+    def work(way: Lone) -> None:
+        with way(HERE):
             entered.release()
             leave.wait()
 
-    threads = [threading.Thread(target=work) for _ in range(subject.MOST + 1)]
+    threads = [threading.Thread(target=work, args=(own.lone,)) for _ in range(subject.SUSPECTS + 1)]
     for thread in threads:
         thread.start()
-    for _ in range(subject.MOST):
+    for _ in range(subject.SUSPECTS):
         assert entered.acquire(timeout=60)
+    assert not entered.acquire(timeout=0.2), "a third run of suspects waits"
+    others = [threading.Thread(target=work, args=(own.careful,)) for _ in range(2)]
+    for thread in others:
+        thread.start()
+    assert entered.acquire(timeout=60), "a careful run does not"
     assert not entered.acquire(timeout=0.2)
     leave.set()
-    for thread in threads:
+    for thread in threads + others:
         thread.join()
     assert len(own._free) <= subject.MOST
 

@@ -176,8 +176,8 @@ def test_without_a_folder_that_can_be_written_the_process_goes_on_after_one_line
     ]
 
 
-def test_a_full_disk_is_found_before_the_first_note(tmp_path: Path) -> None:
-    """A page of a mapped file that the disk has no room for would end the process."""
+def test_a_file_that_gets_no_room_is_found_before_the_first_note(tmp_path: Path) -> None:
+    """On a full disk, the first write to a page of a mapped file would end the process."""
     code = (
         "import resource, sys; from pathlib import Path; from core.transforms.flight import Flight;"
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
