@@ -106,6 +106,7 @@ class TestAChild:
         assert [letter.error_type for letter in done.letters] == ["builtins.KeyboardInterrupt", "builtins.SystemExit"]
         assert (done.written, deaths(caplog)) == (4, 0)
 
+    @pytest.mark.slow
     def test_gives_back_rows_of_a_hundred_megabytes(self, own: Children) -> None:
         (done,) = settled(own, HERE, run("huge", "last"))
         huge, last = (cast(SensorReading, row).home_id for _, _, row in done.rows[SensorReading])
@@ -166,10 +167,13 @@ WORDS = {
     "regex": "it did not return within 1 s (TRANSFORM_DEADLINE_SECONDS)",
     "join": "it did not return within 1 s (TRANSFORM_DEADLINE_SECONDS)",
 }
+FAST = ("segfault", "loop")  # one death, one hang
 
 
 class TestAnEventThatKills:
-    @pytest.mark.parametrize("way", WORDS)
+    @pytest.mark.parametrize(
+        "way", [way if way in FAST else pytest.param(way, marks=pytest.mark.slow) for way in WORDS]
+    )
     def test_is_a_letter_after_two_children_and_the_others_are_written(
         self, deadly: Children, way: str, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -179,16 +183,19 @@ class TestAnEventThatKills:
         assert letter.error == f"{WORDS[way]}, each of the {TRIES} times that it tried this event"
         assert (first.written, second.written, deaths(caplog)) == (2, 2, TRIES)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("way", ["quiet exit", "close", "terminate", "dies early"])
     def test_by_an_unusual_way_is_a_letter_too(self, own: Children, way: str) -> None:
         first, second = settled_with_references(own, run("reading", way, "reading"))
         assert [letter.error_class for letter in first.letters] == ["crash"]
         assert (first.written, second.written) == (1, 1)
 
+    @pytest.mark.slow
     def test_is_found_among_others_that_kill(self, deadly: Children) -> None:
         done = settled(deadly, KILLING, run("exit", "fine", "exit", "exit", "fine"))
         assert [[one.event.sequence_number for one in part.letters] for part in done] == [[0], [2], [3], []]
 
+    @pytest.mark.slow
     def test_later_is_not_mistaken_for_the_event_after_it(
         self, own: Children, caplog: pytest.LogCaptureFixture
     ) -> None:
