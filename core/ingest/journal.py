@@ -78,6 +78,7 @@ class StoredJournal(Journal):
         self._careful = careful
         self._own = clock.new_id()  # in the marks of this process
         self._unproven: dict[Partition, int] = {}  # numbers left to commit until it is not suspicious
+        self._fallen: dict[Partition, Span] = {}  # numbers that stood in the mark of a different process
         self._is_careful = False
 
     def attempt(
@@ -151,7 +152,10 @@ class StoredJournal(Journal):
         """Return True when one of these events may have killed a process."""
         wreckage = self._flight.look()
         self._is_careful = wreckage.deaths >= CAREFUL
-        if standing is not None and standing.attempt_id != self._own and standing.tried.overlap(tried) is not None:
+        if standing is not None and standing.attempt_id != self._own:
+            self._fallen[partition] = standing.tried
+        fallen = self._fallen.get(partition)
+        if fallen is not None and fallen.overlap(tried) is not None:
             return True
         return wreckage.holds(partition.partition_id, tried)
 

@@ -196,7 +196,7 @@ class Children:
         with self._starting:
             try:
                 child = Child(self.module, self.rows_limit, self.deadline.total_seconds())
-            except OSError as fault:
+            except (OSError, ValueError) as fault:  # Windows hands no socket to a child
                 raise ChildNotStarted(str(fault)) from fault
             try:
                 child.await_ready()

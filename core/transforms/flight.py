@@ -9,7 +9,6 @@ Without such a file (the temp folder is full, read-only or missing) the process 
 """
 
 import contextlib
-import fcntl
 import hashlib
 import logging
 import mmap
@@ -114,18 +113,21 @@ class Flight:
     def _open(self, folder: Path) -> "bytes | mmap.mmap":
         new = folder / (self._name + NEW)
         try:
+            import fcntl  # here, because Windows has none
+
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            self._descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.posix_fallocate(self._descriptor, 0, SIZE)  # a page that the disk has no room for would end the process
+            if os.write(self._descriptor, bytes(SIZE)) < SIZE:  # a mapped page without room would end the process
+                raise OSError("the disk has no room")
             memory = mmap.mmap(self._descriptor, SIZE)
             new.rename(new.with_suffix(OWN))
-        except OSError as fault:
+        except (OSError, ImportError) as fault:
             return self._go_without(new, fault)
         self._free += [place * SLOT.size for place in reversed(range(SLOTS))]
         return memory
 
-    def _go_without(self, new: Path, fault: OSError) -> bytes:
+    def _go_without(self, new: Path, fault: Exception) -> bytes:
         facts = {"action": "flight", "folder": str(new.parent), "error": str(fault)}
         log.warning("no flight record; an event that kills may cost one more process", extra=facts)
         if self._descriptor >= 0:
@@ -153,7 +155,9 @@ def _buried(path: Path, now: float) -> Path:
 
     A record without suspects is removed: its process did not die of an event.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -188,5 +192,5 @@ def _suspects(content: "bytes | mmap.mmap", slots: "range | list[int]") -> tuple
 def flight_folder(store: str, stream: str) -> Path:
     """Return the folder for the records of a stream in the temp folder, one for each store and each user of the
     machine."""
-    key = hashlib.sha256(f"{FORM} {os.getuid()} {store} {stream}".encode()).hexdigest()[:16]
+    key = hashlib.sha256(f"{FORM} {os.path.expanduser('~')} {store} {stream}".encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"hubledger-{key}"

@@ -26,7 +26,7 @@ from tests.fakes.memory_store import MemoryStore
 from tests.fakes.mortal import MortalFlight, Process, mortal
 from tests.simulation.seeds import seeds
 
-OF_A_MACHINE = 2  # deaths by one killer where each takes the temp folder with it: the first batch leaves no mark
+OF_A_MACHINE = 2  # deaths by the killers of a partition where each takes the temp folder: one batch may leave no mark
 
 
 @dataclass

@@ -28,19 +28,19 @@ MUTANTS = (
         ),
         (
             "an outage of the store is a death",
-            "standing.attempt_id != self._own and standing.tried",
-            "standing.tried",
+            "if standing is not None and standing.attempt_id != self._own:",
+            "if standing is not None:",
         ),
         ("a commit leaves its mark", "if self.is_marked else commit", "if self.committed else commit"),
         (
             "a mark of numbers that are committed counts",
-            " and standing.tried.overlap(tried) is not None:",
-            ":",
+            "if fallen is not None and fallen.overlap(tried) is not None:",
+            "if fallen is not None:",
         ),
         (
             "a mark of a different process says nothing",
-            "standing.attempt_id != self._own and standing.tried",
-            "standing.attempt_id == self._own and standing.tried",
+            "if standing is not None and standing.attempt_id != self._own:",
+            "if standing is not None and standing.attempt_id == self._own:",
         ),
         (
             "what a dead process had in hand is tried here",

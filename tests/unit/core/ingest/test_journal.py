@@ -216,6 +216,17 @@ class TestABatchRunsInAChild:
             for number in (1, 4)
         ]
 
+    def test_until_each_number_under_the_mark_of_a_different_process_is_committed(self) -> None:
+        world = World()
+        world.store.begin_attempt(world.store.read_partition(P), OTHER)
+        ingest_batch(
+            batch([event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)]), world.means
+        )
+        world.ingest(6, 12)
+        world.ingest(13, 14)
+        assert [kept.sequence_number for kept in world.store.letters()] == [1, 4]
+        assert [run[-1] for run in world.alone] == [1, 0, 4, 3, 5, 12]
+
     def test_and_events_that_hang_for_long_are_left_to_the_next_invocation_one_by_one(self, tmp_path: Path) -> None:
         world = World(tmp_path)
         world.seconds = LONGEST + 1

@@ -1,6 +1,7 @@
 """core/settle/children.py and child.py: a child settles as the process itself does, and its death names one event."""
 
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -252,27 +253,27 @@ class TestChildrenThatCannotBeStarted:
 
 
 def test_a_process_has_three_children_at_most_and_one_that_suspects_do_not_take(own: Children) -> None:
-    entered, leave = threading.Semaphore(0), threading.Event()
+    entered, leave = queue.Queue[str](), threading.Event()
 
-    def work(way: Lone) -> None:
+    def work(name: str, way: Lone) -> None:
         with way(HERE):
-            entered.release()
+            entered.put(name)
             leave.wait()
 
-    threads = [threading.Thread(target=work, args=(own.lone,)) for _ in range(subject.SUSPECTS + 1)]
-    for thread in threads:
+    suspects = [threading.Thread(target=work, args=("lone", own.lone)) for _ in range(subject.SUSPECTS + 1)]
+    careful = [threading.Thread(target=work, args=("careful", own.careful)) for _ in range(2)]
+    for thread in suspects:
         thread.start()
-    for _ in range(subject.SUSPECTS):
-        assert entered.acquire(timeout=60)
-    assert not entered.acquire(timeout=0.2), "a third run of suspects waits"
-    others = [threading.Thread(target=work, args=(own.careful,)) for _ in range(2)]
-    for thread in others:
+    names = [entered.get(timeout=60) for _ in range(subject.SUSPECTS)]
+    for thread in careful:
         thread.start()
-    assert entered.acquire(timeout=60), "a careful run does not"
-    assert not entered.acquire(timeout=0.2)
+    names.append(entered.get(timeout=60))
+    with pytest.raises(queue.Empty):
+        entered.get(timeout=0.2)
     leave.set()
-    for thread in threads + others:
+    for thread in suspects + careful:
         thread.join()
+    assert names == ["lone", "lone", "careful"]
     assert len(own._free) <= subject.MOST
 
 
