@@ -109,6 +109,8 @@ class Flight:
             self._free.clear()
             descriptor, self._descriptor = self._descriptor, -1
             os.close(descriptor)
+            with contextlib.suppress(OSError):  # it holds the records of others
+                self._folder.rmdir()
 
     def _open(self, folder: Path) -> "bytes | mmap.mmap":
         new = folder / (self._name + NEW)
