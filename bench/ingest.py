@@ -3,10 +3,10 @@
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
-from threading import Lock
 from time import perf_counter, thread_time
 
 from bench.counting import CountingDatabase, TakesAll
@@ -27,6 +27,7 @@ from core.store.script import of_rows
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.rows import rows_text
 from core.store.sqlite.schema import migrate_sqlite, open_database
+from core.transforms.flight import Flight
 from core.transforms.watchdog import Watchdog
 from examples.home_security.transform import SensorReading
 from handlers.adapters import to_batch
@@ -50,7 +51,8 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
     store = Partitions(counting, Memory(timedelta(seconds=60)))
     batches, watchdog = [batch(number) for number in range(ROUNDS + 1)], Watchdog(timedelta(seconds=240))
     transform = Transform("bench", ready_rows(), watch=watchdog.over)
-    means = Means(store, transform, STAMPS, journal=StoredJournal(Attempts(counting), STAMPS, Lock()))
+    journal = StoredJournal(Attempts(counting), STAMPS, Flight(folder / "flight"), nullcontext, nullcontext)
+    means = Means(store, transform, STAMPS, journal=journal)
     ingest_batch(batches[0], means)  # it opens the stream, anchors the partition and marks its attempt
     opening = counting.calls
     ours, bare = paired(lambda number: ingest_batch(batches[number + 1], means), _bare(folder / "bare.db"), ROUNDS)

@@ -27,6 +27,7 @@
         │   ├── OutageSuspected        most events of a batch fail: it is held for a while instead of dead-lettered
         │   ├── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
         │   └── HeldLettersFull        the partition holds as many letters as HELD_LIMIT allows
+        ├── ChildNotStarted        no child process starts to try a deadly event (in core/settle/settle.py)
         ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
         │   └── NotFound               the Spark engine does not know the job     (in core/remote/spark/http.py)
@@ -110,8 +111,7 @@ class ReplayRefused(HubledgerError):
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field}: {why}")
-        self.field = field
-        self.why = why
+        self.field, self.why = field, why
 
 
 class ReplayOverlap(HubledgerError):

@@ -1,7 +1,6 @@
 """The app of this process, put together on first use: its settings, and everything that its functions use."""
 
 import atexit
-import logging
 import os
 import random
 import threading
@@ -20,7 +19,6 @@ from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
 from core.ingest.interpreter import prepare_interpreter
-from core.ingest.journal import StoredJournal
 from core.ingest.lines import BatchLines
 from core.ingest.silence import SilenceCheck
 from core.ledger.books import LetterBooks, read_letter_books
@@ -41,7 +39,6 @@ from core.remote.trigger.blobs import BlobCheckpoints
 from core.replay.run import ReplayMeans
 from core.settings import Settings, read_settings
 from core.store.aggregation import Aggregations
-from core.store.attempts import Attempts
 from core.store.audits import Audits
 from core.store.clock import store_clock
 from core.store.connect import briefly_patient, open_database, operator_stores
@@ -61,13 +58,13 @@ from core.store.replays import Replays
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.watchdog import Watchdog
+from core.worker.journal import open_journal
 from handlers.batch_log import BatchLog
 from handlers.remembered import Lifetime, Remembered
 
 if TYPE_CHECKING:
     from examples.home_security.homes import Homes
 
-log = logging.getLogger("hubledger.journal")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
 WAITING_LIMIT = timedelta(minutes=8)  # `functionTimeout` of host.json less the longest call after the last pause
@@ -150,9 +147,9 @@ class App:
     @property
     def keeper(self) -> Keeper:
         """The keeper of the stream's letters."""
-        own = self.settings
+        own, lone = self.settings, self.means.journal.lone
         clock = self.store.keepers_clock(CLOCK)
-        return Keeper(own.stream, self.store, self.transform, self.hub.find_event, clock, own.letters)
+        return Keeper(own.stream, self.store, self.transform, self.hub.find_event, clock, own.letters, lone)
 
     @property
     def redriving(self) -> RedriveMeans:
@@ -193,7 +190,7 @@ def _open_app() -> App:
     clock, store = store_clock(patient, CLOCK), Letters(patient, Memory(settings.reference_memory))
     hub, host = SdkHubReader(settings, to_host_event, clock.now), BlobCheckpoints(os.environ)
     closing, healing = _closing(database, hub, watchdog, host), Healing(hub, settings.anchoring, settings.heal_deadline)
-    journal = StoredJournal(Attempts(patient), clock, threading.Lock(), _log_death)
+    journal = open_journal(settings, patient, clock, closing)
     means = Means(store, transform, clock, healing, settings.letters, settings.fuse, _verification(hub), journal)
     return App(
         settings=settings,
@@ -263,10 +260,6 @@ def _open_batch_log(settings: Settings, closing: ExitStack) -> BatchLog:
 
 def _rest(pause: timedelta) -> None:
     time.sleep(pause.total_seconds())
-
-
-def _log_death(facts: dict[str, object]) -> None:
-    log.warning("attempt died; its events are tried again", extra=facts)
 
 
 def _verification(hub: HubReader) -> HubVerification:

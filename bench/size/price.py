@@ -4,12 +4,11 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from statistics import median, quantiles
-from threading import Lock
 from time import perf_counter, thread_time
 
 from bench.figures import Cell, Figure, Result, Table
@@ -26,6 +25,7 @@ from core.store.partitions import Partitions
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms import load_transform
+from core.transforms.flight import Flight
 from local.feed.domains import HOMES
 
 BATCHES = int(os.environ.get("BENCH_BATCHES", "400"))
@@ -100,7 +100,10 @@ def _variant(path: Path, without: tuple[Feature, ...]) -> Variant:
     own = SqliteDatabase(path)
     database = Without(own, tuple(feature.change for feature in without)) if without else own
     is_journaled = not any(feature.is_journal for feature in without)
-    journal = StoredJournal(Attempts(database), STAMPS, Lock()) if is_journaled else NOT_JOURNALED
+    flight = Flight(path.with_suffix(".flight"))
+    journal = (
+        StoredJournal(Attempts(database), STAMPS, flight, nullcontext, nullcontext) if is_journaled else NOT_JOURNALED
+    )
     store = Partitions(database, Memory(EVERY))
     return Variant(path, without, Means(store, load_transform(HOMES.transform, 100), STAMPS, journal=journal), own)
 

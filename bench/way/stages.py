@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,6 +33,7 @@ from core.store.script import Named, Outcome, Script
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.rows import checksum_of_values, many_values
 from core.transforms import load_transform
+from core.transforms.flight import Flight
 from core.transforms.watchdog import Watchdog
 from core.worker.__main__ import JsonLines
 from handlers.adapters import to_batch
@@ -103,7 +104,9 @@ def replayed(recorded: Sequence[Recorded], transform: str, store: Path) -> dict[
         with closing(Watchdog(timedelta(seconds=240))) as watchdog:
             loaded = load_transform(transform, 100, watchdog.over)
             with closing(_Timed(SqliteDatabase(store, needed=loaded.row_classes))) as database:
-                journal = StoredJournal(Attempts(database), STAMPS, threading.Lock())
+                journal = StoredJournal(
+                    Attempts(database), STAMPS, Flight(store.with_suffix(".flight")), nullcontext, nullcontext
+                )
                 inner = Inner(timers, database, Means(Letters(database, _memory()), loaded, STAMPS, journal=journal))
                 for one in recorded:
                     inner.replay(outer(one, timers))

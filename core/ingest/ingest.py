@@ -24,7 +24,7 @@ from core.model.spans import Span
 from core.model.transform import Transform
 from core.settle.isolate import Isolation
 from core.settle.order import KeyOrder
-from core.settle.settle import reference_keys, scheduled, settle
+from core.settle.settle import EventKilled, reference_keys, scheduled, settle
 
 CONFLICT_LIMIT = 5  # conflicts in a row until the host has to retry: each means that another owner committed
 REFUSAL_LIMIT = 200  # refusals in one invocation; the host's retry continues after the events that were committed
@@ -164,21 +164,16 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
 
 
 def _commit_next(batch: EventBatch, reading: Reading, means: Means, progress: Progress, isolation: Isolation) -> None:
-    """Plan and commit the next new events: all of them, or a part when some are refused, suspected or held."""
+    """Plan and commit the next new events: all of them, or a part when some are refused, deadly or held."""
     reading = reading.only(isolation.next_run(reading.guarded.run))
-    with means.journal.attempt(batch, reading.state, reading.guarded) as attempt:
-        transform = attempt.around(isolation.around(means.transform))
-        reading = refer(reading.only(attempt.run), transform, means)
-        commit = plan_commit(batch, reading, transform, means)
-        is_healthy = means.fuse.check([*progress.commits, commit])
-        fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
-        is_cut = fitting < len(reading.guarded.run)
-        if is_cut:
-            reading = refer(reading.only(reading.guarded.run[:fitting]), transform, means)
-            commit = plan_commit(batch, reading, transform, means)
-        commit = attempt.marked(commit.ending(outage=is_healthy, held=not is_cut))
+    with means.journal.attempt(batch, reading.state, reading.guarded, means.transform) as attempt:
+        transform = isolation.around(attempt.transform)
         try:
+            reading, commit = _plan_next(batch, reading, replace(means, transform=transform), progress)
+            commit = attempt.marked(commit)
             means.store.commit_batch(commit)
+        except EventKilled as killer:
+            isolation.note_killer(killer)
         except DataRefused as fault:
             isolation.note_refusal(reading.guarded.run, fault)
         except (CheckpointConflict, CommitOutcomeUnknown) as fault:
@@ -190,6 +185,19 @@ def _commit_next(batch: EventBatch, reading: Reading, means: Means, progress: Pr
             attempt.committed = commit
             isolation.note_commit(reading.guarded.run)
             progress.add(commit)
+
+
+def _plan_next(batch: EventBatch, reading: Reading, means: Means, progress: Progress) -> tuple[Reading, BatchCommit]:
+    """Return the events that one commit can take, and that commit."""
+    reading = refer(reading, means.transform, means)
+    commit = plan_commit(batch, reading, means.transform, means)
+    is_healthy = means.fuse.check([*progress.commits, commit])
+    fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
+    is_cut = fitting < len(reading.guarded.run)
+    if is_cut:
+        reading = refer(reading.only(reading.guarded.run[:fitting]), means.transform, means)
+        commit = plan_commit(batch, reading, means.transform, means)
+    return reading, commit.ending(outage=is_healthy, held=not is_cut)
 
 
 def read(batch: EventBatch, means: Means) -> Reading:

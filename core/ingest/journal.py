@@ -1,262 +1,173 @@
-"""The journal: isolate an event that kills its process, by a mark in the store before it is tried.
+"""The journal: know which events may have killed a process, and try those in a child process.
 
-A batch is suspicious while its process has not committed as many events of the partition as one batch may hold, when
-its invocation is a retry, and when it heals a gap: the attempt before it may have died. Only such a batch leaves a mark
-with its numbers, and its commit deletes the mark. A mark that is still there when its numbers are tried again counts as
-a death. After three deaths the range is tried in eighths, each in a separate commit; a part that dies once is tried in
-eighths again, until one event is tried alone. An event that died alone three times becomes a letter of class `crash`.
-The other events of the range are committed in parts.
+Every attempt notes its numbers in the flight record of the process, which outlives it. A batch is suspicious while its
+process has not committed as many events of the partition as one batch may hold, when its invocation is a retry, and
+when it heals a gap: the attempt before it may have died. Only such a batch looks into the flight records of dead
+processes, and leaves a mark with its numbers in the store, for the death of a whole machine. Its commit deletes the
+mark, and so does the end of the attempt by an exception.
 
-Attempts at numbers that died before run one at a time in a process, so that an innocent partition never dies with a
-killing one. An attempt that ends by an exception has not died: its mark is taken back, or remembered here while the
-store cannot be reached. Only MemoryError counts as a death.
+A suspicious batch with numbers that a dead process had in hand, or under the mark of a different process, runs its
+transform in a child process. So does every batch from the second death in half an hour on: the host of Azure Functions
+ends after the third one. Memory that runs out counts as a death.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from uuid import UUID
 
-from core.errors import ProcessDied, StoreFault, StoreUnavailable
+from core.errors import StoreFault
 from core.ingest.guard import Guarded
 from core.ingest.port import AttemptMark, AttemptStore
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
-from core.model.events import BATCH_EVENTS, Event, EventBatch, Partition, number_of
-from core.model.rows import References, Row
-from core.model.transform import Transform
+from core.model.events import BATCH_EVENTS, EventBatch, Partition
+from core.model.spans import Span
+from core.model.transform import Lone, Transform
+from core.transforms.flight import Flight
 
-UNFINISHED = 3  # deaths of a range before it is narrowed, and of a single event before it becomes a letter
-PARTS = 8  # a range is narrowed to parts of an eighth
-LARGEST_PART = -(-BATCH_EVENTS // PARTS)
-RACES = 3  # conflicts in a row with other processes at the same partition; after them the host retries
-
-
-@dataclass(frozen=True, slots=True)
-class Suspects:
-    """The rest of a narrowed range: the number after it, and how many events to try at once, None for all.
-
-    `grows`: an event of the range is a letter now, so each part that is committed doubles the next one.
-    """
-
-    end: int
-    reach: int | None
-    grows: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptPlan:
-    """The events to try next, the number of attempts at them including this one, and the rest of their range."""
-
-    run: tuple[Event, ...]
-    attempts: int = 1
-    suspects: Suspects | None = None
-
-    @property
-    def is_lone(self) -> bool:
-        """True when its events may have killed a process."""
-        return self.attempts > 1 or self.suspects is not None
-
-    @property
-    def is_crash(self) -> bool:
-        """True when its only event has killed its process too often: it is not tried again."""
-        return self.attempts > UNFINISHED
-
-
-def plan_attempt(guarded: Guarded, standing: AttemptMark | None, suspects: Suspects | None) -> AttemptPlan:
-    """Return the next attempt at new events, given the stored mark, if any, and the known suspects."""
-    run = guarded.run
-    if standing is not None and standing.first == guarded.first and (standing.attempts or standing.is_narrowed):
-        again = run[: bisect_right(run, standing.last, key=number_of)]
-        if again:
-            return _plan_again(again, standing)
-    if suspects is not None:
-        part = run[: bisect_left(run, suspects.end, key=number_of)][: suspects.reach]
-        if part:
-            return AttemptPlan(part, suspects=suspects)
-    return AttemptPlan(run)
-
-
-def _plan_again(run: tuple[Event, ...], standing: AttemptMark) -> AttemptPlan:
-    """Return the next attempt at a range of which attempts have died; a batch may bring only a part of the range."""
-    is_whole, died = run[-1].sequence_number == standing.last, standing.attempts
-    narrowed = standing.suspects_end if standing.is_narrowed else standing.last + 1
-    if is_whole and len(run) == 1:
-        suspects = Suspects(narrowed, 1, grows=died >= UNFINISHED) if standing.is_narrowed else None
-        return AttemptPlan(run, died + 1, suspects)
-    if died >= (1 if standing.is_narrowed else UNFINISHED):
-        size = -(-len(run) // PARTS)
-        return AttemptPlan(run[:size], suspects=Suspects(narrowed, size))
-    if is_whole:
-        suspects = Suspects(narrowed, len(run)) if standing.is_narrowed else None
-        return AttemptPlan(run, died + 1, suspects)
-    return AttemptPlan(run, 1 if len(run) == 1 else died + 1, Suspects(narrowed, None))
+CAREFUL = 2  # deaths in the window; from the last one of them on, each batch runs in a child
 
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt at events, between its mark, if it has one, and its commit."""
+    """One attempt at events: the transform to try them with, its mark, if it has one, and its commit."""
 
-    run: tuple[Event, ...]
+    transform: Transform
     is_marked: bool = False
-    is_crash: bool = False
     committed: BatchCommit | None = None
-
-    def around(self, transform: Transform) -> Transform:
-        """Return the transform; for an event that killed its process too often, one that only raises ProcessDied."""
-        return replace(transform, rows_of=_died, references_of=None) if self.is_crash else transform
 
     def marked(self, commit: BatchCommit) -> BatchCommit:
         """Return the commit of the attempt, which deletes the mark."""
         return replace(commit, is_marked=True) if self.is_marked else commit
 
 
-def _died(event: Event, references: References) -> Iterable[Row]:
-    raise ProcessDied(f"the process died {UNFINISHED} times while it tried this event alone")
-
-
 class Journal:
-    """Records attempts at batches; this class itself records none, and every attempt takes all events."""
+    """Records attempts at batches; this class itself records none, and suspects no event."""
 
-    def attempt(self, batch: EventBatch, state: PartitionState, guarded: Guarded) -> AbstractContextManager[Attempt]:
-        """Begin an attempt at the first new events of a batch; the caller reports their commit to it."""
-        return nullcontext(Attempt(guarded.run))
+    def attempt(
+        self, batch: EventBatch, state: PartitionState, guarded: Guarded, transform: Transform
+    ) -> AbstractContextManager[Attempt]:
+        """Begin an attempt at the new events of a batch; the caller reports their commit to it."""
+        return nullcontext(Attempt(transform))
+
+    def lone(self, transform: Transform) -> AbstractContextManager[Transform]:
+        """Give the transform for events that may kill."""
+        return nullcontext(transform)
 
 
 NOT_JOURNALED = Journal()
 
 
-def death_facts(partition: Partition, died: AttemptMark, plan: AttemptPlan) -> dict[str, object]:
-    """Return the fields of the log line of an attempt that died: its numbers, and the last one of the next attempt."""
-    return {
-        "action": "attempt_died",
-        "partition": str(partition),
-        "first": died.first,
-        "last": died.last,
-        "deaths": died.attempts,
-        "next_last": plan.run[-1].sequence_number,
-        "gives_up": plan.is_crash,
-        "invocation_id": died.invocation_id,
-    }
+def death_facts(partition: Partition, tried: Span, invocation_id: str) -> dict[str, object]:
+    """Return the fields of the log line of an attempt at suspects."""
+    place = {"action": "attempt_died", "partition": str(partition), "invocation_id": invocation_id}
+    return {**place, "first": tried.first, "last": tried.last}
 
 
 class StoredJournal(Journal):
     """The journal of a process, with its marks in the store.
 
-    `turns` is a lock. `died` is called with each attempt that died, before its events are tried again.
+    `lone` and `careful` give the transform that runs in a child: for suspects, and for any batch of a careful process.
     """
 
-    def __init__(
-        self,
-        store: AttemptStore,
-        clock: Clock,
-        turns: AbstractContextManager[object],
-        died: Callable[[dict[str, object]], None] = lambda facts: None,
-    ) -> None:
+    def __init__(self, store: AttemptStore, clock: Clock, flight: Flight, lone: Lone, careful: Lone) -> None:
         self._store = store
         self._clock = clock
-        self._turns = turns
-        self._died = died
+        self._flight = flight
+        self._lone = lone
+        self._careful = careful
+        self._own = clock.new_id()  # in the marks of this process
         self._unproven: dict[Partition, int] = {}  # numbers left to commit until it is not suspicious
-        self._suspects: dict[Partition, Suspects] = {}
-        self._own: dict[Partition, dict[UUID, int]] = {}  # attempts of this process, and the deaths before each
+        self._fallen: dict[Partition, Span] = {}  # numbers that stood in the mark of a different process
+        self._is_careful = False
 
-    def attempt(self, batch: EventBatch, state: PartitionState, guarded: Guarded) -> AbstractContextManager[Attempt]:
-        """Begin an attempt; a suspicious one leaves a mark, and may have to wait for its turn."""
-        partition = state.partition
-        is_unproven = self._unproven.get(partition, BATCH_EVENTS) > 0 or partition in self._suspects
-        if is_unproven or batch.is_retry or batch.asked is not None:
-            return self._marked(batch, state, guarded)
-        return self._unmarked(partition, guarded.run)
+    def attempt(
+        self, batch: EventBatch, state: PartitionState, guarded: Guarded, transform: Transform
+    ) -> AbstractContextManager[Attempt]:
+        """Begin an attempt; a suspicious one leaves a mark, and one at suspects runs in a child."""
+        if self._unproven.get(state.partition, BATCH_EVENTS) > 0 or batch.is_retry or batch.asked is not None:
+            return self._marked(batch, state, guarded, transform)
+        tried = _tried(guarded)
+        if self._is_careful:
+            return self._alone(self._careful(transform))
+        return self._noted(state.partition, tried, transform)
+
+    def lone(self, transform: Transform) -> AbstractContextManager[Transform]:
+        """Give the transform that runs in a child."""
+        return self._lone(transform)
 
     @contextmanager
-    def _unmarked(self, partition: Partition, run: tuple[Event, ...]) -> Iterator[Attempt]:
+    def _noted(self, partition: Partition, tried: Span, transform: Transform) -> Iterator[Attempt]:
+        """Try events here, with a note in the flight record."""
+        slot = self._flight.begin(partition.partition_id, tried)
         try:
-            yield Attempt(run)
+            yield Attempt(transform)
         except MemoryError:
             self._unproven.pop(partition, None)
+            self._flight.leave(slot)
             raise
+        except BaseException:
+            self._flight.end(slot)
+            raise
+        self._flight.end(slot)
 
     @contextmanager
-    def _marked(self, batch: EventBatch, state: PartitionState, guarded: Guarded) -> Iterator[Attempt]:
-        with ExitStack() as turn:
-            plan, mark = self._begin(batch, state, guarded, turn)
-            attempt = Attempt(plan.run, is_marked=True, is_crash=plan.is_crash)
+    def _alone(self, lone: AbstractContextManager[Transform]) -> Iterator[Attempt]:
+        """Try events in a child process."""
+        self._is_careful = self._flight.look().deaths >= CAREFUL
+        with lone as transform:
+            yield Attempt(transform)
+
+    @contextmanager
+    def _marked(
+        self, batch: EventBatch, state: PartitionState, guarded: Guarded, transform: Transform
+    ) -> Iterator[Attempt]:
+        partition, tried = state.partition, _tried(guarded)
+        standing = self._store.read_attempt(state)
+        mark = AttemptMark(tried, self._own, self._clock.now(), batch.invocation_id)
+        self._store.begin_attempt(state, mark)
+        with ExitStack() as stack:
+            if self._is_suspect(partition, tried, standing):
+                self._flight.tell(death_facts(partition, tried, batch.invocation_id))
+                way = self._alone(self._lone(transform))
+            elif self._is_careful:
+                way = self._alone(self._careful(transform))
+            else:
+                way = self._noted(partition, tried, transform)
             try:
+                attempt = stack.enter_context(way)
+                attempt.is_marked = True
                 yield attempt
             except MemoryError:
-                self._unproven.pop(state.partition, None)
-                self._own.pop(state.partition, None)  # its mark counts as a death
-                raise
+                raise  # the mark stays
             except BaseException:
                 self._take_back(state, mark)
                 raise
-            if attempt.committed is not None:
-                self._note_commit(attempt.committed, plan)
-            else:
+            if attempt.committed is None:
                 self._take_back(state, mark)
+            else:
+                self._note_commit(attempt.committed)
 
-    def _begin(
-        self, batch: EventBatch, state: PartitionState, guarded: Guarded, turn: ExitStack
-    ) -> tuple[AttemptPlan, AttemptMark | None]:
-        """Leave the mark of the next attempt; an event that is a letter now is not tried, and needs no new mark."""
-        partition = state.partition
-        own = self._own.setdefault(partition, {})
-        for _ in range(RACES):
-            standing = self._store.read_attempt(state)
-            died = _without_own(standing, own)
-            plan = plan_attempt(guarded, died, self._suspects.get(partition))
-            if died is not None and died.attempts and died.first == guarded.first:
-                self._died(death_facts(partition, died, plan))
-            if plan.is_crash:
-                self._note_suspects(partition, plan.suspects)
-                return plan, None
-            if plan.is_lone:
-                turn.enter_context(self._turns)
-            mark = self._mark_of(plan, batch, guarded)
-            own[mark.attempt_id] = mark.attempts - 1
-            if self._store.begin_attempt(state, mark, standing):
-                self._note_suspects(partition, plan.suspects)
-                return plan, mark
-            turn.close()
-        raise StoreUnavailable(f"{partition}: other processes try the same events; nothing was tried here")
+    def _is_suspect(self, partition: Partition, tried: Span, standing: AttemptMark | None) -> bool:
+        """Return True when one of these events may have killed a process."""
+        wreckage = self._flight.look()
+        self._is_careful = wreckage.deaths >= CAREFUL
+        if standing is not None and standing.attempt_id != self._own:
+            self._fallen[partition] = standing.tried
+        fallen = self._fallen.get(partition)
+        if fallen is not None and fallen.overlap(tried) is not None:
+            return True
+        return wreckage.holds(partition.partition_id, tried)
 
-    def _mark_of(self, plan: AttemptPlan, batch: EventBatch, guarded: Guarded) -> AttemptMark:
-        return AttemptMark(
-            first=guarded.first,
-            last=plan.run[-1].sequence_number,
-            suspects_end=plan.suspects.end if plan.suspects else 0,
-            attempts=plan.attempts,
-            attempt_id=self._clock.new_id(),
-            begun_at=self._clock.now(),
-            invocation_id=batch.invocation_id,
-        )
+    def _take_back(self, state: PartitionState, mark: AttemptMark) -> None:
+        """Take back the mark of an attempt that has ended; this process knows its own marks."""
+        with suppress(StoreFault):
+            self._store.end_attempt(state, mark)
 
-    def _take_back(self, state: PartitionState, mark: AttemptMark | None) -> None:
-        """Take back the mark of an attempt that has ended; remember it while the store cannot be reached."""
-        if mark is not None:
-            with suppress(StoreFault):
-                self._store.end_attempt(state, mark)
-
-    def _note_suspects(self, partition: Partition, suspects: Suspects | None) -> None:
-        if suspects is None:
-            self._suspects.pop(partition, None)
-        else:
-            self._suspects[partition] = suspects
-
-    def _note_commit(self, commit: BatchCommit, plan: AttemptPlan) -> None:
-        partition, suspects, following = commit.partition, plan.suspects, commit.last.sequence_number + 1
-        self._unproven[partition] = self._unproven.get(partition, BATCH_EVENTS) - (following - commit.first)
-        self._own.pop(partition, None)
-        if suspects is None or following >= suspects.end:
-            self._suspects.pop(partition, None)
-        elif suspects.grows and suspects.reach is not None and not plan.is_crash:
-            self._suspects[partition] = replace(suspects, reach=min(2 * suspects.reach, LARGEST_PART))
+    def _note_commit(self, commit: BatchCommit) -> None:
+        numbers = commit.last.sequence_number + 1 - commit.first
+        self._unproven[commit.partition] = self._unproven.get(commit.partition, BATCH_EVENTS) - numbers
 
 
-def _without_own(standing: AttemptMark | None, own: Mapping[UUID, int]) -> AttemptMark | None:
-    """Return the stored mark, in which attempts of this process do not count as deaths."""
-    if standing is None or standing.attempt_id not in own:
-        return standing
-    return replace(standing, attempts=min(standing.attempts, own[standing.attempt_id]))
+def _tried(guarded: Guarded) -> Span:
+    return Span(guarded.first, guarded.run[-1].sequence_number)

@@ -79,21 +79,13 @@ class IngestStore(Protocol):
 class AttemptMark:
     """The newest attempt at a partition; it is stored until its numbers are committed.
 
-    `attempts` counts the attempts at this range, the newest included, that are not known to have ended. A part of a
-    range that was narrowed has the number after that range as `suspects_end`; elsewhere it is not above `first`.
+    All marks of a process have one `attempt_id`: it knows its own marks, and those of others tell of a death.
     """
 
-    first: SequenceNumber
-    last: SequenceNumber
-    suspects_end: int
-    attempts: int
+    tried: Span
     attempt_id: UUID
     begun_at: datetime
     invocation_id: str
-
-    @property
-    def is_narrowed(self) -> bool:
-        return self.suspects_end > self.first
 
 
 class AttemptStore(Protocol):
@@ -102,8 +94,8 @@ class AttemptStore(Protocol):
     def read_attempt(self, state: PartitionState) -> AttemptMark | None:
         """Return the mark of the newest attempt at a partition."""
 
-    def begin_attempt(self, state: PartitionState, mark: AttemptMark, expected: AttemptMark | None) -> bool:
-        """Set the mark; return False, with nothing changed, when the stored mark is not the expected one."""
+    def begin_attempt(self, state: PartitionState, mark: AttemptMark) -> None:
+        """Set the mark, in the place of the one before it."""
 
     def end_attempt(self, state: PartitionState, mark: AttemptMark) -> None:
-        """Record that this attempt has ended and does not count; do nothing when its mark is not the stored one."""
+        """Delete the mark of a process; do nothing when a different process has set one since."""

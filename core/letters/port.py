@@ -1,6 +1,7 @@
 """The store that letters need, and the other means to retry and move them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -22,7 +23,7 @@ from core.model.letters import (
     RetryCommit,
 )
 from core.model.rows import ReferenceKey, Row
-from core.model.transform import Transform
+from core.model.transform import Lone, Transform
 
 Selection = tuple[LetterPosition, ...]
 
@@ -116,7 +117,7 @@ class MatchingStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """The means to retry and move the letters of one stream."""
+    """The means to retry and move the letters of one stream. `lone` gives the transform for letters that may kill."""
 
     stream: Stream
     store: LetterStore
@@ -124,3 +125,4 @@ class Keeper:
     find_event: EventFinder
     clock: Clock
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
+    lone: Lone = nullcontext

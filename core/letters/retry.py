@@ -32,8 +32,9 @@ from core.model.letters import (
 from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import References
 from core.model.spans import SequenceNumber
+from core.model.transform import Transform
 from core.settle.isolate import Isolation
-from core.settle.settle import reference_keys
+from core.settle.settle import EventKilled, reference_keys
 
 LONGEST_CHAIN = timedelta(seconds=14)  # for the letters that a chunk frees or fetches; the next round continues
 IDLE_TURNS = 5  # turns in a row that settle no letter of a run; then the fault goes to the caller
@@ -177,7 +178,11 @@ class _ChunkRetry:
 
     def _settle(self, run: Letters) -> Letters:
         """Settle a run in one transaction; return the letters that have to be tried again."""
-        commit = self._plan(run)
+        try:
+            commit = self._plan_next(run)
+        except EventKilled as killer:
+            self.isolation.note_killer(killer)
+            return run
         try:
             self.keeper.store.commit_retry(commit)
         except (DataRefused, LetterConflict, CommitOutcomeUnknown) as fault:
@@ -196,12 +201,19 @@ class _ChunkRetry:
             self.freed += freed
             self.taken += [letter.sequence_number for letter in freed]
 
-    def _plan(self, run: Letters) -> RetryCommit:
-        """READ the references of the events, and DECIDE. A letter that may kill the process is marked first."""
-        keeper = replace(self.keeper, transform=self.isolation.around(self.keeper.transform))
-        if run[0].lost_claims and is_to_run(run[0]):
-            now = keeper.clock.now()
-            keeper.store.begin_lone_try(self._held(run), now, now + keeper.letters.lease)
+    def _plan_next(self, run: Letters) -> RetryCommit:
+        """Plan a run; that of a letter that may kill is marked first, and runs in a child process."""
+        keeper = self.keeper
+        if not (run[0].lost_claims and is_to_run(run[0])):
+            return self._plan(run, keeper.transform)
+        now = keeper.clock.now()
+        keeper.store.begin_lone_try(self._held(run), now, now + keeper.letters.lease)
+        with keeper.lone(keeper.transform) as lone:
+            return self._plan(run, lone)
+
+    def _plan(self, run: Letters, transform: Transform) -> RetryCommit:
+        """READ the references of the events, and DECIDE."""
+        keeper = replace(self.keeper, transform=self.isolation.around(transform))
         keys = reference_keys(
             [letter.event for letter in run if is_to_run(letter)], keeper.transform, self.hold.partition
         )

@@ -13,6 +13,10 @@ ROWS_LIMIT = 10_000  # rows of one event
 Watch = Callable[[Partition | None, Sequence[Event]], AbstractContextManager[None]]
 
 
+# Gives the transform that may be tried on suspects, for as long as its context is entered.
+Lone = Callable[["Transform"], AbstractContextManager["Transform"]]
+
+
 def may_be_signalled() -> bool:
     """Take every KeyboardInterrupt for that of a signal."""
     return True

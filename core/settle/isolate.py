@@ -1,4 +1,6 @@
-"""Isolate the events whose rows the database refuses: halve the run until each of them is alone.
+"""Isolate the events that fail their whole run: those whose rows the database refuses, and those that kill.
+
+A run whose rows the database refuses is halved until each bad event is alone.
 
 A refused transaction shows that its run holds at least one bad event. The next transaction takes the first half of that
 run. If it is committed, the bad event is in the other half; if it is refused, the bad event is in this half. Each call
@@ -6,18 +8,24 @@ halves the suspects. One bad event in a run of n therefore costs log2(n) + 1 cal
 last commit, and all other events are committed. From the second bad event on, a transaction takes as many events as lay
 between the last two bad ones, and twice as many after each success: where many events are bad, they are soon tried
 alone.
+
+An event that killed the child processes that tried it is known by its number. The next run ends with it: it is a letter
+there, and is not tried again.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from core.errors import DataRefused, RowsRefused
+from core.errors import DataRefused, InfrastructureFault, ProcessDied, RowsRefused
 from core.model.events import Event, number_of
-from core.model.rows import References, Row
+from core.model.rows import ReferenceKey, References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
+from core.settle.settle import EventKilled
+
+LONGEST = 240.0  # seconds: the host ends an invocation after ten minutes
 
 
 class Numbered(Protocol):
@@ -36,16 +44,24 @@ class Isolation:
 
     `suspects_end` is the number after the run that is known to hold a bad event. `reach` is the number of events to try
     at once when none is suspected; None: all. After `limit` refusals the fault goes to the caller; None: never.
+    `killed` are the events that killed, and the newest of them ends the next run. When the children that they killed
+    have lived for longer than LONGEST together, the caller has to come again for the events after them.
     """
 
     limit: int | None = None
     refused: dict[SequenceNumber, str] = field(default_factory=dict)
+    killed: dict[SequenceNumber, str] = field(default_factory=dict)
+    spent: float = 0.0  # seconds of the children that were killed
     suspects_end: int = 0
     reach: int | None = None
     refusals: int = 0
 
     def next_run(self, run: tuple[Item, ...]) -> tuple[Item, ...]:
         """Return the part of a run to try next: the first half of the suspects, or all events in reach if none are."""
+        to_killer = run[: bisect_right(run, max(self.killed, default=-1), key=number_of)]
+        if self.spent > LONGEST and not to_killer:
+            raise InfrastructureFault(f"events that hang took {self.spent:.0f} s; the next try goes on after them")
+        run = to_killer or run
         suspects = bisect_left(run, self.suspects_end, key=number_of)
         return run[: max(1, suspects // 2)] if suspects > 0 else run[: self.reach]
 
@@ -69,20 +85,30 @@ class Isolation:
         self.refused[last] = str(fault)
         self.suspects_end = 0
 
+    def note_killer(self, killer: EventKilled) -> None:
+        """Note that nothing was written of the run of an event that kills."""
+        self.killed[killer.number] = str(killer)
+        self.spent += killer.seconds
+
     def note_commit(self, run: Iterable[Numbered]) -> None:
         """Note that this run was committed, and double the reach unless the run holds a refused event."""
         if self.reach is not None and not any(one.sequence_number in self.refused for one in run):
             self.reach *= 2
 
     def around(self, transform: Transform) -> Transform:
-        """Return the transform with one change: it refuses the isolated events with the database's error."""
-        if not self.refused:
+        """Return the transform with one change: it refuses the isolated events, with the reason of each."""
+        if not self.refused and not self.killed:
             return transform
+        ask = transform.references_of
 
         def rows_of(event: Event, references: References) -> Iterable[Row]:
-            words = self.refused.get(event.sequence_number)
-            if words is not None:
+            if (words := self.killed.get(event.sequence_number)) is not None:
+                raise ProcessDied(words)
+            if (words := self.refused.get(event.sequence_number)) is not None:
                 raise RowsRefused(words)
             return transform.rows_of(event, references)
 
-        return replace(transform, rows_of=rows_of)
+        def references_of(event: Event) -> Iterable[ReferenceKey]:
+            return () if ask is None or event.sequence_number in self.killed else ask(event)
+
+        return replace(transform, rows_of=rows_of, references_of=None if ask is None else references_of)

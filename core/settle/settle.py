@@ -9,17 +9,49 @@ from datetime import datetime
 from itertools import islice
 from traceback import walk_tb
 
-from core.errors import MissingReference, PoisonEvent, ProcessDied, RowsRefused, TooManyRows
+from core.errors import (
+    InfrastructureFault,
+    MissingReference,
+    PoisonEvent,
+    ProcessDied,
+    RowsRefused,
+    TooManyRows,
+)
 from core.model.clock import Clock
 from core.model.commits import DeadLetter, ErrorClass, Settled, error_type
 from core.model.events import Event, Partition
 from core.model.letters import AFTER_FAILURE, LetterPolicy
 from core.model.rows import PlacedRow, ReferenceKey, References, row_table
+from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.settle.order import KeyOrder
 
 ERROR_LENGTH = 2_000  # characters of an error that a letter stores
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
+
+
+class EventKilled(Exception):
+    """An event killed each child process that tried it, which took so many seconds: nothing of its run was settled.
+
+    `Isolation` takes note.
+    """
+
+    def __init__(self, number: SequenceNumber, how: str, seconds: float = 0.0) -> None:
+        super().__init__(how)
+        self.number = number
+        self.seconds = seconds
+
+
+class ChildNotStarted(InfrastructureFault):
+    """No child process starts in which to try an event that may kill."""
+
+
+class LetterOfChild(Exception):
+    """Carries the letter that a child process made of an event: the error itself stayed there."""
+
+    def __init__(self, letter: DeadLetter) -> None:
+        super().__init__(letter.error)
+        self.letter = letter
 
 
 def settle(
@@ -31,9 +63,9 @@ def settle(
 ) -> Settled:
     """Apply the transform to each event, in order; every event ends as written, filtered or a letter.
 
-    With an `order`, an event whose partition key has an open letter is held instead. Raises only MemoryError and the
-    KeyboardInterrupt of a signal: whatever else a transform raises is the outcome of its event. `of` is the partition
-    that the watch reports.
+    With an `order`, an event whose partition key has an open letter is held instead. Raises only MemoryError, the
+    KeyboardInterrupt of a signal, and the end of a child process: whatever else a transform raises is the outcome of
+    its event. `of` is the partition that the watch reports.
     """
     with transform.watch(of, events):
         return _settle(events, references, transform, order)
@@ -127,6 +159,8 @@ def reference_keys(
 
 def dead_letter(event: Event, error: BaseException, transform: Transform) -> DeadLetter:
     """Return the letter of an event whose transform raised an error."""
+    if isinstance(error, LetterOfChild):
+        return error.letter
     error_class = _class_of(error)
     text = (_text_of(error, transform) or type(error).__name__)[:ERROR_LENGTH]
     name = error_type(type(error))
@@ -134,8 +168,10 @@ def dead_letter(event: Event, error: BaseException, transform: Transform) -> Dea
 
 
 def _ends_the_call(error: BaseException, transform: Transform) -> bool:
-    """Return True for an error that is no outcome of an event: memory ran out, or a person ends the program."""
-    return isinstance(error, MemoryError) or (isinstance(error, KeyboardInterrupt) and transform.takes_signals())
+    """Return True for an error that is no outcome of an event: memory ran out, a person ends the program, or a child
+    process ended."""
+    ends = isinstance(error, (MemoryError, EventKilled, ChildNotStarted))
+    return ends or (isinstance(error, KeyboardInterrupt) and transform.takes_signals())
 
 
 def _text_of(error: BaseException, transform: Transform) -> str:

@@ -17,7 +17,6 @@ from core.errors import InfrastructureFault
 from core.ingest.gaps import Healing, gap_facts
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
-from core.ingest.journal import StoredJournal
 from core.ingest.lines import BatchLine, BatchLines
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
 from core.letters.port import Keeper
@@ -31,7 +30,6 @@ from core.remote.hub.reader import SdkHubReader
 from core.remote.telemetry.opening import open_work
 from core.remote.telemetry.work import PLAIN, Work
 from core.settings import OWN_LINES, Settings, read_settings
-from core.store.attempts import Attempts
 from core.store.clock import store_clock
 from core.store.connect import open_database
 from core.store.database import Database, PatientDatabase
@@ -42,6 +40,7 @@ from core.store.partitions import Partitions
 from core.transforms import load_transform
 from core.transforms.watchdog import Watchdog
 from core.worker.health import Pulse, answering
+from core.worker.journal import open_journal
 
 log = logging.getLogger("hubledger.worker")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
@@ -172,13 +171,13 @@ async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     patient = PatientDatabase(sources.database, settings.store_patience)
     store = Letters(patient, Memory(settings.reference_memory))
     clock = store_clock(patient, timing.clock, monotonic=timing.monotonic)
-    journal = StoredJournal(Attempts(patient), clock, threading.Lock(), _log_death)
+    journal = open_journal(settings, patient, clock, leaving := ExitStack())
     verified = _verification(hub)
     means = Means(store, transform, clock, healing, settings.letters, settings.fuse, verified, journal)
     fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
     silence = SilenceCheck(fresh, settings.gap_grace)
     of_letters = store.keepers_clock(timing.clock, timing.monotonic)
-    keeper = Keeper(settings.stream, store, transform, hub.find_event, of_letters, settings.letters)
+    keeper = Keeper(settings.stream, store, transform, hub.find_event, of_letters, settings.letters, journal.lone)
     pulse = Pulse(max(LONGEST_WORK, settings.longest_work), timing.monotonic)
     owners = SqlCheckpointStore(Ownerships(sources.database), beat=pulse.beat)
     client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry))
@@ -192,10 +191,11 @@ async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     )
     async with answering(terms.health, pulse) as address:
         log.info("worker ready", extra={"action": "ready", "health": address})
-        try:
-            await _beside(receive(client, ingestion.take, _log_failure), *others)
-        finally:
-            await end(client, lines, owners)
+        with leaving:
+            try:
+                await _beside(receive(client, ingestion.take, _log_failure), *others)
+            finally:
+                await end(client, lines, owners)
 
 
 async def end(client: Any, lines: BatchLines, owners: Any) -> None:
@@ -289,10 +289,6 @@ async def _beside(receiving: Coroutine[Any, Any, None], *others: Coroutine[Any, 
 def _log_lines(lines: Iterable[BatchLine]) -> None:
     for line in lines:
         log.info(line.text, extra=line.facts)
-
-
-def _log_death(facts: dict[str, object]) -> None:
-    log.warning("attempt died; its events are tried again", extra=facts)
 
 
 def _log_failure(partition_id: str | None, error: Exception) -> None:

@@ -66,6 +66,15 @@ def test_a_requeued_letter_is_due_at_the_request_and_its_attempts_begin_again(st
     assert (kept.settled_at, kept.settled_why, kept.error) == (None, None, "no such kind")
 
 
+def test_a_requeued_letter_of_class_crash_is_tried_alone_as_one_that_has_lost_a_claim(
+    store: Store, engine: Engine
+) -> None:
+    keep_letters(store, {0: "a"}, status="exhausted", error_class="crash")
+    store.move_letters(move("requeue", 0))
+    (kept,) = engine.letters()
+    assert (kept.status, kept.attempts, kept.lost_claims) == ("waiting", 0, 1)
+
+
 def test_a_released_letter_waits_without_an_attempt(store: Store, engine: Engine) -> None:
     put(store, "retrying")
     store.begin_lone_try(hold(store, [0]), LATER, DUE)

@@ -7,6 +7,8 @@ import ctypes
 import os
 import re
 import signal
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -32,6 +34,25 @@ def _kill_once_armed() -> None:
     os._exit(9)
 
 
+def _loop() -> None:
+    while True:
+        pass
+
+
+def _overflow() -> None:
+    def deeper(place: int) -> list[object]:
+        return [*map(deeper, (place,))]
+
+    sys.setrecursionlimit(10**9)
+    deeper(0)
+
+
+def _join() -> None:
+    thread = threading.Thread(target=threading.Event().wait)
+    thread.start()
+    thread.join()
+
+
 WAYS: Mapping[bytes, Callable[[], object]] = {
     b"exit": lambda: os._exit(9),
     b"segfault": lambda: ctypes.string_at(0),
@@ -39,6 +60,9 @@ WAYS: Mapping[bytes, Callable[[], object]] = {
     b"memory": lambda: bytearray(2**62),  # MemoryError
     b"sleep": lambda: time.sleep(10_000),
     b"regex": lambda: re.match(r"(a+)+$", "a" * 99 + "b"),  # it holds Python's lock for ages
+    b"loop": _loop,
+    b"overflow": _overflow,
+    b"join": _join,
     b"leave": _leave,
     b"late": _wait,
     b"deadly": _kill_once_armed,

@@ -1,13 +1,15 @@
 """Processes that die: after its death, nothing of a process reaches the store."""
 
+import os
 import random
 import threading
 from collections.abc import Callable, Mapping
-from types import TracebackType
+from pathlib import Path
 from typing import Any
 
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
+from core.transforms.flight import Flight
 from tests.fakes.store import Store
 
 
@@ -78,22 +80,21 @@ def _taken() -> threading.Lock:
     return lock
 
 
-class Turns:
-    """The lock of a process; other threads wait for its holder step by step."""
+class MortalFlight(Flight):
+    """The flight record of a process that dies: from then on it writes no more, and at its burial it frees its lock."""
 
-    def __init__(self, process: Process) -> None:
-        self._process = process
-        self._is_taken = False
+    def __init__(self, folder: Path, process: Process | None = None) -> None:
+        super().__init__(folder)
+        self._process = process or Process(random.Random())
 
-    def __enter__(self) -> None:
-        while self._is_taken:
-            self._process.step()
-        self._is_taken = True
+    def end(self, slot: int) -> None:
+        if not self._process.is_dead:
+            super().end(slot)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_taken = False
+    def bury(self) -> None:
+        """Free the lock as the kernel does, and leave the file as it is."""
+        self._memory.close()
+        os.close(self._descriptor)
 
 
 class MortalDatabase:

@@ -1,12 +1,11 @@
 """One process of the app: its memory, its clock, and all that it does with the store and the hub."""
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from core.errors import StoreUnavailable
 from core.ingest.fuse import Fuse
 from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
@@ -19,15 +18,20 @@ from core.letters.port import Keeper
 from core.model.clock import Clock
 from core.model.events import Event, Partition
 from core.model.letters import LetterPolicy
+from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.run import ReplayMeans
+from core.settle.children import TRIES
+from core.settle.settle import EventKilled
 from core.store.clock import store_clock
 from core.store.database import Database, Waiting
 from core.store.incarnations import Incarnations
 from core.store.ledger import Ledger
 from core.store.stream import OneStream
+from core.transforms.flight import Flight
 from tests.fakes.builders import STREAM, FakeClock
+from tests.fakes.faulty_database import Killed
 from tests.fakes.store import Store
 from tests.simulation.deployments import deadly
 from tests.simulation.faults import ProcessDatabase
@@ -55,21 +59,6 @@ class Site:
         return UUID(int=self.trouble.chance.getrandbits(128), version=4)
 
 
-class Turn:
-    """Lets one attempt in at a time; a second one fails and is tried again."""
-
-    def __init__(self) -> None:
-        self._is_taken = False
-
-    def __enter__(self) -> None:
-        if self._is_taken:
-            raise StoreUnavailable("a different attempt has its turn")
-        self._is_taken = True
-
-    def __exit__(self, *fault: object) -> None:
-        self._is_taken = False
-
-
 class Instance:
     """A process; `skew` is the difference of its clock from the true time, in seconds."""
 
@@ -85,12 +74,18 @@ class Instance:
         healing, policy = Healing(site.hub), site.policy
         harmless, of_batches = deadly(deployed, None), deadly(deployed, lambda event: self._dies(event, False))
         of_letters = deadly(deployed, lambda event: self._dies(event, True))
-        journal, hub = StoredJournal(patient, self.clock, Turn()), self._verification()
+        journal, hub = StoredJournal(patient, self.clock, Flight(None), self._lone, self._lone), self._verification()
         self.means = Means(store, of_batches, self.clock, healing, policy, site.fuse, hub, journal)
         fresh = replace(self.means, store=patient, incarnations=self._verification())
         self.silence = SilenceCheck(fresh, GRACE, site.host)
         self.keeper = Keeper(
-            STREAM, store, of_letters, self._find_event, patient.keepers_clock(own, site.clock.monotonic), policy
+            STREAM,
+            store,
+            of_letters,
+            self._find_event,
+            patient.keepers_clock(own, site.clock.monotonic),
+            policy,
+            self._lone,
         )
         self.replays = ReplayMeans(STREAM, patient, site.hub, harmless, self.clock, policy, piece=7)
 
@@ -111,6 +106,19 @@ class Instance:
     def _dies(self, event: Event, is_letter: bool) -> bool:
         self.process.is_dead = self._site.dies(event, is_letter)
         return self.process.is_dead
+
+    def _lone(self, transform: Transform) -> AbstractContextManager[Transform]:
+        """Return the transform in a child: an event that kills two children is named."""
+
+        def rows_of(event: Event, references: References) -> Iterable[Row]:
+            for _ in range(TRIES):
+                try:
+                    return transform.rows_of(event, references)
+                except Killed:
+                    self.process.is_dead = False
+            raise EventKilled(event.sequence_number, "it killed two children")
+
+        return nullcontext(replace(transform, rows_of=rows_of))
 
     def _verification(self) -> HubVerification:
         return HubVerification(self._site.hub, self._site.clock.monotonic, nullcontext())

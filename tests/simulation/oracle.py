@@ -111,6 +111,7 @@ def check_retries(truth: Truth, books: Books) -> None:
     for kept in books.ledger[truth.place]:
         if kept.kind != "retry":
             continue
+        assert kept.commit in of_commit, (truth.place, "a retry without attempts", kept)
         own = of_commit.pop(kept.commit)
         resolved = sum(one.status == "resolved" for _, one in own)
         assert (kept.first, kept.last) == (own[0][0], own[-1][0]), (truth.place, kept)

@@ -34,10 +34,10 @@ OWNERS = {  # of each table, those of its foreign keys: an insert shares the loc
     for table, body in CREATED.findall(migration.text)
 }
 APART = {  # inserts that share the lock of their owner afterwards
-    "open_attempt": "the opening of the next incarnation, which takes a stream's row alone, changes no row of it",
-    "note_partition_fault": "as open_attempt",
-    "add_minute": "as open_attempt",
-    "take_ownership": "as open_attempt",
+    "begin_attempt": "the opening of the next incarnation, which takes a stream's row alone, changes no row of it",
+    "note_partition_fault": "as begin_attempt",
+    "add_minute": "as begin_attempt",
+    "take_ownership": "as begin_attempt",
     "record_failure": "two that record the failure of one submit at once: one is sent again, and finds the other's",
 }
 AGAIN = {  # statements that lock a row which an earlier step of their transaction has locked

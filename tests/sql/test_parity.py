@@ -22,7 +22,7 @@ TABLE = re.compile(
 LISTED = r"SELECT \w\.(\w+) FROM OPENJSON\((@\w+)\) WITH \(\1 (?:bigint|varchar\(\d+\)) '\$\[0\]'\) AS \w"
 # Statements that the two dialects cannot write alike: an upsert is an update and an insert on the server.
 WRITTEN_APART = {
-    *("note_stop", "note_partition_fault", "note_partition_standstill", "carry_states"),
+    *("note_stop", "note_partition_fault", "note_partition_standstill", "begin_attempt", "carry_states"),
     *("lock_stream", "remove_whole_windows", "add_to_windows"),
     *("free_letters", "order_letters"),
     *("delete_retracted", "delete_diffs", "delete_redrive_pieces", "delete_audits", "delete_purges", "delete_failures"),

@@ -116,7 +116,7 @@ UPDATE event_hub_dead_letter AS d
    SET status = :status, due_at = CASE WHEN :status = 'waiting' THEN :due_at END, claimed_by = :move_id,
        claimed_until = NULL, began_at = NULL,
        attempts = CASE WHEN :kind = 'requeue' THEN 0 ELSE d.attempts END,
-       lost_claims = CASE WHEN :kind = 'requeue' THEN 0 ELSE d.lost_claims END,
+       lost_claims = CASE WHEN :kind <> 'requeue' THEN d.lost_claims WHEN d.error_class = 'crash' THEN 1 ELSE 0 END,
        settled_at = CASE WHEN :status = 'waiting' THEN NULL ELSE :moved_at END,
        settled_why = CASE WHEN :status = 'waiting' THEN NULL ELSE :why END
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id

@@ -18,6 +18,7 @@ SETTINGS = {
     "TRANSFORM_DEADLINE_SECONDS": "1",
     "DEAD_LETTER_BASE_SECONDS": "3600",
 }
+WAYS = (b"exit", b"segfault", b"killed", b"loop", b"overflow", b"join", b"regex", b"memory")
 CRASHED = ("crash", "ProcessDied", "exhausted")
 
 

@@ -4,70 +4,126 @@ from tests.mutants.mutant import in_file
 
 UNIT = "tests/unit/core"
 JOURNAL, LIVES = f"{UNIT}/ingest/test_journal.py", "tests/property/test_journal.py"
-SUSPICIOUS = "if is_unproven or batch.is_retry or batch.asked is not None:"
+CHILDREN, FLIGHT = f"{UNIT}/settle/test_children.py", f"{UNIT}/transforms/test_flight.py"
+UNPROVEN = "self._unproven.get(state.partition, BATCH_EVENTS) > 0"
+SUSPICIOUS = f"if {UNPROVEN} or batch.is_retry or batch.asked is not None:"
 
 MUTANTS = (
     *in_file(
         "core/ingest/journal.py",
         JOURNAL,
         ("the first batch of a partition leaves no mark", SUSPICIOUS, "if batch.is_retry or batch.asked is not None:"),
-        ("a retried batch leaves no mark", SUSPICIOUS, "if is_unproven or batch.asked is not None:"),
-        ("a piece of a gap leaves no mark", SUSPICIOUS, "if is_unproven or batch.is_retry:"),
+        ("a retried batch leaves no mark", SUSPICIOUS, f"if {UNPROVEN} or batch.asked is not None:"),
+        ("a piece of a gap leaves no mark", SUSPICIOUS, f"if {UNPROVEN} or batch.is_retry:"),
         ("every batch pays for a mark", SUSPICIOUS, "if batch.events:"),
         (
-            "an attempt that ends by an exception counts as a death",
+            "an attempt that ends by an exception leaves its mark",
             "            except BaseException:\n                self._take_back(state, mark)\n",
             "            except BaseException:\n",
         ),
         (
             "memory that ran out is no death",
-            "self._own.pop(state.partition, None)  # its mark counts as a death",
-            "self._take_back(state, mark)",
-        ),
-        (
-            "an attempt of this process counts as a death of it",
-            "            own[mark.attempt_id] = mark.attempts - 1\n",
-            "",
+            "            self._flight.leave(slot)\n",
+            "            self._flight.end(slot)\n",
         ),
         (
             "an outage of the store is a death",
-            "return replace(standing, attempts=min(standing.attempts, own[standing.attempt_id]))",
-            "return standing",
+            "if standing is not None and standing.attempt_id != self._own:",
+            "if standing is not None:",
         ),
-        ("a commit leaves its mark", "if self.is_marked else commit", "if self.is_crash else commit"),
-        ("attempts that may kill go side by side", "turn.enter_context(self._turns)", "turn.pop_all()"),
-        (
-            "a mark of a different process is overwritten",
-            "if self._store.begin_attempt(state, mark, standing):",
-            "if self._store.begin_attempt(state, mark, standing) or standing is not mark:",
-        ),
+        ("a commit leaves its mark", "if self.is_marked else commit", "if self.committed else commit"),
         (
             "a mark of numbers that are committed counts",
-            "if standing is not None and standing.first == guarded.first and (",
-            "if standing is not None and (",
+            "if fallen is not None and fallen.overlap(tried) is not None:",
+            "if fallen is not None:",
+        ),
+        (
+            "a mark of a different process says nothing",
+            "if standing is not None and standing.attempt_id != self._own:",
+            "if standing is not None and standing.attempt_id == self._own:",
+        ),
+        (
+            "what a dead process had in hand is tried here",
+            "return wreckage.holds(partition.partition_id, tried)",
+            "return False",
+        ),
+        (
+            "a process is careful for ever",
+            "self._is_careful = self._flight.look().deaths >= CAREFUL",
+            "self._flight.look()",
+        ),
+        (
+            "a run that failed stays in hand",
+            "            self._flight.end(slot)\n            raise\n",
+            "            raise\n",
         ),
     ),
     *in_file(
         "core/ingest/journal.py",
-        f"{LIVES}::test_one_killer_anywhere_in_a_batch_costs_few_deaths"
-        f" {LIVES}::test_innocent_deaths_and_refused_rows_in_between_make_no_letter",
-        ("an event that died once alone is a letter", "return self.attempts > UNFINISHED", "return self.attempts > 1"),
+        LIVES,
+        ("a third death is possible", "self._is_careful = wreckage.deaths >= CAREFUL", "self._is_careful = False"),
         (
-            "a range that dies is never narrowed",
-            "if died >= (1 if standing.is_narrowed else UNFINISHED):",
-            "if died >= 1_000:",
+            "an attempt is not in the flight record",
+            "slot = self._flight.begin(partition.partition_id, tried)",
+            "slot = -1",
         ),
+    ),
+    *in_file(
+        "core/transforms/flight.py",
+        FLIGHT,
+        ("an event that was tried stays a suspect", "            self._memory[slot] = 0\n", ""),
         (
-            "an event that killed three processes is tried again",
-            "if self.is_crash else transform",
-            "if self.is_crash is None else transform",
+            "a living process is taken for a dead one",
+            "    except BlockingIOError:\n        return path\n",
+            "    except BlockingIOError:\n        pass\n",
         ),
-        ("a range is narrowed by one event at a time", "size = -(-len(run) // PARTS)", "size = max(1, len(run) - 1)"),
+        ("a death is never forgotten", "if is_old and path.suffix != OWN:", "if is_old and path.suffix == NEW:"),
+        ("two readers do not find a death", "fcntl.LOCK_SH | fcntl.LOCK_NB", "fcntl.LOCK_EX | fcntl.LOCK_NB"),
+        ("an orderly end is a death", "    if not _read(path):\n        path.unlink()\n", ""),
+        (
+            "suspects are forgotten with their process",
+            "            if not self._left:\n",
+            "            if self._folder:\n",
+        ),
+    ),
+    *in_file(
+        "core/settle/children.py",
+        CHILDREN,
+        ("one death makes a letter", "TRIES = 2", "TRIES = 1"),
+        ("a child that hangs is waited for", "self._wait_at_most(self._limit)", "self._wait_at_most(READY)"),
+        ("a dead child is given to the next run", "            if child.is_alive:\n", "            if child:\n"),
+        ("any number of children", "threading.Semaphore(MOST)", "threading.Semaphore(99)"),
+        ("suspects take every child", "threading.Semaphore(SUSPECTS)", "threading.Semaphore(99)"),
+        (
+            "a letter of a child is rows",
+            '                if kind == "letter":\n',
+            '                if kind == "letters":\n',
+        ),
+    ),
+    *in_file(
+        "core/settle/child.py",
+        CHILDREN,
+        ("the kernel takes the parent first", 'write_text("1000"', 'write_text("0"'),
+        (
+            "a signal for the parent ends the child",
+            "    signal.signal(signal.SIGINT, signal.SIG_IGN)",
+            "    signal.signal(signal.SIGINT, signal.SIG_DFL)",
+        ),
+    ),
+    *in_file(
+        "core/settle/isolate.py",
+        JOURNAL,
+        (
+            "an event that kills is tried again",
+            "if (words := self.killed.get(event.sequence_number)) is not None:",
+            "if (words := self.killed.get(-1)) is not None:",
+        ),
+        ("hangs outlast the invocation", "if self.spent > LONGEST and not to_killer:", "if self.spent < 0:"),
+        ("the run does not end with the event that kills", "run = to_killer or run", "run = run or to_killer"),
     ),
     *in_file(
         "core/store/attempts.py",
         "tests/contract/test_attempts.py",
-        ("an attempt that ended counts", '{"attempts": mark.attempts - 1,', '{"attempts": mark.attempts,'),
         (
             "a long name of an invocation stops the partition",
             "cut(mark.invocation_id, INVOCATION_LENGTH)",
@@ -78,15 +134,11 @@ MUTANTS = (
         "sql/sqlite/queries/batch_attempt.sql",
         "tests/contract/test_attempts.py",
         (
-            "a mark is set over one that changed",
-            "AND attempt_id = :expected_id AND attempts = :expected_attempts",
-            "AND attempt_id = :expected_id",
-        ),
-        (
             "the end of an older attempt ends a newer one",
             "AND partition_id = :partition_id AND attempt_id = :attempt_id;",
             "AND partition_id = :partition_id;",
         ),
+        ("a mark does not take the place of an older one", ", attempt_id = excluded.attempt_id,", ","),
     ),
     *in_file(
         "core/store/partitions.py",
@@ -130,8 +182,8 @@ MUTANTS = (
         ),
         (
             "memory that runs out becomes a letter",
-            "return isinstance(error, MemoryError) or (isinstance",
-            "return (isinstance",
+            "ends = isinstance(error, (MemoryError, EventKilled, ChildNotStarted))",
+            "ends = isinstance(error, (EventKilled, ChildNotStarted))",
         ),
         (
             "a transform that raises KeyboardInterrupt ends each retry of its batch",

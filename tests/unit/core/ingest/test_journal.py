@@ -1,48 +1,66 @@
-"""core/ingest/journal.py: which attempts leave a mark, when it counts as a death, and what it costs."""
+"""core/ingest/journal.py: which attempts leave a mark, which run in a child, and what it costs."""
 
-from collections.abc import Iterable
-from contextlib import nullcontext, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from core.errors import StoreUnavailable
+from core.errors import InfrastructureFault, StoreUnavailable
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.journal import RACES, UNFINISHED, StoredJournal
+from core.ingest.journal import CAREFUL, StoredJournal
 from core.ingest.port import AttemptMark
-from core.model.events import BATCH_EVENTS, Event, EventBatch
+from core.model.events import BATCH_EVENTS, Event
 from core.model.rows import References, Row
-from core.model.spans import SequenceNumber
+from core.model.spans import span
 from core.model.transform import Transform
+from core.settle.isolate import LONGEST
+from core.settle.settle import EventKilled
 from core.store.memory import Memory
-from core.store.script import Outcome, Script
-from tests.fakes.builders import EPOCH, batch, commit, events, partition, reading, stamps
+from core.transforms.flight import WINDOW, Flight
+from tests.fakes.builders import EPOCH, batch, commit, event, events, partition, reading, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.mortal import MortalFlight
 from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
 P = partition()
+OTHER = AttemptMark(span(0, 9), UUID(int=99), EPOCH, "call of a dead process")
 
 
 class World:
-    """A store, and one process with a journal and a memory over it."""
+    """A store and a machine, and one process with a journal and a memory over them."""
 
-    def __init__(self, store: MemoryStore | None = None) -> None:
+    def __init__(self, folder: Path | None = None, store: MemoryStore | None = None) -> None:
         self.store = store or MemoryStore()
         self.noted = NotedDatabase(self.store.database)
-        self.means = Means(
-            Store(self.noted, Memory(timedelta(seconds=60))),
-            PLAIN,
-            stamps(),
-            Healing(MemoryHub({"0": events(0, 599, "reading a")})),
-            journal=StoredJournal(Store(self.noted), stamps(7), nullcontext()),
-        )
+        self.hour = 1_000_000.0
+        self.flight = Flight(folder, lambda: self.hour)
+        self.seconds = 0.0  # of the children that an event kills
+        self.alone: list[tuple[int, ...]] = []  # the numbers of each run that was tried in a child
+        journal = StoredJournal(Store(self.noted), stamps(7), self.flight, self.lone, self.lone)
+        healing = Healing(MemoryHub({"0": events(0, 599, "reading a")}))
+        self.means = Means(Store(self.noted, Memory(timedelta(seconds=60))), PLAIN, stamps(), healing, journal=journal)
+
+    @contextmanager
+    def lone(self, transform: Transform) -> Iterator[Transform]:
+        tried: list[int] = []
+
+        def rows_of(event: Event, references: References) -> Iterable[Row]:
+            tried.append(event.sequence_number)
+            if event.body == b"kill":
+                raise EventKilled(event.sequence_number, "its process ended by SIGSEGV", self.seconds)
+            return transform.rows_of(event, references)
+
+        yield replace(transform, rows_of=rows_of)
+        self.alone.append(tuple(tried))
 
     def ingest(self, first: int, last: int, *, is_retry: bool = False, rows_of: Any = None) -> None:
         own = replace(batch(events(first, last, "reading a")), retries=int(is_retry))
@@ -87,11 +105,11 @@ def begun(world: World) -> Any:
     return seen, rows_of
 
 
-def die(world: World, first: int, last: int) -> None:
-    """Begin an attempt in a process that ends without a word."""
-    world.noted.out = {"end_attempt"}
-    with pytest.raises(KeyboardInterrupt):
-        world.ingest(first, last, rows_of=raising(KeyboardInterrupt()))
+def die(folder: Path, first: int, last: int) -> None:
+    """Let a process of the machine die with these numbers in hand."""
+    process = MortalFlight(folder)
+    process.begin(P.partition_id, span(first, last))
+    process.bury()
 
 
 class TestASuspiciousBatch:
@@ -100,15 +118,14 @@ class TestASuspiciousBatch:
         seen, rows_of = begun(world)
         world.ingest(0, 4, rows_of=rows_of)
         assert seen[0] is not None
-        assert (seen[0].first, seen[0].last, seen[0].attempts, seen[0].is_narrowed) == (0, 4, 1, False)
-        assert (seen[0].invocation_id, world.mark) == ("invocation-1", None)
+        assert (seen[0].tried, seen[0].invocation_id, world.mark) == (span(0, 4), "invocation-1", None)
 
     def test_is_one_of_the_first_of_its_partition_a_retry_and_each_piece_of_a_gap(self) -> None:
         world = World()
         for first in range(0, BATCH_EVENTS, 100):
             seen, rows_of = begun(world)
             world.ingest(first, first + 99, rows_of=rows_of)
-            assert seen[0] is not None and seen[0].last == first + 99
+            assert seen[0] is not None and seen[0].tried.last == first + 99
         for first, is_retry, marked in [
             (500, False, False),
             (505, True, True),
@@ -120,7 +137,7 @@ class TestASuspiciousBatch:
             assert [one is not None for one in seen] == [marked] * 5, first
         seen, rows_of = begun(world)
         world.ingest(525, 529, rows_of=rows_of)  # 520 to 524 are read back
-        assert [one and (one.first, one.last) for one in seen] == [(520, 524)] * 5 + [(525, 529)] * 5
+        assert [one and one.tried for one in seen] == [span(520, 524)] * 5 + [span(525, 529)] * 5
 
     def test_is_marked_before_its_references_are_asked_for(self) -> None:
         world = World()
@@ -142,129 +159,133 @@ class TestASuspiciousBatch:
         without = World()
         without.means = replace(without.means, journal=Means(without.store, PLAIN, stamps()).journal)
         without.ingest(0, 499)
-        assert [call for call in first if call not in ("read_attempt", "open_attempt")] == without.calls()
+        assert [call for call in first if call not in ("read_attempt", "begin_attempt")] == without.calls()
         assert len([call for call in first if "attempt" in call]) == 2
 
 
-class TestAnAttemptThatEndsByAnException:
-    def test_takes_its_mark_back(self) -> None:
+class TestABatchRunsInAChild:
+    def test_when_a_dead_process_of_the_machine_had_one_of_its_numbers_in_hand(self, tmp_path: Path) -> None:
+        world = World(tmp_path)
+        die(tmp_path, 3, 12)
+        world.ingest(0, 2)
+        world.ingest(3, 9)
+        world.ingest(10, 14)
+        world.ingest(15, 19)
+        assert (world.alone, world.mark) == ([(3, 4, 5, 6, 7, 8, 9), (10, 11, 12, 13, 14)], None)
+
+    def test_when_a_different_process_has_left_its_mark(self) -> None:
         world = World()
+        world.store.begin_attempt(world.store.read_partition(P), OTHER)
+        world.ingest(0, 4)
+        assert (world.alone, world.mark) == ([(0, 1, 2, 3, 4)], None)
+
+    def test_but_not_for_a_mark_of_numbers_that_were_committed_meanwhile(self) -> None:
+        world = World()
+        world.store.begin_attempt(world.store.read_partition(P), OTHER)
+        world.store.commit_batch(commit(world.store.read_partition(P), 0, 9))
+        world.ingest(10, 14)
+        assert (world.alone, world.ranges) == ([], [(0, 9), (10, 14)])
+
+    def test_from_the_second_death_of_half_an_hour_on_whatever_its_numbers(self, tmp_path: Path) -> None:
+        world = World(tmp_path)
+        world.prove()
+        for deaths in range(1, CAREFUL + 1):
+            die(tmp_path, 10_000, 10_001)
+            world.ingest(490 + 10 * deaths, 499 + 10 * deaths, is_retry=True)  # a retry looks
+        assert [run[0] for run in world.alone] == [510]
+        world.calls()
+        world.ingest(520, 529)
+        assert [run[0] for run in world.alone] == [510, 520]
+        assert world.calls() == ["advance_checkpoint"], "it is not marked"
+        world.hour += WINDOW
+        world.ingest(530, 539)
+        world.ingest(540, 549)
+        assert [run[0] for run in world.alone] == [510, 520, 530]
+
+    def test_and_its_killer_is_a_letter_and_the_rest_is_committed_by_the_same_invocation(self, tmp_path: Path) -> None:
+        world = World(tmp_path)
+        die(tmp_path, 0, 5)
+        given = [event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)]
+        report = ingest_batch(batch(given), world.means)
+        assert world.ranges == [(0, 1), (2, 4), (5, 5)] and len(report.commits) == 3
+        assert [
+            (kept.sequence_number, kept.error_class, kept.status, kept.error_type, kept.error)
+            for kept in world.store.letters()
+        ] == [
+            (number, "crash", "exhausted", "core.errors.ProcessDied", "its process ended by SIGSEGV")
+            for number in (1, 4)
+        ]
+
+    def test_until_each_number_under_the_mark_of_a_different_process_is_committed(self) -> None:
+        world = World()
+        world.store.begin_attempt(world.store.read_partition(P), OTHER)
+        ingest_batch(
+            batch([event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)]), world.means
+        )
+        world.ingest(6, 12)
+        world.ingest(13, 14)
+        assert [kept.sequence_number for kept in world.store.letters()] == [1, 4]
+        assert [run[-1] for run in world.alone] == [1, 0, 4, 3, 5, 12]
+
+    def test_and_events_that_hang_for_long_are_left_to_the_next_invocation_one_by_one(self, tmp_path: Path) -> None:
+        world = World(tmp_path)
+        world.seconds = LONGEST + 1
+        die(tmp_path, 0, 5)
+        given = batch([event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)])
+        for ranges in ([(0, 1)], [(0, 1), (2, 4)]):
+            with pytest.raises(InfrastructureFault, match=r"^events that hang took 241 s; the next try goes on"):
+                ingest_batch(replace(given, retries=1), world.means)
+            assert world.ranges == ranges
+        ingest_batch(replace(given, retries=2), world.means)
+        assert world.ranges == [(0, 1), (2, 4), (5, 5)]
+
+
+class TestAnAttemptThatEndsByAnException:
+    def test_takes_its_mark_back(self, tmp_path: Path) -> None:
+        world = World(tmp_path)
         with pytest.raises(KeyboardInterrupt):
             world.ingest(0, 4, rows_of=raising(KeyboardInterrupt()))
-        assert world.mark is not None and world.mark.attempts == 0
+        assert world.mark is None
+        world.ingest(0, 4, is_retry=True)
+        assert world.alone == []
 
-    def test_is_remembered_while_the_store_cannot_be_reached(self) -> None:
+    def test_is_no_death_while_the_store_cannot_be_reached(self) -> None:
         world = World()
         world.noted.out = {"open_checkpoint", "end_attempt"}
-        for _ in range(10):
+        for _ in range(3):
             with pytest.raises(StoreUnavailable):
                 world.ingest(0, 4, is_retry=True)
-        assert world.mark is not None and world.mark.attempts == 1
+        assert world.mark is not None
         world.noted.out = set()
         world.ingest(0, 9)
-        assert (world.ranges, world.store.letters()) == ([(0, 9)], [])
-        assert world.store.read_attempt(world.store.read_partition(P)) is None
+        assert (world.ranges, world.alone) == ([(0, 9)], [])
 
-    def test_does_not_count_when_the_answer_to_its_mark_was_lost(self) -> None:
-        world = World()
-        lost, database = [True], world.store.database
-
-        class LosingAnswers(NotedDatabase):
-            def run(self, script: Script, rehearse: bool = False) -> Outcome:
-                outcome = super().run(script, rehearse)
-                if script.steps[0].statement == "open_attempt" and lost.pop():
-                    raise StoreUnavailable("it was not answered")
-                return outcome
-
-        journal = StoredJournal(Store(LosingAnswers(database)), stamps(3), nullcontext())
-        world.means = replace(world.means, journal=journal)
-        with pytest.raises(StoreUnavailable):
-            world.ingest(0, 4)
-        seen, rows_of = begun(world)
-        world.ingest(0, 4, rows_of=rows_of)
-        assert seen[0] is not None and seen[0].attempts == 1
-
-    def test_counts_as_a_death_when_memory_ran_out(self) -> None:
-        world = World()
-        world.prove()
-        ends = [(509, 1, 0), (509, 2, 0), (509, 3, 0), (501, 1, 510), (500, 1, 510), (500, 2, 510), (500, 3, 510)]
-        for attempt in range(8):
-            with pytest.raises(MemoryError):
-                world.ingest(500, 509, rows_of=raising(MemoryError()))
-            mark = world.mark
-            assert (mark and (mark.last, mark.attempts, mark.suspects_end)) == (ends[attempt - 1] if attempt else None)
-        world.ingest(500, 509)
-        assert [(kept.sequence_number, kept.error_class) for kept in world.store.letters()] == [(500, "crash")]
-        assert world.ranges[2:] == [(500, 500), (501, 501), (502, 503), (504, 507), (508, 509)]
+    @pytest.mark.parametrize("is_proven", [True, False])
+    def test_counts_as_a_death_when_memory_ran_out(self, tmp_path: Path, is_proven: bool) -> None:
+        world, first = World(tmp_path), 500 * is_proven
+        if is_proven:
+            world.prove()
+        with pytest.raises(MemoryError):
+            world.ingest(first, first + 4, rows_of=raising(MemoryError()))
+        assert (world.mark is None) == is_proven
+        world.ingest(first, first + 9)
+        assert [run[0] for run in world.alone] == [first]
+        world.ingest(first + 10, first + 19)
+        assert len(world.alone) == 1
 
 
-class TestAMark:
-    def test_of_a_process_that_died_counts_in_the_next_process(self) -> None:
-        store = MemoryStore()
-        for number in range(1, UNFINISHED + 1):
-            world = World(store)
-            die(world, 0, 0)
-            assert world.mark is not None and world.mark.attempts == number
-        world = World(store)
-        seen, rows_of = begun(world)
-        world.ingest(0, 0, rows_of=rows_of)
-        assert seen == []
-        (letter,) = store.letters()
-        assert (letter.error_class, letter.status, letter.error_type) == (
-            "crash", "exhausted", "core.errors.ProcessDied",
-        )  # fmt: skip
+def test_an_attempt_is_in_the_flight_record_while_it_runs_and_no_longer(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.prove()
+    seen: list[bytes] = []
 
-    def test_of_numbers_that_were_committed_meanwhile_says_nothing(self) -> None:
-        store = MemoryStore()
-        for _ in range(UNFINISHED):
-            die(World(store), 0, 9)
-        store.commit_batch(commit(store.read_partition(P), 0, 4))
-        world = World(store)
-        seen, rows_of = begun(world)
-        world.ingest(5, 9, rows_of=rows_of)
-        assert seen[0] is not None
-        assert (seen[0].first, seen[0].last, seen[0].attempts) == (5, 9, 1)
+    def rows_of(event: Event, references: References) -> Iterable[Row]:
+        (path,) = tmp_path.iterdir()
+        seen.append(path.read_bytes()[:1])
+        return (reading(),)
 
-    def test_that_others_set_at_the_same_time_is_read_again_and_not_for_ever(self) -> None:
-        class Racing(Store):
-            races = 0
-
-            def begin_attempt(self, *given: Any) -> bool:
-                state = self.read_partition(P)
-                rival = AttemptMark(
-                    SequenceNumber(0), SequenceNumber(4), 0, 1, UUID(int=self.races + 1), EPOCH, "rival"
-                )
-                if self.races < limit:
-                    super().begin_attempt(state, rival, self.read_attempt(state))
-                    self.races += 1
-                return super().begin_attempt(*given)
-
-        for limit in (RACES - 1, RACES):
-            world = World()
-            own = Racing(world.store.database)
-            journal = StoredJournal(own, stamps(3), nullcontext())
-            world.means = replace(world.means, journal=journal)
-            with suppress(StoreUnavailable):
-                world.ingest(0, 4)
-            assert (own.races, world.ranges) == (limit, [(0, 4)] if limit < RACES else [])
-
-
-def test_only_attempts_at_numbers_that_have_died_take_turns() -> None:
-    held: list[str] = []
-
-    class Turns:
-        def __enter__(self) -> None:
-            held.append("taken")
-
-        def __exit__(self, *fault: object) -> None:
-            held.append("given")
-
-    store = MemoryStore()
-    die(World(store), 0, 9)
-    world = World(store)
-    world.means = replace(world.means, journal=StoredJournal(Store(world.noted), stamps(), Turns()))
-    world.ingest(0, 9)
-    assert held == ["taken", "given"]
-    world.ingest(10, 19, is_retry=True)
-    ingest_batch(EventBatch(partition("1"), events(0, 4), "call"), replace(world.means, healing=Healing(MemoryHub({}))))
-    assert held == ["taken", "given"]
+    world.ingest(500, 500, rows_of=rows_of)
+    with pytest.raises(KeyboardInterrupt):
+        world.ingest(501, 501, rows_of=raising(KeyboardInterrupt()))
+    (path,) = tmp_path.iterdir()
+    assert (seen, path.read_bytes()[:1]) == ([b"0"], b"\0")

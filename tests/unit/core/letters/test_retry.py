@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -16,6 +17,7 @@ from core.model.events import Event
 from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import References, Row
 from core.model.transform import Transform
+from core.settle.settle import EventKilled
 from tests.fakes.builders import NOON, commit, event, home, keep_letters, partition, settled
 from tests.fakes.faulty_database import Fault, Killed
 from tests.fakes.memory_store import MemoryStore
@@ -257,6 +259,50 @@ class TestProcessKillers:
         assert calls == ["begin_lone_try", "commit_retry", "begin_lone_try"]
         assert [kept.lost_claims for kept in world.letters()] == [0, 1, 1]
         assert [kept.began_at is not None for kept in world.letters()] == [False, True, False]
+
+
+class TestLettersThatRunInAChild:
+    """Here a child is a transform that names the event which killed it twice."""
+
+    def world(self) -> World:
+        world = World()
+        keep_letters(world.inner, {0: "reading a", 1: "kill", 2: "reading c", 3: "bug"})
+        self.alone: list[int] = []
+        world.keeper = replace(world.keeper, lone=self.lone)
+        return world
+
+    def lone(self, transform: Transform) -> AbstractContextManager[Transform]:
+        def rows_of(event: Event, references: References) -> Iterable[Row]:
+            self.alone.append(event.sequence_number)
+            if event.body == b"kill":
+                raise EventKilled(event.sequence_number, "its process ended by SIGSEGV")
+            return transform.rows_of(event, references)
+
+        return nullcontext(replace(transform, rows_of=rows_of))
+
+    def test_are_those_that_have_lost_a_claim_and_one_that_kills_is_exhausted_at_once(self) -> None:
+        world = self.world()
+        claim_due(world.keeper)
+        assert self.alone == []
+        world.clock.advance(LEASE.total_seconds())
+        for report in world.round():
+            assert sum(counts(report).values()) >= 1
+        assert self.alone == [0, 1, 2, 3]
+        assert world.statuses() == ["resolved", "exhausted", "resolved", "waiting"]
+        killer = world.letter(1)
+        assert (killer.error_class, killer.error_type, killer.error) == (
+            "crash", "core.errors.ProcessDied", "its process ended by SIGSEGV",
+        )  # fmt: skip
+
+    def test_are_those_of_class_crash_when_a_person_asks(self) -> None:
+        world = self.world()
+        claim_due(world.keeper)
+        world.clock.advance(LEASE.total_seconds())
+        world.round()
+        self.alone.clear()
+        requeue(at(1), world.keeper, PERSON)
+        world.round()
+        assert (self.alone, world.letter(1).status) == ([1], "exhausted")
 
 
 class TestBodiesThatWereNotKept:

@@ -24,6 +24,7 @@ from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Event, EventBatch, Partition, stream_of
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber
+from core.model.transform import Transform
 from core.store.ownership import SqlCheckpointStore
 from core.worker.__main__ import JsonLines
 from core.worker.work import (
@@ -327,10 +328,10 @@ def test_a_held_batch_is_retried_as_a_retry() -> None:
 
     class Noting(Journal):
         def attempt(
-            self, batch: EventBatch, state: PartitionState, guarded: Guarded
+            self, batch: EventBatch, state: PartitionState, guarded: Guarded, transform: Transform
         ) -> AbstractContextManager[Attempt]:
             given.append(batch.is_retry)
-            return super().attempt(batch, state, guarded)
+            return super().attempt(batch, state, guarded, transform)
 
     store = FaultyStore(MemoryStore(), on_commit=[Fault.NOT_REACHED] * 3)
     ingestion = Ingestion(Means(store, PLAIN, CLOCK, journal=Noting()), Pausing(FakePause().sleep, lambda: 1.0))

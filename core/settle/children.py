@@ -1,0 +1,224 @@
+"""Try suspects in child processes, so that an event that kills costs a child and no more.
+
+A suspect run is settled as any other run, with one change: the functions of its transform ask a child process, event by
+event. A child that dies, or that does not answer within the limit, names the event that it was asked about. The event
+is tried once more in a new child. When that child dies too, EventKilled leaves `settle`, and `Isolation` makes the
+event a letter.
+"""
+
+import json
+import logging
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from time import monotonic
+from typing import Any
+
+from core.model.commits import DeadLetter
+from core.model.events import Event
+from core.model.rows import ReferenceKey, References, Row
+from core.model.transform import Transform, unwatched
+from core.settle.settle import ChildNotStarted, EventKilled, LetterOfChild
+
+log = logging.getLogger("hubledger.children")
+TRIES = 2  # children that an event may kill
+MOST = 3  # children of a process at a time
+SUSPECTS = 2  # of them that suspects take: while both hang, the batches of a careful process go on
+READY = 60.0  # seconds until a child must have loaded the transform
+LAST = 5.0  # seconds until a child that has closed its end must have ended
+START = (
+    "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a[0]; from core.settle.child import main; main(*a[1])"
+)
+
+
+class ChildDied(Exception):
+    """The child ended, or did not answer in time; the words say how."""
+
+
+class Child:
+    """A child process. One thread at a time asks it; close it, and it is killed."""
+
+    def __init__(self, module: str, rows_limit: int, limit: float) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            given = [sys.path, [theirs.fileno(), module, rows_limit, limit]]
+            command = [sys.executable, "-c", START, json.dumps(given)]
+            try:
+                self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+            except BaseException:
+                ours.close()
+                raise
+        self._socket = ours
+        self._connection = Connection(os.dup(ours.fileno()))
+        self._limit = limit
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def await_ready(self) -> None:
+        """Wait until the child has loaded the transform; ChildDied when it cannot."""
+        self._wait_at_most(READY)
+        self._receive()
+        self._wait_at_most(self._limit)
+
+    def ask(self, question: str, event: Event, references: References | None = None) -> tuple[str, Any]:
+        """Return the answer of the child, and answer its own questions for references meanwhile."""
+        self._send((question, event))
+        while True:
+            kind, content = self._receive()
+            if kind != "find" or references is None:
+                return kind, content
+            self._send(references.find(content.row_class, *content.key))
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._connection.close()
+        self._socket.close()
+
+    def _wait_at_most(self, seconds: float) -> None:
+        """Limit each wait for the child. It is an option of the socket, because `poll` takes longer than an event."""
+        wait = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, wait)
+
+    def _send(self, given: Any) -> None:
+        try:
+            self._connection.send(given)
+        except OSError:
+            raise self._death() from None
+
+    def _receive(self) -> Any:
+        try:
+            return self._connection.recv()
+        except BlockingIOError:
+            self._process.kill()
+            raise ChildDied(f"it did not return within {self._limit:g} s (TRANSFORM_DEADLINE_SECONDS)") from None
+        except (EOFError, OSError):
+            raise self._death() from None
+
+    def _death(self) -> ChildDied:
+        try:
+            status = self._process.wait(LAST)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return ChildDied("its process closed the connection")
+        if status < 0:
+            name = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
+            return ChildDied(f"its process ended by {name}")
+        return ChildDied(f"its process ended with status {status}")
+
+
+@dataclass(slots=True)
+class _Seat:
+    """One attempt's place among the children of a process; `child` is None after a death."""
+
+    children: "Children"
+    child: Child | None
+
+    def rows_of(self, event: Event, references: References) -> Iterable[Row]:
+        rows: tuple[Row, ...] = self._ask("rows", event, references)
+        return rows
+
+    def references_of(self, event: Event) -> Iterable[ReferenceKey]:
+        keys: tuple[ReferenceKey, ...] = self._ask("references", event)
+        return keys
+
+    def _ask(self, question: str, event: Event, references: References | None = None) -> Any:
+        how, began = "", monotonic()
+        for _ in range(TRIES):
+            self.child = child = self.child or self.children.start()
+            try:
+                kind, content = child.ask(question, event, references)
+            except ChildDied as death:
+                how, self.child = str(death), None
+                child.close()
+                _log_death(event, how)
+            except BaseException:  # what the child still sends would be taken for the next answer
+                self.child = None
+                child.close()
+                raise
+            else:
+                if kind == "letter":
+                    raise LetterOfChild(DeadLetter(event, *content))
+                return content
+        how += f", each of the {TRIES} times that it tried this event"
+        raise EventKilled(event.sequence_number, how, monotonic() - began)
+
+
+@dataclass(slots=True)
+class Children:
+    """The children of a process, at most three at a time. Several threads may use them. Close them with the app."""
+
+    module: str
+    rows_limit: int
+    deadline: timedelta
+    _places: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(MOST))
+    _suspects: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SUSPECTS))
+    _starting: threading.Lock = field(default_factory=threading.Lock)
+    _free: list[Child] = field(default_factory=list)
+
+    @contextmanager
+    def lone(self, transform: Transform) -> Iterator[Transform]:
+        """Give the transform that runs in a child, for suspects."""
+        with self._suspects, self.careful(transform) as lone:
+            yield lone
+
+    @contextmanager
+    def careful(self, transform: Transform) -> Iterator[Transform]:
+        """Give the transform whose functions run in a child; the transform itself where no child can be started."""
+        with self._places:
+            try:
+                seat = _Seat(self, self._take())
+            except ChildNotStarted as fault:
+                log.error("no child process; suspects are tried here", extra={"action": "child", "error": str(fault)})
+                yield transform
+                return
+            try:
+                has_references = transform.references_of is not None
+                references_of = seat.references_of if has_references else None
+                yield replace(transform, rows_of=seat.rows_of, references_of=references_of, watch=unwatched)
+            finally:
+                if seat.child is not None:
+                    self._free.append(seat.child)
+
+    def start(self) -> Child:
+        """Start a child, one at a time. Raises ChildNotStarted."""
+        with self._starting:
+            try:
+                child = Child(self.module, self.rows_limit, self.deadline.total_seconds())
+            except (OSError, ValueError) as fault:  # Windows hands no socket to a child
+                raise ChildNotStarted(str(fault)) from fault
+            try:
+                child.await_ready()
+            except ChildDied as death:
+                child.close()
+                raise ChildNotStarted(str(death)) from death
+            return child
+
+    def close(self) -> None:
+        """End the children that have nothing to do."""
+        while self._free:
+            self._free.pop().close()
+
+    def _take(self) -> Child:
+        while self._free:
+            child = self._free.pop()
+            if child.is_alive:
+                return child
+            child.close()
+        return self.start()
+
+
+def _log_death(event: Event, how: str) -> None:
+    facts = {"action": "child_died", "sequence_number": event.sequence_number, "error": how}
+    log.warning("a child process died; its event is tried alone, or becomes a letter", extra=facts)

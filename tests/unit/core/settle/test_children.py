@@ -1,0 +1,287 @@
+"""core/settle/children.py and child.py: a child settles as the process itself does, and its death names one event."""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from core.model.commits import Settled
+from core.model.events import Event
+from core.model.rows import ReferenceKey, References, Row
+from core.model.transform import Lone, Transform
+from core.settle import children as subject
+from core.settle.children import TRIES, Child, Children
+from core.settle.isolate import Isolation
+from core.settle.order import KeyOrder
+from core.settle.settle import ChildNotStarted, EventKilled, reference_keys, settle
+from core.transforms import load_transform
+from examples.home_security.transform import Home, SensorReading
+from tests.fakes.builders import event
+from tests.patience import Patience
+
+MODULE = "tests.fakes.hostile_transform"
+HERE = load_transform(MODULE)
+KILLING = load_transform("tests.fakes.killing_transform")
+LIMIT = timedelta(seconds=60)
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[Children]:
+    with closing(Children(MODULE, 100, LIMIT)) as children:
+        yield children
+
+
+@pytest.fixture(scope="module")
+def deadly() -> Iterator[Children]:
+    with closing(Children("tests.fakes.killing_transform", 100, timedelta(seconds=1))) as children:
+        yield children
+
+
+def run(*bodies: str, key: str | None = None) -> tuple[Event, ...]:
+    return tuple(event(number, body, key=key) for number, body in enumerate(bodies))
+
+
+def homes() -> References:
+    """Return references that know the home `reading`."""
+    return References({ReferenceKey(Home, ("reading",)): Home("reading", "Asia/Tokyo", False)})
+
+
+def settled(children: Children, transform: Transform, events: tuple[Event, ...]) -> list[Settled]:
+    """Settle events as an invocation does: each run ends with an event that kills, or with the last one."""
+    isolation, done = Isolation(), list[Settled]()
+    while events:
+        part = isolation.next_run(events)
+        with children.lone(transform) as lone:
+            try:
+                done.append(settle(part, homes(), isolation.around(lone)))
+            except EventKilled as killer:
+                isolation.note_killer(killer)
+                continue
+        events = events[len(part) :]
+    return done
+
+
+def deaths(caplog: pytest.LogCaptureFixture) -> int:
+    return sum(getattr(line, "action", "") == "child_died" for line in caplog.records)
+
+
+class TestAChild:
+    def test_settles_every_event_as_this_process_does(self, own: Children) -> None:
+        given = run("reading", "old", "new", "old", "poison", "missing", "asks oddly", "leave", "print", "many", "last")
+        limited = replace(HERE, rows_limit=100, takes_signals=lambda: False)
+        with own.lone(limited) as lone:
+            there = settle(given, homes(), lone, KeyOrder({}))
+            keys = reference_keys(given, lone)
+        here = settle(given, homes(), limited, KeyOrder({}))
+        assert (there.rows, there.letters, there.written, there.filtered) == (
+            here.rows, here.letters, here.written, here.filtered,
+        )  # fmt: skip
+        assert list(keys) == list(reference_keys(given, limited))
+        assert [letter.error_type.rpartition(".")[2] for letter in there.letters] == [
+            "PoisonEvent", "MissingReference", "TypeError", "SystemExit", "TooManyRows",
+        ]  # fmt: skip
+        kinds = [cast(SensorReading, row).kind for _, _, row in there.rows[SensorReading]]
+        assert kinds[:3] == ["Asia/Tokyo", "none", "Europe/Berlin"]
+
+    def test_holds_the_later_events_of_a_key_as_this_process_does(self, own: Children) -> None:
+        given = run("reading", "poison", "reading", key="a")
+        with own.lone(HERE) as lone:
+            there = settle(given, homes(), lone, KeyOrder({}))
+        assert there.letters == settle(given, homes(), HERE, KeyOrder({})).letters
+        assert [letter.status for letter in there.letters] == ["exhausted", "held"]
+
+    def test_outlives_a_transform_that_prints_raises_signals_and_leaves_threads(
+        self, own: Children, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        (done,) = settled(own, HERE, run("print", "signal", "interrupt", "thread", "leave", "last"))
+        assert [letter.error_type for letter in done.letters] == ["builtins.KeyboardInterrupt", "builtins.SystemExit"]
+        assert (done.written, deaths(caplog)) == (4, 0)
+
+    @pytest.mark.slow
+    def test_gives_back_rows_of_a_hundred_megabytes(self, own: Children) -> None:
+        (done,) = settled(own, HERE, run("huge", "last"))
+        huge, last = (cast(SensorReading, row).home_id for _, _, row in done.rows[SensorReading])
+        assert (len(huge), last) == (100_000_000, "last")
+
+    def test_makes_a_letter_of_rows_that_cannot_be_sent(self, own: Children) -> None:
+        (done,) = settled(own, HERE, run("stays", "last"))
+        assert [(one.event.sequence_number, one.error_class, one.error) for one in done.letters] == [
+            (0, "unknown", "this text stays here")
+        ]
+
+    def test_is_kept_for_the_next_run_and_ended_with_the_app(self) -> None:
+        with closing(Children(MODULE, 100, LIMIT)) as children:
+            pids = []
+            for _ in range(2):
+                settled(children, HERE, run("reading"))
+                pids.append(children._free[0]._process.pid)
+            assert pids[0] == pids[1]
+        with pytest.raises(ProcessLookupError):
+            os.kill(pids[0], 0)
+
+    def test_that_was_killed_while_it_was_idle_costs_nothing(
+        self, own: Children, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        settled(own, HERE, run("reading"))
+        own._free[0]._process.kill()
+        own._free[0]._process.wait()
+        (done,) = settled(own, HERE, run("reading"))
+        assert (done.written, deaths(caplog)) == (1, 0)
+
+    def test_is_the_first_that_the_kernel_takes(self, own: Children) -> None:
+        settled(own, HERE, run("reading"))
+        assert Path(f"/proc/{own._free[0]._process.pid}/oom_score_adj").read_text() == "1000\n"
+
+    def test_ends_with_its_parent(self) -> None:
+        code = (
+            "from datetime import timedelta; from core.settle.children import Children;"
+            f"own = Children({MODULE!r}, 1, timedelta(seconds=60));"
+            "child = own.start(); print(child._process.pid, flush=True); import os; os._exit(9)"
+        )
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+        assert ended.returncode == 9, ended.stderr
+        patience = Patience(20.0)
+        while (
+            Path(f"/proc/{ended.stdout.strip()}/cmdline").exists()
+            and b"child" in Path(f"/proc/{ended.stdout.strip()}/cmdline").read_bytes()
+        ):
+            patience.pause(lambda: ended.stdout, 0.05)
+
+
+WORDS = {
+    "exit": "its process ended with status 9",
+    "segfault": "its process ended by SIGSEGV",
+    "overflow": "its process ended by SIGSEGV",
+    "killed": "its process ended by SIGKILL",
+    "memory": "its process ended with status 1",
+    "loop": "it did not return within 1 s (TRANSFORM_DEADLINE_SECONDS)",
+    "regex": "it did not return within 1 s (TRANSFORM_DEADLINE_SECONDS)",
+    "join": "it did not return within 1 s (TRANSFORM_DEADLINE_SECONDS)",
+}
+FAST = ("segfault", "loop")  # one death, one hang
+
+
+class TestAnEventThatKills:
+    @pytest.mark.parametrize(
+        "way", [way if way in FAST else pytest.param(way, marks=pytest.mark.slow) for way in WORDS]
+    )
+    def test_is_a_letter_after_two_children_and_the_others_are_written(
+        self, deadly: Children, way: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        first, second = settled(deadly, KILLING, run("fine", "fine", way, "fine", "fine"))
+        (letter,) = first.letters
+        assert (letter.event.sequence_number, letter.error_class, letter.status) == (2, "crash", "exhausted")
+        assert letter.error == f"{WORDS[way]}, each of the {TRIES} times that it tried this event"
+        assert (first.written, second.written, deaths(caplog)) == (2, 2, TRIES)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("way", ["quiet exit", "close", "terminate", "dies early"])
+    def test_by_an_unusual_way_is_a_letter_too(self, own: Children, way: str) -> None:
+        first, second = settled_with_references(own, run("reading", way, "reading"))
+        assert [letter.error_class for letter in first.letters] == ["crash"]
+        assert (first.written, second.written) == (1, 1)
+
+    @pytest.mark.slow
+    def test_is_found_among_others_that_kill(self, deadly: Children) -> None:
+        done = settled(deadly, KILLING, run("exit", "fine", "exit", "exit", "fine"))
+        assert [[one.event.sequence_number for one in part.letters] for part in done] == [[0], [2], [3], []]
+
+    @pytest.mark.slow
+    def test_later_is_not_mistaken_for_the_event_after_it(
+        self, own: Children, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A thread that one event leaves may end the child while it works on the next one."""
+        (done,) = settled(own, HERE, run("late exit", "slow", "reading"))
+        assert (done.letters, deaths(caplog)) == ([], 1)
+
+
+def settled_with_references(children: Children, events: tuple[Event, ...]) -> list[Settled]:
+    isolation, done = Isolation(), list[Settled]()
+    while events:
+        part = isolation.next_run(events)
+        with children.lone(HERE) as lone:
+            try:
+                reference_keys(part, isolation.around(lone))
+                done.append(settle(part, homes(), isolation.around(lone)))
+            except EventKilled as killer:
+                isolation.note_killer(killer)
+                continue
+        events = events[len(part) :]
+    return done
+
+
+class TestAChildThatIsKilledFromOutside:
+    def test_costs_its_event_one_more_try(self, deadly: Children, caplog: pytest.LogCaptureFixture) -> None:
+        settled(deadly, KILLING, run("fine"))
+        pid = deadly._free[-1]._process.pid
+
+        with deadly.lone(KILLING) as lone:
+
+            def rows_of(event: Event, references: References) -> Iterable[Row]:
+                if event.sequence_number == 3:
+                    os.kill(pid, signal.SIGKILL)
+                return lone.rows_of(event, references)
+
+            done = settle(run(*["fine"] * 5), homes(), replace(lone, rows_of=rows_of))
+        assert (done.letters, done.written) == ([], 5)
+        assert deaths(caplog) == 1
+
+
+class TestChildrenThatCannotBeStarted:
+    def test_leave_the_events_to_the_process_itself_and_say_so(self, caplog: pytest.LogCaptureFixture) -> None:
+        for module in ("tests.fakes.no_such_module", "tests.fakes.deadly_import"):
+            with closing(Children(module, 100, LIMIT)) as children, children.lone(HERE) as lone:
+                assert lone is HERE
+        assert [getattr(line, "action", None) for line in caplog.records] == ["child", "child"]
+
+    def test_stop_a_run_that_had_a_child_so_that_the_host_tries_it_again(self) -> None:
+        children = Children("tests.fakes.killing_transform", 100, LIMIT)
+        with children.lone(KILLING) as lone:
+            children.module = "tests.fakes.no_such_module"
+            with pytest.raises(ChildNotStarted, match="status 1"):
+                settle(run("fine", "exit"), homes(), lone)
+
+
+def test_a_process_has_three_children_at_most_and_one_that_suspects_do_not_take(own: Children) -> None:
+    entered, leave = queue.Queue[str](), threading.Event()
+
+    def work(name: str, way: Lone) -> None:
+        with way(HERE):
+            entered.put(name)
+            leave.wait()
+
+    suspects = [threading.Thread(target=work, args=("lone", own.lone)) for _ in range(subject.SUSPECTS + 1)]
+    careful = [threading.Thread(target=work, args=("careful", own.careful)) for _ in range(2)]
+    for thread in suspects:
+        thread.start()
+    names = [entered.get(timeout=60) for _ in range(subject.SUSPECTS)]
+    for thread in careful:
+        thread.start()
+    names.append(entered.get(timeout=60))
+    with pytest.raises(queue.Empty):
+        entered.get(timeout=0.2)
+    leave.set()
+    for thread in suspects + careful:
+        thread.join()
+    assert names == ["lone", "lone", "careful"]
+    assert len(own._free) <= subject.MOST
+
+
+def test_a_child_gets_the_path_of_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "room_of_a_person.py").write_text(Path(HERE.rows_of.__code__.co_filename).read_text())
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir("/")
+    child = Child("room_of_a_person", 100, 5.0)
+    child.await_ready()
+    assert child.ask("rows", event(0, "reading"), homes())[0] == "rows"
+    child.close()
