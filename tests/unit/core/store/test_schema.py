@@ -182,7 +182,7 @@ def test_processes_that_migrate_at_once_apply_each_step_once(path: Path) -> None
     running = [start("--store", f"sqlite:{path}") for _ in range(4)]
     said = [(each.communicate(timeout=60), each.returncode) for each in running]
     assert [code for _, code in said] == [0] * 4, said
-    assert sum(out.count("applied ") for (out, _), _ in said) == len(ALL) + 2
+    assert [(sum(out.count("applied ") for (out, _), _ in said),)] == sql(path, "SELECT COUNT(*) FROM schema_migration")
     assert sql(path, "SELECT version FROM schema_migration WHERE app = 'hubledger'") == [(one.version,) for one in ALL]
 
 
