@@ -115,6 +115,19 @@ def test_a_pause_holds_the_cut(store: AggregationStore, database: AggregationEng
     assert store.close_run(whole, staged, NOW)
 
 
+def test_a_cut_that_has_moved_since_the_last_slice_stays_where_it_is(
+    store: AggregationStore, database: AggregationEngine
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run, WINDOWS)
+    portion = next_portion(store.read_slices(staged), 0, PORTION)
+    assert portion is not None
+    assert store.commit_portion(run, staged, portion)
+    database.change("""UPDATE {p}aggregation_cut SET cut = '{{"1/0":7}}'""")
+    assert not store.close_run(last_run(store), staged, NOW)
+    assert (store.read_standing(HOME_ACTIVITY).cut, last_run(store).status) == ('{"1/0":7}', "submitting")
+
+
 def test_a_run_whose_result_was_taken_away_is_closed_by_the_next_result(
     store: AggregationStore, database: AggregationEngine
 ) -> None:

@@ -306,7 +306,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/aggregation.py",
-        "tests/contract/test_aggregation.py",
+        "tests/contract/test_slices.py",
         (
             "a result is committed from a cut that has moved",
             'Step("move_cut", values, expect=1, otherwise=MovedOn),',

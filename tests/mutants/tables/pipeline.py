@@ -69,6 +69,11 @@ MUTANTS = (
             "WHERE job = :job AND cut = :cut_from AND paused_at IS NULL",
             "WHERE job = :job AND cut = :cut_from",
         ),
+        (
+            "a run moves a cut that is not where it began",
+            "WHERE job = :job AND cut = :cut_from AND paused_at IS NULL",
+            "WHERE job = :job AND paused_at IS NULL",
+        ),
     ),
     *in_file(
         "sql/sqlite/queries/aggregation_run.sql",
