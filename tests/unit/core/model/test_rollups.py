@@ -61,6 +61,7 @@ def test_windows_are_kept_for_their_time_to_the_beginning_of_the_day() -> None:
 
 WRONG = {
     "Wrong: rollup hour: 0:50:00 is no whole number of windows of 0:15:00": made({"hour": timedelta(minutes=50)}),
+    "Wrong: rollup third: 0:20:00 is no whole number of windows of 0:15:00": made({"third": timedelta(minutes=20)}),
     "Wrong: rollup hour: 0:15:00 is no whole number": made({"hour": QUARTER}),
     "Wrong: rollup week: 7 days, 0:00:00 is no whole number of windows of 0:15:00, or no whole part of a day": made(
         {"week": 7 * DAY}
