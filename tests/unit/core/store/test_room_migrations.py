@@ -206,6 +206,15 @@ class TestAMigrationThatItsOwnerKeptInOurFolder:
         assert sql(path, "SELECT MAX(version) FROM schema_migration") == [(25 + len(names),)]
         assert "app" not in {name for (name,) in sql(path, "SELECT name FROM pragma_table_info('schema_migration')")}
 
+    def test_is_refused_after_ours_until_a_room_has_it(self, tmp_path: Path, path: Path) -> None:
+        names = tuple(f"own_{place}" for place in range(1, len(SINCE) + 1))
+        make_release_01(path, names=(*names, "theirs"))
+        room = own_room(tmp_path, {f"{place:04}_{name}.sql": "SELECT 1;" for place, name in enumerate(names, 1)})
+        for attempt in (lambda: opens(path, room), lambda: migrate_sqlite(path, [room])):
+            with pytest.raises(SchemaMismatch, match=rf"has migration {NEWEST + 1:04} theirs, .*move its file"):
+                attempt()
+        assert sql(path, "SELECT MAX(version) FROM schema_migration") == [(NEWEST + 1,)]
+
     def test_is_one_of_a_newer_release_when_the_store_has_all_of_ours(self, tmp_path: Path, path: Path) -> None:
         migrate_sqlite(path)
         sql(path, f"INSERT INTO schema_migration VALUES ({NEWEST + 1}, 'newer', '2027', 'hubledger')")
