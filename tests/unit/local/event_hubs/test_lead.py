@@ -193,6 +193,19 @@ async def test_an_owner_that_was_idle_before_does_not_stand_still_at_once(world:
     assert flood.unanswered == 1
 
 
+async def test_an_owner_that_had_taken_all_events_does_not_stand_still_at_once(world: World) -> None:
+    owner, other, flood = world.owner(), world.owner("other"), Publishing(world)
+    owner.grant(LEAD + 1)
+    flood.send(LEAD + 1)
+    await asyncio.sleep(0)
+    world.wait(1_000)
+    other.connection.connection_lost(None)
+    world.wait(2 * STANDSTILL)
+    flood.send(LEAD + 1)
+    world.wait(1_000)
+    assert flood.unanswered == 1
+
+
 async def test_the_slowest_of_two_groups_counts_until_it_stands_still_while_the_other_has_nothing_left(
     world: World,
 ) -> None:
