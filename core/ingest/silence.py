@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StoreFault
 from core.ingest.gaps import Wound
 from core.ingest.ingest import Means, heal, read_anchored, record_stop, without_stop
-from core.ingest.trigger import Carrying, HostCheckpoints, Suspect, carrying_of, lift, no_suspect
+from core.ingest.trigger import Carrying, HostCheckpoints, Suspect, brought_to, carrying_of, lift, no_suspect
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
 from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST, Extent
@@ -147,13 +147,16 @@ class SilenceCheck:
 
     def _has_moved(self, state: PartitionState) -> bool:
         """Return True when another owner has committed events since the last check."""
-        seen = self.standing.get(state.partition)
+        seen = self._seen(state)
         return seen is not None and seen.waits_for != state.next_number
+
+    def _seen(self, state: PartitionState) -> Standstill | None:
+        return self.standing.get(state.partition) or _remembered(state)
 
     def _stands(self, state: PartitionState) -> bool:
         """Return True when no other owner has committed for as long as the grace."""
         now = self.means.clock.now()
-        seen = self.standing.get(state.partition) or _remembered(state)
+        seen = self._seen(state)
         if self._has_moved(state):
             self._let_go(state)
             seen = None
@@ -241,7 +244,9 @@ class SilenceCheck:
 def _remembered(state: PartitionState) -> Standstill | None:
     """Return the standstill that a different process recorded, if its trigger stands."""
     stop = state.stop_for("trigger")
-    return None if stop is None else Standstill(state.next_number, stop.stopped_at, carrying_of(stop))
+    if stop is None:
+        return None
+    return Standstill(brought_to(stop), stop.stopped_at, carrying_of(stop))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from core.errors import HubUnreachable
 from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
@@ -275,6 +277,25 @@ class TestATriggerThatStandsAlthoughItWasLifted:
         world.deliver(59)
         world.look(after=60)
         assert world.stops() == ()
+
+    @pytest.mark.parametrize("delivered", [55, 59])
+    def test_has_no_record_when_it_committed_before_a_new_process_looks(self, delivered: int) -> None:
+        world = World()
+        world.look(after=120)
+        world.stand(3)
+        world.check = SilenceCheck(world.means, GRACE, world.host)
+        world.publish(50, 59)
+        world.deliver(delivered)
+        assert world.look(after=60) == []
+        assert world.stops() == ()
+
+    def test_keeps_its_record_in_a_new_process_while_no_event_comes(self) -> None:
+        world = World()
+        world.look(after=120)
+        world.stand(3)
+        world.check = SilenceCheck(world.means, GRACE, world.host)
+        world.look(after=60)
+        assert [stop.reason for stop in world.stops()] == ["trigger"]
 
     def test_counts_as_moving_while_it_is_ahead_of_sql_and_goes_on(self) -> None:
         world = World()
