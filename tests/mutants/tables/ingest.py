@@ -189,6 +189,11 @@ MUTANTS = (
         ("the same words are said at each check", "if carrying.words != seen.carrying.words:", "if carrying.words:"),
         ("a stop of the trigger ends where no event waits", 'if stop.reason != "trigger"]', "if stop.reason]"),
         ("a new process waits for the grace again", " or _remembered(state)", ""),
+        (
+            "a trigger that committed before a new process looks keeps its stop",
+            "Standstill(brought_to(stop),",
+            "Standstill(state.next_number,",
+        ),
     ),
     *in_file(
         "core/ingest/trigger.py",
@@ -205,7 +210,7 @@ MUTANTS = (
             "    except TypeError as fault:",
         ),
         ("a trigger that moves counts as standing", "now if moves else self.moved_at", "self.moved_at"),
-        ("the number at which a trigger stands is forgotten", "if found else -1", "if not stop else -1"),
+        ("the number at which a trigger stands is forgotten", "return -1 if found is None else found", "return -1"),
     ),
     *in_file(
         "core/remote/hub/undeliverable.py",
