@@ -1,8 +1,18 @@
 """Game days of the alarm stop-recorded: each reason is played, and the runbook ends it."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
+from core.ingest.trigger import Carrying
+from core.model.events import PartitionId
+from core.store.sqlite.database import SqliteDatabase
+from local.event_hubs.sections import APPLICATION_PROPERTIES, DATA
+from local.feed.undeliverable import section
+from tests.acceptance.functions_host.publishing import publish_raw
 from tests.acceptance.game_days.day import Day
+from tests.acceptance.gaps.apps import HUB, PARTITIONS, STREAM
+from tests.fakes.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -71,3 +81,48 @@ def test_a_partition_that_holds_too_many_letters_goes_on_when_their_first_is_set
     day.lost = {partition: {0} if move == "discard" else set()}
     day.until_healthy()
     assert day.follow("held", "status")[0].code == 0
+
+
+def test_a_trigger_that_stands_for_long_is_carried_by_the_own_reader_and_a_restart_ends_its_stop(day: Day) -> None:
+    day.start()
+    day.app.publish(20)
+    day.until_quiet()
+    day.app.end_host()
+    record_a_trigger_that_stood_for_ten_minutes(day)  # an earlier process did: the stop needs two minutes
+    day.start()
+    map_property = section(APPLICATION_PROPERTIES, {"map": {}}) + section(DATA, b"reading home")
+    publish_raw(day.app.emulator.connection_string, "0", [map_property])
+    day.app.published["0"] += 1
+    day.until_quiet()
+    day.until(lambda: "by the app's own reader; its checkpoint was lifted" in shown(day), "the trigger is lifted")
+    detail = " ".join(look(day, "trigger").split())  # the terminal wraps it
+    assert "the trigger of partition 0 stands at 19 since " in detail
+    assert "one property is a map" in detail
+    assert day.health() == 503
+    assert "restart" in day.follow("trigger", "az")[0].command
+    day.until(lambda: day.app.emulator.reader_count(HUB) >= PARTITIONS, "the trigger reads again")
+    day.until(lambda: an_event_has_ended_it(day), "the trigger commits")
+    day.until_healthy()
+    assert day.follow("trigger", "status")[0].code == 0
+
+
+def record_a_trigger_that_stood_for_ten_minutes(day: Day) -> None:
+    """Record the stop in the store, as the check of a process does that has ended since."""
+    store, since = Store(SqliteDatabase(day.app.engine.path)), datetime.now(UTC) - timedelta(minutes=10)
+    state = store.read_partition(STREAM.partition(PartitionId("0")))
+    store.note_stop(state, "trigger", Carrying(19, since, since).sentence(state), since)
+    store.close()
+
+
+def an_event_has_ended_it(day: Day) -> bool:
+    """Publish one event after the other until the trigger is faster than the own reader, whose check comes each second,
+    and the stop is over."""
+    stops = [stop for one in day.app.request("api/status")["partitions"] for stop in one["stops"]]
+    if stops and day.app.accounted() == day.app.published:
+        day.publish("0", b"reading home")
+    return not stops
+
+
+def shown(day: Day) -> str:
+    """Return the details of the stops, as the overview shows them."""
+    return str(day.app.request("api/revealed/stops"))
