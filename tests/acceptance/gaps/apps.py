@@ -33,8 +33,8 @@ SELDOM = {"GAP_CHECK_SCHEDULE": "0 0 0 1 1 *"}  # the timer does not come within
 OFTEN = {"GAP_CHECK_SCHEDULE": "* * * * * *", "GAP_GRACE_SECONDS": "1"}
 
 
-def new_hub() -> Emulator:
-    return Emulator([HubSettings(HUB, PARTITIONS, (GROUP, READERS))])
+def new_hub(partitions: int = PARTITIONS) -> Emulator:
+    return Emulator([HubSettings(HUB, partitions, (GROUP, READERS))])
 
 
 @dataclass
@@ -65,12 +65,12 @@ class App:
         self.start_host(**changed)
         self.until(lambda: self.emulator.reader_count(HUB) >= PARTITIONS)
 
-    def start_host(self, **changed: str) -> None:
+    def start_host(self, *more: str, **changed: str) -> None:
         self.end_host()
         options = ("--app", ".", "--port", "0", "--state", f"{self.folder}/host.db", "--log", f"{self.folder}/host.log")
         environment = {**{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}}
         self.host = subprocess.Popen(
-            [sys.executable, "-m", "local.functions_host", *options],
+            [sys.executable, "-m", "local.functions_host", *options, *more],
             cwd=APP,
             env={**environment, **self.settings(**changed)},
             stdout=subprocess.PIPE,
@@ -181,11 +181,12 @@ class App:
 
 
 @contextmanager
-def working(folder: Path) -> Iterator[App]:
+def working(folder: Path, partitions: int = PARTITIONS) -> Iterator[App]:
     """Run a hub with an empty store beside it, and an app that has not started."""
-    emulator = new_hub()
+    emulator = new_hub(partitions)
     with emulator.running():
-        app = App(emulator, folder, SqliteEngine(folder / "store.db"))
+        published = {str(id): 0 for id in range(partitions)}
+        app = App(emulator, folder, SqliteEngine(folder / "store.db"), published)
         try:
             yield app
         finally:

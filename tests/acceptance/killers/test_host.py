@@ -40,12 +40,13 @@ def test_an_event_that_ends_its_process_costs_one_host_and_its_neighbours_are_wr
         assert app.engine.sql("SELECT COUNT(*) FROM batch_attempt") == [(0,)]
 
 
-def test_each_way_to_kill_makes_a_letter_and_costs_two_hosts_at_most(tmp_path: Path) -> None:
-    with working(tmp_path) as app:
-        for place, way in enumerate(WAYS):
-            app.send(str(place % 2), [*[b"fine"] * 9, way, b"leave", *[b"fine"] * 9])
-        statuses = Hosts(app, 2).deaths()
-        assert len(statuses) >= 1
+def test_eight_partitions_with_a_killer_each_cost_two_workers_and_no_host_like_azures(tmp_path: Path) -> None:
+    with working(tmp_path, len(WAYS)) as app:
+        for id, way in enumerate(WAYS):
+            app.send(str(id), [*[b"fine"] * 9, way, b"leave", *[b"fine"] * 9])
+        app.start_host("--like-azure", **SELDOM, **SETTINGS, **AT_ONCE)
+        app.until(lambda: accounted(app.engine, STREAM) == app.published)
+        assert len(app.lines("worker_died")) in (1, 2)
         crashed = dict.fromkeys([way.decode() for way in WAYS], CRASHED)
         assert letters(app.engine) == {**crashed, "leave": ("unknown", "SystemExit", "waiting")}
 
