@@ -146,7 +146,7 @@ def test_a_home_that_is_not_there_is_404(served: Served) -> None:
 
 
 def test_what_cannot_be_an_id_is_400(served: Served) -> None:
-    for home_id in ("x" * 33, "a b", "é", "x/y", "\x00"):
+    for home_id in ("x" * 33, "a b", "é", "\x00"):
         for below in ("", "/activity"):
             refused = served.get(f"homes/{segment(home_id)}{below}")
             assert (refused.status, refused.fields) == (400, ["home_id"]), (home_id, below)
