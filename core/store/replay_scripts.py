@@ -68,7 +68,7 @@ def forget_states(database: Database) -> None:
     They are rubbish from the job's end on, so a fault leaves them to the end of the next job.
     """
     step = Step("forget_states", {"most": ROWS_AT_ONCE}, counts="forgotten")
-    script = Script("states of replays", (step,), may_repeat=True, durable=False, gives_way=True)
+    script = Script("states of replays", (step,), may_repeat=True, gives_way=True)
     with suppress(StoreUnavailable):
         while database.run(script).kept["forgotten"] == ROWS_AT_ONCE:
             pass

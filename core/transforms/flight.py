@@ -58,7 +58,7 @@ class Flight:
 
     def __init__(self, folder: Path | None, now: Callable[[], float] = time.time) -> None:
         self._folder, self._now = folder, now
-        self._name = uuid.uuid4().hex
+        self._name = uuid.uuid4().hex if folder else ""
         self._left: list[int] = []
         self._free: list[int] = []
         self._descriptor = -1

@@ -5,6 +5,7 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass
 
+from core.transforms.aggregates import load_aggregates
 from tests.simulation.watch import WatchedStore, watched_image
 from tests.simulation.world import World
 
@@ -26,6 +27,7 @@ class Result:
 def prepare() -> None:
     """Load all that a world needs; a file that changes later changes no world."""
     watched_image()
+    load_aggregates()
     codecs.lookup("utf-16-le")  # Python reads the file of a codec when it is used for the first time
 
 

@@ -39,6 +39,7 @@ OWN_TO_A_TRY = {
     "submits of aggregation_run",
     "aggregation_failure",
     "history of replay_job",
+    "replay_state",  # those of jobs that are over stay until the next end, when the answer of their deletion is lost
     "ledger_checksum of batch_ledger",  # it covers the times
 }
 

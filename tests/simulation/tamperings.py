@@ -244,7 +244,7 @@ LEDGER = {
     "the last range deleted": commit("short commits letters_outside", "", NEWEST_BATCH),
     "a retry deleted from the ledger": commit("commits", "no row for commit {c}", COMMIT.format("kind = 'retry'")),
     "the newest commit deleted, which is a replay": commit(
-        "commits replays rows rows rows", "no row for commit {c}", NEWEST
+        "commits replays rows rows", "no row for commit {c}", NEWEST
     ),
     "a range twice": Tampering(
         "overlap commits commits",
@@ -304,7 +304,7 @@ PARTITIONS = {
     "an anchor deleted": Tampering("anchor", "no anchor", CHECKPOINT, everything_of("partition_anchor")),
     "an anchor moved on": checkpoint("beyond", "", "sequence_number = 2", "partition_anchor"),
     "the ledger of a partition deleted": Tampering(
-        "short commits letters_outside absent absent replays replays replays rows rows rows",
+        "short commits letters_outside absent absent replays replays replays replays rows rows rows",
         "",
         CHECKPOINT,
         everything_of("batch_ledger"),
@@ -403,7 +403,7 @@ GAPS = {
     ),
     "the gaps of a partition deleted": Tampering("absent", "", CHECKPOINT, everything_of("sequence_gap")),
     "the counts of a replay's job changed": Tampering(
-        "replays replays replays",
+        "replays replays replays replays",
         "",
         "SELECT p.partition_id FROM replay_progress AS p INNER JOIN replay_job AS j ON j.job_id = p.job_id"
         " WHERE j.is_dry_run = 0 AND p.written > 0 AND p.partition_id = '1' LIMIT 1",
