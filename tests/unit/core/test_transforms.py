@@ -1,6 +1,7 @@
 """core/transforms: a module is loaded once, or it is said what it lacks."""
 
 import asyncio
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,7 @@ def transform(event, references):
 def test_a_signal_ends_the_main_thread_and_an_interrupt_of_any_other_thread_is_a_letter(
     modules: WrittenModules,
 ) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a test of a worker's end may have left it ignored
     transform = load_transform(modules.write(INTERRUPTING))
     with pytest.raises(KeyboardInterrupt):
         settle([event(0, b"a person presses Ctrl-C")], References({}), transform)
