@@ -3,8 +3,8 @@
 Every attempt notes its numbers in the flight record of the process, which outlives it. A batch is suspicious while its
 process has not committed as many events of the partition as one batch may hold, when its invocation is a retry, and
 when it heals a gap: the attempt before it may have died. Only such a batch looks into the flight records of dead
-processes, and leaves a mark with its numbers in the store, for the death of a whole machine. Its commit deletes the
-mark, and so does the end of the attempt by an exception.
+processes, and leaves a mark with its numbers in the store, because a machine may die with its records. Its
+commit deletes the mark, and so does the end of the attempt by an exception.
 
 A suspicious batch with numbers that a dead process had in hand, or under the mark of a different process, runs its
 transform in a child process. So does every batch from the second death in half an hour on: the host of Azure Functions

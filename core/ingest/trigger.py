@@ -70,7 +70,7 @@ class Lift:
 def lift(state: PartitionState, host: HostCheckpoints, verification: Verification, store: IngestStore) -> Lift:
     """Move the trigger's checkpoint to the one in SQL, never back, and only while the hub is the stream's.
 
-    Raises StreamIncarnationChanged and HubUnreachable. A fault of the storage is told in the words.
+    Raises StreamIncarnationChanged and HubUnreachable. The result says when the storage failed.
     """
     try:
         found = host.read(state.partition)

@@ -1,4 +1,4 @@
-"""The flight record: which events the processes of this machine have in hand, for the process that comes after a death.
+"""The flight record: the events that each process of this machine tries. After a death, the next process reads it.
 
 Each process has a small file in the temp folder, and holds a lock on it for as long as it lives. The file is mapped
 into memory: to note a range of events costs no call of the system, and the note outlives the process. A file whose lock

@@ -41,7 +41,7 @@ class Request:
 
     @property
     def token(self) -> str | None:
-        """The token that the request carries, for clients that put none to $cbs for $management."""
+        """The token in the request. Some clients send it here, and not to $cbs."""
         token = self.properties.get("security_token")
         return token.decode(errors="replace") if isinstance(token, bytes) else token if isinstance(token, str) else None
 

@@ -11,7 +11,7 @@ _SHORT_MAP = 0xC1  # its count is in the second byte after it
 
 
 def keep_annotations_encoded() -> None:
-    """Let the SDK's receivers keep values and annotations encoded, for the process; a second call changes nothing."""
+    """Let all receivers of this process keep values and annotations encoded. A second call changes nothing."""
     if keep_values_encoded():
         for module in map(import_module, RECEIVERS):
             own: Any = module

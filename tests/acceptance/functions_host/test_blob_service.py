@@ -1,4 +1,4 @@
-"""The host checkpoints as blobs at the host's own port, for the client that an app uses."""
+"""An app's storage client reads and writes the host's checkpoints at the host's own port."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Idempotent producers: what their links are told, and which batches a partition takes, once."""
+"""Idempotent producers: the answers to their links, and that a partition takes each batch once."""
 
 from pathlib import Path
 from typing import Any
