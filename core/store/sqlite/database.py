@@ -151,7 +151,8 @@ class SqliteDatabase:
         connection = self._connect()
         connection.create_function(EXACT_FLOAT, 1, _exact_float, deterministic=True)
         connection.create_function(ROWS_HASH, 1, rows_hash, deterministic=True)
-        connection.create_function(STORE_TIME, 0, lambda: instant_text(self._now()))
+        now = self._now  # and not self: the collector of garbage sees no cycle through a function of SQLite
+        connection.create_function(STORE_TIME, 0, lambda: instant_text(now()))
         for pragma in () if durable else NOT_DURABLE:
             connection.execute(pragma)
         if not self._connections:  # once in a process, as a rule

@@ -10,6 +10,7 @@ import pytest
 from core.errors import SchemaMismatch, SettingsRefused
 from core.ingest.interpreter import TURN, YOUNG_OBJECTS
 from handlers.app import CLOCK, OnFirstUse, app
+from tests.patience import allowed
 from tests.unit.handlers.running import Running
 
 
@@ -24,7 +25,7 @@ def test_all_who_use_a_value_first_at_once_get_the_same_one() -> None:
     value = OnFirstUse(make)
 
     def use(_: int) -> object:
-        start.wait(10)
+        start.wait(allowed(10))
         return value()
 
     with ThreadPoolExecutor(4) as pool:

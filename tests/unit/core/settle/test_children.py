@@ -27,7 +27,7 @@ from core.settle.settle import ChildNotStarted, EventKilled, reference_keys, set
 from core.transforms import load_transform
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import event
-from tests.patience import Patience
+from tests.patience import MOMENT, Patience, allowed
 
 MODULE = "tests.fakes.hostile_transform"
 HERE = load_transform(MODULE)
@@ -264,12 +264,12 @@ def test_a_process_has_three_children_at_most_and_one_that_suspects_do_not_take(
     careful = [threading.Thread(target=work, args=("careful", own.careful)) for _ in range(2)]
     for thread in suspects:
         thread.start()
-    names = [entered.get(timeout=60) for _ in range(subject.SUSPECTS)]
+    names = [entered.get(timeout=allowed(60)) for _ in range(subject.SUSPECTS)]
     for thread in careful:
         thread.start()
-    names.append(entered.get(timeout=60))
+    names.append(entered.get(timeout=allowed(60)))
     with pytest.raises(queue.Empty):
-        entered.get(timeout=0.2)
+        entered.get(timeout=10 * MOMENT)
     leave.set()
     for thread in suspects + careful:
         thread.join()
