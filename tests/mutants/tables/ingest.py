@@ -217,6 +217,7 @@ MUTANTS = (
         "tests/unit/core/remote/hub/test_undeliverable.py",
         ("a body without a value has a reason", " and message.body is not None:", ":"),
         ("any char has a reason", "<= LAST_CHAR", "<= 0x20"),
+        ("half of a pair is a char", " and number not in HALVES", ""),
         ("any URI has a reason", "not _is_uri(value.value)", "value.value"),
         ("a list has a reason", "MAPS = 0x73, 0x00, (0xC1, 0xD1)", "MAPS = 0x73, 0x00, (0xC1, 0xD1, 0x45)"),
     ),
