@@ -55,9 +55,8 @@ def run_ahead(app: App, table: str) -> dict[str, range]:
 
 
 def assert_healed(engine: SqliteEngine, ahead: dict[str, range]) -> None:
-    """Check that these numbers are in gaps, and that every gap was healed."""
-    gaps = engine.gaps()
-    assert {gap.status for gap in gaps} == {"healed"}
+    """Check that these numbers were in gaps that were healed."""
+    gaps = [gap for gap in engine.gaps() if gap.status == "healed"]
     healed = {(gap.partition_id, number) for gap in gaps for number in range(gap.first, gap.last + 1)}
     assert {(id, number) for id, each in ahead.items() for number in each} <= healed
 
@@ -67,7 +66,7 @@ def assert_order_of_keys(engine: SqliteEngine) -> None:
     newest: dict[str, tuple[int, int]] = {}
     rows = engine.sql("SELECT home_id, commit_number, sequence_number FROM sensor_reading ORDER BY sequence_number")
     for home_id, *place in rows:
-        assert newest.get(home_id, (0, -1)) <= tuple(place), home_id
+        assert newest.get(home_id, (0, -1)) < tuple(place), home_id
         newest[home_id] = tuple(place)
 
 
@@ -84,6 +83,7 @@ def test_an_outage_that_outlives_the_retries_neither_loses_nor_doubles_nor_lette
         feeding.wait()
         app.published = {id: last + 1 for id, last in app.emulator.end_of(HUB).items()}
         app.until_all_accounted()
+        app.until(lambda: "open" not in {gap.status for gap in app.engine.gaps()})  # a check closes the last ones
         app.until(lambda: [one["stops"] for one in app.request("api/status")["partitions"]] == [[]] * PARTITIONS)
         app.end()
         assert max(line["retry_count"] for line in app.lines("function_failed")) == RETRIES
