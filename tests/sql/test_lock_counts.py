@@ -17,6 +17,7 @@ from core.transforms.aggregates import load_aggregates
 from tests.checkout import ROOT
 from tests.offenders import holds_for
 from tests.sql.indexes import Index, documented, indexes
+from tests.sql.verbs import sent_by_verbs
 
 TABLE_LOCK = 5_000  # locks that one statement holds in one index, at which SQL Server locks the table
 KEY_AND_PAGE, OLD_AND_NEW = 2, 2
@@ -80,6 +81,14 @@ def test_every_bounded_statement_has_its_limit_here() -> None:
     assert bounded <= LIMITS.keys()
     texts = {verb: rows_query(of_rows(verb, load_aggregates()[0].of)).text for verb in OF_WINDOWS}
     assert {verb for verb, text in texts.items() if BOUNDED.search(text)} == {"remove_staged", "remove_windows"}
+
+
+def test_where_the_store_itself_decides_how_many_rows_it_sends_the_constant() -> None:
+    """The numbers of the other statements come with their calls."""
+    steps = [step for one in sent_by_verbs().values() for step in one.script.steps if "most" in step.values]
+    own = ("free_without_order", "forget_states", "remove_staged")
+    sent = {name: {each.values["most"] for each in steps if str(each.statement).startswith(name)} for name in own}
+    assert sent == {name: {ROWS_AT_ONCE} for name in own}
 
 
 @holds_for(LIMITS)
