@@ -1,4 +1,4 @@
-"""Named SQL: the statements of `sql/<engine>/`, read once, each with the parameters that it declares."""
+"""Named SQL: the statements of `sql/queries/`, read and made for an engine once, each with its parameters."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,16 +6,22 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
+
+from core.store.dialects import server_text, sqlite_text
 
 SQL = Path(__file__).resolve().parents[2] / "sql"
 ROWS = "rows"  # the type of a parameter of many: a JSON array of arrays with the columns in brackets
 _HEADER = re.compile(
     r"-- name: (?P<name>\w+)\n(?P<purpose>(?:-- (?!params:).*\n)+)"
-    r"-- params:(?P<params>.*)\n(?:-- answers:(?P<answers>.*)\n)?"
+    r"-- params:(?P<params>.*)\n(?:-- answers:(?P<answers>.*)\n)?(?:-- races: (?P<race>.*)\n)?"
 )
+_SECOND_BODY = "\n-- sqlserver:\n"
 _IF_GIVEN = re.compile(r"[:@](?P<name>\w+)[^\n]*-- if given$", re.M)
 _COMMA = re.compile(r",\s*(?![^()]*\))")
-_PARAM = re.compile(r"(?P<name>\w+)(?: (?P<type>\w+(?:\([^()]*\))?))?(?: \((?P<columns>[^()]*)\))?")
+_PARAM = re.compile(r"(?P<name>\w+) (?P<type>\w+(?:\([^()]*\))?)(?: \((?P<columns>[^()]*)\))?")
+_USED = {"sqlite": re.compile(r"(?<![:\w]):([a-z]\w*)"), "sqlserver": re.compile(r"(?<![@\w])@([a-z]\w*)")}
+Engine = Literal["sqlite", "sqlserver"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,35 +56,66 @@ class Query:
 
 
 @cache
-def load_queries(engine: str) -> Mapping[str, Query]:
-    """Return every named statement of an engine ("sqlite"); ValueError for a file of a different form."""
+def load_queries(engine: Engine) -> Mapping[str, Query]:
+    """Return every named statement for an engine; ValueError for a file of a different form."""
+    files = sorted((SQL / "queries").glob("*.sql"))
+    return queries_of({path.name: path.read_text(encoding="utf-8") for path in files}, engine)
+
+
+def queries_of(files: Mapping[str, str], engine: Engine) -> Mapping[str, Query]:
+    """Return the statements of files by name; ValueError for a second one of a name."""
     queries: dict[str, Query] = {}
-    for path in sorted((SQL / engine / "queries").glob("*.sql")):
-        for query in parse_queries(path.read_text(encoding="utf-8"), path.name):
+    for where, text in files.items():
+        for line, query in parse_queries(text, where, engine):
             if query.name in queries:
-                raise ValueError(f"{path.name}: a second query named {query.name}")
+                raise ValueError(f"{where}:{line}: a second statement named {query.name}")
             queries[query.name] = query
     return queries
 
 
-def parse_queries(text: str, where: str) -> Iterator[Query]:
-    """Return the statements of one file, in order."""
-    headers = list(_HEADER.finditer(text))
-    if len(headers) != text.count("-- name:"):
-        raise ValueError(f"{where}: a query needs a name, a line of purpose and its params")
-    for header, following in zip(headers, [*headers[1:], None], strict=True):
-        body = text[header.end() : following.start() if following else len(text)].strip()
-        purpose = " ".join(line.removeprefix("-- ") for line in header["purpose"].splitlines())
-        params, answers = _params(header["params"], where), _params(header["answers"] or "", where)
-        yield Query(header["name"], purpose, params, body, answers, frozenset(_IF_GIVEN.findall(body)))
+def parse_queries(text: str, where: str, engine: Engine) -> Iterator[tuple[int, Query]]:
+    """Return the statements of one file for an engine, in order, each with its line."""
+    places = [found.start() for found in re.finditer("^-- name:", text, re.M)]
+    for place, end in zip(places, [*places[1:], len(text)], strict=False):
+        line = text.count("\n", 0, place) + 1
+        try:
+            yield line, _query(text[place:end], engine)
+        except ValueError as error:
+            raise ValueError(f"{where}:{line}: {error}") from error
 
 
-def _params(text: str, where: str) -> tuple[Param, ...]:
-    return tuple(_param(one, where) for one in _COMMA.split(text.strip()) if one)
+def _query(statement: str, engine: Engine) -> Query:
+    if not (header := _HEADER.match(statement)):
+        raise ValueError("a query needs a name, a line of purpose and its params")
+    declared = _params(header["params"])
+    body, _, second = statement[header.end() :].strip().partition(_SECOND_BODY)
+    if engine == "sqlite":
+        text = sqlite_text(body)
+    else:
+        text = second or server_text(body, {param.name: param.type for param in declared}, header["race"] or "")
+    purpose = " ".join(line.removeprefix("-- ") for line in header["purpose"].splitlines())
+    optional = frozenset(_IF_GIVEN.findall(text))
+    query = Query(header["name"], purpose, declared, text, _params(header["answers"] or ""), optional)
+    names = set(query.params) if engine == "sqlite" else {param.name for param in declared}
+    _check_params(text, names, engine)
+    return query
 
 
-def _param(text: str, where: str) -> Param:
+def _check_params(text: str, declared: AbstractSet[str], engine: Engine) -> None:
+    used = set(_USED[engine].findall(text))
+    kept = set(re.findall(r"@(\w+) = ", text))  # numbers that the script keeps
+    if unknown := used - declared - kept:
+        raise ValueError(f"its header does not declare {', '.join(sorted(unknown))}")
+    if unused := declared - used:
+        raise ValueError(f"its text does not use {', '.join(sorted(unused))}")
+
+
+def _params(text: str) -> tuple[Param, ...]:
+    return tuple(_param(one) for one in _COMMA.split(text.strip()) if one)
+
+
+def _param(text: str) -> Param:
     found = _PARAM.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{where}: {text} is not a parameter: a name, a type, and columns in brackets for {ROWS}")
-    return Param(found["name"], found["type"] or "", tuple(re.findall(r"\w+", found["columns"] or "")))
+    if found is None or (found["type"] == ROWS) != bool(found["columns"]):
+        raise ValueError(f"{text} is not a parameter: a name, a type, and columns in brackets for {ROWS}")
+    return Param(found["name"], found["type"], tuple(re.findall(r"\w+", found["columns"] or "")))

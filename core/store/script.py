@@ -54,7 +54,7 @@ def of_rows(verb: RowVerb, *row_classes: type) -> OfRows:
     return OfRows(verb, row_classes)
 
 
-Named = str | OfRows  # a statement of sql/<engine>/queries, or one that is built from row classes
+Named = str | OfRows  # a statement of sql/queries, or one that is built from row classes
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from tests.repo.product import ROOT, text_of
 
 # The subjects that the product is for, each with the fewest mutants that it must have.
 SUBJECTS = {
-    **dict.fromkeys(("core/ingest", "core/letters", "core/replay", "core/ledger", "core/store"), 10),
-    **dict.fromkeys(("core/settle", "core/aggregation", "sql/sqlite", "local/event_hubs"), 5),
-    **dict.fromkeys(("sql/sqlserver", "handlers", "core", "local/functions_host"), 3),
+    **dict.fromkeys(("core/ingest", "core/letters", "core/replay", "core/ledger", "core/store", "sql/queries"), 10),
+    **dict.fromkeys(("core/settle", "core/aggregation", "local/event_hubs"), 5),
+    **dict.fromkeys(("handlers", "core", "local/functions_host"), 3),
 }
 
 

@@ -11,11 +11,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
+from core.store.dialects import DUPLICATE
+
 log = logging.getLogger("hubledger.store")
 
 UNMET_WORDS = "touched a different number of rows than expected"  # of our own THROW in sqlserver/batch.py
 _FIRST_THROWN = 50000  # THROW and RAISERROR use this number and those above: ours, and those of a user's triggers
-_DUPLICATE = {2601, 2627}
 _DATA = {
     206, 220, 241, 242, 245, 248, 257, 511, 515, 547, 1946, 2628, 3609, 8114, 8115, 8152, 8169, 13609,
     *range(9400, 9481),  # XML parsing: such as 9436, an end tag that does not match
@@ -57,7 +58,7 @@ class Fault(Enum):
 
 
 _MEANING: dict[int, Fault] = {
-    **dict.fromkeys(_DUPLICATE, Fault.DUPLICATE),
+    **dict.fromkeys(DUPLICATE, Fault.DUPLICATE),
     **dict.fromkeys(_DATA, Fault.DATA),
     **dict.fromkeys(_REFUSED_LOGIN, Fault.LOGIN),
     **dict.fromkeys(_LOST, Fault.LOST),

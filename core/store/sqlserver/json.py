@@ -11,7 +11,6 @@ from core.errors import DataRefused
 from core.store.columns import day_text, instant_text, instant_texts
 
 PLACES = 10  # decimal places that OPENJSON is asked for
-BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"  # of ids; a text from JSON or from a query has the database's
 
 
 def server_instant_text(moment: datetime) -> str:

@@ -1,6 +1,6 @@
 """The tables that our T-SQL uses, and how: for the locks of a transaction and the rights of a role.
 
-This reads the form in which all statements of `sql/sqlserver/` are written, and no other T-SQL.
+This reads the form in which all statements of `sql/` are written, and no other T-SQL.
 """
 
 import re

@@ -21,11 +21,12 @@ from core.store.columns import (
     quoted,
     types_of,
 )
+from core.store.dialects import BY_CODE_POINT
 from core.store.queries import ROWS, Param, Query
 from core.store.row_keys import keyed
 from core.store.rows import RETRACTED, STANDING, Dialect, common_text, ordinal_text
 from core.store.script import OfRows
-from core.store.sqlserver.json import BY_CODE_POINT, server_instant_texts
+from core.store.sqlserver.json import server_instant_texts
 from core.store.sqlserver.windows import WINDOW_TYPES, windows_text
 from core.store.windows import WINDOW_PARAMS
 

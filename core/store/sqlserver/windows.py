@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 from core.model.aggregates import Aggregate, aggregate_table
 from core.store.columns import quoted
+from core.store.dialects import BY_CODE_POINT
 from core.store.rows import Dialect
 from core.store.script import OfRows, RowVerb
-from core.store.sqlserver.json import BY_CODE_POINT
 from core.store.windows import (
     SEPARATOR,
     columns_of,

@@ -128,7 +128,7 @@ MUTANTS = (
         ("a batch of held events ends an outage", "return stop is None  #", "return True  #"),
     ),
     *in_file(
-        "sql/sqlite/queries/held_letter.sql",
+        "sql/queries/held_letter.sql",
         f"{HELD} {REPLAYS}",
         (
             "a letter is freed while an earlier one of its key is open",

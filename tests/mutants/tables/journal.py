@@ -131,12 +131,12 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "sql/sqlite/queries/batch_attempt.sql",
+        "sql/queries/batch_attempt.sql",
         "tests/contract/test_attempts.py",
         (
             "the end of an older attempt ends a newer one",
             "AND partition_id = :partition_id AND attempt_id = :attempt_id;",
-            "AND partition_id = :partition_id;",
+            "AND partition_id = :partition_id AND :attempt_id <> '';",
         ),
         ("a mark does not take the place of an older one", ", attempt_id = excluded.attempt_id,", ","),
     ),

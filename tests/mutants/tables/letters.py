@@ -3,7 +3,7 @@
 from tests.mutants.mutant import in_file
 
 UNIT = "tests/unit/core"
-SQL = "sql/sqlite/queries/event_hub_dead_letter.sql"
+SQL = "sql/queries/event_hub_dead_letter.sql"
 
 MUTANTS = (
     *in_file(
@@ -128,7 +128,7 @@ MUTANTS = (
         ("an order moves letters that the person never saw", "if matched != order.expected_count:", "if matched < 0:"),
     ),
     *in_file(
-        "sql/sqlite/queries/event_hub_dead_letter.sql",
+        "sql/queries/event_hub_dead_letter.sql",
         "tests/contract/test_claims.py tests/contract/test_moves.py",
         (
             "a claim that is sent again takes more letters",
@@ -206,7 +206,11 @@ MUTANTS = (
     *in_file(
         SQL,
         "tests/contract/test_claims.py",
-        ("a claim takes letters that are not due", "d.due_at <= :claimed_at\n", "d.due_at <= :latest\n"),
+        (
+            "a claim takes letters that are not due",
+            "d.due_at <= :claimed_at\n",
+            "(d.due_at <= :claimed_at OR d.due_at <= :latest)\n",
+        ),
         ("a lease that ends counts no lost claim", "THEN lost_claims + 1\n", "THEN lost_claims\n"),
         (
             "a lone try that never began counts as a lost claim",
@@ -226,7 +230,7 @@ MUTANTS = (
         (
             "a chunk begins under any claim",
             "AND status = 'retrying' AND claimed_by IN (:claimed_by, :run)",
-            "AND status = 'retrying'",
+            "AND status = 'retrying' AND :claimed_by <> :run || :run",
         ),
         (
             "a claim takes letters of all streams",
@@ -240,7 +244,7 @@ MUTANTS = (
         (
             "a retry settles a letter of a different claim",
             "sequence_number = :sequence_number\n   AND status = 'retrying' AND claimed_by = :claimed_by;",
-            "sequence_number = :sequence_number\n   AND status = 'retrying';",
+            "sequence_number = :sequence_number\n   AND status = 'retrying' AND :claimed_by <> '';",
         ),
         (
             "a letter without a new reason loses the old one",
@@ -261,10 +265,10 @@ MUTANTS = (
             "attempts = CASE WHEN :kind = 'requeue' THEN 0 ELSE d.attempts END",
             "attempts = attempts",
         ),
-        ("a move takes any status", "AND INSTR(:sources, ',' || d.status || ',') > 0", "AND INSTR(:sources, ',') > 0"),
+        ("a move takes any status", "CHARINDEX(',' || d.status || ',', :sources)", "CHARINDEX(',', :sources)"),
     ),
     *in_file(
-        "sql/sqlite/queries/dead_letter_attempt.sql",
+        "sql/queries/dead_letter_attempt.sql",
         "tests/contract/test_moves.py tests/contract/test_retries.py",
         (
             "a move that is sent twice leaves two attempts",

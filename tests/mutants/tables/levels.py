@@ -31,7 +31,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "sql/sqlite/queries/aggregation_cut.sql",
+        "sql/queries/aggregation_cut.sql",
         LEVELS,
         (
             "an app that does not know all levels commits",

@@ -43,7 +43,7 @@ MUTANTS = (
         ("a bounded run forgets the partitions without new commits", "{**begun, **_named(", "{**_named("),
     ),
     *in_file(
-        "sql/sqlite/queries/aggregation_cut.sql",
+        "sql/queries/aggregation_cut.sql",
         "tests/contract/test_pipeline.py",
         (
             "a paused job plans a run",
@@ -52,8 +52,10 @@ MUTANTS = (
         ),
         (
             "the rows of a run are counted for each partition alone",
-            "SUM(p.rows_written) OVER (ORDER BY p.rows_before, p.stream_id, p.partition_id, p.commit_number",
-            "SUM(p.rows_written) OVER (PARTITION BY p.partition_id ORDER BY p.rows_before, p.commit_number",
+            ":most_commits)\n), walked AS (\n    SELECT p.stream_id, p.partition_id, p.commit_number, p.rows_written,\n"
+            "           SUM(p.rows_written) OVER (ORDER BY p.rows_before, p.stream_id, p.partition_id, p.commit_number",
+            ":most_commits)\n), walked AS (\n    SELECT p.stream_id, p.partition_id, p.commit_number, p.rows_written,\n"
+            "           SUM(p.rows_written) OVER (PARTITION BY p.partition_id ORDER BY p.rows_before, p.commit_number",
         ),
         (
             "a run takes any number of commits",
@@ -62,7 +64,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "sql/sqlite/queries/aggregation_cut.sql",
+        "sql/queries/aggregation_cut.sql",
         "tests/contract/test_slices.py",
         (
             "a paused job moves its cut",
@@ -72,11 +74,11 @@ MUTANTS = (
         (
             "a run moves a cut that is not where it began",
             "WHERE job = :job AND cut = :cut_from AND paused_at IS NULL",
-            "WHERE job = :job AND paused_at IS NULL",
+            "WHERE job = :job AND :cut_from <> '' AND paused_at IS NULL",
         ),
     ),
     *in_file(
-        "sql/sqlite/queries/aggregation_run.sql",
+        "sql/queries/aggregation_run.sql",
         "tests/contract/test_slices.py",
         (
             "a paused job commits slices",
@@ -85,12 +87,12 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "sql/sqlite/queries/aggregation_failure.sql",
+        "sql/queries/aggregation_failure.sql",
         "tests/contract/test_pipeline.py",
         (
             "a second reason of a submit is an error",
-            " WHERE NOT EXISTS (\n       SELECT 1 FROM aggregation_failure AS f WHERE f.run_id = :run_id",
-            " WHERE NOT EXISTS (\n       SELECT 1 FROM aggregation_failure AS f WHERE f.run_id = ''",
+            "SELECT 1 FROM aggregation_failure AS f\n        WHERE f.run_id = :run_id",
+            "SELECT 1 FROM aggregation_failure AS f\n        WHERE f.run_id = ''",
         ),
     ),
     *in_file(
@@ -112,11 +114,11 @@ MUTANTS = (
         ("a wrong reading is committed", "        if not differing:\n", "        if differing is None:\n"),
     ),
     *in_file(
-        "sql/sqlite/queries/aggregation_pipeline.sql",
+        "sql/queries/aggregation_pipeline.sql",
         "tests/contract/test_run_quality.py",
         (
             "every committed run counts as a fault",
-            "r.quality ->> 'fault' IS NOT NULL",
+            "JSON_VALUE(r.quality, '$.fault') IS NOT NULL",
             "r.quality IS NOT NULL",
         ),
     ),

@@ -12,12 +12,12 @@ JOBS, TOGETHER, ORDERS, RUN, HTTP = (
 
 MUTANTS = (
     *in_file(
-        "sql/sqlite/queries/redrive_job.sql",
+        "sql/queries/redrive_job.sql",
         JOBS,
         (
             "two drivers move the same piece of a redrive",
             " AND status = 'running' AND pieces = :pieces\n   AND (",
-            " AND status = 'running'\n   AND (",
+            " AND status = 'running' AND pieces >= :pieces - 100\n   AND (",
         ),
         (
             "a redrive that was paused goes on",
@@ -27,17 +27,21 @@ MUTANTS = (
         (
             "a piece of a redrive begins before its time",
             "   AND (next_piece_at <= :moved_at OR next_piece_at > :latest);",
-            ";",
+            "   AND (next_piece_at <= :moved_at OR next_piece_at < :latest);",
         ),
-        ("a clock that was ahead stops a redrive", " OR next_piece_at > :latest", ""),
+        (
+            "a clock that was ahead stops a redrive",
+            " OR next_piece_at > :latest",
+            " OR next_piece_at > :latest || :latest",
+        ),
         ("one filter has two open redrives", "o.chosen_key = :chosen_key", "o.chosen_key = ''"),
-        ("more redrives are open than the limit", " WHERE :most_open > (", " WHERE 1000 > ("),
+        ("more redrives are open than the limit", " WHERE :most_open > (", " WHERE 1000 + :most_open > ("),
         ("a redrive ends with its first partition", "WHEN n.is_open = 1 THEN status", "WHEN n.is_open = 7 THEN status"),
     ),
     *in_file(
-        "sql/sqlite/queries/redrive_progress.sql",
+        "sql/queries/redrive_progress.sql",
         JOBS,
-        ("a page of moved letters begins the piece again", "n.key > :after_place", "n.key > -1"),
+        ("a page of moved letters begins the piece again", "n.key > :after_place", "n.key > :after_place - 1000"),
         (
             "a letter that had changed is not counted",
             "unmoved = CASE WHEN letters > moved THEN letters - moved ELSE 0 END",

@@ -77,7 +77,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "sql/sqlite/queries/aggregation_order.sql",
+        "sql/queries/aggregation_order.sql",
         CONTRACT,
         ("a second order takes the place of the first", "job = :job AND ordered_kind IS NULL\n", "job = :job\n"),
         ("a backfill is ordered of an aggregate with commits", "(cut = '{}' AND :kind = 'backfill')", "(:kind <> '')"),
@@ -88,7 +88,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "sql/sqlite/queries/aggregation_run.sql",
+        "sql/queries/aggregation_run.sql",
         CONTRACT,
         (
             "a repair with committed slices never fails",

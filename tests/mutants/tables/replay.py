@@ -167,12 +167,16 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "sql/sqlite/queries/event_hub_checkpoint.sql",
+        "sql/queries/event_hub_checkpoint.sql",
         JOBS,
-        ("a piece goes beyond the checkpoint", " AND sequence_number >= :last_sequence_number\n", "\n"),
+        (
+            "a piece goes beyond the checkpoint",
+            " AND sequence_number >= :last_sequence_number\n",
+            " AND sequence_number >= :last_sequence_number - 1000\n",
+        ),
     ),
     *in_file(
-        "sql/sqlite/queries/event_hub_dead_letter.sql",
+        "sql/queries/event_hub_dead_letter.sql",
         REPLAYS,
         ("a replay reopens a letter that a person discarded", "   AND status <> 'discarded';", "   ;"),
         (
@@ -191,16 +195,16 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "sql/sqlite/queries/replay_state.sql",
+        "sql/queries/replay_state.sql",
         JOBS,
         (
             "the states of a job that ended stay",
-            "WHERE j.status IN ('done', 'cancelled', 'failed')",
-            "WHERE j.status IN ('cancelled', 'failed')",
+            "WHERE j.status IN ('done', 'cancelled', 'failed')\n        LIMIT",
+            "WHERE j.status IN ('cancelled', 'failed')\n        LIMIT",
         ),
     ),
     *in_file(
-        "sql/sqlite/queries/replay_job.sql",
+        "sql/queries/replay_job.sql",
         JOBS,
         (
             "a job ends while one of its partitions is open",

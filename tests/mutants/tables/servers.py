@@ -69,7 +69,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "sql/sqlite/queries/aggregation_staging.sql",
+        "sql/queries/aggregation_staging.sql",
         "tests/contract/test_aggregation.py",
         (
             "the staging of an open run is deleted",

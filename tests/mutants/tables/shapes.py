@@ -38,7 +38,7 @@ MUTANTS = (
         ("sums of two collations are compared", "d.sums = f.sums {BY_CODE_POINT}", "d.sums = f.sums"),
     ),
     *in_file(
-        "sql/sqlserver/queries/purge.sql",
+        "sql/queries/purge.sql",
         COLLATIONS,
         ("a purged replay is found by a text of JSON", " = r.job_id COLLATE Latin1_General_100_BIN2", " = r.job_id"),
     ),
@@ -69,7 +69,7 @@ MUTANTS = (
         ("the rows of a rehearsal have any order", " FROM @answer AS a ORDER BY a.place;", " FROM @answer AS a;"),
     ),
     *in_file(
-        "sql/sqlserver/queries/retracted_row.sql",
+        "sql/queries/retracted_row.sql",
         HOUSE,
         ("a rehearsal cuts its rows", "row nvarchar(max)\n", "row nvarchar(4000)\n"),
     ),
@@ -103,7 +103,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "sql/sqlite/queries/event_hub_dead_letter.sql",
+        "sql/queries/event_hub_dead_letter.sql",
         INCARNATIONS,
         (
             "a keeper does not learn that its stream is closed",

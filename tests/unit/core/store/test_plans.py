@@ -186,7 +186,7 @@ def test_a_statement_of_operators_goes_by_its_index_and_scans_no_large_table(
 
 def test_every_statement_of_purges_has_its_index_here() -> None:
     files = ("purge", "purge_job", "purge_link")
-    texts = [(SQL / "sqlite" / "queries" / f"{name}.sql").read_text(encoding="utf-8") for name in files]
+    texts = [(SQL / "queries" / f"{name}.sql").read_text(encoding="utf-8") for name in files]
     named = {name for text in texts for name in re.findall(r"^-- name: (\w+)$", text, re.M)}
     assert named - set(BY_INDEX) == {"read_all_cuts"}  # one row for each aggregate
 

@@ -3,13 +3,13 @@
 import pytest
 
 from core.store.migrations import load_migrations
-from core.store.queries import Param, Query, load_queries, parse_queries
+from core.store.queries import Engine, Param, Query, load_queries, parse_queries, queries_of
 
 TWO = """\
 -- name: first_one
 -- What it does,
 -- in two lines.
--- params: a, b
+-- params: a int, b nvarchar(4000)
 SELECT :a
   FROM t WHERE b = :b;
 
@@ -20,18 +20,20 @@ SELECT 1; -- a remark
 """
 
 
+def parsed(text: str, engine: Engine = "sqlite") -> list[Query]:
+    return [query for _, query in parse_queries(text, "some.sql", engine)]
+
+
 def test_a_file_holds_statements_with_name_purpose_and_params() -> None:
-    assert list(parse_queries(TWO, "two.sql")) == [
-        Query(
-            "first_one", "What it does, in two lines.", (Param("a"), Param("b")), "SELECT :a\n  FROM t WHERE b = :b;"
-        ),
+    declared = (Param("a", "int"), Param("b", "nvarchar(4000)"))
+    assert parsed(TWO) == [
+        Query("first_one", "What it does, in two lines.", declared, "SELECT :a\n  FROM t WHERE b = :b;"),
         Query("second_one", "Nothing to bind.", (), "SELECT 1; -- a remark"),
     ]
-
-
-def test_a_file_without_statements_is_refused() -> None:
-    with pytest.raises(ValueError):
-        list(parse_queries("", "empty.sql"))
+    assert parsed(TWO, "sqlserver") == [
+        Query("first_one", "What it does, in two lines.", declared, "SELECT @a\n  FROM hubledger.t WHERE b = @b;"),
+        Query("second_one", "Nothing to bind.", (), "SELECT 1; -- a remark"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -41,51 +43,98 @@ def test_a_file_without_statements_is_refused() -> None:
         "-- name: x\n-- What it does.\nSELECT 1;\n",
         "-- name:\n-- What it does.\n-- params:\nSELECT 1;\n",
         "-- name: two words\n-- What it does.\n-- params:\nSELECT 1;\n",
-        TWO + "-- name: third\nSELECT 1;\n",
     ],
-    ids=["no purpose", "no params", "no name", "a name of two words", "one of three"],
+    ids=["no purpose", "no params", "no name", "a name of two words"],
 )
-def test_a_statement_that_does_not_keep_the_form_is_refused_with_its_file(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^bad\.sql: a query needs a name, a line of purpose and its params$"):
-        list(parse_queries(text, "bad.sql"))
+def test_a_statement_that_does_not_keep_the_form_is_refused_with_its_file_and_line(text: str) -> None:
+    for line, before in ((1, ""), (13, f"{TWO}\n")):
+        with pytest.raises(ValueError, match=rf"^bad\.sql:{line}: a query needs a name, a line of purpose and its par"):
+            list(parse_queries(before + text, "bad.sql", "sqlite"))
 
 
 TYPED = """\
 -- name: typed
 -- What it does.
--- params: a int, b nvarchar(4000), c datetime2(7), d rows (x, y, a), e
-SELECT @a;
+-- params: a int, b nvarchar(4000), c datetime2(7), d rows (x, y, a), e bit
+SELECT :a, :b, :c, :x, :y, :e;
+-- sqlserver:
+SELECT @a, @b, @c, @e FROM OPENJSON(@d) WITH (x int '$[0]', y int '$[1]', a int '$[2]') AS d;
 """
 
 
-def test_a_parameter_may_have_a_type_and_one_of_many_has_columns() -> None:
-    (query,) = parse_queries(TYPED, "typed.sql")
-    assert query.declared == (
+def test_a_parameter_has_a_type_and_one_of_many_has_columns() -> None:
+    (query,), (on_server,) = parsed(TYPED), parsed(TYPED, "sqlserver")
+    assert query.declared == on_server.declared == (
         Param("a", "int"),
         Param("b", "nvarchar(4000)"),
         Param("c", "datetime2(7)"),
         Param("d", "rows", ("x", "y", "a")),
-        Param("e"),
-    )
+        Param("e", "bit"),
+    )  # fmt: skip
     assert query.params == ("a", "b", "c", "x", "y", "e")
 
 
-@pytest.mark.parametrize("params", ["a int b", "(x)", "a decimal(38, 10) (x) y", "@a int", "a-b"])
-def test_a_header_with_a_parameter_that_is_none_is_refused_with_its_file(params: str) -> None:
-    with pytest.raises(ValueError, match=r"^bad\.sql: .* is not a parameter: a name, a type, and columns in brackets"):
-        list(parse_queries(TYPED.replace("a int, b", f"a int, {params}, b"), "bad.sql"))
+def test_a_second_body_is_sent_to_the_server_as_it_is() -> None:
+    (query,), (on_server,) = parsed(TYPED), parsed(TYPED, "sqlserver")
+    assert query.text == "SELECT :a, :b, :c, :x, :y, :e;"
+    assert on_server.text == TYPED.partition("-- sqlserver:\n")[2].strip()
+
+
+@pytest.mark.parametrize("params", ["f", "f int b", "(x)", "f decimal(38, 10) (x) y", "@f int", "a-b", "f rows"])
+def test_a_header_with_a_parameter_that_is_none_or_has_no_type_is_refused_with_its_file_and_line(params: str) -> None:
+    text = TWO + TYPED.replace("a int, b", f"a int, {params}, b")
+    with pytest.raises(ValueError, match=r"^bad\.sql:12: .* is not a parameter: a name, a type, and columns in bracke"):
+        list(parse_queries(text, "bad.sql", "sqlite"))
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "sqlserver"])
+def test_a_parameter_that_the_header_does_not_declare_is_refused_with_its_file_and_line(engine: Engine) -> None:
+    for text in (TWO.replace("b = :b", "b = :b AND d = :d"), TWO.replace(", b nvarchar(4000)", "")):
+        with pytest.raises(ValueError, match=r"^bad\.sql:1: its header does not declare [bd]$"):
+            list(parse_queries(text, "bad.sql", engine))
+    with pytest.raises(ValueError, match=r"^bad\.sql:1: its header does not declare f$"):
+        list(parse_queries(TYPED.replace("SELECT :a", "SELECT :f, :a").replace("T @a", "T @f, @a"), "bad.sql", engine))
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "sqlserver"])
+def test_a_parameter_that_the_text_does_not_use_is_refused_with_its_file_and_line(engine: Engine) -> None:
+    with pytest.raises(ValueError, match=r"^bad\.sql:8: its text does not use c, d$"):
+        list(parse_queries(TWO.replace("-- params:\n", "-- params: d int, c int\n"), "bad.sql", engine))
+    with pytest.raises(ValueError, match=r"^bad\.sql:1: its text does not use e$"):
+        list(parse_queries(TYPED.replace(":y, :e", ":y").replace("@c, @e", "@c"), "bad.sql", engine))
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "sqlserver"])
+def test_a_mark_that_is_wrong_is_refused_with_its_file_and_line(engine: Engine) -> None:
+    for mark in ("rows(:b)", "list(:b) AS n (x int, y int)", "rows(:b) AS n (x)", "exact(:b)", ":b -- oracle only"):
+        with pytest.raises(ValueError, match=r"^bad\.sql:1: .* is not a mark$"):
+            list(parse_queries(TWO.replace("b = :b;", mark), "bad.sql", engine))
+    with pytest.raises(ValueError, match=r"^bad\.sql:8: -- oracle: is not a mark$"):
+        list(parse_queries(f"{TWO}-- oracle:\nSELECT 2;\n", "bad.sql", engine))
+
+
+def test_a_second_statement_of_one_name_is_refused_with_its_file_and_line() -> None:
+    texts = {"one.sql": TWO, "two.sql": TWO.replace("first_one", "third_one")}
+    with pytest.raises(ValueError, match=r"^two\.sql:8: a second statement named second_one$"):
+        queries_of(texts, "sqlite")
+
+
+def test_a_number_that_the_script_keeps_is_no_parameter() -> None:
+    text = "-- name: x\n-- What it does.\n-- params:\nUPDATE t\n   SET @kept = number = number + 1;\n"
+    assert parsed(text)[0].text == "UPDATE t\n   SET number = number + 1;"
+    assert parsed(text, "sqlserver")[0].text == "UPDATE hubledger.t\n   SET @kept = number = number + 1;"
 
 
 def test_a_statement_may_declare_the_columns_of_its_rows() -> None:
-    (query,) = parse_queries(TYPED.replace("SELECT", "-- answers: x varchar(128), y bigint\nSELECT"), "typed.sql")
+    (query,) = parsed(TYPED.replace("SELECT :a", "-- answers: x varchar(128), y bigint\nSELECT :a"))
     assert query.answers == (Param("x", "varchar(128)"), Param("y", "bigint"))
-    assert query.text == "SELECT @a;"
+    assert query.text.startswith("SELECT :a")
 
 
 FILTERED = """\
 -- name: filtered
 -- What it does.
--- params: a, b, c
+-- params: a int, b int, c int
 SELECT a
   FROM t
  WHERE a = :a
@@ -96,7 +145,7 @@ SELECT a
 
 
 def test_a_line_of_an_optional_parameter_is_left_out_when_the_parameter_is_missing() -> None:
-    (query,) = parse_queries(FILTERED, "filtered.sql")
+    (query,) = parsed(FILTERED)
     assert query.optional == {"b", "c"}
     assert query.text_without(set()) == query.text
     assert query.text_without({"b"}) == query.text.replace("   AND +b = :b  -- if given\n", "")

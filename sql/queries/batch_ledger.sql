@@ -1,0 +1,30 @@
+-- name: record_batch
+-- Record the outcomes of a range of events.
+-- params: stream_id int, partition_id varchar(8000), commit_number bigint, first_sequence_number bigint, last_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, rows_written int, rows_appended int, transform_version nvarchar(4000), invocation_id nvarchar(4000), committed_at datetime2(7), rows_checksum bigint, ledger_checksum bigint
+INSERT INTO batch_ledger
+       (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
+        written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version,
+        invocation_id, committed_at, rows_checksum, ledger_checksum)
+VALUES (:stream_id, :partition_id, :commit_number, 'batch', :first_sequence_number, :last_sequence_number,
+        :written, :filtered, :dead_lettered, :held, :absent, :rows_written, :rows_appended, :transform_version,
+        :invocation_id, :committed_at, :rows_checksum, :ledger_checksum);
+
+-- name: record_change
+-- Record the outcomes of a retry, from its first letter to its last, or of replayed events; those that are gone count as
+-- absent. The row is no part of the tiling.
+-- params: stream_id int, partition_id varchar(8000), commit_number bigint, kind varchar(8000), first_sequence_number bigint, last_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, rows_written int, rows_appended int, transform_version nvarchar(4000), invocation_id nvarchar(4000), committed_at datetime2(7), rows_checksum bigint, ledger_checksum bigint
+INSERT INTO batch_ledger
+       (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
+        written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version,
+        invocation_id, committed_at, rows_checksum, ledger_checksum)
+VALUES (:stream_id, :partition_id, :commit_number, :kind, :first_sequence_number, :last_sequence_number,
+        :written, :filtered, :dead_lettered, :held, :absent, :rows_written, :rows_appended, :transform_version,
+        :invocation_id, :committed_at, :rows_checksum, :ledger_checksum);
+
+-- name: find_first_replay
+-- Find the first commit of a replay in a partition, or NULL; its ledger rows carry the job's id.
+-- params: stream_id int, partition_id varchar(8000), invocation_id nvarchar(4000)
+SELECT MIN(l.commit_number) AS commit_number
+  FROM batch_ledger AS l INDEXED BY ix_batch_ledger_change
+ WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind <> 'batch'
+   AND l.kind = 'replay' AND l.invocation_id = :invocation_id;

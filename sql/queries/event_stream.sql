@@ -1,0 +1,125 @@
+-- name: find_stream
+-- Find the stream of a hub and consumer group, in its newest incarnation.
+-- params: event_hub nvarchar(4000), consumer_group nvarchar(4000)
+SELECT stream_id
+  FROM event_stream
+ WHERE event_hub = :event_hub AND consumer_group = :consumer_group
+ ORDER BY incarnation DESC
+ LIMIT 1;
+-- sqlserver:
+SELECT TOP (1) e.stream_id
+  FROM hubledger.event_stream AS e
+ WHERE e.event_hub = @event_hub AND e.consumer_group = @consumer_group
+ ORDER BY e.incarnation DESC;
+
+-- name: open_stream
+-- Insert the first incarnation of a stream; does nothing when another process opened it first.
+-- params: event_hub nvarchar(4000), consumer_group nvarchar(4000), anchored_at datetime2(7)
+INSERT INTO event_stream (event_hub, consumer_group, incarnation, anchored_at)
+VALUES (:event_hub, :consumer_group, 1, :anchored_at)
+ON CONFLICT (event_hub, consumer_group, incarnation) DO NOTHING;
+-- sqlserver:
+BEGIN TRY
+    INSERT INTO hubledger.event_stream (event_hub, consumer_group, incarnation, anchored_at)
+    SELECT @event_hub, @consumer_group, 1, @anchored_at
+     WHERE NOT EXISTS (
+           SELECT 1 FROM hubledger.event_stream AS e
+            WHERE e.event_hub = @event_hub AND e.consumer_group = @consumer_group AND e.incarnation = 1);
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- opened by another process at the same moment
+END CATCH;
+
+-- name: read_incarnation
+-- Read the newest incarnation of a stream, with its hub, its opening, and the reason.
+-- params: event_hub nvarchar(4000), consumer_group nvarchar(4000)
+SELECT e.stream_id, e.incarnation, e.anchored_at, e.hub_created_at, e.opened_by, e.opened_why
+  FROM event_stream AS e
+ WHERE e.event_hub = :event_hub AND e.consumer_group = :consumer_group
+ ORDER BY e.incarnation DESC
+ LIMIT 1;
+
+-- name: adopt_hub
+-- Store the time of creation of a stream's hub, unless it is stored.
+-- params: stream_id int, hub_created_at datetime2(7)
+UPDATE event_stream
+   SET hub_created_at = :hub_created_at
+ WHERE stream_id = :stream_id AND hub_created_at IS NULL;
+
+-- name: lock_stream
+-- Lock a stream: its jobs are opened one after the other, and between the pieces of purges; on the server, commits do
+-- not wait. No row when the stream is closed.
+-- params: stream_id int
+SELECT stream_id AS locked_stream
+  FROM event_stream
+ WHERE stream_id = :stream_id AND closed_at IS NULL;
+-- sqlserver:
+SELECT @locked_stream = e.stream_id
+  FROM hubledger.event_stream AS e WITH (UPDLOCK)
+ WHERE e.stream_id = @stream_id AND e.closed_at IS NULL;
+
+-- name: close_incarnation
+-- Compare and set: touches no row when a different operator opened the next incarnation first.
+-- params: stream_id int, incarnation int, closed_at datetime2(7)
+UPDATE event_stream
+   SET closed_at = :closed_at
+ WHERE stream_id = :stream_id AND incarnation = :incarnation AND closed_at IS NULL;
+
+-- name: open_incarnation
+-- Insert the incarnation after a closed one.
+-- params: stream_id int, anchored_at datetime2(7), hub_created_at datetime2(7), opened_by nvarchar(4000), opened_why nvarchar(4000)
+INSERT INTO event_stream
+       (event_hub, consumer_group, incarnation, anchored_at, hub_created_at, opened_by, opened_why)
+SELECT e.event_hub, e.consumer_group, e.incarnation + 1, :anchored_at, :hub_created_at, :opened_by, :opened_why
+  FROM event_stream AS e
+ WHERE e.stream_id = :stream_id;
+
+-- name: anchor_incarnation
+-- Insert the anchors of the incarnation after a closed one.
+-- params: stream_id int, anchored_at datetime2(7), anchors rows (partition_id, sequence_number)
+INSERT INTO partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
+SELECT n.stream_id, :partition_id, :sequence_number, :anchored_at
+  FROM event_stream AS e
+ INNER JOIN event_stream AS n
+    ON n.event_hub = e.event_hub AND n.consumer_group = e.consumer_group AND n.incarnation = e.incarnation + 1
+ WHERE e.stream_id = :stream_id;
+-- sqlserver:
+INSERT INTO hubledger.partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
+SELECT n.stream_id, p.partition_id, p.sequence_number, @anchored_at
+  FROM hubledger.event_stream AS e
+ INNER JOIN hubledger.event_stream AS n
+    ON n.event_hub = e.event_hub AND n.consumer_group = e.consumer_group AND n.incarnation = e.incarnation + 1
+ CROSS JOIN OPENJSON(@anchors) WITH (partition_id varchar(40) '$[0]', sequence_number bigint '$[1]') AS p
+ WHERE e.stream_id = @stream_id;
+
+-- name: clear_incarnation_stops
+-- Delete the stops of a closed stream that the next incarnation ends.
+-- params: stream_id int
+DELETE FROM partition_stop
+ WHERE stream_id = :stream_id AND reason = 'incarnation';
+
+-- name: cancel_replays_of_stream
+-- Cancel the open replays of a closed stream: its numbers mean different events in the hub now.
+-- params: stream_id int, moved_at datetime2(7), fault nvarchar(4000)
+UPDATE replay_job
+   SET status = 'cancelled', updated_at = :moved_at, ended_at = :moved_at, fault = :fault
+ WHERE stream_id = :stream_id AND status IN ('planned', 'running', 'paused');
+
+-- name: fail_audit_of_stream
+-- Fail the open audit of a closed stream: a process that works on it records nothing more.
+-- params: stream_id int, moved_at datetime2(7), fault nvarchar(4000)
+UPDATE audit_job
+   SET status = 'failed', updated_at = :moved_at, ended_at = :moved_at, fault = :fault
+ WHERE stream_id = :stream_id AND status = 'open';
+
+-- name: fail_purge_of_stream
+-- Fail the open purge of a closed stream: a process that works on it purges nothing more.
+-- params: stream_id int, moved_at datetime2(7), fault nvarchar(4000)
+UPDATE purge_job
+   SET status = 'failed', updated_at = :moved_at, ended_at = :moved_at, fault = :fault
+ WHERE stream_id = :stream_id AND status = 'open';
+
+-- name: read_first_stream
+-- Read whether this database has a stream; in a migration, none is opened until its transaction ends.
+-- params:
+SELECT e.stream_id FROM event_stream AS e WITH (TABLOCK, HOLDLOCK) ORDER BY e.stream_id LIMIT 1;

@@ -1,0 +1,44 @@
+-- name: find_range
+-- Find the last range of a partition that begins at or before a number; the reader checks that it reaches the number.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint
+SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
+       l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.rows_written, l.transform_version, l.invocation_id,
+       CONVERT(varchar(33), l.committed_at, 126) AS committed_at
+  FROM batch_ledger AS l
+ WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'batch'
+   AND l.first_sequence_number <= :sequence_number
+ ORDER BY l.first_sequence_number DESC
+ LIMIT 1;
+
+-- name: find_changes
+-- Find the commits that touched a number after its batch, newest first: replays around it, and retries of its letter.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, most int
+SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
+       l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.rows_written, l.transform_version, l.invocation_id,
+       CONVERT(varchar(33), l.committed_at, 126) AS committed_at
+  FROM batch_ledger AS l
+ WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind <> 'batch'
+   AND l.first_sequence_number <= :sequence_number AND l.last_sequence_number >= :sequence_number
+   AND (l.kind = 'replay' OR EXISTS (
+        SELECT 1 FROM dead_letter_attempt AS a
+         WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id AND a.sequence_number = :sequence_number
+           AND a.commit_number = l.commit_number))
+ ORDER BY +l.commit_number DESC  -- +: by the index of the few that are no batches
+ LIMIT :most;
+
+-- name: read_first_number
+-- Read the first number of a partition's ledger.
+-- params: stream_id int, partition_id varchar(8000)
+SELECT MIN(l.first_sequence_number)
+  FROM batch_ledger AS l
+ WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'batch';
+
+-- name: find_gap
+-- Find the last gap of a partition that begins at or before a number; the reader checks that it reaches the number.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint
+SELECT g.first_sequence_number, g.last_sequence_number, g.status, CONVERT(varchar(33), g.found_at, 126) AS found_at,
+       g.attempts
+  FROM sequence_gap AS g
+ WHERE g.stream_id = :stream_id AND g.partition_id = :partition_id AND g.first_sequence_number <= :sequence_number
+ ORDER BY g.first_sequence_number DESC
+ LIMIT 1;

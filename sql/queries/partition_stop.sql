@@ -1,0 +1,64 @@
+-- name: read_stops
+-- Read the stops of a partition: its repeated fault as that of reason store, its standstill as that of reason trigger.
+-- params: stream_id int, partition_id varchar(8000)
+SELECT s.reason, s.detail, s.attempts, s.stopped_at
+  FROM partition_stop AS s
+ WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id
+ UNION ALL
+SELECT 'store', f.detail, f.attempts, f.stopped_at
+  FROM partition_fault AS f
+ WHERE f.stream_id = :stream_id AND f.partition_id = :partition_id
+ UNION ALL
+SELECT 'trigger', t.detail, t.attempts, t.stopped_at
+  FROM partition_standstill AS t
+ WHERE t.stream_id = :stream_id AND t.partition_id = :partition_id
+ ORDER BY reason;
+
+-- name: read_stream_stops
+-- Read the stops of all partitions of a stream, with repeated faults (reason store) and standstills (reason trigger).
+-- params: stream_id int
+SELECT n.partition_id, n.reason, n.detail, n.attempts, n.stopped_at
+  FROM (SELECT s.partition_id, s.reason, s.detail, s.attempts, s.stopped_at
+          FROM partition_stop AS s
+         WHERE s.stream_id = :stream_id
+         UNION ALL
+        SELECT f.partition_id, 'store' AS reason, f.detail, f.attempts, f.stopped_at
+          FROM partition_fault AS f
+         WHERE f.stream_id = :stream_id
+         UNION ALL
+        SELECT t.partition_id, 'trigger' AS reason, t.detail, t.attempts, t.stopped_at
+          FROM partition_standstill AS t
+         WHERE t.stream_id = :stream_id) AS n
+ ORDER BY LEN(n.partition_id), n.partition_id, n.reason;
+
+-- name: note_stop
+-- Store a stop; count one more attempt when it is stored already.
+-- params: stream_id int, partition_id varchar(8000), reason varchar(8000), detail nvarchar(4000), stopped_at datetime2(7)
+INSERT INTO partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
+VALUES (:stream_id, :partition_id, :reason, :detail, 1, :stopped_at)
+ON CONFLICT (stream_id, partition_id, reason) DO UPDATE
+   SET detail = excluded.detail, attempts = attempts + 1;
+-- sqlserver:
+BEGIN TRY
+    UPDATE hubledger.partition_stop
+       SET detail = @detail, attempts = attempts + 1
+     WHERE stream_id = @stream_id AND partition_id = @partition_id AND reason = @reason;
+    IF @@ROWCOUNT = 0
+        INSERT INTO hubledger.partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
+        SELECT @stream_id, @partition_id, @reason, @detail, 1, @stopped_at
+          FROM hubledger.event_stream AS e WITH (REPEATABLEREAD)
+         WHERE e.stream_id = @stream_id;
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- stopped by another process at the same moment: that row counts this
+    UPDATE hubledger.partition_stop
+       SET detail = @detail, attempts = attempts + 1
+     WHERE stream_id = @stream_id AND partition_id = @partition_id AND reason = @reason;
+END CATCH;
+
+-- name: clear_stops
+-- Delete stops: the partition continues.
+-- params: stream_id int, partition_id varchar(8000), reasons nvarchar(max)
+DELETE FROM partition_stop
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND reason IN (SELECT n.reason FROM rows(:reasons) AS n (reason varchar(20)));

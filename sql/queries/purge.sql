@@ -1,0 +1,341 @@
+-- name: read_purge_reach
+-- Read what decides how far the ledger of a partition may be purged: its checkpoint, the commits up to which the books
+-- remember and an audit has verified the sums, the first number and the first request of its open replays, and the open
+-- audit jobs of the stream.
+-- params: stream_id int, partition_id varchar(8000)
+SELECT c.sequence_number AS committed_to,
+       COALESCE((SELECT s.commit_number FROM ledger_sum AS s
+                  WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id), 0) AS remembered_to,
+       COALESCE((SELECT s.commit_number FROM verified_sum AS s
+                  WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id), 0) AS verified_to,
+       (SELECT MIN(p.first_sequence_number)
+          FROM replay_job AS j
+         INNER JOIN replay_progress AS p ON p.job_id = j.job_id AND p.partition_id = :partition_id
+         WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused')) AS replay_first,
+       CONVERT(varchar(33), (
+           SELECT MIN(j.requested_at)
+             FROM replay_job AS j
+            INNER JOIN replay_progress AS p ON p.job_id = j.job_id AND p.partition_id = :partition_id
+            WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused')), 126) AS replay_at,
+       (SELECT COUNT(*) FROM audit_job AS j WHERE j.stream_id = :stream_id AND j.status = 'open') AS open_audits
+  FROM event_hub_checkpoint AS c
+ WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id;
+
+-- name: read_all_cuts
+-- Read the cut of every job.
+-- params:
+SELECT c.job, c.cut
+  FROM aggregation_cut AS c;
+
+-- name: read_ledger_rows
+-- Read the next ledger rows of a partition after a commit, whole.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, most int
+SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number, l.written, l.filtered,
+       l.dead_lettered, l.held, l.absent, l.rows_written, l.rows_appended, l.transform_version, l.invocation_id,
+       CONVERT(varchar(33), l.committed_at, 126) AS committed_at, l.rows_checksum, l.ledger_checksum
+  FROM batch_ledger AS l
+ WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.commit_number > :after_commit
+ ORDER BY l.commit_number
+ LIMIT :most;
+
+-- name: count_old_ledger_rows
+-- Count the ledger rows of a partition's commits in a range, up to the first that is not old, and find the last of them.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, before_at datetime2(7)
+WITH young AS (
+    SELECT COALESCE(MIN(y.commit_number), :last_commit + 1) AS commit_number
+      FROM batch_ledger AS y
+     WHERE y.stream_id = :stream_id AND y.partition_id = :partition_id AND y.commit_number > :after_commit
+       AND y.commit_number <= :last_commit AND y.committed_at >= :before_at
+)
+SELECT COUNT(*) AS row_count, CONVERT(varchar(33), MIN(l.committed_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(l.committed_at), 126) AS newest,
+       MAX(l.commit_number) AS commit_number,
+       MAX(CASE WHEN l.kind = 'batch' THEN l.last_sequence_number END) AS last_sequence_number
+  FROM batch_ledger AS l
+ INNER JOIN young AS y ON l.commit_number < y.commit_number
+ WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.commit_number > :after_commit
+   AND l.commit_number <= :last_commit;
+
+-- name: count_retracted_by_commit
+-- Count the rows that each replay commit of a range retracted.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint
+SELECT r.commit_number, COUNT(*) AS row_count
+  FROM retracted_row AS r
+ WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.commit_number > :after_commit
+   AND r.commit_number <= :last_commit
+ GROUP BY r.commit_number;
+
+-- name: delete_ledger_rows
+-- Delete the ledger rows of the commits of a range.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint
+DELETE FROM batch_ledger
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND commit_number > :after_commit
+   AND commit_number <= :last_commit;
+
+-- name: note_purged_replay
+-- Add the counts of purged commits to the progress of their replays.
+-- params: partition_id varchar(8000), purged_replays rows (job_id, written, rows_written, rows_retracted)
+UPDATE replay_progress
+   SET purged_written = purged_written + :written, purged_rows_written = purged_rows_written + :rows_written,
+       purged_rows_retracted = purged_rows_retracted + :rows_retracted
+ WHERE partition_id = :partition_id AND job_id = :job_id;
+-- sqlserver:
+UPDATE p
+   SET purged_written = p.purged_written + r.written, purged_rows_written = p.purged_rows_written + r.rows_written,
+       purged_rows_retracted = p.purged_rows_retracted + r.rows_retracted
+  FROM hubledger.replay_progress AS p
+ INNER JOIN OPENJSON(@purged_replays) WITH (
+       job_id varchar(36) '$[0]', written bigint '$[1]', rows_written bigint '$[2]', rows_retracted bigint '$[3]') AS r
+    ON p.job_id = r.job_id COLLATE Latin1_General_100_BIN2
+ WHERE p.partition_id = @partition_id;
+
+-- name: read_settled_letters
+-- Read the first letters of a partition that were settled before a time, up to a number, all of whose attempts are of
+-- commits up to a second number.
+-- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint, last_commit bigint, before_at datetime2(7), most int
+SELECT d.sequence_number, d.status, d.error_class, d.error_type, d.fingerprint, d.transform_version,
+       d.attempts AS tries,
+       CONVERT(varchar(33), d.failed_at, 126) AS failed_at, CONVERT(varchar(33), d.settled_at, 126) AS settled_at,
+       d.settled_why, d.replay_commit_number,
+       (SELECT COUNT(*) FROM dead_letter_attempt AS a
+         WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+           AND a.sequence_number = d.sequence_number) AS attempts,
+       DATALENGTH(d.body) AS body_bytes
+  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_settled
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number <= :last_sequence_number
+   AND d.status IN ('resolved', 'discarded') AND d.settled_at < :before_at
+   AND COALESCE(d.replay_commit_number, 0) <= :last_commit
+   AND NOT EXISTS (
+       SELECT 1 FROM dead_letter_attempt AS a
+        WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+          AND a.sequence_number = d.sequence_number AND a.commit_number > :last_commit)
+ ORDER BY d.sequence_number
+ LIMIT :most;
+
+-- name: count_settled_letters
+-- Count the letters that `read_settled_letters` reads, and their bytes.
+-- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint, last_commit bigint, before_at datetime2(7)
+SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.body)), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(d.settled_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(d.settled_at), 126) AS newest
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number <= :last_sequence_number
+   AND d.status IN ('resolved', 'discarded') AND d.settled_at < :before_at
+   AND COALESCE(d.replay_commit_number, 0) <= :last_commit
+   AND NOT EXISTS (
+       SELECT 1 FROM dead_letter_attempt AS a
+        WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+          AND a.sequence_number = d.sequence_number AND a.commit_number > :last_commit);
+
+-- name: delete_settled_letters
+-- Delete letters of a partition that are settled.
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
+DELETE FROM event_hub_dead_letter INDEXED BY sqlite_autoindex_event_hub_dead_letter_1
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+ AND status NOT IN ('waiting', 'retrying', 'held', 'exhausted')
+   AND sequence_number IN (
+       SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint));
+
+-- name: delete_attempts
+-- Delete the attempts of letters of a partition.
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
+DELETE FROM dead_letter_attempt
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND sequence_number IN (
+       SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint));
+
+-- name: delete_retracted
+-- Delete the first retracted rows of a partition whose replay commit has no ledger row any more.
+-- params: stream_id int, partition_id varchar(8000), last_commit bigint, most int
+DELETE FROM retracted_row
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND (commit_number, table_name, sequence_number, ordinal) IN (
+       SELECT r.commit_number, r.table_name, r.sequence_number, r.ordinal FROM retracted_row AS r
+        WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.commit_number <= :last_commit
+        ORDER BY r.commit_number, r.table_name, r.sequence_number, r.ordinal LIMIT :most);
+-- sqlserver:
+DELETE TOP (@most) FROM hubledger.retracted_row
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND commit_number <= @last_commit;
+
+-- name: count_old_retracted
+-- Count the retracted rows of a partition up to a commit, at most so many.
+-- params: stream_id int, partition_id varchar(8000), last_commit bigint, most int
+SELECT COUNT(*) AS row_count, 0 AS row_bytes, NULL AS oldest, NULL AS newest
+  FROM (SELECT r.commit_number
+          FROM retracted_row AS r
+         WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.commit_number <= :last_commit
+         LIMIT :most) AS f;
+
+-- name: mark_staged
+-- Note when a purge has first seen staged events: their age counts from then. Touches the first of them.
+-- params: stream_id int, seen_at datetime2(7), most int
+UPDATE staged_event
+   SET staged_at = :seen_at
+ WHERE stream_id = :stream_id
+   AND rowid IN (
+       SELECT s.rowid FROM staged_event AS s
+        WHERE s.stream_id = :stream_id AND s.staged_at IS NULL LIMIT :most);
+-- sqlserver:
+UPDATE TOP (@most) hubledger.staged_event
+   SET staged_at = @seen_at
+ WHERE stream_id = @stream_id AND staged_at IS NULL;
+
+-- name: delete_staged
+-- Delete the first staged events that were seen before a time, while no replay of the stream is open.
+-- params: stream_id int, before_at datetime2(7), most int
+DELETE FROM staged_event
+ WHERE rowid IN (
+       SELECT s.rowid FROM staged_event AS s
+        WHERE s.stream_id = :stream_id AND s.staged_at < :before_at ORDER BY s.staged_at LIMIT :most)
+   AND NOT EXISTS (
+       SELECT 1 FROM replay_job AS j
+        WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused'));
+-- sqlserver:
+DELETE TOP (@most) FROM hubledger.staged_event
+ WHERE stream_id = @stream_id AND staged_at < @before_at
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.replay_job AS j
+        WHERE j.stream_id = @stream_id AND j.status IN ('planned', 'running', 'paused'));
+
+-- name: count_staged
+-- Count the staged events that `delete_staged` deletes and those that `mark_staged` marks, at most so many of each.
+-- params: stream_id int, before_at datetime2(7), most int
+SELECT (SELECT COUNT(*)
+          FROM (SELECT s.staged_at
+                  FROM staged_event AS s
+                 WHERE s.stream_id = :stream_id AND s.staged_at < :before_at
+                   AND NOT EXISTS (
+                       SELECT 1 FROM replay_job AS j
+                        WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused'))
+                 LIMIT :most) AS o) AS old,
+       (SELECT COUNT(*)
+          FROM (SELECT u.staged_at
+                  FROM staged_event AS u
+                 WHERE u.stream_id = :stream_id AND u.staged_at IS NULL
+                 LIMIT :most) AS n) AS unseen;
+
+-- name: count_old_staged
+-- Count the staged events that were seen before a time, and their bytes.
+-- params: stream_id int, before_at datetime2(7)
+SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(s.body)), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(s.staged_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(s.staged_at), 126) AS newest
+  FROM staged_event AS s
+ WHERE s.stream_id = :stream_id AND s.staged_at < :before_at;
+
+-- name: find_old_dry_run
+-- Find the oldest ended dry run of a stream that still has diffs, and count these, at most so many.
+-- params: stream_id int, before_at datetime2(7), most int
+SELECT j.job_id,
+       (SELECT COUNT(*)
+          FROM (SELECT 1  -- sqlite only
+          FROM (SELECT TOP (:most) f.job_id  -- sqlserver only
+                  FROM replay_diff AS f
+                 WHERE f.job_id = j.job_id
+                 LIMIT :most  -- sqlite only
+               ) AS c) AS row_count
+  FROM replay_job AS j
+ WHERE j.stream_id = :stream_id AND j.is_dry_run = 1 AND j.ended_at < :before_at
+   AND EXISTS (SELECT 1 FROM replay_diff AS d WHERE d.job_id = j.job_id)
+ ORDER BY j.ended_at
+ LIMIT 1;
+
+-- name: delete_diffs
+-- Delete the first diffs of a dry run.
+-- params: job_id varchar(8000), most int
+DELETE FROM replay_diff
+ WHERE job_id = :job_id
+   AND (partition_id, sequence_number) IN (
+       SELECT d.partition_id, d.sequence_number FROM replay_diff AS d WHERE d.job_id = :job_id
+        ORDER BY d.partition_id, d.sequence_number LIMIT :most);
+-- sqlserver:
+DELETE TOP (@most) FROM hubledger.replay_diff
+ WHERE job_id = @job_id;
+
+-- name: count_old_diffs
+-- Count the diffs of ended dry runs of a stream, and their bytes.
+-- params: stream_id int, before_at datetime2(7)
+SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.diff)), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(j.ended_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(j.ended_at), 126) AS newest
+  FROM replay_job AS j
+ INNER JOIN replay_diff AS d ON d.job_id = j.job_id
+ WHERE j.stream_id = :stream_id AND j.is_dry_run = 1 AND j.ended_at < :before_at;
+
+-- name: delete_audits
+-- Delete the first audit jobs of a stream that ended before a time.
+-- params: stream_id int, before_at datetime2(7), most int
+DELETE FROM audit_job
+ WHERE audit_id IN (
+       SELECT j.audit_id FROM audit_job AS j
+        WHERE j.stream_id = :stream_id AND j.ended_at < :before_at ORDER BY j.ended_at LIMIT :most);
+-- sqlserver:
+DELETE TOP (@most) FROM hubledger.audit_job
+ WHERE stream_id = @stream_id AND ended_at < @before_at;
+
+-- name: count_old_audits
+-- Count the audit jobs of a stream that ended before a time, at most so many, and their bytes.
+-- params: stream_id int, before_at datetime2(7), most int
+SELECT COUNT(*) AS row_count, COALESCE(SUM(f.size), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(f.ended_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(f.ended_at), 126) AS newest
+  FROM (SELECT j.ended_at, DATALENGTH(j.findings) AS size
+          FROM audit_job AS j
+         WHERE j.stream_id = :stream_id AND j.ended_at < :before_at
+         LIMIT :most) AS f;
+
+-- name: delete_failures
+-- Delete the first failures of runs before a time.
+-- params: before_at datetime2(7), most int
+DELETE FROM aggregation_failure
+ WHERE (run_id, submit_number) IN (
+       SELECT f.run_id, f.submit_number FROM aggregation_failure AS f
+        WHERE f.failed_at < :before_at ORDER BY f.failed_at LIMIT :most);
+-- sqlserver:
+DELETE TOP (@most) FROM hubledger.aggregation_failure
+ WHERE failed_at < @before_at;
+
+-- name: count_old_failures
+-- Count the failures of runs before a time, at most so many.
+-- params: before_at datetime2(7), most int
+SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(o.failed_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(o.failed_at), 126) AS newest
+  FROM (SELECT f.failed_at FROM aggregation_failure AS f WHERE f.failed_at < :before_at LIMIT :most) AS o;
+
+-- name: find_old_redrive
+-- Find the oldest ended redrive of a stream that still has pieces, and count these, at most so many.
+-- params: stream_id int, before_at datetime2(7), most int
+SELECT j.redrive_id,
+       (SELECT COUNT(*)
+          FROM (SELECT 1  -- sqlite only
+          FROM (SELECT TOP (:most) f.piece  -- sqlserver only
+                  FROM redrive_piece AS f
+                 WHERE f.redrive_id = j.redrive_id
+                 LIMIT :most  -- sqlite only
+               ) AS c) AS row_count
+  FROM redrive_job AS j
+ WHERE j.stream_id = :stream_id AND j.ended_at < :before_at
+   AND EXISTS (SELECT 1 FROM redrive_piece AS p WHERE p.redrive_id = j.redrive_id)
+ ORDER BY j.ended_at
+ LIMIT 1;
+
+-- name: delete_redrive_pieces
+-- Delete the first pieces of a redrive.
+-- params: redrive_id varchar(8000), most int
+DELETE FROM redrive_piece
+ WHERE redrive_id = :redrive_id
+   AND piece IN (
+       SELECT p.piece FROM redrive_piece AS p WHERE p.redrive_id = :redrive_id ORDER BY p.piece LIMIT :most);
+-- sqlserver:
+DELETE TOP (@most) FROM hubledger.redrive_piece
+ WHERE redrive_id = @redrive_id;
+
+-- name: count_old_redrive_pieces
+-- Count the pieces of ended redrives of a stream, and their bytes.
+-- params: stream_id int, before_at datetime2(7)
+SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(p.numbers)), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(j.ended_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(j.ended_at), 126) AS newest
+  FROM redrive_job AS j
+ INNER JOIN redrive_piece AS p ON p.redrive_id = j.redrive_id
+ WHERE j.stream_id = :stream_id AND j.ended_at < :before_at;
