@@ -87,26 +87,28 @@ def _unconverted(value: str, alias: str | None) -> str:
 
 def _json_each(text: str) -> str:
     """Read each column of a mark by its place in the JSON."""
-    places: dict[str, str] = {}
-    for found in re.finditer(_JSON, text):
-        for place, (name, _) in enumerate(_columns(found)):
-            value = f"{found['alias']}.value"
-            places[f"{found['alias']}.{name}"] = value if found["mark"] == "list" else f"{value} ->> {place}"
+    places = {
+        f"{found['alias']}.{name}": f"{found['alias']}.value" + ("" if place is None else f" ->> {place}")
+        for found in re.finditer(_JSON, text)
+        for name, _, place in _columns(found)
+    }
     text = re.sub(_JSON, r"json_each(:\g<param>) AS \g<alias>", text)
     return re.sub(r"\b\w+\.\w+\b", lambda column: places.get(column[0], column[0]), text) if places else text
 
 
 def _openjson(found: re.Match[str]) -> str:
-    paths = ("$" if found["mark"] == "list" else f"$[{place}]" for place in range(found["columns"].count(",") + 1))
-    typed = ", ".join(f"{name} {of} '{path}'" for (name, of), path in zip(_columns(found), paths, strict=True))
-    return f"OPENJSON(:{found['param']}) WITH ({typed}) AS {found['alias']}"
+    columns = (f"{name} {of} '${'' if place is None else f'[{place}]'}'" for name, of, place in _columns(found))
+    return f"OPENJSON(:{found['param']}) WITH ({', '.join(columns)}) AS {found['alias']}"
 
 
-def _columns(found: re.Match[str]) -> Iterator[tuple[str, str]]:
-    columns = [re.fullmatch(r"(\w+) (\w+(?:\(\w+\))?)", column.strip()) for column in found["columns"].split(",")]
-    if None in columns or (found["mark"] == "list" and len(columns) > 1):
-        raise ValueError(f"{found[0]} is not a mark")
-    return ((column[1], column[2]) for column in columns if column)
+def _columns(found: re.Match[str]) -> Iterator[tuple[str, str, int | None]]:
+    """Return name, type and place of the columns of a mark; a list has one column, without a place."""
+    is_list = found["mark"] == "list"
+    for place, column in enumerate(found["columns"].split(",")):
+        parts = re.fullmatch(r"(\w+) (\w+(?:\(\w+\))?)", column.strip())
+        if parts is None or (is_list and place):
+            raise ValueError(f"{found[0]} is not a mark")
+        yield parts[1], parts[2], None if is_list else place
 
 
 def _top(text: str) -> str:
@@ -115,9 +117,9 @@ def _top(text: str) -> str:
         at, closed = limit.start(), 0
         while closed or not text.startswith("SELECT ", at):
             at -= 1
-            if at < 0:
-                raise ValueError(f"{limit[0].strip()} has no SELECT")
             closed += (text[at] == ")") - (text[at] == "(")
+            if at < 0 or closed < 0:
+                raise ValueError(f"{limit[0].strip()} has no SELECT")
         text = f"{text[:at]}SELECT TOP ({limit[1]}) {text[at + 7 : limit.start()]}{text[limit.end() :]}"
     return text
 

@@ -140,6 +140,7 @@ def test_a_mark_that_is_wrong_is_refused(body: str) -> None:
             text_of(body)
 
 
-def test_a_limit_without_a_select_is_refused() -> None:
+@pytest.mark.parametrize("body", ["DELETE FROM t WHERE a IN (SELECT 1)\n LIMIT :most;", "SELECT 1 IN (b LIMIT :most);"])
+def test_a_limit_without_a_select_is_refused(body: str) -> None:
     with pytest.raises(ValueError, match=r"^LIMIT :most has no SELECT$"):
-        server_text("DELETE FROM t WHERE a IN (SELECT 1)\n LIMIT :most;", TYPES)
+        server_text(body, TYPES)
