@@ -32,7 +32,7 @@ MUTANTS = (
         (
             "a clock that was ahead stops a redrive",
             " OR next_piece_at > :latest",
-            " OR next_piece_at > :latest || :latest",
+            " OR (next_piece_at > :latest AND 1 = 0)",
         ),
         ("one filter has two open redrives", "o.chosen_key = :chosen_key", "o.chosen_key = ''"),
         ("more redrives are open than the limit", " WHERE :most_open > (", " WHERE 1000 + :most_open > ("),

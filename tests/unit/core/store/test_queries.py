@@ -80,7 +80,9 @@ def test_a_second_body_is_sent_to_the_server_as_it_is() -> None:
     assert on_server.text == TYPED.partition("-- sqlserver:\n")[2].strip()
 
 
-@pytest.mark.parametrize("params", ["f", "f int b", "(x)", "f decimal(38, 10) (x) y", "@f int", "a-b", "f rows"])
+@pytest.mark.parametrize(
+    "params", ["f", "flag", "f int b", "(x)", "f decimal(38, 10) (x) y", "@f int", "a-b", "f rows"]
+)
 def test_a_header_with_a_parameter_that_is_none_or_has_no_type_is_refused_with_its_file_and_line(params: str) -> None:
     text = TWO + TYPED.replace("a int, b", f"a int, {params}, b")
     with pytest.raises(ValueError, match=r"^bad\.sql:12: .* is not a parameter: a name, a type, and columns in bracke"):
