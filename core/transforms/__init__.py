@@ -19,9 +19,6 @@ from core.model.transform import ROWS_LIMIT, Transform, Watch, unwatched
 from core.transforms.rooms import module_of
 from core.transforms.signals import takes_signals
 
-# Rooms now, which were modules of this package up to release 0.1
-MOVED = {f"core.transforms.{name}": f"examples.{name}" for name in ("home_security", "flight_info")}
-
 
 def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch = unwatched) -> Transform:
     """Import a transform module, with the limit of the rows of an event and the watch over it.
@@ -40,8 +37,6 @@ def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch 
 
 def import_transform(module_name: str) -> ModuleType:
     """Import the module of a transform. Raises InvalidTransform with the line at which it fails."""
-    if moved := MOVED.get(module_name):
-        raise InvalidTransform(f"{module_name} moved to {moved}: set TRANSFORM={moved}", module=module_name)
     try:
         return import_module(module_of(module_name))
     except (Exception, SystemExit) as error:
