@@ -38,7 +38,7 @@ from core.transforms import load_transform
 from core.transforms.aggregates import find_aggregate, load_aggregates
 
 RIGHTS = "rights"
-OF_THE_OWNER = ("create_schema_migration", "record_migration", "hand_over_migration")  # the app never sends them
+OF_THE_OWNER = ("create_schema_migration", "record_migration")  # the app never sends them
 _APPENDED: tuple[RowVerb, ...] = ("append", "retract", "delete", "select_range", "find_lettered")
 _STATES: tuple[RowVerb, ...] = ("set", "retract_states", "replace_states", "select_states", "select_standing")
 _EACH: tuple[RowVerb, ...] = ("select_placed", "count_rows", "find_row_faults")

@@ -135,14 +135,6 @@ def test_rows_that_a_replay_removed_were_written_all_the_same(world: World) -> N
     world.prove()
 
 
-def test_commits_that_are_older_than_the_count_leave_it_unknown(world: World) -> None:
-    world.commit([switch(), gas()])
-    world.sqlite.sql("UPDATE batch_ledger SET rows_appended = NULL")
-    world.sqlite.sql("DELETE FROM sensor_reading WHERE sequence_number = 1")
-    world.settle()
-    assert (rows_of(world)["ledger"], rows_of(world)["difference"], quality(world)["fault"]) == (None, None, None)
-
-
 def test_a_run_without_a_row_has_figures_of_nothing(world: World) -> None:
     world.commit([], letters=2)
     world.settle()

@@ -22,7 +22,7 @@ TABLE = re.compile(
 LISTED = r"SELECT \w\.(\w+) FROM OPENJSON\((@\w+)\) WITH \(\1 (?:bigint|varchar\(\d+\)) '\$\[0\]'\) AS \w"
 # Statements that the two dialects cannot write alike: an upsert is an update and an insert on the server.
 WRITTEN_APART = {
-    *("note_stop", "note_partition_fault", "note_partition_standstill", "begin_attempt", "carry_states"),
+    *("note_stop", "begin_attempt", "carry_states"),
     *("lock_stream", "remove_whole_windows", "add_to_windows"),
     *("free_letters", "order_letters"),
     *("delete_retracted", "delete_diffs", "delete_redrive_pieces", "delete_audits", "delete_purges", "delete_failures"),
@@ -33,11 +33,12 @@ STATES = [row_class for row_class in ROW_CLASSES if row_table(row_class).key]
 
 
 def tables(script: str) -> dict[str, list[tuple[str, bool]]]:
-    """Columns in their order, and whether each must have a value."""
+    """Columns in their order, without computed ones, and whether each must have a value."""
     found = {}
     for table in TABLE.finditer(without_comments(script)):
         lines = re.findall(r"^ +([a-z_]+) +(\w.*)", table["columns"], re.M)
-        found[table["name"]] = [(name, "NOT NULL" in rest) for name, rest in lines]
+        stored = [(name, rest) for name, rest in lines if not rest.startswith("AS ")]
+        found[table["name"]] = [(name, "NOT NULL" in rest) for name, rest in stored]
     return found
 
 
