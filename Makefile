@@ -130,10 +130,10 @@ check-types:
 # as any other. Python keeps its bytecode for the next run, whatever the environment says. Property tests try fewer
 # examples than in `make test`. Asserts are rewritten only for the tests that fail, which run again to say why: to rewrite
 # all takes as long as to collect all twice.
-check-stores: PART = tests/contract tests/simulation tests/rooms
+check-stores: PART = tests/contract tests/simulation tests/rooms tests/repo
 check-core: PART = tests/unit/core tests/property
-check-app: PART = tests/unit tests/repo --ignore=tests/unit/core $(wildcard examples/*/tests apps/*/tests)
-check-stores check-core check-app: FAST = $(IN_MEMORY) PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 0 -m "not slow" --hypothesis-profile=quick -o cache_dir=.local-run/pytest-$@ $(PART)
+check-app: PART = tests/unit --ignore=tests/unit/core $(wildcard examples/*/tests apps/*/tests)
+check-stores check-core check-app: FAST = $(IN_MEMORY) PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 0 -m "not slow and not heavy" --hypothesis-profile=quick -o cache_dir=.local-run/pytest-$@ $(PART)
 check-stores check-core check-app:
 	@$(FAST) --assert=plain || { $(FAST) --last-failed --last-failed-no-failures none; exit 1; }
 

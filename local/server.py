@@ -166,7 +166,10 @@ class Server:
             with closing(self._open.execute(text)) as found:
                 return [tuple(row) for row in (found.fetchall() if most is None else found.fetchmany(most))]
         except self._driver.Error:
-            self._open = None
+            opened, self._open = self._open, None
+            if opened is not None:
+                with suppress(self._driver.Error):
+                    opened.close()
             raise
 
     def _reach(self) -> Any:

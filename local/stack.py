@@ -182,6 +182,7 @@ def app_settings(connection: str, place: Place, transform: str) -> dict[str, str
         "EVENTHUB_CONSUMER_GROUP": CONSUMER_GROUP,
         "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT": "1048576",
         "HUB_READER_CONSUMER_GROUP": READER_GROUP,
+        "PYTHON_THREADPOOL_THREAD_COUNT": "32",
         "STORE_CONNECTION": place.connection,
         "TRANSFORM": transform,
         **(LETTERS_ON_A_SERVER if place.server else LETTERS),

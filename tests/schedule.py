@@ -16,6 +16,27 @@ ROOT = Path(__file__).parents[1]
 STORED = ROOT / "tests" / "seconds.json"
 # Whatever lies here starts processes, or is of `make check-infra`: `make test` runs only its proofs.
 SLOW = ("acceptance", "browser", "infra", "smoke", "spark")
+# These start small processes, or take seconds: `make check` leaves them out, and `make test` runs them.
+HEAVY = (
+    "tests/contract/test_clocks.py",
+    "tests/simulation/test_key_order.py",
+    "tests/simulation/test_sweep.py",
+    "tests/unit/bench/report/test_suite.py",
+    "tests/unit/bench/test_usage.py",
+    "tests/unit/bench/test_wire_process.py",
+    "tests/unit/core/remote/spark/test_engines.py",
+    "tests/unit/core/remote/spark/test_local.py",
+    "tests/unit/core/remote/telemetry/test_opening.py",
+    "tests/unit/core/settle/test_children.py",
+    "tests/unit/core/store/test_schema.py::TestTheCommand",
+    "tests/unit/jobs/test_package.py",
+    "tests/unit/local/event_hubs/test_main.py",
+    "tests/unit/local/test_consumers.py",
+    "tests/unit/local/test_func.py",
+    "tests/unit/local/test_job_killer.py",
+    "tests/unit/local/test_processes.py",
+    "tests/unit/local/trials/test_determinism.py",
+)
 TOGETHER = ("tests/acceptance/api", "tests/acceptance/cli", "tests/browser")
 OF_SUBJECTS = "proof"
 LEFT_OUT = "left_out"
@@ -87,11 +108,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow by its place, and put the longest unit first."""
+    """Mark what is slow or heavy by its place, and put the longest unit first."""
     folders = tuple(f"tests/{each}/" for each in SLOW)
     for item in items:
         if item.nodeid.startswith(folders):
             item.add_marker(pytest.mark.slow)
+        if item.nodeid.startswith(HEAVY):
+            item.add_marker(pytest.mark.heavy)
     stored = stored_seconds()
     units: defaultdict[str, float] = defaultdict(float)
     for module in {module_of(item.nodeid) for item in items}:

@@ -202,13 +202,13 @@ class _ChunkRetry:
             self.taken += [letter.sequence_number for letter in freed]
 
     def _plan_next(self, run: Letters) -> RetryCommit:
-        """Plan a run; that of a letter that may kill is marked first, and runs in a child process."""
+        """Plan a run; that of a letter that may kill is marked when its child process is there, and runs in it."""
         keeper = self.keeper
         if not (run[0].lost_claims and is_to_run(run[0])):
             return self._plan(run, keeper.transform)
-        now = keeper.clock.now()
-        keeper.store.begin_lone_try(self._held(run), now, now + keeper.letters.lease)
         with keeper.lone(keeper.transform) as lone:
+            now = keeper.clock.now()
+            keeper.store.begin_lone_try(self._held(run), now, now + keeper.letters.lease)
             return self._plan(run, lone)
 
     def _plan(self, run: Letters, transform: Transform) -> RetryCommit:

@@ -38,6 +38,8 @@ from core.transforms import load_transform
 from core.transforms.aggregates import find_aggregate, load_aggregates
 
 RIGHTS = "rights"
+KEPT = ("REPEATABLEREAD", "UPDLOCK", "HOLDLOCK")  # the hints of a read that keep its locks until the end
+_HINTS = re.compile(r"hubledger\.(\w+) AS \w+ WITH \(([A-Z, ]+)\)")
 OF_THE_OWNER = ("create_schema_migration", "record_migration")  # the app never sends them
 _APPENDED: tuple[RowVerb, ...] = ("append", "retract", "delete", "select_range", "find_lettered")
 _STATES: tuple[RowVerb, ...] = ("set", "retract_states", "replace_states", "select_states", "select_standing")
@@ -79,14 +81,19 @@ def explained(name: str, row_classes: RowClasses) -> str:
 
 
 def lock_lines(script: Script) -> list[str]:
-    """Return a line for each step that locks rows: its table, the changes, and the name of the step."""
+    """Return a line for each table of which a step locks rows: the hints that keep what it reads, the changes, and the
+    name of the step."""
     lines = []
     for step in script.steps:
-        changes: dict[str, list[str]] = defaultdict(list)
-        for use in uses_of(step_text(step)):
+        text = step_text(step)
+        locks: dict[str, list[str]] = defaultdict(list)
+        for table, hints in _HINTS.findall(text):
+            locks[table] += [hint for hint in hints.split(", ") if hint in KEPT]
+        for use in uses_of(text):
             if use.verb != "SELECT":
-                changes[use.table].append(use.verb)
-        lines += [f"{table:<22} {' and '.join(verbs):<18} {step.statement}" for table, verbs in changes.items()]
+                locks[use.table].append(use.verb)
+        kept = {table: " and ".join(dict.fromkeys(words)) for table, words in locks.items() if words}
+        lines += [f"{table:<22} {words:<18} {step.statement}" for table, words in kept.items()]
     return lines
 
 

@@ -35,7 +35,11 @@ class Room:
         package = f"{self.name}.{AGGREGATES}"
         if find_spec(package) is None:
             return ()
-        return tuple(f"{package}.{module.name}" for module in pkgutil.iter_modules(import_module(package).__path__))
+        from core.transforms.contract.places import importing  # needed to load, not to index the app
+
+        with importing(package):
+            found = pkgutil.iter_modules(import_module(package).__path__)
+        return tuple(f"{package}.{module.name}" for module in found)
 
 
 def module_of(name: str) -> str:

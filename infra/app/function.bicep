@@ -135,6 +135,7 @@ var hostSettings = {
   OTEL_TRACES_SAMPLER_ARG: '0.1'
   PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY: 'true'
   PYTHON_APPLICATIONINSIGHTS_LOGGER_NAME: 'hubledger'
+  PYTHON_THREADPOOL_THREAD_COUNT: '32' // the most: a batch that waits must not take the thread of a different partition
 }
 
 resource plan 'Microsoft.Web/serverfarms@2024-04-01' = {

@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         with fresh_folder(options.folder) as folder, Children(folder) as children:
             with _target(options, folder, children, interruption.pause) as (kind, target):
                 acceptance = Acceptance(
-                    target, folder / "record.db", interruption.pause, options.patience, int(options.undeliverable)
+                    target, folder / "record.db", interruption.pause, options.patience, options.undeliverable
                 )
                 figures = acceptance.run(partial(_feed, options, acceptance, children))
             print(json.dumps({"host": kind, **figures}), flush=True)
@@ -63,7 +63,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--undeliverable",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="send an event that the trigger cannot deliver; default: yes",
+        help="publish an event that the trigger cannot deliver; default: yes",
     )
     parser.add_argument("--patience", type=positive, default=300, metavar="S", help="seconds without progress; 300")
     parser.add_argument("--folder", type=Path, default=LOCAL_RUN / "real-host", metavar="DIR")
@@ -101,8 +101,9 @@ def _target(
 
 def _feed(options: argparse.Namespace, acceptance: Acceptance, children: Children) -> Child:
     """Start the feed, connected and about to publish."""
-    record = ("--record", str(acceptance.record), "--dangers", "1")
-    order = FeedOrder(HOMES, HOMES.senders_for(options.events), str(options.events), RATE, 1, record)
+    more = ["--record", str(acceptance.record), "--dangers", "1"]
+    more += ["--undeliverable", "1"] if options.undeliverable else []
+    order = FeedOrder(HOMES, HOMES.senders_for(options.events), str(options.events), RATE, 1, tuple(more))
     words = ["--connection", acceptance.target.connection, "--hub", HUB, *words_of(order)]
     feed = children.start(Command("feed", "local.feed", words))
     feed.wait_ready("feed ready for ", acceptance.pause)

@@ -55,13 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="CONNECTION",
         help="connection string of a storage account for host checkpoints, UseDevelopmentStorage=true for Azurite",
     )
-    parser.add_argument(
-        "--reopen-after",
-        type=_seconds,
-        default=REOPEN_AFTER,
-        metavar="SECONDS",
-        help="until a reader that stopped on an event is opened again; default: 30, as in Azure",
-    )
+    _add_waits(parser)
     parser.add_argument(
         "--like-azure",
         action="store_true",
@@ -71,6 +65,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--log", type=Path, metavar="PATH", help="append one JSON object per log record")
     parser.add_argument("--verbose", action="store_true", help="show all records on the terminal, not only warnings")
     return parser
+
+
+def _add_waits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--reopen-after",
+        type=_seconds,
+        default=REOPEN_AFTER,
+        metavar="SECONDS",
+        help="until a reader that stopped on an event is opened again; default: 30, as in Azure",
+    )
+    parser.add_argument(
+        "--longest-pause",
+        type=_seconds,
+        metavar="SECONDS",
+        help="between two tries of a function; default: as its retry policy says, as in Azure",
+    )
 
 
 def _end_with_parent() -> None:
@@ -94,7 +104,8 @@ def _seconds(text: str) -> timedelta:
 
 async def _run(chosen: argparse.Namespace) -> None:
     state = chosen.state and chosen.state.resolve()
-    options = HostOptions(port=chosen.port, state=state, storage=chosen.storage, reopen_after=chosen.reopen_after)
+    waits = {"reopen_after": chosen.reopen_after, "longest_pause": chosen.longest_pause}
+    options = HostOptions(port=chosen.port, state=state, storage=chosen.storage, **waits)
     host = FunctionsHost(chosen.app, options)
     stopping = asyncio.Event()
     stop_at_signal(stopping.set)

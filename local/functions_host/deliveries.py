@@ -1,21 +1,20 @@
 """Tell what the real trigger makes of a message, by its encoded sections: it cannot deliver every one.
 
 The rules were measured with the real host, and local/README.md has them in words. Of all that is found in a message,
-the worst counts.
+the worst counts. A value that the host cannot read is one for which the app has words.
 """
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from enum import IntEnum
-from urllib.parse import urlsplit
 
+from core.remote.hub.amqp_values import NotReadable
+from core.remote.hub.undeliverable import why_unreadable
 from local.event_hubs import sections as of_message
-from local.event_hubs.codec import NULL, DecodeError, Symbol, decode, encode, skip
+from local.event_hubs.codec import NULL, DecodeError, Symbol, encode, skip
 from local.event_hubs.sections import items, sections
-from local.functions_host.json_net import DATE_TIME_OFFSET, URI
 
 MOST_NESTED = 64  # levels: 30 are delivered, 200 are not
-LAST_TICK = 3_155_378_975_999_999_999  # of .NET's times
 PARTITION_KEY = encode(Symbol("x-opt-partition-key"))
 _MAPS, _COMPOUNDS, _ARRAYS = (0xC1, 0xD1), (0xC0, 0xC1, 0xD0, 0xD1), {0xE0: 3, 0xF0: 9}  # the place of a constructor
 _PLAIN = frozenset(
@@ -41,7 +40,7 @@ def delivery_of(message: bytes) -> Delivery:
     """Return the end of a message that a hub hands out."""
     try:
         found = [_RULES[code](message[body:end]) for code, _, body, end in sections(message) if code in _RULES]
-    except (DecodeError, IndexError):
+    except (DecodeError, NotReadable, LookupError, struct.error):
         return Delivery.DROPPED
     return max(found, default=Delivery.DELIVERED)
 
@@ -64,23 +63,12 @@ def _of_items(each: Sequence[bytes]) -> Delivery:
 
 
 def _of_property(encoded: bytes) -> Delivery:
-    """Return the end of a value that becomes one of .NET: a map becomes none, and few described values do."""
-    if encoded[0] in _PLAIN:
-        return Delivery.DELIVERED
-    is_converted = encoded[0] not in _MAPS and (encoded[0] != _DESCRIBED or _is_net(encoded))
-    return max(_of_value(encoded), Delivery.DELIVERED if is_converted else Delivery.READER_STOPS)
+    return Delivery.DELIVERED if encoded[0] in _PLAIN else max(_of_value(encoded), _alone(encoded))
 
 
-def _is_net(encoded: bytes) -> bool:
-    """Return whether .NET reads a described value, or leaves it out."""
-    if encoded[1] not in _SYMBOL:
-        return False
-    descriptor, at = decode(encoded, 1)
-    with suppress(ValueError, TypeError, AttributeError):
-        if descriptor == DATE_TIME_OFFSET:
-            return 0 <= decode(encoded, at)[0] <= LAST_TICK
-        return descriptor != URI or bool(urlsplit(decode(encoded, at)[0]))
-    return False
+def _alone(encoded: bytes) -> Delivery:
+    """Return the end of a value without those in it."""
+    return Delivery.READER_STOPS if why_unreadable(encoded) else Delivery.DELIVERED
 
 
 def _of_value(encoded: bytes, depth: int = 0) -> Delivery:
@@ -91,7 +79,7 @@ def _of_value(encoded: bytes, depth: int = 0) -> Delivery:
     if code == _DESCRIBED:
         return _of_value(encoded[skip(encoded, 1) :], depth + 1)
     if code == _CHAR:
-        return Delivery.DELIVERED if _is_char(int.from_bytes(encoded[1:5])) else Delivery.READER_STOPS
+        return _alone(encoded)
     if code in _ARRAYS:
         elements = encoded[_ARRAYS[code] :]
         return Delivery.DROPPED if elements and elements[0] in _SHORT_DECIMALS else Delivery.DELIVERED
@@ -102,11 +90,6 @@ def _of_value(encoded: bytes, depth: int = 0) -> Delivery:
     if code in _MAPS and len(each) % 2:
         return Delivery.DROPPED
     return max((_of_value(one, depth + 1) for one in each), default=Delivery.DELIVERED)
-
-
-def _is_char(number: int) -> bool:
-    """Return whether .NET has a char of this number: two bytes, and no half of a pair."""
-    return number < 0xD800 or 0xDFFF < number < 0x10000
 
 
 def _of_fields(encoded: bytes) -> Delivery:

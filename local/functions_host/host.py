@@ -6,7 +6,7 @@ import random
 import sqlite3
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -46,7 +46,8 @@ OpenSource = Callable[[HubConnection, EventHubOptions, Clock], EventSource]
 class HostOptions:
     """The options of a host. `port` 0 takes a free port; without `state`, nothing outlives the host; `storage` is the
     connection string of an account that gets the host checkpoints instead; only tests set the rest. A request whose
-    headers or body take longer than `patience` is dropped. A reader that stopped opens again after `reopen_after`."""
+    headers or body take longer than `patience` is dropped. A reader that stopped opens again after `reopen_after`. No
+    pause between two tries of a function is longer than `longest_pause`; None: as its retry policy says."""
 
     port: int = 7071
     state: Path | None = None
@@ -56,6 +57,7 @@ class HostOptions:
     clock: Clock = field(default_factory=SystemClock)
     patience: timedelta = timedelta(seconds=20)
     reopen_after: timedelta = REOPEN_AFTER
+    longest_pause: timedelta | None = None
     chance: Callable[[], float] = random.random
 
 
@@ -101,11 +103,17 @@ class FunctionsHost:
 
     async def _index(self, settings: Settings) -> None:
         try:
-            self.functions = tuple(await self._worker.index(self._directory))
+            self.functions = tuple(map(self._pausing, await self._worker.index(self._directory)))
         except HostError as error:
             if settings.faults:
                 raise SettingsFault((*settings.faults, str(error))) from error
             raise
+
+    def _pausing(self, function: FunctionDescription) -> FunctionDescription:
+        longest = self._options.longest_pause
+        if longest is None or function.retry is None:
+            return function
+        return replace(function, retry=function.retry.within(longest))
 
     def _open_state_file(self, path: Path | None) -> StateFile:
         storage = self._options.storage

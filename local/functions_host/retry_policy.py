@@ -5,7 +5,7 @@ Sources: WebJobs SDK `RandomizedExponentialBackoffStrategy` (first delay = minim
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from local.functions_host.time_spans import parse_time_span
@@ -25,6 +25,10 @@ class RetryPolicy:
     def allows(self, retries_done: int) -> bool:
         """Return True when a retry may follow `retries_done` retries."""
         return self.max_retry_count == -1 or retries_done < self.max_retry_count
+
+    def within(self, longest: timedelta) -> "RetryPolicy":
+        """Return the policy with no pause longer than this one."""
+        return replace(self, minimum=min(self.minimum, longest), maximum=min(self.maximum, longest))
 
     def delay(self, retries_done: int, chance: Callable[[], float]) -> timedelta:
         """Return the delay before the next retry; `chance` gives a number in [0, 1)."""

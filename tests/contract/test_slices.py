@@ -10,7 +10,7 @@ import pytest
 from core.aggregation.commit import HELD, PORTION, Part, Portion, commit_run, next_portion
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import EngineAnswer as Answer
-from core.aggregation.runs import RunLimits, StagedSlice, Step, next_step
+from core.aggregation.runs import RunLimits, Staged, StagedSlice, Step, next_step
 from core.aggregation.spark import JobState
 from core.errors import StagingRefused, StoreUnavailable
 from core.model.aggregates import SLICES
@@ -102,13 +102,19 @@ def test_a_pause_holds_a_run_between_its_slices_until_somebody_resumes(
     assert stored(store) == WINDOWS
 
 
-def test_a_pause_holds_the_cut(store: AggregationStore, database: AggregationEngine) -> None:
+def added(store: AggregationStore, database: AggregationEngine) -> Staged:
+    """Open a run, stage its result and commit all its slices in one portion."""
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
     portion = next_portion(store.read_slices(staged), 0, PORTION)
     assert portion is not None
     assert store.commit_portion(run, staged, portion)
-    whole = replace(run, committed_slices=SLICES)
+    return staged
+
+
+def test_a_pause_holds_the_cut(store: AggregationStore, database: AggregationEngine) -> None:
+    staged = added(store, database)
+    whole = last_run(store)
     database.change("UPDATE {p}aggregation_cut SET paused_at = '2026-01-01T00:00:00.000000'")
     assert not store.close_run(whole, staged, NOW)
     database.change("UPDATE {p}aggregation_cut SET paused_at = NULL")
@@ -118,11 +124,7 @@ def test_a_pause_holds_the_cut(store: AggregationStore, database: AggregationEng
 def test_a_cut_that_has_moved_since_the_last_slice_stays_where_it_is(
     store: AggregationStore, database: AggregationEngine
 ) -> None:
-    run = opened_run(store)
-    staged = staged_result(store, database, run, WINDOWS)
-    portion = next_portion(store.read_slices(staged), 0, PORTION)
-    assert portion is not None
-    assert store.commit_portion(run, staged, portion)
+    staged = added(store, database)
     database.change("""UPDATE {p}aggregation_cut SET cut = '{{"1/0":7}}'""")
     assert not store.close_run(last_run(store), staged, NOW)
     assert (store.read_standing(HOME_ACTIVITY).cut, last_run(store).status) == ('{"1/0":7}', "submitting")
@@ -131,14 +133,10 @@ def test_a_cut_that_has_moved_since_the_last_slice_stays_where_it_is(
 def test_a_run_whose_result_was_taken_away_is_closed_by_the_next_result(
     store: AggregationStore, database: AggregationEngine
 ) -> None:
-    run = opened_run(store)
-    staged = staged_result(store, database, run, WINDOWS)
-    portion = next_portion(store.read_slices(staged), 0, PORTION)
-    assert portion is not None
-    assert store.commit_portion(run, staged, portion)
+    staged = added(store, database)
     assert store.discard_staged(staged)
     assert not store.close_run(last_run(store), staged, NOW)
-    again = staged_result(store, database, run, WINDOWS, "again")
+    again = staged_result(store, database, last_run(store), WINDOWS, "again")
     assert committed(store, last_run(store), again, NOW)
     assert stored(store) == WINDOWS
 

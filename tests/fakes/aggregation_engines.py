@@ -18,7 +18,6 @@ from core.model.aggregates import SLICES, WINDOW_START, Aggregate, aggregate_tab
 from core.model.rows import Row
 from core.store.aggregation import Aggregations
 from core.store.columns import instant_text
-from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.json import server_instant_text
 from core.store.sqlserver.odbc import Session
@@ -68,7 +67,7 @@ class SqliteAggregation:
     staged: Staged = field(default_factory=dict)
 
     def open(self) -> AggregatingStore:
-        return AggregatingStore(SqliteDatabase(self.sqlite.path))
+        return AggregatingStore(self.sqlite.database())
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
         marks = ", ".join("?" * len(columns.split(", ")))

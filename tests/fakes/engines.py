@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import weakref
 from pathlib import Path
 from typing import Protocol
 
@@ -26,12 +27,25 @@ class SqliteEngine(SqliteEyes):
         else:
             path.write_bytes(migrated(rooms))
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._opened: list[SqliteDatabase] = []
+        weakref.finalize(self, _close, self._connection, self._opened)
 
     def open(self) -> Store:
-        return Store(SqliteDatabase(self.path))
+        return Store(self.database())
+
+    def database(self) -> SqliteDatabase:
+        """Return a database that is closed with this object, at the latest."""
+        self._opened.append(SqliteDatabase(self.path))
+        return self._opened[-1]
 
     def environment(self) -> dict[str, str]:
         return {"STORE_CONNECTION": f"{EMBEDDED}{self.path}"}
+
+
+def _close(connection: sqlite3.Connection, opened: list[SqliteDatabase]) -> None:
+    connection.close()
+    for database in opened:
+        database.close()
 
 
 class Opening(Protocol):

@@ -1,5 +1,6 @@
 """The store over SQLite in memory: the statements and scripts of the embedded engine, without a file."""
 
+import weakref
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,9 @@ class MemoryStore(Store, SqliteEyes):
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC), rooms: Rooms = EXAMPLES) -> None:
         self._connection = connection = memory_connection(rooms)
-        super().__init__(SqliteDatabase(Path(":memory:"), connect=lambda: connection, now=now))
+        database = SqliteDatabase(Path(":memory:"), connect=lambda: connection, now=now)
+        weakref.finalize(database, connection.close)
+        super().__init__(database)
 
     def note_statements(self, note: Callable[[str], object]) -> None:
         """Call `note` with every statement from now on, its values filled in."""

@@ -27,6 +27,26 @@ class WrittenModules:
         return name
 
 
+ROOM = """
+from dataclasses import dataclass
+from core.model.rows import appended_to
+VERSION = "1"
+@appended_to("{table}")
+@dataclass(frozen=True)
+class Placed:
+    number: int
+def transform(event, references): return ()
+"""
+
+
+def broken_room(modules: WrittenModules, broken: str = "hours") -> str:
+    """Write a room with a module of its aggregates that cannot be imported; return the name of the room."""
+    modules.write(ROOM.format(table="placed_in_a_broken_room"), "broken_room.transform")
+    for name in ("__init__", "hours"):
+        modules.write("Nobody\n" if name == broken else "", f"broken_room.aggregates.{name}")
+    return "broken_room"
+
+
 @contextmanager
 def written_modules(folder: Path) -> Iterator[WrittenModules]:
     """Make modules importable from a folder; afterwards, forget them and the classes that they declared."""

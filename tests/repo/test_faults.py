@@ -1,4 +1,4 @@
-"""docs/faults.md: every fault has its row, and the test that each row names exists."""
+"""docs/faults.md: every fault has its row, and the test that each row names exists; core/errors.py draws the tree."""
 
 import ast
 import re
@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from core import errors
 from tests.repo.product import ROOT, errors_of_the_product, nodes_of
 
 PAGE = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
@@ -55,3 +56,17 @@ def test_every_error_has_a_row() -> None:
 @pytest.mark.parametrize("test", ["tests/unit/core/test_gone.py::test_x", "tests/repo/test_faults.py::test_gone"])
 def test_a_test_that_does_not_exist_is_seen(test: str) -> None:
     assert not is_there(test)
+
+
+def test_the_docstring_draws_every_error_under_its_parent() -> None:
+    drawn: dict[str, str | None] = {}
+    above: list[tuple[int, str]] = []
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"^([ │├└─]+)([A-Z]\w+)(\s{2,}|$)", line)
+        if found is None:
+            continue
+        depth = len(found[1])
+        above = [one for one in above if one[0] < depth]
+        drawn[found[2]] = above[-1][1] if above else None
+        above.append((depth, found[2]))
+    assert drawn == {**errors_of_the_product(), "HubledgerError": None}

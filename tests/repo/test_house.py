@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.patience import allowed
 from tests.repo.product import MODULES, ROOT, TEXTS, imports_of, name_of, nodes_of, text_of, tree_of
 
 MODULE_LINES, FUNCTION_LINES = 300, 40
@@ -73,7 +74,6 @@ def test_a_file_names_no_place_of_one_machine_and_leaves_nothing_to_do() -> None
 def test_indexing_the_app_loads_no_driver_and_no_client() -> None:
     heavy = "sqlite3 pyodbc azure.eventhub azure.identity azure.core msgspec asyncio.windows_events pyspark"
     script = f"import sys, function_app; print(*(name for name in {heavy.split()!r} if name in sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, env={}, capture_output=True, text=True, timeout=60, check=True
-    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, env={}, capture_output=True, text=True, check=True, timeout=allowed(60))
     assert done.stdout.split() == []

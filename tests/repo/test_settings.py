@@ -15,8 +15,9 @@ from tests.repo.product import ROOT
 BY_KEY, BY_IDENTITY = {"EVENTHUB", "LAKE_CONNECTION"}, {"EVENTHUB__fullyQualifiedNamespace"}
 BY_THE_PLATFORM = {"WEBSITE_AUTH_ENABLED"}  # nobody sets it: it says that App Service authentication is on
 BODY_LIMIT = "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT"
+THREADS = "PYTHON_THREADPOOL_THREAD_COUNT"
 LINES = "AzureFunctionsJobHost__logging__logLevel__Function"  # host.json hides them, because Azure has them already
-OF_THE_HOST_LOCALLY = {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage", BODY_LIMIT, LINES}
+OF_THE_HOST_LOCALLY = {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage", BODY_LIMIT, THREADS, LINES}
 
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 EXAMPLE: dict[str, str] = json.loads((ROOT / "local.settings.example.json").read_text(encoding="utf-8"))["Values"]
@@ -92,6 +93,12 @@ def test_the_host_lets_in_a_body_that_the_api_refuses() -> None:
     told = in_page("Settings of the host\n")[BODY_LIMIT]
     assert told.startswith(f"{limit}`")
     assert f"{LARGEST_BODY:,}" in told
+
+
+def test_the_worker_has_a_thread_for_each_partition_of_the_largest_common_hub() -> None:
+    function = read_text("function", (ROOT / "infra" / "app" / "function.bicep").read_text(encoding="utf-8"))
+    places = function.var("hostSettings")[THREADS], EXAMPLE[THREADS], in_page("Settings of the host\n")[THREADS][:2]
+    assert set(places) == {"32"}
 
 
 def test_chosen_values_and_the_page_tell_the_defaults_of_the_code() -> None:

@@ -22,7 +22,6 @@ Check = Callable[..., None]
 FAULTS = (AssertionError, InvalidTransform, SchemaMismatch, sqlite3.OperationalError)
 LITE, SERVER = "migrations/sqlite/0001_orders.sql", "migrations/sqlserver/0001_orders.sql"
 QUANTITY = "    quantity = body.quantity\n"
-HAMMER = '{"type": "line", "order_id": "1", "item": "hammer"}\n'
 
 # A sentence about the bug: its file, the text and the wrong text, the test that sees it, and a part of its message.
 BUGS: dict[str, tuple[str, str, str, Check, str]] = {

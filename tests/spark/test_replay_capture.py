@@ -73,7 +73,7 @@ class Replaying:
 
     def replay(self, *, dry_run: bool = False) -> ReplayJob:
         """Replay all that is committed, by number, with an empty hub."""
-        store, hub, given = Store(SqliteDatabase(self.sqlite.path)), MemoryHub({"1": []}), stamps(7 + dry_run)
+        store, hub, given = Store(self.sqlite.database()), MemoryHub({"1": []}), stamps(7 + dry_run)
         means = ReplayMeans(STREAM, store, hub, load_transform(TRANSFORM), given)
         job_id = request_replay(order(["1"], 0, len(BODIES), dry_run=dry_run), means, 1_000).request.job_id
         for id in open_partitions(job_id, means):

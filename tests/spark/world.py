@@ -14,7 +14,6 @@ from core.aggregation.tick import Aggregation, AggregationReport, aggregate
 from core.errors import EngineUnreachable
 from core.model.aggregates import Aggregate, aggregate_table
 from core.model.rows import Row
-from core.store.sqlite.database import SqliteDatabase
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.aggregate import Execution
 from jobs.aggregate import aggregate as run_job
@@ -129,7 +128,7 @@ class World:
 
     def __init__(self, spark: Any, folder: Path, lake: Lake | None = None) -> None:
         self.sqlite = SqliteEngine(folder / "store.db")
-        self.store = AggregatingStore(SqliteDatabase(self.sqlite.path))
+        self.store = AggregatingStore(self.sqlite.database())
         self.tables = SqliteTables(spark, str(self.sqlite.path))
         self.engine = InProcessEngine(spark, self.tables)
         self.clock = FakeClock()

@@ -107,15 +107,25 @@ CHANGE = re.compile(
 def test_every_table_that_a_script_changes_is_among_its_locks_in_order(name: str) -> None:
     found = CHANGE.finditer(re.sub(r"--.*", "", every_run()[name][0]))
     changed = [one["named"] or one["aliased"] for one in found]
-    locked = [line.split()[0] for line in lock_lines(every_script()[name])]
+    lines = lock_lines(every_script()[name])
+    locked = [line.split()[0] for line in lines if re.search(r"\b(?:INSERT|UPDATE|DELETE)\b", line)]
     assert list(dict.fromkeys(locked)) == list(dict.fromkeys(changed))
 
 
 def test_the_locks_of_a_commit_are_listed_with_their_steps() -> None:
     shown = [" ".join(line.split()) for line in lock_lines(TRANSACTIONS["commit_batch"](HOMES))]
-    assert shown[0] == "event_hub_checkpoint UPDATE advance_checkpoint"
+    stream, checkpoint, *_ = shown
+    assert stream == "event_stream REPEATABLEREAD advance_checkpoint"
+    assert checkpoint == "event_hub_checkpoint UPDATE advance_checkpoint"
     assert "home UPDATE and INSERT set Home" in shown
     assert shown[-2:] == ["event_hub_dead_letter INSERT add_letter", "batch_ledger INSERT record_batch"]
+
+
+@holds_for(every_script())
+def test_every_read_that_keeps_its_locks_is_among_them(name: str) -> None:
+    hinted = re.findall(r"WITH \((?:[A-Z]+, )*?(REPEATABLEREAD|UPDLOCK)\b", every_run()[name][0])
+    shown = re.findall(r"\b(REPEATABLEREAD|UPDLOCK)\b", "\n".join(lock_lines(every_script()[name])))
+    assert sorted(shown) == sorted(hinted)
 
 
 def test_the_command_prints_the_transactions_that_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -401,7 +401,8 @@ def test_json_is_read_in_the_types_of_the_columns_so_that_an_index_can_seek_them
 
 
 QUEUE = "WITH (ROWLOCK, READPAST, UPDLOCK, READCOMMITTEDLOCK)"
-CLAIMS = {"claim_letters": "claim", "take_freed_letters": "taking", "free_without_order": "query free_without_order"}
+CLAIMS = {"claim_letters": "claim", "take_freed_letters": "taking"}
+FREEING = "free_without_order"
 
 
 @holds_for(CLAIMS)
@@ -421,9 +422,21 @@ def test_a_claim_over_a_whole_stream_is_bounded() -> None:
     assert bounded == CLAIMS.keys() - {"take_freed_letters"}  # those that one retry has freed
 
 
+def test_a_freeing_keeps_no_letter_that_it_only_looks_at_and_reads_again_those_that_it_frees() -> None:
+    """UPDLOCK keeps each row that is read with it, and most of a stream's held letters stay held."""
+    text = " ".join(without_comments(load_queries("sqlserver")[FREEING].text).split())
+    looking, _, freeing = text.partition(") AS n INNER JOIN ")
+    assert "FROM (SELECT TOP (@most) h.partition_id, h.sequence_number FROM " in looking
+    assert re.findall(r"AS \w WITH \([A-Z, ]*\)", looking) == ["AS h WITH (READPAST, READCOMMITTEDLOCK)"]
+    by_key = "d.stream_id = @stream_id AND d.partition_id = n.partition_id AND d.sequence_number = n.sequence_number"
+    assert freeing.startswith(
+        f"hubledger.event_hub_dead_letter AS d {QUEUE} ON {by_key} WHERE d.status = 'held' OPTION"
+    )
+
+
 def test_no_other_statement_passes_over_locked_rows_because_it_would_leave_out_an_effect() -> None:
     passing = {name for name, query in load_queries("sqlserver").items() if "READPAST" in query.text}
-    assert passing == CLAIMS.keys()
+    assert passing == {*CLAIMS, FREEING}
 
 
 @holds_for(found_in(r"WITH \(([A-Z, ]*READPAST[A-Z, ]*)\)", every_batch()))

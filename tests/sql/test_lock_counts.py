@@ -14,8 +14,10 @@ from core.store.script import RowVerb, of_rows
 from core.store.sqlserver.rights import uses_of
 from core.store.sqlserver.rows import rows_query
 from core.transforms.aggregates import load_aggregates
+from tests.checkout import ROOT
 from tests.offenders import holds_for
 from tests.sql.indexes import Index, documented, indexes
+from tests.sql.verbs import sent_by_verbs
 
 TABLE_LOCK = 5_000  # locks that one statement holds in one index, at which SQL Server locks the table
 KEY_AND_PAGE, OLD_AND_NEW = 2, 2
@@ -81,6 +83,14 @@ def test_every_bounded_statement_has_its_limit_here() -> None:
     assert {verb for verb, text in texts.items() if BOUNDED.search(text)} == {"remove_staged", "remove_windows"}
 
 
+def test_where_the_store_itself_decides_how_many_rows_it_sends_the_constant() -> None:
+    """The numbers of the other statements come with their calls."""
+    steps = [step for one in sent_by_verbs().values() for step in one.script.steps if "most" in step.values]
+    own = ("free_without_order", "forget_states", "remove_staged")
+    sent = {name: {each.values["most"] for each in steps if str(each.statement).startswith(name)} for name in own}
+    assert sent == {name: {ROWS_AT_ONCE} for name in own}
+
+
 @holds_for(LIMITS)
 def test_the_page_has_the_locks_of_each_bounded_statement(name: str) -> None:
     most = max(max(locks_of_row(each).values()) for each in statements_of(load_queries("sqlserver")[name].text))
@@ -94,3 +104,36 @@ def test_the_indexes_that_a_statement_changes_are_seen() -> None:
     assert changed == {f"pk_{letter}", "due", "status", "fingerprint", "held", "open", "settled"}
     assert set(locks_of_row(f"UPDATE d\n   SET error = 'x'\n  FROM hubledger.{letter} AS d").values()) == {0, 2}
     assert max(locks_of_row(f"DELETE FROM hubledger.{letter}\n WHERE stream_id = 1").values()) == KEY_AND_PAGE
+
+
+SAID = (  # a page, and a sentence of it with the number of rows
+    ("adr/0034-a-run-is-committed-in-slices.md", "takes slices with together up to {} windows."),
+    ("adr/0035-levels-of-an-aggregate-are-committed-together.md", "when no run is open, {} at a time."),
+    ("aggregation.md", "Slices with together up to {} windows are one transaction"),
+    ("aggregation.md", "a transaction holds up to {} windows of all levels together"),
+    ("aggregation.md", "in transactions of {}, and its"),
+    ("configuration.md", "a claim takes at most {} letters"),
+    ("retention.md", "a row for each piece of a purge: {0} ledger rows, or {0} letters with {0} attempts"),
+    ("retention.md", "A piece deletes {} rows of a table at most"),
+    ("retention.md", "A piece of letters has {0} letters at most, and {0} attempts"),
+    ("sqlserver.md", "| {} states that replays carried which are over |"),
+    ("sqlserver.md", "no bounded statement changes more than {} rows (`ROWS_AT_ONCE`)"),
+    ("sqlserver.md", "while no run is open, {} in a transaction"),
+    ("sqlserver.md", "if one slice alone has more than {}."),
+    ("sqlserver.md", "until {} are found"),
+)
+
+
+@holds_for(SAID)
+def test_each_page_has_the_number_of_rows_that_one_statement_changes(said: tuple[str, str]) -> None:
+    page, sentence = said
+    text = " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
+    assert sentence.format(f"{ROWS_AT_ONCE:,}") in text
+
+
+def test_no_page_names_a_different_number_of_windows_of_a_transaction() -> None:
+    texts = {path.name: " ".join(path.read_text(encoding="utf-8").split()) for path in (ROOT / "docs").rglob("*.md")}
+    named = {name: set(re.findall(r"(?:up to|at most) ([\d,]+) windows", text)) for name, text in texts.items()}
+    found = {name: numbers for name, numbers in named.items() if numbers}
+    pages = ("0034-a-run-is-committed-in-slices.md", "aggregation.md")
+    assert found == {page: {f"{ROWS_AT_ONCE:,}"} for page in pages}

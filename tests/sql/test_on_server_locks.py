@@ -16,9 +16,12 @@ from core.ledger.audit_job import AuditRequest
 from core.model.commits import SequenceGap
 from core.model.spans import SequenceNumber, Span
 from core.store.audits import Audits
+from core.store.columns import instant_text
+from core.store.script import Script, Step
+from core.store.sqlserver.batch import run_batch
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Deadlines, Session, connect
-from core.store.sqlserver.schema import open_session
+from core.store.sqlserver.schema import in_schema, open_session
 from core.store.stream import OneStream
 from tests.contract.test_open_replays import request
 from tests.contract.test_retries import resolved, retry
@@ -115,6 +118,22 @@ def test_held_letters_that_are_locked_are_freed_later(hasty: Store) -> None:
         hasty.free_letters(STREAM, "claim-1", NOON)
     hasty.free_letters(STREAM, "claim-1", NOON)
     assert len(claimed(hasty)) == 1
+
+
+def test_a_freeing_keeps_no_letter_that_stays_held(hasty: Store) -> None:
+    """The first letter of the key is freed, and the second was looked at: a retry or a move need not wait for it."""
+    keep_letters(hasty, {0: "a", 1: "a"}, status="held")
+    values = {"stream_id": hasty.open_stream(STREAM), "freed_by": "f", "freed_at": instant_text(NOON), "most": 9}
+    text, given = run_batch(Script("freeing", (Step("free_without_order", values),)), rehearse=False)
+    session, schema = connect(CONNECTION), shared_schema(CONNECTION)
+    try:
+        session.run("SET NOCOUNT ON; BEGIN TRANSACTION;")
+        session.run(in_schema(text, schema), given)
+        with locked(1):
+            assert claimed(hasty) == []  # the freed letter is passed over
+    finally:
+        session.run("SET NOCOUNT ON; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
+        session.close()
 
 
 def test_keepers_side_by_side_hold_each_letter_once_while_others_are_retried(engine: Engine) -> None:

@@ -137,9 +137,9 @@ EITHER = r"\1 AND (\2 OR \3)"  # SQLite unites two ranges, each sought in the in
 def condition(name: str, text: str) -> str:
     """Return the condition of an update or a delete in words that are alike in both dialects; empty for a statement
     that only reads or inserts."""
-    found = re.search(
-        r"\b(?:UPDATE|DELETE)\b.*?\n WHERE\b(.*?)(?:;|\bRETURNING\b|\bOPTION\b)", without_comments(text) + ";", re.S
-    )
+    text = without_comments(text) + ";"
+    found = re.search(r"FROM \(SELECT TOP \(@most\).*?WHERE(.*?)\) AS n\n", text, re.S)  # those that it reads again
+    found = found or re.search(r"\b(?:UPDATE|DELETE)\b.*?\n WHERE\b(.*?)(?:;|\bRETURNING\b|\bOPTION\b)", text, re.S)
     words = re.sub(r":(\w+)", r"@\1", found[1] if found else "").replace("hubledger.", "")
     words = re.sub(LISTED, r"SELECT n.value ->> 0 FROM json_each(\2) AS n", words)
     words = words.replace("key_hash", "partition_key")  # blanks count

@@ -25,8 +25,9 @@ SEEKS = {  # statement, alias: table, index, the columns that are sought
     ("free_letters", "d"): (LETTERS, HELD, ("stream_id", "partition_id", "held_behind")),
     ("free_letters", "o"): (LETTERS, OPEN, (*OF_KEY, "sequence_number")),
     ("order_letters", "o"): (LETTERS, OPEN, OF_KEY),
-    ("free_without_order", "d"): (LETTERS, HELD, ("stream_id",)),
+    ("free_without_order", "h"): (LETTERS, HELD, ("stream_id",)),
     ("free_without_order", "o"): (LETTERS, OPEN, (*OF_KEY, "sequence_number")),
+    ("free_without_order", "d"): (LETTERS, f"pk_{LETTERS}", (*PARTITION, "sequence_number")),
     ("claim_letters", "d"): (LETTERS, f"ix_{LETTERS}_due", ("stream_id", "due_at")),
     ("move_letters", "d"): (LETTERS, f"pk_{LETTERS}", (*PARTITION, "sequence_number")),
     ("delete_settled_letters", ""): (LETTERS, f"pk_{LETTERS}", (*PARTITION, "sequence_number")),
@@ -134,6 +135,7 @@ def test_no_page_is_sorted_by_an_expression_of_its_rows() -> None:
 
 
 def test_each_letter_of_a_key_is_found_by_one_seek_and_not_by_a_walk_over_all_earlier_ones() -> None:
+    assert load_queries("sqlserver")["free_without_order"].text.endswith("\nOPTION (LOOP JOIN, FORCE ORDER);")
     for name in ("find_open_letters", "free_letters"):
         text = load_queries("sqlserver")[name].text
         assert re.search(r"APPLY \(\s+SELECT TOP \(1\) .* ORDER BY o\.sequence_number DESC\) AS \w", text, re.S)

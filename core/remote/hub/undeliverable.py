@@ -8,12 +8,13 @@ import struct
 from typing import Any
 
 from core.model.values import Described
-from core.remote.hub.amqp_values import NotReadable, items_of, read_value
+from core.remote.hub.amqp_values import BrokenSymbol, NotReadable, Symbol, items_of, read_value
 from core.remote.hub.host_values import OFFSET, URI
 from core.remote.hub.wire import STAMPS, Encoded
 
-CHAR, DESCRIBED, LAST_CHAR = 0x73, 0x00, 0xFFFF  # a char of .NET has two bytes
-LAST_TICK = 3_155_378_976_000_000_000  # of 31 December 9999
+CHAR, DESCRIBED, MAPS = 0x73, 0x00, (0xC1, 0xD1)  # constructors
+LAST_CHAR, HALVES = 0xFFFF, range(0xD800, 0xE000)
+LAST_TICK = 3_155_378_975_999_999_999  # of 31 December 9999
 
 
 def why_undeliverable(event: Any) -> str | None:
@@ -34,25 +35,32 @@ def _why_of_map(found: Any, kind: str) -> str | None:
     if not isinstance(found, Encoded):
         return None
     try:
-        reasons = [_why(raw) for raw in items_of(found.raw)[1::2]]
+        reasons = [why_unreadable(raw) for raw in items_of(found.raw)[1::2]]
     except (NotReadable, LookupError, struct.error):
         return None
     return next((f"one {kind} is {reason}" for reason in reasons if reason), None)
 
 
-def _why(raw: bytes) -> str | None:
-    """Return what keeps the SDK of the host from reading an encoded value."""
-    if raw[0] == CHAR:
-        return "a char above U+FFFF" if int.from_bytes(raw[1:5], "big") > LAST_CHAR else None
-    value, _ = read_value(raw)
-    if isinstance(value, dict):
+def why_unreadable(raw: bytes) -> str | None:
+    """Return what keeps the SDK of the host from reading an encoded value, alone and not those in it; None without one.
+
+    Raises NotReadable, LookupError and struct.error for bytes that are no value.
+    """
+    if raw[0] in MAPS:
         return "a map"
-    return _why_described(value) if raw[0] == DESCRIBED else None
+    if raw[0] == CHAR:
+        return None if _is_char(int.from_bytes(raw[1:5], "big")) else "a char that .NET does not have"
+    return _why_described(read_value(raw)[0]) if raw[0] == DESCRIBED else None
+
+
+def _is_char(number: int) -> bool:
+    """Return whether .NET has a char of this number: two bytes, and no half of a pair."""
+    return number <= LAST_CHAR and number not in HALVES
 
 
 def _why_described(value: Described) -> str | None:
-    if isinstance(value.descriptor, int):
-        return "described by a number"
+    if not isinstance(value.descriptor, Symbol | BrokenSymbol):
+        return "described by no symbol"
     if value.descriptor == URI and not _is_uri(value.value):
         return "a URI that .NET cannot read"
     if value.descriptor == OFFSET and not (isinstance(value.value, int) and 0 <= value.value <= LAST_TICK):

@@ -25,9 +25,11 @@ NOT_DURABLE = (  # of a connection: no commit waits, and the 16 MB hold a portio
     "PRAGMA wal_autocheckpoint = 0",
     "PRAGMA cache_size = -16000",
 )
-PAUSE = 0.002  # seconds
+PAUSE = 0.0005  # seconds
 STORE_TIME = "store_time"  # the function that tells the time in SQL
-CHECKPOINT_AFTER = 4  # such commits: a portion of a run writes 600 to 1,100 pages, and a checkpoint waits for the disk
+CHECKPOINT_AFTER = (
+    32_000  # rows that such commits changed: a checkpoint waits for the disk, and the log grows until then
+)
 
 sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
 
@@ -61,7 +63,7 @@ class SqliteDatabase:
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._writing = threading.Lock()  # fair between threads; SQLite's own waiting polls
-        self._unchecked = 0  # transactions that are not durable since the last checkpoint
+        self._unchecked = 0  # rows that transactions have changed since the last checkpoint and that are not durable
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
         with _faults():
@@ -72,13 +74,14 @@ class SqliteDatabase:
         sums: Kept = {}
         rows: list[tuple[Any, ...]] = []
         with suppress(_RolledBack), self._writing, _faults(), self._transaction(script) as connection:
+            before = connection.total_changes
             for step in script.steps:
                 found = self._do(connection, step, kept, sums)
                 rows = found if step.answers else rows
             if rehearse:
                 raise _RolledBack
         if not script.durable:
-            self._let_others_write()
+            self._let_others_write(connection.total_changes - before)
         return Outcome(kept, rows)
 
     def close(self) -> None:
@@ -130,12 +133,12 @@ class SqliteDatabase:
             fault = StoreUnavailable if script.may_repeat else CommitOutcomeUnknown
             raise fault(f"{script.subject}: the commit was not answered: {error}") from error
 
-    def _let_others_write(self) -> None:
+    def _let_others_write(self, changed: int) -> None:
         """Pause, or copy the log into the file, before the next of such transactions: neither keeps a writer waiting.
 
         A reader or a full disk only delays the copy.
         """
-        self._unchecked += 1
+        self._unchecked += changed
         if self._unchecked < CHECKPOINT_AFTER:
             time.sleep(PAUSE)
             return
@@ -151,7 +154,8 @@ class SqliteDatabase:
         connection = self._connect()
         connection.create_function(EXACT_FLOAT, 1, _exact_float, deterministic=True)
         connection.create_function(ROWS_HASH, 1, rows_hash, deterministic=True)
-        connection.create_function(STORE_TIME, 0, lambda: instant_text(self._now()))
+        now = self._now  # and not self: the collector of garbage sees no cycle through a function of SQLite
+        connection.create_function(STORE_TIME, 0, lambda: instant_text(now()))
         for pragma in () if durable else NOT_DURABLE:
             connection.execute(pragma)
         if not self._connections:  # once in a process, as a rule

@@ -1,7 +1,8 @@
 """The places of faults: the file of a module as a person knows it, and the lines of its parts."""
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -62,7 +63,16 @@ def file_of(module_name: str, path: str | None) -> str:
     return "/".join(parts[-depth:]) or f"{module_name.replace('.', '/')}.py"
 
 
-def fault_of_import(error: BaseException, module_name: str) -> tuple[str, ...]:
+@contextmanager
+def importing(module_name: str, transform: str | None = None) -> Iterator[None]:
+    """Raise InvalidTransform with the faults of a module that cannot be imported, and the transform that needs it."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        raise InvalidTransform(*_faults_of_import(error, module_name), module=transform) from error
+
+
+def _faults_of_import(error: BaseException, module_name: str) -> tuple[str, ...]:
     """Return the faults of a module that cannot be imported, with the line of its own package at which it fails."""
     if isinstance(error, SyntaxError):
         return (f"{error.filename}:{error.lineno}: {error.msg}",)

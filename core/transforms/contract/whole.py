@@ -10,7 +10,7 @@ from core.errors import InvalidTransform
 from core.model.aggregates import declared_aggregates
 from core.model.rows import declared, row_table
 from core.transforms import import_transform
-from core.transforms.aggregates import aggregate_modules, load_aggregates
+from core.transforms.aggregates import aggregate_modules, import_aggregates, load_aggregates
 from core.transforms.contract.form import faults_of_form, row_classes_of
 from core.transforms.contract.names import fault_of_table
 from core.transforms.contract.places import Fault, Lines, Part, placed
@@ -71,7 +71,7 @@ def _imported_names(module: ModuleType) -> Iterator[str]:
 def _faults_of_aggregates(row_classes: tuple[type, ...]) -> Iterator[str]:
     for name in aggregate_modules(row_classes):
         try:
-            import_transform(name)
+            import_aggregates(name)
         except InvalidTransform as fault:
             yield from fault.faults
     yield from placed(_faults_of_tables())

@@ -45,6 +45,7 @@ def settings_of(outputs: Outputs, transform: str) -> dict[str, str]:
     return {
         "FUNCTIONS_WORKER_RUNTIME": "python",
         "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT": "1048576",
+        "PYTHON_THREADPOOL_THREAD_COUNT": "32",
         "AzureWebJobsStorage": "UseDevelopmentStorage=true",
         "EVENTHUB__fullyQualifiedNamespace": outputs.hub_namespace,
         "EVENTHUB_NAME": outputs.hub_name,

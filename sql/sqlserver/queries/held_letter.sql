@@ -90,18 +90,24 @@ UPDATE d
 
 -- name: free_without_order
 -- Free the first held letter of each key of a stream that has no earlier letter waiting or being retried; a part of them.
+-- UPDLOCK keeps all that it reads, so only the letters that are freed are read with it.
 -- params: stream_id int, freed_by nvarchar(4000), freed_at datetime2(7), most int
-UPDATE TOP (@most) d
+UPDATE d
    SET status = 'waiting', due_at = @freed_at, claimed_by = @freed_by
-  FROM hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK, READCOMMITTEDLOCK)
- WHERE d.stream_id = @stream_id AND d.status = 'held'
-   AND NOT EXISTS (
-       SELECT 1
-         FROM hubledger.event_hub_dead_letter AS o
-        WHERE o.stream_id = d.stream_id AND o.partition_id = d.partition_id
-          AND o.key_hash = d.key_hash
-          AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.status <> 'exhausted'
-          AND o.sequence_number < d.sequence_number);
+  FROM (SELECT TOP (@most) h.partition_id, h.sequence_number
+          FROM hubledger.event_hub_dead_letter AS h WITH (READPAST, READCOMMITTEDLOCK)
+         WHERE h.stream_id = @stream_id AND h.status = 'held'
+           AND NOT EXISTS (
+               SELECT 1
+                 FROM hubledger.event_hub_dead_letter AS o
+                WHERE o.stream_id = h.stream_id AND o.partition_id = h.partition_id
+                  AND o.key_hash = h.key_hash
+                  AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.status <> 'exhausted'
+                  AND o.sequence_number < h.sequence_number)) AS n
+ INNER JOIN hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK, READCOMMITTEDLOCK)
+    ON d.stream_id = @stream_id AND d.partition_id = n.partition_id AND d.sequence_number = n.sequence_number
+ WHERE d.status = 'held'
+OPTION (LOOP JOIN, FORCE ORDER);
 
 -- name: take_freed_letters
 -- Claim the letters that a retry has freed, if nobody else has claimed them.

@@ -60,7 +60,8 @@ def test_a_demo_in_chaos_proves_it_too_and_has_healed_every_loss_of_the_host(sta
             assert (figures["crashes_isolated"], figures["incarnations"]) == (1, 2)
             assert figures["held"] > 0
             assert any(line.startswith("opened incarnation 2") for line in out)
-            assert 1 <= sum("has killed the functions host" in line for line in out) <= 10
+            # none when the first process that reads the event is careful, because the demo has killed the one before
+            assert sum("has killed the functions host" in line for line in out) <= 2
         assert figures["gaps"]["healed"] > 0 == figures["gaps"]["absent"]
         if transform == "flight_info":
             assert_flights(figures)

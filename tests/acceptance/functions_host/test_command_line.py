@@ -45,7 +45,8 @@ def test_an_app_that_cannot_run_is_one_line_and_exit_code_1(tmp_path: Path) -> N
 
 
 def test_bad_arguments_are_exit_code_2() -> None:
-    for arguments in (["--port", "x"], ["--port", "70000"], ["--what"], ["--reopen-after", "soon"]):
+    wrong = ["--port", "x"], ["--port", "70000"], ["--what"], ["--reopen-after", "soon"], ["--longest-pause", "long"]
+    for arguments in wrong:
         with pytest.raises(SystemExit) as ended:
             main(arguments)
         assert ended.value.code == 2, arguments
@@ -64,6 +65,7 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
             "--state",
             "--storage",
             "--reopen-after",
+            "--longest-pause",
             "--like-azure",
             "--log",
             "--verbose",

@@ -72,12 +72,19 @@ async def reading(app: Path, tmp_path: Path) -> AsyncIterator[Hub]:
             yield Hub(emulator, state)
 
 
-async def test_a_batch_that_cannot_be_bound_is_retried_and_passed_whole(
-    app: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+@asynccontextmanager
+async def reading_after_the_first(app: Path, tmp_path: Path) -> AsyncIterator[Hub]:
+    """Read a hub whose first event has arrived."""
     async with reading(app, tmp_path) as hub:
         await hub.send(good("first"))
         await hub.arrived("first")
+        yield hub
+
+
+async def test_a_batch_that_cannot_be_bound_is_retried_and_passed_whole(
+    app: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with reading_after_the_first(app, tmp_path) as hub:
         await hub.send(good("beside"), MESSAGES["body value string"], good("with it"))  # a batch has three
         await eventually(lambda: hub.checkpoint() == 3, SOON_S)
         await hub.send(MESSAGES["two sequences"])
@@ -94,9 +101,7 @@ async def test_a_batch_that_cannot_be_bound_is_retried_and_passed_whole(
 async def test_a_reader_stands_on_an_event_until_the_checkpoint_in_the_store_is_lifted(
     app: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with reading(app, tmp_path) as hub:
-        await hub.send(good("first"))
-        await hub.arrived("first")
+    async with reading_after_the_first(app, tmp_path) as hub:
         await hub.send(good("before it"), MESSAGES["prop empty map"], good("after it"))
         await eventually(lambda: len(reported(caplog, "reader_stopped")) > 1, SOON_S)
         assert (bodies(), hub.checkpoint()) == (["first"], 0)
@@ -110,9 +115,7 @@ async def test_a_reader_stands_on_an_event_until_the_checkpoint_in_the_store_is_
 async def test_an_event_is_dropped_in_silence_with_its_neighbours_and_the_checkpoint_passes_them(
     app: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with reading(app, tmp_path) as hub:
-        await hub.send(good("first"))
-        await hub.arrived("first")
+    async with reading_after_the_first(app, tmp_path) as hub:
         await hub.send(good("beside"), MESSAGES["prop decimal64"], good("with it"))
         await eventually(lambda: reported(caplog, "events_dropped"), SOON_S)
         await hub.send(good("last"))
@@ -134,9 +137,7 @@ async def test_a_listener_does_not_start_where_the_oldest_event_stops_the_reader
 
 
 async def test_a_healthy_partition_overwrites_a_checkpoint_from_outside(app: Path, tmp_path: Path) -> None:
-    async with reading(app, tmp_path) as hub:
-        await hub.send(good("first"))
-        await hub.arrived("first")
+    async with reading_after_the_first(app, tmp_path) as hub:
         await eventually(lambda: hub.checkpoint() == 0)
         hub.lift(7)
         await hub.send(good("second"))

@@ -9,6 +9,7 @@ import pytest
 from local.event_hubs import Emulator, HubSettings, SharedAccessKey
 from tests.acceptance.worker.started import DEADLINE, GROUP, HUB, READERS, settings_of, start
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.written_modules import WrittenModules, broken_room
 from tests.patience import ended
 
 pytestmark = pytest.mark.slow
@@ -67,12 +68,17 @@ def test_a_hub_that_refuses_the_worker_is_reported_with_the_setting_and_without_
 def test_a_worker_without_its_settings_database_or_transform_says_which_is_missing(
     settings: dict[str, str], tmp_path: Path
 ) -> None:
-    nothing, no_database, no_transform = refusals(
-        {}, {**settings, "STORE_CONNECTION": f"sqlite:{tmp_path}/no.db"}, {**settings, "TRANSFORM": "nowhere"}
+    broken = {"TRANSFORM": broken_room(WrittenModules(tmp_path)), "PYTHONPATH": str(tmp_path)}
+    nothing, no_database, no_transform, no_aggregate = refusals(
+        {},
+        {**settings, "STORE_CONNECTION": f"sqlite:{tmp_path}/no.db"},
+        {**settings, "TRANSFORM": "nowhere"},
+        {**settings, **broken},
     )
     assert "STORE_CONNECTION must be set; EVENTHUB_NAME must be set" in nothing
     assert "does not exist: create it with" in no_database
     assert "TRANSFORM=nowhere" in no_transform
+    assert "TRANSFORM=broken_room: broken_room/aggregates/hours.py:1: NameError" in no_aggregate
 
 
 def test_impossible_options_are_refused_by_name_and_help_names_every_option() -> None:

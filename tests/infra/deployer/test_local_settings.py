@@ -34,8 +34,11 @@ def test_the_app_accepts_the_settings_and_reads_through_a_group_and_a_store_of_i
     assert values["AzureWebJobsStorage"] == "UseDevelopmentStorage=true"
 
 
+THREADS = "PYTHON_THREADPOOL_THREAD_COUNT"
+
+
 def test_the_settings_that_the_host_needs_locally_are_those_of_the_example() -> None:
-    names = ("FUNCTIONS_WORKER_RUNTIME", "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT", "AzureWebJobsStorage")
+    names = ("FUNCTIONS_WORKER_RUNTIME", "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT", THREADS, "AzureWebJobsStorage")
     assert {name: settings_of(outputs(), ROOM)[name] for name in names} == {name: EXAMPLE[name] for name in names}
 
 

@@ -33,6 +33,11 @@ MUTANTS = (
         ("an empty body cannot be read", 'bytes(found[0][0] or b"")', "bytes(found[0][0])"),
     ),
     *in_file(
+        "handlers/web/slashes.py",
+        f"{WEB}/test_slashes.py",
+        ("a slash that the host left encoded is encoded again", '_KEPT_SLASH.sub("%2", quote(last', '("" + quote(last'),
+    ),
+    *in_file(
         "handlers/web/tags.py",
         EDGES,
         ("a tag in a list is not known", "r'(?:W/)?(\"[!#-~]*\")'", "r'^(?:W/)?(\"[!#-~]*\")$'"),

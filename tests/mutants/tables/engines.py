@@ -286,9 +286,15 @@ MUTANTS = (
         "tests/sql/test_house_rules.py",
         (
             "the server frees all held letters at once when the order ends",
-            "UPDATE TOP (@most) d\n   SET status = 'waiting'",
-            "UPDATE d\n   SET status = 'waiting'",
+            "SELECT TOP (@most) h.",
+            "SELECT h.",
         ),
+        (
+            "a freeing keeps every held letter locked",
+            "AS h WITH (READPAST, READCOMMITTEDLOCK)",
+            "AS h WITH (READPAST, UPDLOCK, READCOMMITTEDLOCK)",
+        ),
+        ("a letter is freed twice", " WHERE d.status = 'held'\nOPTION", "OPTION"),
     ),
     *in_file(
         f"{SERVER}/held_letter.sql",

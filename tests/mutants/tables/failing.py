@@ -8,7 +8,7 @@ MUTANTS = (
     *in_file(
         "local/functions_host/deliveries.py",
         f"{HOST}/test_deliveries.py",
-        ("a map is a property of .NET", "encoded[0] not in _MAPS and (", "("),
+        ("a map is a property of .NET", "max(_of_value(encoded), _alone(encoded))", "_of_value(encoded)"),
         ("a short decimal in a list is delivered", "_of_value(one, depth + 1) for", "Delivery.DELIVERED for"),
         ("a message of no use to the decoder stops the reader", "found = max(found, D", "found = min(found, D"),
         (

@@ -216,9 +216,10 @@ MUTANTS = (
         "core/remote/hub/undeliverable.py",
         "tests/unit/core/remote/hub/test_undeliverable.py",
         ("a body without a value has a reason", " and message.body is not None:", ":"),
-        ("any char has a reason", "> LAST_CHAR", "> 0x20"),
+        ("any char has a reason", "<= LAST_CHAR", "<= 0x20"),
+        ("half of a pair is a char", " and number not in HALVES", ""),
         ("any URI has a reason", "not _is_uri(value.value)", "value.value"),
-        ("a map in a list has a reason", "isinstance(value, dict)", "isinstance(value, dict | list)"),
+        ("a list has a reason", "MAPS = 0x73, 0x00, (0xC1, 0xD1)", "MAPS = 0x73, 0x00, (0xC1, 0xD1, 0x45)"),
     ),
     *in_file(
         "core/remote/trigger/blobs.py",

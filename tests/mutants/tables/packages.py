@@ -15,6 +15,15 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/transforms/__init__.py",
+        "tests/unit/core/transforms/test_rooms.py tests/unit/handlers/test_app.py",
+        (
+            "a broken aggregate stops the first commit",
+            "        load_aggregates(row_classes)  # commits",
+            "        pass  # commits",
+        ),
+    ),
+    *in_file(
         "core/remote/spark/package.py",
         PACKAGE,
         ("the tests of a room reach the jobs", 'if TESTS not in name.split("/")}', "}"),

@@ -229,6 +229,8 @@ MUTANTS = (
             "for pragma in () if durable else NOT_DURABLE:",
             "for pragma in NOT_DURABLE:",
         ),
+        ("the log grows without a copy", "        self._unchecked += changed\n", ""),
+        ("the log is copied after each portion", "if self._unchecked < CHECKPOINT_AFTER:", "if False:"),
     ),
     *in_file(
         "core/aggregation/commit.py",

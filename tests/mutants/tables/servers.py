@@ -30,6 +30,17 @@ MUTANTS = (
         ("a table of states may be scanned first", "OPTION (LOOP JOIN, FORCE ORDER)", "OPTION (LOOP JOIN)"),
     ),
     *in_file(
+        "core/store/replay_scripts.py",
+        "tests/sql/test_lock_counts.py",
+        ("the states of a replay are deleted with a lock of the table", '{"most": ROWS_AT_ONCE}', '{"most": 8_000}'),
+    ),
+    *in_file(
+        "core/store/check.py",
+        "tests/unit/core/store/test_check.py",
+        ("a check keeps the warnings of the store to itself", "    log.addHandler(handler)\n", ""),
+        ("a check names no column", "if columns else", "if None else"),
+    ),
+    *in_file(
         "core/ledger/retention/work.py",
         "tests/contract/operator/test_purges.py",
         (

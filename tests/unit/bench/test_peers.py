@@ -20,7 +20,7 @@ from bench.peers.launched import CountingConnection, CountingCursor, struck
 from bench.peers.readings import values_of
 from bench.peers.recounted import Recounted, published, recounted
 from bench.peers.run import WORKER, Bench, Consumer, groups
-from bench.peers.table import create_tables, open_table
+from bench.peers.table import Table, create_tables
 from bench.peers.watching import Look, Measured, measured
 from core.errors import PoisonEvent
 from local.feed.domains import HOMES
@@ -52,13 +52,14 @@ def consumer(tmp_path: Path) -> Consumer:
 
 def fill(consumer: Consumer, bodies: list[bytes]) -> None:
     """Write what a consumer without a fault writes."""
-    table = open_table(consumer.store)
-    table.add_all(rows_of_bodies(("0", number, body) for number, body in enumerate(bodies)))
-    for number, body in enumerate(bodies):
-        try:
-            values_of(body)
-        except PoisonEvent as error:
-            table.add_letter("0", number, body, error)
+    with closing(sqlite3.connect(consumer.folder / "store.db", isolation_level=None)) as connection:
+        table = Table(connection)
+        table.add_all(rows_of_bodies(("0", number, body) for number, body in enumerate(bodies)))
+        for number, body in enumerate(bodies):
+            try:
+                values_of(body)
+            except PoisonEvent as error:
+                table.add_letter("0", number, body, error)
 
 
 def change(consumer: Consumer, statement: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from bench.wire import Cut, Requests, Wire
 from tests.offenders import holds_for
+from tests.patience import allowed
 
 BATCH, CALL, TRANSACTION, ATTENTION, SIGN_IN, PRELOGIN = 0x01, 0x03, 0x0E, 0x06, 0x10, 0x12
 
@@ -109,7 +110,7 @@ def ask(line: socket.socket, kind: int, body: bytes) -> bytes:
 
 
 def test_what_passes_is_passed_on_and_requests_and_the_bytes_of_clients_are_counted(wire: Wire) -> None:
-    with socket.create_connection(("127.0.0.1", wire.port), timeout=10) as line:
+    with socket.create_connection(("127.0.0.1", wire.port), timeout=allowed(10)) as line:
         assert ask(line, PRELOGIN, b"hello") == b"hello"
         assert wire.requests == 0
         assert [ask(line, CALL, b"%d" % number) for number in range(3)] == [b"0", b"1", b"2"]
@@ -118,7 +119,7 @@ def test_what_passes_is_passed_on_and_requests_and_the_bytes_of_clients_are_coun
 
 def test_a_request_that_is_cut_before_never_arrives(wire: Wire, peer: Peer) -> None:
     wire.cut(Cut.BEFORE)
-    with socket.create_connection(("127.0.0.1", wire.port), timeout=10) as line:
+    with socket.create_connection(("127.0.0.1", wire.port), timeout=allowed(10)) as line:
         assert ask(line, PRELOGIN, b"hello") == b"hello"
         assert ask(line, CALL, b"lost") == b""
     assert peer.seen == [b"hello"]
@@ -126,7 +127,7 @@ def test_a_request_that_is_cut_before_never_arrives(wire: Wire, peer: Peer) -> N
 
 def test_a_request_that_is_cut_after_arrives_and_is_not_answered(wire: Wire, peer: Peer) -> None:
     wire.cut(Cut.AFTER)
-    with socket.create_connection(("127.0.0.1", wire.port), timeout=10) as line:
+    with socket.create_connection(("127.0.0.1", wire.port), timeout=allowed(10)) as line:
         assert ask(line, PRELOGIN, b"hello") == b"hello"
         assert ask(line, CALL, b"done") == b""
     assert peer.seen == [b"hello", b"done"]
@@ -136,7 +137,7 @@ def test_a_request_that_is_cut_after_arrives_and_is_not_answered(wire: Wire, pee
 def test_the_next_line_goes_through_again(wire: Wire, where: Cut) -> None:
     wire.cut(where)
     for expected in (b"", b"again"):
-        with socket.create_connection(("127.0.0.1", wire.port), timeout=10) as line:
+        with socket.create_connection(("127.0.0.1", wire.port), timeout=allowed(10)) as line:
             assert ask(line, CALL, b"again") == expected
 
 
@@ -144,7 +145,7 @@ def test_a_server_that_is_not_there_is_a_line_that_ends() -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     wire = Wire("127.0.0.1", port)
-    with socket.create_connection(("127.0.0.1", wire.port), timeout=10) as line:
+    with socket.create_connection(("127.0.0.1", wire.port), timeout=allowed(10)) as line:
         assert ask(line, CALL, b"anyone") == b""
     wire.close()
 

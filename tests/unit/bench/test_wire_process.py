@@ -12,6 +12,7 @@ import pytest
 
 from bench.wire import Wire
 from bench.wire_process import SeparateWire
+from tests.patience import allowed
 from tests.unit.bench.test_wire import BATCH, CALL, packet
 
 ECHO = """
@@ -70,7 +71,7 @@ def test_a_wire_in_the_same_process_would_hang(echo: int) -> None:
 
 def test_the_separate_wire_counts_what_the_wire_counts(echo: int) -> None:
     wire = SeparateWire("127.0.0.1", echo)
-    with socket.create_connection(("127.0.0.1", wire.port), timeout=10) as line:
+    with socket.create_connection(("127.0.0.1", wire.port), timeout=allowed(10)) as line:
         for kind in (CALL, BATCH):
             line.sendall(packet(kind))
             line.recv(100)

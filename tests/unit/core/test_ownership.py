@@ -9,6 +9,7 @@ from core.model.events import stream_of
 from core.store.ownership import Ownership, OwnershipClaim, SqlCheckpointStore, surplus
 from tests.fakes.builders import EPOCH, partition
 from tests.fakes.memory_store import MemoryStore
+from tests.patience import allowed
 
 
 def standing(*owners: str) -> list[Ownership]:
@@ -55,7 +56,7 @@ class SlowOwnerships(MemoryStore):
 
     def claim_ownership(self, claim: OwnershipClaim) -> bool:
         self.claiming.set()
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(allowed(10))
         return super().claim_ownership(claim)
 
 

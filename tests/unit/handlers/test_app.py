@@ -3,13 +3,16 @@
 import gc
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 
 import pytest
 
-from core.errors import SchemaMismatch, SettingsRefused
+from core.errors import InvalidTransform, SchemaMismatch, SettingsRefused
 from core.ingest.interpreter import TURN, YOUNG_OBJECTS
 from handlers.app import CLOCK, OnFirstUse, app
+from tests.fakes.written_modules import broken_room, written_modules
+from tests.patience import allowed
 from tests.unit.handlers.running import Running
 
 
@@ -24,7 +27,7 @@ def test_all_who_use_a_value_first_at_once_get_the_same_one() -> None:
     value = OnFirstUse(make)
 
     def use(_: int) -> object:
-        start.wait(10)
+        start.wait(allowed(10))
         return value()
 
     with ThreadPoolExecutor(4) as pool:
@@ -77,3 +80,11 @@ def test_settings_that_are_refused_are_refused_to_each_user(running: Running) ->
     for _ in range(2):
         with pytest.raises(SettingsRefused, match="STORE_CONNECTION"):
             app()
+
+
+def test_a_room_with_a_broken_aggregate_is_a_fault_before_the_first_event(running: Running, tmp_path: Path) -> None:
+    with written_modules(tmp_path / "rooms") as modules:
+        running.restart(TRANSFORM=broken_room(modules))
+        for _ in range(2):
+            with pytest.raises(InvalidTransform, match=r"^TRANSFORM=broken_room: broken_room/aggregates/hours\.py:1: "):
+                app()

@@ -11,6 +11,7 @@ from handlers.batch_log import BatchLog, ring_later
 from tests.fakes.builders import FakeClock, batch, events, stamps
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
+from tests.patience import allowed
 from tests.unit.handlers.running import HOME, MOTION, Running
 
 REPORT = ingest_batch(batch(events(0, 4, "reading a")), Means(MemoryStore(), PLAIN, stamps(3)))
@@ -94,7 +95,7 @@ def test_the_timer_rings_in_a_thread_that_no_exit_waits_for() -> None:
         done.set()
 
     ring_later(0, ring)
-    assert done.wait(10)
+    assert done.wait(allowed(10))
     assert rung == [True]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from handlers.api import ROUTES
+from tests.patience import allowed
 from tests.unit.handlers.test_api import BY_LEVEL
 
 ROOT = Path(__file__).parents[3]
@@ -57,9 +58,8 @@ DEFAULTS = {
 @cache
 def index(**settings: str) -> Index:
     """The functions as the worker indexes them, in a process without any other setting of the app."""
-    done = subprocess.run(
-        [sys.executable, "-c", INDEX], cwd=ROOT, env=settings, capture_output=True, text=True, timeout=60, check=False
-    )
+    command = [sys.executable, "-c", INDEX]
+    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, timeout=allowed(60))
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 

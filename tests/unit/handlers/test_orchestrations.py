@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -77,6 +78,9 @@ class World:
     clock: BusyClock = field(default_factory=BusyClock)
     store: DurableStore = field(default_factory=lambda: DurableStore(None))
     wake: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, self.store.close)
 
     async def answer(self, invocation: Invocation) -> Outcome:
         name, text = invocation.function_name, invocation.inputs["context"].value

@@ -9,6 +9,7 @@ import pytest
 from core.errors import StoreUnavailable
 from handlers.remembered import Lifetime, Remembered
 from tests.fakes.builders import FakeClock
+from tests.patience import allowed
 
 QUICK, FRESH, LIMIT = 0.01, 5.0, 60.0
 ALWAYS_SLOW = Lifetime(fresh=FRESH, limit=FRESH)
@@ -121,16 +122,16 @@ def test_requests_that_wait_for_one_look_share_it() -> None:
     def look() -> int:
         looks.append(1)
         begun.set()
-        assert release.wait(10)
+        assert release.wait(allowed(10))
         return len(looks)
 
     remembered = Remembered(look, ALWAYS_SLOW)
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(remembered.get)]
-        assert begun.wait(10)
+        assert begun.wait(allowed(10))
         asked += [pool.submit(remembered.get) for _ in range(3)]
         release.set()
-        assert [one.result(10) for one in asked] == [1, 1, 1, 1]
+        assert [one.result(allowed(10)) for one in asked] == [1, 1, 1, 1]
 
 
 def test_the_age_of_a_value_is_that_of_its_look() -> None:

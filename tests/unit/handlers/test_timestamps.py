@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from handlers.timestamps import read_times_fast
+from tests.patience import allowed
 
 ROOT = Path(__file__).parents[3]
 
@@ -204,5 +205,5 @@ assert own.__dict__["_parse_datetime"] is fast
 
 
 def test_an_unknown_library_is_not_changed_and_a_known_one_once() -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, timeout=allowed(60))
     assert done.returncode == 0, done.stderr

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.patience import allowed
+
 ROOT = Path(__file__).parents[3]
 LINKED = ("core", "local", "sql", "examples", "jobs", "pyproject.toml")
 
@@ -46,7 +48,7 @@ class Project:
             input=given,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=allowed(300),
             check=False,
         )
 

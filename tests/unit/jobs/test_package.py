@@ -25,6 +25,7 @@ from core.remote.spark.package import (
 )
 from jobs.package import PROGRAMS, PackageRefused, main, merged, write_package
 from tests.fakes.orders_room import ORDERS, write_room
+from tests.patience import allowed
 
 VERSION = package_version()
 
@@ -176,7 +177,7 @@ def test_modules_find_the_packages_that_the_engine_has_unpacked_beside_them(tmp_
         archive.extractall(folder / "packages")
     script = f"import {first}, thing; print(thing.__file__)"
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(folder / ARCHIVE)!r}); {script}"]
-    done = subprocess.run(command, cwd=folder, env={}, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=folder, env={}, capture_output=True, text=True, timeout=allowed(60))
     assert (done.stderr, done.stdout.strip()) == ("", str(folder / "packages" / "thing" / "__init__.py"))
 
 
@@ -186,7 +187,7 @@ def test_the_archive_alone_is_enough_to_settle_events(tmp_path: Path) -> None:
     script = f"import core.settle.settle, core.aggregation.lake, {remote}, examples.home_security, jobs.ranges"
     archive = str(tmp_path / VERSION / ARCHIVE)
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {archive!r}); {script}"]
-    done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True, timeout=allowed(60))
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from local.books import Books, BooksUnavailable, Watch, count_accounted, count_gaps, read_books
 from tests.fakes.engines import SqliteEngine
+from tests.patience import allowed
 from tests.unit.local.feed.builders import story
 from tests.unit.local.stores import ingest
 
@@ -108,7 +109,7 @@ class App:
 def test_the_latest_answer_stays_when_the_app_falls_silent() -> None:
     app = App(None, BOOKS)
     with Watch("http://one", app.read, every=0.001) as watch:
-        assert app.finished.wait(10)
+        assert app.finished.wait(allowed(10))
         assert watch.books == BOOKS
 
 
@@ -123,7 +124,7 @@ def test_a_different_address_is_read_from_and_the_books_of_the_first_are_forgott
         return BOOKS
 
     with Watch("http://one", read, every=0.001) as watch:
-        assert answered.wait(10)
+        assert answered.wait(allowed(10))
         watch.move("http://two")
-        assert requested.wait(10)
+        assert requested.wait(allowed(10))
         assert watch.books is None

@@ -13,6 +13,7 @@ from local.consumers import Workers, ticking
 from local.feed.domains import HOMES
 from local.processes import Child, ChildFailed, Children, Command
 from local.stack import Place, Stack
+from tests.patience import allowed
 
 
 class SmallStack(Stack):
@@ -76,7 +77,7 @@ def test_ticking_repeats_an_action_beside_the_block_and_not_after_it() -> None:
             thrice.set()
 
     with ticking(0.001, action):
-        assert thrice.wait(10)
+        assert thrice.wait(allowed(10))
     done = len(ticks)
     assert not threading.Event().wait(0.02)
     assert len(ticks) == done

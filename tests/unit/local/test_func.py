@@ -7,9 +7,6 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ import pytest
 
 from local.environment_file import EnvironmentRefused, sa_password
 from local.func import connection_as_sa
+from tests.patience import ended, until
 from tests.repo.product import ROOT
 
 DEADLINE = 30.0
@@ -83,10 +81,10 @@ class Place:
         """Run to the end, with Ctrl-C as soon as a stand-in waits; return the code, the output and the errors."""
         before, waiting = len(self.calls()), {**self.environment, **environment}["HANGS"]
         with self.start(**environment) as process:
-            wait_until(lambda: process.poll() is not None or any(waiting in one for one in self.words()[before:]))
+            until(lambda: process.poll() is not None or any(waiting in one for one in self.words()[before:]), DEADLINE)
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
-            output, errors = process.communicate(timeout=DEADLINE)
+            output, errors = ended(process, DEADLINE)
         for secret in (self.password,) if (self.folder / ".env").exists() else ():
             assert secret not in output + errors
             assert all(secret not in word for words in self.words() for word in words)
@@ -98,13 +96,6 @@ class Place:
 
     def words(self) -> list[list[str]]:
         return [call["words"] for call in self.calls()]
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    nobody, ends_at = threading.Event(), time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < ends_at
-        nobody.wait(0.01)
 
 
 @pytest.fixture

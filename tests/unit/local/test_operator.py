@@ -9,6 +9,7 @@ import pytest
 
 from local.operator import NotOpened, Operator, open_next_incarnation
 from tests.fakes.rooms import migrate_examples
+from tests.patience import allowed
 from tests.unit.local.listed_host import Host
 
 STOPPED = {"incarnation": 1, "partitions": [{"stops": [{"reason": "incarnation"}]}]}
@@ -60,7 +61,7 @@ def test_letters_that_no_retry_can_resolve_are_discarded_and_no_others(host: Hos
             [(number, kind, fingerprint, status, attempts) for number, kind, status, attempts, fingerprint in letters],
         )
     with Operator(host, store, look_every=0.01):
-        assert host.posted.wait(30)
+        assert host.posted.wait(allowed(30))
     path, order = host.posts[0]
     assert path == "/api/dead-letters/discard"
     assert [letter["sequence_number"] for letter in order["letters"]] == ["1", "3", "7", "8"]

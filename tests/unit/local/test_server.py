@@ -132,8 +132,9 @@ def test_a_database_with_sessions_that_a_killed_run_has_left_is_refused(
 
 
 def test_every_fault_of_the_driver_is_one_line(files: FileServer, server: Server, tmp_path: Path) -> None:
+    another = Server(STRING, lambda: files, lambda _: None)
     calls: dict[str, Callable[[], object]] = {
-        "cannot be taken for a local run": server.prepare,
+        "cannot be taken for a local run": another.prepare,
         "cannot be emptied": server.empty,
         "cannot be copied": lambda: server.copy(tmp_path / "copy.db"),
         "cannot be locked": lambda: server.locked().__enter__(),
@@ -143,6 +144,7 @@ def test_every_fault_of_the_driver_is_one_line(files: FileServer, server: Server
         files.denies = "The permission was denied.\nmore"
         with pytest.raises(ServerRefused, match=f"^database demo on localhost,1433 {why}: The permission was denied.$"):
             call()
+    another.close()
 
 
 def test_the_tables_of_the_run_before_are_dropped_keys_first(files: FileServer, server: Server) -> None:

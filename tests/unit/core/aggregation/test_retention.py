@@ -12,7 +12,6 @@ from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate, report_facts
 from core.model.locks import ROWS_AT_ONCE
 from core.store.columns import instant_text
-from core.store.sqlite.database import SqliteDatabase
 from tests.fakes.aggregation_engines import AggregatingStore, ingest
 from tests.fakes.builders import EPOCH, FakeClock, reading
 from tests.fakes.engines import SqliteEngine
@@ -32,7 +31,7 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
 
     def __post_init__(self) -> None:
-        self.store = AggregatingStore(SqliteDatabase(self.sqlite.path))
+        self.store = AggregatingStore(self.sqlite.database())
         create_tables(self.sqlite)
         self.own = Aggregation(self.store, FakeEngine(), None, self.clock.now, RunLimits())
 

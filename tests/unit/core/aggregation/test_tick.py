@@ -13,7 +13,6 @@ from core.aggregation.runs import AggregationRun, Standing
 from core.aggregation.tick import AggregationReport, aggregate, report_facts
 from core.errors import EngineRefused, EngineUnreachable, StoreUnavailable
 from core.store.pipeline import Pipelines
-from core.store.sqlite.database import SqliteDatabase
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, finish, ingest, stage
 from tests.fakes.builders import FakeClock, reading
 from tests.fakes.ticks import WINDOW, World
@@ -45,7 +44,7 @@ def test_the_staging_of_a_closed_run_is_cleared_once_no_run_is_open_and_a_fault_
     world.tick()
     world.finish()
     with pytest.raises(StoreUnavailable):
-        aggregate(replace(world.own, store=LittlePatience(SqliteDatabase(world.database.sqlite.path))), HOME_ACTIVITY)
+        aggregate(replace(world.own, store=LittlePatience(world.database.sqlite.database())), HOME_ACTIVITY)
     assert (world.run.status, world.database.count("staged_result")) == ("committed", 1)
     assert world.tick() == ("has nothing new",)
     assert world.database.count("staged_result") == world.database.count("home_activity_staged") == 0
@@ -69,7 +68,7 @@ class DyingStore(AggregatingStore):
 
 
 def test_the_intent_stands_before_the_engine_hears_of_the_run(world: World) -> None:
-    dying = DyingStore(SqliteDatabase(world.database.sqlite.path))
+    dying = DyingStore(world.database.sqlite.database())
     with pytest.raises(StoreUnavailable):
         aggregate(replace(world.own, store=dying), HOME_ACTIVITY)
     dying.close()
@@ -212,7 +211,7 @@ class BlindStore(AggregatingStore):
 
 
 def test_a_timer_that_was_held_up_neither_plans_nor_submits_nor_commits_again(world: World) -> None:
-    blind = BlindStore(SqliteDatabase(world.database.sqlite.path))
+    blind = BlindStore(world.database.sqlite.database())
     held_up = replace(world.own, store=blind)
     blind.stale = world.store.read_standing(HOME_ACTIVITY)
     world.tick()

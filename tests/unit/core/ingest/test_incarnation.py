@@ -16,6 +16,7 @@ from core.model.commits import PartitionState
 from core.model.events import Event
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, STREAM, batch, commit, event, partition
+from tests.patience import allowed
 from tests.unit.core.ingest.incarnation_world import NEW, OLD, World, log, renewed
 
 
@@ -223,7 +224,8 @@ class TestThePrice:
 
         verified = HubVerification(world.hub, world.clock.monotonic, Alone())
         states = [world.base.read_partition(partition(id)) for id in "01"]
-        world.hub.fails = lambda: not is_waited_for.wait(30)  # an answer comes when the other thread waits, too
+        # An answer comes when the other thread waits, too.
+        world.hub.fails = lambda: not is_waited_for.wait(allowed(30))
         with ThreadPoolExecutor(2) as pool:
             assert list(pool.map(lambda state: verified.verify(state, world.base), states)) == states
         assert world.asked("created_at") == 1

@@ -1,8 +1,8 @@
 """core/letters/retry.py: letters are claimed, retried and settled, each for its own reason."""
 
 import re
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -268,17 +268,31 @@ class TestLettersThatRunInAChild:
         world = World()
         keep_letters(world.inner, {0: "reading a", 1: "kill", 2: "reading c", 3: "bug"})
         self.alone: list[int] = []
-        world.keeper = replace(world.keeper, lone=self.lone)
+        self.marked: list[int] = []  # how many tries were marked when each got its child
+
+        @contextmanager
+        def lone(transform: Transform) -> Iterator[Transform]:
+            self.marked.append(world.faulty.calls.count("begin_lone_try"))
+            yield self.lone(transform)
+
+        world.keeper = replace(world.keeper, lone=lone)
         return world
 
-    def lone(self, transform: Transform) -> AbstractContextManager[Transform]:
+    def lone(self, transform: Transform) -> Transform:
         def rows_of(event: Event, references: References) -> Iterable[Row]:
             self.alone.append(event.sequence_number)
             if event.body == b"kill":
                 raise EventKilled(event.sequence_number, "its process ended by SIGSEGV")
             return transform.rows_of(event, references)
 
-        return nullcontext(replace(transform, rows_of=rows_of))
+        return replace(transform, rows_of=rows_of)
+
+    def test_have_their_lease_from_the_moment_when_the_child_is_there(self) -> None:
+        world = self.world()
+        claim_due(world.keeper)
+        world.clock.advance(LEASE.total_seconds())
+        world.round()
+        assert self.marked[0] == 0
 
     def test_are_those_that_have_lost_a_claim_and_one_that_kills_is_exhausted_at_once(self) -> None:
         world = self.world()

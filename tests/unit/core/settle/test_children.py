@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -27,7 +27,7 @@ from core.settle.settle import ChildNotStarted, EventKilled, reference_keys, set
 from core.transforms import load_transform
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import event
-from tests.patience import Patience
+from tests.patience import MOMENT, Patience, allowed
 
 MODULE = "tests.fakes.hostile_transform"
 HERE = load_transform(MODULE)
@@ -56,14 +56,25 @@ def homes() -> References:
     return References({ReferenceKey(Home, ("reading",)): Home("reading", "Asia/Tokyo", False)})
 
 
-def settled(children: Children, transform: Transform, events: tuple[Event, ...]) -> list[Settled]:
-    """Settle events as an invocation does: each run ends with an event that kills, or with the last one."""
+def nothing(*_: object) -> None:
+    """Ask for no references."""
+
+
+def settled(
+    children: Children, transform: Transform, events: tuple[Event, ...], asked: Callable[..., object] = nothing
+) -> list[Settled]:
+    """Settle events as an invocation does: each run ends with an event that kills, or with the last one.
+
+    Before a run is settled, `asked` is called with it and its transform, as the reader of references is.
+    """
     isolation, done = Isolation(), list[Settled]()
     while events:
         part = isolation.next_run(events)
         with children.lone(transform) as lone:
+            around = isolation.around(lone)
             try:
-                done.append(settle(part, homes(), isolation.around(lone)))
+                asked(part, around)
+                done.append(settle(part, homes(), around))
             except EventKilled as killer:
                 isolation.note_killer(killer)
                 continue
@@ -187,7 +198,7 @@ class TestAnEventThatKills:
     @pytest.mark.slow
     @pytest.mark.parametrize("way", ["quiet exit", "close", "terminate", "dies early"])
     def test_by_an_unusual_way_is_a_letter_too(self, own: Children, way: str) -> None:
-        first, second = settled_with_references(own, run("reading", way, "reading"))
+        first, second = settled(own, HERE, run("reading", way, "reading"), reference_keys)
         assert [letter.error_class for letter in first.letters] == ["crash"]
         assert (first.written, second.written) == (1, 1)
 
@@ -203,21 +214,6 @@ class TestAnEventThatKills:
         """A thread that one event leaves may end the child while it works on the next one."""
         (done,) = settled(own, HERE, run("late exit", "slow", "reading"))
         assert (done.letters, deaths(caplog)) == ([], 1)
-
-
-def settled_with_references(children: Children, events: tuple[Event, ...]) -> list[Settled]:
-    isolation, done = Isolation(), list[Settled]()
-    while events:
-        part = isolation.next_run(events)
-        with children.lone(HERE) as lone:
-            try:
-                reference_keys(part, isolation.around(lone))
-                done.append(settle(part, homes(), isolation.around(lone)))
-            except EventKilled as killer:
-                isolation.note_killer(killer)
-                continue
-        events = events[len(part) :]
-    return done
 
 
 class TestAChildThatIsKilledFromOutside:
@@ -264,12 +260,12 @@ def test_a_process_has_three_children_at_most_and_one_that_suspects_do_not_take(
     careful = [threading.Thread(target=work, args=("careful", own.careful)) for _ in range(2)]
     for thread in suspects:
         thread.start()
-    names = [entered.get(timeout=60) for _ in range(subject.SUSPECTS)]
+    names = [entered.get(timeout=allowed(60)) for _ in range(subject.SUSPECTS)]
     for thread in careful:
         thread.start()
-    names.append(entered.get(timeout=60))
+    names.append(entered.get(timeout=allowed(60)))
     with pytest.raises(queue.Empty):
-        entered.get(timeout=0.2)
+        entered.get(timeout=10 * MOMENT)
     leave.set()
     for thread in suspects + careful:
         thread.join()

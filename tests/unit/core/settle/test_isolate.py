@@ -186,6 +186,36 @@ class TestWhatIsNotTheRows:
         assert [kept.sequence_number for kept in store.rows(SensorReading)] == list(range(9))
         assert store.letters() == []
 
+    class RefusesAll(MemoryStore):
+        """A database that refuses so many commits, whatever they hold."""
+
+        refusals = 0
+
+        def commit_batch(self, commit: BatchCommit) -> int:
+            if self.refusals:
+                self.refusals -= 1
+                raise DataRefused("no room for anything")
+            return super().commit_batch(commit)
+
+    @pytest.mark.parametrize(("refusals", "letters"), [(6, []), (7, [0]), (13, [0])])
+    def test_a_refusal_of_all_that_ends_amid_the_search_leaves_a_letter_of_one_good_event_at_most(
+        self, refusals: int, letters: list[int]
+    ) -> None:
+        store = self.RefusesAll()
+        store.refusals = refusals
+        ingest(store, log_of(64, []))
+        assert [(kept.sequence_number, kept.error_class, kept.status) for kept in store.letters()] == [
+            (number, "refused", "waiting") for number in letters
+        ]
+        assert [kept.sequence_number for kept in store.rows(SensorReading)] == list(range(len(letters), 64))
+
+    def test_a_refusal_of_all_that_goes_on_goes_to_the_host_without_a_letter(self) -> None:
+        store = self.RefusesAll()
+        store.refusals = 14
+        with pytest.raises(DataRefused, match="no room for anything"):
+            ingest(store, log_of(64, []))
+        assert (store.letters(), store.ledger()) == ([], [])
+
     def test_a_batch_without_refused_rows_costs_one_commit(self) -> None:
         watched = FaultyStore(MemoryStore())
         ingest(watched, log_of(500, []))

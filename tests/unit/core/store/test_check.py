@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from core.store.check import main
+from core.store.sqlserver.database import WAITING_READERS
 from tests.fakes.engines import SqliteEngine
-from tests.fakes.written_modules import WrittenModules, written_modules
+from tests.fakes.tds_server import TdsServer
+from tests.fakes.written_modules import ROOM, WrittenModules, written_modules
 
 
 @pytest.fixture
@@ -50,3 +52,41 @@ def test_a_store_that_lacks_a_table_is_a_fault(
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("check: settings refused: STORE_CONNECTION must be")
     assert second.endswith("does not exist: create it with `python -m core.store.migrate`")
+
+
+@pytest.fixture
+def server() -> Iterator[TdsServer]:
+    serving = TdsServer()
+    yield serving
+    serving.close()
+
+
+PLACE = ("stream_id", "partition_id", "sequence_number", "ordinal")
+PLACED = {**dict.fromkeys(PLACE, ("bigint", 19, 0, "", 0, "1")), "commit_number": ("bigint", 19, 0, "", 0, "")}
+
+
+def test_each_warning_of_a_server_is_a_line_and_no_fault(
+    modules: WrittenModules, server: TdsServer, driver_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, columns = modules.write(ROOM.format(table="placed")), {**PLACED, "number": ("float", 53, 0, "", 0, "")}
+    server.state.answers["sys.columns AS c"] = [("placed", column, *described) for column, described in columns.items()]
+    server.state.answers["d.compatibility_level"] = [("ledger", 160, 0)]
+    assert main(["--transform", name, "--store", server.connection_string(driver_name)]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"{name} has no fault: row classes 1, aggregates 0; the store has their tables\n"
+    assert said.err.splitlines() == [
+        f"check: {WAITING_READERS}",
+        "check: columns change values that are sent to them; change their types:"
+        " placed.number is float: bigint holds every value",
+    ]
+
+
+def test_a_server_whose_compatibility_level_is_too_low_is_a_fault_with_its_remedy(
+    modules: WrittenModules, server: TdsServer, driver_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.state.answers["d.compatibility_level"] = [("ledger", 120, 1)]
+    assert main(["--store", server.connection_string(driver_name)]) == 1
+    assert capsys.readouterr().err == (
+        "check: the database ledger has the compatibility level 120, and the statements need 130 or more: run ALTER"
+        " DATABASE [ledger] SET COMPATIBILITY_LEVEL = 160\n"
+    )

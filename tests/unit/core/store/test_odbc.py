@@ -23,6 +23,7 @@ from core.store.sqlserver.odbc import (
     token_attribute,
 )
 from tests.fakes.odbc_driver import COMMIT, Error, FakeDriver, When, fault
+from tests.patience import allowed
 
 ROOT = Path(__file__).parents[4]
 WITH_PASSWORD = "DRIVER={ODBC Driver 18 for SQL Server};SERVER=host;UID=app;PWD=secret"
@@ -42,7 +43,7 @@ def in_another_thread(call: Callable[[], Session]) -> Session:
     kept: list[Session] = []
     thread = threading.Thread(target=lambda: kept.append(call()))
     thread.start()
-    thread.join(timeout=10)
+    thread.join()
     return kept[0]
 
 
@@ -245,7 +246,7 @@ def fault_of_a_process(environment: dict[str, str]) -> str:
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=allowed(60),
     )
     return done.stderr.splitlines()[-1]
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import core.aggregation.commit
+import core.store.sqlite.database
 from core.aggregation.commit import Portion
 from core.aggregation.runs import AggregationRun, Staged
 from core.model.aggregates import SLICES
-from core.store.sqlite.database import CHECKPOINT_AFTER, SqliteDatabase
+from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import open_checked
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
@@ -29,6 +30,7 @@ from tests.fakes.engines import SqliteEngine
 from tests.fakes.runs import HOMES, NOW, opened_run, staged_result, stored, window
 
 NUMBERS = sorted({slice_of(home) for home in HOMES})
+PORTIONS = 4  # until a checkpoint; each changes four rows: the cut's and the run's, the slice's facts, and a window
 HEADER, FRAME_HEADER = 32, 24  # bytes of the log, and of each of its frames, which has a page after them
 
 
@@ -95,8 +97,9 @@ def opened(store: AggregatingStore, engine: SqliteAggregation) -> tuple[Aggregat
 
 @pytest.fixture
 def single(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each slice be a separate transaction."""
+    """Let each slice be a separate transaction, and let a checkpoint follow some of them."""
     monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
+    monkeypatch.setattr(core.store.sqlite.database, "CHECKPOINT_AFTER", 4 * PORTIONS)
 
 
 @pytest.mark.slow
@@ -171,7 +174,6 @@ def test_only_the_portions_of_a_run_do_not_wait_for_the_disk(tmp_path: Path, sin
         ingest(store, [reading()])
         assert committed(store, run, staged, NOW)
         ingest(store, [reading()])
-    portions = [note for note in notes[1:-2] if note != "checkpoint"]
-    assert portions == ["normal"] * len(NUMBERS)
-    assert notes.count("checkpoint") == len(NUMBERS) // CHECKPOINT_AFTER
+    assert len(NUMBERS) % PORTIONS == 0
+    assert notes[1:-2] == [*["normal"] * PORTIONS, "checkpoint"] * (len(NUMBERS) // PORTIONS)
     assert (notes[0], notes[-2:]) == ("full", ["full", "full"])  # events, and the transaction that closes the run

@@ -19,6 +19,7 @@ from core.store.sqlite.schema import migrate_sqlite, open_checked, open_database
 from tests.fakes.builders import commit, event, letter, partition, reading, settled
 from tests.fakes.rooms import migrate_examples
 from tests.fakes.store import Store
+from tests.patience import MOMENT, ended
 
 ROOT = Path(__file__).parents[4]
 ALL = list(load_migrations("sqlite"))
@@ -51,7 +52,7 @@ def test_a_run_waits_for_another_process_that_creates_the_database(path: Path) -
         other.execute("BEGIN IMMEDIATE")  # SQLite answers a change to WAL with an error now, and does not wait
         running = pool.submit(migrate_sqlite, path)
         with suppress(FutureTimeout):
-            running.result(timeout=0.1)
+            running.result(timeout=5 * MOMENT)
         other.execute("COMMIT")
         assert running.result() == ALL
 
@@ -162,7 +163,7 @@ def start(*arguments: str, environment: dict[str, str] | None = None) -> "subpro
 @pytest.mark.slow
 def test_processes_that_migrate_at_once_apply_each_step_once(path: Path) -> None:
     running = [start("--store", f"sqlite:{path}") for _ in range(4)]
-    said = [(each.communicate(timeout=60), each.returncode) for each in running]
+    said = [(ended(each, 60), each.returncode) for each in running]
     assert [code for _, code in said] == [0] * 4, said
     assert [(sum(out.count("applied ") for (out, _), _ in said),)] == sql(path, "SELECT COUNT(*) FROM schema_migration")
     assert sql(path, "SELECT version FROM schema_migration WHERE app = 'hubledger'") == [(one.version,) for one in ALL]
@@ -190,7 +191,7 @@ class TestTheCommand:
 
     def test_reads_the_setting_when_no_store_is_given(self, path: Path) -> None:
         done = start(environment={"STORE_CONNECTION": f"sqlite:{path}"})
-        assert done.communicate(timeout=60)[0].endswith("the store is up to date\n")
+        assert ended(done, 60)[0].endswith("the store is up to date\n")
         assert done.returncode == 0
 
     @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ class TestTheCommand:
 
     def test_fails_with_one_line_without_any_connection(self) -> None:
         done = start()
-        out, fault = done.communicate(timeout=60)
+        out, fault = ended(done, 60)
         assert (done.returncode, out) == (1, "")
         assert fault == "migrate: settings refused: STORE_CONNECTION must be set\n"
 

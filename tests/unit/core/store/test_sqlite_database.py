@@ -1,6 +1,8 @@
 """core/store/sqlite/database.py: what only the embedded engine does; the rest is in tests/contract."""
 
+import gc
 import sqlite3
+import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
@@ -291,3 +293,13 @@ class Measure:
     amount: Decimal | None = None
     mixed: int | str | None = None
     image: bytes | None = None
+
+
+def test_a_database_that_nobody_holds_is_freed(sqlite: SqliteEngine) -> None:
+    with closing(sqlite3.connect(sqlite.path, isolation_level=None)) as connection:
+        database = SqliteDatabase(sqlite.path, connect=lambda: connection)
+        Store(database).read_partition(partition())
+        held = weakref.ref(database)
+        del database
+        gc.collect()
+        assert held() is None

@@ -11,18 +11,7 @@ from core.transforms.aggregates import find_aggregate, load_aggregates
 from core.transforms.rooms import module_of, room_of, rooms_of
 from examples.flight_info.transform import FlightChange
 from examples.home_security.transform import Home, SensorReading
-from tests.fakes.written_modules import WrittenModules, written_modules
-
-ROOM = """
-from dataclasses import dataclass
-from core.model.rows import appended_to
-VERSION = "1"
-@appended_to("{table}")
-@dataclass(frozen=True)
-class Placed:
-    number: int
-def transform(event, references): return ()
-"""
+from tests.fakes.written_modules import ROOM, WrittenModules, broken_room, written_modules
 
 
 @pytest.fixture
@@ -75,3 +64,19 @@ def test_an_aggregate_is_found_only_in_the_rooms_of_declared_rows() -> None:
     assert find_aggregate("flight_punctuality").source is FlightChange
     with pytest.raises(InvalidTransform, match="no aggregate is named orders_by_hour: declare it in a module of the"):
         find_aggregate("orders_by_hour")
+
+
+@pytest.mark.parametrize("broken", ["hours", "__init__"])
+def test_a_room_whose_aggregates_cannot_be_imported_is_refused_when_its_transform_is_loaded(
+    modules: WrittenModules, broken: str
+) -> None:
+    """Ingest needs the keys of the aggregates: it would find the fault in the middle of its first commit."""
+    place = rf"broken_room/aggregates/{broken}\.py:1: NameError: name 'Nobody' is not defined"
+    with pytest.raises(InvalidTransform, match=f"^TRANSFORM=broken_room: {place}$"):
+        load_transform(broken_room(modules, broken))
+
+
+def test_the_aggregates_of_a_room_are_imported_once(modules: WrittenModules) -> None:
+    modules.write(ROOM.format(table="placed_and_counted"), "counted_room.transform")
+    modules.write("import counted_room.transform as room\nroom.VERSION += '+'\n", "counted_room.aggregates.hours")
+    assert [load_transform("counted_room").version for _ in range(2)] == ["1+", "1+"]

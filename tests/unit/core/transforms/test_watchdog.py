@@ -18,6 +18,7 @@ from core.transforms.watchdog import EXIT_STATUS, GRACE, Alarm, Watchdog
 from local.processes import APP
 from tests.fakes.builders import NOON, STREAM, FakeClock, events, keep_letters, partition, stamps
 from tests.fakes.memory_store import MemoryStore
+from tests.patience import allowed
 
 DEADLINE = 240.0
 
@@ -150,6 +151,6 @@ from tests.fakes.builders import event, partition
 watchdog = Watchdog(timedelta(seconds=1))
 settle([event(7)], References({{}}), Transform("t/1", lambda event, _: {hang}, watch=watchdog.over), of=partition())
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=APP, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], cwd=APP, capture_output=True, text=True, timeout=allowed(60))
     assert (done.returncode, HANGS[hang][1] in done.stderr) == (HANGS[hang][0], True), done.stderr
     assert "<lambda>" in done.stderr

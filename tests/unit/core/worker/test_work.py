@@ -49,6 +49,7 @@ from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
+from tests.patience import MOMENT, allowed, until
 
 LOOK = timedelta(seconds=60)
 SETTINGS = {
@@ -187,7 +188,7 @@ class SlowStore(MemoryStore):
 
     def commit_batch(self, commit: BatchCommit) -> int:
         self.committing.set()
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(allowed(10))
         if self._faults:
             raise self._faults.pop()
         return super().commit_batch(commit)
@@ -196,9 +197,9 @@ class SlowStore(MemoryStore):
 async def cancel_while_committing(store: SlowStore) -> bool:
     """Return True when the cancellation waited for the commit."""
     taking = asyncio.ensure_future(Ingestion(Means(store, PLAIN, CLOCK)).take(GIVEN))
-    await asyncio.to_thread(store.committing.wait, 10)
+    await asyncio.to_thread(until, store.committing.is_set, 10)
     taking.cancel()
-    done, _ = await asyncio.wait([taking], timeout=0.05)
+    done, _ = await asyncio.wait([taking], timeout=2 * MOMENT)
     store.go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await taking

@@ -16,7 +16,7 @@ from handlers.app import aggregation, app
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, ingest, stage
 from tests.fakes.builders import EPOCH, reading
 from tests.fakes.engines import SqliteEngine
-from tests.unit.core.remote.spark.test_local import until
+from tests.patience import until
 from tests.unit.handlers.running import Reply, Running
 
 WHY = {"reason": "by hand"}
@@ -48,7 +48,7 @@ class Ordering(Running):
         """Wait until the killed job of the open run is gone."""
         own, job_id = aggregation(), f"agg-{self.run_id}-1"
         assert own is not None
-        until(lambda: own.engine.state(job_id) is JobState.FAILED)
+        until(lambda: own.engine.state(job_id) is JobState.FAILED, 20)
 
     @property
     def run_id(self) -> str:

@@ -39,6 +39,11 @@ def test_an_id_stays_one_segment_of_the_address(home_id: str) -> None:
         assert found.isascii()
 
 
+@pytest.mark.parametrize("home_id", ["a%2Fb", "a%2fb", "%2F"])
+def test_a_slash_that_the_host_left_encoded_is_not_encoded_again(home_id: str) -> None:
+    assert location(HOME, f"https://app/api/homes/{home_id}/", home_id=home_id) == f"../{home_id}"
+
+
 @pytest.mark.parametrize("home_id", [".", "..", ""])
 def test_an_id_that_would_lead_elsewhere_is_not_redirected(home_id: str) -> None:
     assert location(HOME, f"https://app/api/homes/{home_id}/", home_id=home_id) is None

@@ -37,7 +37,7 @@ class World:
         peer.frames()
         return peer
 
-    def wait(self, milliseconds: int) -> None:
+    def let_pass(self, milliseconds: int) -> None:
         """Let time pass in steps of half a second, as the emulator does."""
         for _ in range(milliseconds // 500 + 1):
             self.broker.let_time_pass()
@@ -163,7 +163,7 @@ async def test_no_outcome_waits_longer_than_the_longest_wait_and_a_slow_owner_ke
     for received in range(8):
         assert flood.unanswered > 0
         owner.grant(1, received=received)
-        world.wait(LONGEST_WAIT)
+        world.let_pass(LONGEST_WAIT)
         assert (flood.unanswered, flood.credit) == (0, 1000)
         flood.send()
 
@@ -172,9 +172,9 @@ async def test_nobody_waits_for_an_owner_that_stands_still_until_it_moves(world:
     owner, flood = world.owner(), Publishing(world)
     flood.send(LEAD + 1)
     for _ in range(STANDSTILL // LONGEST_WAIT + 1):
-        world.wait(LONGEST_WAIT)
+        world.let_pass(LONGEST_WAIT)
         flood.send()
-    world.wait(500)
+    world.let_pass(500)
     flood.send(5 * LEAD)
     assert flood.unanswered == 0, "it stands still"
     owner.grant(1)
@@ -185,11 +185,11 @@ async def test_nobody_waits_for_an_owner_that_stands_still_until_it_moves(world:
 async def test_an_owner_that_was_idle_before_does_not_stand_still_at_once(world: World) -> None:
     owner, flood = world.owner(), Publishing(world)
     flood.send(LEAD + 1)
-    world.wait(1_000)
+    world.let_pass(1_000)
     owner.grant(LEAD + 1)
-    world.wait(2 * STANDSTILL)
+    world.let_pass(2 * STANDSTILL)
     flood.send(LEAD + 1)
-    world.wait(1_000)
+    world.let_pass(1_000)
     assert flood.unanswered == 1
 
 
@@ -198,11 +198,11 @@ async def test_an_owner_that_had_taken_all_events_does_not_stand_still_at_once(w
     owner.grant(LEAD + 1)
     flood.send(LEAD + 1)
     await asyncio.sleep(0)
-    world.wait(1_000)
+    world.let_pass(1_000)
     other.connection.connection_lost(None)
-    world.wait(2 * STANDSTILL)
+    world.let_pass(2 * STANDSTILL)
     flood.send(LEAD + 1)
-    world.wait(1_000)
+    world.let_pass(1_000)
     assert flood.unanswered == 1
 
 
@@ -214,14 +214,14 @@ async def test_the_slowest_of_two_groups_counts_until_it_stands_still_while_the_
     other.grant(1)
     flood.send(3 * LEAD)
     await asyncio.sleep(0)
-    world.wait(NEIGHBOUR - 1_000)
+    world.let_pass(NEIGHBOUR - 1_000)
     assert flood.unanswered > 0
-    world.wait(1_000)
+    world.let_pass(1_000)
     flood.send(3 * LEAD)
     await asyncio.sleep(0)
     assert flood.unanswered == 0
     flood.send(3 * LEAD)
-    world.wait(500)
+    world.let_pass(500)
     assert flood.unanswered == 2 * LEAD, "now the app counts alone, until its turn"
 
 
@@ -230,7 +230,7 @@ async def test_two_groups_that_both_have_events_left_have_the_same_time(world: W
     world.owner("other")
     flood = Publishing(world)
     flood.send(2 * LEAD)
-    world.wait(NEIGHBOUR + 500)
+    world.let_pass(NEIGHBOUR + 500)
     assert flood.unanswered == LEAD
 
 
@@ -284,7 +284,7 @@ async def test_a_link_that_ends_gets_its_outcomes_first_and_no_credit(world: Wor
     frames = flood.peer.frames()
     assert [code for code, *_ in frames] == [DISPOSITION, DISPOSITION, 0x16]
     owner.grant(100)
-    world.wait(LONGEST_WAIT)
+    world.let_pass(LONGEST_WAIT)
     assert flood.peer.frames() == []
 
 
@@ -301,7 +301,7 @@ async def test_a_publisher_that_hangs_up_while_it_waits_leaves_nothing(world: Wo
     flood.send(LEAD + 1)
     flood.peer.connection.connection_lost(None)
     owner.grant(100)
-    world.wait(LONGEST_WAIT)
+    world.let_pass(LONGEST_WAIT)
     assert flood.peer.frames() == []
 
 
@@ -340,7 +340,7 @@ async def test_events_that_are_too_old_hold_nobody_before_their_owner_reads_agai
     flood = Publishing(world)
     flood.send(LEAD + 5)
     assert flood.unanswered == 5
-    world.wait(LONGEST_WAIT - 1_000)
+    world.let_pass(LONGEST_WAIT - 1_000)
     assert flood.unanswered == 0
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from local.event_hubs.__main__ import main
 from local.event_hubs.frames import SASL_HEADER
+from tests.patience import allowed, ended
 
 READY = re.compile(r"event hubs emulator ready on 127\.0\.0\.1:(\d+)\n")
 
@@ -31,7 +32,7 @@ def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen, int]]:
 
 
 def greet(port: int) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", port), timeout=5)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=allowed(5))
     connection.sendall(SASL_HEADER)
     assert connection.recv(8) == SASL_HEADER
     return connection
@@ -40,9 +41,9 @@ def greet(port: int) -> socket.socket:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_prints_one_line_when_ready_and_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
     with serving("--hub", "telemetry:16", "--consumer-group", "hubledger") as (process, port):
-        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        socket.create_connection(("127.0.0.1", port), timeout=allowed(5)).close()
         process.send_signal(number)
-        rest, complaints = process.communicate(timeout=10)
+        rest, complaints = ended(process, 10)
         assert (process.returncode, rest, complaints) == (0, "", "")
 
 
@@ -60,7 +61,7 @@ def test_a_signal_cuts_every_connection_and_the_next_is_accepted() -> None:
 
 def test_a_peer_that_speaks_a_different_protocol_is_one_line_with_its_address() -> None:
     with serving() as (process, port):
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=allowed(5)) as connection:
             connection.sendall(b"GET /health HTTP/1.1\r\n\r\n")
             own = connection.getsockname()[1]
         assert process.stderr is not None

@@ -196,8 +196,9 @@ def test_producers_survive_a_restart_with_the_log_and_end_with_their_hub(tmp_pat
     hubs.recreate("telemetry")
     hubs.close()
 
-    _, _, log = hubs_of(tmp_path / "hubs.db")
+    hubs, _, log = hubs_of(tmp_path / "hubs.db")
     assert refusal(log.producers, Claim(one.producer_id, 0, None)) == "amqp:not-allowed"
+    hubs.close()
 
 
 # the wire

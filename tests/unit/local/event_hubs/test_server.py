@@ -10,6 +10,7 @@ import pytest
 
 from local.event_hubs import Emulator, HubSettings, SharedAccessKey
 from local.event_hubs.frames import AMQP_HEADER
+from tests.patience import allowed
 
 
 def make(database: Path | None = None) -> Emulator:
@@ -17,7 +18,7 @@ def make(database: Path | None = None) -> Emulator:
 
 
 def greeted(port: int) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=allowed(5)) as connection:
         connection.sendall(AMQP_HEADER)
         return connection.recv(8)
 
@@ -28,7 +29,7 @@ def test_it_listens_while_the_block_runs_and_again_on_its_port_even_after_an_err
         assert greeted(emulator.port) == AMQP_HEADER
         raise ZeroDivisionError
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", emulator.port), timeout=5)
+        socket.create_connection(("127.0.0.1", emulator.port), timeout=allowed(5))
     for _ in range(2):
         with emulator.running(port=emulator.port):
             assert greeted(emulator.port) == AMQP_HEADER
@@ -64,7 +65,7 @@ def test_connections_that_say_nothing_or_only_just_came_do_not_outlive_the_stop(
     for _ in range(30):
         emulator = make()
         with emulator.running():
-            connection = socket.create_connection(("127.0.0.1", emulator.port), timeout=5)
+            connection = socket.create_connection(("127.0.0.1", emulator.port), timeout=allowed(5))
         with connection, suppress(ConnectionResetError):
             while connection.recv(1024):  # until the server hangs up; a timeout fails
                 pass

@@ -12,6 +12,8 @@ from local.feed.planned import Minute
 from local.feed.record import ONCE, Copies
 from tests.unit.local.feed.builders import minute, story
 
+SEND = 4  # events
+
 
 class Hub:
     """Answer each send with the given copies, then with one."""
@@ -119,7 +121,7 @@ class Time:
 
 def publish(pace: Pace, time: Time, times: int, work: float = 0.0) -> None:
     for _ in range(times):
-        pace.wait(4)
+        pace.wait(SEND)
         time.now += work
 
 

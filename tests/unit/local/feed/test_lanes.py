@@ -6,6 +6,7 @@ import pytest
 
 from local.feed.gateways import NoGateways, Send
 from local.feed.lanes import DEPTH, Lanes
+from tests.patience import allowed
 from tests.unit.local.feed.builders import minute, send, story
 
 
@@ -37,14 +38,14 @@ def test_a_send_that_waits_does_not_hold_up_those_of_other_lanes() -> None:
 
     def publish(each: Send) -> None:
         if each.lane == 0:
-            assert gate.wait(10)
+            assert gate.wait(allowed(10))
         else:
             other.set()
 
     lanes = Lanes([publish] * 2)
     for lane in (0, 0, 1):
         lanes.put(send(minute(), lane=lane))
-    assert other.wait(10)
+    assert other.wait(allowed(10))
     gate.set()
     lanes.finish()
 

@@ -10,6 +10,7 @@ from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.errors import IndexingFailed
 from local.functions_host.logs import current_invocation_id
 from local.functions_host.worker import Invocation, Outcome
+from tests.patience import allowed
 
 pytestmark = pytest.mark.asyncio
 
@@ -69,7 +70,7 @@ async def test_a_value_that_the_binding_cannot_hold_is_a_failure_that_names_its_
 
 
 async def test_blocking_functions_run_side_by_side_up_to_the_thread_count(empty_app: Path) -> None:
-    async with indexed(empty_app, f"{TIMER}def f(t): both.wait(10)", threads=2) as worker:
+    async with indexed(empty_app, f"{TIMER}def f(t): both.wait({allowed(10)})", threads=2) as worker:
         assert await asyncio.gather(*(worker.invoke(call()) for _ in range(2))) == [Outcome(), Outcome()]
 
 

@@ -27,6 +27,12 @@ def test_a_backoff_is_the_minimum_first_then_minimum_plus_a_doubling_part_up_to_
     assert policy.allows(10**9)
 
 
+def test_no_pause_is_longer_than_the_longest_and_the_number_of_tries_stays() -> None:
+    policy = parse(BACKOFF).within(timedelta(seconds=5))
+    assert [policy.delay(n, lambda: 0.5).total_seconds() for n in range(4)] == [2, 4, 5, 5]
+    assert policy.within(timedelta(seconds=1)) == RetryPolicy(-1, timedelta(seconds=1), timedelta(seconds=1))
+
+
 def parse(settings: dict[str, str]) -> RetryPolicy:
     policy = parse_retry_policy(settings)
     assert policy is not None

@@ -1,4 +1,5 @@
 import json
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -26,6 +27,7 @@ class Bench:
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self.state = StateFile(None)
+        weakref.finalize(self, self.state.close)
         self.runs: list[dict[str, Any]] = []
         self.outcome = Outcome()
 

@@ -20,11 +20,11 @@ REASONS = {
     "two sequences": "its body is an AMQP sequence, not data",
     "key int": "its partition key is no text",
     "prop empty map": "one property is a map",
-    "prop described ulong": "one property is described by a number",
+    "prop described ulong": "one property is described by no symbol",
     "prop bad com.microsoft:uri": "one property is a URI that .NET cannot read",
     "prop bad datetime-offset": "one property is a time that .NET cannot read",
-    "prop char > BMP": "one property is a char above U+FFFF",
-    "prop char invalid 0x110000": "one property is a char above U+FFFF",
+    "prop char > BMP": "one property is a char that .NET does not have",
+    "prop char invalid 0x110000": "one property is a char that .NET does not have",
     "footer map in map": None,  # the SDK of Python hands out no footer
 }
 
@@ -55,7 +55,10 @@ def with_property(raw: str) -> Any:
     ("raw", "reason"),
     [
         ("73000000e9", None),  # a char of two bytes
-        ("7300010000", "one property is a char above U+FFFF"),
+        ("730000ffff", None),
+        ("7300010000", "one property is a char that .NET does not have"),
+        ("730000d800", "one property is a char that .NET does not have"),  # half of a pair
+        ("00a10178a10179", "one property is described by no symbol"),
         ("c10100", "one property is a map"),
         ("d10000000400000000", "one property is a map"),
         ("45", None),  # a list

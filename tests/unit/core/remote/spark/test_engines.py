@@ -1,7 +1,6 @@
 """The clients of Livy and Databricks before stand-ins that start small processes, and answer badly on demand."""
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from core.remote.spark.package import package_version
 from tests.fakes.databricks_service import DatabricksService
 from tests.fakes.livy_service import PATHS, LivyService
 from tests.fakes.spark_service import Service, Serving
+from tests.patience import until
 
 KINDS = [*PATHS, "databricks"]
 WELL, BADLY, LONG = "0", "3", "long"
@@ -57,17 +57,8 @@ def request(name: str = "agg-1-1", ending: str = WELL) -> JobRequest:
     return JobRequest(name, "job.py", (ending,))
 
 
-def until(wanted: Callable[[], Any]) -> Any:
-    """Wait for a condition, with a deadline."""
-    deadline = time.monotonic() + 20.0
-    while not (found := wanted()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
-
-
 def ended(engine: SparkEngine, job_id: str) -> JobState:
-    until(lambda: engine.state(job_id) is not JobState.RUNNING)
+    until(lambda: engine.state(job_id) is not JobState.RUNNING, 20)
     return engine.state(job_id)
 
 

@@ -2,16 +2,14 @@
 
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.errors import EngineRefused
 from core.remote.spark.local import LocalEngine, LocalSpark
+from tests.patience import until
 
 SCRIPT = """#!/bin/sh
 echo "$@"
@@ -41,15 +39,8 @@ def request(ending: str, name: str = "agg-1-1") -> JobRequest:
 
 
 def ended(engine: LocalEngine, job_id: str) -> JobState:
-    until(lambda: engine.state(job_id) is not JobState.RUNNING)
+    until(lambda: engine.state(job_id) is not JobState.RUNNING, 20)
     return engine.state(job_id)
-
-
-def until(wanted: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 20
-    while not wanted():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_job_is_spark_submit_of_the_program_and_its_end_is_noted(engine: LocalEngine, memory: Path) -> None:

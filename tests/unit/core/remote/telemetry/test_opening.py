@@ -13,6 +13,7 @@ from core.remote.telemetry.opening import close, is_asked_for, open_work, set_de
 from core.remote.telemetry.work import PLAIN
 from tests.checkout import ROOT
 from tests.fakes.otlp_receiver import receiving
+from tests.patience import allowed
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 
@@ -69,7 +70,7 @@ def test_an_end_that_hangs_is_left_after_its_limit() -> None:
 
 def run(script: str, **environ: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", script]
-    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=allowed(60))
 
 
 def test_nothing_of_the_sdk_is_imported_when_telemetry_is_off() -> None:

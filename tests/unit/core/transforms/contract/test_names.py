@@ -1,6 +1,7 @@
 """core/transforms/contract/names.py: a name that is accepted is one that SQL takes."""
 
 import sqlite3
+from contextlib import closing
 
 from core.transforms.contract.names import LONGEST_TABLE, fault_of_column, fault_of_table
 
@@ -15,11 +16,12 @@ T_SQL_WORDS = ("user", "plan", "key", "file", "percent", "public", "proc", "sche
 
 def test_a_word_that_sqlite_refuses_as_a_table_is_refused() -> None:
     refused = []
-    for word in SQLITE_WORDS.split():
-        try:
-            sqlite3.connect(":memory:").execute(f"CREATE TABLE {word} (x)")
-        except sqlite3.OperationalError:
-            refused.append(word)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for word in SQLITE_WORDS.split():
+            try:
+                connection.execute(f"CREATE TABLE {word} (x)")
+            except sqlite3.OperationalError:
+                refused.append(word)
     assert len(refused) > 50
     assert [word for word in refused if fault_of_table(word) is None] == []
     assert [word for word in ("reading", "word", "action", "matched", "rows") if fault_of_table(word)] == []

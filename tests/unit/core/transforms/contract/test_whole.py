@@ -6,7 +6,7 @@ from core.errors import InvalidTransform
 from core.model import aggregates as declarations
 from core.transforms.contract.whole import check_transform
 from examples.home_security import aggregates
-from tests.fakes.written_modules import WrittenModules
+from tests.fakes.written_modules import WrittenModules, broken_room
 
 PURE = "VERSION = '1'\ndef transform(event, references): return ()\n"
 AGGREGATE = """from dataclasses import dataclass
@@ -103,3 +103,11 @@ def test_the_table_of_an_aggregate_has_a_name_of_its_own_that_sql_can_hold(
     with pytest.raises(InvalidTransform) as refused:
         check_transform("examples.home_security")
     assert fault in refused.value.faults[0]
+
+
+def test_a_package_of_aggregates_that_cannot_be_imported_is_reported_with_its_line(
+    modules: WrittenModules,
+) -> None:
+    with pytest.raises(InvalidTransform) as refused:
+        check_transform(broken_room(modules, "__init__"))
+    assert refused.value.faults == ("broken_room/aggregates/__init__.py:1: NameError: name 'Nobody' is not defined",)

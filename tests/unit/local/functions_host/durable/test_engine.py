@@ -2,6 +2,7 @@ import asyncio
 import itertools
 import json
 import sqlite3
+import weakref
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -29,6 +30,7 @@ class World:
 
     def __init__(self, *actions: Any, store: DurableStore | None = None) -> None:
         self.store = store or DurableStore(None)
+        weakref.finalize(self, self.store.close)
         self.actions = actions
         self.clock = ManualClock()
         self.running: dict[str, int] = {}

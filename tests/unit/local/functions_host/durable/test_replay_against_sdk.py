@@ -10,6 +10,7 @@ Left out, because SDK and extension disagree there: calls with retries in a task
 import json
 import random
 import uuid
+import weakref
 from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -138,6 +139,7 @@ class World:
 
     def __init__(self, steps: list[Step], chance: random.Random) -> None:
         self.store = DurableStore(None)
+        weakref.finalize(self, self.store.close)
         self.now = NOON
         self.chance = chance
         self.handlers = {"caller": orchestrator_of(steps), "child": df.Orchestrator.create(self.child)}
