@@ -32,10 +32,11 @@ print(json.dumps([used(), before, len(slices), time.perf_counter() - started]))
 _FILL = """
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, written, filtered,
-        dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at)
+        dead_lettered, held, absent, rows_written, rows_appended, transform_version, invocation_id, committed_at,
+        rows_checksum, ledger_checksum)
 WITH RECURSIVE n (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM n WHERE number < :commits)
-SELECT 1, :partition_id, number, 'batch', (number - 1) * :rows, number * :rows - 1, :rows, 0, 0, 0, 0, :rows,
-       'test/1', 'i', '2026-01-01T00:00:00.000000Z'
+SELECT 1, :partition_id, number, 'batch', (number - 1) * :rows, number * :rows - 1, :rows, 0, 0, 0, 0, :rows, :rows,
+       'test/1', 'i', '2026-01-01T00:00:00.000000Z', 0, 0
   FROM n
 """
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench.samples import ROOMS
 from core.model.events import PartitionId, Stream
+from core.store.checksum import LEDGER_ROW, ledger_checksum
 from core.store.database import Database
 from core.store.letters import Letters
 from core.store.memory import Memory
@@ -28,11 +29,13 @@ _RANGES = f"""
 WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < :ranges - 1)
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
-        written, filtered, dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at)
+        written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version, invocation_id,
+        committed_at, rows_checksum, ledger_checksum)
 SELECT 1, :partition_id, i + 1, 'batch', i * {EVENTS}, i * {EVENTS} + {EVENTS - 1},
-       {EVENTS} - (i < :letters), 0, i < :letters, 0, 0, {EVENTS}, 'v', 'i', '2026-01-01T00:00:00.000000Z'
+       {EVENTS} - (i < :letters), 0, i < :letters, 0, 0, {EVENTS}, 0, 'v', 'i', '2026-01-01T00:00:00.000000Z', 0, 0
   FROM n
 """
+_CHECKSUMS = f"UPDATE batch_ledger SET ledger_checksum = checksum_of({', '.join(LEDGER_ROW)})"
 _CHECKPOINT = f"""
 INSERT INTO event_hub_checkpoint
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at)
@@ -88,6 +91,12 @@ def fill(path: Path, size: Size) -> None:
             for statement in (_ANCHOR, _RANGES, _CHECKPOINT, *((_LETTERS,) if size.letters_each else ())):
                 connection.execute(statement, {name: values[name] for name in values if f":{name}" in statement})
             connection.execute("COMMIT")
+        connection.create_function("checksum_of", len(LEDGER_ROW), _checksum_of)
+        connection.execute(_CHECKSUMS)
+
+
+def _checksum_of(*row: object) -> int:
+    return ledger_checksum("batch", dict(zip(LEDGER_ROW, row, strict=True)))
 
 
 def start_worker(database: Database) -> None:

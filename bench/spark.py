@@ -31,7 +31,7 @@ STREAM = (
 )
 _LEDGER = (
     "INSERT INTO batch_ledger VALUES"
-    " (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, 't', 'i', '2026-02-02T00:00:00Z', NULL, NULL, NULL)"
+    " (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, ?, 't', 'i', '2026-02-02T00:00:00Z', 0, 0)"
 )
 _CONF = {
     "spark.ui.enabled": "false",
@@ -186,7 +186,7 @@ def _fill(path: Path, first: int, last: int) -> None:
             values = ((1, str(partition), at, 0, at // each + 1, *_row(partition, at)) for at in range(begin, end))
             connection.executemany("INSERT INTO sensor_reading VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
             ranges = (
-                (1, str(partition), at // each + 1, at, at + each - 1, each, each) for at in range(begin, end, each)
+                (1, str(partition), at // each + 1, at, at + each - 1, *[each] * 3) for at in range(begin, end, each)
             )
             connection.executemany(_LEDGER, ranges)
             place = (1, str(partition), end - 1, "0", "at", end // each, "id", "at")

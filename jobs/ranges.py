@@ -41,7 +41,7 @@ class Written:
     """The commits of one partition with one version of the transform, as the ledger counts them.
 
     They appended `rows_appended` rows to all tables together. `uncounted` of the commits have no such number, because
-    they are from before migration 0009. The first commit was made at `first_at`.
+    they were purged. The first commit was made at `first_at`.
     """
 
     stream_id: int

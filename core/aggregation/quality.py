@@ -20,8 +20,8 @@ class PartitionRows:
 class Quality:
     """The quality of the rows that a run added up.
 
-    `rows_ledger`: the appended rows that the ledger counts for the commits of the run; None when a commit is older than
-    this number. `rows_read`: those that the run read; `rows_removed`: those of its table that a replay removed since;
+    `rows_ledger`: the appended rows that the ledger counts for the commits of the run; None when some were
+    purged. `rows_read`: those that the run read; `rows_removed`: those of its table that a replay removed since;
     `rows_elsewhere`: those of other tables. `fault` says in words that they differ. Shares are of the rows read:
     `null_shares` and `out_of_range_shares` are by column of the source. `transforms` counts the commits by version of
     the transform, and `code` is the version of the modules of app and jobs.

@@ -69,7 +69,7 @@ class PartitionLedger(Outcomes):
 class PartitionBooks(Outcomes):
     """The ledger of a partition, summed. `summed_to` is the commit number up to which the store remembers the sum.
 
-    In a store that is older than anchors, `anchor` is None and the ledger begins at `first`.
+    Without the row of its anchor, `anchor` is None and the ledger begins at `first`.
     """
 
     partition_id: PartitionId

@@ -80,7 +80,7 @@ def decode_properties(text: str) -> Mapping[str, object]:
 
 
 def shown_properties(text: str) -> dict[str, Json]:
-    """Return stored properties as JSON to show: every value that JSON does not hold is a tag, in old letters too."""
+    """Return stored properties as JSON to show: every value that JSON does not hold is a tag."""
     shown: dict[str, Json] = json.loads(encode_properties(decode_properties(text)))
     return shown
 

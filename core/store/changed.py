@@ -1,6 +1,5 @@
 """Find commits that changed: their rows, or their rows in the ledger, do not fit their checksums."""
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -21,7 +20,6 @@ from core.store.columns import (
     fields_of,
     instant_of,
     instant_text,
-    is_float,
     row_of_json,
     span_values,
     types_of,
@@ -36,10 +34,10 @@ Values = list[Any]
 
 @dataclass(slots=True)
 class _Commit:
-    """A commit that begins in a range, and the digests of its rows so far; None for a checksum that it lacks."""
+    """A commit that begins in a range, and the digests of its rows so far."""
 
     found: ChangedCommit
-    rows_checksum: int | None
+    rows_checksum: int
     digests: dict[str, RowsDigest] = field(default_factory=dict)
 
     def add(self, table: str, values: Sequence[Values]) -> None:
@@ -48,7 +46,7 @@ class _Commit:
 
     def has_changed(self) -> bool:
         total = reduce(added, (digest.total() for digest in self.digests.values()), 0)
-        return self.rows_checksum is not None and self.rows_checksum != total
+        return self.rows_checksum != total
 
 
 class ChangedCommits:
@@ -102,7 +100,7 @@ class ChangedCommits:
             named = dict(zip(LEDGER_ROW, values, strict=True))
             named["committed_at"] = instant_text(instant_of(named["committed_at"]))
             found = ChangedCommit(commit_number, kind, values[0], values[1], rows=False)
-            yield _Commit(found, rows_checksum), checksum in (None, ledger_checksum(kind, named))
+            yield _Commit(found, rows_checksum), checksum == ledger_checksum(kind, named)
 
     def _add_rows(self, part: Span) -> None:
         taken = self._retracted(part)
@@ -118,17 +116,12 @@ class ChangedCommits:
                     self._open[number].add(table, ordered)
 
     def _retracted(self, part: Span) -> dict[str, dict[int, list[Values]]]:
-        """Return the rows that replays took away, by table and by the commit that wrote them.
-
-        Documents of older releases hold floats with fewer digits: the rows of such a commit are not compared.
-        """
+        """Return the rows that replays took away, by table and by the commit that wrote them."""
         taken: dict[str, dict[int, list[Values]]] = {}
         for table, number, ordinal, commit_number, document in self._ask("read_retracted_range", part):
             row_class = self._appended.get(table)
             if row_class is None:
                 continue
-            if commit_number in self._open and _has_rounded_floats(row_class, document):
-                self._open[commit_number].rows_checksum = None
             values = _values_of(row_class, number, ordinal, document)
             taken.setdefault(table, defaultdict(list))[commit_number].append(values)
         return taken
@@ -144,18 +137,6 @@ def _values_of(row_class: type, number: int, ordinal: int, document: str) -> Val
     except (ArithmeticError, KeyError, TypeError, ValueError):
         return [number, ordinal, document]
     return list(values)
-
-
-def _has_rounded_floats(row_class: type, document: str) -> bool:
-    """Return True when a document has a float as a number of JSON: since then they are texts of all digits."""
-    names = _floats_of(row_class)
-    given = json.loads(document) if names else {}
-    return any(isinstance(given.get(name), int | float) for name in names)
-
-
-@cache
-def _floats_of(row_class: type) -> tuple[str, ...]:
-    return tuple(name for name, hint in fields_of(row_class) if is_float(hint))
 
 
 @cache

@@ -4,7 +4,7 @@ A row of `schema_migration` names the app that it belongs to: `hubledger` for ou
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,6 @@ from core.transforms.rooms import MIGRATIONS, Room
 OURS = "hubledger"
 ENGINES = ("sqlite", "sqlserver")
 BREAKING = "breaking_"  # the name of a migration begins with this when older code cannot run on its schema
-NEW_ONLY = "-- only: before the first stream"  # a line of a migration that changes nothing once there is a stream
 APP_LIMIT, NAME_LIMIT = 200, 100  # characters
 MIGRATE = "run `python -m core.store.migrate`"
 _FILE = re.compile(r"(?P<version>\d{4})_(?P<name>[A-Za-z0-9_-]+)\.sql")
@@ -36,16 +35,6 @@ class Migration:
         """The name that operators read."""
         return title_of(self.app, self.version, self.name)
 
-    @property
-    def new_only(self) -> bool:
-        """True if the migration changes nothing in a database that has a stream."""
-        return NEW_ONLY in self.text.splitlines()
-
-    @property
-    def without_effect(self) -> str:
-        """The line that reports such a migration."""
-        return f"recorded {self.title}, which is only for a database without a stream"
-
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -61,21 +50,8 @@ class Recorded:
         return title_of(self.app, self.version, self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The work of a run: rows of ours that belong to rooms, and the migrations that the database lacks, in order."""
-
-    handed_over: tuple[tuple[Recorded, Migration], ...]
-    missing: tuple[Migration, ...]
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines that report which rows change hands."""
-        return [f"handed {row.title} over: it is {one.title} now" for row, one in self.handed_over]
-
-
 def title_of(app: str, version: int, name: str) -> str:
-    """Return the name of a migration: "0026 examples_apart", or "apps.orders 0001 orders"."""
+    """Return the name of a migration: "0001 hubledger", or "apps.orders 0001 orders"."""
     return f"{version:04} {name}" if app == OURS else f"{app} {version:04} {name}"
 
 
@@ -103,32 +79,30 @@ def migrations_of(room: Room, engine: str) -> tuple[Migration, ...]:
     return _read(folder / engine, room.name)
 
 
-def plan_migrations(place: str, engine: str, rooms: Iterable[Room], recorded: Sequence[Recorded]) -> Plan:
-    """Return the work that brings a database up to our migrations and to those of the rooms.
+def missing_migrations(
+    place: str, engine: str, rooms: Iterable[Room], recorded: Sequence[Recorded]
+) -> tuple[Migration, ...]:
+    """Return our migrations and those of the rooms that a database lacks, in order.
 
     Raises SchemaMismatch when the database has a migration that this code cannot run on, or cannot place.
     """
     sequences = {OURS: load_migrations(engine), **{room.name: migrations_of(room, engine) for room in rooms}}
-    handed = tuple(_handed_over(sequences, recorded))
-    moved = [row for row, _ in handed]
-    standing = [row for row in recorded if row not in moved]
-    standing += [Recorded(one.app, one.version, one.name) for _, one in handed]
-    numbers = {(row.app, row.version) for row in standing}
+    numbers = {(row.app, row.version) for row in recorded}
     missing = tuple(one for each in sequences.values() for one in each if (one.app, one.version) not in numbers)
-    for row in standing:
+    for row in recorded:
         if row.app in sequences:
             _demand_known(place, row, sequences[row.app], missing)
-    return Plan(handed, missing)
+    return missing
 
 
 def demand_current(place: str, engine: str, rooms: Iterable[Room], recorded: Sequence[Recorded]) -> None:
     """Raise SchemaMismatch unless a database has our migrations and those of the rooms, and none that breaks them."""
-    plan = plan_migrations(place, engine, rooms, recorded)
-    lacking = [one for one in plan.missing if one.app == OURS]
+    missing = missing_migrations(place, engine, rooms, recorded)
+    lacking = [one for one in missing if one.app == OURS]
     if lacking:
         newest = load_migrations(engine)[-1].version
         raise SchemaMismatch(f"{place} is at schema {lacking[0].version - 1} of {newest}: {MIGRATE}")
-    for one in (*plan.missing, *(one for _, one in plan.handed_over)):
+    for one in missing:
         raise SchemaMismatch(f"{place} lacks migration {one.title}: {MIGRATE}")
 
 
@@ -167,22 +141,6 @@ def _demand_next(path: Path, version: int, before: list[Migration]) -> None:
         raise SchemaMismatch(f"{path}: {missing}; the numbers have no gap and begin with 0001")
 
 
-def _handed_over(
-    sequences: dict[str, tuple[Migration, ...]], recorded: Sequence[Recorded]
-) -> Iterator[tuple[Recorded, Migration]]:
-    """Give the rows of ours that name migrations of a room: their owner kept them in our folder before."""
-    ours = {(one.version, one.name) for one in sequences[OURS]}
-    applied = {(row.app, row.version) for row in recorded}
-    of_rooms = [one for each in sequences.values() for one in each if one.app != OURS]
-    for row in recorded:
-        if row.app == OURS and (row.version, row.name) not in ours:
-            for one in of_rooms:
-                if one.name == row.name and (one.app, one.version) not in applied:
-                    applied.add((one.app, one.version))
-                    yield row, one
-                    break
-
-
 def _demand_known(place: str, row: Recorded, sequence: tuple[Migration, ...], missing: tuple[Migration, ...]) -> None:
     """Raise SchemaMismatch unless a row is one of its sequence, or a later one that changes nothing for this code."""
     newest = len(sequence)
@@ -201,6 +159,5 @@ def _demand_known(place: str, row: Recorded, sequence: tuple[Migration, ...], mi
 
 def _place_of(row: Recorded, sequence: tuple[Migration, ...]) -> str:
     if row.app == OURS:
-        move = "move its file to apps/NAME/migrations, and name that room"
-        return f"which is not one of Hubledger: {move} (docs/upgrading.md)"
+        return "which is not one of Hubledger: yours belong to apps/NAME/migrations (docs/upgrading.md)"
     return f"but its file is named {row.version:04}_{sequence[row.version - 1].name}.sql: give the file its old name"

@@ -44,8 +44,6 @@ from core.store.script import RowVerb, Script, Step, of_rows
 
 Values = dict[str, Any]
 NO_KEYS = "[]"
-NOTING: dict[StopReason, str] = {"store": "note_partition_fault", "trigger": "note_partition_standstill"}
-CLEARING: dict[StopReason, str] = {"store": "clear_partition_fault", "trigger": "clear_partition_standstill"}
 STOP_LENGTH = 2_000  # characters of the detail that are stored
 
 
@@ -138,15 +136,10 @@ class Partitions(HeldLetters):
 
     def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
         values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at)}
-        if reason in NOTING:
-            self._change_stops(NOTING[reason], state, **values)
-        else:
-            self._change_stops("note_stop", state, reason=reason, **values)
+        self._change_stops("note_stop", state, reason=reason, **values)
 
     def clear_stops(self, state: PartitionState, reasons: Collection[StopReason]) -> None:
         self._change_stops("clear_stops", state, reasons=texts_json(reasons))
-        for reason in CLEARING.keys() & reasons:
-            self._change_stops(CLEARING[reason], state)
 
     def _change_stops(self, statement: str, state: PartitionState, **values: str) -> None:
         try:
@@ -194,8 +187,6 @@ def batch_script(commit: BatchCommit) -> Script:
         steps.append(Step("clear_attempt", place_of(commit.state)))
     if commit.ends:
         steps.append(Step("clear_stops", {**place_of(commit.state), "reasons": texts_json(commit.ends)}))
-    if "store" in commit.ends:
-        steps.append(Step("clear_partition_fault", place_of(commit.state)))
     return Script(str(commit.partition), tuple(steps))
 
 

@@ -124,7 +124,7 @@ class Purges(PurgeJobs):
         return tuple(LedgerRow(*with_instants(row, 13)) for row in found)
 
     def find_changed(self, rows: Sequence[LedgerRow]) -> tuple[int, ...]:
-        return tuple(row.commit_number for row in rows if row.ledger_checksum not in (None, _checksum_of(row)))
+        return tuple(row.commit_number for row in rows if row.ledger_checksum != _checksum_of(row))
 
     def count_retracted(self, partition_id: PartitionId, after: int, last: int) -> Mapping[int, int]:
         place = {"partition_id": partition_id, "after_commit": after, "last_commit": last}

@@ -138,7 +138,7 @@ def _row_faults(row_classes: tuple[type, ...], sql: Dialect) -> str:
         f"SELECT {sql.top}l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,"
         " l.rows_appended, COALESCE(s.row_count, 0) AS row_count\n"
         f"  FROM {sql.prefix}batch_ledger AS l\n  LEFT JOIN summed AS s ON s.commit_number = l.commit_number\n"
-        f" WHERE {sql.of_partition('l')} AND l.rows_appended IS NOT NULL\n"
+        f" WHERE {sql.of_partition('l')}\n"
         f"   AND l.first_sequence_number >= {sql.mark}first_sequence_number\n"
         f"   AND l.last_sequence_number <= {sql.mark}last_sequence_number\n"
         f"   AND l.rows_appended <> COALESCE(s.row_count, 0)\n ORDER BY l.commit_number{sql.limit};"

@@ -20,9 +20,6 @@ from core.transforms.aggregates import load_aggregates
 from core.transforms.rooms import module_of
 from core.transforms.signals import takes_signals
 
-# Rooms now, which were modules of this package up to release 0.1
-MOVED = {f"core.transforms.{name}": f"examples.{name}" for name in ("home_security", "flight_info")}
-
 
 def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch = unwatched) -> Transform:
     """Import a transform module and the aggregates of its rows, with the limit of the rows of an event and the watch.
@@ -44,8 +41,6 @@ def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch 
 
 def import_transform(module_name: str) -> ModuleType:
     """Import the module of a transform. Raises InvalidTransform with the line at which it fails."""
-    if moved := MOVED.get(module_name):
-        raise InvalidTransform(f"{module_name} moved to {moved}: set TRANSFORM={moved}", module=module_name)
     from core.transforms.contract.places import importing
 
     with importing(module_name, module_name):

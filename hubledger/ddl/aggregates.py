@@ -111,7 +111,7 @@ def _windows(one: Aggregate, engine: Engine) -> str:
     lines += [_column(each, engine) for each in one.measures]
     lines += [
         f"run_number {ids['run_number']} NOT NULL,  -- of the run that touched it last",
-        f"slice {ids['slice']},  -- of its key; NULL: no run has touched it since there are slices",
+        f"slice {ids['slice']} NOT NULL,  -- of its key",
     ]
     return _table(one.name, lines, one.key, engine)
 

@@ -7,7 +7,6 @@ import typer
 
 from hubledger.console import UsageFault
 from hubledger.operate.command import GOOD, At, Why
-from hubledger.operate.earlier_release import move_in_orders, preview_of
 from hubledger.operate.letters import (
     Before,
     Cause,
@@ -102,13 +101,7 @@ def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_w
         at.out.say(f"no letter to {move}")
         return GOOD
     at.confirm(f"{move.capitalize()} {counted(count, 'letter')}?")
-    body = {**chosen, **order, "expected_count": count}
-    try:
-        job = _accepted(at, {"move": move, **body})
-    except Refusal as refusal:
-        if not _is_earlier(refusal):
-            raise
-        return move_in_orders(at, move, body)
+    job = _accepted(at, {"move": move, **chosen, **order, "expected_count": count})
     redrive_id = job.value["redrive_id"]
     at.out.say(f"redrive {redrive_id}")
     if no_wait:
@@ -128,24 +121,14 @@ def _accepted(at: At, order: dict[str, Any]) -> Answer:
     return at.app.post("redrives", order)
 
 
-def _is_earlier(refusal: Refusal) -> bool:
-    """Return whether the app is of a release that has no redrives."""
-    return refusal.status == 404 and refusal.kind in ("no-such-route", "")
-
-
 def _previewed(at: At, move: str, chosen: dict[str, Any]) -> int:
     """Show the letters that the move would touch, and return their number."""
     if "letters" in chosen:
         return len(chosen["letters"])
-    try:
-        answer = at.app.get("dead-letters/preview", {"move": move, **chosen["filter"]})
-        found: Mapping[str, Any] = answer.value
-        if at.out.as_json and not found["count"]:
-            at.out.json(answer.text)
-    except Refusal as refusal:
-        if not _is_earlier(refusal):
-            raise
-        found = preview_of(at.app, move, chosen["filter"])
+    answer = at.app.get("dead-letters/preview", {"move": move, **chosen["filter"]})
+    found: Mapping[str, Any] = answer.value
+    if at.out.as_json and not found["count"]:
+        at.out.json(answer.text)
     count = int(found["count"])
     if count and not at.out.as_json:
         columns = (Column("cause"), Column("class"), Column("error type"), Column("letters", number=True))

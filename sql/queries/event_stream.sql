@@ -118,8 +118,3 @@ UPDATE audit_job
 UPDATE purge_job
    SET status = 'failed', updated_at = :moved_at, ended_at = :moved_at, fault = :fault
  WHERE stream_id = :stream_id AND status = 'open';
-
--- name: read_first_stream
--- Read whether this database has a stream; in a migration, none is opened until its transaction ends.
--- params:
-SELECT e.stream_id FROM event_stream AS e WITH (TABLOCK, HOLDLOCK) ORDER BY e.stream_id LIMIT 1;

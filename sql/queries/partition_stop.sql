@@ -1,35 +1,18 @@
 -- name: read_stops
--- Read the stops of a partition: its repeated fault as that of reason store, its standstill as that of reason trigger.
+-- Read the stops of a partition.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT s.reason, s.detail, s.attempts, s.stopped_at
   FROM partition_stop AS s
  WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id
- UNION ALL
-SELECT 'store', f.detail, f.attempts, f.stopped_at
-  FROM partition_fault AS f
- WHERE f.stream_id = :stream_id AND f.partition_id = :partition_id
- UNION ALL
-SELECT 'trigger', t.detail, t.attempts, t.stopped_at
-  FROM partition_standstill AS t
- WHERE t.stream_id = :stream_id AND t.partition_id = :partition_id
- ORDER BY reason;
+ ORDER BY s.reason;
 
 -- name: read_stream_stops
--- Read the stops of all partitions of a stream, with repeated faults (reason store) and standstills (reason trigger).
+-- Read the stops of all partitions of a stream.
 -- params: stream_id int
-SELECT n.partition_id, n.reason, n.detail, n.attempts, n.stopped_at
-  FROM (SELECT s.partition_id, s.reason, s.detail, s.attempts, s.stopped_at
-          FROM partition_stop AS s
-         WHERE s.stream_id = :stream_id
-         UNION ALL
-        SELECT f.partition_id, 'store' AS reason, f.detail, f.attempts, f.stopped_at
-          FROM partition_fault AS f
-         WHERE f.stream_id = :stream_id
-         UNION ALL
-        SELECT t.partition_id, 'trigger' AS reason, t.detail, t.attempts, t.stopped_at
-          FROM partition_standstill AS t
-         WHERE t.stream_id = :stream_id) AS n
- ORDER BY LEN(n.partition_id), n.partition_id, n.reason;
+SELECT s.partition_id, s.reason, s.detail, s.attempts, s.stopped_at
+  FROM partition_stop AS s
+ WHERE s.stream_id = :stream_id
+ ORDER BY LEN(s.partition_id), s.partition_id, s.reason;
 
 -- name: note_stop
 -- Store a stop; count one more attempt when it is stored already.

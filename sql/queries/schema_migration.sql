@@ -1,11 +1,11 @@
 -- name: create_schema_migration
--- Create the list of migrations that this database has. Older code knows no app, and its rows are ours.
+-- Create the list of migrations that this database has.
 -- params:
 CREATE TABLE IF NOT EXISTS schema_migration (
     version    INTEGER NOT NULL,
     name       TEXT NOT NULL,
     applied_at TEXT NOT NULL,
-    app        TEXT NOT NULL CONSTRAINT df_schema_migration_app DEFAULT 'hubledger',
+    app        TEXT NOT NULL,
     CONSTRAINT pk_schema_migration PRIMARY KEY (app, version)
 ) STRICT;
 -- sqlserver:
@@ -14,7 +14,7 @@ IF OBJECT_ID(N'hubledger.schema_migration', N'U') IS NULL
         version    int NOT NULL,
         name       nvarchar(100) NOT NULL,
         applied_at datetime2(7) NOT NULL,
-        app        nvarchar(200) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT df_schema_migration_app DEFAULT N'hubledger',
+        app        nvarchar(200) COLLATE Latin1_General_100_BIN2 NOT NULL,
         CONSTRAINT pk_schema_migration PRIMARY KEY (app, version)
     );
 
@@ -23,19 +23,7 @@ IF OBJECT_ID(N'hubledger.schema_migration', N'U') IS NULL
 -- params:
 SELECT m.app, m.version, m.name FROM schema_migration AS m ORDER BY m.app, m.version;
 
--- name: read_migrations_without_app
--- Read the migrations of a database whose list has no app yet: all are ours.
--- params:
-SELECT N'hubledger' AS app, m.version, m.name FROM schema_migration AS m ORDER BY m.version;
-
 -- name: record_migration
 -- Record a migration that was applied.
 -- params: version int, name nvarchar(4000), applied_at datetime2(7), app nvarchar(4000)
 INSERT INTO schema_migration (version, name, applied_at, app) VALUES (:version, :name, :applied_at, :app);
-
--- name: hand_over_migration
--- Hand a migration that was recorded as one of ours over to a room.
--- params: app nvarchar(4000), version int, recorded_app nvarchar(4000), recorded int
-UPDATE schema_migration
-   SET app = :app, version = :version
- WHERE app = :recorded_app AND version = :recorded;

@@ -51,7 +51,6 @@ class Server:
     schema: str = "hubledger"
     version: int = load_migrations("sqlserver")[-1].version
     recorded: list[tuple[str, int, str]] = field(default_factory=list)  # migrations beyond those up to the version
-    has_app: bool = True  # the list of migrations has the column app
     edition: int = 3  # Enterprise
     now: Callable[[], datetime] = lambda: datetime(2026, 1, 1)  # noqa: DTZ001 - as the server tells it
     stream_id: int | None = None
@@ -81,7 +80,7 @@ class Server:
         if self.refused is not None and self.refused[0] in text:
             raise self.refused[1]
         if f"m.version, m.name FROM {self.schema}.schema_migration" in text:
-            return self._recorded(text)
+            return self._recorded()
         if "SERVERPROPERTY('EngineEdition')" in text:
             return [(self.edition,)]
         if "SYSUTCDATETIME(), 126) AS now_at" in text:
@@ -99,9 +98,7 @@ class Server:
             self.anchors.setdefault(values["partition_id"], values["sequence_number"])
         return next((rows for part, rows in self.answers.items() if part in text), [])
 
-    def _recorded(self, text: str) -> list[tuple[Any, ...]]:
-        if "m.app" in text and not self.has_app:
-            raise fault("42S22", 207, "Invalid column name 'app'.")
+    def _recorded(self) -> list[tuple[Any, ...]]:
         ours = [(OURS, one.version, one.name) for one in load_migrations("sqlserver")[: self.version]]
         return [*ours, *self.recorded]
 

@@ -138,11 +138,13 @@ def test_an_account_that_is_not_known_yet_enters_when_it_is() -> None:
 
 
 def test_an_older_schema_is_refused_before_the_code_is_deployed() -> None:
-    with pytest.raises(HookRefused, match="the database is at schema 3 of"):
-        database(FakeDriver(Server(version=3)), FakeClock()).refuse_other_schema()
+    with pytest.raises(HookRefused, match="the database is at schema 0 of"):
+        database(FakeDriver(Server(version=0)), FakeClock()).refuse_other_schema()
 
 
 def test_a_migration_that_fails_is_refused_in_the_servers_words() -> None:
-    driver = FakeDriver(Server(version=0, refused=("CREATE TABLE hubledger.home ", fault("42000", 262, "denied"))))
-    with pytest.raises(HookRefused, match=r"migration 0002 home_security failed; .*denied"):
+    driver = FakeDriver(
+        Server(version=0, refused=("CREATE TABLE hubledger.batch_ledger ", fault("42000", 262, "denied")))
+    )
+    with pytest.raises(HookRefused, match=r"migration 0001 hubledger failed; .*denied"):
         database(driver, FakeClock()).migrate()

@@ -98,11 +98,6 @@ def test_a_room_that_needs_a_package_that_is_not_there_is_refused_by_its_name(pr
         app_start.refuse_unstartable(project, {**SETTINGS, "TRANSFORM": ORDERS})
 
 
-def test_a_transform_that_moved_is_refused_with_its_new_name() -> None:
-    with pytest.raises(HookRefused, match=r"moved to examples\.home_security: set TRANSFORM=examples\.home_security"):
-        app_start.refuse_unstartable(ROOT, {**SETTINGS, "TRANSFORM": "core.transforms.home_security"})
-
-
 def test_the_package_is_small_and_the_same_files_make_the_same_archive(tmp_path: Path) -> None:
     first, second = tmp_path / "1.zip", tmp_path / "2.zip"
     files = package.build(ROOT, first)

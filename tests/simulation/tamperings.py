@@ -38,7 +38,8 @@ COMMIT = (
 )
 COLUMNS = (
     "stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, written, filtered,"
-    " dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at, rows_appended"
+    " dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at, rows_appended,"
+    " rows_checksum, ledger_checksum"
 )
 OF_COMMIT = "WHERE partition_id = :partition_id AND commit_number = :c"
 NEWEST = "SELECT partition_id, MAX(commit_number) AS c FROM batch_ledger WHERE partition_id = '1'"
@@ -95,7 +96,7 @@ def copied_row(number: str, ordinal: int, where: str = OF_READING) -> str:
 def copied_commit(values: str) -> str:
     return (
         f"INSERT INTO batch_ledger ({COLUMNS}) SELECT stream_id, partition_id, 100000, kind, {values},"
-        f" transform_version, invocation_id, committed_at, 0 FROM batch_ledger {OF_COMMIT}"
+        f" transform_version, invocation_id, committed_at, 0, 0, 0 FROM batch_ledger {OF_COMMIT}"
     )
 
 
@@ -247,7 +248,7 @@ LEDGER = {
         "commits replays rows rows", "no row for commit {c}", NEWEST
     ),
     "a range twice": Tampering(
-        "overlap commits commits",
+        "overlap commits commits ledger_changed",
         "",
         COMMIT.format("kind = 'batch' AND written > 2"),
         (
@@ -258,7 +259,7 @@ LEDGER = {
         ),
     ),
     "a replay twice": Tampering(
-        "commits commits",
+        "commits commits ledger_changed",
         "commit 100000",
         COMMIT.format("kind = 'replay'"),
         (copied_commit("first_sequence_number, last_sequence_number, 0, 0, 0, 0, 0, 0"),),

@@ -71,8 +71,8 @@ def retract(world: World, number: int) -> None:
         *(commit_number, number, row),
     )
     sql(
-        "INSERT INTO batch_ledger VALUES (1, '0', ?, 'replay', ?, ?, 0, 0, 0, 0, 0, 0, 't', 'i',"
-        " '2026-01-01T00:00:00Z', 0, NULL, NULL)",
+        "INSERT INTO batch_ledger VALUES (1, '0', ?, 'replay', ?, ?, 0, 0, 0, 0, 0, 0, 0, 't', 'i',"
+        " '2026-01-01T00:00:00Z', 0, 0)",
         *(commit_number, number, number),
     )
 

@@ -135,9 +135,15 @@ def test_rows_that_a_replay_removed_were_written_all_the_same(world: World) -> N
     world.prove()
 
 
-def test_commits_that_are_older_than_the_count_leave_it_unknown(world: World) -> None:
+def test_purged_commits_leave_the_number_of_rows_unknown(world: World) -> None:
     world.commit([switch(), gas()])
-    world.sqlite.sql("UPDATE batch_ledger SET rows_appended = NULL")
+    world.commit([gas()])
+    world.sqlite.sql(
+        "INSERT INTO purge_link SELECT stream_id, partition_id, 1, 'purge', 'timer', committed_at, commit_number,"
+        " first_sequence_number, last_sequence_number, 1, 0, 0, written, filtered, dead_lettered, held, absent,"
+        " rows_written, 0, 0, 0, '', '' FROM batch_ledger WHERE commit_number = 1"
+    )
+    world.sqlite.sql("DELETE FROM batch_ledger WHERE commit_number = 1")
     world.sqlite.sql("DELETE FROM sensor_reading WHERE sequence_number = 1")
     world.settle()
     assert (rows_of(world)["ledger"], rows_of(world)["difference"], quality(world)["fault"]) == (None, None, None)

@@ -81,7 +81,6 @@ FILES = (
     "begin_migration",
     "commit_migration",
     "permissions",
-    "add_app",
 )
 RUN = AggregationRun("r", HOME_ACTIVITY, 3, NO_CUT, Cut('{"1/0":1}'), "livy", 1, 1, "submitting", EPOCH, EPOCH)
 GAP = (SequenceNumber(7), SequenceNumber(9))

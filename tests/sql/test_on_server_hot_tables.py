@@ -1,4 +1,4 @@
-"""Hot tables on a T-SQL server: their compression, the key of the staging, and states that partitions write at once."""
+"""Hot tables on a T-SQL server: their compression, and states that partitions write at once."""
 
 import os
 from collections.abc import Iterator
@@ -23,9 +23,6 @@ COMPRESSED = """
 SELECT OBJECT_NAME(p.object_id) FROM sys.partitions AS p
  WHERE OBJECT_SCHEMA_NAME(p.object_id) = ? AND p.index_id = 1 AND p.data_compression_desc = 'PAGE'
  ORDER BY 1;
-"""
-CLUSTERED = """
-SELECT i.name FROM sys.indexes AS i WHERE i.object_id = OBJECT_ID(?) AND i.type_desc = 'CLUSTERED';
 """
 SOON = Deadlines(statement=timedelta(seconds=5))
 
@@ -59,11 +56,6 @@ def held(home_id: str) -> Iterator[None]:
 def test_the_appended_tables_and_the_ledger_are_compressed_by_page(server_session: Session) -> None:
     ((*found,),) = server_session.run(COMPRESSED, [shared_schema(CONNECTION)])
     assert [name for (name,) in found] == ["batch_ledger", "flight_change", "home_alert", "sensor_reading"]
-
-
-def test_the_staging_has_a_clustered_key(server_session: Session) -> None:
-    found = server_session.run(CLUSTERED, [f"{shared_schema(CONNECTION)}.home_activity_staging"])
-    assert found == [[("cx_home_activity_staging",)]]
 
 
 def test_a_new_state_of_a_small_table_waits_for_no_state_of_a_different_partition(store: Store) -> None:

@@ -171,8 +171,8 @@ def test_a_migration_outlasts_the_deadline_of_a_statement_and_is_not_given_up(
     server: TdsServer, state: Server, driver_name: str
 ) -> None:
     slow, opened = "ix_retracted_row_number", Opened()
-    missing = [one for one in load_migrations("sqlserver") if one.version >= 15]
-    state.version, server.holds = missing[0].version - 1, slow
+    missing = list(load_migrations("sqlserver"))
+    state.version, server.holds = 0, slow
     assert slow in missing[0].text
     where = server.connection_string(driver_name)
     with ThreadPoolExecutor(1) as pool:

@@ -34,11 +34,12 @@ STATES = [row_class for row_class in ROW_CLASSES if row_table(row_class).key]
 
 
 def tables(script: str) -> dict[str, list[tuple[str, bool]]]:
-    """Columns in their order, and whether each must have a value."""
+    """Columns in their order, without computed ones, and whether each must have a value."""
     found = {}
     for table in TABLE.finditer(without_comments(script)):
         lines = re.findall(r"^ +([a-z_]+) +(\w.*)", table["columns"], re.M)
-        found[table["name"]] = [(name, "NOT NULL" in rest) for name, rest in lines]
+        stored = [(name, rest) for name, rest in lines if not rest.startswith("AS ")]
+        found[table["name"]] = [(name, "NOT NULL" in rest) for name, rest in stored]
     return found
 
 

@@ -23,9 +23,7 @@ JOBS = "".join(
 )
 MADE = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(one.text for one in load_migrations("sqlserver"))))
 NEEDED = rights_of_statements(ROW_CLASSES)
-OF_OWNERS = re.compile(
-    r"^(migration |permissions|create_schema|rows |query (?:(?:create_schema|record|hand_over)_migration)$)"
-)
+OF_OWNERS = re.compile(r"^(migration |permissions|create_schema|rows |query (?:(?:create_schema|record)_migration)$)")
 SENT = {name: text for name, text in every_batch().items() if not OF_OWNERS.match(name)}
 
 

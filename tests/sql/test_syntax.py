@@ -21,7 +21,7 @@ DAMAGE = {
     "a misspelt UPDATE": (COMMIT, "UPDATE hubledger", "UPDAT hubledger"),
     "a misspelt WHERE": (COMMIT, "WHERE stream_id = @stream_id AND", "WHRE stream_id = @stream_id AND"),
     "a missing comma between columns": (
-        "migration 0002 home_security",
+        "migration examples.home_security 0001 home_security",
         "home_id         nvarchar(32)",
         "x int home_id int",
     ),
@@ -31,7 +31,7 @@ DAMAGE = {
     "ON CONFLICT, which is SQLite's": ("query record_migration", "@app)", "@app) ON CONFLICT DO NOTHING"),
     "RETURNING, which is SQLite's": (COMMIT, "sequence_number = @expected", "sequence_number = @expected RETURNING x"),
     "TRY without CATCH": ("query open_stream", "END CATCH", "END"),
-    "a text that does not end": ("migration 0001 ledger", "'batch', 'retry'", "'batch, 'retry'"),
+    "a text that does not end": ("migration 0001 hubledger", "'batch', 'retry'", "'batch, 'retry'"),
 }
 # sqlfluff takes an unknown word for an alias, and does not pair TRY with CATCH; ScriptDom sees all.
 UNSEEN = {

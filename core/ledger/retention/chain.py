@@ -28,12 +28,12 @@ class LedgerRow:
     held: int
     absent: int
     rows_written: int
-    rows_appended: int | None
+    rows_appended: int
     transform_version: str
     invocation_id: str
     committed_at: datetime
-    rows_checksum: int | None
-    ledger_checksum: int | None
+    rows_checksum: int
+    ledger_checksum: int
 
 
 @dataclass(frozen=True, slots=True)

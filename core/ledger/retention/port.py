@@ -119,7 +119,7 @@ class PurgeStore(PurgeJobStore, Protocol):
         """Return the next ledger rows after a commit, in order."""
 
     def find_changed(self, rows: Sequence[LedgerRow]) -> tuple[int, ...]:
-        """Return the commits of those rows that no longer have their checksum; old rows have none."""
+        """Return the commits of those rows that no longer have their checksum."""
 
     def count_retracted(self, partition_id: PartitionId, after: int, last: int) -> Mapping[int, int]:
         """Count the rows that each replay commit in a range retracted."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.model.rows import declared
 from core.store.columns import instant_text
-from core.store.migrations import Migration, Plan, Recorded, demand_current, plan_migrations
+from core.store.migrations import Migration, Recorded, demand_current, missing_migrations
 from core.store.misfits import refuse_missing, tables_json, warn_of_misfits
-from core.store.queries import SQL, load_queries
+from core.store.queries import load_queries
 from core.store.sqlite.misfits import misfit
 from core.transforms.rooms import Room
 
@@ -24,7 +24,7 @@ def open_checked(path: Path, busy_timeout: float, rooms: Iterable[Room] = ()) ->
         raise SchemaMismatch(f"{path} does not exist: create it with `python -m core.store.migrate`")
     connection = open_database(path, busy_timeout)
     try:
-        demand_current(str(path), "sqlite", rooms, _recorded(connection)[0])
+        demand_current(str(path), "sqlite", rooms, _recorded(connection))
     except BaseException:
         connection.close()
         raise
@@ -82,8 +82,9 @@ def migrate_sqlite(
     connection = open_database(path, busy_timeout=30.0)
     try:
         connection.execute("BEGIN IMMEDIATE")
-        plan = _plan(connection, path, rooms)
-        lines = [*_hand_over(connection, plan), *(_apply(connection, one) for one in plan.missing)]
+        connection.execute(load_queries("sqlite")["create_schema_migration"].text)
+        missing = missing_migrations(str(path), "sqlite", rooms, _recorded(connection))
+        lines = [_apply(connection, one) for one in missing]
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise StoreUnavailable(f"{path} cannot be migrated: {error}") from error
@@ -91,39 +92,20 @@ def migrate_sqlite(
         connection.close()
     for line in lines:
         tell(line)
-    return list(plan.missing)
-
-
-def _plan(connection: sqlite3.Connection, path: Path, rooms: Iterable[Room]) -> Plan:
-    connection.execute(load_queries("sqlite")["create_schema_migration"].text)
-    recorded, has_app = _recorded(connection)
-    plan = plan_migrations(str(path), "sqlite", rooms, recorded)
-    for statement in () if has_app else _statements((SQL / "sqlite" / "add_app.sql").read_text(encoding="utf-8")):
-        connection.execute(statement)
-    return plan
-
-
-def _hand_over(connection: sqlite3.Connection, plan: Plan) -> list[str]:
-    queries = load_queries("sqlite")
-    for row, one in plan.handed_over:
-        values = {"app": one.app, "version": one.version, "recorded_app": row.app, "recorded": row.version}
-        connection.execute(queries["hand_over_migration"].text, values)
-    return plan.lines
+    return list(missing)
 
 
 def _apply(connection: sqlite3.Connection, migration: Migration) -> str:
     """Apply and record a migration; return the line to tell."""
-    queries = load_queries("sqlite")
-    applies = not migration.new_only or connection.execute(queries["read_first_stream"].text).fetchone() is None
     try:
-        if applies:
-            _run(connection, migration.text)
+        _run(connection, migration.text)
     except sqlite3.Error as error:
         failed = f"migration {migration.title} failed, and nothing of this run stays"
         raise sqlite3.OperationalError(f"{failed}: {error}") from error
     values = {"version": migration.version, "name": migration.name, "app": migration.app}
-    connection.execute(queries["record_migration"].text, values | {"applied_at": instant_text(datetime.now(UTC))})
-    return f"applied {migration.title}" if applies else migration.without_effect
+    values["applied_at"] = instant_text(datetime.now(UTC))
+    connection.execute(load_queries("sqlite")["record_migration"].text, values)
+    return f"applied {migration.title}"
 
 
 def _run(connection: sqlite3.Connection, text: str) -> None:
@@ -144,17 +126,14 @@ def _refuse_transaction(action: int, *_: object) -> int:
     return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_TRANSACTION else sqlite3.SQLITE_OK
 
 
-def _recorded(connection: sqlite3.Connection) -> tuple[list[Recorded], bool]:
-    """Return the migrations of a database, and whether its list has the column app."""
-    for name in ("read_migrations", "read_migrations_without_app"):
-        try:
-            found = connection.execute(load_queries("sqlite")[name].text).fetchall()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:  # of a text that names what is not there
-                raise
-        else:
-            return [Recorded(*row) for row in found], name == "read_migrations"
-    return [], True
+def _recorded(connection: sqlite3.Connection) -> list[Recorded]:
+    try:
+        found = connection.execute(load_queries("sqlite")["read_migrations"].text).fetchall()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:  # of a text that names what is not there
+            raise
+        return []
+    return [Recorded(*row) for row in found]
 
 
 def _statements(script: str) -> Iterator[str]:

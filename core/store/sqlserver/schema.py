@@ -9,11 +9,11 @@ from typing import Any
 
 from core.errors import StoreMisconfigured, StoreUnavailable
 from core.model.rows import declared
-from core.store.migrations import Migration, Plan, Recorded, demand_current, plan_migrations
+from core.store.migrations import Migration, Recorded, demand_current, missing_migrations
 from core.store.misfits import refuse_missing, tables_json, warn_of_misfits
 from core.store.queries import SQL
 from core.store.sqlserver.batch import ask_batch
-from core.store.sqlserver.faults import misses_column, misses_object, read_trouble
+from core.store.sqlserver.faults import misses_object, read_trouble
 from core.store.sqlserver.json import server_instant_text
 from core.store.sqlserver.misfits import misfit
 from core.store.sqlserver.odbc import Access, Deadlines, Session, connect
@@ -30,7 +30,7 @@ _NAME = re.compile(rf"\b{SCHEMA}\b(?=\.|'\))")  # as a prefix, or at the end of 
 def check_version(session: Session, schema: str, rooms: Iterable[Room] = ()) -> None:
     """Raise SchemaMismatch unless the database has all migrations of this code and of the rooms, and none that breaks
     them."""
-    demand_current(PLACE, "sqlserver", rooms, _recorded(session, schema)[0])
+    demand_current(PLACE, "sqlserver", rooms, _recorded(session, schema))
 
 
 def open_session(session: Session) -> bool:
@@ -123,68 +123,45 @@ def _locks(session: Session, wait: timedelta) -> bool:
 def _apply_missing(
     session: Session, schema: str, rooms: Iterable[Room], tell: Callable[[str], None]
 ) -> list[Migration]:
-    plan = _plan(session, schema, rooms)
-    for row, one in plan.handed_over:
-        from_to = {"app": one.app, "version": one.version, "recorded_app": row.app, "recorded": row.version}
-        _ask(session, schema, "hand_over_migration", **from_to)
-    for line in plan.lines:
-        tell(line)
-    is_online = bool(plan.missing) and session.run(_script("engine_edition"))[-1][0][0] in ONLINE
-    for migration in plan.missing:
+    session.run(in_schema(_script("create_schema"), schema))
+    _ask(session, schema, "create_schema_migration")
+    missing = missing_migrations(PLACE, "sqlserver", rooms, _recorded(session, schema))
+    is_online = bool(missing) and session.run(_script("engine_edition"))[-1][0][0] in ONLINE
+    for migration in missing:
         tell(f"applying {migration.title}")
         began = time.monotonic()
         try:
-            applied = _apply(session, schema, migration, is_online)
+            _apply(session, schema, migration, is_online)
         except session.fault as error:
             raise StoreUnavailable(
                 f"migration {migration.title} failed; the migrations before it stay applied: {error.args[-1]}"
             ) from error
-        took = f"applied {migration.title} in {time.monotonic() - began:.1f} s"
-        tell(took if applied else migration.without_effect)
-    return list(plan.missing)
+        tell(f"applied {migration.title} in {time.monotonic() - began:.1f} s")
+    return list(missing)
 
 
-def _plan(session: Session, schema: str, rooms: Iterable[Room]) -> Plan:
-    session.run(in_schema(_script("create_schema"), schema))
-    _ask(session, schema, "create_schema_migration")
-    recorded, has_app = _recorded(session, schema)
-    plan = plan_migrations(PLACE, "sqlserver", rooms, recorded)
-    if not has_app:
-        session.run(in_schema(_script("add_app"), schema))
-    return plan
-
-
-def _apply(session: Session, schema: str, migration: Migration, is_online: bool) -> bool:
-    """Apply a migration in one transaction, and return False if it is only recorded.
+def _apply(session: Session, schema: str, migration: Migration, is_online: bool) -> None:
+    """Apply and record a migration in one transaction.
 
     An edition that cannot build indexes online builds them offline.
     """
     text = migration.text if is_online else migration.text.replace("ONLINE = ON", "ONLINE = OFF")
     session.run(_script("begin_migration"))
-    applies = not (migration.new_only and _ask(session, schema, "read_first_stream"))
-    if applies:
-        session.run(in_schema(f"SET NOCOUNT ON;\n{text}", schema))
+    session.run(in_schema(f"SET NOCOUNT ON;\n{text}", schema))
     now = server_instant_text(datetime.now(UTC))
     values = {"version": migration.version, "name": migration.name, "app": migration.app}
     _ask(session, schema, "record_migration", **values, applied_at=now)
     session.run(_script("commit_migration"))
-    return applies
 
 
-def _recorded(session: Session, schema: str) -> tuple[list[Recorded], bool]:
-    """Return the migrations of a database, and whether their list has the column app."""
+def _recorded(session: Session, schema: str) -> list[Recorded]:
     try:
-        return _read(session, schema, "read_migrations"), True
+        found = _ask(session, schema, "read_migrations")
     except session.fault as error:
         if misses_object(error):
-            return [], True
-        if not misses_column(error):
-            raise
-    return _read(session, schema, "read_migrations_without_app"), False
-
-
-def _read(session: Session, schema: str, statement: str) -> list[Recorded]:
-    return [Recorded(str(app), int(version), str(name)) for app, version, name in _ask(session, schema, statement)]
+            return []
+        raise
+    return [Recorded(str(app), int(version), str(name)) for app, version, name in found]
 
 
 def _ask(session: Session, schema: str, statement: str, **values: Any) -> list[tuple[Any, ...]]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.acceptance.upgrade.next_release import add_migration
 from tests.checkout import copy_checkout
 
 GIT = shutil.which("git")
@@ -91,11 +92,7 @@ def release(ours: Repository, version: str) -> int:
     ours.append("core/errors.py", f"\n# of release {version}\n")
     ours.append("CHANGELOG.md", f"\nRelease {version} changed this.\n")
     ours.git("rm --quiet --ignore-unmatch", "CONTRIBUTING.md")
-    number = 1 + max(int(path.name[:4]) for path in (ours.folder / "sql/sqlite/migrations").glob("*.sql"))
-    name = f"of_{version.replace('.', '_')}"
-    for engine, schema in (("sqlite", ""), ("sqlserver", "hubledger.")):
-        statement = f"CREATE TABLE {schema}{name} (number bigint NOT NULL);\n"
-        ours.write(f"sql/{engine}/migrations/{number:04}_{name}.sql", f"-- A table of release {version}.\n{statement}")
+    number = add_migration(ours.folder, version)
     ours.commit(f"Release {version}")
     ours.git("tag", version)
     return number

@@ -10,9 +10,10 @@ from local.books import count_accounted
 from local.hub_log import read_log
 from local.processes import APP, Child, Children, Command
 from local.stack import CONSUMER_GROUP, HUB, READER_GROUP, Place, app_settings
-from tests.acceptance.upgrade import previous_release
+from tests.acceptance.upgrade.next_release import next_release
 from tests.patience import until
 
+TRANSFORM = "examples.home_security"
 DEADLINE = 60.0  # seconds of an idle machine
 PARTITIONS, RATE, PROGRESS = 4, 250, 250  # events: a second of the feed, and those that show an app at work
 OPTIONS = ("--gather", "0.1", "--homes", "200", "--lanes", "2", "--events", "endless", "--rate", str(RATE))
@@ -20,11 +21,10 @@ OPTIONS = ("--gather", "0.1", "--homes", "200", "--lanes", "2", "--events", "end
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release of the app: the folder of its code, and the name that it gives the example."""
+    """A release of the app, and the folder of its code."""
 
     name: str
     folder: Path
-    transform: str
 
 
 @dataclass
@@ -34,14 +34,14 @@ class Rollout:
     place: Place
     children: Children
     connection: str
-    old: Release
-    new: Release = Release("new", APP, "examples.home_security")
+    new: Release
+    old: Release = Release("old", APP)
     logs: dict[str, list[Path]] = field(default_factory=lambda: {"old": [], "new": []})
 
     def migrate(self, to: Release) -> list[str]:
         """Bring the store to the schema of a release, and return the lines of the command."""
         number = len(list(self.place.folder.glob("migrate-*.out")))
-        settings = {"STORE_CONNECTION": self.place.connection, "TRANSFORM": to.transform}
+        settings = {"STORE_CONNECTION": self.place.connection, "TRANSFORM": TRANSFORM}
         command = Command(f"migrate-{number}", "core.store.migrate", [], settings, to.folder)
         child = self.children.start(command)
         child.wait_done(time.sleep)
@@ -53,7 +53,7 @@ class Rollout:
         self.logs[release.name].append(log)
         options = ["--app", ".", "--port", "0", "--log", str(log)]
         options += ["--state", str(self.place.folder / "functions-host.db")]
-        settings = app_settings(self.connection, self.place, release.transform)
+        settings = app_settings(self.connection, self.place, TRANSFORM)
         child = self.children.start(Command(log.stem, "local.functions_host", options, settings, release.folder))
         child.wait_ready("functions host ready on ", time.sleep)
         return child
@@ -89,8 +89,8 @@ class Rollout:
 
 @contextmanager
 def rehearsal(folder: Path) -> Iterator[Rollout]:
-    """Start a hub, which the rehearsal ends itself, with the code of the previous release beside it."""
-    old = Release("old", previous_release.unpack(folder / "previous"), previous_release.TRANSFORM)
+    """Start a hub, which the rehearsal ends itself, with the code of the next release beside the present one."""
+    new = Release("new", next_release(folder / "next"))
     place = Place(folder)
     with Children(folder) as children:
         options = ["--hub", f"{HUB}:{PARTITIONS}", "--consumer-group", CONSUMER_GROUP]
@@ -101,7 +101,7 @@ def rehearsal(folder: Path) -> Iterator[Rollout]:
             f"Endpoint=sb://localhost:{port};SharedAccessKeyName=RootManageSharedAccessKey;"
             "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
         )
-        yield Rollout(place, children, connection, old)
+        yield Rollout(place, children, connection, new)
 
 
 def events_of_hub(place: Place) -> dict[str, int]:

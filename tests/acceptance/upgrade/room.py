@@ -1,47 +1,6 @@
-"""The app of a user: in a room, or in our folders as before there were rooms."""
+"""The app of a user, in a room."""
 
 from tests.acceptance.upgrade.git import Repository
-
-TRANSFORM = '''"""Orders of a shop."""
-
-import json
-from collections.abc import Iterable
-from dataclasses import dataclass
-
-from core.model.events import Event
-from core.model.rows import References, Row, appended_to
-
-VERSION = "orders/1"
-
-
-@appended_to("shop_order")
-@dataclass(frozen=True, slots=True)
-class ShopOrder:
-    """An order."""
-
-    number: int
-
-
-def transform(event: Event, references: References) -> Iterable[Row]:
-    """Return the order."""
-    return (ShopOrder(json.loads(event.body)["number"]),)
-'''
-SQLITE = """-- The orders of a shop.
-
-CREATE TABLE shop_order (
-    stream_id INTEGER NOT NULL, partition_id TEXT NOT NULL, sequence_number INTEGER NOT NULL, ordinal INTEGER NOT NULL,
-    commit_number INTEGER NOT NULL, number INTEGER NOT NULL,
-    PRIMARY KEY (stream_id, partition_id, sequence_number, ordinal)
-) STRICT, WITHOUT ROWID;
-"""
-SQL_SERVER = """-- The orders of a shop.
-
-CREATE TABLE hubledger.shop_order (
-    stream_id int NOT NULL, partition_id varchar(40) NOT NULL, sequence_number bigint NOT NULL, ordinal int NOT NULL,
-    commit_number bigint NOT NULL, number bigint NOT NULL,
-    CONSTRAINT pk_shop_order PRIMARY KEY (stream_id, partition_id, sequence_number, ordinal)
-);
-"""
 
 
 def write_room(theirs: Repository, up_to: int = 1) -> None:
@@ -66,10 +25,3 @@ def add_column(theirs: Repository, number: int) -> None:
     )
     theirs.write("apps/orders/transform.py", text)
     theirs.python("-m", "hubledger", "migrate-diff", "--transform", "apps.orders", "--name", f"note_{number}")
-
-
-def write_old_form(theirs: Repository, number: int) -> None:
-    """Write the same in our folders, as users did before there were rooms."""
-    theirs.write("core/transforms/orders.py", TRANSFORM)
-    for engine, text in (("sqlite", SQLITE), ("sqlserver", SQL_SERVER)):
-        theirs.write(f"sql/{engine}/migrations/{number:04}_orders.sql", text)

@@ -10,13 +10,9 @@ import pytest
 from local.books import get, read_books
 from local.processes import Child
 from local.recount import recount
-from tests.acceptance.upgrade.previous_release import PREVIOUS, is_in_history
 from tests.acceptance.upgrade.rollout import Rollout, events_of_hub, rehearsal
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not is_in_history(), reason=f"the history has no {PREVIOUS[:12]}, the previous release"),
-]
+pytestmark = pytest.mark.slow
 
 
 def versions(run: Rollout) -> list[int]:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.acceptance.upgrade.git import GIT, Repository, first_release, init_by_azd, release
-from tests.acceptance.upgrade.page import PAGE, commands, join, run, upgrade
-from tests.acceptance.upgrade.room import add_column, add_note, write_old_form, write_room
+from tests.acceptance.upgrade.page import PAGE, join, upgrade
+from tests.acceptance.upgrade.room import add_column, add_note, write_room
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(GIT is None, reason="git is missing: apt-get install git")]
 
@@ -101,36 +101,6 @@ def test_old_code_runs_on_the_new_schema_and_new_code_refuses_the_old_one(ours: 
     shop.migrate()
     shop.code.git("revert --no-edit --mainline 1 HEAD")
     assert shop.ingest() == "balanced"
-
-
-def test_code_in_our_folders_becomes_a_room_beside_a_migration_of_ours_at_its_number(
-    ours: Repository, tmp_path: Path
-) -> None:
-    shop = Shop(init_by_azd(ours, tmp_path / "shop"))
-    shop.transform = "core.transforms.orders"
-    number = latest(ours) + 1
-    write_old_form(shop.code, number)
-    shop.code.commit("Add our transform to the folders of the template")
-    shop.migrate()
-    assert shop.ingest() == "balanced"
-    join(shop.code, ours)
-    assert release(ours, "v0.3.0") == number
-    upgrade(shop.code, ours, "v0.3.0")
-    refused = shop.code.try_python("-m", "core.store.migrate", "--store", f"sqlite:{shop.path}")
-    assert "belongs to apps/NAME/migrations (docs/upgrading.md)" in refused.stderr
-    steps = commands("From your code in our folders to a room")
-    run([step.replace("0026_orders", f"{number:04}_orders") for step in steps[:-1]], shop.code, ours)
-    shop.code.commit("Move our code to a room")
-    shop.transform = ROOM
-    assert steps[-1] == "python -m core.store.migrate"
-    assert shop.migrate() == [
-        f"handed {number:04} orders over: it is {ROOM} 0001 orders now",
-        f"applied {number:04} of_v0_3_0",
-        "the store is up to date",
-    ]
-    assert shop.recorded(number) == [("hubledger", "of_v0_3_0")]
-    assert shop.ingest() == "balanced"
-    assert shop.rows() == list(range(2 * EVENTS))
 
 
 def test_a_room_that_is_renamed_keeps_its_tables_with_the_statement_of_the_page(

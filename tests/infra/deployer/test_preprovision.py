@@ -78,14 +78,3 @@ def test_a_refusal_sets_nothing(
     assert hooks.main(["preprovision"]) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert not asked.exists()
-
-
-def test_a_transform_that_moved_ends_the_step_before_anything_is_set(
-    asked: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sign_in(asked, PIPELINE)
-    monkeypatch.setenv("TRANSFORM", "core.transforms.home_security")
-    assert hooks.main(["preprovision"]) == 1
-    said = "core.transforms.home_security moved to examples.home_security: set TRANSFORM=examples.home_security"
-    assert capsys.readouterr().err == f"preprovision: TRANSFORM=core.transforms.home_security: {said}\n"
-    assert not asked.exists()

@@ -123,7 +123,7 @@ MUTANTS = (
         (
             "a stop that a different process inserts first is not counted",
             "that row counts this\n    UPDATE hubledger.partition_stop",
-            "that row counts this\n    UPDATE hubledger.partition_fault",
+            "that row counts this\n    UPDATE hubledger.partition_anchor",
         ),
     ),
     *in_file(

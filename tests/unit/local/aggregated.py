@@ -13,14 +13,14 @@ _ACTIVITY = """
 INSERT INTO {table}
 SELECT home_id, strftime('%Y-%m-%dT%H:%M:%S.000000Z', unixepoch(observed_at) / {seconds} * {seconds}, 'unixepoch')
     AS begins, kind, COUNT(*), SUM(COALESCE(state, '') = 'active'), SUM(ppm) * 100, MIN(ppm) * 100, MAX(ppm) * 100,
-    MIN(observed_at), MAX(observed_at), 1, NULL
+    MIN(observed_at), MAX(observed_at), 1, 0
 FROM sensor_reading GROUP BY home_id, begins, kind
 """
 _PUNCTUALITY = """
 INSERT INTO flight_punctuality
 SELECT carrier, departure_date || 'T00:00:00.000000Z' AS begins, COUNT(*), SUM(status = 'delayed'),
     SUM(status = 'cancelled'), SUM(status = 'diverted'), SUM(status = 'departed'), SUM(status = 'arrived'),
-    MIN(changed_at), MAX(changed_at), 1, NULL
+    MIN(changed_at), MAX(changed_at), 1, 0
 FROM flight_change GROUP BY carrier, begins
 """
 AGGREGATED = {

@@ -75,9 +75,9 @@ FAULTS = [
     ),
     fault(  # a letter at the place of a row
         "INSERT INTO event_hub_dead_letter SELECT l.stream_id, r.partition_id, r.sequence_number, l.offset_token,"
-        " l.enqueued_at, l.partition_key, l.properties, l.body, l.error_class, l.error_type, l.error, l.fingerprint,"
-        " l.transform_version, l.status, l.attempts, l.due_at, l.claimed_by, l.claimed_until, l.held_behind,"
-        " l.failed_at, l.settled_at, l.settled_why, 1, 0, NULL, NULL"
+        " l.enqueued_at, l.partition_key, l.properties, l.body, 1, l.error_class, l.error_type, l.error, l.fingerprint,"
+        " l.transform_version, l.status, l.attempts, l.due_at, l.claimed_by, l.claimed_until, 0, NULL, l.held_behind,"
+        " l.failed_at, l.settled_at, l.settled_why, NULL"
         " FROM event_hub_dead_letter AS l, sensor_reading AS r WHERE l.rowid = 1 LIMIT 1",
         "DELETE FROM event_hub_dead_letter WHERE rowid = 1",
         kinds="letter",

@@ -1,7 +1,6 @@
 -- The latest status of each flight and day, the history of changes, and the punctuality of carriers by day.
--- Each table is made only where it is missing: databases of release 0.1 have them from migrations of Hubledger.
 
-CREATE TABLE IF NOT EXISTS flight_status (
+CREATE TABLE flight_status (
     carrier         TEXT NOT NULL,
     flight_number   INTEGER NOT NULL,
     departure_date  TEXT NOT NULL,
@@ -17,7 +16,10 @@ CREATE TABLE IF NOT EXISTS flight_status (
     CONSTRAINT pk_flight_status PRIMARY KEY (carrier, flight_number, departure_date)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS flight_change (
+CREATE INDEX ix_flight_status_place
+    ON flight_status (stream_id, partition_id, sequence_number, commit_number);
+
+CREATE TABLE flight_change (
     stream_id       INTEGER NOT NULL,
     partition_id    TEXT NOT NULL,
     sequence_number INTEGER NOT NULL,
@@ -34,9 +36,7 @@ CREATE TABLE IF NOT EXISTS flight_change (
     CONSTRAINT pk_flight_change PRIMARY KEY (stream_id, partition_id, sequence_number, ordinal)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX IF NOT EXISTS ix_flight_punctuality_source ON flight_change (stream_id, partition_id, departure_date, carrier);
-
-CREATE TABLE IF NOT EXISTS flight_punctuality (
+CREATE TABLE flight_punctuality (
     carrier TEXT NOT NULL,
     window_start TEXT NOT NULL,
     changes INTEGER NOT NULL,
@@ -48,11 +48,11 @@ CREATE TABLE IF NOT EXISTS flight_punctuality (
     first_changed_at TEXT NOT NULL,
     last_changed_at TEXT NOT NULL,
     run_number INTEGER NOT NULL,  -- of the run that touched it last
-    slice INTEGER,  -- of its key; NULL: no run has touched it since there are slices
+    slice INTEGER NOT NULL,  -- of its key
     CONSTRAINT pk_flight_punctuality PRIMARY KEY (carrier, window_start)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS flight_punctuality_staged (
+CREATE TABLE flight_punctuality_staged (
     staging_id TEXT NOT NULL,
     slice INTEGER NOT NULL,
     carrier TEXT NOT NULL,
@@ -69,3 +69,6 @@ CREATE TABLE IF NOT EXISTS flight_punctuality_staged (
     last_changed_at TEXT,
     CONSTRAINT pk_flight_punctuality_staged PRIMARY KEY (staging_id, slice, carrier, window_start)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX ix_flight_punctuality_source
+    ON flight_change (stream_id, partition_id, departure_date, carrier);

@@ -1,7 +1,6 @@
 -- Registered homes (a reference), their sensors' readings, their alerts, and their activity by quarter, hour and day.
--- Each table is made only where it is missing: databases of release 0.1 have them from migrations of Hubledger.
 
-CREATE TABLE IF NOT EXISTS home (
+CREATE TABLE home (
     home_id         TEXT NOT NULL,
     time_zone       TEXT NOT NULL,
     armed           INTEGER NOT NULL,
@@ -12,7 +11,10 @@ CREATE TABLE IF NOT EXISTS home (
     CONSTRAINT pk_home PRIMARY KEY (home_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS sensor_reading (
+CREATE INDEX ix_home_place
+    ON home (stream_id, partition_id, sequence_number, commit_number);
+
+CREATE TABLE sensor_reading (
     stream_id       INTEGER NOT NULL,
     partition_id    TEXT NOT NULL,
     sequence_number INTEGER NOT NULL,
@@ -27,9 +29,7 @@ CREATE TABLE IF NOT EXISTS sensor_reading (
     CONSTRAINT pk_sensor_reading PRIMARY KEY (stream_id, partition_id, sequence_number, ordinal)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX IF NOT EXISTS ix_home_activity_source ON sensor_reading (stream_id, partition_id, observed_at, home_id, kind);
-
-CREATE TABLE IF NOT EXISTS home_alert (
+CREATE TABLE home_alert (
     stream_id       INTEGER NOT NULL,
     partition_id    TEXT NOT NULL,
     sequence_number INTEGER NOT NULL,
@@ -43,25 +43,26 @@ CREATE TABLE IF NOT EXISTS home_alert (
     CONSTRAINT pk_home_alert PRIMARY KEY (stream_id, partition_id, sequence_number, ordinal)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX IF NOT EXISTS ix_home_alert_home ON home_alert (home_id, observed_at);
+CREATE INDEX ix_home_alert_home
+    ON home_alert (home_id, observed_at);
 
-CREATE TABLE IF NOT EXISTS home_activity (
-    home_id              TEXT NOT NULL,
-    window_start         TEXT NOT NULL,
-    kind                 TEXT NOT NULL,
-    readings             INTEGER NOT NULL,
-    active               INTEGER NOT NULL,
-    ppm_hundredths       INTEGER,
+CREATE TABLE home_activity (
+    home_id TEXT NOT NULL,
+    window_start TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    readings INTEGER NOT NULL,
+    active INTEGER NOT NULL,
+    ppm_hundredths INTEGER,
     least_ppm_hundredths INTEGER,
-    most_ppm_hundredths  INTEGER,
-    first_observed_at    TEXT NOT NULL,
-    last_observed_at     TEXT NOT NULL,
-    run_number           INTEGER NOT NULL,  -- of the run that touched it last
-    slice                INTEGER,  -- of its key; NULL: no run has touched it since there are slices
+    most_ppm_hundredths INTEGER,
+    first_observed_at TEXT NOT NULL,
+    last_observed_at TEXT NOT NULL,
+    run_number INTEGER NOT NULL,  -- of the run that touched it last
+    slice INTEGER NOT NULL,  -- of its key
     CONSTRAINT pk_home_activity PRIMARY KEY (home_id, window_start, kind)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS home_activity_staged (
+CREATE TABLE home_activity_staged (
     staging_id TEXT NOT NULL,
     slice INTEGER NOT NULL,
     home_id TEXT NOT NULL,
@@ -79,7 +80,7 @@ CREATE TABLE IF NOT EXISTS home_activity_staged (
     CONSTRAINT pk_home_activity_staged PRIMARY KEY (staging_id, slice, home_id, window_start, kind)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS home_activity_hour (
+CREATE TABLE home_activity_hour (
     home_id TEXT NOT NULL,
     window_start TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -91,11 +92,11 @@ CREATE TABLE IF NOT EXISTS home_activity_hour (
     first_observed_at TEXT NOT NULL,
     last_observed_at TEXT NOT NULL,
     run_number INTEGER NOT NULL,  -- of the run that touched it last
-    slice INTEGER,  -- of its key; NULL: no run has touched it since there are slices
+    slice INTEGER NOT NULL,  -- of its key
     CONSTRAINT pk_home_activity_hour PRIMARY KEY (home_id, window_start, kind)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS home_activity_hour_staged (
+CREATE TABLE home_activity_hour_staged (
     staging_id TEXT NOT NULL,
     slice INTEGER NOT NULL,
     home_id TEXT NOT NULL,
@@ -113,7 +114,7 @@ CREATE TABLE IF NOT EXISTS home_activity_hour_staged (
     CONSTRAINT pk_home_activity_hour_staged PRIMARY KEY (staging_id, slice, home_id, window_start, kind)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS home_activity_day (
+CREATE TABLE home_activity_day (
     home_id TEXT NOT NULL,
     window_start TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -125,11 +126,11 @@ CREATE TABLE IF NOT EXISTS home_activity_day (
     first_observed_at TEXT NOT NULL,
     last_observed_at TEXT NOT NULL,
     run_number INTEGER NOT NULL,  -- of the run that touched it last
-    slice INTEGER,  -- of its key; NULL: no run has touched it since there are slices
+    slice INTEGER NOT NULL,  -- of its key
     CONSTRAINT pk_home_activity_day PRIMARY KEY (home_id, window_start, kind)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS home_activity_day_staged (
+CREATE TABLE home_activity_day_staged (
     staging_id TEXT NOT NULL,
     slice INTEGER NOT NULL,
     home_id TEXT NOT NULL,
@@ -146,3 +147,6 @@ CREATE TABLE IF NOT EXISTS home_activity_day_staged (
     last_observed_at TEXT,
     CONSTRAINT pk_home_activity_day_staged PRIMARY KEY (staging_id, slice, home_id, window_start, kind)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX ix_home_activity_source
+    ON sensor_reading (stream_id, partition_id, observed_at, home_id, kind);

@@ -150,22 +150,6 @@ def test_a_float_that_a_replay_retracted_is_exact_and_still_compared(engine: Sql
     assert [(one.commit_number, one.rows) for one in changed(store)] == [(1, True)]
 
 
-def test_a_float_that_an_older_release_rounded_in_a_document_is_not_compared(engine: SqliteEngine) -> None:
-    store = engine.open()
-    keep(store, [replace(PLAIN, ratio=0.1 + 0.2)] * 2)
-    retract(store, [0])
-    engine.sql("UPDATE retracted_row SET row = json_set(row, '$.ratio', 0.3)")
-    assert changed(store) == ()
-
-
-def test_a_commit_of_an_older_release_has_no_checksums_and_is_left_out(engine: SqliteEngine) -> None:
-    store = engine.open()
-    keep(store, [PLAIN])
-    engine.sql("UPDATE batch_ledger SET rows_checksum = NULL, ledger_checksum = NULL, filtered = 1, written = 0")
-    engine.sql("UPDATE trial_value SET count = 2")
-    assert changed(store) == ()
-
-
 def test_only_commits_wholly_in_the_range_are_compared(engine: SqliteEngine) -> None:
     store = engine.open()
     keep(store, [PLAIN, PLAIN])

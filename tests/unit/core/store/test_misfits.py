@@ -12,7 +12,6 @@ import pytest
 from core.errors import SchemaMismatch
 from core.model.rows import Text, appended_to, row_table, state_of
 from core.store.columns import fields_of
-from core.store.migrations import load_migrations
 from core.store.misfits import warn_of_misfits
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlserver.database import SqlServerDatabase
@@ -22,6 +21,7 @@ from tests.fakes.builders import partition
 from tests.fakes.declared import forgotten, state
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.odbc_driver import FakeDriver
+from tests.fakes.rooms import all_migrations
 from tests.fakes.store import Store
 from tests.sql.values import ROW_CLASSES
 
@@ -123,7 +123,7 @@ def test_on_a_server_a_key_whose_collation_folds_is_named_and_any_other_text_may
 
 
 def test_on_a_server_our_own_tables_have_no_such_column(caplog: pytest.LogCaptureFixture) -> None:
-    made = " ".join(migration.text for migration in load_migrations("sqlserver"))
+    made = " ".join(migration.text for migration in all_migrations("sqlserver"))
     columns = []
     for row_class in ROW_CLASSES:
         table = row_table(row_class).name

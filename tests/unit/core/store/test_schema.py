@@ -16,20 +16,13 @@ from core.store.migrate import main
 from core.store.migrations import load_migrations
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite, open_checked, open_database
-from tests.fakes.builders import claim, commit, event, letter, partition, reading, settled
+from tests.fakes.builders import commit, event, letter, partition, reading, settled
 from tests.fakes.rooms import migrate_examples
 from tests.fakes.store import Store
 from tests.patience import MOMENT, ended
 
 ROOT = Path(__file__).parents[4]
 ALL = list(load_migrations("sqlite"))
-OLD_LETTER = """
-    INSERT INTO event_hub_dead_letter
-           (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
-            error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at)
-    VALUES (1, '0', 3, '192', '2026-01-01T00:00:00.000000Z', NULL, '{}', X'626F6479', 'unknown', 'KeyError', 'why',
-            '0123456789abcdef', 'test/1', 'waiting', 1, '2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:00.000000Z')
-"""  # as code wrote it before letters could come back
 
 
 @pytest.fixture
@@ -86,10 +79,10 @@ def test_what_was_committed_stays_through_another_run(path: Path) -> None:
 
 
 def test_a_migration_that_fails_leaves_nothing_of_any(path: Path) -> None:
-    sql(path, "CREATE TABLE home (in_the_way INTEGER)")
-    with pytest.raises(StoreUnavailable, match="table home already exists"):
+    sql(path, "CREATE TABLE batch_ledger (in_the_way INTEGER)")
+    with pytest.raises(StoreUnavailable, match="table batch_ledger already exists"):
         migrate_sqlite(path)
-    assert sql(path, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("home",)]
+    assert sql(path, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("batch_ledger",)]
 
 
 def test_a_database_is_durable_at_each_commit_and_holds_foreign_keys(path: Path) -> None:
@@ -112,11 +105,6 @@ def additive(path: Path) -> None:
     sql(path, "INSERT INTO schema_migration VALUES (9999, 'parcels', '2027', 'hubledger')")
 
 
-def older(path: Path) -> None:
-    migrate_sqlite(path)
-    sql(path, "DELETE FROM schema_migration WHERE version > 1")
-
-
 def test_a_newer_schema_that_breaks_older_code_is_refused_and_left_alone(path: Path) -> None:
     newer(path)
     with pytest.raises(
@@ -134,12 +122,6 @@ def test_a_newer_schema_that_only_adds_is_worked_on(path: Path) -> None:
         outcome = settled({0: [reading()]}, letters=[letter(event(1))], filtered=1)
         store.commit_batch(commit(store.read_partition(partition()), 0, 2, outcome))
     assert sql(path, "SELECT home_id, parcel_id FROM sensor_reading") == [("home-1", None)]
-
-
-def test_an_older_schema_must_be_migrated_first(path: Path) -> None:
-    older(path)
-    with pytest.raises(SchemaMismatch, match=r"is at schema 1 of \d+: run `python -m core\.store\.migrate`"):
-        open_checked(path, 5.0)
 
 
 def test_an_empty_database_must_be_migrated_first(path: Path) -> None:
@@ -193,8 +175,7 @@ class TestTheCommand:
     ) -> None:
         assert main(["--store", f"sqlite:{path}"]) == 0
         applied = "".join(f"applied {one.version:04} {one.name}\n" for one in ALL)
-        applied += "applied examples.home_security 0001 home_security\napplied examples.home_security 0002 collations\n"
-        applied += "applied examples.home_security 0003 states_by_place\n"
+        applied += "applied examples.home_security 0001 home_security\n"
         assert capsys.readouterr() == (f"{applied}the store is up to date\n", "")
         assert main(["--store", f"sqlite:{path}"]) == 0
         assert capsys.readouterr() == ("the store is up to date\n", "")
@@ -203,13 +184,9 @@ class TestTheCommand:
         names = ("examples.flight_info", "examples.home_security")
         given = [word for name in names for word in ("--transform", name)]
         assert main(["--store", f"sqlite:{path}", *given]) == 0
-        assert capsys.readouterr().out.splitlines()[-7:-1] == [
+        assert capsys.readouterr().out.splitlines()[-3:-1] == [
             "applied examples.flight_info 0001 flight_info",
-            "applied examples.flight_info 0002 collations",
-            "applied examples.flight_info 0003 states_by_place",
             "applied examples.home_security 0001 home_security",
-            "applied examples.home_security 0002 collations",
-            "applied examples.home_security 0003 states_by_place",
         ]
 
     def test_reads_the_setting_when_no_store_is_given(self, path: Path) -> None:
@@ -259,41 +236,3 @@ class TestTheCommand:
         assert fault.startswith("migrate: ")
         assert fault.count("\n") == 1
         assert why in fault
-
-
-def make_older(path: Path, *statements: str) -> None:
-    """Make a store of the first four migrations, with one stream."""
-    with closing(open_database(path, 5.0)) as connection:
-        for migration in ALL[:4]:
-            connection.executescript(migration.text)
-        connection.executescript(
-            "CREATE TABLE schema_migration (version INTEGER PRIMARY KEY, name TEXT, applied_at TEXT) STRICT;"
-            "INSERT INTO event_stream VALUES (1, 'namespace/telemetry', 'hubledger', 1, '2026-01-01T00:00:00.000000Z');"
-        )
-        applied = [(one.version, one.name, "2026-01-01T00:00:00.000000Z") for one in ALL[:4]]
-        connection.executemany("INSERT INTO schema_migration VALUES (?, ?, ?)", applied)
-        for statement in statements:
-            connection.execute(statement)
-
-
-def test_a_partition_of_an_older_schema_is_anchored_where_its_ledger_begins(path: Path) -> None:
-    ranges = "(1, '0', 1, 'batch', 7, 9, 3, 0, 0, 0, 0, 3, 'v', 'i', '2026'), "
-    ranges += "(1, '0', 2, 'batch', 10, 19, 10, 0, 0, 0, 0, 10, 'v', 'i', '2027'), "
-    ranges += "(1, '0', 3, 'retry', 3, 3, 1, 0, 0, 0, 0, 1, 'v', 'i', '2028')"
-    checkpoint = "INSERT INTO event_hub_checkpoint VALUES (1, '0', 19, '190', '2026', 3, 'commit-1', '2026')"
-    make_older(path, f"INSERT INTO batch_ledger VALUES {ranges}", checkpoint)
-    migrate_sqlite(path)
-    assert sql(path, "SELECT * FROM partition_anchor") == [(1, "0", 7, "2026")]
-
-
-def test_letters_of_an_older_schema_keep_their_bodies_and_can_be_claimed(
-    path: Path,
-) -> None:
-    make_older(path, OLD_LETTER)
-    assert migrate_sqlite(path) == ALL[4:]
-    store = Store(SqliteDatabase(path))
-    assert [one.lost_claims for one in store.claim_letters(claim())] == [0]
-    assert sql(path, "SELECT body, body_kept FROM event_hub_dead_letter") == [(b"body", 1)]
-    with closing(open_database(path, 5.0)) as connection:
-        connection.execute(OLD_LETTER.replace("'0', 3", "'0', 4"))  # code of before still writes
-    store.close()

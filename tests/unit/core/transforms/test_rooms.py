@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import InvalidTransform
-from core.transforms import import_transform, load_transform
+from core.transforms import load_transform
 from core.transforms.aggregates import find_aggregate, load_aggregates
 from core.transforms.rooms import module_of, room_of, rooms_of
 from examples.flight_info.transform import FlightChange
@@ -31,11 +31,6 @@ def test_a_room_is_named_by_its_package_and_a_single_module_by_itself() -> None:
 def test_a_name_without_a_room_is_refused_by_its_import(name: str) -> None:
     with pytest.raises(InvalidTransform, match=rf"TRANSFORM={name}"):
         load_transform(name)
-
-
-def test_the_former_name_of_an_example_leads_to_its_room() -> None:
-    with pytest.raises(InvalidTransform, match=r"moved to examples\.flight_info: set TRANSFORM=examples\.flight_info"):
-        import_transform("core.transforms.flight_info")
 
 
 def test_row_classes_lead_to_their_rooms_each_once_in_their_order() -> None:

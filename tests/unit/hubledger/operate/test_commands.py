@@ -213,26 +213,6 @@ def test_health_shows_what_it_may_see_without_a_key(against: Run, capsys: pytest
     assert "HUBLEDGER_KEY" in found.err
 
 
-def test_an_earlier_release_moves_letters_in_orders(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    left = [12_000]
-
-    def answer(request: Request) -> Reply:
-        if "redrives" in request.path or "preview" in request.path:
-            return problem("no-such-route", 404, "the app has no route at this address")
-        if request.method == "GET":
-            return Described()(request)
-        if request.body["expected_count"] != left[0]:
-            return problem("count-differs", 409, f"{left[0]} letters can be moved now", count=left[0])
-        moved = min(10_000, left[0])
-        left[0] -= moved
-        return Reply({"matched": moved, "moved": moved, "left": left[0], "unmoved_count": 0, "unmoved": []})
-
-    with SmallApp(answer) as app:
-        assert against(app, "letters", "retry", "--status", "exhausted", "--reason", "why", "--yes") == 0
-    assert "moved 12,000 letters, left 0" in capsys.readouterr().out
-    assert left == [0]
-
-
 def test_with_yes_the_count_follows_a_stream_that_goes_on(against: Run) -> None:
     def answer(request: Request) -> Reply:
         if request.method == "POST" and request.body["expected_count"] != 12:

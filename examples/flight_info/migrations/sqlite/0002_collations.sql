@@ -1,2 +1,0 @@
--- only: before the first stream
--- Every text has the collation of generated tables on SQL Server. Here each column compares by code point already.

@@ -1,1 +1,0 @@
--- Nothing here: the embedded store indexes a partition key of any length, and blanks at its end count.

@@ -1,0 +1,652 @@
+-- The tables of Hubledger: the log, the letters, the jobs that people request, and the runs of aggregation.
+-- Texts compare by code point: ids that differ in case are different ids.
+
+-- Streams: a consumer group of a hub, once for each life of the hub.
+CREATE TABLE hubledger.event_stream (
+    stream_id      int IDENTITY(1, 1) NOT NULL,
+    event_hub      nvarchar(400) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- "namespace/hub"
+    consumer_group nvarchar(50) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    incarnation    int NOT NULL,
+    anchored_at    datetime2(7) NOT NULL,
+    hub_created_at datetime2(7),  -- NULL until the hub was read for the first time
+    closed_at      datetime2(7),  -- from then on nothing is committed to this stream
+    opened_by      nvarchar(400),  -- the person who opened an incarnation after the first, and why
+    opened_why     nvarchar(400),
+    CONSTRAINT pk_event_stream PRIMARY KEY (stream_id),
+    CONSTRAINT uq_event_stream UNIQUE (event_hub, consumer_group, incarnation)
+);
+
+-- The newest commit of each partition: the fence of every transaction.
+CREATE TABLE hubledger.event_hub_checkpoint (
+    stream_id       int NOT NULL,
+    partition_id    varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sequence_number bigint NOT NULL,
+    offset_token    nvarchar(200) NOT NULL,
+    enqueued_at     datetime2(7) NOT NULL,
+    commit_number   bigint NOT NULL,
+    commit_id       uniqueidentifier NOT NULL,
+    updated_at      datetime2(7) NOT NULL,
+    CONSTRAINT pk_event_hub_checkpoint PRIMARY KEY (stream_id, partition_id),
+    CONSTRAINT fk_event_hub_checkpoint_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
+);
+
+-- Where each partition begins.
+CREATE TABLE hubledger.partition_anchor (
+    stream_id       int NOT NULL,
+    partition_id    varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sequence_number bigint NOT NULL,  -- the first one that counts
+    anchored_at     datetime2(7) NOT NULL,
+    CONSTRAINT pk_partition_anchor PRIMARY KEY (stream_id, partition_id),
+    CONSTRAINT fk_partition_anchor_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
+);
+
+-- What became of every event: one row for each commit.
+CREATE TABLE hubledger.batch_ledger (
+    stream_id             int NOT NULL,
+    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    commit_number         bigint NOT NULL,
+    kind                  varchar(10) NOT NULL,
+    first_sequence_number bigint NOT NULL,
+    last_sequence_number  bigint NOT NULL,
+    written               int NOT NULL,
+    filtered              int NOT NULL,
+    dead_lettered         int NOT NULL,
+    held                  int NOT NULL,
+    absent                bigint NOT NULL,
+    rows_written          int NOT NULL,
+    rows_appended         int NOT NULL,  -- of tables without a key: these stay until a replay takes them away
+    transform_version     nvarchar(100) NOT NULL,
+    invocation_id         nvarchar(100) NOT NULL,
+    committed_at          datetime2(7) NOT NULL,
+    rows_checksum         bigint NOT NULL,  -- of the rows that the commit appended
+    ledger_checksum       bigint NOT NULL,  -- of this row itself
+    CONSTRAINT pk_batch_ledger PRIMARY KEY (stream_id, partition_id, commit_number),
+    CONSTRAINT ck_batch_ledger_kind CHECK (kind IN ('batch', 'retry', 'replay')),
+    CONSTRAINT ck_batch_ledger_counts CHECK (
+        kind <> 'batch'
+        OR written + filtered + dead_lettered + held + absent = last_sequence_number - first_sequence_number + 1
+    )
+) WITH (DATA_COMPRESSION = PAGE);
+
+-- Ledger rows of kind "batch" tile the log: no two begin at the same number.
+CREATE UNIQUE INDEX uq_batch_ledger_first
+    ON hubledger.batch_ledger (stream_id, partition_id, first_sequence_number) WHERE kind = 'batch';
+
+-- Retries and replays are few beside batches: by the numbers that they cover.
+CREATE INDEX ix_batch_ledger_change
+    ON hubledger.batch_ledger (stream_id, partition_id, first_sequence_number)
+    INCLUDE (kind, last_sequence_number) WHERE kind <> 'batch';
+
+-- Sequence numbers that were missing when a later event came.
+CREATE TABLE hubledger.sequence_gap (
+    stream_id             int NOT NULL,
+    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    first_sequence_number bigint NOT NULL,
+    last_sequence_number  bigint NOT NULL,
+    found_at              datetime2(7) NOT NULL,
+    status                varchar(10) NOT NULL,
+    attempts              int NOT NULL,
+    CONSTRAINT pk_sequence_gap PRIMARY KEY (stream_id, partition_id, first_sequence_number),
+    CONSTRAINT fk_sequence_gap_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
+    CONSTRAINT ck_sequence_gap_range CHECK (last_sequence_number >= first_sequence_number),
+    CONSTRAINT ck_sequence_gap_status CHECK (status IN ('open', 'healed', 'absent'))
+);
+
+-- Attempts at a part of a partition that were begun and are not known to have ended: the process may have died.
+CREATE TABLE hubledger.batch_attempt (
+    stream_id             int NOT NULL,
+    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    first_sequence_number bigint NOT NULL,
+    last_sequence_number  bigint NOT NULL,
+    suspects_end          bigint NOT NULL,
+    attempts              int NOT NULL,
+    attempt_id            uniqueidentifier NOT NULL,
+    begun_at              datetime2(7) NOT NULL,
+    invocation_id         nvarchar(100) NOT NULL,
+    CONSTRAINT pk_batch_attempt PRIMARY KEY (stream_id, partition_id),
+    CONSTRAINT fk_batch_attempt_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
+    CONSTRAINT ck_batch_attempt_range CHECK (last_sequence_number >= first_sequence_number),
+    CONSTRAINT ck_batch_attempt_attempts CHECK (attempts >= 0)
+);
+
+-- Partitions that stand: why, since when, and how often the stop was met since then.
+CREATE TABLE hubledger.partition_stop (
+    stream_id    int NOT NULL,
+    partition_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    reason       varchar(20) NOT NULL,
+    detail       nvarchar(2000) NOT NULL,
+    attempts     int NOT NULL,
+    stopped_at   datetime2(7) NOT NULL,
+    CONSTRAINT pk_partition_stop PRIMARY KEY (stream_id, partition_id, reason),
+    CONSTRAINT fk_partition_stop_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
+    CONSTRAINT ck_partition_stop_reason CHECK (reason IN ('incarnation', 'outage', 'held', 'store', 'trigger'))
+);
+
+-- Who reads a partition, for consumers outside the Functions host; owner_id is empty when it was released.
+CREATE TABLE hubledger.event_hub_ownership (
+    stream_id        int NOT NULL,
+    partition_id     varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    owner_id         nvarchar(200) NOT NULL,
+    etag             varchar(40) NOT NULL,
+    last_modified_at datetime2(7) NOT NULL,
+    CONSTRAINT pk_event_hub_ownership PRIMARY KEY (stream_id, partition_id),
+    CONSTRAINT fk_event_hub_ownership_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
+);
+
+-- Letters: events whose rows could not be written, each with its fault.
+CREATE TABLE hubledger.event_hub_dead_letter (
+    stream_id            int NOT NULL,
+    partition_id         varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sequence_number      bigint NOT NULL,
+    offset_token         nvarchar(200) NOT NULL,
+    enqueued_at          datetime2(7) NOT NULL,
+    partition_key        nvarchar(max),
+    key_hash             AS CONVERT(binary(32), HASHBYTES('SHA2_256', partition_key)),  -- tells two keys apart: T-SQL ignores blanks at the end of a text
+    properties           nvarchar(max) NOT NULL,  -- a JSON object
+    body                 varbinary(max) NOT NULL,
+    body_kept            bit NOT NULL CONSTRAINT df_event_hub_dead_letter_body_kept DEFAULT 1,  -- 0: the body is empty here, and only the hub may have it
+    error_class          varchar(10) NOT NULL,
+    error_type           nvarchar(400) NOT NULL,
+    error                nvarchar(4000) NOT NULL,
+    fingerprint          varchar(40) NOT NULL,
+    transform_version    nvarchar(100) NOT NULL,
+    status               varchar(10) NOT NULL,
+    attempts             int NOT NULL,
+    due_at               datetime2(7),
+    claimed_by           nvarchar(100),
+    claimed_until        datetime2(7),
+    lost_claims          int NOT NULL CONSTRAINT df_event_hub_dead_letter_lost_claims DEFAULT 0,
+    began_at             datetime2(7),  -- when the try of a letter alone began
+    held_behind          bigint,
+    failed_at            datetime2(7) NOT NULL,
+    settled_at           datetime2(7),
+    settled_why          nvarchar(400),
+    replay_commit_number bigint,  -- of the replay that made a letter of an event that its batch counts as written or filtered
+    CONSTRAINT pk_event_hub_dead_letter PRIMARY KEY (stream_id, partition_id, sequence_number),
+    CONSTRAINT ck_event_hub_dead_letter_class
+        CHECK (error_class IN ('poison', 'reference', 'refused', 'unknown', 'crash')),
+    CONSTRAINT ck_event_hub_dead_letter_status
+        CHECK (status IN ('waiting', 'retrying', 'held', 'resolved', 'exhausted', 'discarded'))
+);
+
+-- What a keeper asks for: what is due, and what its lease gives back. A lease ends at due_at too.
+CREATE INDEX ix_event_hub_dead_letter_due
+    ON hubledger.event_hub_dead_letter (stream_id, due_at) WHERE status IN ('waiting', 'retrying');
+
+CREATE INDEX ix_event_hub_dead_letter_failed
+    ON hubledger.event_hub_dead_letter (stream_id, failed_at, partition_id, sequence_number);
+
+CREATE INDEX ix_event_hub_dead_letter_status
+    ON hubledger.event_hub_dead_letter (stream_id, status, failed_at, partition_id, sequence_number);
+
+CREATE INDEX ix_event_hub_dead_letter_fingerprint
+    ON hubledger.event_hub_dead_letter (stream_id, fingerprint, failed_at, partition_id, sequence_number, status);
+
+-- Letters that replays made.
+CREATE INDEX ix_event_hub_dead_letter_replayed
+    ON hubledger.event_hub_dead_letter (stream_id, partition_id, sequence_number) WHERE replay_commit_number IS NOT NULL;
+
+-- Open letters of a partition key in order: what later events have to wait for, and how long the hub holds their events.
+CREATE INDEX ix_event_hub_dead_letter_open
+    ON hubledger.event_hub_dead_letter (stream_id, partition_id, key_hash, sequence_number)
+    INCLUDE (partition_key, error_class, enqueued_at, body_kept, status)
+    WHERE status IN ('waiting', 'retrying', 'held', 'exhausted');
+
+-- The held letter that comes next.
+CREATE INDEX ix_event_hub_dead_letter_held
+    ON hubledger.event_hub_dead_letter (stream_id, partition_id, held_behind) WHERE status = 'held';
+
+-- The settled letters of a partition by number, for purges.
+CREATE INDEX ix_event_hub_dead_letter_settled
+    ON hubledger.event_hub_dead_letter (stream_id, partition_id, sequence_number, settled_at)
+ WHERE status IN ('resolved', 'discarded');
+
+-- Attempts: what each try or move of a letter did.
+CREATE TABLE hubledger.dead_letter_attempt (
+    stream_id         int NOT NULL,
+    partition_id      varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sequence_number   bigint NOT NULL,
+    attempt           int NOT NULL,
+    touched_by        nvarchar(100) NOT NULL,  -- the claim or the move
+    kind              varchar(10) NOT NULL,
+    status            varchar(10) NOT NULL,  -- of the letter, after the attempt
+    error_class       varchar(10),
+    error_type        nvarchar(400),
+    error             nvarchar(4000),
+    transform_version nvarchar(100) NOT NULL,
+    commit_number     bigint,  -- of a retry
+    done_by           nvarchar(100) NOT NULL,
+    why               nvarchar(400),
+    done_at           datetime2(7) NOT NULL,
+    CONSTRAINT pk_dead_letter_attempt PRIMARY KEY (stream_id, partition_id, sequence_number, attempt),
+    CONSTRAINT ck_dead_letter_attempt_kind CHECK (kind IN ('retry', 'exhaust', 'requeue', 'discard', 'free', 'replay')),
+    CONSTRAINT ck_dead_letter_attempt_status CHECK (status IN ('waiting', 'resolved', 'exhausted', 'discarded'))
+);
+
+-- Redrives: jobs that retry or discard letters of any number.
+CREATE TABLE hubledger.redrive_job (
+    redrive_id    varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    stream_id     int NOT NULL,
+    move          varchar(10) NOT NULL,
+    status        varchar(10) NOT NULL,
+    chosen_key    varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- a digest of the filter or the selection: one open job of each
+    chosen        nvarchar(max) NOT NULL,  -- the filter as a JSON object; null for a selection
+    total         bigint NOT NULL,
+    pieces        bigint NOT NULL,  -- counts the pieces, so that two drivers never move a piece twice
+    per_second    int,
+    next_piece_at datetime2(7) NOT NULL,
+    requested_by  nvarchar(200) NOT NULL,
+    reason        nvarchar(1000) NOT NULL,
+    requested_at  datetime2(7) NOT NULL,
+    started_at    datetime2(7),
+    ended_at      datetime2(7),
+    updated_at    datetime2(7) NOT NULL,
+    fault         nvarchar(2000),  -- the fault that holds it up, or ended it
+    history       nvarchar(max) NOT NULL,  -- a JSON object a line: who moved it, when and why
+    CONSTRAINT pk_redrive_job PRIMARY KEY (redrive_id),
+    CONSTRAINT fk_redrive_job_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
+    CONSTRAINT ck_redrive_job_move CHECK (move IN ('requeue', 'discard')),
+    CONSTRAINT ck_redrive_job_status CHECK (status IN ('planned', 'running', 'paused', 'done', 'cancelled', 'failed'))
+);
+
+CREATE UNIQUE INDEX uq_redrive_job_open
+    ON hubledger.redrive_job (stream_id, chosen_key) WHERE status IN ('planned', 'running', 'paused');
+
+CREATE INDEX ix_redrive_job_ended
+    ON hubledger.redrive_job (stream_id, ended_at);
+
+-- The progress of a redrive in each partition.
+CREATE TABLE hubledger.redrive_progress (
+    redrive_id            varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    first_sequence_number bigint NOT NULL,
+    last_sequence_number  bigint NOT NULL,
+    walked_to             bigint NOT NULL,  -- a retry walks up, a discard walks down
+    letters               bigint NOT NULL,  -- at the request
+    moved                 bigint NOT NULL,
+    unmoved               bigint NOT NULL,
+    numbers               nvarchar(max),  -- of a selection: a JSON array; NULL for a filter
+    closed_at             datetime2(7),
+    CONSTRAINT pk_redrive_progress PRIMARY KEY (redrive_id, partition_id),
+    CONSTRAINT fk_redrive_progress_job FOREIGN KEY (redrive_id) REFERENCES hubledger.redrive_job (redrive_id)
+);
+
+-- The letters that each piece of a redrive moved.
+CREATE TABLE hubledger.redrive_piece (
+    redrive_id   varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    piece        bigint NOT NULL,
+    partition_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    numbers      nvarchar(max) NOT NULL,  -- a JSON array of the sequence numbers of the letters that it moved
+    moved_at     datetime2(7) NOT NULL,
+    CONSTRAINT pk_redrive_piece PRIMARY KEY (redrive_id, piece),
+    CONSTRAINT fk_redrive_piece_job FOREIGN KEY (redrive_id) REFERENCES hubledger.redrive_job (redrive_id)
+);
+
+-- Replays: jobs that transform a range of events again.
+CREATE TABLE hubledger.replay_job (
+    job_id            varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    stream_id         int NOT NULL,
+    is_dry_run        bit NOT NULL,
+    status            varchar(10) NOT NULL,
+    asked             nvarchar(max) NOT NULL,  -- the range as JSON, in the words of the request
+    left_out          nvarchar(max) NOT NULL,  -- a JSON array of [partition_id, why]
+    transform_version nvarchar(100) NOT NULL,  -- at the request; each commit names its own
+    requested_by      nvarchar(200) NOT NULL,
+    reason            nvarchar(1000) NOT NULL,
+    requested_at      datetime2(7) NOT NULL,
+    started_at        datetime2(7),
+    ended_at          datetime2(7),
+    updated_at        datetime2(7) NOT NULL,
+    fault             nvarchar(2000),  -- the fault that holds it up, or ended it
+    history           nvarchar(max) NOT NULL,  -- a JSON object a line: who moved it, when and why
+    CONSTRAINT pk_replay_job PRIMARY KEY (job_id),
+    CONSTRAINT fk_replay_job_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
+    CONSTRAINT ck_replay_job_status CHECK (status IN ('planned', 'running', 'paused', 'done', 'cancelled', 'failed'))
+);
+
+CREATE INDEX ix_replay_job_ended
+    ON hubledger.replay_job (stream_id, ended_at) WHERE is_dry_run = 1;
+
+-- The progress of a replay in each partition.
+CREATE TABLE hubledger.replay_progress (
+    job_id                varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    stream_id             int NOT NULL,
+    first_sequence_number bigint NOT NULL,
+    last_sequence_number  bigint NOT NULL,
+    next_sequence_number  bigint NOT NULL,  -- of the first event of the next piece
+    note                  nvarchar(1000),
+    events                bigint NOT NULL,
+    written               bigint NOT NULL,
+    filtered              bigint NOT NULL,
+    dead_lettered         bigint NOT NULL,
+    held                  bigint NOT NULL CONSTRAINT df_replay_progress_held DEFAULT 0,  -- How many events of a replay were held.
+    gone                  bigint NOT NULL,
+    letters_added         bigint NOT NULL,
+    letters_resolved      bigint NOT NULL,
+    rows_written          bigint NOT NULL,
+    rows_retracted        bigint NOT NULL,
+    events_changed        bigint NOT NULL,
+    rows_added            bigint NOT NULL,
+    rows_removed          bigint NOT NULL,
+    rows_changed          bigint NOT NULL,
+    states_rewritten      bigint NOT NULL,
+    states_left           bigint NOT NULL,
+    gone_ranges           nvarchar(max) NOT NULL,  -- a JSON array of [first, last]
+    closed_at             datetime2(7),
+    updated_at            datetime2(7) NOT NULL,
+    purged_written        bigint NOT NULL CONSTRAINT df_replay_progress_purged_written DEFAULT 0,  -- the part of the counts whose commits were purged, like the next two
+    purged_rows_written   bigint NOT NULL CONSTRAINT df_replay_progress_purged_rows_written DEFAULT 0,
+    purged_rows_retracted bigint NOT NULL CONSTRAINT df_replay_progress_purged_rows_retracted DEFAULT 0,
+    CONSTRAINT pk_replay_progress PRIMARY KEY (job_id, partition_id),
+    CONSTRAINT fk_replay_progress_job FOREIGN KEY (job_id) REFERENCES hubledger.replay_job (job_id)
+);
+
+-- The difference that a dry run found, by event.
+CREATE TABLE hubledger.replay_diff (
+    job_id          varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    partition_id    varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sequence_number bigint NOT NULL,
+    diff            nvarchar(max) NOT NULL,  -- a JSON object
+    CONSTRAINT pk_replay_diff PRIMARY KEY (job_id, partition_id, sequence_number)
+);
+
+-- The states that a replay carries along.
+CREATE TABLE hubledger.replay_state (
+    job_id          varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    partition_id    varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    state_key       varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- a digest of the table and the key
+    sequence_number bigint NOT NULL,
+    row             nvarchar(max) NOT NULL,  -- its columns as a JSON object
+    CONSTRAINT pk_replay_state PRIMARY KEY (job_id, partition_id, state_key)
+);
+
+-- The rows that replays took away.
+CREATE TABLE hubledger.retracted_row (
+    stream_id         int NOT NULL,
+    partition_id      varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    commit_number     bigint NOT NULL,  -- of the replay
+    table_name        varchar(128) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sequence_number   bigint NOT NULL,
+    ordinal           int NOT NULL,
+    row_commit_number bigint NOT NULL,  -- of the commit that wrote the row
+    row               nvarchar(max) NOT NULL,  -- its columns as a JSON object
+    CONSTRAINT pk_retracted_row PRIMARY KEY (stream_id, partition_id, commit_number, table_name, sequence_number, ordinal)
+);
+
+-- An audit finds the rows that replays took away by their number.
+CREATE INDEX ix_retracted_row_number
+    ON hubledger.retracted_row (stream_id, partition_id, sequence_number);
+
+-- Events that the hub no longer keeps, staged for a replay out of Capture's files: each waits until it was replayed.
+-- An event that is there already is left out without an error: tasks of a job run twice, and jobs at the same time.
+CREATE TABLE hubledger.staged_event (
+    stream_id       int NOT NULL,
+    partition_id    varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sequence_number bigint NOT NULL,
+    offset_token    nvarchar(200) NOT NULL,
+    enqueued_at     datetime2(7) NOT NULL,
+    partition_key   nvarchar(max),
+    properties      nvarchar(max) NOT NULL,  -- a JSON object
+    body            varbinary(max) NOT NULL,
+    staged_at       datetime2(7),  -- NULL until a purge has seen the event
+    CONSTRAINT pk_staged_event PRIMARY KEY (stream_id, partition_id, sequence_number) WITH (IGNORE_DUP_KEY = ON)
+);
+
+CREATE INDEX ix_staged_event_staged
+    ON hubledger.staged_event (stream_id, staged_at);
+
+-- The ranges of kind batch up to a commit number, summed: what was read once need not be read again.
+CREATE TABLE hubledger.ledger_sum (
+    stream_id             int NOT NULL,
+    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    commit_number         bigint NOT NULL,
+    first_sequence_number bigint NOT NULL,
+    last_sequence_number  bigint NOT NULL,
+    commits               bigint NOT NULL,
+    holes                 bigint NOT NULL,
+    written               bigint NOT NULL,
+    filtered              bigint NOT NULL,
+    dead_lettered         bigint NOT NULL,
+    held                  bigint NOT NULL,
+    absent                bigint NOT NULL,
+    CONSTRAINT pk_ledger_sum PRIMARY KEY (stream_id, partition_id)
+);
+
+-- The ranges of kind batch up to a commit number, summed and without a fault.
+CREATE TABLE hubledger.verified_sum (
+    stream_id             int NOT NULL,
+    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    commit_number         bigint NOT NULL,
+    first_sequence_number bigint NOT NULL,
+    last_sequence_number  bigint NOT NULL,
+    commits               bigint NOT NULL,
+    written               bigint NOT NULL,
+    filtered              bigint NOT NULL,
+    dead_lettered         bigint NOT NULL,
+    held                  bigint NOT NULL,
+    absent                bigint NOT NULL,
+    CONSTRAINT pk_verified_sum PRIMARY KEY (stream_id, partition_id)
+);
+
+-- Audits that run as jobs. One job of a stream is open at a time, in all processes together.
+CREATE TABLE hubledger.audit_job (
+    audit_id      varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    stream_id     int NOT NULL,
+    status        varchar(10) NOT NULL,
+    asked         nvarchar(max) NOT NULL,  -- the request as JSON
+    requested_by  nvarchar(200) NOT NULL,
+    requested_at  datetime2(7) NOT NULL,
+    updated_at    datetime2(7) NOT NULL,
+    ended_at      datetime2(7),
+    claimed_until datetime2(7) NOT NULL,
+    step          int NOT NULL,  -- counts the changes of the job
+    partitions    nvarchar(max) NOT NULL,  -- a JSON array, or null before the first step
+    findings      nvarchar(max) NOT NULL,  -- a JSON object: a text of each audited partition
+    fault         nvarchar(2000),
+    CONSTRAINT pk_audit_job PRIMARY KEY (audit_id),
+    CONSTRAINT fk_audit_job_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
+    CONSTRAINT ck_audit_job_status CHECK (status IN ('open', 'done', 'failed'))
+);
+
+CREATE UNIQUE INDEX uq_audit_job_open
+    ON hubledger.audit_job (stream_id) WHERE status = 'open';
+
+CREATE INDEX ix_audit_job_ended
+    ON hubledger.audit_job (stream_id, ended_at);
+
+-- Purges: jobs that remove old rows.
+CREATE TABLE hubledger.purge_job (
+    purge_id      varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    stream_id     int NOT NULL,
+    status        varchar(10) NOT NULL,
+    is_dry_run    bit NOT NULL,
+    asked         nvarchar(max) NOT NULL,  -- a JSON object: the days of each table
+    requested_by  nvarchar(200) NOT NULL,
+    reason        nvarchar(1000) NOT NULL,
+    requested_at  datetime2(7) NOT NULL,
+    updated_at    datetime2(7) NOT NULL,
+    ended_at      datetime2(7),
+    claimed_until datetime2(7) NOT NULL,
+    step          int NOT NULL,  -- counts the changes of the job
+    tasks         nvarchar(max) NOT NULL,  -- a JSON array of [table, partition_id] that are left, or null before the first step
+    found         nvarchar(max) NOT NULL,  -- a JSON object: the figures of each table
+    fault         nvarchar(2000),
+    CONSTRAINT pk_purge_job PRIMARY KEY (purge_id),
+    CONSTRAINT fk_purge_job_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
+    CONSTRAINT ck_purge_job_status CHECK (status IN ('open', 'done', 'cancelled', 'failed'))
+);
+
+CREATE UNIQUE INDEX uq_purge_job_open
+    ON hubledger.purge_job (stream_id) WHERE status = 'open';
+
+CREATE INDEX ix_purge_job_requested
+    ON hubledger.purge_job (stream_id, requested_at, purge_id);
+
+-- Each link has the sums of everything that was purged from the partition so far, and two hashes: the running one of the
+-- purged rows, and that of the link and the links before it.
+CREATE TABLE hubledger.purge_link (
+    stream_id             int NOT NULL,
+    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    link_number           int NOT NULL,
+    purge_id              varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    purged_by             nvarchar(200) NOT NULL,
+    purged_at             datetime2(7) NOT NULL,
+    commit_number         bigint NOT NULL,  -- the ledger rows up to this commit are purged
+    first_sequence_number bigint NOT NULL,
+    last_sequence_number  bigint NOT NULL,
+    batches               bigint NOT NULL,
+    retries               bigint NOT NULL,
+    replays               bigint NOT NULL,
+    written               bigint NOT NULL,  -- by batches, like the next four
+    filtered              bigint NOT NULL,
+    dead_lettered         bigint NOT NULL,
+    held                  bigint NOT NULL,
+    absent                bigint NOT NULL,
+    rows_written          bigint NOT NULL,
+    letters               bigint NOT NULL,  -- purged letters that batches made
+    replay_letters        bigint NOT NULL,  -- purged letters that replays made
+    attempts              bigint NOT NULL,
+    rows_hash             varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    link_hash             varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    CONSTRAINT pk_purge_link PRIMARY KEY (stream_id, partition_id, link_number),
+    CONSTRAINT fk_purge_link_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
+);
+
+CREATE INDEX ix_purge_link_number
+    ON hubledger.purge_link (stream_id, partition_id, last_sequence_number, link_number);
+
+-- Where the job of each aggregate stands, and its orders.
+CREATE TABLE hubledger.aggregation_cut (
+    job           varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    levels        varchar(4000) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT df_aggregation_cut_levels DEFAULT '',  -- the names of the tables, the finest first
+    cut           nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- a JSON object: the commit number of each partition that is in the aggregate
+    run_number    bigint NOT NULL,  -- of the last run that was planned
+    paused_at     datetime2(7),
+    paused_by     nvarchar(100),
+    paused_why    nvarchar(400),
+    history       nvarchar(max) NOT NULL CONSTRAINT df_aggregation_cut_history DEFAULT N'',  -- a JSON object a line: who paused or resumed the job, or cancelled or discarded work of it, when and why
+    ordered_kind  varchar(12) COLLATE Latin1_General_100_BIN2,  -- the order of a repair or a backfill, until its run is planned, like the next five
+    ordered_since date,
+    ordered_until date,
+    ordered_at    datetime2(7),
+    ordered_by    nvarchar(100),
+    ordered_why   nvarchar(400),
+    CONSTRAINT pk_aggregation_cut PRIMARY KEY (job)
+);
+
+-- The runs of the jobs.
+CREATE TABLE hubledger.aggregation_run (
+    run_id           varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    job              varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    run_number       bigint NOT NULL,
+    kind             varchar(12) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT df_aggregation_run_kind DEFAULT 'increment',  -- a repair replaces the windows of its days at the job's cut; a backfill begins an aggregate at a later cut
+    since_day        date,  -- the first and the last day of its windows, in UTC; NULL: without an end
+    until_day        date,
+    cut_from         nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    cut_to           nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    rows_from        varchar(8) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT df_aggregation_run_rows_from DEFAULT 'sql',  -- the place from which its job reads rows
+    rows_limit       bigint,  -- the most rows of the run, or of the increment after a repair or a backfill
+    rows_planned     bigint,  -- the rows that the ledger counts for its commits; NULL for a repair and a backfill
+    engine           varchar(20) NOT NULL,
+    attempt          int NOT NULL,
+    submits          int NOT NULL,
+    committed_slices int NOT NULL CONSTRAINT df_aggregation_run_committed_slices DEFAULT 0,  -- those before this number
+    status           varchar(12) NOT NULL,
+    planned_at       datetime2(7) NOT NULL,
+    intent_at        datetime2(7) NOT NULL,
+    engine_job_id    nvarchar(400),
+    submitted_at     datetime2(7),
+    closed_at        datetime2(7),
+    failure          nvarchar(2000),
+    readings         bigint,
+    windows          bigint,
+    lake_path        nvarchar(400),
+    is_snapshot      bit NOT NULL,
+    quality          nvarchar(max),  -- a JSON object, as its job measured it
+    CONSTRAINT pk_aggregation_run PRIMARY KEY (run_id),
+    CONSTRAINT uq_aggregation_run_number UNIQUE (job, run_number),
+    CONSTRAINT ck_aggregation_run_status CHECK (status IN ('submitting', 'submitted', 'committed', 'failed')),
+    CONSTRAINT ck_aggregation_run_kind CHECK (kind IN ('increment', 'repair', 'backfill'))
+);
+
+-- One run at a time.
+CREATE UNIQUE INDEX uq_aggregation_run_open
+    ON hubledger.aggregation_run (job) WHERE status IN ('submitting', 'submitted');
+
+CREATE INDEX ix_aggregation_run_closed
+    ON hubledger.aggregation_run (closed_at);
+
+-- One row for each submit that ended without a result, with the words of the engine.
+CREATE TABLE hubledger.aggregation_failure (
+    run_id        varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    submit_number int NOT NULL,
+    attempt       int NOT NULL,
+    failed_at     datetime2(7) NOT NULL,
+    engine_job_id nvarchar(400),
+    why           nvarchar(2000) NOT NULL,
+    reason        nvarchar(2000),
+    log_tail      nvarchar(4000),
+    link          nvarchar(1000),
+    CONSTRAINT pk_aggregation_failure PRIMARY KEY (run_id, submit_number),
+    CONSTRAINT fk_aggregation_failure_run FOREIGN KEY (run_id) REFERENCES hubledger.aggregation_run (run_id)
+);
+
+CREATE INDEX ix_aggregation_failure_at
+    ON hubledger.aggregation_failure (failed_at);
+
+-- One row for each result that is staged whole: the last that a job writes.
+CREATE TABLE hubledger.staged_result (
+    staging_id  varchar(80) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    run_id      varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    attempt     int NOT NULL,
+    windows     bigint NOT NULL,  -- of the finest level
+    levels      nvarchar(2000) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- a JSON object: the number of windows of each level
+    rows_read   bigint NOT NULL,
+    quality     nvarchar(max),  -- a JSON object, as its job measured it
+    lake_path   nvarchar(400),
+    is_snapshot bit NOT NULL,
+    staged_at   datetime2(7) NOT NULL,
+    CONSTRAINT pk_staged_result PRIMARY KEY (staging_id)
+);
+
+CREATE INDEX ix_staged_result_run
+    ON hubledger.staged_result (run_id);
+
+-- The job's facts about the windows of a level that it staged of a slice; a commit compares them with the rows.
+CREATE TABLE hubledger.staged_slice (
+    staging_id    varchar(80) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    level         varchar(120) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- the name of its table
+    slice         int NOT NULL,
+    run_id        varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    windows       bigint NOT NULL,
+    whole_windows bigint NOT NULL,
+    sums          nvarchar(2000) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    rows_hash     bigint NOT NULL,
+    is_verified   bit NOT NULL CONSTRAINT df_staged_slice_is_verified DEFAULT 0,
+    CONSTRAINT pk_staged_slice PRIMARY KEY (staging_id, level, slice)
+);
+
+-- Requests by their idempotency key, and their answers.
+CREATE TABLE hubledger.idempotency_key (
+    request_key  varchar(100) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    request_hash varchar(64) NOT NULL,
+    claimed_at   datetime2(7) NOT NULL,
+    expires_at   datetime2(7) NOT NULL,
+    answer       nvarchar(max),  -- as JSON; NULL while the request is in work
+    CONSTRAINT pk_idempotency_key PRIMARY KEY (request_key)
+);
+
+CREATE INDEX ix_idempotency_key_expires
+    ON hubledger.idempotency_key (expires_at);
+
+-- The lag of each stream and its accounted numbers by minute, of one day. The watch writes a row and removes old ones.
+CREATE TABLE hubledger.stream_minute (
+    minute_at datetime2(7) NOT NULL,
+    stream_id int NOT NULL,
+    read_at   datetime2(7) NOT NULL,
+    lag       bigint NOT NULL,  -- events after the checkpoints
+    accounted bigint NOT NULL,  -- numbers with an outcome, since the anchor
+    CONSTRAINT pk_stream_minute PRIMARY KEY (minute_at, stream_id),
+    CONSTRAINT fk_stream_minute_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
+);
