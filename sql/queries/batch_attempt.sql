@@ -11,27 +11,24 @@ SELECT a.first_sequence_number, a.last_sequence_number, CONVERT(varchar(36), a.a
  WHERE a.stream_id = @stream_id AND a.partition_id = @partition_id;
 
 -- name: begin_attempt
--- Store the newest attempt at a partition, in the place of the one before it; only older code reads the two constants.
+-- Store the newest attempt at a partition, in the place of the one before it.
 -- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, attempt_id uniqueidentifier, begun_at datetime2(7), invocation_id nvarchar(4000)
 INSERT INTO batch_attempt
-       (stream_id, partition_id, first_sequence_number, last_sequence_number, suspects_end, attempts, attempt_id,
-        begun_at, invocation_id)
-VALUES (:stream_id, :partition_id, :first_sequence_number, :last_sequence_number, 0, 1, :attempt_id, :begun_at,
+       (stream_id, partition_id, first_sequence_number, last_sequence_number, attempt_id, begun_at, invocation_id)
+VALUES (:stream_id, :partition_id, :first_sequence_number, :last_sequence_number, :attempt_id, :begun_at,
         :invocation_id)
 ON CONFLICT (stream_id, partition_id) DO UPDATE
    SET first_sequence_number = excluded.first_sequence_number, last_sequence_number = excluded.last_sequence_number,
-       suspects_end = excluded.suspects_end, attempts = excluded.attempts, attempt_id = excluded.attempt_id,
-       begun_at = excluded.begun_at, invocation_id = excluded.invocation_id;
+       attempt_id = excluded.attempt_id, begun_at = excluded.begun_at, invocation_id = excluded.invocation_id;
 -- sqlserver:
 UPDATE hubledger.batch_attempt
    SET first_sequence_number = @first_sequence_number, last_sequence_number = @last_sequence_number,
-       suspects_end = 0, attempts = 1, attempt_id = @attempt_id, begun_at = @begun_at, invocation_id = @invocation_id
+       attempt_id = @attempt_id, begun_at = @begun_at, invocation_id = @invocation_id
  WHERE stream_id = @stream_id AND partition_id = @partition_id;
 BEGIN TRY
     INSERT INTO hubledger.batch_attempt
-           (stream_id, partition_id, first_sequence_number, last_sequence_number, suspects_end, attempts, attempt_id,
-            begun_at, invocation_id)
-    SELECT @stream_id, @partition_id, @first_sequence_number, @last_sequence_number, 0, 1, @attempt_id, @begun_at,
+           (stream_id, partition_id, first_sequence_number, last_sequence_number, attempt_id, begun_at, invocation_id)
+    SELECT @stream_id, @partition_id, @first_sequence_number, @last_sequence_number, @attempt_id, @begun_at,
            @invocation_id
      WHERE NOT EXISTS (
            SELECT 1 FROM hubledger.batch_attempt AS a

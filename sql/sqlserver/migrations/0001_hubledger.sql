@@ -98,15 +98,12 @@ CREATE TABLE hubledger.batch_attempt (
     partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     first_sequence_number bigint NOT NULL,
     last_sequence_number  bigint NOT NULL,
-    suspects_end          bigint NOT NULL,
-    attempts              int NOT NULL,
     attempt_id            uniqueidentifier NOT NULL,
     begun_at              datetime2(7) NOT NULL,
     invocation_id         nvarchar(100) NOT NULL,
     CONSTRAINT pk_batch_attempt PRIMARY KEY (stream_id, partition_id),
     CONSTRAINT fk_batch_attempt_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
-    CONSTRAINT ck_batch_attempt_range CHECK (last_sequence_number >= first_sequence_number),
-    CONSTRAINT ck_batch_attempt_attempts CHECK (attempts >= 0)
+    CONSTRAINT ck_batch_attempt_range CHECK (last_sequence_number >= first_sequence_number)
 );
 
 -- Partitions that stand: why, since when, and how often the stop was met since then.

@@ -138,7 +138,7 @@ MUTANTS = (
             "AND partition_id = :partition_id AND attempt_id = :attempt_id;",
             "AND partition_id = :partition_id AND :attempt_id <> '';",
         ),
-        ("a mark does not take the place of an older one", ", attempt_id = excluded.attempt_id,", ","),
+        ("a mark does not take the place of an older one", "attempt_id = excluded.attempt_id, begun_at", "begun_at"),
     ),
     *in_file(
         "core/store/partitions.py",
