@@ -188,7 +188,7 @@ def test_the_first_paint_of_a_home_comes_within_a_second(home: "Page") -> None:
     home.reload()
     home.wait_for_selector("main svg[role=img]")
     paint = home.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    assert paint < 1_000
+    assert paint < 1_000 * allowed(1.0)
 
 
 def test_every_chart_has_words_and_every_field_a_label(home: "Page") -> None:
