@@ -68,7 +68,7 @@ RULES = {
         "SELECT 'a' FROM t AS x WHERE a = b;",
         "SELECT N'a' FROM hubledger.t AS x WITH (UPDLOCK, HOLDLOCK) WHERE a = b COLLATE Latin1_General_100_BIN2;",
     ),
-    "only SQLite is told its index": (
+    "only the text for SQLite names an index": (
         "SELECT 1 + 2 FROM t AS d INDEXED BY ix_t WHERE +d.a = 1 AND (+d.b = 2)  -- +: by its index\n ORDER BY +d.c;",
         "SELECT 1 + 2 FROM t AS d INDEXED BY ix_t WHERE +d.a = 1 AND (+d.b = 2)  -- +: by its index\n ORDER BY +d.c;",
         "SELECT 1 + 2 FROM hubledger.t AS d WHERE d.a = 1 AND (d.b = 2)\n ORDER BY d.c;",
