@@ -28,8 +28,9 @@ WORKDIR /app
 COPY core ./core
 COPY examples ./examples
 COPY apps ./apps
+COPY hubledger/__init__.py ./hubledger/
 COPY sql ./sql
-RUN python -m compileall -q core examples apps
+RUN python -m compileall -q core examples apps hubledger
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001:10001
 EXPOSE 8080

@@ -79,11 +79,11 @@ class InvalidTransform(HubledgerError):
 
 
 class PoisonEvent(HubledgerError):
-    """This event can never become rows: its letter is exhausted at once."""
+    """Raised by a transform with the reason why this event can never become rows: its letter is exhausted at once."""
 
 
 class MissingReference(HubledgerError):
-    """The row that this event refers to does not exist yet, and may come later."""
+    """Raised by a transform for a row that may come later and that this event needs: its letter is tried again."""
 
 
 class ProcessDied(HubledgerError):

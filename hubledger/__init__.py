@@ -1,4 +1,49 @@
-"""The command line: `python -m hubledger`. It is not deployed.
+"""The public face: the names that a room imports. docs/transforms.md is their reference.
 
-Each command has a module; `commands.py` puts them together.
+A name is loaded when a module imports it: the command line is in this package too, and runs without the app's packages.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from core.errors import MissingReference, PoisonEvent
+    from core.model.aggregates import Aggregate, aggregate_of, aggregate_table
+    from core.model.events import Event
+    from core.model.measures import Count, CountOf, Key, Least, Most, Sum
+    from core.model.rollups import Kept
+    from core.model.rows import ReferenceKey, References, Row, Text, appended_to, state_of
+
+__all__ = (
+    "Aggregate",
+    "Count",
+    "CountOf",
+    "Event",
+    "Kept",
+    "Key",
+    "Least",
+    "MissingReference",
+    "Most",
+    "PoisonEvent",
+    "ReferenceKey",
+    "References",
+    "Row",
+    "Sum",
+    "Text",
+    "aggregate_of",
+    "aggregate_table",
+    "appended_to",
+    "state_of",
+)
+
+_PLACES = ("errors", "model.rows", "model.measures", "model.rollups", "model.aggregates", "model.events")
+
+if not TYPE_CHECKING:  # for a type checker a name that is not above is a fault
+
+    def __getattr__(name: str) -> object:
+        if name in __all__:
+            for place in _PLACES:
+                module = import_module(f"core.{place}")
+                if hasattr(module, name):
+                    return getattr(module, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

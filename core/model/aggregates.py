@@ -35,7 +35,7 @@ from core.model.measures import (
 from core.model.rollups import DAY, Length, check_levels, keep_of, window_of
 from core.model.rows import KEY_BYTES, Text, bytes_in_key
 
-__all__ = (  # a declaration imports this module alone
+__all__ = (  # all that a reader of declarations needs
     "EPOCH",
     "SLICES",
     "WINDOW_START",

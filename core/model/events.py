@@ -57,8 +57,9 @@ class Partition:
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One event of the hub. `enqueued_at` is aware UTC; `offset` is opaque and never compared.
+    """One event of the hub. `body` has the bytes that were sent, `properties` the application properties by name.
 
+    `sequence_number` orders the events of a partition; `enqueued_at` is aware UTC; `offset` is never compared.
     It is no dataclass, because one is made for each event: a frozen dataclass takes ten times as long to fill.
     """
 

@@ -11,7 +11,7 @@ from core.errors import InvalidTransform, MissingReference
 
 
 class Row(Protocol):
-    """A frozen dataclass that is declared with `@appended_to` or `@state_of`."""
+    """A row that a transform returns: an object of a frozen dataclass declared with `@appended_to` or `@state_of`."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -53,7 +53,7 @@ _TABLES: dict[type, RowTable] = {}
 
 
 def appended_to(table: str) -> Callable[[type[RowType]], type[RowType]]:
-    """Declare rows that are only added; the store makes them unique by the position of the event and an ordinal."""
+    """Declare rows that are only added to a table; the position of the event and an ordinal make each row unique."""
 
     def declare(row_class: type[RowType]) -> type[RowType]:
         _TABLES[row_class] = RowTable(table, _columns(row_class), ())
@@ -166,6 +166,7 @@ class References:
         self._rows = dict(rows)
 
     def find(self, row_class: type[RowType], *key: object) -> RowType | None:
+        """Return the current row of a key; None when there is none."""
         return cast("RowType | None", self._rows.get(ReferenceKey(row_class, key)))
 
     def get(self, row_class: type[RowType], *key: object) -> RowType:

@@ -8,9 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from core.errors import PoisonEvent
-from core.model.events import Event
-from core.model.rows import References, Row, Text, appended_to, state_of
+from hubledger import Event, PoisonEvent, References, Row, Text, appended_to, state_of
 
 VERSION = "flight_info/1"
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from core.model.aggregates import aggregate_table
 from examples.home_security.aggregates.home_activity import HomeActivity
+from hubledger import aggregate_table
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from core.errors import PoisonEvent
-from core.model.events import Event
-from core.model.rows import ReferenceKey, References, Row, Text, appended_to, state_of
+from hubledger import Event, PoisonEvent, ReferenceKey, References, Row, Text, appended_to, state_of
 
 VERSION = "home_security/1"
 ALARMING_PPM = 70  # carbon monoxide, parts per million

@@ -7,7 +7,7 @@ from typing import Annotated
 from core.model.aggregates import Count, Key, Most, aggregate_of, aggregate_table
 from core.model.rollups import Kept
 from examples.home_security.transform import SensorReading
-from hubledger.ddl.aggregates import tables_text
+from hubledger.cli.ddl.aggregates import tables_text
 from tests.fakes.engines import SqliteEngine
 
 KEPT_ACTIVITY = "kept_activity"

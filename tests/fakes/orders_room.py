@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from apps.orders.amounts import cents_of
-from core.errors import PoisonEvent
-from core.model.events import Event
-from core.model.rows import ReferenceKey, References, Row, appended_to, state_of
+from hubledger import Event, PoisonEvent, ReferenceKey, References, Row, appended_to, state_of
 
 VERSION = "orders/1"
 
@@ -61,7 +59,7 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 from apps.orders.transform import OrderLine
-from core.model.aggregates import Count, Key, Sum, aggregate_of
+from hubledger import Count, Key, Sum, aggregate_of
 
 
 @aggregate_of(OrderLine, "turnover", at="at", window=timedelta(days=1))

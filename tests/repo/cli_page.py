@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from hubledger.operate.all import GROUPS, SINGLE
+from hubledger.cli.operate.all import GROUPS, SINGLE
 from tests.repo.product import ROOT
 
 PAGE = ROOT / "docs" / "cli.md"
@@ -12,7 +12,7 @@ MARK = "<!-- The help of every command, written by `python -m tests.repo.cli_pag
 _PRINT = """
 import sys
 sys.argv[0] = "hubledger"
-from hubledger.__main__ import main
+from hubledger.cli.main import main
 for name in sys.stdin.read().splitlines():
     print(f"### {name}\\n\\n```text", flush=True)
     main([*name.split(), "--help"])

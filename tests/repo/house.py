@@ -52,6 +52,7 @@ class House:
         """The file of each module, by the module's dotted name."""
         files = [
             self.root / "function_app.py",
+            self.root / "hubledger" / "__init__.py",
             *(path for folder in ("core", "handlers", "examples") for path in self._under(folder)),
         ]
         return {self._name(path): path for path in files if path.exists()}

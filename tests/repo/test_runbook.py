@@ -8,7 +8,7 @@ from typing import get_args
 import typer.main
 
 from core.errors import StopReason
-from hubledger.commands import app
+from hubledger.cli.commands import app
 from tests.acceptance.game_days import page
 from tests.acceptance.game_days.page import SECTIONS
 from tests.infra.test_alerts import QUERIES

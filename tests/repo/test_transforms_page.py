@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from core.store.check import main
-from local import testing
 from tests.fakes.written_modules import written_modules
 from tests.repo.product import ROOT
 
@@ -43,7 +42,3 @@ def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
         assert len(tests) == text.count("\ndef test_") == 6
         for test in tests:
             test()
-
-
-def test_every_helper_is_on_the_page() -> None:
-    assert [name for name in testing.__all__ if f"{name}(" not in PAGE] == []

@@ -8,8 +8,8 @@ from pathlib import Path
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.rooms import Room
-from hubledger.ddl.room import rights_text, room_text
-from hubledger.ddl.types import ENGINES
+from hubledger.cli.ddl.room import rights_text, room_text
+from hubledger.cli.ddl.types import ENGINES
 from tests.fakes.written_modules import written_modules
 from tests.rooms.found import room_named
 
@@ -82,7 +82,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from core.model.aggregates import Count, Key, Sum, aggregate_of
+from hubledger import Count, Key, Sum, aggregate_of
 from PACKAGE.transform import Line
 
 

@@ -12,8 +12,8 @@ from core.store.sqlite.database import SqliteDatabase
 from core.transforms.aggregates import load_aggregates
 from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import Room, rooms_of
-from hubledger.ddl.diff import next_migration
-from hubledger.ddl.room import rights_text
+from hubledger.cli.ddl.diff import next_migration
+from hubledger.cli.ddl.room import rights_text
 from local.trials.memory import memory_connection
 from tests.rooms.found import transform_of
 from tests.sql.gates import gates

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hubledger.scaffold.room import taken_tables
+from hubledger.cli.scaffold.room import taken_tables
 from tests.repo.product import ROOT
 from tests.simulation.histories import History, history
 from tests.simulation.tamperings import TAMPERINGS, Tampering

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.here import CONF, environment
-from tests.unit.hubledger.project import Project
+from tests.unit.hubledger.cli.project import Project
 
 pytestmark = pytest.mark.slow
 RUN = """
@@ -25,8 +25,8 @@ from core.store.aggregation import Aggregations
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms import load_transform
 from core.transforms.aggregates import find_aggregate
-from hubledger.lines import EventFile
-from hubledger.trial.run import ingest_file, means_of
+from hubledger.cli.lines import EventFile
+from hubledger.cli.trial.run import ingest_file, means_of
 from jobs.aggregate import Execution, aggregate
 from jobs.sqlite_tables import SqliteTables
 

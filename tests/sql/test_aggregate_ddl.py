@@ -16,8 +16,8 @@ from core.store.columns import instant_text
 from core.store.windows import window_reader
 from core.transforms.aggregates import find_aggregate, load_aggregates
 from examples.home_security.transform import SensorReading
-from hubledger.ddl.aggregates import added_text, source_index_text, tables_text
-from hubledger.ddl.types import ENGINES, Engine
+from hubledger.cli.ddl.aggregates import added_text, source_index_text, tables_text
+from hubledger.cli.ddl.types import ENGINES, Engine
 from tests.fakes.rollups import rolled
 from tests.fakes.rooms import all_migrations
 

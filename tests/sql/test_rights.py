@@ -11,7 +11,7 @@ from core.store.queries import SQL, load_queries
 from core.store.sqlserver.rights import Use, uses_of
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
-from hubledger.ddl.room import rights_text
+from hubledger.cli.ddl.room import rights_text
 from tests.offenders import holds_for
 from tests.sql.grants import grants_of
 from tests.sql.statements import every_batch

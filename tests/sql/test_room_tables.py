@@ -12,14 +12,14 @@ import pytest
 from core.store.migrations import load_migrations
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
-from hubledger.ddl.compare import compare_table
-from hubledger.ddl.described import read_embedded
-from hubledger.ddl.diff import next_migration
-from hubledger.ddl.parsed import read_server
-from hubledger.ddl.room import room_text
-from hubledger.ddl.schema import Schema, Script, StandingTable, scripts_of
-from hubledger.ddl.types import ENGINES, Engine
-from hubledger.ddl.wanted import wanted_tables
+from hubledger.cli.ddl.compare import compare_table
+from hubledger.cli.ddl.described import read_embedded
+from hubledger.cli.ddl.diff import next_migration
+from hubledger.cli.ddl.parsed import read_server
+from hubledger.cli.ddl.room import room_text
+from hubledger.cli.ddl.schema import Schema, Script, StandingTable, scripts_of
+from hubledger.cli.ddl.types import ENGINES, Engine
+from hubledger.cli.ddl.wanted import wanted_tables
 from tests.fakes.declared import every_type, forgotten
 from tests.offenders import holds_for
 from tests.sql.gates import gates

@@ -13,8 +13,11 @@ from pathlib import Path
 APP = Path(__file__).resolve().parents[3]
 ARCHIVE, PACKAGES = "hubledger.zip", "packages.zip"
 UNPACKED = "packages"  # the folder in which an engine unpacks PACKAGES
-OURS, ROOMS = ("core", "jobs"), ("examples", "apps")
-WITHOUT = ("core/store/", "core/worker/")  # the app's way to SQL, which no job uses
+OURS, ROOMS = ("core", "jobs", "hubledger"), ("examples", "apps")
+WITHOUT = (
+    "core/store/", "core/worker/",  # the app's way to SQL, which no job uses
+    "hubledger/cli/", "hubledger/__main__.py", "hubledger/testing.py",  # which are not deployed
+)  # fmt: skip
 TESTS = "tests"  # the folder of a room's tests
 REQUIRED = ("msgspec", "fastavro")  # what the modules import and no engine has
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from core.model.aggregates import Count, CountOf, Key, Least, Most, aggregate_of
 from examples.flight_info.transform import FlightChange
+from hubledger import Count, CountOf, Key, Least, Most, aggregate_of
 
 
 @aggregate_of(FlightChange, "flight_punctuality", at="departure_date", window=timedelta(days=1))

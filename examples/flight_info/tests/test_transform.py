@@ -7,7 +7,7 @@ import pytest
 
 from examples.flight_info import transform as flight_info
 from examples.flight_info.transform import FlightChange, FlightStatus
-from local.testing import assert_poison, assert_rows, check_any_body
+from hubledger.testing import assert_poison, assert_rows, check_any_body
 
 CHANGE = {
     "carrier": "LH", "flight_number": 400, "departure_date": "2026-01-02", "status": "delayed",

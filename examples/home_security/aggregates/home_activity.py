@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from core.model.aggregates import Count, CountOf, Key, Least, Most, Sum, aggregate_of
 from examples.home_security.transform import SensorReading
+from hubledger import Count, CountOf, Key, Least, Most, Sum, aggregate_of
 
 
 @aggregate_of(

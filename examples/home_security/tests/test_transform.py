@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from core.model.rows import ReferenceKey, Row
 from examples.home_security import transform as home_security
 from examples.home_security.transform import Home, HomeAlert, SensorReading, references
-from local.testing import (
+from hubledger import ReferenceKey, Row
+from hubledger.testing import (
     assert_poison,
     assert_rows,
     check_any_body,

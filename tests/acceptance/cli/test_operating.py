@@ -68,7 +68,7 @@ def test_the_local_run_is_the_default_and_without_it_the_error_says_what_to_set(
         (tmp_path / name).symlink_to(ROOT / name)
     program = "import local.folders, pathlib, sys; local.folders.LOCAL_RUN = pathlib.Path('nowhere')\n"
     program += "import local.running; local.running.running_address.__defaults__ = (pathlib.Path('nowhere'),)\n"
-    program += "from hubledger.__main__ import main; sys.exit(main(['status']))"
+    program += "from hubledger.cli.main import main; sys.exit(main(['status']))"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=given, capture_output=True, text=True, check=False
     )
@@ -96,7 +96,7 @@ def test_the_requirements_of_the_command_line_are_enough_for_it(fresh: Served) -
     installed = installed_by(ROOT / "requirements-cli.txt")
     others = [name for name, of in packages_distributions().items() if not {plain(one) for one in of} & installed]
     program = f"import sys; sys.modules.update(dict.fromkeys({sorted(others)!r})); "
-    program += "from hubledger.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    program += "from hubledger.cli.main import main; sys.exit(main(sys.argv[1:]))"
     for arguments, code in ((["status", "--help"], 0), (["letters", "list"], 0), (["new", "x"], 1)):
         done = subprocess.run(
             [sys.executable, "-c", program, *arguments],

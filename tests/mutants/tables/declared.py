@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import in_file
 
-DDL, ROOM = "tests/unit/hubledger/ddl", "tests/sql/test_room_tables.py"
+DDL, ROOM = "tests/unit/hubledger/cli/ddl", "tests/sql/test_room_tables.py"
 
 MUTANTS = (
     *in_file(
@@ -16,7 +16,7 @@ MUTANTS = (
         ("a letter in a key has one byte", "text.length if text.ascii else 2 * text.length", "text.length"),
     ),
     *in_file(
-        "hubledger/ddl/rows.py",
+        "hubledger/cli/ddl/rows.py",
         f"{DDL}/test_diff.py",
         (
             "a new table of states has no index by place",
@@ -26,7 +26,7 @@ MUTANTS = (
         ("a key without a length is declared", "if kind is str and name not in texts]", "if kind is None]"),
     ),
     *in_file(
-        "hubledger/ddl/rows.py",
+        "hubledger/cli/ddl/rows.py",
         ROOM,
         (
             "appended tables are not compressed",
@@ -40,7 +40,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "hubledger/ddl/types.py",
+        "hubledger/cli/ddl/types.py",
         ROOM,
         ("a word of SQL has no brackets", "return name if is_plain(name) else quoted(name)", "return name"),
         (
@@ -50,13 +50,13 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "hubledger/ddl/room.py",
+        "hubledger/cli/ddl/room.py",
         "tests/sql/test_rights.py",
         ("the app may not change states", '"SELECT, INSERT, UPDATE" if table.key', '"SELECT, INSERT" if table.key'),
         ("jobs may not stage windows", '"SELECT, INSERT", level.staged, _JOB', '"SELECT", level.staged, _JOB'),
     ),
     *in_file(
-        "hubledger/ddl/compare.py",
+        "hubledger/cli/ddl/compare.py",
         f"{DDL}/test_diff.py",
         ("a column that is never None is added", "    if each.is_required:\n", "    if each is None:\n"),
         ("a text is cut to its new length", "    if has < had:\n", "    if has is None:\n"),
@@ -70,7 +70,7 @@ MUTANTS = (
         ("a changed key is not seen", "if [name.lower() for name in wanted.key] != list(standing.key):", "if False:"),
     ),
     *in_file(
-        "hubledger/ddl/diff.py",
+        "hubledger/cli/ddl/diff.py",
         f"{DDL}/test_diff.py",
         ("a table that is not understood is compared", "and name not in standing.unclear:", "and name:"),
         ("lines of a person are lost", "return wanted if not others else", "return wanted if True else"),
@@ -82,7 +82,7 @@ MUTANTS = (
         ("a column comes before an index", "key=lambda one: one.comes_last", "key=lambda one: not one.comes_last"),
     ),
     *in_file(
-        "hubledger/ddl/parsed.py",
+        "hubledger/cli/ddl/parsed.py",
         f"{DDL}/test_parsed.py",
         ("a statement in a text is left out", "            if inner is None:\n", "            if True:\n"),
         (
@@ -98,7 +98,7 @@ MUTANTS = (
         ("a key stays when its constraint is dropped", "replace(table, key=()) if gone else table", "table"),
     ),
     *in_file(
-        "hubledger/ddl/statements.py",
+        "hubledger/cli/ddl/statements.py",
         f"{DDL}/test_parsed.py",
         (
             "a statement needs a semicolon before it",

@@ -59,7 +59,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "hubledger/ddl/aggregates.py",
+        "hubledger/cli/ddl/aggregates.py",
         "tests/sql/test_aggregate_ddl.py",
         ("a filled level has the least of all values", '"most": "MAX"', '"most": "MIN"'),
         (

@@ -14,11 +14,11 @@ from core.model.spans import SequenceNumber
 from core.settle.settle import settle
 from core.transforms import load_transform
 from examples.flight_info.transform import FlightChange, FlightStatus
+from hubledger.testing import assert_poison
 from local.feed.flight_faults import MALFORMED, UNUSABLE
 from local.feed.flight_rule import Change, ExpectedChange, expect_change
 from local.feed.flights import NUMBERS, FlightScript, FlightShares, change_body, flight_minutes
 from local.feed.planned import POISON, WRITTEN, ZONES, Minute
-from local.testing import assert_poison
 from tests.unit.local.feed.builders import FAULTY_FLIGHTS, NOON, flight_story
 
 TRANSFORM = load_transform("examples.flight_info")

@@ -7,7 +7,7 @@ import pytest
 from examples.flight_info import transform as flight_info
 from examples.home_security import transform as home_security
 from examples.home_security.transform import Home
-from local.testing import check_any_body
+from hubledger.testing import check_any_body
 from tests.unit.local.trials.conftest import Plant
 
 

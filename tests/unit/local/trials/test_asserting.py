@@ -10,7 +10,7 @@ from core.transforms import load_transform
 from examples.flight_info import transform as flight_info
 from examples.home_security import transform as home_security
 from examples.home_security.transform import Home, HomeAlert, SensorReading
-from local.testing import assert_missing, assert_poison, assert_rows, event_of
+from hubledger.testing import assert_missing, assert_poison, assert_rows, event_of
 from tests.unit.local.trials.conftest import Plant
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

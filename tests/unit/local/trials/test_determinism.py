@@ -4,7 +4,7 @@ import pytest
 
 from examples.flight_info import transform as flight_info
 from examples.home_security import transform as home_security
-from local.testing import check_deterministic
+from hubledger.testing import check_deterministic
 from tests.unit.local.trials.conftest import Plant
 
 EVENTS = ["alpha beta gamma delta", "epsilon zeta", ""]

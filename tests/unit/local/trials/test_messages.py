@@ -13,7 +13,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from msgspec import Meta, Struct
 
-from local.testing import bodies, messages
+from hubledger.testing import bodies, messages
 
 
 class Colour(Enum):

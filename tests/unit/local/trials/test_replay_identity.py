@@ -5,7 +5,7 @@ import pytest
 from core.errors import SchemaMismatch
 from examples.home_security import transform as home_security
 from examples.home_security.transform import Home
-from local.testing import check_replay_identity
+from hubledger.testing import check_replay_identity
 from tests.fakes.written_modules import WrittenModules
 from tests.unit.local.trials.conftest import Plant
 

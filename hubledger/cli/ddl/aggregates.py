@@ -1,0 +1,141 @@
+"""The tables of an aggregate: its levels, those in which jobs stage their windows, and the index of its source."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from itertools import pairwise
+
+from core.errors import InvalidTransform
+from core.model.aggregates import WINDOW_START, Aggregate, KeyColumn, Measure
+from core.model.rows import Text, row_table
+from core.store.columns import quoted
+from hubledger.cli.ddl.types import BY_CODE_POINT, KINDS, PREFIX, Engine, listed, named, type_of
+
+_IDS: Mapping[Engine, Mapping[str, str]] = {
+    "sqlite": {"staging_id": "TEXT", "run_id": "TEXT", "slice": "INTEGER", "run_number": "INTEGER"},
+    "sqlserver": {
+        "staging_id": f"varchar(80) {BY_CODE_POINT}",
+        "run_id": f"varchar(40) {BY_CODE_POINT}",
+        "slice": "int",
+        "run_number": "bigint",
+    },
+}
+
+
+def tables_text(one: Aggregate, engine: Engine) -> str:
+    """Return the statements that create, for each level, its table and the table in which jobs stage its windows."""
+    return "\n".join(_level(level, engine) for level in one.levels)
+
+
+def added_text(one: Aggregate, engine: Engine, names: Sequence[str]) -> str:
+    """Return the statements that add rollups to an aggregate with runs: their tables, filled from the finer level.
+
+    The levels of the job come first: their row is the lock of a commit, so none comes between these statements, and
+    after them an app that does not know the levels cannot commit.
+    """
+    rollups = {level.name.removeprefix(f"{one.name}_"): (level, finer) for finer, level in pairwise(one.levels)}
+    unknown = [name for name in names if name not in rollups]
+    if unknown:
+        raise InvalidTransform(f"{one.name} has no rollup named {', '.join(unknown)}")
+    added = [rollups[name] for name in rollups if name in names]
+    made = (f"{_level(level, engine)}\n{_filled(level, finer, engine)}" for level, finer in added)
+    return "\n".join([_of_job(one, engine), *made])
+
+
+def _level(one: Aggregate, engine: Engine) -> str:
+    text = f"{_windows(one, engine)}\n\n{staged_text(one, engine)}\n"
+    if one.keep is None:
+        return text
+    return f"{text}\n-- Retention finds old windows by this index.\n{retention_index_text(one, engine)}\n"
+
+
+def retention_index_text(one: Aggregate, engine: Engine, option: str = "") -> str:
+    """Return the statement that creates the index of a level by the beginning of its windows."""
+    return f"CREATE INDEX ix_{one.name}_{WINDOW_START} ON {PREFIX[engine]}{one.name} ({WINDOW_START}){option};"
+
+
+def _of_job(one: Aggregate, engine: Engine) -> str:
+    levels = " ".join(level.name for level in one.levels)
+    return f"UPDATE {PREFIX[engine]}aggregation_cut\n   SET levels = '{levels}'\n WHERE job = '{one.name}';\n"
+
+
+def _filled(one: Aggregate, finer: Aggregate, engine: Engine) -> str:
+    """Return the statement that adds up the windows of the finer level, as jobs do."""
+    joins = {"count": "SUM", "sum": "SUM", "least": "MIN", "most": "MAX"}
+    begins, prefix = f"{_begins(one, engine)} AS begins", PREFIX[engine]
+    selected, grouped, joined = begins, "begins", ""
+    if engine == "sqlserver":
+        selected, grouped, joined = "w.begins", "w.begins", f" CROSS APPLY (SELECT {begins}) AS w\n"
+    values = [f"{joins[each.kind]}(a.{quoted(each.name)})" for each in one.measures]
+    select = ",\n       ".join([*_keys(one, selected), *values])
+    return (
+        f"INSERT INTO {prefix}{one.name}\n       ({', '.join(map(quoted, one.columns))},\n       run_number, slice)\n"
+        f"SELECT {select},\n       MAX(a.run_number), MAX(a.slice)\n  FROM {prefix}{finer.name} AS a\n{joined}"
+        f" GROUP BY {', '.join(_keys(one, grouped))};\n"
+    )
+
+
+def _keys(one: Aggregate, begins: str) -> list[str]:
+    return [begins if name == WINDOW_START else f"a.{quoted(name)}" for name in one.key]
+
+
+def _begins(one: Aggregate, engine: Engine) -> str:
+    """Return an expression for the beginning of the coarser window, from the seconds since the beginning of the day."""
+    seconds = one.window // timedelta(seconds=1)
+    if engine == "sqlserver":
+        day = "CONVERT(datetime2(7), CONVERT(date, a.window_start))"
+        return f"DATEADD(second, DATEDIFF(second, {day}, a.window_start) / {seconds} * {seconds}, {day})"
+    day = "substr(a.window_start, 1, 10)"
+    whole = f"(strftime('%s', a.window_start) - strftime('%s', {day})) / {seconds} * {seconds}"
+    return f"strftime('%Y-%m-%dT%H:%M:%S.000000Z', {day}, '+' || ({whole}) || ' seconds')"
+
+
+def migration_text(one: Aggregate, engine: Engine) -> str:
+    """Return the tables of an aggregate, and the index by which a job finds the rows of a window."""
+    return f"{tables_text(one, engine)}\n{source_index_text(one, engine)}\n"
+
+
+def source_index_text(one: Aggregate, engine: Engine) -> str:
+    """Return the statement that creates the index of the source by partition, time and key.
+
+    Each partition appends to its own end of it, so that an insert touches no more pages than without.
+    """
+    source = row_table(one.source).name
+    columns = listed(("stream_id", "partition_id", one.at, *(each.name for each in one.grouped_by)))
+    option = "\n    WITH (ONLINE = ON, DATA_COMPRESSION = PAGE)" if engine == "sqlserver" else ""
+    return f"CREATE INDEX ix_{one.name}_source\n    ON {PREFIX[engine]}{source} {columns}{option};"
+
+
+def _windows(one: Aggregate, engine: Engine) -> str:
+    ids = _IDS[engine]
+    lines = [_column(each, engine) for each in one.keys]
+    lines += [_column(each, engine) for each in one.measures]
+    lines += [
+        f"run_number {ids['run_number']} NOT NULL,  -- of the run that touched it last",
+        f"slice {ids['slice']} NOT NULL,  -- of its key",
+    ]
+    return _table(one.name, lines, one.key, engine)
+
+
+def staged_text(one: Aggregate, engine: Engine) -> str:
+    """Return the statement that creates the table in which jobs stage the windows of a level."""
+    ids, key = _IDS[engine], ("staging_id", "slice", *one.key)
+    lines = [f"{name} {ids[name]} NOT NULL," for name in ("staging_id", "slice")]
+    lines += [_column(each, engine) for each in one.keys]
+    lines += [f"run_id {ids['run_id']} NOT NULL,"]
+    lines += [f"is_whole {KINDS[engine][bool]} NOT NULL,  -- replaces the window, and does not add to it"]
+    lines += [_column(each, engine, may_lack=each.kind != "count") for each in one.measures]
+    return _table(one.staged, lines, key, engine, "IGNORE_DUP_KEY = ON")
+
+
+def _column(each: KeyColumn | Measure, engine: Engine, *, may_lack: bool = False) -> str:
+    if isinstance(each, KeyColumn):
+        return f"{named(each.name)} {type_of(each.kind, engine, Text(each.length, each.ascii))} NOT NULL,"
+    return f"{named(each.name)} {type_of(each.holds, engine)}{'' if may_lack or each.is_optional else ' NOT NULL'},"
+
+
+def _table(name: str, lines: list[str], key: tuple[str, ...], engine: Engine, option: str = "") -> str:
+    is_server = engine == "sqlserver"
+    using = f" WITH ({option})" if is_server and option else ""
+    body = "\n".join(f"    {line}" for line in [*lines, f"CONSTRAINT pk_{name} PRIMARY KEY {listed(key)}{using}"])
+    end = ");" if is_server else ") STRICT, WITHOUT ROWID;"
+    return f"CREATE TABLE {PREFIX[engine]}{name} (\n{body}\n{end}"

@@ -1,0 +1,134 @@
+"""One table of a class beside the table that migrations make: the statements that bring it up to date, and what cannot
+be made by itself."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from core.store.misfits import Column, Judge
+from core.store.sqlite.misfits import misfit as misfit_of_embedded
+from core.store.sqlserver.misfits import misfit as misfit_of_server
+from hubledger.cli.ddl.schema import StandingColumn, StandingTable
+from hubledger.cli.ddl.types import PREFIX, Engine, named, type_of
+from hubledger.cli.ddl.wanted import WantedColumn, WantedTable
+
+_JUDGES: Mapping[Engine, Judge] = {"sqlite": misfit_of_embedded, "sqlserver": misfit_of_server}
+_TYPE = re.compile(r"(?P<name>\w+)(?:\((?P<first>\w+)(?:, *(?P<second>\d+))?\))?")
+_NAMES = {"integer": "int", "numeric": "decimal", "double": "float"}  # as sqlglot writes the types of SQL Server
+_LETTERS = ("varchar", "nvarchar")
+_LATER = "then drop it by a later migration whose name begins with breaking_"
+_BY_HAND = "write the migration by hand"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A statement of the next migration, and what it is about. Changes of tables come last: they lock them."""
+
+    about: str
+    text: str
+    comes_last: bool = False
+
+
+Found = Change | str  # what is made, or the reason for which a person writes it
+
+
+def compare_table(wanted: WantedTable, standing: StandingTable, engine: Engine) -> Iterator[Found]:
+    """Yield the differences of a table from the one that its class wants."""
+    for each in wanted.columns:
+        there = standing.columns.get(each.name.lower())
+        if there is None:
+            yield _added(wanted, each, engine)
+        else:
+            yield from _compare_column(wanted, each, there, engine)
+    yield from (
+        f"{wanted.who}: the table {wanted.name} has no column {name}, which the store fills: {_BY_HAND}"
+        for name in wanted.of_store
+        if name not in standing.columns
+    )
+    yield from _removed(wanted, standing)
+    if [name.lower() for name in wanted.key] != list(standing.key):
+        now, then = ", ".join(wanted.key), ", ".join(standing.key) or "nothing"
+        yield f"{wanted.who}: the key of {wanted.name} is ({now}), and was ({then}): copy the rows by hand"
+
+
+def compare_type(each: WantedColumn, there: StandingColumn, engine: Engine, *, is_key: bool) -> str | None:
+    """Return the reason for which a column does not hold the values of a field; None for one that does."""
+    column = _described(each, there)
+    if engine == "sqlserver" and each.text is not None and each.text.ascii and column.type == "varchar":
+        column = replace(column, type="nvarchar")  # every text of ASCII fits
+    return _JUDGES[engine](column, each.kind, is_key)
+
+
+def _added(wanted: WantedTable, each: WantedColumn, engine: Engine) -> Found:
+    who = f"{wanted.who}.{each.name}"
+    if not wanted.of_rows:
+        return f"{who} is new, and stored windows lack its values: declare a new aggregate"
+    if each.name in wanted.key:
+        return f"{who} is new in the key of {wanted.name}: copy the rows to a new table, and {_BY_HAND}"
+    if each.is_required:
+        return f"{who} is new and never None, but existing rows have no value: allow None, or {_BY_HAND}"
+    add = "ADD COLUMN" if engine == "sqlite" else "ADD"
+    text = (
+        f"ALTER TABLE {PREFIX[engine]}{wanted.name} {add} {named(each.name)} {type_of(each.kind, engine, each.text)};"
+    )
+    return Change(f"{wanted.name}.{each.name}", text, comes_last=True)
+
+
+def _compare_column(wanted: WantedTable, each: WantedColumn, there: StandingColumn, engine: Engine) -> Iterator[Found]:
+    who, is_key = f"{wanted.who}.{each.name}", each.name in wanted.key
+    if each.is_required and not there.is_required:
+        yield f"{who} is never None, but its column takes NULL: fill the rows without a value, and {_BY_HAND}"
+    if there.is_required and not each.is_required:
+        yield f"{who} may be None, but its column takes no NULL, and SQLite changes no column: {_BY_HAND}"
+    if (fault := compare_type(each, there, engine, is_key=is_key)) is not None:
+        yield f"{who} changed: its column {fault}: add a field of the new type, or {_BY_HAND}"
+    elif engine == "sqlserver" and each.kind is str:
+        yield from _compare_length(wanted, each, there)
+
+
+def _compare_length(wanted: WantedTable, each: WantedColumn, there: StandingColumn) -> Iterator[Found]:
+    who, wide = f"{wanted.who}.{each.name}", type_of(str, "sqlserver", each.text).partition(" ")[0]
+    (letters, had), (_, has) = _length_of(there.type), _length_of(wide)
+    if letters not in _LETTERS or had == has:
+        return
+    if has < had:
+        yield f"{who} is shorter: stored texts may have up to {there.type}: keep the length, or {_BY_HAND}"
+    elif each.name in wanted.key or not wanted.of_rows:
+        yield f"{who} is longer and in the key of {wanted.name}, which SQL Server does not change: {_BY_HAND}"
+    elif not wide.startswith(letters):
+        yield f"{who} changed from {there.type} to {wide}: add a field of the new type, or {_BY_HAND}"
+    else:
+        collation = f" COLLATE {there.collation}" if there.collation else ""
+        null = " NOT NULL" if there.is_required else " NULL"
+        table = f"{PREFIX['sqlserver']}{wanted.name}"
+        text = f"ALTER TABLE {table} ALTER COLUMN {named(each.name)} {wide}{collation}{null};"
+        yield Change(f"{wanted.name}.{each.name}", text, comes_last=True)
+
+
+def _removed(wanted: WantedTable, standing: StandingTable) -> Iterator[str]:
+    names = {*(each.name.lower() for each in wanted.columns), *wanted.of_store}
+    for name, column in standing.columns.items():
+        if name not in names and not column.fills_itself:
+            needs = ". It needs a value, so no row can be written: let it take NULL first" if column.is_required else ""
+            yield (
+                f"{wanted.who} has no field {name}, but {wanted.name} has the column: older code writes it; deploy, and"
+                f" {_LATER}{needs}"
+            )
+
+
+def _described(each: WantedColumn, there: StandingColumn) -> Column:
+    found = _TYPE.match(there.type)
+    if found is None:
+        return Column("", each.name, there.type, 0, 0, there.collation)
+    name = found["name"] if there.type.isupper() else _NAMES.get(found["name"], found["name"])
+    first = int(found["first"]) if (found["first"] or "").isdigit() else 0
+    second = int(found["second"] or 0)
+    scale = (first if found["first"] else 7) if name == "datetime2" else second
+    return Column("", each.name, name, first, scale, there.collation)
+
+
+def _length_of(text: str) -> tuple[str, float]:
+    found = _TYPE.match(text)
+    if found is None:
+        return text, 0
+    return found["name"], float("inf") if found["first"] == "max" else float(found["first"] or 1)

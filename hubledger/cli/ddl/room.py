@@ -1,0 +1,95 @@
+"""A whole room: the first migration of its row classes and aggregates, and the rights of the roles on their tables."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from core.errors import InvalidTransform
+from core.model.aggregates import Aggregate, Key
+from core.model.rows import Text, row_table, texts_of
+from hubledger.cli.ddl.aggregates import migration_text
+from hubledger.cli.ddl.rows import row_table_text
+from hubledger.cli.ddl.types import Engine
+
+_APP, _JOB = "hubledger_app", "hubledger_job"
+_HEADING = """\
+-- The rights of the app and of the Spark jobs on the tables of this room, as its classes declare them. Run it after
+-- sql/sqlserver/permissions.sql, which creates the roles.
+"""
+
+
+def room_text(row_classes: Sequence[type], aggregates: Sequence[Aggregate], engine: Engine) -> str:
+    """Return the statements that create every table of a room, on an empty database.
+
+    Raises InvalidTransform with every class that has no table of its own, or whose key has no length.
+    """
+    refuse_unfit(row_classes, aggregates)
+    tables = [row_table_text(each, engine) for each in row_classes]
+    return "\n".join([*tables, *(migration_text(one, engine) for one in aggregates)])
+
+
+def refuse_unfit(row_classes: Sequence[type], aggregates: Sequence[Aggregate]) -> None:
+    """Raise InvalidTransform with every fault of classes that have no tables."""
+    faults = [*_shared(row_classes, aggregates), *_endless(aggregates)]
+    for each in row_classes:
+        try:
+            row_table_text(each, "sqlserver")
+        except InvalidTransform as fault:
+            faults += fault.faults
+    if faults:
+        raise InvalidTransform(*faults)
+
+
+def rights_text(row_classes: Sequence[type], aggregates: Sequence[Aggregate]) -> str:
+    """Return the statements that grant the roles their rights on the tables of a room."""
+    app, job = list[str](), list[str]()
+    for each in row_classes:
+        table = row_table(each)
+        app.append(_grant("SELECT, INSERT, UPDATE" if table.key else "SELECT, INSERT, DELETE", table.name, _APP))
+        job.append(_grant("SELECT", table.name, _JOB))
+    for level in _levels(aggregates):
+        app.append(_grant("SELECT, INSERT, UPDATE, DELETE", level.name, _APP))
+        app.append(_grant("SELECT, DELETE", level.staged, _APP))
+        job.append(_grant("SELECT", level.name, _JOB))
+        job.append(_grant("SELECT, INSERT", level.staged, _JOB))
+    return "\n".join([_HEADING, *app, "", *job, ""])
+
+
+def _written(one: Text | Key) -> str:
+    """Return a length as a class declares it."""
+    return f"{type(one).__name__}({one.length}{', ascii=True' if one.ascii else ''})"
+
+
+def _grant(rights: str, table: str, role: str) -> str:
+    return f"GRANT {rights} ON hubledger.{table} TO {role};"
+
+
+def _levels(aggregates: Iterable[Aggregate]) -> Iterator[Aggregate]:
+    return (level for one in aggregates for level in one.levels)
+
+
+def _shared(row_classes: Iterable[type], aggregates: Iterable[Aggregate]) -> Iterator[str]:
+    """Yield the classes whose table belongs to a class before them."""
+    named = [(row_table(each).name, each.__name__) for each in row_classes]
+    named += [(name, one.of.__name__) for one in _levels(aggregates) for name in (one.name, one.staged)]
+    first: dict[str, str] = {}
+    for table, who in named:
+        if table.lower() in first:
+            yield f"{who} and {first[table.lower()]} have one table, {table}: name one differently"
+        first.setdefault(table.lower(), who)
+
+
+def _endless(aggregates: Iterable[Aggregate]) -> Iterator[str]:
+    """Yield the texts that the index of a source, or the key of an aggregate, cannot hold."""
+    for one in aggregates:
+        texts = texts_of(one.source)
+        for each in (column for column in one.grouped_by if column.kind is str):
+            source = f"{one.source.__name__}.{each.name}"
+            if each.name not in texts:
+                yield (
+                    f"{source} is in the key of {one.of.__name__} and has no length: write"
+                    f" {each.name}: Annotated[str, Text({each.length})], because an index holds it"
+                )
+            elif texts[each.name].length > each.length or (each.ascii and not texts[each.name].ascii):
+                yield (
+                    f"{one.of.__name__}.{each.name} is {_written(Key(each.length, each.ascii))}, but {source} is"
+                    f" {_written(texts[each.name])}: a run could not store every window, so declare both alike"
+                )

@@ -1,0 +1,109 @@
+"""`python -m hubledger migrate-diff`: write the next migration of a room, from its classes."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from core.settings import DEFAULT_TRANSFORM
+from core.store.migrations import NAME_LIMIT, migrations_of
+from core.transforms import import_transform, load_transform
+from core.transforms.aggregates import load_aggregates
+from core.transforms.rooms import MIGRATIONS, Room, room_of
+from hubledger.cli.console import Refused, UsageFault, say, say_faults, show_table
+from hubledger.cli.ddl.diff import NextMigration, next_migration
+
+PERMISSIONS = "permissions.sql"
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+_Transform = Annotated[
+    str | None, typer.Option(metavar="NAME", help="A room, such as apps.orders; default: the setting TRANSFORM.")
+]
+_Named = Annotated[str | None, typer.Option("--name", metavar="NAME", help="The name of the migration: add_note.")]
+_Check = Annotated[bool, typer.Option("--check", help="Write nothing, and exit with 1 when something is missing.")]
+
+
+def migrate_diff(transform: _Transform = None, name: _Named = None, check: _Check = False) -> None:
+    """Write the next migration of a room.
+
+    It compares the classes with the migrations of both engines.
+
+    Example: python -m hubledger migrate-diff --transform apps.parcels --name add_note
+    """
+    if name is not None and (not _NAME.fullmatch(name) or len(name) > NAME_LIMIT):
+        raise UsageFault(f"--name {name}: a name has 1 to {NAME_LIMIT} letters of ASCII, digits, _ and -")
+    given = transform or os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM
+    room = _room(given)
+    row_classes = load_transform(given).row_classes
+    found = next_migration(row_classes, load_aggregates(row_classes), room.folder)
+    texts = _texts(room, found, name)
+    if texts and not check:
+        _write(room.folder, texts)
+    _report(room, found, texts, check)
+    if texts and not check:
+        say("", "Next:", *_commands(given, texts))
+    if found.cannot or (check and texts):
+        raise typer.Exit(1)
+
+
+def _room(transform: str) -> Room:
+    module = import_transform(transform)
+    room = room_of(module.__name__)
+    if room is None:
+        raise Refused(
+            f"{transform} is in no room: a room is a package with migrations/ or aggregates/, such as apps.orders"
+        )
+    return room
+
+
+def _texts(room: Room, found: NextMigration, name: str | None) -> dict[str, str]:
+    """Return the files to write, by their path in the room."""
+    number = len(migrations_of(room, "sqlite")) + 1
+    texts = {
+        f"{MIGRATIONS}/{engine}/{number:04}_{name or found.name_hint}.sql": text for engine, text in found.texts.items()
+    }
+    return texts if found.permissions is None else {**texts, PERMISSIONS: found.permissions}
+
+
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    """Write all files or none: each beside its place, and then all into their places."""
+    waiting: list[tuple[Path, Path]] = []
+    try:
+        for name, text in texts.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside = path.with_name(f".{path.name}.new")
+            waiting.append((beside, path))
+            beside.write_text(text, encoding="utf-8")
+        for beside, path in waiting:
+            beside.replace(path)
+    finally:
+        for beside, _ in waiting:
+            beside.unlink(missing_ok=True)
+
+
+def _report(room: Room, found: NextMigration, texts: dict[str, str], check: bool) -> None:
+    if texts:
+        title = f"{room.name}: missing" if check else f"{room.name}: written"
+        show_table(title, ("file", "it begins with"), _first_statements(texts))
+    if found.cannot:
+        say_faults("not made, because a person has to decide:", *(f"  {each}" for each in found.cannot))
+    elif not texts:
+        say(f"{room.name}: the migrations fit the classes; nothing to do")
+
+
+def _commands(transform: str, texts: dict[str, str]) -> Iterator[str]:
+    """Yield the next commands; the store is that of STORE_CONNECTION."""
+    if any(name != PERMISSIONS for name in texts):
+        yield f"  .venv/bin/python -m core.store.migrate --transform {transform}"
+    if PERMISSIONS in texts:
+        yield f"  on SQL Server, run {PERMISSIONS} of the room after the migrations (`azd up` does)"
+
+
+def _first_statements(texts: dict[str, str]) -> Iterator[tuple[str, str]]:
+    for name, text in texts.items():
+        lines = (line.strip() for line in text.splitlines())
+        yield name, next((line for line in lines if line and not line.startswith("--")), "a comment only")

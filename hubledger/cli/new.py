@@ -1,0 +1,127 @@
+"""`python -m hubledger new NAME`: write a room for events of your own."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from core.errors import InvalidTransform
+from hubledger.cli.console import ROOT, Refused, UsageFault, say, show_table
+from hubledger.cli.scaffold.design import Design, Wish, design_of, refuse_name, refuse_tables
+from hubledger.cli.scaffold.fields import WRITTEN, Field, field_of
+from hubledger.cli.scaffold.room import commands_of, refuse_existing, taken_tables, write_room
+from hubledger.cli.scaffold.sample import YEARS, Sample, read_sample
+from hubledger.cli.scaffold.samples import sample_lines
+
+MOST_SAMPLES = 100  # lines of a file that become the samples of the room
+
+_Name = Annotated[str | None, typer.Argument(help="The name of the room and of its events, in the plural: parcels.")]
+_From = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="FILE", help="Your events, one JSON object a line: their fields are found in it."),
+]
+_Fields = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--field",
+        metavar="NAME:TYPE",
+        help=f"A field, or the type of a field of the file. Types: {WRITTEN}; ? after it: some events have no value."
+        " Objects and lists are kept as JSON text.",
+    ),
+]
+_Key = Annotated[
+    str | None,
+    typer.Option(metavar="FIELD[,FIELD]", help="Keep also the newest event of each value of these fields."),
+]
+_At = Annotated[str | None, typer.Option(metavar="FIELD", help="The time of the event; default: the first instant.")]
+_Table = Annotated[str | None, typer.Option(metavar="TABLE", help="The table of the rows; default: parcel_event.")]
+
+
+def new(
+    name: _Name = None,
+    source: _From = None,
+    field: _Fields = None,
+    key: _Key = None,
+    at: _At = None,
+    table: _Table = None,
+) -> None:
+    """Write a room for your own events.
+
+    It has a transform, its tables, an aggregate, sample events and tests.
+
+    Example: python -m hubledger new parcels --from events.jsonl --key parcel_id
+    """
+    is_asked = sys.stdin.isatty()
+    wish = Wish(_name(name, is_asked), tuple(each.strip() for each in key.split(",")) if key else (), at, table)
+    refuse_existing(ROOT / "apps" / wish.name)
+    if source is None and not field:
+        source, field = _asked(wish.name, is_asked)
+    sample = _sample(source, field or [])
+    design = design_of(wish, sample.fields, sample.is_ascii, sample.first)
+    refuse_tables(design, taken_tables())
+    try:
+        files = write_room(design, source, sample.years)
+    except InvalidTransform as fault:
+        raise Refused(f"this room cannot be made: {'; '.join(fault.faults)}; nothing was written") from fault
+    _report(design, files, sample, source)
+
+
+def _name(given: str | None, is_asked: bool) -> str:
+    if given is None and not is_asked:
+        raise UsageFault("the name is missing: python -m hubledger new NAME --from events.jsonl")
+    name = typer.prompt("Name of your events, in the plural, such as parcels") if given is None else given
+    refuse_name(name)
+    return str(name)
+
+
+def _asked(name: str, is_asked: bool) -> tuple[Path | None, list[str]]:
+    """Ask for a file, or for one field after the other."""
+    if not is_asked:
+        raise UsageFault('the fields are missing: give --from FILE, or --field "NAME:TYPE" for each')
+    file = typer.prompt(f"File with {name}, one JSON object a line (empty: name the fields)", default="")
+    if file:
+        return Path(file), []
+    say(f"Types: {WRITTEN}; with ? after it, a field may be missing. An empty line ends the fields.")
+    fields: list[str] = []
+    while given := typer.prompt("Field, such as id:ascii(32)", default="", show_default=False):
+        try:
+            field_of(given)
+        except Refused as fault:
+            say(str(fault))
+        else:
+            fields.append(given)
+    return None, fields
+
+
+def _sample(source: Path | None, given: Sequence[str]) -> Sample:
+    fields = {one.name: one for one in map(field_of, given)}
+    if len(fields) < len(given):
+        raise Refused("--field names one field twice")
+    if source is not None:
+        return read_sample(source, fields, MOST_SAMPLES)
+    if not fields:
+        raise Refused("no field was named, and a table needs one")
+    made = tuple(fields.values())
+    return Sample(made, frozenset(), sample_lines(made), 0, YEARS)
+
+
+def _report(design: Design, files: Sequence[str], sample: Sample, source: Path | None) -> None:
+    show_table(
+        f"apps/{design.name}: fields", ("field", "column", "type", ""), (_row_of(one, design) for one in design.fields)
+    )
+    say(*(f"apps/{design.name}/{file}" for file in files))
+    if source is not None:
+        say(f"events.jsonl holds the first {len(design.samples)} of {sample.lines} lines of {source}.")
+    if not design.has_aggregate:
+        say("No aggregate was made: it needs an instant and a text or an integer that every event has.")
+    say("", "Next:", *(f"  {each}" for each in commands_of(design)))
+
+
+def _row_of(one: Field, design: Design) -> tuple[str, str, str, str]:
+    facts = ["key"] if one in design.key else []
+    facts += ["grouped by"] if design.has_aggregate and one == design.by else []
+    facts += ["time of the event"] if design.has_aggregate and one == design.at else []
+    facts += ["kept as JSON text"] if one.kind == "json" else []
+    return one.name, one.column, one.written, ", ".join(facts)

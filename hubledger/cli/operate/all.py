@@ -1,0 +1,86 @@
+"""Every command of an operator, by its group."""
+
+import typer
+
+from hubledger.cli.operate import ledger, letter_moves, letters, redrives, replays, retention, runs, status, streams
+from hubledger.cli.operate.command import Work, add_command
+
+CHANGING = True
+_Group = tuple[str, dict[str, tuple[Work, bool]]]
+SINGLE: dict[str, Work] = {"status": status.status, "health": status.health, "retention": retention.retention}
+GROUPS: dict[str, _Group] = {
+    "letters": (
+        "Look at dead letters, retry and discard them.",
+        {
+            "list": (letters.list_letters, False),
+            "causes": (letters.causes, False),
+            "show": (letters.show_letter, False),
+            "retry": (letter_moves.retry, CHANGING),
+            "discard": (letter_moves.discard, CHANGING),
+        },
+    ),
+    "redrives": (
+        "The jobs that retry or discard letters.",
+        {
+            "list": (redrives.list_redrives, False),
+            "show": (redrives.show_redrive, False),
+            "letters": (redrives.list_moved, False),
+            "pause": (redrives.pause_redrive, CHANGING),
+            "resume": (redrives.resume_redrive, CHANGING),
+            "cancel": (redrives.cancel_redrive, CHANGING),
+        },
+    ),
+    "replay": (
+        "Replay events that are committed: a dry run by default.",
+        {
+            "start": (replays.start, CHANGING),
+            "list": (replays.list_replays, False),
+            "show": (replays.show, False),
+            "diff": (replays.diff, False),
+            "pause": (replays.pause, CHANGING),
+            "resume": (replays.resume, CHANGING),
+            "cancel": (replays.cancel, CHANGING),
+        },
+    ),
+    "ledger": (
+        "Where a number went, and whether the ledger has faults.",
+        {"explain": (ledger.explain, False), "audit": (ledger.audit, False)},
+    ),
+    "streams": (
+        "The stream of the hub, and its next incarnation.",
+        {"show": (streams.show_stream, False), "next-incarnation": (streams.next_incarnation, CHANGING)},
+    ),
+    "runs": (
+        "The runs of the aggregation.",
+        {
+            "list": (runs.list_runs, False),
+            "show": (runs.show_run, False),
+            "step": (runs.step_runs, CHANGING),
+            "pause": (runs.pause_runs, CHANGING),
+            "resume": (runs.resume_runs, CHANGING),
+            "repair": (runs.repair_runs, CHANGING),
+            "cancel": (runs.cancel_run, CHANGING),
+            "discard": (runs.discard_run, CHANGING),
+        },
+    ),
+    "purge": (
+        "Remove old rows of the store: a dry run by default.",
+        {
+            "start": (retention.start_purge, CHANGING),
+            "list": (retention.list_purges, False),
+            "show": (retention.show_purge, False),
+            "cancel": (retention.cancel_purge, CHANGING),
+        },
+    ),
+}
+
+
+def add_operating_commands(app: typer.Typer) -> None:
+    """Add every command to the app of the command line."""
+    for name, work in SINGLE.items():
+        add_command(app, name, work)
+    for name, (help, commands) in GROUPS.items():
+        group = typer.Typer(help=help, rich_markup_mode=None)
+        for each, (work, changes) in commands.items():
+            add_command(group, each, work, changes)
+        app.add_typer(group, name=name)

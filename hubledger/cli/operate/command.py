@@ -1,0 +1,93 @@
+"""What the operator's commands share: options, the connection to the app, a question before a change, exit codes."""
+
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from hubledger.cli.console import Refused, UsageFault, printable
+from hubledger.cli.remote.address import find_local_run, read_address
+from hubledger.cli.remote.client import Client, Interrupted
+from hubledger.cli.remote.tokens import tokens_for
+from hubledger.cli.views.output import Output
+
+GOOD, UNHEALTHY = 0, 1
+Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="The app's address; default: HUBLEDGER_URL, or the local run."),
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print the app's answers as JSON, one a line.")]
+_NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colour, as with NO_COLOR.")]
+_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before the change.")]
+Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="The reason, which the app stores.")]
+Everything = Annotated[bool, typer.Option("--all", help="All pages.")]
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_SHARED = {"url": (Url, None), "as_json": (_Json, False), "no_color": (_NoColor, False)}
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """The app that a command talks to, the place where it prints, and whether it may change without a question."""
+
+    app: Client
+    out: Output
+    yes: bool = False
+
+    def confirm(self, question: str) -> None:
+        """Ask before a change. Refused on no; UsageFault where nobody can answer."""
+        self.refuse_without_person()
+        try:
+            if self.yes or typer.confirm(printable(question), err=True):
+                return
+        except typer.Abort:
+            self.out.note("")
+            raise Interrupted("nothing was changed") from None
+        raise Refused("nothing was changed")
+
+    def refuse_without_person(self) -> None:
+        """Raise UsageFault where a question comes that nobody can answer."""
+        if not self.yes and not self.out.asks:
+            raise UsageFault("this command changes something, and there is no terminal to ask in: give --yes")
+
+
+Work = Callable[..., int | None]
+
+
+def add_command(group: typer.Typer, name: str, work: Work, changes: bool = False) -> None:
+    """Add a function of At to a group as a command, whose help ends with its example. It returns its exit code."""
+    help, _, example = (inspect.getdoc(work) or "").rpartition("\n\n")
+    group.command(name, help=help, epilog=example)(_with_shared_options(work, changes))
+
+
+def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
+    """Return a function of Typer: that of At, with the options of every command."""
+    shared = {**_SHARED, **({"yes": (_Yes, False)} if changes else {})}
+
+    def run(**given: Any) -> int:
+        url, as_json, no_color = given.pop("url"), given.pop("as_json"), given.pop("no_color")
+        yes = given.pop("yes") if changes else False
+        out = Output(as_json, not no_color)
+        root = given.pop("context").find_root()
+        with connected(url or root.obj) as app:
+            try:
+                return work(At(app, out, yes), **given) or GOOD
+            except KeyboardInterrupt:
+                raise Interrupted("interrupted") from None
+            except UnicodeEncodeError:
+                raise UsageFault("an argument is no text: its octets are not UTF-8") from None
+
+    own = list(inspect.signature(work).parameters.values())[1:]
+    own = [one.replace(kind=_KEYWORD) for one in own]
+    more = [inspect.Parameter(name, _KEYWORD, default=value, annotation=kind) for name, (kind, value) in shared.items()]
+    context = inspect.Parameter("context", _KEYWORD, annotation=typer.Context)
+    run.__signature__ = inspect.Signature([*own, *more, context])  # type: ignore[attr-defined]
+    return run
+
+
+def connected(url: str | None) -> Client:
+    """Return the client of the app that the option, the settings or a local run name."""
+    address = read_address(url, os.environ, find_local_run)
+    return Client(address, tokens_for(address.scope) if address.scope else None)

@@ -1,0 +1,169 @@
+"""`ledger`: where one number went, and whether the ledger has faults."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from hubledger.cli.console import UsageFault, program
+from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
+from hubledger.cli.operate.letters import Number, PartitionId, Revealed, attempts_table, facts_of, segment
+from hubledger.cli.remote.client import Answer
+from hubledger.cli.views.output import BAD, Column, Output, toned, yes_or_no
+from hubledger.cli.views.texts import brief, text_of
+from hubledger.cli.views.waiting import Job, wait_for
+
+_Partition = Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition; default: all.")]
+_Whole = Annotated[bool, typer.Option("--whole", help="Every range, also those that an audit verified before.")]
+_Rows = Annotated[bool, typer.Option("--rows", help="Recount the rows too.")]
+_Hub = Annotated[bool, typer.Option("--hub", help="Read the hub too.")]
+_First = Annotated[str | None, typer.Option(metavar="NUMBER", help="The first number of a recount.")]
+_Last = Annotated[str | None, typer.Option(metavar="NUMBER", help="The last number of a recount.")]
+_Show = Annotated[str | None, typer.Option("--show", metavar="ID", help="Show this audit, and start none.")]
+_NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app has accepted the job.")]
+
+
+def explain(at: At, partition: PartitionId, number: Number, revealed: Revealed = False) -> None:
+    """Explain where one number went: outcome, commit, letter, replays.
+
+    Example: python -m hubledger ledger explain 3 41
+    """
+    path = f"ledger/{segment(partition)}/{segment(number)}"
+    found = at.app.get(f"revealed/{path}" if revealed else path)
+    if at.out.as_json:
+        return at.out.json(found.text)
+    value, out = found.value, at.out
+    out.say(value["sentence"])
+    out.show(out.facts(_place(out, value)))
+    if value["letter"]:
+        out.show(out.facts(facts_of(out, value["letter"])), attempts_table(out, value["history"]))
+    if value["rows"]:
+        rows = [[one["table"], one["ordinal"], one["commit_number"], brief(one["columns"])] for one in value["rows"]]
+        columns = (Column("table"), Column("ordinal", number=True), Column("commit", number=True), Column("columns"))
+        out.show(out.table(columns, rows, "rows"))
+    if value["changes"]:
+        out.show(out.table(_CHANGES, [_change(out, one) for one in value["changes"]], "changes since"))
+    return None
+
+
+_CHANGES = (
+    Column("commit", number=True),
+    Column("kind"),
+    Column("committed"),
+    Column("transform"),
+    Column("job", wide=True),
+)
+
+
+def _place(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
+    found, gap = value["range"], value["gap"]
+    return {
+        "number": f"{value['sequence_number']} of partition {value['partition_id']}",
+        "outcome": toned(value["outcome"]),
+        "checkpoint": value["checkpoint"],
+        "range": found
+        and f"{found['first']} to {found['last']}, commit {text_of(found['commit_number'])}, {found['kind']}",
+        "committed": found and out.ago(found["committed_at"]),
+        "transform": found and found["transform_version"],
+        "invocation": found and found["invocation_id"],
+        "gap": gap and f"{gap['first']} to {gap['last']}, {gap['status']}, found {out.ago(gap['found_at'])}",
+    }
+
+
+def _change(out: Output, one: Mapping[str, Any]) -> list[object]:
+    return [
+        one["commit_number"],
+        one["kind"],
+        out.when(one["committed_at"]),
+        one["transform_version"],
+        one["invocation_id"],
+    ]
+
+
+def audit(
+    at: At,
+    partition: _Partition = None,
+    whole: _Whole = False,
+    rows: _Rows = False,
+    hub: _Hub = False,
+    first: _First = None,
+    last: _Last = None,
+    show: _Show = None,
+    no_wait: _NoWait = False,
+) -> int:
+    """Audit the ledger: the ranges since the last audit, at once; --whole, --rows and --hub run as a job.
+
+    Ends with 1 when the audit has found a fault. It changes no data.
+
+    Example: python -m hubledger ledger audit --whole --rows
+    """
+    is_job = whole or rows or hub
+    if (first or last) and not (rows or hub):
+        raise UsageFault("--first and --last are for a recount: give --rows or --hub")
+    if show:
+        return _audited(at, at.app.get(f"audits/{segment(show)}"))
+    if not is_job:
+        return _audited(at, at.app.get("ledger/audit", {"partition_id": partition}))
+    order = {"partition_id": partition, "whole": whole, "rows": rows, "hub": hub, "first": first, "last": last}
+    accepted = at.app.post("audits", order)
+    audit_id = accepted.value["audit_id"]
+    at.out.say(f"audit {audit_id}")
+    if no_wait:
+        return _audited(at, accepted)
+    path = f"audits/{segment(audit_id)}"
+    left = f"Look at it: {program()} ledger audit --show {audit_id}"
+    return _audited(at, wait_for(Job("audit", lambda: at.app.get(path), "done", left=left), at.out))
+
+
+def _audited(at: At, found: Answer) -> int:
+    value, out = found.value, at.out
+    is_open = value.get("status") == "open"
+    is_good = not value["faults"] and value.get("status") != "failed" and (value["balanced"] or is_open)
+    if out.as_json:
+        out.json(found.text)
+    else:
+        out.show(out.facts(_facts(out, value)), out.table(_AUDITED, [_partition(one) for one in value["partitions"]]))
+        if value["faults"]:
+            out.show(out.table(_FAULTS, [_fault(one) for one in value["faults"]], "faults"))
+        if not value["complete"] and not is_open:
+            out.say("It is not complete: run it again, and it goes on from there.")
+    return GOOD if is_good else UNHEALTHY
+
+
+_AUDITED = (
+    Column("partition"), Column("first", number=True, wide=True), Column("last", number=True),
+    Column("commits", number=True),
+    Column("accounted", number=True), Column("letters", number=True, wide=True), Column("complete"), Column("state"),
+)  # fmt: skip
+_FAULTS = (
+    Column("partition"),
+    Column("kind"),
+    Column("first", number=True),
+    Column("last", number=True),
+    Column("detail"),
+)
+
+
+def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
+    count = len(value["faults"])
+    return {
+        "audit": value.get("audit_id"),
+        "status": value.get("status") and toned(value["status"]),
+        "ledger": yes_or_no(value["balanced"], "balanced", "NOT BALANCED"),
+        "accounted": value["accounted"],
+        "faults": Text(text_of(count), style=BAD if count else ""),
+        "partitions": value.get("total") and f"{text_of(value['done'])} of {text_of(value['total'])}",
+        "fault of the job": value.get("fault"),
+    }
+
+
+def _partition(one: Mapping[str, Any]) -> list[object]:
+    return [
+        one["partition_id"], one["first"], one["last"], one["commits"], one["accounted"], one["letters"],
+        one["complete"], yes_or_no(one["balanced"], "ok", "NOT BALANCED"),
+    ]  # fmt: skip
+
+
+def _fault(one: Mapping[str, Any]) -> list[object]:
+    return [one["partition_id"], Text(text_of(one["kind"]), style=BAD), one["first"], one["last"], one["detail"]]

@@ -1,0 +1,141 @@
+"""`letters retry` and `letters discard`: a preview, a question, and a job of the app."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from hubledger.cli.console import UsageFault
+from hubledger.cli.operate.command import GOOD, At, Why
+from hubledger.cli.operate.letters import (
+    Before,
+    Cause,
+    ErrorClass,
+    From,
+    Partition,
+    Status,
+    filter_of,
+    short_type,
+    table_of,
+)
+from hubledger.cli.operate.redrives import shown, wait_for_redrive
+from hubledger.cli.remote.client import Answer
+from hubledger.cli.remote.problems import Refusal
+from hubledger.cli.views.output import Column
+from hubledger.cli.views.texts import counted
+
+COUNTS = 5  # counts that are tried with --yes
+Letters = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[PARTITION/NUMBER]...", help="Letters by their positions; without any, those that the options choose."
+    ),
+]
+PerSecond = Annotated[int | None, typer.Option("--per-second", metavar="N", min=1, help="Letters a second at most.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app has accepted the job.")]
+
+
+def retry(
+    at: At,
+    reason: Why,
+    letters: Letters = None,
+    status: Status = None,
+    error_class: ErrorClass = None,
+    cause: Cause = None,
+    partition: Partition = None,
+    failed_from: From = None,
+    failed_before: Before = None,
+    per_second: PerSecond = None,
+    no_wait: NoWait = False,
+) -> int:
+    """Retry letters: they are due now, and their attempts begin again.
+
+    It shows the number of letters by cause, and asks. Ctrl-C ends the wait, and the job goes on.
+
+    Example: python -m hubledger letters retry --cause c7d198bb3507cfa9 --reason "the reference table is filled"
+    """
+    chosen = _chosen(letters, filter_of(status, error_class, cause, partition, (failed_from, failed_before)))
+    return _move(at, "retry", chosen, {"reason": reason, "per_second": per_second}, no_wait)
+
+
+def discard(
+    at: At,
+    reason: Why,
+    letters: Letters = None,
+    status: Status = None,
+    error_class: ErrorClass = None,
+    cause: Cause = None,
+    partition: Partition = None,
+    failed_from: From = None,
+    failed_before: Before = None,
+    per_second: PerSecond = None,
+    no_wait: NoWait = False,
+) -> int:
+    """Discard letters for good; their events stay accounted for.
+
+    It shows the number of letters by cause, and asks. Ctrl-C ends the wait, and the job goes on.
+
+    Example: python -m hubledger letters discard 3/41 3/42 --reason "test events of the vendor"
+    """
+    chosen = _chosen(letters, filter_of(status, error_class, cause, partition, (failed_from, failed_before)))
+    return _move(at, "discard", chosen, {"reason": reason, "per_second": per_second}, no_wait)
+
+
+def _chosen(letters: list[str] | None, given: dict[str, str]) -> dict[str, Any]:
+    """Return the letters or the filter, as the app takes them."""
+    if letters and given:
+        raise UsageFault("name letters or give a filter, not both")
+    return {"letters": [_position(one) for one in dict.fromkeys(letters)]} if letters else {"filter": given}
+
+
+def _position(text: str) -> dict[str, str]:
+    partition, _, number = text.partition("/")
+    if not partition or not number.isascii() or not number.isdigit():
+        raise UsageFault(f"{text}: write PARTITION/NUMBER, such as 3/41")
+    return {"partition_id": partition, "sequence_number": number}
+
+
+def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_wait: bool) -> int:
+    count = _previewed(at, move, chosen)
+    if not count:
+        at.out.say(f"no letter to {move}")
+        return GOOD
+    at.confirm(f"{move.capitalize()} {counted(count, 'letter')}?")
+    job = _accepted(at, {"move": move, **chosen, **order, "expected_count": count})
+    redrive_id = job.value["redrive_id"]
+    at.out.say(f"redrive {redrive_id}")
+    if no_wait:
+        return shown(at, job) if at.out.as_json else GOOD
+    return wait_for_redrive(at, redrive_id)
+
+
+def _accepted(at: At, order: dict[str, Any]) -> Answer:
+    """Order the job. Letters of a filter come and go: with --yes, nobody has confirmed their count."""
+    for _ in range(COUNTS if at.yes and "filter" in order else 0):
+        try:
+            return at.app.post("redrives", order)
+        except Refusal as refusal:
+            if refusal.kind != "count-differs" or not refusal.members.get("count"):
+                raise
+            order = {**order, "expected_count": refusal.members["count"]}
+    return at.app.post("redrives", order)
+
+
+def _previewed(at: At, move: str, chosen: dict[str, Any]) -> int:
+    """Show the letters that the move would touch, and return their number."""
+    if "letters" in chosen:
+        return len(chosen["letters"])
+    answer = at.app.get("dead-letters/preview", {"move": move, **chosen["filter"]})
+    found: Mapping[str, Any] = answer.value
+    if at.out.as_json and not found["count"]:
+        at.out.json(answer.text)
+    count = int(found["count"])
+    if count and not at.out.as_json:
+        columns = (Column("cause"), Column("class"), Column("error type"), Column("letters", number=True))
+        rows = [
+            [one["fingerprint"], one["error_class"], short_type(one["error_type"]), one["letters"]]
+            for one in found["causes"]
+        ]
+        at.out.show(at.out.table(columns, rows, f"{move}: {counted(count, 'letter')} by cause"))
+        at.out.show(table_of(at.out, found["sample"], "some of them"))
+    return count

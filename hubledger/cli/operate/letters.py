@@ -1,0 +1,248 @@
+"""`letters`: list the dead letters, group them by cause, and show one. See also the moves in `letter_moves`."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from hubledger.cli.operate.command import At, Everything
+from hubledger.cli.views.output import Column, Output, toned
+from hubledger.cli.views.texts import brief, lines_of, text_of
+
+COLUMNS = (
+    Column("partition"), Column("number", number=True), Column("status"), Column("class"),
+    Column("error type", wide=True),
+    Column("cause", wide=True), Column("attempts", number=True, wide=True), Column("failed"),
+    Column("due", wide=True, optional=True), Column("error", optional=True),
+)  # fmt: skip
+
+
+class Body(StrEnum):
+    """The forms in which the app shows a body."""
+
+    text = "text"
+    json = "json"
+    hex = "hex"
+
+
+Status = Annotated[
+    str | None, typer.Option(metavar="WORD", help="waiting, retrying, held, exhausted, resolved or discarded.")
+]
+ErrorClass = Annotated[
+    str | None, typer.Option("--class", metavar="WORD", help="The class of the error, such as poison.")
+]
+Cause = Annotated[
+    str | None, typer.Option("--cause", metavar="FINGERPRINT", help="One cause, as `letters causes` shows it.")
+]
+Partition = Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition.")]
+From = Annotated[
+    str | None,
+    typer.Option("--failed-from", metavar="TIME", help="Failed at this time or later: 2026-11-23T03:00:00Z."),
+]
+Before = Annotated[str | None, typer.Option("--failed-before", metavar="TIME", help="Failed before this time.")]
+Limit = Annotated[int, typer.Option(min=1, max=500, help="Letters of a page.")]
+Revealed = Annotated[
+    bool, typer.Option("--revealed", help="Also the texts that quote events. The app logs who saw them.")
+]
+PartitionId = Annotated[str, typer.Argument(metavar="PARTITION")]
+Number = Annotated[str, typer.Argument(metavar="NUMBER")]
+
+
+def list_letters(
+    at: At,
+    status: Status = None,
+    error_class: ErrorClass = None,
+    cause: Cause = None,
+    partition: Partition = None,
+    failed_from: From = None,
+    failed_before: Before = None,
+    limit: Limit = 50,
+    everything: Everything = False,
+    revealed: Revealed = False,
+) -> None:
+    """List letters, the last to fail first.
+
+    Example: python -m hubledger letters list --status exhausted --class poison
+    """
+    query = filter_of(status, error_class, cause, partition, (failed_from, failed_before))
+    path = "revealed/dead-letters" if revealed else "dead-letters"
+    rows: list[Mapping[str, Any]] = []
+    following = None
+    for page in at.app.pages(path, {**query, "limit": limit}, everything):
+        if at.out.as_json:
+            at.out.json(page.text)
+        rows += page.value["letters"]
+        following = page.value["next"]
+    if not at.out.as_json:
+        at.out.show(table_of(at.out, rows))
+    at.out.say(*(["There are more: give --all, or a filter."] if following else []))
+
+
+def filter_of(
+    status: str | None,
+    error_class: str | None,
+    cause: str | None,
+    partition: str | None,
+    failed: tuple[str | None, str | None],
+) -> dict[str, str]:
+    """Return the filter of the options, without those that were left out."""
+    given = {
+        "status": status,
+        "error_class": error_class,
+        "fingerprint": cause,
+        "partition_id": partition,
+        "failed_from": failed[0],
+        "failed_before": failed[1],
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def table_of(out: Output, letters: list[Mapping[str, Any]], title: str = "") -> RenderableType:
+    """Make a table of letters."""
+    rows = [
+        [
+            one["partition_id"], one["sequence_number"], toned(one["status"]), one["error_class"],
+            short_type(one["error_type"]), one["fingerprint"], one["attempts"], out.when(one["failed_at"]),
+            one["due_at"] and out.when(one["due_at"]), brief(one["error"]) if one["error"] else None,
+        ]
+        for one in letters
+    ]  # fmt: skip
+    return out.table(COLUMNS, rows, title)
+
+
+def causes(
+    at: At,
+    status: Status = None,
+    error_class: ErrorClass = None,
+    partition: Partition = None,
+    failed_from: From = None,
+    failed_before: Before = None,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Causes to show.")] = 50,
+    revealed: Revealed = False,
+) -> None:
+    """Group letters by cause, those with the most open letters first.
+
+    Example: python -m hubledger letters causes --status exhausted
+    """
+    query = filter_of(status, error_class, None, partition, (failed_from, failed_before))
+    path = "revealed/dead-letters/groups" if revealed else "dead-letters/groups"
+    found = at.app.get(path, {**query, "limit": limit})
+    if at.out.as_json:
+        return at.out.json(found.text)
+    at.out.show(causes_table(at.out, found.value["groups"]))
+    return None
+
+
+def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType:
+    """Make a table of causes."""
+    columns = (
+        Column("cause"), Column("letters", number=True), Column("open", number=True), Column("class"),
+        Column("error type"),
+        Column("first", wide=True), Column("last", wide=True), Column("sample"), Column("error", optional=True),
+    )  # fmt: skip
+    rows = []
+    for one in groups:
+        sample = one["sample"]
+        rows.append([
+            one["fingerprint"], one["letters"], one["open"], sample["error_class"], short_type(sample["error_type"]),
+            out.when(one["first_failed_at"]), out.when(one["last_failed_at"]),
+            f"{sample['partition_id']}/{sample['sequence_number']}",
+            brief(sample["error"]) if sample["error"] else None,
+        ])  # fmt: skip
+    return out.table(columns, rows)
+
+
+def show_letter(
+    at: At,
+    partition: PartitionId,
+    number: Number,
+    revealed: Revealed = False,
+    body: Annotated[Body | None, typer.Option(help="Show the body in this form; it reveals the event.")] = None,
+) -> None:
+    """Show one letter, with its attempts.
+
+    Example: python -m hubledger letters show 3 41 --body json
+    """
+    path = f"dead-letters/{segment(partition)}/{segment(number)}"
+    is_revealed = revealed or body is not None
+    found = at.app.get(f"revealed/{path}" if is_revealed else path, {"body": body.value if body else None})
+    if at.out.as_json:
+        return at.out.json(found.text)
+    letter, out = found.value["letter"], at.out
+    out.show(
+        out.facts(facts_of(out, letter) | {"offset": found.value["offset"], "properties": _properties(found.value)})
+    )
+    out.show(attempts_table(out, found.value["history"]))
+    if found.value["body"]:
+        out.show(_body(found.value["body"]))
+    elif not is_revealed:
+        out.say("--revealed shows the error, --body text the body.")
+    return None
+
+
+def facts_of(out: Output, letter: Mapping[str, Any]) -> dict[str, object]:
+    """Return the names and values of a letter."""
+    times = {
+        name: out.ago(letter[name]) for name in ("enqueued_at", "failed_at", "due_at", "settled_at") if letter[name]
+    }
+    return {
+        "letter": f"partition {letter['partition_id']}, number {letter['sequence_number']}",
+        "status": toned(letter["status"]),
+        "held behind": letter["held_behind"],
+        "class": letter["error_class"],
+        "error type": letter["error_type"],
+        "error": letter["error"] and Text(lines_of(letter["error"])),
+        "cause": letter["fingerprint"],
+        "attempts": letter["attempts"],
+        "enqueued": times.get("enqueued_at"),
+        "failed": times.get("failed_at"),
+        "due": times.get("due_at"),
+        "settled": times.get("settled_at"),
+        "settled why": letter["settled_why"],
+        "partition key": letter["partition_key"],
+        "transform": letter["transform_version"],
+        "body": f"{text_of(letter['body_bytes'])} octets, {'stored' if letter['body_kept'] else 'in the hub only'}",
+    }
+
+
+def attempts_table(out: Output, history: list[Mapping[str, Any]]) -> RenderableType:
+    """Make a table of the attempts at a letter."""
+    columns = (
+        Column("attempt", number=True), Column("kind"), Column("status"), Column("done"), Column("by"),
+        Column("why", wide=True, optional=True),
+        Column("error type", wide=True, optional=True), Column("error", optional=True),
+    )  # fmt: skip
+    rows = [
+        [
+            one["attempt"], one["kind"], toned(one["status"]), out.when(one["done_at"]), one["done_by"], one["why"],
+            short_type(one["error_type"]), brief(one["error"]) if one["error"] else None,
+        ]
+        for one in history
+    ]  # fmt: skip
+    return out.table(columns, rows, "attempts")
+
+
+def _properties(value: Mapping[str, Any]) -> str | None:
+    return brief(value["properties"]) if value["properties"] else None
+
+
+def _body(body: Mapping[str, Any]) -> RenderableType:
+    if body["shown"] is None:
+        return Text(text_of(body["fault"]))
+    cut = ", cut" if body["truncated"] else ""
+    return Text(f"body, {text_of(body['bytes'])} octets{cut}:\n{lines_of(str(body['shown']))}")
+
+
+def short_type(name: str | None) -> str:
+    """Return the name of a class without its module."""
+    return (name or "").rpartition(".")[2]
+
+
+def segment(text: str) -> str:
+    """Return a text as one segment of an address."""
+    from urllib.parse import quote
+
+    return quote(text, safe="")

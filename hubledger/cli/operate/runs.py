@@ -1,0 +1,213 @@
+"""`runs`: the runs of the aggregation: list, show, pause, resume, repair, cancel, discard."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
+from hubledger.cli.operate.letters import Revealed, segment
+from hubledger.cli.remote.client import Answer
+from hubledger.cli.views.output import BAD, WARNING, Column, Output, toned
+from hubledger.cli.views.texts import lines_of, seconds, text_of
+
+
+class What(StrEnum):
+    """What a discard takes away."""
+
+    run = "run"
+    result = "result"
+
+
+RunId = Annotated[str, typer.Argument(metavar="RUN")]
+Aggregate = Annotated[
+    str | None, typer.Option("--job", metavar="NAME", help="An aggregate; default: the first by name.")
+]
+_COLUMNS = (
+    Column("run"), Column("number", number=True), Column("kind", wide=True), Column("status"),
+    Column("attempt", number=True, wide=True),
+    Column("planned"), Column("closed", wide=True), Column("rows", number=True, wide=True),
+    Column("failure", wide=True, optional=True),
+)  # fmt: skip
+
+
+def list_runs(
+    at: At,
+    job: Aggregate = None,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Runs of a page.")] = 20,
+    everything: Everything = False,
+) -> None:
+    """List the runs of an aggregate, the newest first.
+
+    Example: python -m hubledger runs list --job home_activity
+    """
+    pages = list(at.app.pages("aggregations", {"job": job, "limit": limit}, everything))
+    if at.out.as_json:
+        for page in pages:
+            at.out.json(page.text)
+        return
+    value, out = pages[0].value, at.out
+    paused, waiting = value["paused"], value["waiting"]
+    out.show(
+        out.facts(
+            {
+                "job": value["job"],
+                "engine": value["engine"],
+                "oldest commit that waits": seconds(value["lag_seconds"]),
+                "paused": paused and _noted(out, paused, f"by {paused['who']}: {paused['reason']}"),
+                "ordered": waiting
+                and _noted(out, waiting, f"{waiting['kind']} by {waiting['who']}: {waiting['reason']}"),
+            }
+        ),
+        out.table(_COLUMNS, [_row(out, one) for page in pages for one in page.value["runs"]]),
+    )
+
+
+def _noted(out: Output, what: Mapping[str, Any], said: str) -> Text:
+    return Text(text_of(f"{out.ago(what['at'])}, {said}"), style=WARNING)
+
+
+def _row(out: Output, one: Mapping[str, Any]) -> list[object]:
+    return [
+        one["run_id"], one["number"], one["kind"], toned(one["status"]), one["attempt"], out.when(one["planned_at"]),
+        one["closed_at"] and out.when(one["closed_at"]), one["rows_planned"], one["failure"],
+    ]  # fmt: skip
+
+
+def show_run(at: At, run_id: RunId, revealed: Revealed = False) -> int:
+    """Show one run with its failures.
+
+    Ends with 1 when the run has failed.
+
+    Example: python -m hubledger runs show 4f1e2f2b52c84c5f
+    """
+    path = f"aggregations/runs/{segment(run_id)}"
+    return _shown(at, at.app.get(f"revealed/{path}" if revealed else path))
+
+
+def _shown(at: At, found: Answer) -> int:
+    run, out = found.value["run"], at.out
+    if out.as_json:
+        out.json(found.text)
+    else:
+        out.show(out.facts(_facts(out, run)))
+        for one in found.value["failures"]:
+            out.show(out.facts(_failure(out, one)))
+    return UNHEALTHY if run["status"] == "failed" else GOOD
+
+
+def _facts(out: Output, run: Mapping[str, Any]) -> dict[str, object]:
+    quality = run["quality"] or {}
+    days = f"{run['since_day'] or 'the beginning'} to {run['until_day'] or 'now'}"
+    return {
+        "run": f"{run['run_id']}, number {text_of(run['number'])} of {run['job']}",
+        "kind": run["kind"],
+        "days": days if run["kind"] in ("repair", "backfill") else None,
+        "status": toned(run["status"]),
+        "attempt": run["attempt"],
+        "engine": run["engine"],
+        "engine's job": run["engine_job_id"],
+        "planned": out.ago(run["planned_at"]),
+        "submitted": run["submitted_at"] and out.ago(run["submitted_at"]),
+        "closed": run["closed_at"] and out.ago(run["closed_at"]),
+        "rows planned": run["rows_planned"],
+        "rows read": quality.get("rows_read"),
+        "windows": run["windows"],
+        "largest key": quality.get("largest_key"),
+        "quality": quality.get("fault") and Text(text_of(quality["fault"]), style=BAD),
+        "failure": run["failure"] and Text(text_of(run["failure"]), style=BAD),
+    }
+
+
+def _failure(out: Output, one: Mapping[str, Any]) -> dict[str, object]:
+    return {
+        "failed": f"{out.ago(one['at'])}, attempt {text_of(one['attempt'])}, submit {text_of(one['submit'])}",
+        "why": one["why"],
+        "reason": one["reason"] and Text(lines_of(one["reason"])),
+        "log": one["log"] and Text(lines_of(one["log"])),
+        "link": one["link"],
+    }
+
+
+def step_runs(at: At, job: Aggregate = None) -> None:
+    """Take the timer's next step of an aggregate now, without the pause after a failed run.
+
+    Example: python -m hubledger runs step --job home_activity
+    """
+    at.confirm(f"Take the next step of {job or 'the first aggregate'}?")
+    done = at.app.post("aggregations", {"job": job})
+    if at.out.as_json:
+        return at.out.json(done.text)
+    at.out.say(f"{', '.join(done.value['did']) or 'nothing to do'}")
+    return None
+
+
+def pause_runs(at: At, reason: Why, job: Aggregate = None) -> None:
+    """Pause an aggregate: no further run is planned; a running Spark job finishes.
+
+    Example: python -m hubledger runs pause --job home_activity --reason "the database is restored"
+    """
+    _order(at, "pause", {"job": job, "reason": reason})
+
+
+def resume_runs(at: At, reason: Why, job: Aggregate = None) -> None:
+    """Resume a paused aggregate.
+
+    Example: python -m hubledger runs resume --job home_activity --reason "it is restored"
+    """
+    _order(at, "resume", {"job": job, "reason": reason})
+
+
+def repair_runs(
+    at: At,
+    reason: Why,
+    since: Annotated[str | None, typer.Option(metavar="DAY", help="The first day in UTC: 2026-02-01.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="DAY", help="The last day; default: no end.")] = None,
+    job: Aggregate = None,
+) -> None:
+    """Order a repair: the windows of some days are summed again.
+
+    Example: python -m hubledger runs repair --since 2026-02-01 --until 2026-02-03 --reason "rows were changed by hand"
+    """
+    _order(at, "repair", {"job": job, "since_day": since, "until_day": until, "reason": reason})
+
+
+def _order(at: At, move: str, body: Mapping[str, Any]) -> None:
+    days = (
+        f" from {body.get('since_day') or 'the beginning'} to {body.get('until_day') or 'now'}"
+        if move == "repair"
+        else ""
+    )
+    at.confirm(f"{move.capitalize()} {body['job'] or 'the first aggregate'}{days}?")
+    done = at.app.post(f"aggregations/{move}", body)
+    if at.out.as_json:
+        return at.out.json(done.text)
+    said = {"pause": "is paused", "resume": "goes on", "repair": "is repaired by its next run"}[move]
+    at.out.say(f"{done.value['job']} {said}")
+    return None
+
+
+def cancel_run(at: At, run_id: RunId, reason: Why) -> None:
+    """Cancel the Spark job of an open run; its next attempt follows.
+
+    Example: python -m hubledger runs cancel 4f1e2f2b52c84c5f --reason "the job hangs"
+    """
+    at.confirm(f"Cancel the job of run {run_id}?")
+    _shown(at, at.app.post(f"aggregations/runs/{segment(run_id)}/cancel", {"reason": reason}))
+
+
+def discard_run(
+    at: At,
+    run_id: RunId,
+    reason: Why,
+    what: Annotated[What, typer.Option(help="The run, or only its staged result.")] = What.run,
+) -> None:
+    """Discard an open run, or its staged result; no row is lost.
+
+    Example: python -m hubledger runs discard 4f1e2f2b52c84c5f --what result --reason "smaller runs"
+    """
+    at.confirm(f"Discard {'run' if what is What.run else 'the result of run'} {run_id}?")
+    order = {"what": what.value, "reason": reason}
+    _shown(at, at.app.post(f"aggregations/runs/{segment(run_id)}/discard", order))

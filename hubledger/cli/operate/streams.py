@@ -1,0 +1,98 @@
+"""`streams`: the incarnation of the stream, and the next one."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
+from hubledger.cli.operate.letters import Revealed
+from hubledger.cli.operate.status import stop_line
+from hubledger.cli.remote.client import Answer
+from hubledger.cli.views.output import BAD, Column, yes_or_no
+from hubledger.cli.views.texts import text_of
+
+_Anchor = Annotated[str, typer.Option(metavar="PLACE", help="Where each partition begins: first, latest, or a time.")]
+_ForReal = Annotated[bool, typer.Option("--for-real", help="After the dry run, open it; it asks.")]
+_Force = Annotated[bool, typer.Option("--force", help="Open it although the hub is still the one of the stream.")]
+
+
+def show_stream(at: At, revealed: Revealed = False) -> int:
+    """Show the stream: its hub, its incarnation and its stops.
+
+    --revealed shows the errors that stopped a partition. Ends with 1 when a partition is stopped.
+
+    Example: python -m hubledger streams show
+    """
+    found = at.app.get("status")
+    value, out = found.value, at.out
+    stops = [stop for one in value["partitions"] for stop in one["stops"]]
+    shown = at.app.get("revealed/stops") if revealed else None
+    if out.as_json:
+        out.json((shown or found).text)
+    else:
+        out.show(
+            out.facts(
+                {
+                    "hub": value["event_hub"],
+                    "consumer group": value["consumer_group"],
+                    "incarnation": value["incarnation"],
+                    "hub created": value["hub_created_at"] and out.ago(value["hub_created_at"]),
+                    "hub fault": value["hub_fault"],
+                    "stops": yes_or_no(not stops, "none", text_of(len(stops))),
+                }
+            ),
+            *(stop_line(out, one) for one in (shown.value["stops"] if shown else stops)),
+        )
+    return UNHEALTHY if stops else GOOD
+
+
+def next_incarnation(
+    at: At, reason: Why, anchor: _Anchor = "first", for_real: _ForReal = False, force: _Force = False
+) -> None:
+    """Open the next incarnation of a stream whose hub was recreated: a dry run, which shows what would be read.
+
+    Example: python -m hubledger streams next-incarnation --reason "the hub was recreated" --for-real
+    """
+    if for_real:
+        at.refuse_without_person()
+    incarnation = at.app.get("status").value["incarnation"]
+    order = {"expected_incarnation": incarnation, "reason": reason, "anchor": anchor, "force": force}
+    dry = at.app.post("streams/next-incarnation", {**order, "dry_run": True})
+    _show(at, dry)
+    if for_real:
+        at.confirm(f"Open incarnation {dry.value['incarnation']}?")
+        created = dry.value["hub_created_at"]
+        _show(
+            at, at.app.post("streams/next-incarnation", {**order, "dry_run": False, "expected_hub_created_at": created})
+        )
+
+
+def _show(at: At, found: Answer) -> None:
+    value, out = found.value, at.out
+    if out.as_json:
+        return out.json(found.text)
+    old, is_dry = value["old_books"], value["outcome"] == "dry_run"
+    letters = Text(text_of(old["letters_open"]), style=BAD if old["letters_open"] else "")
+    facts = {
+        "outcome": "dry run: nothing was changed" if is_dry else "opened",
+        "incarnation": value["incarnation"],
+        "hub created": out.ago(value["hub_created_at"]),
+        "evidence": value["evidence"] or "none: the hub is still the one of the stream",
+        "events to read": value["numbers"],
+        "old letters open": letters,
+        "old books": yes_or_no(old["balanced"], "balanced", "NOT BALANCED"),
+    }
+    columns = (
+        Column("partition"), Column("begins at", number=True), Column("hub from", number=True, wide=True),
+        Column("hub to", number=True, wide=True), Column("to read", number=True),
+        Column("evidence", wide=True, optional=True),
+    )  # fmt: skip
+    out.show(out.facts(facts), out.table(columns, [_beginning(one) for one in value["partitions"]]))
+    return None
+
+
+def _beginning(one: Mapping[str, Any]) -> list[object]:
+    names = ("partition_id", "anchor", "hub_beginning", "hub_end", "numbers", "evidence")
+    return [one[name] for name in names]

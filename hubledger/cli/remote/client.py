@@ -1,0 +1,192 @@
+"""Requests to the app: with a time limit, and repeated only where a repetition changes nothing."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+from uuid import uuid4
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.util import Retry
+
+from hubledger.cli.console import UsageFault
+from hubledger.cli.remote.address import URL, Address
+from hubledger.cli.remote.problems import Refusal, needs, refusal_of
+
+CONNECT, READ = 5.0, 60.0  # seconds
+MOST = 64 * 2**20  # octets of an answer: no answer of an app is nearly as large
+IN_WORK, PATIENCE = "request-in-work", 60  # seconds until the first request under a key must have its answer
+_COUNTING = ("status", "status/history", "health/ledger", "retention")
+# The app says when to come back (Retry-After), or a gateway had no answer. Every POST carries its Idempotency-Key, so
+# the app runs it once, however often it is sent.
+_RETRY = Retry(
+    total=3,
+    connect=1,
+    read=1,
+    status=2,
+    backoff_factor=0.5,
+    backoff_max=5,
+    status_forcelist={502, 504},
+    allowed_methods={"GET", "POST"},
+    retry_after_max=10,
+    raise_on_status=False,
+)
+Values = Mapping[str, Any]
+
+
+class NoConnection(UsageFault):
+    """No answer of a Hubledger came."""
+
+
+class UnknownForm(UsageFault):
+    """An answer lacks a field that every answer of its route has."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C; the message says what goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer of the app: its text, and the same as a value."""
+
+    text: str
+    value: Any
+    status: int = 200
+
+
+class Fields(dict[str, Any]):
+    """An object of an answer. Raises UnknownForm for a field that it lacks."""
+
+    def __missing__(self, name: str) -> Any:
+        raise UnknownForm(
+            f"the answer has no field {name}: look at {URL}, and use the command line of the app's release"
+        )
+
+
+class Signing(requests.auth.AuthBase):  # type: ignore[misc]  # of a package without types
+    """Signs requests with the key and a token. As `auth`, it also keeps requests from reading ~/.netrc."""
+
+    def __init__(self, address: Address, token: Callable[[], str] | None) -> None:
+        self._key = address.key
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if self._key:
+            request.headers["x-functions-key"] = self._key
+        if self._token:
+            request.headers["Authorization"] = f"Bearer {self._token()}"
+        return request
+
+
+class Client:
+    """Talks to one app. Raises Refusal where the app refuses, NoConnection without an answer of an app."""
+
+    def __init__(self, address: Address, token: Callable[[], str] | None = None) -> None:
+        self.url = address.url
+        self._session = requests.Session()
+        self._session.auth = Signing(address, token)
+        self._session.headers.update(
+            {"Accept": "application/json", "User-Agent": f"hubledger-cli requests/{version('requests')}"}
+        )
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, HTTPAdapter(max_retries=_RETRY))
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
+
+    def get(self, path: str, query: Values | None = None, also: Sequence[int] = ()) -> Answer:
+        """Read an address below /api. Statuses in `also` are answers too."""
+        level = "counting" if path in _COUNTING else "reading"
+        level = "revealing" if path.startswith("revealed/") or path.endswith("/diff") else level
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        return _read(*self._send("GET", path, level, params=given), level, also)
+
+    def pages(self, path: str, query: Values, everything: bool) -> Iterator[Answer]:
+        """Yield the first page, or all of them."""
+        page = self.get(path, query)
+        yield page
+        while everything and page.value.get("next"):
+            page = self.get(path, {**query, "cursor": page.value["next"]})
+            yield page
+
+    def post(self, path: str, body: Values) -> Answer:
+        """Request a change, once: a repetition of the request has the same key."""
+        key, until = str(uuid4()), time.monotonic() + PATIENCE
+        given = {name: value for name, value in body.items() if value is not None}
+        try:
+            while True:
+                try:
+                    sent = self._send("POST", path, "changing", json=given, headers={"Idempotency-Key": key})
+                    return _read(*sent, "changing", ())
+                except Refusal as refusal:
+                    if refusal.kind != IN_WORK or time.monotonic() > until:
+                        raise
+                    time.sleep(1)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted while the request was sent: the app may have accepted it") from None
+
+    def _send(self, method: str, path: str, level: str, **more: Any) -> tuple[requests.Response, bytes]:
+        # A redirect would carry the key to a different address.
+        how = {"timeout": (CONNECT, READ), "allow_redirects": False, "stream": True, **more}
+        try:
+            with self._session.request(method, f"{self.url}/api/{path}", **how) as answer:
+                octets = _limited(answer)
+        except requests.RequestException as error:
+            raise NoConnection(f"no answer from {self.url}: {_reason(error)}") from None
+        if answer.is_redirect:
+            raise Refusal(
+                answer.status_code,
+                sentence=f"{self.url} leads to a sign-in or to a different address\n  {needs(level)}",
+            )
+        return answer, octets
+
+
+def _limited(answer: requests.Response) -> bytes:
+    """Read the octets of an answer; NoConnection when they are more than those of any app."""
+    octets = bytearray()
+    for part in answer.iter_content(2**16):
+        octets += part
+        if len(octets) > MOST:
+            raise NoConnection(
+                f"{_site(answer)} sends more than {MOST >> 20} MiB, so it is no Hubledger: look at {URL}"
+            )
+    return bytes(octets)
+
+
+def _site(answer: requests.Response) -> str:
+    return str(answer.url).partition("/api/")[0]
+
+
+def _read(answer: requests.Response, octets: bytes, level: str, also: Sequence[int]) -> Answer:
+    try:
+        text = octets.decode("utf-8")
+        value = json.loads(text, object_hook=Fields) if text else None
+    except (ValueError, RecursionError):
+        value = text = None
+    is_problem = answer.headers.get("Content-Type", "").startswith("application/problem+json")
+    if (answer.ok or answer.status_code in also) and isinstance(value, dict) and not is_problem:
+        return Answer(text or "", value, answer.status_code)
+    if answer.ok or (answer.status_code == 404 and not is_problem):
+        raise NoConnection(f"{_site(answer)} is no Hubledger: look at {URL}")
+    raise refusal_of(answer.status_code, value if isinstance(value, dict) and is_problem else {}, level)
+
+
+def _reason(error: requests.RequestException) -> str:
+    """Return the reason in plain words: the texts of the library quote its own objects."""
+    text = str(error)
+    if isinstance(error, requests.exceptions.SSLError):
+        return "its certificate is not valid"
+    if isinstance(error, requests.Timeout) or "timed out" in text:
+        return "the time is over"
+    if "NameResolution" in text:
+        return "no host has this name"
+    if "refused" in text:
+        return "nothing listens there"
+    return "the connection broke"

@@ -1,0 +1,62 @@
+"""The text of the module of an aggregate: the events of one field by the hour."""
+
+from collections.abc import Iterator
+
+from hubledger.cli.scaffold.code import bracketed
+from hubledger.cli.scaffold.design import Design, camel
+from hubledger.cli.scaffold.fields import LONGEST_COLUMN, Field
+
+MOST_SUMS = 5
+
+
+def aggregate_text(design: Design, at: Field, by: Field) -> str:
+    """Return the module: the number of events, their first and last time, and the sums of integers."""
+    declared = bracketed(
+        "@aggregate_of",
+        [design.row_class, f'"{design.aggregate}"', f'at="{at.column}"', "window=timedelta(hours=1)"],
+    )
+    measures = "".join(f"    {line}\n" for line in _measures(design, at, by))
+    means = ["Count", "Key", "Least", "Most", *(["Sum"] if "Sum(" in measures else []), "aggregate_of"]
+    of_key = f"Key({by.length}{', ascii=True' if by.kind == 'ascii' else ''})" if by.length else "Key()"
+    return f'''"""The events of each {by.column}, by the hour of {at.column}."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from {design.package}.transform import {design.row_class}
+from hubledger import {", ".join(means)}
+
+
+{declared}
+@dataclass(frozen=True, slots=True)
+class {camel(design.aggregate)}:
+    """The events of one {by.column} in the hour from `window_start`."""
+
+    {by.column}: Annotated[{"str" if by.length else "int"}, {of_key}]
+    window_start: datetime
+{measures}'''
+
+
+def _measures(design: Design, at: Field, by: Field) -> Iterator[str]:
+    taken = {by.column}
+    yield f"{_free('events', taken)}: Annotated[int, Count()]"
+    whole = [one for one in design.fields if one.kind == "integer" and one not in design.keys and not _is_name(one)]
+    for one in whole[:MOST_SUMS]:
+        none = " | None" if one.is_optional else ""
+        yield f'{_free(f"sum_of_{one.column}", taken)}: Annotated[int{none}, Sum("{one.column}")]'
+    yield f'{_free(f"first_{at.column}", taken)}: Annotated[datetime, Least("{at.column}")]'
+    yield f'{_free(f"last_{at.column}", taken)}: Annotated[datetime, Most("{at.column}")]'
+
+
+def _is_name(one: Field) -> bool:
+    """Return True for a number that names something, so that its sum says nothing."""
+    return one.column.rpartition("_")[2] in ("id", "number", "code", "version", "year")
+
+
+def _free(name: str, taken: set[str]) -> str:
+    name = name[: LONGEST_COLUMN + 10]
+    while name in taken or name in ("run_number", "slice", "run_id", "staging_id", "is_whole"):
+        name += "_"
+    taken.add(name)
+    return name

@@ -1,0 +1,167 @@
+"""The design of a room: its names and fields, and which fields are the key and the time of an event."""
+
+import keyword
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from core.transforms.contract.names import fault_of_table
+from hubledger.cli.console import Refused
+from hubledger.cli.scaffold.fields import KEY_KINDS, Field, checked
+
+LONGEST_ROOM = 40  # characters
+LONGEST_KEY = 200  # characters of a text in the key of an aggregate
+_ROOM = re.compile(r"[a-z][a-z0-9_]*")
+_TAKEN = {"tests", "test", "poison", "poisons"}  # folders of tests, and the class PoisonEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The choices of a person; None: the default."""
+
+    name: str
+    key: tuple[str, ...] = ()
+    at: str | None = None
+    table: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """All that the files of a room say. `by` groups the aggregate; without `by` or `at` there is none."""
+
+    name: str
+    table: str
+    state_table: str
+    fields: tuple[Field, ...]
+    key: tuple[Field, ...]
+    at: Field | None
+    by: Field | None
+    samples: tuple[bytes, ...]
+
+    @property
+    def package(self) -> str:
+        return f"apps.{self.name}"
+
+    @property
+    def row_class(self) -> str:
+        return f"{camel(base_of(self.name))}Event"
+
+    @property
+    def state_class(self) -> str:
+        return f"{camel(base_of(self.name))}State"
+
+    @property
+    def has_aggregate(self) -> bool:
+        return self.at is not None and self.by is not None
+
+    @property
+    def keys(self) -> tuple[Field, ...]:
+        """The fields of the key of the state and of the aggregate."""
+        return (*self.key, *(() if self.by is None else (self.by,)))
+
+    @property
+    def aggregate(self) -> str:
+        return f"{self.name}_by_hour"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of all tables of the room."""
+        states = (self.state_table,) if self.key else ()
+        windows = (self.aggregate, f"{self.aggregate}_staged") if self.has_aggregate else ()
+        return (self.table, *states, *windows)
+
+
+def design_of(wish: Wish, fields: Sequence[Field], ascii_names: frozenset[str], samples: tuple[bytes, ...]) -> Design:
+    """Return the design that follows from a person's choices and the fields. Raises Refused."""
+    fields = checked(fields)
+    key, at = [_chosen("--key", name, fields) for name in wish.key], _at(wish.at, fields)
+    by = key[0] if key else next(filter(_can_group, fields), None)
+    narrowed = {one.name for one in (*key, by) if one is not None and one.name in ascii_names and one.kind == "text"}
+    fields = tuple(replace(one, kind="ascii") if one.name in narrowed else one for one in fields)
+    by_name = {one.name: one for one in fields}
+    table = wish.table or f"{base_of(wish.name)}_event"
+    return Design(
+        name=wish.name,
+        table=table,
+        state_table=f"{wish.table or base_of(wish.name)}_state",
+        fields=fields,
+        key=tuple(_of_key(by_name[one.name]) for one in key),
+        at=at,
+        by=by_name[by.name] if by is not None and _can_group(by) else None,
+        samples=samples,
+    )
+
+
+def refuse_name(name: str) -> None:
+    """Raise Refused for a name that no package, class or table can have."""
+    if not _ROOM.fullmatch(name):
+        better = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_0123456789")
+        hint = f", such as {better}" if _ROOM.fullmatch(better) else ""
+        raise Refused(f"the name {name!r}: a room is named by a-z, 0-9 and _, and begins with a letter{hint}")
+    if keyword.iskeyword(name) or keyword.issoftkeyword(name):
+        raise Refused(f"the name {name} is a word of Python: choose a different one")
+    if name in _TAKEN:
+        raise Refused(f"the name {name} has a meaning of its own in Hubledger: choose a different one")
+    if len(name) > LONGEST_ROOM:
+        raise Refused(f"the name {name} is longer than {LONGEST_ROOM} characters")
+
+
+def refuse_tables(design: Design, taken: dict[str, str]) -> None:
+    """Raise Refused when SQL refuses the name of a table, or when `taken` has it, with its owner."""
+    for table in design.tables:
+        if (fault := fault_of_table(table)) is not None:
+            raise Refused(f"{fault}; name it with --table")
+        if (owner := taken.get(table.lower())) is not None:
+            raise Refused(
+                f"the table {table} belongs to {owner}: name a different one with --table, or a different room"
+            )
+
+
+def camel(name: str) -> str:
+    """Return the name of a class: `lost_parcel` is `LostParcel`."""
+    return "".join(word.title() for word in name.split("_"))
+
+
+def base_of(name: str) -> str:
+    """Return the noun of one event of a room: `parcels` and `parcel_events` are of a `parcel`."""
+    base = name.removesuffix("_events").removesuffix("_event").strip("_")
+    if base.endswith("ies") and len(base) > 4:
+        return f"{base[:-3]}y"
+    if re.search(r"(ss|x|ch|sh)es$", base):
+        return base[:-2]
+    return base[:-1] if re.search(r"[^sui]s$", base) else base
+
+
+def _chosen(flag: str, name: str, fields: Sequence[Field]) -> Field:
+    for one in fields:
+        if name in (one.name, one.column):
+            return one
+    raise Refused(
+        f"{flag} {name}: the events have no such field; they have {', '.join(one.name for one in fields[:20])}"
+    )
+
+
+def _at(name: str | None, fields: Sequence[Field]) -> Field | None:
+    if name is None:
+        return next((one for one in fields if one.kind == "instant" and not one.is_optional), None)
+    one = _chosen("--at", name, fields)
+    if one.kind != "instant" or one.is_optional:
+        raise Refused(
+            f"--at {name}: the time of an event is an instant with a zone that every event has, and it is {one.written}"
+        )
+    return one
+
+
+def _of_key(one: Field) -> Field:
+    if one.is_optional:
+        raise Refused(f"--key {one.name}: some events have no value of it, and a key needs one")
+    if one.kind not in KEY_KINDS:
+        raise Refused(f"--key {one.name}: it is {one.kind}, and a key is one of {', '.join(KEY_KINDS)}")
+    if one.kind == "text" and one.length is None:
+        raise Refused(f"--key {one.name}: its texts are too long for a key")
+    return one
+
+
+def _can_group(one: Field) -> bool:
+    is_short = one.length is not None and one.length <= LONGEST_KEY
+    return not one.is_optional and (one.kind == "integer" or (one.kind in ("text", "ascii") and is_short))

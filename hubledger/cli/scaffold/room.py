@@ -1,0 +1,165 @@
+"""A new room on the disk: written beside its place, checked there, and renamed into it, whole or not at all."""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import invalidate_caches
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from tempfile import mkdtemp
+
+from core.transforms import load_transform
+from core.transforms.aggregates import load_aggregates
+from core.transforms.contract.whole import check_transform
+from hubledger.cli.console import ROOT, Refused
+from hubledger.cli.ddl.room import rights_text, room_text
+from hubledger.cli.ddl.types import ENGINES
+from hubledger.cli.lines import numbered_lines
+from hubledger.cli.scaffold.aggregate import aggregate_text
+from hubledger.cli.scaffold.design import Design
+from hubledger.cli.scaffold.tests import tests_text
+from hubledger.cli.scaffold.transform import transform_text
+from local.trials.outcomes import event_of, fault_of_rows, outcome_of
+
+_CREATES = re.compile(r"CREATE TABLE\s+(?:IF NOT EXISTS\s+)?(\w+)", re.IGNORECASE)
+_APPS = '"""The rooms of apps of your own. A release of Hubledger changes nothing here."""\n'
+
+
+def write_room(design: Design, source: Path | None, years: tuple[int, int]) -> tuple[str, ...]:
+    """Write the room and return its files. Raises Refused when it exists or an event of `source` does not fit."""
+    target = ROOT / "apps" / design.name
+    refuse_existing(target)
+    with _beside(target) as folder:
+        _write(folder, _texts(design, years))
+        with _importable(design.package, folder):
+            _write(folder, _texts_of_tables(design))
+            _try_events(design, source or folder / "events.jsonl")
+        written = tuple(sorted(str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()))
+        _write_once(target.parent / "__init__.py", _APPS)
+        folder.rename(target)
+    return written
+
+
+def refuse_existing(target: Path) -> None:
+    """Raise Refused when something is at the place of a room."""
+    if target.exists() or target.is_symlink():
+        raise Refused(f"apps/{target.name} exists already: choose a different name, or remove the folder first")
+
+
+def taken_tables() -> dict[str, str]:
+    """Return the names of the tables of Hubledger and of all rooms, in small letters, each with its owner."""
+    places = {ROOT / "sql/sqlite/migrations": "Hubledger"}
+    for group in ("apps", "examples"):
+        places |= {each: f"{group}/{each.parents[1].name}" for each in ROOT.glob(f"{group}/*/migrations/sqlite")}
+    return {
+        name.lower(): owner
+        for place, owner in places.items()
+        for file in sorted(place.glob("*.sql"))
+        for name in _CREATES.findall(file.read_text(encoding="utf-8"))
+    }
+
+
+def _texts(design: Design, years: tuple[int, int]) -> dict[str, str]:
+    texts = {
+        "__init__.py": f'"""The room of {design.name}: its transform, tables, aggregates and tests."""\n',
+        "transform.py": transform_text(design, *years),
+        "aggregates/__init__.py": f'"""The aggregates of {design.name}, one in each module."""\n',
+        "events.jsonl": b"\n".join((*design.samples, b"")).decode(),
+        "tests/__init__.py": "",
+        f"tests/test_{design.name}.py": tests_text(design),
+        "README.md": _readme(design),
+    }
+    if design.at is not None and design.by is not None:
+        texts[f"aggregates/{design.aggregate}.py"] = aggregate_text(design, design.at, design.by)
+    return texts
+
+
+def _texts_of_tables(design: Design) -> dict[str, str]:
+    """Check the room and return the files that follow from its classes."""
+    check_transform(design.package)
+    row_classes = load_transform(design.package).row_classes
+    aggregates = load_aggregates(row_classes)
+    heading = f"-- The tables of {design.package}, as its classes declare them.\n\n"
+    texts = {
+        f"migrations/{engine}/0001_{design.name}.sql": heading + room_text(row_classes, aggregates, engine)
+        for engine in ENGINES
+    }
+    return {**texts, "permissions.sql": rights_text(row_classes, aggregates)}
+
+
+def _try_events(design: Design, source: Path) -> None:
+    """Raise Refused with the first line that does not become rows which a column can hold."""
+    transform = load_transform(design.package)
+    for number, octets in numbered_lines(source):
+        found = outcome_of(transform, event_of(octets))
+        fault = fault_of_rows(transform, found.rows) if found.error is None else str(found.error)
+        if fault is not None:
+            raise Refused(f"{source}, line {number} does not fit: {fault}; nothing was written")
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """Make a hidden folder beside a place, and remove it unless it was renamed."""
+    target.parent.mkdir(exist_ok=True)
+    folder = Path(mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not any(target.parent.iterdir()):
+            target.parent.rmdir()
+
+
+@contextmanager
+def _importable(package: str, folder: Path) -> Iterator[None]:
+    """Let `package` be imported from a folder of a different name."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    invalidate_caches()
+    spec = spec_from_file_location(package, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    if spec is None:
+        raise Refused(f"{folder} cannot be imported")
+    sys.modules[package] = module_from_spec(spec)
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
+        for name in [each for each in sys.modules if each == package or each.startswith(f"{package}.")]:
+            del sys.modules[name]
+
+
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+
+
+def _write_once(path: Path, text: str) -> None:
+    if not path.exists():
+        path.write_text(text, encoding="utf-8")
+
+
+def _readme(design: Design) -> str:
+    block = "\n".join(["```", *commands_of(design), "```", ""])
+    return f"""# {design.name}
+
+The transform of these events, its tables, and its tests. A release of Hubledger changes nothing here.
+
+- `transform.py` turns one event into rows. Change `VERSION` with each change of its rows.
+- `aggregates/` holds the aggregates, `migrations/` the tables of both engines, `events.jsonl` sample events.
+- After a change of a class, write its migration:
+  `.venv/bin/python -m hubledger migrate-diff --transform {design.package}`
+
+{block}"""
+
+
+def commands_of(design: Design) -> tuple[str, ...]:
+    """Return the next three commands."""
+    return (
+        f".venv/bin/python -m hubledger try --transform {design.package}",
+        f"make check-room TRANSFORM={design.package}",
+        f"make demo TRANSFORM={design.package} EVENTS=2000",
+    )

@@ -1,0 +1,68 @@
+"""The text of the tests of a room."""
+
+from hubledger.cli.scaffold.code import bracketed
+from hubledger.cli.scaffold.design import Design
+from hubledger.cli.scaffold.samples import values_of
+
+
+def tests_text(design: Design) -> str:
+    """Return the module. The row of the first sample is made here, without the transform."""
+    values = [(one.column, value) for one, value in values_of(design.samples[0], design.fields)]
+    first = bracketed(f"FIRST = {design.row_class}", [f"{name}={value}" for name, value in values])
+    rows = [*([f"{design.state_class}(*astuple(FIRST))"] if design.key else [])]
+    expected = bracketed("assert_rows", ["transform", "SAMPLES[0]", "FIRST", *rows], indent=4)
+    return f'''"""Trials of the transform: `python -m pytest apps/{design.name}` runs them."""
+
+{_imports(design)}
+SAMPLES = (Path(__file__).parents[1] / "events.jsonl").read_bytes().splitlines()
+{first}
+
+
+def test_the_first_sample_becomes_these_rows() -> None:
+{expected}
+
+
+def test_a_body_that_is_no_event_is_a_letter() -> None:
+    assert_poison(transform, b"", "empty")
+    assert_poison(transform, b"{{")
+    assert_poison(transform, b"[]")
+
+
+def test_a_field_that_nobody_knows_is_a_letter() -> None:
+    assert_poison(transform, SAMPLES[0].rstrip()[:-1] + b', "{_unknown(design)}": 1}}', "{_unknown(design)}")
+
+
+def test_any_body_becomes_rows_or_a_letter() -> None:
+    check_any_body(transform, transform.Body)
+
+
+def test_an_event_has_one_outcome() -> None:
+    check_deterministic(transform, SAMPLES)
+
+
+def test_a_replay_writes_the_rows_that_the_ingestion_wrote() -> None:
+    check_replay_identity(transform, SAMPLES)
+'''
+
+
+def _imports(design: Design) -> str:
+    classes = sorted([design.row_class, *([design.state_class] if design.key else [])])
+    kinds = {one.kind for one, value in values_of(design.samples[0], design.fields) if value != "None"}
+    times = [*(["UTC"] if "instant" in kinds else []), *(["date"] if "date" in kinds else [])]
+    times += ["datetime"] if "instant" in kinds else []
+    local = ["assert_poison", "assert_rows", "check_any_body", "check_deterministic", "check_replay_identity"]
+    return (
+        ("from dataclasses import astuple\n" if design.key else "")
+        + (f"from datetime import {', '.join(times)}\n" if times else "")
+        + ("from decimal import Decimal\n" if "decimal" in kinds else "")
+        + f"from pathlib import Path\n\nfrom {design.package} import transform\n"
+        + f"from {design.package}.transform import {', '.join(classes)}\n"
+        + f"from hubledger.testing import {', '.join(local)}\n"
+    )
+
+
+def _unknown(design: Design) -> str:
+    name = "unknown"
+    while any(one.name == name for one in design.fields):
+        name += "_"
+    return name

@@ -1,0 +1,215 @@
+"""`python -m hubledger try EVENTS.jsonl`: run a transform on a file of events, without a hub."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from core.model.commits import DeadLetter
+from core.model.rows import Row, row_table
+from core.model.transform import Transform
+from core.replay.diff import document
+from core.settings import DEFAULT_TRANSFORM
+from core.store.columns import row_of_json
+from core.store.letters import Letters
+from core.transforms import import_transform, load_transform
+from core.transforms.contract.whole import check_transform
+from core.transforms.rooms import room_of
+from hubledger.cli.console import Refused, UsageFault, say, show_table
+from hubledger.cli.lines import EventFile, numbered_lines
+from hubledger.cli.trial.against import Difference, difference
+from hubledger.cli.trial.run import Outcome, ingest_file, means_of, states_of
+from hubledger.cli.trial.store import trial_database
+from local.trials.replaying import register
+
+_Events = Annotated[
+    Path | None,
+    typer.Argument(metavar="[EVENTS]", help="One body a line; default: events.jsonl of the transform's room."),
+]
+_Transform = Annotated[
+    str | None, typer.Option(metavar="NAME", help="A room or a module; default: the setting TRANSFORM.")
+]
+_References = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help='States that exist before: {"table": "home", "row": {...}}, one a line.'),
+]
+_Against = Annotated[
+    str | None, typer.Option(metavar="NAME", help="An older transform: show how the rows differ from its rows.")
+]
+_Limit = Annotated[int, typer.Option(min=0, max=1000, help="Rows of each table, letters and changes to show.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that a trial found. `again` counts the events that a second delivery of the file committed."""
+
+    name: str
+    transform: Transform
+    outcome: Outcome
+    counts: dict[str, int]
+    rows: dict[type, list[tuple[int, Row]]]
+    again: int
+    differing: Difference | None
+
+
+def try_events(
+    events: _Events = None,
+    transform: _Transform = None,
+    references: _References = None,
+    against: _Against = None,
+    limit: _Limit = 20,
+    as_json: _Json = False,
+) -> None:
+    """Try a transform on a file of events.
+
+    It prints rows, letters and differences, and needs no hub.
+
+    Example: python -m hubledger try events.jsonl --transform apps.parcels
+    """
+    name = transform or os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM
+    for each in filter(None, (name, against)):
+        check_transform(each)
+    path = events or _samples_of(name)
+    if not path.is_file():
+        raise Refused(f"{path} is no file: name a file with one event a line")
+    report = _report(name, path, _known(references, load_transform(name)), against, limit)
+    if as_json:
+        print(json.dumps(_document(report), ensure_ascii=False, indent=2))
+    else:
+        _show(report)
+
+
+def _samples_of(name: str) -> Path:
+    room = room_of(import_transform(name).__name__)
+    if room is None:
+        raise UsageFault(f"{name} is in no room with an events.jsonl: name a file")
+    return room.folder / "events.jsonl"
+
+
+def _known(path: Path | None, transform: Transform) -> tuple[Row, ...]:
+    """Return the states that a file names."""
+    classes = {row_table(each).name: each for each in transform.row_classes if row_table(each).key}
+    found: list[Row] = []
+    for number, octets in numbered_lines(path) if path else ():
+        try:
+            given = msgspec.json.decode(octets, type=dict[str, Any])
+            found.append(row_of_json(classes[given["table"]], json.dumps(given["row"])))
+        except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+            raise Refused(
+                f'{path}, line {number}: write {{"table": ..., "row": {{...}}}} with a table of states'
+                f" ({', '.join(classes) or 'this transform has none'}) and all its columns: {error!r}"
+            ) from error
+    return tuple(found)
+
+
+def _report(name: str, path: Path, known: Sequence[Row], against: str | None, limit: int) -> Report:
+    transform = load_transform(name)
+    outcome = Outcome(EventFile(path), limit)
+    with trial_database(transform.row_classes) as trial:
+        means = means_of(trial.database, transform)
+        register(known, means)
+        outcome.note_known(known)
+        for report in ingest_file(outcome.file, means):
+            for commit in report.commits:
+                outcome.add(commit)
+        again = sum(commit.events for report in ingest_file(outcome.file, means) for commit in report.commits)
+        rows = {**outcome.rows, **dict(states_of(outcome, Letters(trial.database)))}
+        counts = trial.counts()
+    differing = _against(against, known, transform, outcome) if against and outcome.events else None
+    return Report(name, transform, outcome, counts, rows, again, differing)
+
+
+def _against(old: str, known: Sequence[Row], transform: Transform, outcome: Outcome) -> Difference:
+    before = load_transform(old)
+    with trial_database((*before.row_classes, *transform.row_classes)) as trial:
+        means = means_of(trial.database, before)
+        register(known, means)
+        for _ in ingest_file(outcome.file, means):
+            pass
+        return difference(outcome.file, outcome.events, trial.database, transform, outcome.limit)
+
+
+def _show(report: Report) -> None:
+    outcome = report.outcome
+    for row_class in report.transform.row_classes:
+        _show_rows(row_class, report)
+    if outcome.letters:
+        letters = ((_line_of(each, outcome), each.error_class, each.error) for each in outcome.letters)
+        show_table(f"letters: {_of(len(outcome.letters), outcome.dead_lettered)}", ("line", "class", "error"), letters)
+    if outcome.filtered_lines:
+        lines = ", ".join(map(str, outcome.filtered_lines))
+        say(f"filtered: {_of(len(outcome.filtered_lines), outcome.filtered)}, line {lines}")
+    if report.differing is not None:
+        _show_difference(report.differing)
+    say(
+        f"{report.name}, {report.transform.version}: events {outcome.events}, with rows {outcome.written},"
+        f" filtered {outcome.filtered}, letters {outcome.dead_lettered}",
+        f"new events in a second delivery of the file: {report.again}",
+    )
+
+
+def _show_rows(row_class: type, report: Report) -> None:
+    table, rows = row_table(row_class), report.rows.get(row_class, [])
+    title = f"{table.name}: rows {_of(len(rows), report.counts[table.name])}"
+    show_table(title, ("line", *table.columns), ((line or "before", *document(row).values()) for line, row in rows))
+
+
+def _show_difference(differing: Difference) -> None:
+    counts = differing.counts
+    title = f"changed events: {_of(len(differing.changes), counts.events_changed)}"
+    show_table(title, ("line", "change", "table", "row"), _changes(differing))
+    say(
+        f"rows after a replay: added {counts.rows_added}, removed {counts.rows_removed}, changed {counts.rows_changed};"
+        f" letters: new {counts.letters_added}, resolved {counts.letters_resolved}"
+    )
+
+
+def _changes(differing: Difference) -> Iterator[tuple[object, ...]]:
+    for line, change in differing.changes:
+        for kind in ("added", "removed"):
+            yield from ((line, kind, each["table"], _written(each["row"])) for each in change[kind])
+        for each in change["changed"]:
+            written = ", ".join(f"{name}: {old} → {new}" for name, (old, new) in each["columns"].items())
+            yield line, "changed", each["table"], written
+        if "error" in change:
+            yield line, change["outcome"], "", change["error"]
+
+
+def _written(row: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in row.items())
+
+
+def _line_of(letter: DeadLetter, outcome: Outcome) -> int:
+    return outcome.file.line_of(letter.event.sequence_number)
+
+
+def _of(shown: int, all_: int) -> str:
+    return str(all_) if shown >= all_ else f"the first {shown} of {all_}"
+
+
+def _document(report: Report) -> dict[str, Any]:
+    outcome = report.outcome
+    found: dict[str, Any] = {
+        "transform": report.name,
+        "version": report.transform.version,
+        **{name: getattr(outcome, name) for name in ("events", "written", "filtered", "dead_lettered")},
+        "tables": {row_table(each).name: _rows_document(each, report) for each in report.transform.row_classes},
+        "letters": [
+            {"line": _line_of(each, outcome), "class": each.error_class, "error": each.error}
+            for each in outcome.letters
+        ],
+        "filtered_lines": outcome.filtered_lines,
+        "new_events_of_a_second_delivery": report.again,
+    }
+    return found if report.differing is None else {**found, "differences": report.differing.to_json()}
+
+
+def _rows_document(row_class: type, report: Report) -> dict[str, Any]:
+    rows = [{"line": line, "row": document(row)} for line, row in report.rows.get(row_class, [])]
+    return {"count": report.counts[row_table(row_class).name], "rows": rows}

@@ -1,0 +1,117 @@
+"""The public face: rooms import it alone, each of its names is documented, and it loads nothing that stays here."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import hubledger
+import hubledger.testing
+from hubledger.cli.scaffold import tests as tests_of_room
+from hubledger.cli.scaffold.aggregate import aggregate_text
+from hubledger.cli.scaffold.design import Wish, design_of
+from hubledger.cli.scaffold.fields import field_of
+from hubledger.cli.scaffold.samples import sample_lines
+from hubledger.cli.scaffold.transform import transform_text
+from tests.fakes import orders_room
+from tests.patience import allowed
+from tests.repo.product import ROOT, name_of
+
+OURS = {"bench", "core", "function_app", "handlers", "hubledger", "infra", "jobs", "local", "tests"}
+EXCEPTIONS = {  # by file, the reason why it imports more than the public face
+    "examples/home_security/homes.py": "it reads SQL for a page, and no room has a page of its own",
+    "docs/retention.md": "an operator compares an archive with the ledger; no room does",
+}
+FIELDS = ("parcel:ascii(40)", "at:instant", "day:date", "depot:text(40)", "weight:decimal", "count:integer")
+IMPORT = re.compile(r"^[ \t]*(?:from ([\w.]+) import |import ([\w.]+))", re.MULTILINE)
+PAGE = (ROOT / "docs" / "transforms.md").read_text(encoding="utf-8")
+
+
+def written() -> Iterator[tuple[str, str]]:
+    """Yield the code of all rooms, of the pages, and of the rooms that tests and the scaffold write, with its place."""
+    for folder in ("examples", "apps", "tests/fixtures/rooms"):
+        yield from ((name_of(path), path.read_text(encoding="utf-8")) for path in (ROOT / folder).rglob("*.py"))
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        code = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        yield name_of(page), "".join(code)
+    yield "apps/orders/transform.py", orders_room.TRANSFORM
+    yield "apps/orders/aggregates/turnover.py", orders_room.AGGREGATE
+    yield from scaffolded()
+
+
+def scaffolded() -> Iterator[tuple[str, str]]:
+    """Yield the modules of a room that `hubledger new` writes."""
+    fields = tuple(map(field_of, FIELDS))
+    design = design_of(Wish("parcels", key=("parcel",)), fields, frozenset(), sample_lines(fields))
+    assert design.at is not None
+    assert design.by is not None
+    yield "apps/parcels/transform.py", transform_text(design, 1900, 2100)
+    yield "apps/parcels/aggregates/parcels_by_hour.py", aggregate_text(design, design.at, design.by)
+    yield "apps/parcels/tests/test_parcels.py", tests_of_room.tests_text(design)
+
+
+def foreign(name: str, text: str) -> list[str]:
+    """Return the modules of ours that code imports although it may not. Only tests may import the helpers of tests."""
+    is_test = "/tests/" in name or name.endswith(".md")
+    found = {one for pair in IMPORT.findall(text) for one in pair if one.split(".")[0] in OURS}
+    return sorted(found - {"hubledger", *(["hubledger.testing"] if is_test else [])})
+
+
+def test_rooms_pages_and_the_scaffold_import_the_public_face_alone() -> None:
+    found = {name: modules for name, text in written() if (modules := foreign(name, text))}
+    assert {name: modules for name, modules in found.items() if name not in EXCEPTIONS} == {}
+    assert found.keys() == EXCEPTIONS.keys(), "an exception is needed no more"
+
+
+def test_every_kind_of_code_is_read() -> None:
+    uses = {name for name, text in written() if re.search(r"^from hubledger(\.testing)? import", text, re.MULTILINE)}
+    wanted = {"examples/flight_info/transform.py", "tests/fixtures/rooms/shop/transform.py", "docs/transforms.md"}
+    assert {*wanted, "apps/orders/transform.py", *dict(scaffolded())} <= uses
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("examples/x/transform.py", "from core.model.rows import Row"),
+        ("examples/x/transform.py", "    import core.errors"),
+        ("examples/x/transform.py", "from hubledger.testing import assert_rows"),
+        ("examples/x/tests/test_x.py", "from local.trials.outcomes import event_of"),
+        ("docs/transforms.md", "from hubledger.cli.new import new"),
+    ],
+)
+def test_an_import_of_anything_else_is_seen(name: str, line: str) -> None:
+    assert foreign(name, f"{line}\nfrom hubledger import Event\n")
+
+
+def test_every_name_has_a_docstring_of_its_own_and_stands_on_the_page() -> None:
+    public = [(name, module) for module in (hubledger, hubledger.testing) for name in module.__all__]
+    documents = {name: getattr(module, name).__doc__ or "" for name, module in public}
+    made_by_dataclass = [name for name, text in documents.items() if text.startswith(f"{name}(")]
+    assert [name for name, text in documents.items() if not text] == made_by_dataclass == []
+    (section,) = re.findall(r"^## The names$(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+    heads = re.findall(r"^\| (`.*?) \| ", section, re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)", " ".join(heads))) == sorted(hubledger.__all__)
+    assert [name for name in hubledger.testing.__all__ if f"`{name}(" not in PAGE] == []
+
+
+def test_a_name_that_the_face_lacks_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match="'hubledger' has no attribute 'row_table'"):
+        getattr(hubledger, "row_table")  # noqa: B009  # a type checker refuses it otherwise
+
+
+def test_the_face_loads_nothing_until_a_name_is_asked_for_and_then_values_alone() -> None:
+    assert loaded("import hubledger") == {"hubledger"}
+    found = loaded("from hubledger import *")
+    values = {name for name in found if name.startswith("core.model.")}
+    assert found - values == {"hubledger", "core", "core.errors", "core.model"}
+
+
+def loaded(line: str) -> set[str]:
+    """Return the modules of ours, and the clients and drivers, that a line loads in a process of its own."""
+    watched = OURS | {"azure", "pyodbc", "sqlite3", "typer", "rich", "requests", "hypothesis"}
+    script = f"import sys\n{line}\nprint(*(one for one in sys.modules if one.split('.')[0] in {sorted(watched)!r}))"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, env={}, capture_output=True, text=True, check=True, timeout=allowed(60))
+    return set(done.stdout.split())

@@ -1,0 +1,361 @@
+"""hubledger/cli/ddl/diff.py: the next migration brings the tables of a room to its classes, or says what it cannot."""
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+
+from core.errors import InvalidTransform
+from core.model.aggregates import Aggregate, Count, Key, Sum
+from core.model.rollups import Kept
+from core.model.rows import Text
+from core.store.migrations import load_migrations
+from hubledger.cli.ddl.diff import NextMigration, next_migration
+from hubledger.cli.ddl.room import rights_text, room_text
+from hubledger.cli.ddl.types import ENGINES, PREFIX
+from tests.fakes.declared import appended, every_type, state, windows
+
+NAME = Annotated[str, Text(20)]
+
+
+def write(room: Path, made: NextMigration, number: int = 1) -> None:
+    """Write a migration as the command line does."""
+    for engine, text in made.texts.items():
+        folder = room / "migrations" / engine
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number:04}_{made.name_hint}.sql").write_text(text, encoding="utf-8")
+    if made.permissions is not None:
+        (room / "permissions.sql").write_text(made.permissions, encoding="utf-8")
+
+
+def by_hand(room: Path, server: str, embedded: str, number: int = 2) -> None:
+    for engine, text in (("sqlserver", server), ("sqlite", embedded)):
+        path = room / "migrations" / engine / f"{number:04}_by_hand.sql"
+        path.write_bytes(text.encode("utf-8"))
+
+
+def made_of(room: Path, *classes: type, aggregates: Sequence[Aggregate] = ()) -> None:
+    """Write the first migration of these classes."""
+    write(room, next_migration(classes, aggregates, room))
+
+
+def settled(room: Path, classes: Sequence[type], aggregates: Sequence[Aggregate] = ()) -> None:
+    """Assert that nothing is left to do, and that SQLite takes every migration of the room after ours."""
+    left = next_migration(classes, aggregates, room)
+    assert (left.texts, left.cannot, left.permissions) == ({}, (), None)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for ours in load_migrations("sqlite"):
+            connection.executescript(ours.text)
+        for path in sorted((room / "migrations" / "sqlite").glob("*.sql")):
+            connection.executescript(path.read_text(encoding="utf-8-sig"))
+
+
+def test_the_first_migration_of_a_room_makes_its_tables_and_rights_and_the_next_one_is_not_needed(
+    tmp_path: Path,
+) -> None:
+    classes = every_type()
+    first = next_migration(classes, (), tmp_path)
+    assert first.name_hint == tmp_path.name.lower().replace("-", "_").strip("_")[:60]
+    assert first.cannot == ()
+    assert all(first.texts[engine].endswith(room_text(classes, (), engine)) for engine in ENGINES)
+    assert first.permissions == rights_text(classes, ())
+    write(tmp_path, first)
+    settled(tmp_path, classes)
+
+
+def test_a_new_class_and_a_new_aggregate_become_tables_with_the_index_of_the_source(tmp_path: Path) -> None:
+    line = appended("line", order_id=NAME, amount=int, at=datetime)
+    made_of(tmp_path, line)
+    other = state("customer", ("name",), name=NAME)
+    sales = windows(
+        line, "sales", "at",
+        order_id=Annotated[str, Key(20)], window_start=datetime, lines=Annotated[int, Count()],
+        amount=Annotated[int, Sum("amount")],
+    )  # fmt: skip
+    following = next_migration((line, other), (sales,), tmp_path)
+    assert following.cannot == ()
+    assert following.name_hint == "add_customer_and_sales"
+    assert "CREATE INDEX ix_sales_source" in following.texts["sqlite"]
+    assert "WITH (ONLINE = ON, DATA_COMPRESSION = PAGE)" in following.texts["sqlserver"]
+    assert following.permissions is not None and "hubledger.sales_staged" in following.permissions
+    write(tmp_path, following, 2)
+    settled(tmp_path, (line, other), (sales,))
+
+
+def test_tables_are_changed_last_because_a_changed_table_is_locked_until_the_migration_ends(tmp_path: Path) -> None:
+    made_of(tmp_path, appended("line", order_id=NAME, at=datetime))
+    line = appended("line", order_id=NAME, at=datetime, note=str | None)
+    fields = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
+    following = next_migration((line,), (windows(line, "sales", "at", **fields),), tmp_path)
+    for text in following.texts.values():
+        assert text.index("CREATE INDEX") < text.index("ALTER TABLE")
+
+
+def test_a_new_rollup_is_filled_from_the_finer_level_and_a_new_retention_gets_its_index(tmp_path: Path) -> None:
+    fields = {
+        "order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()],
+    }  # fmt: skip
+    line = appended("line", order_id=NAME, at=datetime)
+    sales = windows(line, "sales", "at", window=timedelta(hours=1), **fields)
+    made_of(tmp_path, line, aggregates=[sales])
+    kept = Kept(timedelta(hours=1), timedelta(days=9))
+    sales = windows(line, "sales", "at", window=kept, rollups={"day": timedelta(days=1)}, **fields)
+    following = next_migration((line,), (sales,), tmp_path)
+    assert "INSERT INTO hubledger.sales_day" in following.texts["sqlserver"]
+    assert "ix_sales_window_start ON hubledger.sales (window_start) WITH (ONLINE = ON);" in following.texts["sqlserver"]
+    write(tmp_path, following, 2)
+    settled(tmp_path, (line,), (sales,))
+
+
+def test_a_table_of_states_has_an_index_by_place_and_an_older_table_gets_it(tmp_path: Path) -> None:
+    customer = state("customer", ("name",), name=NAME)
+    made_of(tmp_path, customer)
+    by_hand(tmp_path, "DROP INDEX ix_customer_place ON hubledger.customer;", "DROP INDEX ix_customer_place;")
+    following = next_migration((customer,), (), tmp_path)
+    place = "CREATE INDEX ix_customer_place\n    ON {}customer (stream_id, partition_id, sequence_number"
+    for engine, end in zip(ENGINES, (", commit_number);", ") INCLUDE (commit_number)"), strict=True):
+        first = next((tmp_path / "migrations" / engine).glob("0001_*.sql")).read_text(encoding="utf-8")
+        for text in (first, following.texts[engine]):
+            assert f"{place.format(PREFIX[engine])}{end}" in text
+    assert "WITH (ONLINE = ON);" in following.texts["sqlserver"]
+    write(tmp_path, following, 3)
+    settled(tmp_path, (customer,))
+
+
+def test_a_new_field_that_may_be_none_is_added_and_one_that_may_not_is_named_with_the_reason(tmp_path: Path) -> None:
+    made_of(tmp_path, appended("line", order_id=NAME))
+    line = appended("line", order_id=NAME, price=Decimal | None, order=NAME | None, amount=int)
+    following = next_migration((line,), (), tmp_path)
+    server, embedded = following.texts["sqlserver"], following.texts["sqlite"]
+    assert "ALTER TABLE hubledger.line ADD price decimal(38, 10);" in server
+    assert "ALTER TABLE hubledger.line ADD [order] nvarchar(20) COLLATE Latin1_General_100_BIN2;" in server
+    assert "ALTER TABLE line ADD COLUMN [order] TEXT;" in embedded
+    assert following.cannot == (
+        "Line.amount is new and never None, but existing rows have no value: allow None, or write the migration by"
+        " hand",
+    )
+    assert following.name_hint == "add_line_price_and_line_order"
+    write(tmp_path, following, 2)
+    settled(tmp_path, (appended("line", order_id=NAME, price=Decimal | None, order=NAME | None),))
+
+
+def test_a_longer_text_changes_the_server_alone_and_both_engines_have_the_migration(tmp_path: Path) -> None:
+    made_of(tmp_path, appended("line", note=NAME, hint=NAME | None, code=Annotated[str, Text(3, ascii=True)]))
+    line = appended(
+        "line", note=Annotated[str, Text(40)], hint=str | None, code=Annotated[str, Text(9, ascii=True)]
+    )  # fmt: skip
+    following = next_migration((line,), (), tmp_path)
+    collation = "COLLATE Latin1_General_100_BIN2"
+    assert [one for one in following.texts["sqlserver"].splitlines() if one.startswith("ALTER")] == [
+        f"ALTER TABLE hubledger.line ALTER COLUMN note nvarchar(40) {collation} NOT NULL;",
+        f"ALTER TABLE hubledger.line ALTER COLUMN hint nvarchar(max) {collation} NULL;",
+        f"ALTER TABLE hubledger.line ALTER COLUMN code varchar(9) {collation} NOT NULL;",
+    ]
+    assert all(one.startswith("--") for one in following.texts["sqlite"].splitlines() if one)
+    assert following.cannot == ()
+    write(tmp_path, following, 2)
+    settled(tmp_path, (line,))
+
+
+def test_a_column_that_a_person_made_without_a_collation_stays_without_one(tmp_path: Path) -> None:
+    made_of(tmp_path, appended("line", note=NAME))
+    by_hand(tmp_path, "ALTER TABLE hubledger.line ADD hint nvarchar(9);", "ALTER TABLE line ADD COLUMN hint TEXT;")
+    following = next_migration((appended("line", note=NAME, hint=NAME | None),), (), tmp_path)
+    assert "ALTER COLUMN hint nvarchar(20) NULL;" in following.texts["sqlserver"]
+
+
+CANNOT: dict[str, tuple[dict[str, Any], str]] = {
+    "a removed field": ({"kind": None}, "has no field kind, but line has the column: older code writes it"),
+    "a shorter text": (
+        {"name": Annotated[str, Text(19)]},
+        r"name is shorter: stored texts may have up to nvarchar\(20",
+    ),
+    "a text of ASCII": ({"name": Annotated[str, Text(30, ascii=True)]}, r"name changed from nvarchar\(20\) to varchar"),
+    "a changed type": ({"amount": Decimal}, "amount changed: its column is (int|INTEGER|bigint): (decimal|TEXT)"),
+    "a field that may be None now": ({"amount": int | None}, "amount may be None, but its column takes no NULL"),
+    "a field that is never None now": ({"kind": NAME}, "kind is never None, but its column takes NULL"),
+}
+
+
+@pytest.mark.parametrize("change", CANNOT)
+def test_a_change_that_needs_a_person_is_named_with_its_class_and_field_and_nothing_is_written(
+    tmp_path: Path, change: str
+) -> None:
+    fields: dict[str, Any] = {"name": NAME, "amount": int, "kind": NAME | None}
+    made_of(tmp_path, appended("line", **fields))
+    changed, reason = CANNOT[change]
+    fields = {name: kind for name, kind in {**fields, **changed}.items() if kind is not None}
+    found = next_migration((appended("line", **fields),), (), tmp_path)
+    assert found.texts == {}
+    assert all(line.startswith("Line") for line in found.cannot)
+    assert any(re.search(reason, line) for line in found.cannot)
+
+
+def test_a_changed_key_a_longer_key_and_a_removed_class_are_left_to_a_person(tmp_path: Path) -> None:
+    before = state("customer", ("name",), name=NAME, city=NAME), appended("line", amount=int)
+    made_of(tmp_path, *before)
+    longer = state("customer", ("name",), name=Annotated[str, Text(30)], city=NAME)
+    assert next_migration((longer, before[1]), (), tmp_path).cannot == (
+        "Customer.name is longer and in the key of customer, which SQL Server does not change: write the migration by"
+        " hand",
+    )
+    other = next_migration((state("customer", ("name", "city"), name=NAME, city=NAME),), (), tmp_path)
+    key, removed = other.cannot
+    assert key == "Customer: the key of customer is (name, city), and was (name): copy the rows by hand"
+    assert removed.startswith("no class has the table line: a replay may still retract its rows")
+    assert other.texts == {}
+
+
+def test_a_missing_table_of_staged_windows_is_made_again_for_each_level(tmp_path: Path) -> None:
+    line = appended("line", order_id=NAME, at=datetime)
+    fields = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
+    sales = windows(line, "sales", "at", window=timedelta(hours=1), rollups={"day": timedelta(days=1)}, **fields)
+    made_of(tmp_path, line, aggregates=[sales])
+    drops = "".join(f"DROP TABLE {name}_staged;\n" for name in ("sales", "sales_day"))
+    by_hand(tmp_path, drops.replace("TABLE ", "TABLE hubledger."), drops)
+    following = next_migration((line,), (sales,), tmp_path)
+    assert following.name_hint == "add_sales_staged_and_sales_day_staged"
+    assert "CREATE TABLE hubledger.sales_day_staged" in following.texts["sqlserver"]
+    assert following.cannot == ()
+    write(tmp_path, following, 3)
+    settled(tmp_path, (line,), (sales,))
+
+
+def test_a_new_measure_needs_a_new_aggregate(tmp_path: Path) -> None:
+    line = appended("line", order_id=NAME, amount=int, at=datetime)
+    fields = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
+    made_of(tmp_path, line, aggregates=[windows(line, "sales", "at", **fields)])
+    more = windows(line, "sales", "at", **fields, amount=Annotated[int, Sum("amount")])
+    found = next_migration((line,), (more,), tmp_path)
+    assert found.texts == {}
+    assert found.cannot == ("Sales.amount is new, and stored windows lack its values: declare a new aggregate",)
+
+
+HAND = """\
+-- A comment with 'a quote, and GO inside; and more.\r
+IF COL_LENGTH(N'hubledger.line', N'note') IS NULL\r
+BEGIN\r
+    EXEC(N'ALTER TABLE hubledger.line ADD note nvarchar(20) COLLATE Latin1_General_100_BIN2;\r
+        CREATE INDEX ix_line_note ON hubledger.line (note) WHERE note = ''x''');\r
+END\r
+UPDATE hubledger.line SET amount = CASE WHEN amount < 0 THEN 0 ELSE amount END WHERE amount < 0;\r
+CREATE TABLE [hubledger].[settings] ([order] int NOT NULL PRIMARY KEY CLUSTERED, at datetime2 DEFAULT GETDATE())\r
+"""
+HAND_EMBEDDED = "ALTER TABLE line ADD COLUMN note TEXT;\r\nCREATE TABLE settings ([order] INTEGER PRIMARY KEY);\r\n"
+
+
+def test_migrations_by_hand_count_with_conditions_texts_comments_and_the_line_ends_of_windows(tmp_path: Path) -> None:
+    made_of(tmp_path, appended("line", amount=int))
+    by_hand(tmp_path, f"\ufeff{HAND}", HAND_EMBEDDED)
+    settled(tmp_path, (appended("line", amount=int, note=NAME | None),))
+
+
+def test_a_column_that_a_person_renamed_has_its_new_name(tmp_path: Path) -> None:
+    made_of(tmp_path, state("line", ("code",), code=NAME, amount=int))
+    by_hand(
+        tmp_path,
+        "EXEC sp_rename N'hubledger.line.amount', N'total', 'COLUMN'\n"
+        "EXEC sp_rename @objname = 'hubledger.[line].[code]', @newname = 'name', @objtype = 'COLUMN';\n",
+        "ALTER TABLE line RENAME COLUMN amount TO total;\nALTER TABLE line RENAME COLUMN code TO name;\n",
+    )
+    settled(tmp_path, (state("line", ("name",), name=NAME, total=int),))
+
+
+def test_a_column_with_a_default_that_a_person_added_is_not_missed_in_the_class(tmp_path: Path) -> None:
+    made_of(tmp_path, appended("line", amount=int))
+    by_hand(
+        tmp_path,
+        "ALTER TABLE hubledger.line ADD loaded_at datetime2(7) NOT NULL CONSTRAINT df_l DEFAULT SYSUTCDATETIME();",
+        "ALTER TABLE line ADD COLUMN loaded_at TEXT NOT NULL DEFAULT '';",
+    )
+    settled(tmp_path, (appended("line", amount=int),))
+
+
+def test_statements_that_are_not_understood_are_named_with_file_and_line_and_their_tables_are_not_compared(
+    tmp_path: Path,
+) -> None:
+    made_of(tmp_path, appended("line", amount=int), appended("other", amount=int))
+    by_hand(
+        tmp_path,
+        "\nEXEC sp_rename 'hubledger.line', 'lines';\nGO\n",
+        "ALTER TABLE missing ADD COLUMN x;",
+    )
+    line, other = appended("line", sum=int, note=int | None), appended("other", amount=int, note=int | None)
+    found = next_migration((line, other), (), tmp_path)
+    assert "sqlserver/0002_by_hand.sql:2: not understood, compare by hand: EXEC sp_rename" in "\n".join(found.cannot)
+    assert any(one.startswith("sqlserver/0002_by_hand.sql:3: GO is a word of sqlcmd") for one in found.cannot)
+    assert any(one.startswith("sqlite/0002_by_hand.sql: SQLite refuses it: no such table") for one in found.cannot)
+    assert "hubledger.line" not in found.texts["sqlserver"]
+    assert "TABLE line" not in found.texts["sqlite"]
+    assert "ALTER TABLE hubledger.other ADD note bigint;" in found.texts["sqlserver"]
+
+
+def test_lines_of_permissions_that_a_person_wrote_stay(tmp_path: Path) -> None:
+    line = appended("line", amount=int)
+    made_of(tmp_path, line)
+    yours = "GRANT SELECT ON hubledger.line TO analysts;"
+    path = tmp_path / "permissions.sql"
+    path.write_text(f"{path.read_text('utf-8')}\n{yours}\n", encoding="utf-8")
+    assert next_migration((line,), (), tmp_path).permissions is None
+    more = (line, appended("other", amount=int))
+    text = next_migration(more, (), tmp_path).permissions
+    assert text is not None and text.startswith(rights_text(more, ())) and text.endswith(f"{yours}\n")
+    path.write_text(text, encoding="utf-8")
+    text = next_migration((*more, appended("third", amount=int)), (), tmp_path).permissions
+    assert text is not None and text.count(yours) == 1 and text.count("Lines that no declared class needs") == 1
+
+
+def test_classes_without_tables_are_refused_all_at_once(tmp_path: Path) -> None:
+    classes = (
+        state("customer", ("name", "at"), name=str, at=datetime),
+        state("parcel", ("code", "at"), code=Annotated[str, Text(447)], at=datetime),
+        appended("Line", amount=int),
+        appended("line", amount=int),
+    )
+    with pytest.raises(InvalidTransform) as refused:
+        next_migration(classes, (), tmp_path)
+    shared, key, size = refused.value.faults
+    assert shared == "Line and Line have one table, line: name one differently"
+    assert key.startswith("Customer.name is in the key and has no length: write name: Annotated[str, Text(40)]")
+    assert size.startswith("Parcel: its key has up to 902 bytes, and a key of SQL Server has at most 900")
+
+
+def test_a_text_in_the_key_of_an_aggregate_has_a_length_and_the_key_holds_it(tmp_path: Path) -> None:
+    fields = {"window_start": datetime, "lines": Annotated[int, Count()]}
+    line = appended("line", name=NAME, free=str, at=datetime)
+    endless = windows(line, "endless", "at", free=Annotated[str, Key(20)], **fields)
+    short = windows(line, "short", "at", name=Annotated[str, Key(19)], **fields)
+    folding = windows(line, "folding", "at", name=Annotated[str, Key(20, ascii=True)], **fields)
+    with pytest.raises(InvalidTransform) as refused:
+        next_migration((line,), (endless, short, folding), tmp_path)
+    free, *others = refused.value.faults
+    assert free.startswith("Line.free is in the key of Endless and has no length: write free: Annotated[str, Text(20)]")
+    but = "but Line.name is Text(20): a run could not store every window, so declare both alike"
+    assert others == [
+        f"Short.name is Key(19), {but}",
+        f"Folding.name is Key(20, ascii=True), {but}",
+    ]
+
+
+@pytest.mark.parametrize(("text", "fits"), [(Text(450), True), (Text(451), False), (Text(900, ascii=True), True)])
+def test_a_key_has_900_bytes_and_a_character_has_two_unless_it_is_of_ascii(text: Text, fits: bool) -> None:
+    key = state("parcel", ("code",), code=Annotated[str, text])
+    if fits:
+        assert f"({text.length})" in room_text((key,), (), "sqlserver")
+    else:
+        with pytest.raises(InvalidTransform, match="its key has up to 902 bytes"):
+            room_text((key,), (), "sqlite")
+
+
+def test_the_classes_of_other_rooms_are_left_out(tmp_path: Path) -> None:
+    from examples.home_security.transform import Home
+
+    made_of(tmp_path, Home, appended("line", amount=int))
+    settled(tmp_path, (Home, appended("line", amount=int)))
+    assert "hubledger.home" not in "".join(path.read_text("utf-8") for path in tmp_path.rglob("*.sql"))

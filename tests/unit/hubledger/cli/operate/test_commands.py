@@ -1,0 +1,264 @@
+"""Every command of an operator, against an app that answers with the shapes of the API's own description."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+from hubledger.cli.main import main
+from hubledger.cli.operate.all import GROUPS, SINGLE
+from tests.unit.hubledger.cli.described import AT, Described, description, unsafe
+from tests.unit.hubledger.cli.small_app import Reply, Request, SmallApp, problem
+
+ID = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
+RUN = "0123456789abcdef"
+COMMANDS = {
+    "status": "", "health": "", "retention": "",
+    "letters list": "--status waiting --all", "letters causes": "", "letters show": "3 41 --body text",
+    "letters retry": "--cause aaaa --reason why --yes", "letters discard": "3/41 --reason why --yes",
+    "redrives list": "--all", "redrives show": ID, "redrives letters": ID, "redrives pause": f"{ID} --reason why --yes",
+    "redrives resume": f"{ID} --reason why --yes", "redrives cancel": f"{ID} --reason why --yes",
+    "replay start": "--partition 3 --from 40 --to 2026-11-23T03:00:00Z --reason why --for-real --yes",
+    "replay list": "", "replay show": ID, "replay diff": f"{ID} --all", "replay pause": f"{ID} --reason why --yes",
+    "replay resume": f"{ID} --reason why --yes", "replay cancel": f"{ID} --reason why --yes",
+    "ledger explain": "3 41 --revealed", "ledger audit": "--whole --rows",
+    "streams show": "--revealed", "streams next-incarnation": "--reason why --for-real --yes",
+    "runs list": "--job home_activity", "runs step": "--yes",
+    "runs show": f"{RUN} --revealed", "runs pause": "--reason why --yes",
+    "runs resume": "--reason why --yes", "runs repair": "--since 2026-02-01 --reason why --yes",
+    "runs cancel": f"{RUN} --reason why --yes", "runs discard": f"{RUN} --reason why --yes",
+    "purge start": "--older-than batch_ledger=90 --reason why --for-real --yes", "purge list": "",
+    "purge show": ID, "purge cancel": f"{ID} --reason why --yes",
+}  # fmt: skip
+CHANGING = [f"{group} {name}" for group, (_, own) in GROUPS.items() for name, (_, changes) in own.items() if changes]
+HOSTILE = "\x1b[31mred\x1b]0;title\x07[bold]b[/bold]\x9b2J\u202e\r\nline\x00:skull:"
+Run = Callable[..., int]
+
+
+def words(name: str) -> list[str]:
+    """A command with its arguments."""
+    return [*name.split(), *shlex.split(COMMANDS[name])]
+
+
+def described() -> list[str]:
+    """The commands whose routes this app has."""
+    missing = [
+        name for name, path in (("purge", "/purges"), ("retention", "/retention")) if path not in description()["paths"]
+    ]
+    return [name for name in COMMANDS if name.split()[0] not in missing]
+
+
+@pytest.fixture
+def against(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command against a small app."""
+
+    def run(app: SmallApp, *arguments: str) -> int:
+        monkeypatch.setenv("HUBLEDGER_URL", app.url)
+        return main(arguments)
+
+    return run
+
+
+def test_every_command_is_tried() -> None:
+    groups = [f"{group} {name}" for group, (_, own) in GROUPS.items() for name in own]
+    assert sorted(COMMANDS) == sorted([*SINGLE, *groups])
+
+
+@pytest.mark.parametrize("width", ["60", "80", "200"])
+def test_every_command_shows_a_full_answer_at_every_width(
+    width: str, against: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    wrong = {}
+    with SmallApp(Described()) as app:
+        for name in described():
+            code, found = against(app, *words(name)), capsys.readouterr()
+            longest = max(map(len, found.out.splitlines()), default=0)
+            if code == 2 or found.err or not found.out or longest > int(width):
+                wrong[name] = (code, found.err, longest)
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("name", ["redrives list", "replay list", "purge list"])
+def test_the_id_of_a_job_is_on_one_line_where_it_fits_and_whole_where_not(
+    name: str, against: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SmallApp(Described(lambda field: ID if field.endswith("_id") else AT)) as app:
+        monkeypatch.setenv("COLUMNS", "80")
+        against(app, *words(name))
+        assert ID in capsys.readouterr().out
+        monkeypatch.setenv("COLUMNS", "40")
+        against(app, *words(name))
+    parts = [line.split(maxsplit=1)[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert ID in "".join(parts)  # an age with a date may need one line more
+
+
+def test_every_command_shows_an_empty_answer(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = {}
+    with SmallApp(Described(is_empty=True)) as app:
+        for name in described():
+            code, found = against(app, *words(name)), capsys.readouterr()
+            if code == 2 or found.err or not found.out:
+                wrong[name] = (code, found.err)
+    assert wrong == {}
+
+
+def test_no_text_of_the_app_steers_the_terminal(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = {}
+    with SmallApp(Described(lambda _: HOSTILE)) as app:
+        for name, form in product(described(), ([], ["--json"])):
+            code, found = against(app, *words(name), *form), capsys.readouterr()
+            if code not in (0, 1) or unsafe(found.out + found.err):
+                wrong[name, *form] = (code, unsafe(found.out + found.err), found.err)
+    assert wrong == {}
+
+
+def test_no_refusal_of_the_app_steers_the_terminal(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    refusal = problem(HOSTILE, 409, HOSTILE, errors=[{"field": HOSTILE, "detail": HOSTILE + "!"}], job_id=HOSTILE)
+    with SmallApp(lambda _: refusal) as app:
+        assert {name: code for name in described() if (code := against(app, *words(name))) != 1} == {}
+    assert unsafe(capsys.readouterr().err) == set()
+
+
+def test_json_is_the_answer_of_the_app(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = {}
+    with SmallApp(Described()) as app:
+        for name in described():
+            against(app, *words(name), "--json")
+            lines = capsys.readouterr().out.splitlines()
+            if not lines or not all(isinstance(json.loads(line), dict) for line in lines):
+                wrong[name] = lines
+    assert wrong == {}
+
+
+def test_every_page_is_a_line_of_json(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    def answer(request: Request) -> Reply:
+        return Reply({"letters": [], "next": None if "cursor=two" in request.path else "two"})
+
+    with SmallApp(answer) as app:
+        assert against(app, "letters", "list", "--all", "--json") == 0
+    assert capsys.readouterr().out == '{"letters": [], "next": "two"}\n{"letters": [], "next": null}\n'
+
+
+def test_what_changes_data_sends_nothing_without_a_person_and_without_yes(
+    against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [name for name in CHANGING if name in described()]
+    with SmallApp(Described()) as app:
+        codes = {name: against(app, *(word for word in words(name) if word != "--yes")) for name in names}
+        sent = [one.path for one in app.requests if one.method == "POST"]
+    assert codes == dict.fromkeys(names, 2)
+    assert sent == []
+    assert "give --yes" in capsys.readouterr().err
+
+
+def test_every_change_has_a_key_of_its_own(against: Run) -> None:
+    with SmallApp(Described()) as app:
+        for name in described():
+            against(app, *words(name))
+        keys = [one.headers.get("idempotency-key") for one in app.requests if one.method == "POST"]
+    assert len(keys) > 10
+    assert None not in keys
+    assert len(set(keys)) == len(keys)
+
+
+def test_help_ends_with_an_example_that_the_command_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in COMMANDS:
+        main([*name.split(), "--help"])
+        example = " ".join(capsys.readouterr().out.rpartition("\n\n")[2].split())
+        assert example.startswith(f"Example: python -m hubledger {name}"), name
+        given = shlex.split(example.removeprefix("Example: python -m hubledger "))
+        given.remove("--watch") if "--watch" in given else None
+        assert main([*given, "--url", "http://127.0.0.1:1", *(["--yes"] if name in CHANGING else [])]) == 2
+        assert "nothing listens there" in capsys.readouterr().err, name
+
+
+def test_the_codes_say_whether_the_thing_is_healthy(against: Run) -> None:
+    def unhealthy(request: Request) -> Reply:
+        reply = Described()(request)
+        changed = {"ledger_balanced": False, "healthy": False, "balanced": False}
+        status = "failed" if "status" in reply.body else None
+        body = {**reply.body, **{name: value for name, value in changed.items() if name in reply.body}}
+        if status and isinstance(reply.body["status"], str):
+            body["status"] = status
+        if "run" in body:
+            body["run"] = {**body["run"], "status": "failed"}
+        return Reply(body, 503 if "/health/" in request.path else reply.status)
+
+    named = (
+        "status",
+        "health",
+        "redrives show",
+        "replay show",
+        "ledger audit",
+        "runs show",
+        "letters retry",
+        "replay start",
+    )
+    with SmallApp(unhealthy) as app:
+        assert {name: against(app, *words(name)) for name in named} == dict.fromkeys(named, 1)
+
+
+def test_health_shows_what_it_may_see_without_a_key(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    def answer(request: Request) -> Reply:
+        return Reply("", 401) if "ledger" in request.path else Reply({"healthy": True, "fault": None})
+
+    with SmallApp(answer) as app:
+        assert against(app, "health") == 1
+    found = capsys.readouterr()
+    assert found.out.count("healthy") == 2
+    assert "HUBLEDGER_KEY" in found.err
+
+
+def test_with_yes_the_count_follows_a_stream_that_goes_on(against: Run) -> None:
+    def answer(request: Request) -> Reply:
+        if request.method == "POST" and request.body["expected_count"] != 12:
+            return problem("count-differs", 409, "12 letters can be moved now", count=12)
+        return Described()(request)
+
+    with SmallApp(answer) as app:
+        assert against(app, *words("letters retry")) == 0
+    assert [one.body["expected_count"] for one in app.requests if one.method == "POST"] == [1_234_567, 12]
+
+
+@pytest.mark.parametrize(
+    ("moved", "said"),
+    [
+        (2_160, "moved 2,160 of 2,169 letters"),
+        (2_184, "moved 2,184 letters, 15 more than confirmed: they became movable later"),
+    ],
+)
+def test_a_redrive_says_how_many_letters_it_moved_beyond_the_confirmed_ones(
+    against: Run, capsys: pytest.CaptureFixture[str], moved: int, said: str
+) -> None:
+    def answer(request: Request) -> Reply:
+        reply = Described()(request)
+        counts = {"total": 2_169, "moved": moved} if "total" in reply.body else {}
+        return Reply({**reply.body, **counts}, reply.status)
+
+    with SmallApp(answer) as app:
+        assert against(app, *words("letters retry")) == 0
+        assert said in capsys.readouterr().out
+        against(app, *words("redrives show"))
+    assert said.removeprefix("moved ") in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_answer_without_the_fields_of_an_app_is_a_fault_of_one_line(
+    against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SmallApp(lambda _: Reply({"ok": True})) as app:
+        for name in COMMANDS:
+            assert against(app, *words(name)) == 2, name
+            said = capsys.readouterr().err
+            assert "the answer has no field" in said, name
+            assert len(said.splitlines()) == 1, name
+
+
+def test_a_watch_without_a_terminal_needs_json(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert not sys.stdout.isatty()
+    with SmallApp(Described()) as app:
+        assert against(app, "status", "--watch") == 2
+    assert "--json" in capsys.readouterr().err

@@ -1,0 +1,94 @@
+"""The names of a room, and which fields are its key, its time and the key of its aggregate."""
+
+import pytest
+
+from hubledger.cli.console import Refused
+from hubledger.cli.scaffold.design import Design, Wish, base_of, camel, design_of, refuse_name, refuse_tables
+from hubledger.cli.scaffold.fields import field_of
+
+FIELDS = ("at:instant?", "scanned:instant", "parcel:text(40)", "depot:text", "weight:float", "count:integer")
+
+
+def design(wish: Wish, *fields: str, is_ascii: frozenset[str] = frozenset()) -> Design:
+    return design_of(wish, [field_of(one) for one in fields or FIELDS], is_ascii, ())
+
+
+@pytest.mark.parametrize(
+    "name", ["my-room", "a.b", "class", "match", "tests", "Parcels", "", "1x", "_x", "é", "x" * 41]
+)
+def test_a_name_that_no_room_can_have_is_refused(name: str) -> None:
+    with pytest.raises(Refused):
+        refuse_name(name)
+
+
+def test_a_name_of_small_letters_is_accepted() -> None:
+    for name in ("parcels", "lost_parcels2", "print"):
+        refuse_name(name)
+
+
+def test_an_event_is_named_by_the_singular() -> None:
+    names = {
+        "parcels": "parcel", "order_events": "order", "deliveries": "delivery", "addresses": "address",
+        "boxes": "box", "status": "status", "analysis": "analysis", "gas": "ga",
+    }  # fmt: skip
+    assert {name: base_of(name) for name in names} == names
+    assert camel("lost_parcel") == "LostParcel"
+
+
+def test_without_a_choice_the_first_fitting_fields_are_taken() -> None:
+    found = design(Wish("parcels"))
+    assert (found.key, found.at, found.by) == ((), field_of("scanned:instant"), field_of("parcel:text(40)"))
+    assert found.tables == ("parcel_event", "parcels_by_hour", "parcels_by_hour_staged")
+
+
+def test_a_key_makes_a_state_and_groups_the_aggregate() -> None:
+    found = design(Wish("parcels", key=("depot", "count")))
+    assert [one.name for one in found.key] == ["depot", "count"]
+    assert found.by == field_of("depot:text")
+    assert "parcel_state" in found.tables
+
+
+def test_a_table_of_a_choice_names_the_state_too() -> None:
+    assert design(Wish("parcels", key=("parcel",), table="scan")).tables[:2] == ("scan", "scan_state")
+
+
+def test_a_key_is_found_by_the_name_of_its_column() -> None:
+    assert design(Wish("x", key=("order_id",)), "orderId:text").key[0].name == "orderId"
+
+
+def test_a_key_whose_texts_are_ascii_is_declared_so() -> None:
+    found = design(Wish("x", key=("parcel",)), "parcel:text(40)", "depot:text", is_ascii=frozenset({"parcel", "depot"}))
+    assert [one.kind for one in found.fields] == ["ascii", "text"]
+    assert found.key[0].kind == "ascii"
+
+
+def test_without_an_instant_or_a_name_there_is_no_aggregate() -> None:
+    assert not design(Wish("x"), "name:text", "day:date").has_aggregate
+    assert not design(Wish("x"), "at:instant", "weight:float").has_aggregate
+    assert not design(Wish("x"), "at:instant", "story:text(400)").has_aggregate
+
+
+@pytest.mark.parametrize(
+    ("wish", "why"),
+    [
+        (Wish("x", key=("nope",)), "no such field"),
+        (Wish("x", key=("at",)), "a key needs one"),
+        (Wish("x", key=("weight",)), "it is float"),
+        (Wish("x", at="at"), "instant with a zone that every event has"),
+        (Wish("x", at="depot"), "it is text"),
+    ],
+)
+def test_a_choice_that_does_not_fit_is_refused(wish: Wish, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        design(wish)
+
+
+def test_a_table_that_somebody_has_is_refused() -> None:
+    with pytest.raises(Refused, match="belongs to apps/scans"):
+        refuse_tables(design(Wish("parcels")), {"parcels_by_hour_staged": "apps/scans"})
+
+
+def test_a_table_that_sql_refuses_is_refused() -> None:
+    for table in ("order", "my-table", "x" * 128):
+        with pytest.raises(Refused, match="--table"):
+            refuse_tables(design(Wish("parcels", table=table)), {})

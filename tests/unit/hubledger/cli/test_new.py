@@ -1,0 +1,131 @@
+"""`new`: a room that is whole, formatted, typed and green from its first minute, or no room at all."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.hubledger.cli.project import Project, refusal
+
+pytestmark = pytest.mark.slow
+INTERRUPTED = """
+import sys
+from hubledger.cli.main import main
+sys.exit(main(["new", "x", "--from", "long.jsonl"]))
+"""
+ANY_BODY = "check_any_body(transform, transform.Body"
+TRIED = """
+import sys
+from core.store.check import main as check
+from hubledger.cli.main import main
+for room in sys.argv[1:]:
+    assert not check(["--transform", f"apps.{room}"]), room
+    for command in (("migrate-diff", "--check"), ("try", "--json")):
+        assert main([*command, "--transform", f"apps.{room}"]) == 0, (command, room)
+"""
+STRANGE = {
+    "select": "a b", "class": "x", "sequence_number": 5, "Order": 1, "größe": 1e300, "日本": "語", "_id": "ab12",
+    "date": "2026-01-01", "datetime": "2026-01-01T10:00:00.123456789+05:30", "field": "q", "str": "s", "int": 3,
+    "None": "n", "window_start": "w", "big": 12345678901234567890, "long": "x y'\" " * 100, "huge": "y" * 5000,
+    "very long " + "n" * 85: "v'\"\n\u2028\\", "naive": "2026-01-01T10:00:00", "9lives": True, "list": [1, {"a": []}],
+    "events": 7, "obj": {"k": "é"}, "neg": -0.0, "null": None, "old": "0001-01-01T00:00:00Z", "emoji": "😀😀",
+    "self": "me", "it's": "q",
+}  # fmt: skip
+LESS = {**{name: value for name, value in STRANGE.items() if name not in ("list", "int")}, "date": None, "obj": None}
+EVERY = (
+    "id:text(32)", "amount:integer?", "price:decimal", "placedAt:instant", "note:text(200)?", "raw:json", "opt:json?",
+    "od:decimal?", "oi:instant?", "day:date", "code:ascii(8)?", "ok:boolean", "n:float", "d2:date?", "b2:boolean?",
+)  # fmt: skip
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(one.name for one in folder.iterdir() if one.name != "__pycache__")
+
+
+def assert_sound(project: Project, *rooms: str) -> None:
+    """Assert that rooms pass the linter, the types, their own tests, and the checks of transforms and migrations."""
+    for command in (("ruff", "format", "--check", "apps"), ("ruff", "check", "apps"), ("mypy", "apps")):
+        project.done(*command)
+    for room in rooms[1:]:  # the first one tries as many bodies as it is written to do
+        trials = project.folder / "apps" / room / "tests" / f"test_{room}.py"
+        written = trials.read_text(encoding="utf-8")
+        assert ANY_BODY in written
+        trials.write_text(written.replace(ANY_BODY, f"{ANY_BODY}, examples=20"), encoding="utf-8")
+    assert f"{6 * len(rooms)} passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps")
+    found = project.python("-c", TRIED, *rooms)
+    assert found.returncode == 0, found.stdout + found.stderr
+    for said in ("nothing to do", '"dead_lettered": 0'):
+        assert found.stdout.count(said) == len(rooms), found.stdout
+
+
+def test_a_room_of_each_kind_is_sound_and_its_migrations_fit(project: Project) -> None:
+    project.parcels()
+    project.write("strange.jsonl", json.dumps(STRANGE, ensure_ascii=False), json.dumps(LESS))
+    project.done("hubledger", "new", "strange_things", "--from", "strange.jsonl", "--key", "_id,select,Order")
+    project.write("wide.jsonl", json.dumps({f"field_number_{number}": number for number in range(300)}))
+    project.done("hubledger", "new", "wide", "--from", "wide.jsonl")
+    (project.folder / "one.jsonl").write_text('{"only": null}')
+    project.done("hubledger", "new", "ones", "--from", "one.jsonl")
+    fields = [part for one in EVERY for part in ("--field", one)]
+    project.done("hubledger", "new", "flags", *fields, "--key", "id,day", "--table", "flag")
+    rooms = ("parcels", "strange_things", "wide", "ones", "flags")
+    assert_sound(project, *rooms)
+
+
+def test_the_room_has_these_files_and_the_next_commands_are_printed(project: Project) -> None:
+    project.write("one.jsonl", '{"id": "a", "at": "2026-01-01T00:00:00Z"}')
+    out = project.done("hubledger", "new", "parcels", "--from", "one.jsonl")
+    room = project.folder / "apps" / "parcels"
+    written = sorted(str(one.relative_to(room)) for one in room.rglob("*") if one.is_file())
+    assert written == [
+        "README.md", "__init__.py", "aggregates/__init__.py", "aggregates/parcels_by_hour.py", "events.jsonl",
+        "migrations/sqlite/0001_parcels.sql", "migrations/sqlserver/0001_parcels.sql", "permissions.sql",
+        "tests/__init__.py", "tests/test_parcels.py", "transform.py",
+    ]  # fmt: skip
+    assert all(f"apps/parcels/{name}" in out for name in written)
+    following = out.partition("Next:")[2].strip().splitlines()
+    assert [line.split()[1] for line in following] == ["-m", "check-room", "demo"]
+    assert names_in(project.folder / "apps") == ["__init__.py", "parcels"]
+
+
+def test_a_room_that_exists_stays_as_it_is(project: Project) -> None:
+    (project.folder / "apps" / "parcels").mkdir()
+    assert "exists already" in refusal(project.hubledger("new", "parcels", "--field", "id:text"))
+    assert names_in(project.folder / "apps" / "parcels") == []
+
+
+def test_a_table_of_a_different_room_is_refused(project: Project) -> None:
+    project.done("hubledger", "new", "parcels", "--field", "id:text")
+    assert "apps/parcels" in refusal(project.hubledger("new", "parcel_events", "--field", "id:text"))
+
+
+def test_an_event_that_does_not_fit_leaves_nothing(project: Project) -> None:
+    project.write("bad.jsonl", '{"price": 1}', '{"price": 1.5}')
+    found = project.hubledger("new", "bills", "--from", "bad.jsonl", "--field", "price:integer")
+    assert "line 2 does not fit" in refusal(found)
+    assert names_in(project.folder / "apps") == ["__init__.py"]
+
+
+def test_a_key_that_sql_server_cannot_hold_leaves_nothing(project: Project) -> None:
+    found = project.hubledger("new", "x", "--field", "a:text(400)", "--field", "b:text(400)", "--key", "a,b")
+    assert "at most 900" in refusal(found)
+    assert names_in(project.folder / "apps") == ["__init__.py"]
+
+
+def test_an_interruption_leaves_nothing(project: Project) -> None:
+    lines = ['{"id": 1}'] * 60_000
+    project.write("long.jsonl", *lines)
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED],
+        cwd=project.folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    while process.poll() is None and not any((project.folder / "apps").glob(".x.*/README.md")):
+        os.sched_yield()
+    process.send_signal(signal.SIGINT)
+    assert process.communicate()[1] == "hubledger: interrupted; nothing was written\n"
+    assert process.returncode == 130
+    assert names_in(project.folder / "apps") == ["__init__.py"]

@@ -1,0 +1,114 @@
+"""The fields that a file of sample events has, and the faults of such files."""
+
+from pathlib import Path
+
+import pytest
+
+from hubledger.cli.console import Refused
+from hubledger.cli.scaffold.fields import field_of
+from hubledger.cli.scaffold.sample import ALL_YEARS, Sample, read_sample
+from local.lines import LARGEST_LINE, UnusableFile
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "events.jsonl"
+
+
+def sample(file: Path, *lines: str | bytes, most: int = 100) -> Sample:
+    file.write_bytes(b"".join((line if isinstance(line, bytes) else line.encode()) + b"\n" for line in lines))
+    return read_sample(file, {}, most)
+
+
+def types(file: Path, *lines: str) -> dict[str, str]:
+    return {one.name: one.written for one in sample(file, *lines).fields}
+
+
+def test_types_follow_from_all_lines(file: Path) -> None:
+    first = '{"t": "a", "n": 1, "f": 1, "b": true, "at": "2026-01-01T10:00:00Z", "day": "2026-01-01", "o": {"x": 1}}'
+    second = (
+        '{"t": "b", "n": -5, "f": 2.5, "b": false, "at": "2026-01-01T10:00:00.5+02:00", "day": "2026-02-28", "o": []}'
+    )
+    assert types(file, first, second) == {
+        "t": "text(40)", "n": "integer", "f": "float", "b": "boolean", "at": "instant", "day": "date", "o": "json",
+    }  # fmt: skip
+
+
+def test_a_value_that_is_null_or_missing_in_a_line_is_optional(file: Path) -> None:
+    assert types(file, '{"a": 1, "b": null, "c": null}', '{"a": 2, "b": 1}') == {
+        "a": "integer", "b": "integer?", "c": "text(40)?",
+    }  # fmt: skip
+
+
+def test_a_text_has_a_limit_of_twice_its_length_at_least(file: Path) -> None:
+    lengths = (20, 21, 2000, 2001, 9000)
+    line = "{" + ", ".join(f'"l{length}": "{"x" * length}"' for length in lengths) + "}"
+    assert list(types(file, line).values()) == ["text(40)", "text(100)", "text(4000)", "text", "text"]
+
+
+def test_a_text_is_as_long_as_sql_server_counts_it(file: Path) -> None:
+    assert types(file, f'{{"a": "{"😀" * 11}"}}') == {"a": "text(100)"}
+
+
+def test_a_time_without_a_zone_and_a_day_that_does_not_exist_are_texts(file: Path) -> None:
+    line = '{"a": "2026-01-01T10:00:00", "b": "2026-02-30", "c": "2026-13-01T10:00:00Z"}'
+    assert types(file, line) == {"a": "text(40)", "b": "text(40)", "c": "text(40)"}
+
+
+def test_texts_and_instants_in_one_field_are_texts(file: Path) -> None:
+    assert types(file, '{"a": "2026-01-01"}', '{"a": "soon"}') == {"a": "text(40)"}
+
+
+def test_an_integer_beyond_a_column_of_integers_is_a_decimal(file: Path) -> None:
+    assert types(file, f'{{"a": {2**63 - 1}, "b": {2**63}, "c": {-(2**63)}, "d": {-(2**63) - 1}}}') == {
+        "a": "integer", "b": "decimal", "c": "integer", "d": "decimal",
+    }  # fmt: skip
+
+
+def test_old_instants_widen_the_years_that_the_transform_accepts(file: Path) -> None:
+    assert sample(file, '{"a": "9999-12-30T00:00:00Z"}').years == ALL_YEARS
+    assert sample(file, '{"a": "1950-12-31T00:00:00Z"}').years != ALL_YEARS
+
+
+def test_only_the_first_lines_are_kept(file: Path) -> None:
+    found = sample(file, '{"a": 1}', '{"a": 2}', '{"a": 3.5}', most=2)
+    assert (found.first, found.lines, found.fields[0].kind) == ((b'{"a": 1}', b'{"a": 2}'), 3, "float")
+
+
+def test_a_given_type_wins_over_the_values(file: Path) -> None:
+    file.write_text('{"a": 1}\n{"a": "x"}\n')
+    assert read_sample(file, {"a": field_of("a:json"), "b": field_of("b:text?")}, 9).fields[0].kind == "json"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (" ", "line 2 is not JSON"),
+        ("{", "line 2 is not JSON"),
+        ("[1]", "line 2 is no JSON object"),
+        ('{"a": 1, "a": 2}', "'a' is there twice"),
+        ('{"a": NaN}', "line 2"),
+        ('{"a": 1e400}', "line 2"),
+        ('{"a": "\\ud800"}', "line 2"),
+        (f'{{"a": 1{"0" * 28}}}', "more than 28 digits"),
+        (b'{"a": "\xff"}', "line 2"),
+        ("[" * 100_000, "line 2"),
+        (f'{{"b": "{"x" * LARGEST_LINE}"}}', "line 2 has more than"),
+        ('{"a": "text"}', "integer in line 1 and text in line 2"),
+    ],
+)
+def test_a_line_that_is_no_event_is_refused_with_its_number(file: Path, line: str | bytes, why: str) -> None:
+    with pytest.raises((Refused, UnusableFile), match=why):
+        sample(file, '{"a": 1}', line)
+
+
+def test_an_empty_file_is_refused(file: Path) -> None:
+    with pytest.raises(Refused, match="empty"):
+        sample(file)
+
+
+def test_a_file_of_windows_is_read_as_the_demo_reads_it(file: Path) -> None:
+    found = sample(file, b'\xef\xbb\xbf{"a": 1}\r', b"\r", "", b'{"a": 2}\r')
+    assert (found.first, found.lines) == ((b'{"a": 1}', b'{"a": 2}'), 2)
+    with pytest.raises(Refused, match="integer in line 1 and text in line 3"):
+        sample(file, '{"a": 1}', "", '{"a": "x"}')

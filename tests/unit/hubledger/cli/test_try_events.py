@@ -1,0 +1,120 @@
+"""`try`: the rows, letters and filtered lines of a file, as the app's own ingestion makes them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubledger.cli.main import main
+
+HOME = {"kind": "registration", "home_id": "h-1", "time_zone": "UTC", "armed": False}
+DOOR = {"kind": "door", "home_id": "h-1", "sensor_id": "s", "state": "active", "observed_at": "2026-01-01T00:00:00Z"}
+BEAT = {"kind": "heartbeat", "home_id": "h-1", "sensor_id": "s", "observed_at": "2026-01-01T00:00:00Z"}
+NAME = "examples.home_security"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "events.jsonl"
+
+
+def write(file: Path, *lines: dict[str, Any] | bytes) -> str:
+    file.write_bytes(
+        b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines)
+    )
+    return str(file)
+
+
+def tried(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main(["try", *arguments, "--transform", NAME, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_each_line_is_a_row_a_letter_or_filtered(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = tried(capsys, write(file, HOME, DOOR, BEAT, b"[]", b"{", b"\xff", {**DOOR, "home_id": "h-2"}))
+    assert [found[name] for name in ("events", "written", "filtered", "dead_lettered")] == [7, 2, 1, 4]
+    assert [(each["line"], each["class"]) for each in found["letters"]] == [
+        (4, "poison"), (5, "poison"), (6, "poison"), (7, "reference"),
+    ]  # fmt: skip
+    assert found["filtered_lines"] == [3]
+    assert found["tables"]["sensor_reading"]["rows"][0]["line"] == 2
+    assert found["tables"]["home"] == {
+        "count": 1,
+        "rows": [{"line": 1, "row": {"home_id": "h-1", "time_zone": "UTC", "armed": False}}],
+    }
+
+
+def test_empty_lines_are_no_events_and_lines_keep_their_numbers(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines: list[dict[str, Any] | bytes] = [
+        b"\xef\xbb\xbf" + json.dumps(HOME).encode(),
+        b"",
+        json.dumps(DOOR).encode() + b"\r",
+        b"\r",
+        BEAT,
+        b"",
+        b"{",
+    ]
+    found = tried(capsys, write(file, *lines, b""), "--against", NAME)
+    assert [found[name] for name in ("events", "written", "filtered", "dead_lettered")] == [4, 2, 1, 1]
+    assert [each["line"] for each in found["letters"]] == [7]
+    assert found["filtered_lines"] == [5]
+    assert found["tables"]["sensor_reading"]["rows"][0]["line"] == 3
+    assert found["differences"]["counts"]["events"] == 4
+
+
+def test_a_state_is_shown_as_its_newest_event_left_it(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = tried(capsys, write(file, HOME, {**HOME, "armed": True}))
+    assert [(each["line"], each["row"]["armed"]) for each in found["tables"]["home"]["rows"]] == [(2, True)]
+
+
+def test_a_second_delivery_brings_nothing_new(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tried(capsys, write(file, HOME, DOOR))["new_events_of_a_second_delivery"] == 0
+
+
+def test_the_limit_cuts_the_lists_and_no_count(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines: list[dict[str, Any] | bytes] = [HOME, *[DOOR] * 250, *[BEAT] * 120, *[b"{"] * 130]
+    found = tried(capsys, write(file, *lines), "--limit", "2")
+    assert [found[name] for name in ("events", "written", "filtered", "dead_lettered")] == [501, 251, 120, 130]
+    readings = found["tables"]["sensor_reading"]
+    assert (readings["count"], [each["line"] for each in readings["rows"]]) == (250, [2, 3])
+    assert [each["line"] for each in found["letters"]] == [372, 373]
+    assert found["filtered_lines"] == [252, 253]
+
+
+def test_references_are_there_before_the_first_event(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = file.with_name("known.jsonl")
+    row = {"home_id": "h-1", "time_zone": "UTC", "armed": True}
+    write(known, {"table": "home", "row": row})
+    found = tried(capsys, write(file, DOOR), "--references", str(known))
+    assert found["tables"]["home_alert"]["count"] == 1
+    assert found["tables"]["home"]["rows"] == [{"line": 0, "row": row}]
+
+
+@pytest.mark.parametrize("line", [b"{", b"[]", b'{"table": "nope", "row": {}}', b'{"table": "home", "row": {}}'])
+def test_a_reference_that_is_no_state_is_refused(line: bytes, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = file.with_name("known.jsonl")
+    assert main(["try", write(file, DOOR), "--transform", NAME, "--references", write(known, line)]) == 1
+    assert "line 1" in capsys.readouterr().err
+
+
+def test_two_transforms_without_a_difference_have_none(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = tried(capsys, write(file, HOME, DOOR), "--against", NAME)["differences"]
+    assert found["events"] == []
+    assert found["counts"]["events"] == 2
+
+
+def test_an_empty_file_has_no_event(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tried(capsys, write(file), "--against", NAME)["events"] == 0
+
+
+def test_the_tables_show_rows_letters_and_filtered_lines(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["try", write(file, HOME, DOOR, BEAT, b"{"), "--transform", NAME]) == 0
+    out = capsys.readouterr().out
+    for part in ("sensor_reading: rows 1", "filtered: 1, line 3", "events 4, with rows 2"):
+        assert part in out
+
+
+def test_a_transform_with_faults_is_not_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["try", write(file, HOME), "--transform", "core.errors"]) == 1
+    assert "core/errors.py" in capsys.readouterr().err
