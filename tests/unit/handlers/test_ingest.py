@@ -176,9 +176,7 @@ def test_letters_are_stored_as_the_settings_say(running: Running, keep: str, bod
     assert [policy.keep_bodies for policy in policies] == [keep == "true"] * 4
 
 
-MARK = (
-    f"INSERT OR REPLACE INTO batch_attempt VALUES (1, '1', 90, 99, 0, 1, '{UUID(int=1)}', '2026-01-01T00:00:00', 'x')"
-)
+MARK = f"INSERT OR REPLACE INTO batch_attempt VALUES (1, '1', 90, 99, '{UUID(int=1)}', '2026-01-01T00:00:00', 'x')"
 
 
 def test_the_first_batch_of_a_process_and_a_retry_leave_a_mark_which_their_commit_deletes(running: Running) -> None:
