@@ -42,7 +42,7 @@ def _why_of_map(found: Any, kind: str) -> str | None:
 
 
 def why_unreadable(raw: bytes) -> str | None:
-    """Return what keeps the SDK of the host from reading an encoded value, alone and not those in it; None without one.
+    """Return why the SDK of the host cannot read an encoded value, apart from the values in it; None when it can.
 
     Raises NotReadable, LookupError and struct.error for bytes that are no value.
     """
@@ -54,7 +54,7 @@ def why_unreadable(raw: bytes) -> str | None:
 
 
 def _is_char(number: int) -> bool:
-    """Return whether .NET has a char of this number: two bytes, and no half of a pair."""
+    """Return True when .NET has a char of this number: it has two bytes and is no half of a pair."""
     return number <= LAST_CHAR and number not in HALVES
 
 

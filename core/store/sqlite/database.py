@@ -27,9 +27,7 @@ NOT_DURABLE = (  # of a connection: no commit waits, and the 16 MB hold a portio
 )
 PAUSE = 0.0005  # seconds
 STORE_TIME = "store_time"  # the function that tells the time in SQL
-CHECKPOINT_AFTER = (
-    32_000  # rows that such commits changed: a checkpoint waits for the disk, and the log grows until then
-)
+CHECKPOINT_AFTER = 32_000  # rows that such commits changed: a checkpoint waits for the disk; the log grows until then
 
 sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
 
