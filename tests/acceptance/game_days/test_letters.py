@@ -25,7 +25,7 @@ def statuses(day: Day) -> list[str]:
 @pytest.mark.proof("letter")
 def test_letters_of_a_bad_deployment_are_retried_by_cause_once_it_is_mended(day: Day) -> None:
     day.limits["open_letters"] = 10
-    day.start()
+    day.start(DEAD_LETTER_ATTEMPTS="3", DEAD_LETTER_BASE_SECONDS="600")  # they still wait when the operator comes
     day.publish("0", *[b"reading home", b"reading home", b"bug"] * 12)
     day.publish("1", b"poison")
     day.until_it_fires("letters-open")
