@@ -13,6 +13,7 @@ import examples.home_security.aggregates.home_activity  # noqa: F401
 from core.errors import StoreMisconfigured
 from core.store.sqlserver.odbc import load_driver
 from local.odbc_driver import MISSING, microsoft_driver
+from tests.afterwards import close_all
 from tests.fakes.engines import ENGINES, SqliteEngine
 from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.store import Store
@@ -28,6 +29,12 @@ settings.register_profile(
 )
 settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=20)  # of `make check`
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def _afterwards() -> Iterator[None]:
+    yield
+    close_all()
 
 
 @pytest.fixture(params=sorted(ENGINES))

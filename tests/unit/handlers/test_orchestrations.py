@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import json
-import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -33,6 +32,7 @@ from local.functions_host.function import describe_function
 from local.functions_host.invoker import Invoker
 from local.functions_host.time_spans import parse_time_span
 from local.functions_host.worker import Invocation, Outcome
+from tests.afterwards import after_the_test
 from tests.unit.local.functions_host.doubles import NOON, ScriptedWorker, eventually
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -80,7 +80,7 @@ class World:
     wake: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
-        weakref.finalize(self, self.store.close)
+        after_the_test(self.store.close)
 
     async def answer(self, invocation: Invocation) -> Outcome:
         name, text = invocation.function_name, invocation.inputs["context"].value

@@ -1,5 +1,4 @@
 import json
-import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -13,6 +12,7 @@ from local.functions_host.schedules import parse_schedule
 from local.functions_host.state_file import StateFile, TimerStatus
 from local.functions_host.timer_listener import TimerListener
 from local.functions_host.worker import Invocation, Outcome
+from tests.afterwards import after_the_test
 from tests.unit.local.functions_host.doubles import NOON, ManualClock, ScriptedWorker, eventually
 
 pytestmark = pytest.mark.asyncio
@@ -27,7 +27,7 @@ class Bench:
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self.state = StateFile(None)
-        weakref.finalize(self, self.state.close)
+        after_the_test(self.state.close)
         self.runs: list[dict[str, Any]] = []
         self.outcome = Outcome()
 

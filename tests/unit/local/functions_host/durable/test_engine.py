@@ -2,7 +2,6 @@ import asyncio
 import itertools
 import json
 import sqlite3
-import weakref
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -19,6 +18,7 @@ from local.functions_host.durable.options import DurableOptions
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.invoker import Invoker
 from local.functions_host.worker import Invocation, Outcome
+from tests.afterwards import after_the_test
 from tests.unit.local.functions_host.doubles import NOON, ManualClock, ScriptedWorker, eventually
 from tests.unit.local.functions_host.durable.doubles import FUNCTIONS, activity, all_of, timer
 
@@ -30,7 +30,7 @@ class World:
 
     def __init__(self, *actions: Any, store: DurableStore | None = None) -> None:
         self.store = store or DurableStore(None)
-        weakref.finalize(self, self.store.close)
+        after_the_test(self.store.close)
         self.actions = actions
         self.clock = ManualClock()
         self.running: dict[str, int] = {}

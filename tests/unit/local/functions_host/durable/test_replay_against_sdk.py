@@ -10,7 +10,6 @@ Left out, because SDK and extension disagree there: calls with retries in a task
 import json
 import random
 import uuid
-import weakref
 from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -30,6 +29,7 @@ from local.functions_host.durable.history import EventType, event, event_raised
 from local.functions_host.durable.instances import NewInstance, Status, is_entity
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.worker import Outcome
+from tests.afterwards import after_the_test
 from tests.unit.local.functions_host.doubles import NOON
 from tests.unit.local.functions_host.durable.doubles import FUNCTIONS
 
@@ -139,7 +139,7 @@ class World:
 
     def __init__(self, steps: list[Step], chance: random.Random) -> None:
         self.store = DurableStore(None)
-        weakref.finalize(self, self.store.close)
+        after_the_test(self.store.close)
         self.now = NOON
         self.chance = chance
         self.handlers = {"caller": orchestrator_of(steps), "child": df.Orchestrator.create(self.child)}
