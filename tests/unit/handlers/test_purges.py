@@ -1,6 +1,6 @@
 """handlers/purges.py: the timer works on the open purge, and opens one a day if the settings say so."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -70,7 +70,7 @@ def test_the_timer_opens_one_purge_a_day_and_a_dry_run_is_none(filled: Running) 
     tick()
     tick()
     assert [one["requested_by"] == "timer" for one in listed(filled)] == [True, False]
-    yesterday = instant_text(datetime.now(UTC) - EVERY)
-    filled.sqlite.sql(f"UPDATE purge_job SET requested_at = '{yesterday}'")
+    yesterday = datetime.now(UTC) - EVERY - timedelta(seconds=1)  # the clock of the database may be behind by less
+    filled.sqlite.sql(f"UPDATE purge_job SET requested_at = '{instant_text(yesterday)}'")
     tick()
     assert [one["requested_by"] for one in listed(filled)].count("timer") == 2
