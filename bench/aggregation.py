@@ -19,8 +19,8 @@ from bench.samples import ROOMS
 from bench.writer import second_writer
 from core.aggregation.commit import commit_run
 from core.aggregation.runs import planned_run
+from core.aggregation.store.commits import Aggregations
 from core.model.aggregates import SLICES, Aggregate
-from core.store.aggregation import Aggregations
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.aggregates import find_aggregate

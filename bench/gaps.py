@@ -19,9 +19,9 @@ from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.remote.hub.reader import SdkHubReader
 from core.settings import Settings, read_settings
+from core.settle.store.partitions import Partitions
 from core.store.connect import open_database
 from core.store.memory import Memory
-from core.store.partitions import Partitions
 from core.store.sqlite.schema import migrate_sqlite
 from local.event_hubs import Emulator, HubSettings
 
@@ -63,7 +63,7 @@ def _healing(settings: Settings, hub: SdkHubReader) -> Figure:
     if event is None:
         raise RuntimeError(f"the hub has no event {EVENTS}: publishing failed")
     transform = Transform("bench", lambda event, _: ROWS[event.sequence_number % 500])
-    with closing(open_database(settings)) as database:
+    with closing(open_database(settings.store_connection)) as database:
         store = Partitions(database, Memory(settings.reference_memory))
         began = perf_counter()
         report = ingest_batch(EventBatch(PARTITION, (event,), "bench"), Means(store, transform, STAMPS, Healing(hub)))

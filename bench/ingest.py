@@ -15,14 +15,14 @@ from bench.samples import ROOMS, SIZE, batch, decoded, reading
 from bench.size.features import CHECKSUM, Without
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import StoredJournal
+from core.ingest.store import Attempts
 from core.model.clock import Clock
 from core.model.events import Event
 from core.model.rows import LINEAGE, References, Row
 from core.model.transform import Transform
-from core.store.attempts import Attempts
+from core.settle.store.partitions import Partitions
 from core.store.columns import compiled_values, instant_texts
 from core.store.memory import Memory
-from core.store.partitions import Partitions
 from core.store.script import of_rows
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.rows import rows_text

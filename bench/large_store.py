@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench.samples import ROOMS
+from core.letters.store.letters import Letters
 from core.model.events import PartitionId, Stream
 from core.store.checksum import LEDGER_ROW, ledger_checksum
 from core.store.database import Database
-from core.store.letters import Letters
 from core.store.memory import Memory
-from core.store.ownership import Ownerships
 from core.store.sqlite.schema import migrate_sqlite
+from core.worker.ownership import Ownerships
 
 PARTITIONS, EVENTS, CAUSES = 16, 10, 40  # events of a range, causes of letters
 RARE = 7  # the one letter of each partition with a rare cause and a rare status

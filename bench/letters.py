@@ -16,13 +16,13 @@ from bench.samples import ROOMS, START
 from bench.usage import READABLE, resident_of
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
+from core.letters.store.letters import Letters
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, DeadLetter, Settled
 from core.model.events import Event, Partition, PartitionId, Stream
 from core.model.rows import PlacedRow
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.store.letters import Letters
 from core.store.memory import Memory
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite

@@ -17,8 +17,8 @@ from core.model.hub import Extent, Place
 from core.model.spans import SequenceNumber
 from core.replay.ranges import ReplayOrder
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.store.partitions import Partitions
-from core.store.replays import Replays
+from core.replay.store.replays import Replays
+from core.settle.store.partitions import Partitions
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms import load_transform

@@ -157,7 +157,7 @@ def timed_run(spark: Any, path: Path) -> float:
     """Aggregate the commits that no run has yet; return the seconds of the job and of the run's commit."""
     from core.aggregation.commit import commit_run
     from core.aggregation.runs import planned_run
-    from core.store.aggregation import Aggregations
+    from core.aggregation.store.commits import Aggregations
     from core.store.sqlite.database import SqliteDatabase
     from jobs.aggregate import Execution, aggregate
     from jobs.sqlite_tables import SqliteTables

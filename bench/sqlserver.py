@@ -18,7 +18,7 @@ from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Event
 from core.model.rows import LINEAGE
 from core.model.spans import SequenceNumber
-from core.store.partitions import Partitions, batch_script
+from core.settle.store.partitions import Partitions, batch_script
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.json import without_zone
 from core.store.sqlserver.odbc import Session, connect, load_driver

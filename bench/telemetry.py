@@ -17,9 +17,9 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.events import EventBatch
 from core.model.transform import Transform
 from core.remote.telemetry.work import PLAIN, Work
+from core.settle.store.partitions import Partitions
 from core.store.memory import Memory
 from core.store.observed import observed
-from core.store.partitions import Partitions
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Literal, Protocol
+from typing import Literal
+
+from core.store.columns import instant_of, instant_text
+from core.store.database import Database, write
 
 KEPT_FOR = timedelta(days=1)  # the time for which an answer is stored
 WORK_AT_MOST = timedelta(minutes=10)  # the host ends invocations earlier: the process of an older claim is dead
@@ -56,17 +59,46 @@ def standing(claim: KeyClaim, kept: KeptKey | None) -> KeyStatus:
     return "free" if kept.claimed_at < claim.abandoned_before else "in_work"
 
 
-class KeyStore(Protocol):
-    """Stores keys; every method is one transaction."""
+class Keys:
+    """The keys in a database; every method is one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def read_key(self, key: str) -> KeptKey | None:
         """Return the stored key, or None."""
+        found = self._database.ask("read_key", request_key=key)
+        if not found:
+            return None
+        request_hash, claimed_at, expires_at, answer = found[0]
+        return KeptKey(request_hash, instant_of(claimed_at), instant_of(expires_at), answer)
 
     def claim_key(self, claim: KeyClaim) -> bool:
         """Claim a key that `standing` calls free; False when another request was first. Deletes expired keys."""
+        values = {
+            "request_key": claim.key,
+            "request_hash": claim.request_hash,
+            "claimed_at": instant_text(claim.claimed_at),
+            "expires_at": instant_text(claim.expires_at),
+        }
+        if write(
+            self._database,
+            "idempotency key",
+            "claim_free_key",
+            **values,
+            abandoned_at=instant_text(claim.abandoned_before),
+        ):
+            return True
+        write(self._database, "idempotency key", "forget_keys", claimed_at=values["claimed_at"])
+        return bool(write(self._database, "idempotency key", "claim_new_key", **values))
 
     def keep_answer(self, claim: KeyClaim, answer: str) -> None:
         """Store the answer under a key, unless another request has claimed the key since."""
+        values = {"request_key": claim.key, "claimed_at": instant_text(claim.claimed_at)}
+        write(self._database, "idempotency key", "keep_answer", **values, answer=answer)
 
     def release_key(self, claim: KeyClaim) -> None:
         """Free the key of a request that was not carried out, so that the request may come again at once."""
+        values = {"request_key": claim.key, "claimed_at": instant_text(claim.claimed_at)}
+        abandoned_at = instant_text(claim.abandoned_before - timedelta(seconds=1))
+        write(self._database, "idempotency key", "release_key", **values, abandoned_at=abandoned_at)

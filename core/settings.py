@@ -5,25 +5,23 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from core.aggregation.addresses import address_fault, dialect_at
 from core.errors import SettingsRefused
 from core.ingest.anchor import Anchoring, anchoring_of
 from core.ingest.fuse import Fuse
-from core.ledger.retention.purge import PurgePolicy, policy_of
 from core.model.access import AccessPolicy
 from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy, OrderPolicy
+from core.model.retention import PurgePolicy, policy_of
 from core.model.transform import ROWS_LIMIT
+from core.store.connect import read_store_connection
+from core.transforms import DEFAULT_TRANSFORM
 
-EMBEDDED = "sqlite:"
-DEFAULT_TRANSFORM = "examples.home_security"
 LONGEST_RETENTION = 2160  # hours: 90 days, which Premium and Dedicated allow
 OWN_LINES = 20  # of batches, a minute and process: the others are summed
-SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
 SPARK_ENGINES = ("none", "local", "livy", "databricks")
 LIVY_DIALECTS = ("apache", "synapse", "fabric")
@@ -135,20 +133,6 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     return settings
 
 
-def read_store_connection(environment: Mapping[str, str]) -> str:
-    """Return only the store's connection, for tools without a hub; SettingsRefused when it is missing or wrong."""
-    reader = _Reader(environment)
-    connection = reader.store()
-    reader.refuse()
-    return connection
-
-
-def embedded_path(store_connection: str) -> Path | None:
-    """Return the file of the embedded store, or None for a server."""
-    path = store_connection.removeprefix(EMBEDDED)
-    return None if path == store_connection else Path(path)
-
-
 class _Reader:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -165,13 +149,11 @@ class _Reader:
         return value or ""
 
     def store(self) -> str:
-        value = self.text("STORE_CONNECTION")
-        server = any(word in value.lower().replace(" ", "") for word in SERVER_WORDS)
-        if value and not server and (not value.startswith(EMBEDDED) or value == EMBEDDED):
-            self.faults.append(
-                f"STORE_CONNECTION must be {EMBEDDED}PATH (the embedded store in a file) or an ODBC connection string"
-            )
-        return value
+        try:
+            return read_store_connection(self._environment)
+        except SettingsRefused as refused:
+            self.faults += refused.faults
+            return ""
 
     def anchoring(self, name: str) -> Anchoring:
         value = self.text(name, "first")

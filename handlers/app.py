@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from core.aggregation.runs import RunLimits
 from core.aggregation.silver import lake_rows
+from core.aggregation.store.commits import Aggregations
+from core.aggregation.store.pipeline import Pipelines
 from core.aggregation.tick import Aggregation
+from core.idempotency import Keys
 from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
@@ -24,8 +27,16 @@ from core.ingest.silence import SilenceCheck
 from core.ledger.books import LetterBooks, read_letter_books
 from core.ledger.next_incarnation import IncarnationMeans
 from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
+from core.ledger.store.audits import Audits
+from core.ledger.store.incarnations import Incarnations
+from core.ledger.store.ledger import Explanations, Ledger
+from core.ledger.store.operators import operator_stores
+from core.ledger.store.purges import Purges
 from core.letters.port import Keeper
 from core.letters.redrive_run import RedriveMeans
+from core.letters.store.letters import Letters
+from core.letters.store.listing import LetterListing
+from core.letters.store.redrives import Redrives
 from core.model.clock import Clock
 from core.model.events import PartitionId
 from core.model.hub import HubReader
@@ -37,24 +48,14 @@ from core.remote.telemetry.opening import open_work
 from core.remote.telemetry.work import Work
 from core.remote.trigger.blobs import BlobCheckpoints
 from core.replay.run import ReplayMeans
+from core.replay.store.replays import Replays
 from core.settings import Settings, read_settings
-from core.store.aggregation import Aggregations
-from core.store.audits import Audits
+from core.settle.store.partitions import Partitions
 from core.store.clock import store_clock
-from core.store.connect import briefly_patient, open_database, operator_stores
+from core.store.connect import briefly_patient, open_database
 from core.store.database import Database, PatientDatabase, invocation
-from core.store.incarnations import Incarnations
-from core.store.keys import Keys
-from core.store.ledger import Explanations, Ledger
-from core.store.letters import Letters
-from core.store.listing import LetterListing
 from core.store.memory import Memory
 from core.store.observed import observed
-from core.store.partitions import Partitions
-from core.store.pipeline import Pipelines
-from core.store.purges import Purges
-from core.store.redrives import Redrives
-from core.store.replays import Replays
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.watchdog import Watchdog
@@ -184,8 +185,7 @@ def _open_app() -> App:
     settings = read_settings(os.environ)
     watchdog = Watchdog(settings.transform_deadline)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    database = observed(open_database(settings, transform.row_classes), work().noting(settings.store_connection))
-    patient, brief = _patient(database, settings.store_patience)
+    database, patient, brief = _open_databases(settings, transform)
     desk = operator_stores(brief, settings.stream, transform.row_classes)
     clock, store = store_clock(patient, CLOCK), Letters(patient, Memory(settings.reference_memory))
     hub, host = SdkHubReader(settings, to_host_event, clock.now), BlobCheckpoints(os.environ)
@@ -225,9 +225,11 @@ def in_time(limit: timedelta = WAITING_LIMIT) -> AbstractContextManager[None]:
     return invocation(limit)
 
 
-def _patient(database: Database, patience: timedelta) -> tuple[Database, Database]:
-    """Return the database for work that waits for it, and for calls that do not."""
-    return PatientDatabase(database, patience), briefly_patient(database, patience)
+def _open_databases(settings: Settings, transform: Transform) -> tuple[Database, Database, Database]:
+    """Return the database, the same for work that waits for it, and for calls that do not."""
+    connection, patience = settings.store_connection, settings.store_patience
+    database = observed(open_database(connection, transform.row_classes), work().noting(connection))
+    return database, PatientDatabase(database, patience), briefly_patient(database, patience)
 
 
 def _fresh(means: Means, database: Database) -> Means:

@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from core.model.rows import row_table
-from core.settings import DEFAULT_TRANSFORM
-from core.transforms import load_transform
+from core.transforms import DEFAULT_TRANSFORM, load_transform
 from jobs.capture import EVENTS, LETTER, OUTCOMES, RANGE, Settling, Wanted, events_within, outcomes_with
 from jobs.ranges import CommitSpan, Slice
 from jobs.session import close_session, open_session

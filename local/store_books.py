@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from core.errors import HubledgerError, HubUnreachable
 from core.ledger.books import read_books
+from core.ledger.store.ledger import Ledger
 from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
 from core.store.connect import open_database
-from core.store.ledger import Ledger
 from core.store.stream import OneStream
 from handlers.remembered import Lifetime, Remembered
 from local.books import Books, BooksUnavailable
@@ -19,7 +19,7 @@ class StoreBooks:
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         own = read_settings(settings)
-        self._database = open_database(own)
+        self._database = open_database(own.store_connection)
         self._ledger = Ledger(OneStream(self._database, own.stream), ())
         self._hub = SdkHubReader(own)
         self._hub_ends = Remembered(lambda: read_ends(self._hub), Lifetime(fresh=KEEP, limit=KEEP))

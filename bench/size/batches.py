@@ -13,8 +13,8 @@ from core.ingest.ingest import Means
 from core.model.events import Event, EventBatch, Partition, PartitionId
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
+from core.settle.store.partitions import Partitions
 from core.store.memory import Memory
-from core.store.partitions import Partitions
 from core.store.sqlite.database import SqliteDatabase
 from local.feed.homes import Script, home_minutes
 

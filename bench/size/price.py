@@ -18,10 +18,10 @@ from bench.size.batches import EVERY, story_batches
 from bench.size.features import FEATURES, Feature, Without
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import NOT_JOURNALED, StoredJournal
+from core.ingest.store import Attempts
 from core.model.events import EventBatch
-from core.store.attempts import Attempts
+from core.settle.store.partitions import Partitions
 from core.store.memory import Memory
-from core.store.partitions import Partitions
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms import load_transform

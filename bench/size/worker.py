@@ -58,7 +58,7 @@ async def work(share: float) -> None:
     settings = read_settings(os.environ)
     watchdog = Watchdog(settings.transform_deadline)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    database = open_database(settings, transform.row_classes)
+    database = open_database(settings.store_connection, transform.row_classes)
     observed = replace(PLAIN, ingest=Redelivering(share).ingest) if share else PLAIN
     terms = Terms(timedelta(seconds=BALANCE_EVERY), LOST_AFTER, None)
     with closing(watchdog), closing(database), closing(SdkHubReader(settings)) as hub:

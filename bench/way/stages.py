@@ -21,14 +21,14 @@ from bench.way.recorded import Recorded
 from core.ingest.ingest import IngestReport, Means, ingest_batch, plan_commit, read, refer
 from core.ingest.journal import StoredJournal
 from core.ingest.lines import BatchLines
+from core.ingest.store import Attempts
+from core.letters.store.letters import Letters
 from core.model.clock import Clock
 from core.model.events import EventBatch
 from core.remote.hub.consumer import batches_of
-from core.store.attempts import Attempts
+from core.settle.store.partitions import batch_script
 from core.store.database import Database
-from core.store.letters import Letters
 from core.store.memory import Memory
-from core.store.partitions import batch_script
 from core.store.script import Named, Outcome, Script
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.rows import checksum_of_values, many_values

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from core.errors import HubledgerError, InvalidTransform
-from core.settings import DEFAULT_TRANSFORM, EMBEDDED, read_store_connection
-from core.store.connect import database_of
-from core.transforms import load_transform
+from core.store.connect import EMBEDDED, open_database, read_store_connection
+from core.transforms import DEFAULT_TRANSFORM, load_transform
 from core.transforms.contract.whole import check_transform
 
 
@@ -66,7 +65,7 @@ def _checked(name: str, store: str | None) -> str:
     if store is None:
         return f"row classes {rows}, aggregates {aggregates}; the tables were not checked, because no store is named"
     connection = read_store_connection({"STORE_CONNECTION": store})
-    with closing(database_of(connection, load_transform(name).row_classes)) as database:
+    with closing(open_database(connection, load_transform(name).row_classes)) as database:
         database.ask("read_migrations")
     return f"row classes {rows}, aggregates {aggregates}; the store has their tables"
 

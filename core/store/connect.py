@@ -1,46 +1,41 @@
-"""Open the database that the settings name, and the stores that operators read."""
+"""The database that a connection string names."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 
-from core.model.events import Stream
-from core.settings import Settings, embedded_path
-from core.store.audits import Audits
-from core.store.burn_down import BurnDowns
+from core.errors import SettingsRefused
 from core.store.database import Database, PatientDatabase
-from core.store.keys import Keys
-from core.store.ledger import Explanations, Ledger
-from core.store.listing import LetterListing
-from core.store.purges import Purges
-from core.store.stream import OneStream
 
+EMBEDDED = "sqlite:"
+SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
 OPERATORS_PATIENCE = timedelta(seconds=3)  # shorter than the first pause after a lost connection
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorStores:
-    """The stores that the HTTP API and the watch use."""
+def read_store_connection(environment: Mapping[str, str]) -> str:
+    """Return the setting STORE_CONNECTION; SettingsRefused when it is missing or wrong."""
+    value = environment.get("STORE_CONNECTION") or ""
+    if not value:
+        raise SettingsRefused(["STORE_CONNECTION must be set"])
+    server = any(word in value.lower().replace(" ", "") for word in SERVER_WORDS)
+    if not server and (not value.startswith(EMBEDDED) or value == EMBEDDED):
+        raise SettingsRefused(
+            [f"STORE_CONNECTION must be {EMBEDDED}PATH (the embedded store in a file) or an ODBC connection string"]
+        )
+    return value
 
-    stream: OneStream
-    ledger: Ledger
-    letters: LetterListing
-    explanations: Explanations
-    keys: Keys
-    audits: Audits
-    purges: Purges
-    burn_downs: BurnDowns
+
+def embedded_path(store_connection: str) -> Path | None:
+    """Return the file of the embedded store, or None for a server."""
+    path = store_connection.removeprefix(EMBEDDED)
+    return None if path == store_connection else Path(path)
 
 
-def open_database(settings: Settings, needed: tuple[type, ...] = ()) -> Database:
+def open_database(store_connection: str, needed: tuple[type, ...] = ()) -> Database:
     """Return the database; it connects on first use, and reports its faults then.
 
     It is a fault too when the `needed` row classes have no fitting tables.
     """
-    return database_of(settings.store_connection, needed)
-
-
-def database_of(store_connection: str, needed: tuple[type, ...] = ()) -> Database:
-    """Return the database of a connection string, as open_database does for settings."""
     path = embedded_path(store_connection)
     if path is not None:
         from core.store.sqlite.database import SqliteDatabase
@@ -57,12 +52,3 @@ def briefly_patient(database: Database, patience: timedelta) -> Database:
     A lost connection needs a longer pause than a person should wait, so it is a fault at once.
     """
     return PatientDatabase(database, min(patience, OPERATORS_PATIENCE))
-
-
-def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...]) -> OperatorStores:
-    """Return the stores of a stream whose events become rows of these classes."""
-    stream = OneStream(database, of)
-    explanations = Explanations(stream, row_classes)
-    letters, keys = LetterListing(stream), Keys(database)
-    audits, purges, burn_downs = Audits(stream), Purges(stream), BurnDowns(stream)
-    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, audits, purges, burn_downs)

@@ -12,6 +12,10 @@ from core.store.memory import Memory
 from core.store.script import Named, Step
 
 
+class StreamClosed(Exception):
+    """Nothing was written: the stream is closed."""
+
+
 class OneStream:
     """One stream of a database, in its newest incarnation; its id is remembered for a few seconds.
 

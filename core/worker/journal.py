@@ -3,10 +3,10 @@
 from contextlib import ExitStack
 
 from core.ingest.journal import StoredJournal
+from core.ingest.store import Attempts
 from core.model.clock import Clock
 from core.settings import Settings
 from core.settle.children import Children
-from core.store.attempts import Attempts
 from core.store.database import Database
 from core.transforms.flight import Flight, flight_folder
 

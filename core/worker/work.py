@@ -21,6 +21,7 @@ from core.ingest.lines import BatchLine, BatchLines
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, wait_for_due
+from core.letters.store.letters import Letters
 from core.model.clock import Clock
 from core.model.events import EventBatch
 from core.model.transform import Transform
@@ -30,13 +31,12 @@ from core.remote.hub.reader import SdkHubReader
 from core.remote.telemetry.opening import open_work
 from core.remote.telemetry.work import PLAIN, Work
 from core.settings import OWN_LINES, Settings, read_settings
+from core.settle.store.partitions import Partitions
 from core.store.clock import store_clock
 from core.store.connect import open_database
 from core.store.database import Database, PatientDatabase
-from core.store.letters import Letters
 from core.store.memory import Memory
 from core.store.observed import observed
-from core.store.partitions import Partitions
 from core.transforms import load_transform
 from core.transforms.watchdog import Watchdog
 from core.worker.health import Pulse, answering
@@ -144,7 +144,7 @@ async def work(terms: Terms) -> None:
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     whole = open_work(os.environ)
     noting = whole.noting(settings.store_connection)
-    database = observed(open_database(settings, transform.row_classes), noting)
+    database = observed(open_database(settings.store_connection, transform.row_classes), noting)
     reader = SdkHubReader(settings, now=store_clock(database, CLOCK).now)
     with closing(watchdog), closing(database), closing(reader) as hub:
         await check_and_work(Sources(settings, database, hub, transform, whole), terms)
@@ -164,7 +164,7 @@ async def check_and_work(sources: Sources, terms: Terms) -> None:
 
 async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     """Receive from the hub into the database until cancelled, and release every partition at the end."""
-    from core.store.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
+    from core.worker.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
 
     settings, hub, transform = sources.settings, sources.hub, sources.transform
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import msgspec
 
-from core.ledger.retention.purge import DEFAULT_DAYS, MOST_DAYS, PurgeStatus
+from core.ledger.retention.purge import PurgeStatus
+from core.model.retention import DEFAULT_DAYS, MOST_DAYS
 from handlers.operations.replay_shapes import PAGE, JobText, Limit
 from handlers.web.operation import Answered, Cursor, Reason, Shape
 

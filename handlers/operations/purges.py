@@ -4,10 +4,11 @@ from datetime import datetime
 from uuid import UUID
 
 from core.ledger.audit import audit
-from core.ledger.retention.purge import BY_PARTITION, BY_STREAM, DEFAULT_DAYS, PurgeJob, PurgeRequest
+from core.ledger.retention.purge import BY_PARTITION, BY_STREAM, PurgeJob, PurgeRequest
 from core.ledger.retention.work import PurgeMeans
 from core.ledger.sums import Reading
 from core.model.events import PartitionId
+from core.model.retention import DEFAULT_DAYS
 from handlers.app import CLOCK, App, app
 from handlers.operations.purge_shapes import (
     CancelShape,

@@ -13,7 +13,7 @@ import azure.functions as func
 import msgspec
 
 from core.errors import HubledgerError
-from core.idempotency import KeyClaim, KeyStore, key_of_caller, standing
+from core.idempotency import KeyClaim, Keys, key_of_caller, standing
 from core.model.access import AccessPolicy
 from handlers.app import app
 from handlers.web.identity import Caller, identify, refuse_without_role
@@ -126,7 +126,7 @@ def _changed(operation: Operation, call: Call[Any, Any, Any]) -> Answer:
     return done
 
 
-def once(claim: KeyClaim, keys: KeyStore, run: Callable[[], Answer]) -> Answer:
+def once(claim: KeyClaim, keys: Keys, run: Callable[[], Answer]) -> Answer:
     """Run a request under its key, or return the answer of its earlier run. A run that fails stores nothing."""
     for _ in range(CLAIMS):
         stored = keys.read_key(claim.key)
@@ -141,7 +141,7 @@ def once(claim: KeyClaim, keys: KeyStore, run: Callable[[], Answer]) -> Answer:
     raise Problem(IN_WORK, said, headers={"Retry-After": "2"})
 
 
-def _claimed(claim: KeyClaim, keys: KeyStore, run: Callable[[], Answer]) -> Answer:
+def _claimed(claim: KeyClaim, keys: Keys, run: Callable[[], Answer]) -> Answer:
     try:
         done = run()
     except BaseException:

@@ -10,14 +10,13 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from core.letters.store.letters import Letters
 from core.model.commits import DeadLetter
 from core.model.rows import Row, row_table
 from core.model.transform import Transform
 from core.replay.diff import document
-from core.settings import DEFAULT_TRANSFORM
 from core.store.columns import row_of_json
-from core.store.letters import Letters
-from core.transforms import import_transform, load_transform
+from core.transforms import DEFAULT_TRANSFORM, import_transform, load_transform
 from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import room_of
 from hubledger.cli.console import Refused, UsageFault, say, show_table

@@ -12,16 +12,16 @@ from uuid import UUID
 from msgspec import structs
 
 from core.ingest.ingest import Means, ingest_batch
+from core.letters.store.letters import Letters
 from core.model.clock import Clock
 from core.model.events import Event, EventBatch
 from core.model.rows import Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.run import ReplayMeans
+from core.replay.store.replays import Replays
 from core.store.columns import row_reader
 from core.store.database import Database
-from core.store.letters import Letters
-from core.store.replays import Replays
 from core.store.script import of_rows
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.rooms import rooms_of

@@ -6,7 +6,7 @@ It claims 200 partitions that nobody ever owned, and prints those it won as JSON
 import json
 import sys
 
-from core.store.ownership import Ownership, OwnershipClaim
+from core.worker.ownership import Ownership, OwnershipClaim
 from tests.contract.separate import opened
 from tests.fakes.builders import EPOCH, partition
 

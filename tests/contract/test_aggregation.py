@@ -11,10 +11,10 @@ import pytest
 
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
+from core.aggregation.store.commits import Aggregations
 from core.errors import StoreUnavailable
 from core.model.aggregates import SLICES
 from core.model.locks import ROWS_AT_ONCE
-from core.store.aggregation import Aggregations
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.rooms import rooms_of

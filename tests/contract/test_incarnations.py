@@ -7,6 +7,7 @@ import pytest
 
 from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict, ReplayRefused
 from core.ledger.next_incarnation import Opening
+from core.ledger.store.incarnations import Incarnations
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.clock import Clock
@@ -14,7 +15,6 @@ from core.model.events import PartitionId
 from core.model.letters import LetterOutcome, RetryCommit
 from core.model.spans import SequenceNumber
 from core.store.database import write
-from core.store.incarnations import Incarnations
 from core.store.memory import Memory
 from core.store.stream import OneStream
 from tests.contract.test_replay_jobs import request

@@ -16,7 +16,7 @@ from core.model.locks import ROWS_AT_ONCE
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import MOST_OPEN, PartitionRange, ReplayRequest, TooManyReplays
 from core.store.database import write
-from core.store.replay_scripts import job_move_values
+from core.store.jobs import job_move_values
 from tests.fakes.builders import EPOCH, commit, partition, settled
 from tests.fakes.store import Store
 

@@ -15,7 +15,7 @@ from core.aggregation.kinds import ALL_DAYS, Days, OrderedKind, RunOrder
 from core.aggregation.ordered import RowSource, ordered_run
 from core.aggregation.orders import Move, Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Staged
-from core.store.pipeline import Pipelines
+from core.aggregation.store.pipeline import Pipelines
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.contract.test_aggregation import activity
 from tests.fakes.aggregation_engines import (

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from core.model.events import Partition
-from core.store.ownership import Ownership, OwnershipClaim
+from core.worker.ownership import Ownership, OwnershipClaim
 from tests.contract.separate import output, start
 from tests.fakes.builders import EPOCH, STREAM, commit, partition
 from tests.fakes.kept import PersistentEngine

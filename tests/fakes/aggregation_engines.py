@@ -14,9 +14,9 @@ from core.aggregation.commit import commit_run
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import AggregationRun
 from core.aggregation.runs import Staged as StagedResult
+from core.aggregation.store.commits import Aggregations
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate, aggregate_table
 from core.model.rows import Row
-from core.store.aggregation import Aggregations
 from core.store.columns import instant_text
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.json import server_instant_text

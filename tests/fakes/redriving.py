@@ -10,9 +10,9 @@ from core.letters.moves import LetterOrder, Mover, OrderedMove
 from core.letters.port import Selection
 from core.letters.redrive import Redrive
 from core.letters.redrive_run import RedriveMeans, SliceReport, redrive_slice, request_redrive
+from core.letters.store.listing import LetterListing
 from core.model.clock import Clock
 from core.model.jobs import JobMove, JobVerb
-from core.store.listing import LetterListing
 from core.store.stream import OneStream
 from tests.fakes.builders import STREAM, FakeClock, ids, keep_letters
 from tests.fakes.store import Store

@@ -6,18 +6,18 @@ from copy import copy
 from datetime import timedelta
 from typing import Self
 
+from core.ingest.store import Attempts
 from core.ledger.books import PartitionBooks, PartitionLedger
+from core.ledger.store.ledger import Ledger
 from core.ledger.sums import NOTHING, Commits, pieces
+from core.letters.store.letters import Letters
+from core.letters.store.redrives import Redrives
 from core.model.events import Stream
-from core.store.attempts import Attempts
+from core.replay.store.replays import Replays
 from core.store.database import Database, PatientDatabase, Waiting
-from core.store.ledger import Ledger
-from core.store.letters import Letters
 from core.store.memory import Memory
-from core.store.ownership import Ownerships
-from core.store.redrives import Redrives
-from core.store.replays import Replays
 from core.store.stream import OneStream
+from core.worker.ownership import Ownerships
 from tests.fakes.builders import STREAM
 
 

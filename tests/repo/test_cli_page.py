@@ -4,7 +4,7 @@ import re
 
 import pathspec
 
-from core.ledger.retention.purge import DEFAULT_DAYS
+from core.model.retention import DEFAULT_DAYS
 from hubledger.cli.operate.all import GROUPS, SINGLE
 from tests.checkout import files_of_checkout
 from tests.repo.cli_page import PAGE, names, written

@@ -2,7 +2,7 @@
 
 import re
 
-from core.ledger.retention.purge import DEFAULT_DAYS
+from core.model.retention import DEFAULT_DAYS
 from core.store.migrations import load_migrations
 from tests.repo.product import ROOT
 

@@ -71,5 +71,5 @@ def test_every_engine_has_the_same_migrations() -> None:
 
 
 def test_a_statement_is_used() -> None:
-    source = "".join(text_of(path) for folder in ("core/store", "examples") for path in (ROOT / folder).rglob("*.py"))
+    source = "".join(text_of(path) for folder in ("core", "examples") for path in (ROOT / folder).rglob("*.py"))
     assert named(one for one in QUERIES if f'"{one[1].name}"' not in source) == []

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from core.store.explain import rights_of_statements
 from core.store.migrations import migrations_of
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.aggregates import load_aggregates
@@ -14,6 +13,7 @@ from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import Room, rooms_of
 from hubledger.cli.ddl.diff import next_migration
 from hubledger.cli.ddl.room import rights_text
+from local.explain import rights_of_statements
 from local.trials.memory import memory_connection
 from tests.rooms.found import transform_of
 from tests.sql.gates import gates

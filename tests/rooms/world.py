@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from core.ledger.audit import audit
 from core.ledger.recount import recount_rows
+from core.ledger.store.ledger import Ledger
 from core.letters.moves import Mover, requeue
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
@@ -15,7 +16,6 @@ from core.model.rows import Row, row_table
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
 from core.store.columns import fields_of
-from core.store.ledger import Ledger
 from core.store.stream import OneStream
 from core.transforms.rooms import Room
 from tests.fakes.builders import STREAM

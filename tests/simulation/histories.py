@@ -15,6 +15,7 @@ from core.ledger.explain import Explanation, explain
 from core.ledger.faults import LedgerFault
 from core.ledger.hub_comparison import find_unbooked
 from core.ledger.recount import MOST_NUMBERS, recount_hub, recount_rows, window
+from core.ledger.store.operators import OperatorStores, operator_stores
 from core.ledger.sums import Reading
 from core.letters.moves import Mover, discard, requeue
 from core.letters.port import Keeper
@@ -23,7 +24,6 @@ from core.model.events import PartitionId
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.store.connect import OperatorStores, operator_stores
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import STREAM, batch, event, partition, stamps
 from tests.fakes.engines import SqliteEngine

@@ -14,6 +14,8 @@ from core.ingest.journal import StoredJournal
 from core.ingest.silence import SilenceCheck
 from core.ingest.trigger import HostCheckpoints
 from core.ledger.next_incarnation import IncarnationMeans
+from core.ledger.store.incarnations import Incarnations
+from core.ledger.store.ledger import Ledger
 from core.letters.port import Keeper
 from core.model.clock import Clock
 from core.model.events import Event, Partition
@@ -26,8 +28,6 @@ from core.settle.children import TRIES
 from core.settle.settle import EventKilled
 from core.store.clock import store_clock
 from core.store.database import Database, Waiting
-from core.store.incarnations import Incarnations
-from core.store.ledger import Ledger
 from core.store.stream import OneStream
 from core.transforms.flight import Flight
 from tests.fakes.builders import STREAM, FakeClock

@@ -12,16 +12,17 @@ from typing import Any, cast
 from uuid import UUID
 
 from core.ledger.audit import audit
-from core.ledger.retention.purge import DEFAULT_DAYS, PurgeRequest
+from core.ledger.retention.purge import PurgeRequest
 from core.ledger.retention.work import LEASE, PurgeMeans, work_on_purge
+from core.ledger.store.operators import OperatorStores, operator_stores
 from core.ledger.sums import Reading
 from core.letters.listing import LetterFilter
 from core.letters.moves import LetterOrder, Mover, OrderedMove
 from core.letters.redrive import RedriveOverlap, TooManyRedrives
 from core.letters.redrive_run import RedriveMeans, redrive_slice, request_redrive
+from core.letters.store.listing import LetterListing
 from core.model.events import PartitionId
-from core.store.connect import OperatorStores, operator_stores
-from core.store.listing import LetterListing
+from core.model.retention import DEFAULT_DAYS
 from core.store.stream import OneStream
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.aggregation_engines import AggregatingStore

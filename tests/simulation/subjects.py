@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from core.aggregation.spark import JobReport, JobRequest, JobState
+from core.aggregation.store.commits import Aggregations
 from core.aggregation.tick import Aggregation, aggregate
 from core.errors import ReplayOverlap
 from core.ingest.gaps import Healing
@@ -19,6 +20,8 @@ from core.ledger.next_incarnation import (
     StateDiffers,
     next_incarnation,
 )
+from core.ledger.store.incarnations import Incarnations
+from core.ledger.store.ledger import Ledger
 from core.letters.moves import Mover, discard
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
@@ -27,9 +30,6 @@ from core.model.events import Event, PartitionId
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.store.aggregation import Aggregations
-from core.store.incarnations import Incarnations
-from core.store.ledger import Ledger
 from core.store.stream import OneStream
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage

@@ -18,9 +18,9 @@ from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck
 from core.ledger.next_incarnation import IncarnationMeans, IncarnationOrder, next_incarnation
+from core.ledger.store.incarnations import Incarnations
+from core.ledger.store.ledger import Ledger
 from core.model.events import Event
-from core.store.incarnations import Incarnations
-from core.store.ledger import Ledger
 from core.store.stream import OneStream
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps

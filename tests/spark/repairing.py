@@ -8,8 +8,8 @@ from core.aggregation.kinds import ALL_DAYS, Days, OrderedKind, RunOrder
 from core.aggregation.orders import Order, place
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import AggregationRun, Staged
+from core.aggregation.store.pipeline import Pipelines
 from core.errors import StoreUnavailable
-from core.store.pipeline import Pipelines
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import NOON, gas, switch

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from core.aggregation.commit import commit_run
 from core.aggregation.runs import planned_run
-from core.store.aggregation import Aggregations
+from core.aggregation.store.commits import Aggregations
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms import load_transform
 from core.transforms.aggregates import find_aggregate

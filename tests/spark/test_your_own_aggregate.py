@@ -32,7 +32,7 @@ from pyspark.sql import SparkSession
 
 from core.aggregation.commit import commit_run
 from core.aggregation.runs import planned_run
-from core.store.aggregation import Aggregations
+from core.aggregation.store.commits import Aggregations
 from core.store.sqlite.database import SqliteDatabase
 from examples.home_security.aggregates.alerts_by_day import AlertsByDay
 from jobs.aggregate import Execution, aggregate
@@ -99,7 +99,7 @@ def test_an_aggregate_that_follows_the_page_is_staged_committed_and_read(app: Pa
         run(app, shell=line.removeprefix("$ "))
     (migration,) = (app / "examples/home_security/migrations/sqlserver").glob("*_alerts_by_day.sql")
     assert "CREATE TABLE hubledger.alerts_by_day_staged" in migration.read_text(encoding="utf-8")
-    rights = run(app, sys.executable, "-m", "core.store.explain", "rights")
+    rights = run(app, sys.executable, "-m", "local.explain", "rights")
     assert re.search(r"^alerts_by_day +INSERT ", rights, re.M)
     store = AggregatingStore(SqliteDatabase(app / "store.db"))
     tomorrow = NOON + timedelta(days=1)

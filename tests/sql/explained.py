@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from core.settings import DEFAULT_TRANSFORM
-from core.store.explain import TRANSACTIONS, explained
-from core.transforms import load_transform
+from core.transforms import DEFAULT_TRANSFORM, load_transform
+from local.explain import TRANSACTIONS, explained
 
 PAGE = Path(__file__).parents[2] / "docs" / "sqlserver.md"
 BLOCK = re.compile(r"^```sql (?P<name>\w+)\n(?P<text>.*?)\n```$", re.M | re.S)

@@ -14,15 +14,26 @@ from core.aggregation.commit import Part, Portion
 from core.aggregation.kinds import ALL_DAYS, RunOrder
 from core.aggregation.orders import Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
+from core.aggregation.store.commits import close_script, ended_script, portion_script
+from core.aggregation.store.pipeline import discard_result_script, discard_run_script
+from core.aggregation.store.plans import plan_script
 from core.ledger.audit_job import AuditRequest
 from core.ledger.minutes import Minute
 from core.ledger.next_incarnation import Opening
 from core.ledger.retention.chain import LedgerRow, SettledLetter, before_first, linked
 from core.ledger.retention.port import LedgerPiece, LetterPiece, RowPiece
-from core.ledger.retention.purge import BY_STREAM, DEFAULT_DAYS, PurgeJob, PurgeRequest, Task
+from core.ledger.retention.purge import BY_STREAM, PurgeJob, PurgeRequest, Task
+from core.ledger.store.audits import open_script as open_audit_script
+from core.ledger.store.incarnations import opening_script
+from core.ledger.store.minutes import minute_script
+from core.ledger.store.purge_scripts import ledger_script, letter_script, retracted_steps, row_script, row_steps
 from core.letters.listing import LetterFilter
 from core.letters.moves import OrderedMove
 from core.letters.redrive import Redrive, RedrivePiece, RedriveProgress, RedriveRange, RedriveRequest
+from core.letters.store.letters import claim_script, move_script, retry_script, taking_script
+from core.letters.store.redrives import close_script as close_redrive_script
+from core.letters.store.redrives import open_script as open_redrive_script
+from core.letters.store.redrives import piece_script
 from core.model.aggregates import SLICES
 from core.model.commits import (
     BatchCommit,
@@ -36,32 +47,22 @@ from core.model.commits import (
 )
 from core.model.events import Event, Incarnation, Partition, PartitionId, Stream
 from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, RetryCommit
+from core.model.retention import DEFAULT_DAYS
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
-from core.store.aggregation import close_script, ended_script, portion_script
-from core.store.audits import open_script as open_audit_script
-from core.store.columns import instant_text
-from core.store.gaps import noting_script
-from core.store.incarnations import opening_script
-from core.store.letters import claim_script, move_script, retry_script, taking_script
-from core.store.minutes import minute_script
-from core.store.partitions import batch_script
-from core.store.pipeline import discard_result_script, discard_run_script
-from core.store.plans import plan_script
-from core.store.purge_scripts import ledger_script, letter_script, retracted_steps, row_script, row_steps
-from core.store.queries import SQL, load_queries
-from core.store.redrives import close_script as close_redrive_script
-from core.store.redrives import open_script as open_redrive_script
-from core.store.redrives import piece_script
-from core.store.replay_scripts import close_script as close_replay_script
-from core.store.replay_scripts import (
+from core.replay.store.scripts import close_script as close_replay_script
+from core.replay.store.scripts import (
     commit_script,
     note_script,
     open_script,
     rehearsal_script,
 )
+from core.settle.store.gaps import noting_script
+from core.settle.store.partitions import batch_script
+from core.store.columns import instant_text
+from core.store.queries import SQL, load_queries
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import Batch, ask_batch, run_batch
 from core.store.sqlserver.rows import rows_query

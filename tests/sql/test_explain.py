@@ -1,4 +1,4 @@
-"""`python -m core.store.explain` shows the T-SQL that the store sends, and docs/sqlserver.md shows the same."""
+"""`python -m local.explain` shows the T-SQL that the store sends, and docs/sqlserver.md shows the same."""
 
 import re
 from collections.abc import Callable
@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
+from core.aggregation.store.commits import Aggregations
 from core.errors import StoreUnavailable
+from core.letters.store.letters import Letters
 from core.model.letters import LetterClaim
-from core.settings import DEFAULT_TRANSFORM
-from core.store.aggregation import Aggregations
-from core.store.explain import TRANSACTIONS, explained, lock_lines, main
-from core.store.letters import Letters
-from core.store.partitions import Partitions
-from core.store.replays import Replays
+from core.replay.store.replays import Replays
+from core.settle.store.partitions import Partitions
 from core.store.script import Named, Outcome, Script
 from core.store.sqlserver.batch import run_batch, run_text
-from core.transforms import load_transform
+from core.transforms import DEFAULT_TRANSFORM, load_transform
+from local.explain import TRANSACTIONS, explained, lock_lines, main
 from tests.offenders import holds_for
 from tests.sql.explained import documented, sent
 from tests.sql.statements import PORTION, RUN, STAGED, commit_of, every_run, every_script, replay_of, retry_of

@@ -10,14 +10,14 @@ import pytest
 
 from core.ledger.retention.port import RowPiece
 from core.ledger.retention.purge import Task
+from core.ledger.store.purge_scripts import retracted_steps
 from core.letters.listing import LetterFilter
 from core.letters.redrive import Redrive
 from core.letters.redrive_run import plan_piece
+from core.letters.store.redrives import piece_script
 from core.model.locks import ROWS_AT_ONCE
 from core.model.spans import SequenceNumber
 from core.store.columns import numbers_json, place_of
-from core.store.purge_scripts import retracted_steps
-from core.store.redrives import piece_script
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import run_batch
 from core.store.sqlserver.database import SqlServerDatabase

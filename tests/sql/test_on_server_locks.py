@@ -13,9 +13,9 @@ import pytest
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable
 from core.ledger.audit_job import AuditRequest
+from core.ledger.store.audits import Audits
 from core.model.commits import SequenceGap
 from core.model.spans import SequenceNumber, Span
-from core.store.audits import Audits
 from core.store.columns import instant_text
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import run_batch

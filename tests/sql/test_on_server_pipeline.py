@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from core.aggregation.runs import MOST_COMMITS, NO_CUT
-from core.store.pipeline import Pipelines
+from core.aggregation.store.pipeline import Pipelines
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Deadlines, Session
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, ingest

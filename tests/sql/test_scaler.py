@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from core.ledger.minutes import Minute
+from core.ledger.store.minutes import minute_script
 from core.model.events import stream_of
 from core.store.columns import instant_text
-from core.store.minutes import minute_script
 from core.store.sqlserver.odbc import Session
 from core.store.sqlserver.rights import uses_of
 from core.store.sqlserver.schema import in_schema

@@ -13,10 +13,10 @@ import pytest
 
 from core.ingest.ingest import Means, ingest_batch
 from core.letters.listing import FIRST_PAGE, LetterFilter
+from core.letters.store.listing import LetterListing
 from core.model.events import Event, EventBatch, PartitionId
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.store.listing import LetterListing
 from core.store.memory import Memory
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.stream import OneStream

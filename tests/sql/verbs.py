@@ -6,7 +6,6 @@ The verbs are found, not listed. A script that no call sends is found too: `unse
 import ast
 import importlib
 import inspect
-import pkgutil
 import random
 import sqlite3
 import sys
@@ -18,10 +17,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import core.store
+import core
 from core.model.events import Stream
 from core.store.database import Database
-from core.store.explain import OF_THE_OWNER
 from core.store.queries import load_queries
 from core.store.script import Named, OfRows, Outcome, Script
 from core.store.sqlite.database import STORE_TIME
@@ -29,12 +27,20 @@ from core.store.sqlite.rows import EXACT_FLOAT, many_values, rows_text
 from core.store.sqlite.windows import ROWS_HASH
 from core.store.sqlserver.rights import uses_of
 from core.store.stream import OneStream
+from local.explain import OF_THE_OWNER
 from tests.fakes.rooms import all_migrations
 from tests.sql.distinct import Distinct, hints_of
 from tests.sql.statements import every_script
 from tests.sql.values import EPOCH, ID, ROW_CLASSES
 
-STORE = Path(core.store.__file__).parent
+CORE = Path(core.__file__).parent
+STORES = [  # the modules that make scripts or read rows: the engine, and the store of each subject
+    one
+    for of in ("store/*.py", "*/store.py", "*/store/*.py", "idempotency.py", "worker/ownership.py")
+    for one in sorted(CORE.glob(of))
+    if one.name != "__init__.py"
+]
+FILES = {*map(str, STORES)}
 SEEDS = range(16)
 MOST_CALLS = 60  # of one verb: a page that never ends is enough
 
@@ -104,9 +110,14 @@ def sent_by_verbs() -> Mapping[str, Sent]:
 
 def unsent() -> list[str]:
     """Return the functions that make a script and were not called, and the statements that change and were not sent."""
-    making = {f"{path.relative_to(STORE)}: {name}" for path in STORE.glob("*.py") for name in makers(path.read_text())}
+    making = {f"{place_in_core(path)}: {name}" for path in STORES for name in makers(path.read_text())}
     sent = {str(step.statement) for one in sent_by_verbs().values() for step in one.script.steps}
     return [*sorted(making - _called()[1]), *sorted(changing() - sent)]
+
+
+def place_in_core(path: Path) -> str:
+    """Return the path of a module as seen from `core/`."""
+    return path.relative_to(CORE).as_posix()
 
 
 def makers(source: str) -> Iterator[str]:
@@ -136,9 +147,10 @@ def changing() -> set[str]:
 def stores() -> list[type]:
     """Return the classes of the store that take a database or a stream of one, and are no database themselves."""
     found = []
-    for module in pkgutil.iter_modules(core.store.__path__, "core.store."):
-        for _, one in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
-            is_own = one.__module__ == module.name and not hasattr(one, "run") and one is not OneStream
+    for path in STORES:
+        module = importlib.import_module(f"core.{place_in_core(path).removesuffix('.py').replace('/', '.')}")
+        for _, one in inspect.getmembers(module, inspect.isclass):
+            is_own = one.__module__ == module.__name__ and not hasattr(one, "run") and one is not OneStream
             if is_own and {Database, OneStream} & set(hints_of(constructor(one)).values()):
                 found.append(one)
     return found
@@ -191,8 +203,8 @@ def noting(ran: set[str]) -> Iterator[None]:
     """Note the functions of the store that run."""
 
     def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(str(STORE)):
-            ran.add(f"{Path(frame.f_code.co_filename).relative_to(STORE)}: {frame.f_code.co_qualname}")
+        if event == "call" and frame.f_code.co_filename in FILES:
+            ran.add(f"{place_in_core(Path(frame.f_code.co_filename))}: {frame.f_code.co_qualname}")
 
     sys.setprofile(note)
     try:

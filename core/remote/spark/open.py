@@ -13,7 +13,8 @@ from core.remote.spark.lakes import BlobStorage, FolderStorage
 from core.remote.spark.livy import SMALL, LivyEngine, LivyJobs
 from core.remote.spark.local import LocalEngine, LocalSpark
 from core.remote.spark.package import APP, package_version
-from core.settings import Settings, SparkSettings, embedded_path
+from core.settings import Settings, SparkSettings
+from core.store.connect import embedded_path
 
 _SCOPES = {"synapse": tokens.SYNAPSE, "fabric": tokens.FABRIC}
 

@@ -16,7 +16,7 @@ from core.remote.telemetry.names import (
     ERROR,
     TRANSIENT_FAULTS,
 )
-from core.settings import embedded_path
+from core.store.connect import embedded_path
 
 LOST_RACES = (CheckpointConflict, IncarnationConflict, LetterConflict, RedriveConflict, ReplayConflict)
 

@@ -7,8 +7,8 @@ from typing import Any
 from core.model.transform import Transform
 from core.replay.job import ReplayCounts
 from core.replay.run import ReplayMeans
+from core.replay.store.replays import Replays
 from core.store.database import Database
-from core.store.replays import Replays
 from hubledger.cli.lines import EventFile
 from hubledger.cli.trial.run import CLOCK
 from local.trials.replaying import STREAM, TrialLog, replay_all

@@ -9,13 +9,13 @@ from uuid import uuid4
 
 from core.errors import DataRefused
 from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.letters.store.letters import Letters
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, DeadLetter
 from core.model.events import EventBatch
 from core.model.rows import ReferenceKey, Row, row_table
 from core.model.transform import Transform
 from core.store.database import Database
-from core.store.letters import Letters
 from hubledger.cli.lines import EventFile
 from local.trials.replaying import EVENTS
 

@@ -12,12 +12,12 @@ from uuid import UUID
 
 from core.ingest.ingest import Means, ingest_batch
 from core.ledger.audit import audit
+from core.ledger.store.ledger import Ledger
+from core.letters.store.letters import Letters
 from core.model.clock import Clock
 from core.model.events import Event, EventBatch, PartitionId, Stream
 from core.model.spans import SequenceNumber
-from core.store.connect import database_of
-from core.store.ledger import Ledger
-from core.store.letters import Letters
+from core.store.connect import open_database
 from core.store.stream import OneStream
 from core.transforms import load_transform
 
@@ -34,7 +34,7 @@ def main(store: str, name: str, first: int, bodies: Sequence[str]) -> bool:
     )
     chance = random.Random(first)
     clock = Clock(lambda: NOW, lambda: UUID(int=chance.getrandbits(128), version=4), chance.random)
-    with closing(database_of(store, transform.row_classes)) as database:
+    with closing(open_database(store, transform.row_classes)) as database:
         batch = EventBatch(STREAM.partition(PartitionId("0")), events, f"batch {first}")
         ingest_batch(batch, Means(Letters(database), transform, clock))
         return audit(Ledger(OneStream(database, STREAM), transform.row_classes), None).balanced

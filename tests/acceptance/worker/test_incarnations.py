@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from core.ledger.next_incarnation import IncarnationMeans, IncarnationOrder, next_incarnation
+from core.ledger.store.incarnations import Incarnations
+from core.ledger.store.ledger import Ledger
 from core.model.clock import Clock
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
-from core.store.incarnations import Incarnations
-from core.store.ledger import Ledger
 from core.store.stream import OneStream
 from examples.home_security.transform import SensorReading
 from tests.acceptance.worker.started import HUB, PARTITIONS, STREAM, Workplace, settings_of

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from core.ledger.store.operators import OperatorStores, operator_stores
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Partition
 from core.model.spans import SequenceNumber
-from core.store.connect import OperatorStores, operator_stores
 from examples.home_security.homes import Homes
 from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, reading, settled
 from tests.fakes.engines import ENGINES

@@ -11,9 +11,9 @@ import pytest
 from core.errors import HubUnreachable
 from core.ledger.audit_job import DEADLINE, LEASE, STREAM, AuditJob, AuditMeans, AuditRequest, work_on_audit
 from core.ledger.next_incarnation import Opening
+from core.ledger.store.incarnations import Incarnations
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.store.incarnations import Incarnations
 from tests.contract.operator.conftest import Office
 from tests.fakes import builders
 from tests.fakes.builders import EPOCH

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from core.ledger.audit import Audit, audit
+from core.ledger.store import books as store_books
+from core.ledger.store.operators import OperatorStores, operator_stores
 from core.ledger.sums import Reading
-from core.store import books as store_books
-from core.store.connect import OperatorStores, operator_stores
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
 from tests.contract.operator.conftest import Office

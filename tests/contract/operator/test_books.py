@@ -10,11 +10,11 @@ from core.ledger.audit import audit
 from core.ledger.books import read_books
 from core.ledger.explain import explain
 from core.ledger.recount import LAST_NUMBER
+from core.ledger.store import books as store_books
 from core.letters.listing import OPEN, LetterKey
 from core.model.commits import SequenceGap
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
-from core.store import books as store_books
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, commit, event, home, letter, partition, reading, settled
 

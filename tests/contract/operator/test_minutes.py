@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from core.ledger.minutes import KEPT, Minute
-from core.store.ledger import Ledger
+from core.ledger.store.ledger import Ledger
 from core.store.stream import OneStream
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, STREAM, partition

@@ -15,11 +15,12 @@ from core.ledger.explain import Outcome, explain
 from core.ledger.recount import recount_rows
 from core.ledger.retention.chain import linked, row_hash, with_ledger_rows, with_letters
 from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict
-from core.ledger.retention.purge import DEFAULT_DAYS, PurgedTable, PurgeJob, PurgeRequest, Task
+from core.ledger.retention.purge import PurgedTable, PurgeJob, PurgeRequest, Task
 from core.ledger.retention.work import PurgeMeans, work_on_purge
 from core.ledger.sums import WHOLE, Reading
 from core.model.events import PartitionId
 from core.model.letters import LetterMove, Move
+from core.model.retention import DEFAULT_DAYS
 from core.model.spans import SequenceNumber, Span
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import NOON, event, partition

@@ -5,10 +5,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from core.ledger.store.operators import operator_stores
 from core.model.commits import SequenceGap
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.store.connect import operator_stores
 from examples.home_security.homes import Homes
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, NOON, STREAM, commit, partition, settled

@@ -163,7 +163,7 @@ MUTANTS = (
         ("a worker that hangs answers 200", '(503, "Service Unavailable", fault)', '(200, "OK", fault)'),
     ),
     *in_file(
-        "core/store/ownership.py",
+        "core/worker/ownership.py",
         "tests/unit/core/test_ownership.py",
         ("a claim wins after the release", "if self._is_released:", "if False:"),
         ("the partitions of peers are released", "if one.owner_id == owner_id:", "if one.owner_id:"),

@@ -34,12 +34,20 @@ MUTANTS = (
     *in_file(
         "handlers/app.py",
         "tests/unit/handlers/test_app.py",
-        ("the app opens without a table", "open_database(settings, transform.row_classes)", "open_database(settings)"),
+        (
+            "the app opens without a table",
+            "open_database(connection, transform.row_classes)",
+            "open_database(connection)",
+        ),
     ),
     *in_file(
         "core/worker/work.py",
         "tests/unit/core/worker/test_work.py",
-        ("a worker opens without a table", "open_database(settings, transform.row_classes)", "open_database(settings)"),
+        (
+            "a worker opens without a table",
+            "open_database(settings.store_connection, transform.row_classes)",
+            "open_database(settings.store_connection)",
+        ),
     ),
     *in_file(
         "local/trials/replay_identity.py",

@@ -28,7 +28,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/listing.py",
+        "core/letters/store/listing.py",
         "tests/contract/operator/test_listing.py",
         ("an empty body cannot be read", 'bytes(found[0][0] or b"")', "bytes(found[0][0])"),
     ),
@@ -127,7 +127,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/audits.py",
+        "core/ledger/store/audits.py",
         "tests/sql/test_house_rules.py",
         (
             "an audit is opened while a purge deletes its ledger rows",
@@ -136,7 +136,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/purge_scripts.py",
+        "core/ledger/store/purge_scripts.py",
         "tests/sql/test_house_rules.py",
         (
             "staged events are purged while a replay of them is opened",
@@ -145,7 +145,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/replays.py",
+        "core/replay/store/replays.py",
         "tests/contract/test_open_replays.py",
         (
             "a dry run is refused for an overlap",

@@ -396,7 +396,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/partitions.py",
+        "core/settle/store/partitions.py",
         f"{UNIT}/test_server_database.py",
         (
             "a race for a new state counts as refused data",

@@ -68,7 +68,7 @@ MUTANTS = (
         ("a process forgets the letters of its commit", "keys = keys.plus(", "keys.plus("),
     ),
     *in_file(
-        "core/store/held.py",
+        "core/settle/store/held.py",
         f"{HELD} {REPLAYS}",
         (
             "a batch leaves an event held after a letter that is settled",
@@ -82,7 +82,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/letters.py",
+        "core/letters/store/letters.py",
         HELD,
         (
             "a resolved letter frees no letter",
@@ -112,7 +112,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/replay_scripts.py",
+        "core/replay/store/scripts.py",
         REPLAYS,
         ("a replay leaves letters out of order", "if commit.state.open_keys is None or not commit.keys:", "if True:"),
     ),

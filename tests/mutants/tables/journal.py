@@ -122,7 +122,7 @@ MUTANTS = (
         ("the run does not end with the event that kills", "run = to_killer or run", "run = run or to_killer"),
     ),
     *in_file(
-        "core/store/attempts.py",
+        "core/ingest/store.py",
         "tests/contract/test_attempts.py",
         (
             "a long name of an invocation stops the partition",
@@ -141,7 +141,7 @@ MUTANTS = (
         ("a mark does not take the place of an older one", "attempt_id = excluded.attempt_id, begun_at", "begun_at"),
     ),
     *in_file(
-        "core/store/partitions.py",
+        "core/settle/store/partitions.py",
         "tests/contract/test_attempts.py",
         (
             "a marked commit leaves the mark in the store",

@@ -127,7 +127,7 @@ MUTANTS = (
         ("the search for letters does not end in time", "        if reading.is_over():", "        if False:"),
     ),
     *in_file(
-        "core/store/audits.py",
+        "core/ledger/store/audits.py",
         "tests/contract/operator/test_audit_jobs.py",
         (
             "a job that is sent again is refused because of itself",
@@ -136,7 +136,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/incarnations.py",
+        "core/ledger/store/incarnations.py",
         "tests/contract/operator/test_audit_jobs.py",
         (
             "an audit goes on in the next incarnation",
@@ -167,7 +167,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/books.py",
+        "core/ledger/store/books.py",
         "tests/contract/operator/test_summing.py",
         ("a reader of the books sums without end", "if self._stream.monotonic() >= deadline:", "if False:"),
         (
@@ -305,7 +305,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/aggregation.py",
+        "core/aggregation/store/commits.py",
         "tests/contract/test_slices.py",
         (
             "a result is committed from a cut that has moved",

@@ -152,7 +152,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/letters.py",
+        "core/letters/store/letters.py",
         "tests/contract/test_retries.py",
         (
             "a retry commits letters that its claim has lost",
@@ -177,7 +177,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/letters.py",
+        "core/letters/store/letters.py",
         "tests/unit/core/store/test_memory.py",
         (
             "a retry leaves stale references in memory",

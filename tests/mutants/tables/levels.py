@@ -8,7 +8,7 @@ RETENTION = "tests/unit/core/aggregation/test_retention.py"
 
 MUTANTS = (
     *in_file(
-        "core/store/aggregation.py",
+        "core/aggregation/store/commits.py",
         LEVELS,
         (
             "a commit adds to the finest level only",
@@ -40,7 +40,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/levels.py",
+        "core/aggregation/store/levels.py",
         LEVELS,
         (
             "the staging of a level is not compared with its facts",
@@ -49,7 +49,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/levels.py",
+        "core/aggregation/store/levels.py",
         "tests/contract/test_aggregation.py",
         ("windows are not added", '    yield Step(of_rows("add_windows", level), values)\n', ""),
         (

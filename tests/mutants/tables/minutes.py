@@ -4,7 +4,7 @@ from tests.mutants.mutant import in_file
 
 MUTANTS = (
     *in_file(
-        "core/store/minutes.py",
+        "core/ledger/store/minutes.py",
         "tests/contract/operator/test_minutes.py",
         ("each watch of a minute writes a row", ".replace(second=0, microsecond=0)", ""),
         ("minutes stay for ever", "started_at - KEPT", "started_at - 9 * KEPT"),

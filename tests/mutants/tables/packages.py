@@ -51,7 +51,7 @@ MUTANTS = (
         ("an app without homes asks for them", "    if own.homes is None:\n", "    if own is None:\n"),
     ),
     *in_file(
-        "core/store/aggregation.py",
+        "core/aggregation/store/commits.py",
         "tests/contract/test_aggregation.py",
         (
             "the staging of every aggregate is cleared",
@@ -60,7 +60,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/explain.py",
+        "local/explain.py",
         "tests/sql/test_rights.py",
         (
             "the rights of an example are asked of every app",

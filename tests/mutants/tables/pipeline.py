@@ -123,7 +123,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/pipeline.py",
+        "core/aggregation/store/pipeline.py",
         "tests/contract/test_pipeline.py",
         (
             "a discarded run keeps no order",
@@ -203,7 +203,7 @@ MUTANTS = (
         ("modules do not look for the packages of the batch", "    sys.path.insert(0, _packages)\n", "    pass\n"),
     ),
     *in_file(
-        "core/store/aggregation.py",
+        "core/aggregation/store/commits.py",
         "tests/unit/core/store/test_power_loss.py",
         (
             "the mark of slices is a separate transaction",

@@ -85,7 +85,7 @@ MUTANTS = (
         ("a redrive of a different count is opened", "if total != order.expected_count or not total", "if not total"),
     ),
     *in_file(
-        "core/store/incarnations.py",
+        "core/ledger/store/incarnations.py",
         TOGETHER,
         (
             "the redrives of a closed stream go on",
@@ -94,7 +94,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/redrives.py",
+        "core/letters/store/redrives.py",
         JOBS,
         ("a walk reads the rest of a partition in one statement", '"most": LOOKED_AT,', '"most": 1_000_000,'),
         (
@@ -104,7 +104,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/redrives.py",
+        "core/letters/store/redrives.py",
         TOGETHER,
         (
             "a redrive is opened in an incarnation whose letters nobody counted",

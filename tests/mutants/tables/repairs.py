@@ -63,7 +63,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/plans.py",
+        "core/aggregation/store/plans.py",
         CONTRACT,
         (
             "an order is carried out twice",

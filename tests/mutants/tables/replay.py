@@ -114,7 +114,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/replay_scripts.py",
+        "core/replay/store/scripts.py",
         REPLAYS,
         (
             "a replay deletes rows without a copy",
@@ -134,7 +134,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/replay_scripts.py",
+        "core/replay/store/scripts.py",
         JOBS,
         (
             "a piece is committed while its job is paused",
@@ -153,7 +153,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/replay_scripts.py",
+        "core/replay/store/scripts.py",
         "tests/contract/test_staged_events.py",
         (
             "a replay keeps the staged events that it used",
@@ -186,7 +186,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/replay_scripts.py",
+        "core/replay/store/scripts.py",
         "tests/contract/test_open_replays.py",
         (
             "only the first states of a job that ended are deleted",

@@ -30,7 +30,7 @@ MUTANTS = (
         ("a table of states may be scanned first", "OPTION (LOOP JOIN, FORCE ORDER)", "OPTION (LOOP JOIN)"),
     ),
     *in_file(
-        "core/store/replay_scripts.py",
+        "core/replay/store/scripts.py",
         "tests/sql/test_lock_counts.py",
         ("the states of a replay are deleted with a lock of the table", '{"most": ROWS_AT_ONCE}', '{"most": 8_000}'),
     ),
@@ -60,7 +60,7 @@ MUTANTS = (
         ("a tick leaves what closed runs have staged", "    own.store.clear_staging()", "    pass"),
     ),
     *in_file(
-        "core/store/aggregation.py",
+        "core/aggregation/store/commits.py",
         "tests/contract/test_aggregation.py",
         (
             "only the first part of a staging is deleted",

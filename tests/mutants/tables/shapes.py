@@ -8,7 +8,7 @@ INCARNATIONS = "tests/contract/test_incarnations.py"
 
 MUTANTS = (
     *in_file(
-        "core/store/partitions.py",
+        "core/settle/store/partitions.py",
         ORDER,
         (
             "a batch writes its tables in the order of its events",
@@ -17,7 +17,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/replay_scripts.py",
+        "core/replay/store/scripts.py",
         ORDER,
         (
             "a replay writes its tables in the order of the transform",
@@ -88,7 +88,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/letters.py",
+        "core/letters/store/letters.py",
         INCARNATIONS,
         ("a keeper forgets its stream", "self._memory.last_stream_id_of(stream)", "self._memory.stream_id_of(stream)"),
         (

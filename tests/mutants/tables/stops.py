@@ -147,7 +147,7 @@ MUTANTS = (
         ("a stop is not recorded", "        record_stop(batch.partition, stop, means)\n", ""),
     ),
     *in_file(
-        "core/store/partitions.py",
+        "core/settle/store/partitions.py",
         "tests/contract/test_stops.py",
         ("a commit leaves the stops that it ends", "    if commit.ends:\n", "    if commit.ends is None:\n"),
     ),
@@ -215,7 +215,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/incarnations.py",
+        "core/ledger/store/incarnations.py",
         CONTRACT,
         (
             "two operators open two incarnations",
@@ -281,7 +281,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/ownership.py",
+        "core/worker/ownership.py",
         f"{UNIT}/store/test_ownership.py",
         (
             "a worker keeps the links of the former hub",

@@ -6,7 +6,7 @@ UNIT = "tests/unit/core/store"
 
 MUTANTS = (
     *in_file(
-        "core/store/partitions.py",
+        "core/settle/store/partitions.py",
         "tests/sql/test_lock_order.py",
         (
             "a commit writes letters before rows",
@@ -20,7 +20,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/partitions.py",
+        "core/settle/store/partitions.py",
         "tests/contract/test_commit.py",
         (
             "a commit writes no ledger row",
@@ -39,7 +39,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/partitions.py",
+        "core/settle/store/partitions.py",
         f"{UNIT}/test_memory.py",
         (
             "a commit in doubt leaves the partition in memory",
@@ -63,7 +63,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/partitions.py",
+        "core/settle/store/partitions.py",
         "tests/contract/test_gaps.py",
         (
             "a gap is noted from a state that is too old",
@@ -77,12 +77,12 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/partitions.py",
+        "core/settle/store/partitions.py",
         "tests/contract/test_stops.py",
         ("the detail of a stop has any length", "cut(detail, STOP_LENGTH)", "detail"),
     ),
     *in_file(
-        "core/store/partitions.py",
+        "core/settle/store/partitions.py",
         "tests/contract/test_letters.py",
         ("a letter has no body", '"body": event.body if letter.keeps_body else b"",', '"body": b"",'),
         ("a lone surrogate in an error loses the letter", '"error": storable(letter.error),', '"error": letter.error,'),
@@ -149,7 +149,7 @@ MUTANTS = (
         ("a zero loses its sign after its checksum was made", "_sound(float(value)) + 0.0", "_sound(float(value))"),
     ),
     *in_file(
-        "core/store/changed.py",
+        "core/ledger/store/changed.py",
         f"{UNIT}/test_checksum.py",
         (
             "a commit whose rows have changed is not named",
@@ -172,7 +172,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/gaps.py",
+        "core/settle/store/gaps.py",
         "tests/contract/test_gaps.py",
         (
             "a further try of a gap looks like a conflict",
@@ -266,7 +266,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/ownership.py",
+        "core/worker/ownership.py",
         f"{UNIT}/test_ownership.py tests/unit/core/test_ownership.py",
         (
             "an owner keeps fewer partitions than its share",
@@ -298,7 +298,7 @@ MUTANTS = (
         ("an answer never expires", "if kept is None or kept.expires_at <= claim.claimed_at:", "if kept is None:"),
     ),
     *in_file(
-        "core/store/keys.py",
+        "core/idempotency.py",
         "tests/contract/operator/test_keys.py",
         (
             "a released key waits until its request would be dead",

@@ -1,4 +1,4 @@
-"""core/store/ownership.py: an owner's surplus partitions, and those that it releases when it ends."""
+"""core/worker/ownership.py: an owner's surplus partitions, and those that it releases when it ends."""
 
 import asyncio
 import threading
@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from core.model.events import stream_of
-from core.store.ownership import Ownership, OwnershipClaim, SqlCheckpointStore, surplus
+from core.worker.ownership import Ownership, OwnershipClaim, SqlCheckpointStore, surplus
 from tests.fakes.builders import EPOCH, partition
 from tests.fakes.memory_store import MemoryStore
 from tests.patience import allowed

@@ -9,7 +9,8 @@ from core.errors import SettingsRefused
 from core.ingest.fuse import Fuse
 from core.model.backoff import Backoff
 from core.model.letters import LetterPolicy
-from core.settings import embedded_path, read_settings, read_store_connection
+from core.settings import read_settings
+from core.store.connect import embedded_path, read_store_connection
 
 GOOD = {
     "STORE_CONNECTION": "sqlite:store.db",

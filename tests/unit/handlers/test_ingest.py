@@ -14,10 +14,10 @@ from uuid import UUID
 import pytest
 
 from core.errors import HubUnreachable, SettingsRefused, StoreUnavailable
+from core.letters.store.letters import Letters
+from core.letters.store.redrives import Redrives
+from core.replay.store.replays import Replays
 from core.store.database import PatientDatabase, Waiting
-from core.store.letters import Letters
-from core.store.redrives import Redrives
-from core.store.replays import Replays
 from core.store.script import Named, Outcome, Script
 from core.store.sqlserver.odbc import Deadlines
 from handlers.app import WAITING_LIMIT, app

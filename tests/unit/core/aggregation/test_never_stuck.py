@@ -8,8 +8,8 @@ import pytest
 from core.aggregation.commit import Portion
 from core.aggregation.runs import AggregationRun, Failure, Staged
 from core.aggregation.spark import JobReport, JobState
+from core.aggregation.store.pipeline import Pipelines
 from core.errors import DataRefused, EngineRefused
-from core.store.pipeline import Pipelines
 from tests.fakes.aggregation_engines import AggregatingStore, ingest
 from tests.fakes.builders import reading
 from tests.fakes.ticks import World

@@ -22,10 +22,10 @@ from core.aggregation.runs import (
     next_step,
 )
 from core.aggregation.spark import JobState
+from core.aggregation.store.pipeline import Pipelines
 from core.errors import AggregationConflict
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lakes import FolderStorage
-from core.store.pipeline import Pipelines
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import EPOCH, reading
 from tests.fakes.ticks import World

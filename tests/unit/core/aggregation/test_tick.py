@@ -10,9 +10,9 @@ import pytest
 import core.aggregation.commit
 from core.aggregation.kinds import RunOrder
 from core.aggregation.runs import AggregationRun, Standing
+from core.aggregation.store.pipeline import Pipelines
 from core.aggregation.tick import AggregationReport, aggregate, report_facts
 from core.errors import EngineRefused, EngineUnreachable, StoreUnavailable
-from core.store.pipeline import Pipelines
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, finish, ingest, stage
 from tests.fakes.builders import FakeClock, reading
 from tests.fakes.ticks import WINDOW, World

@@ -11,9 +11,9 @@ from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.ingest.silence import SilenceCheck
 from core.ledger.next_incarnation import Opening
+from core.ledger.store.incarnations import Incarnations
 from core.model.events import Event, PartitionId
 from core.model.spans import SequenceNumber
-from core.store.incarnations import Incarnations
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import EPOCH, STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub

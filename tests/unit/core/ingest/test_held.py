@@ -14,7 +14,7 @@ from core.letters.port import Keeper
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber
-from core.store.held import MOST_OPEN_KEYS
+from core.settle.store.held import MOST_OPEN_KEYS
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import NOON, STREAM, batch, event, partition, stamps
 from tests.fakes.memory_store import MemoryStore

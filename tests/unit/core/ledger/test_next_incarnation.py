@@ -17,9 +17,9 @@ from core.ledger.next_incarnation import (
     StateDiffers,
     next_incarnation,
 )
+from core.ledger.store.incarnations import Incarnations
+from core.ledger.store.ledger import Ledger
 from core.model.hub import Extent
-from core.store.incarnations import Incarnations
-from core.store.ledger import Ledger
 from core.store.stream import OneStream
 from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, commit, events, keep_letters, partition, stamps
 from tests.fakes.memory_hub import MemoryHub

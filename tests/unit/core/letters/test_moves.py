@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from core.ledger.store.incarnations import Incarnations
 from core.letters.listing import LetterFilter
 from core.letters.moves import CountDiffers, LetterOrder, carry_out, discard, release, requeue
 from core.letters.retry import claim_due, next_due_at
-from core.store.incarnations import Incarnations
-from core.store.listing import LetterListing
+from core.letters.store.listing import LetterListing
 from core.store.stream import OneStream
 from tests.contract.test_incarnations import opening
 from tests.fakes.builders import NOON, STREAM, keep_letters

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from core.ledger.recount import LAST_NUMBER, ChangedCommit
+from core.ledger.store.changed import NUMBERS, ChangedCommits
 from core.model.commits import BatchCommit
 from core.model.events import PartitionId
 from core.model.rows import Row, appended_to
 from core.model.spans import SequenceNumber, Span
-from core.store.changed import NUMBERS, ChangedCommits
+from core.settle.store.partitions import batch_script
 from core.store.checksum import RowsDigest, added, checksum_of, ledger_checksum
 from core.store.columns import row_of_json
-from core.store.partitions import batch_script
 from core.store.script import Script, Step, of_rows
 from core.store.sqlserver.batch import run_batch
 from core.store.stream import OneStream

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.model.rows import Text
+from core.settle.store.partitions import keys_json
 from core.store.columns import (
     compiled_values,
     day_of,
@@ -22,7 +23,6 @@ from core.store.columns import (
     key_text,
     storable,
 )
-from core.store.partitions import keys_json
 from tests.fakes.declared import appended, forgotten
 
 ZONES = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))

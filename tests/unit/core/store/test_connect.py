@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from core.aggregation.store.commits import Aggregations
 from core.errors import StoreUnavailable, StoreUnreachable
-from core.store.aggregation import Aggregations
-from core.store.connect import OperatorStores, briefly_patient, operator_stores
+from core.ledger.store.operators import OperatorStores, operator_stores
+from core.store.connect import briefly_patient
 from core.store.database import Database, write
 from core.store.script import Named, Outcome, Script
 from core.store.sqlserver.reconnects import FIRST_RECONNECT

@@ -1,4 +1,4 @@
-"""core/store/ownership.py: the contract of the SDK's checkpoint store, and what it relies on without saying so."""
+"""core/worker/ownership.py: the contract of the SDK's checkpoint store, and what it relies on without saying so."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -8,10 +8,10 @@ import pytest
 from azure.eventhub.aio import CheckpointStore
 
 from core.ledger.next_incarnation import Opening
+from core.ledger.store.incarnations import Incarnations
 from core.model.events import PartitionId, stream_of
 from core.model.spans import SequenceNumber
-from core.store.incarnations import Incarnations
-from core.store.ownership import SqlCheckpointStore
+from core.worker.ownership import SqlCheckpointStore
 from tests.fakes.builders import NOON, FakeClock, commit, partition
 from tests.fakes.memory_store import MemoryStore
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from core.aggregation.store.commits import Aggregations
 from core.errors import (
     CheckpointConflict,
     CommitOutcomeUnknown,
@@ -27,7 +28,6 @@ from core.model.letters import LetterClaim
 from core.model.rows import ReferenceKey, Row, row_table
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.store.aggregation import Aggregations
 from core.store.database import Waiting, write
 from core.store.memory import Memory
 from core.store.sqlserver.database import SqlServerDatabase

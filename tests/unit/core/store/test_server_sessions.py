@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from core.aggregation.store.commits import Aggregations
 from core.errors import StoreMisconfigured
-from core.store.aggregation import Aggregations
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Access, Deadlines
 from examples.home_security.aggregates.home_activity import HomeActivity

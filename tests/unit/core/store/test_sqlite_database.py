@@ -133,7 +133,7 @@ def test_the_store_of_the_settings_reads_and_commits(sqlite: SqliteEngine) -> No
             "EVENTHUB_CONSUMER_GROUP": "hubledger",
         }
     )
-    store = Store(open_database(settings))
+    store = Store(open_database(settings.store_connection))
     assert store.commit_batch(commit(store.read_partition(partition()), 0, 4)) == 1
     assert [books.balanced for books in store.read_ledgers()] == [True]
     store.close()

@@ -25,8 +25,8 @@ from core.model.events import Event, EventBatch, Partition, stream_of
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.store.ownership import SqlCheckpointStore
 from core.worker.__main__ import JsonLines
+from core.worker.ownership import SqlCheckpointStore
 from core.worker.work import (
     CLOCK,
     LETTER_PAUSE,

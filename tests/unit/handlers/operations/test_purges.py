@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.ledger.retention.purge import DEFAULT_DAYS, MOST_DAYS
+from core.model.retention import DEFAULT_DAYS, MOST_DAYS
 from core.store.columns import instant_text
 from handlers.app import app
 from tests.patience import until

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from core.ledger.retention.burn_down import BurnDownMeans, read_burn_down
+from core.ledger.store.burn_down import BurnDowns
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.store.burn_down import BurnDowns
 from core.store.stream import OneStream
 from handlers.app import BURN_DOWN, app
 from handlers.remembered import Remembered

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from core.ledger.next_incarnation import Opening
+from core.ledger.store.incarnations import Incarnations
 from core.model.events import Partition
-from core.store.incarnations import Incarnations
 from handlers import next_incarnation as command
 from handlers.app import app
 from tests.fakes.builders import EPOCH, events

@@ -6,36 +6,19 @@ from datetime import timedelta
 import pytest
 
 from core.errors import StoreUnavailable
-from core.idempotency import KEPT_FOR, KeptKey, KeyClaim
+from core.idempotency import KEPT_FOR, KeyClaim, Keys
 from handlers.web.answering import once
 from handlers.web.operation import Answer
 from handlers.web.problems import Problem, invalid, of_fault, problem_response
 from tests.fakes.builders import EPOCH
+from tests.fakes.memory_store import MemoryStore
 
 CLAIM = KeyClaim("key", "a" * 64, EPOCH)
 
 
-class Keys:
-    """A KeyStore in memory for one key."""
-
-    def __init__(self) -> None:
-        self.kept: KeptKey | None = None
-        self.claimed: list[KeyClaim] = []
-
-    def read_key(self, key: str) -> KeptKey | None:
-        return self.kept
-
-    def claim_key(self, claim: KeyClaim) -> bool:
-        self.claimed.append(claim)
-        self.kept = KeptKey(claim.request_hash, claim.claimed_at, claim.expires_at, None)
-        return True
-
-    def keep_answer(self, claim: KeyClaim, answer: str) -> None:
-        assert self.kept is not None
-        self.kept = replace(self.kept, answer=answer)
-
-    def release_key(self, claim: KeyClaim) -> None:
-        self.kept = None
+@pytest.fixture
+def keys() -> Keys:
+    return Keys(MemoryStore().database)
 
 
 def done() -> Answer:
@@ -46,16 +29,14 @@ def not_done() -> Answer:
     raise AssertionError("this must not run")
 
 
-def test_the_first_request_runs_and_the_second_is_answered_the_same() -> None:
-    keys = Keys()
+def test_the_first_request_runs_and_the_second_is_answered_the_same(keys: Keys) -> None:
     first = once(CLAIM, keys, done)
     again = once(replace(CLAIM, claimed_at=EPOCH + timedelta(hours=1)), keys, not_done)
     assert first == again == done()
 
 
 @pytest.mark.parametrize("trouble", [invalid("field", "why"), StoreUnavailable("no answer"), KeyboardInterrupt()])
-def test_a_request_that_failed_may_come_again(trouble: BaseException) -> None:
-    keys = Keys()
+def test_a_request_that_failed_may_come_again(keys: Keys, trouble: BaseException) -> None:
 
     def fail() -> Answer:
         raise trouble
@@ -65,30 +46,27 @@ def test_a_request_that_failed_may_come_again(trouble: BaseException) -> None:
     assert once(CLAIM, keys, done) == done()
 
 
-def test_a_different_request_under_the_key_is_refused() -> None:
-    keys = Keys()
+def test_a_different_request_under_the_key_is_refused(keys: Keys) -> None:
     once(CLAIM, keys, done)
     with pytest.raises(Problem) as caught:
         once(replace(CLAIM, request_hash="b" * 64), keys, not_done)
     assert caught.value.kind.status == 422
 
 
-def test_a_request_that_is_in_work_is_not_run_beside_itself() -> None:
-    keys = Keys()
+def test_a_request_that_is_in_work_is_not_run_beside_itself(keys: Keys) -> None:
     keys.claim_key(CLAIM)
     with pytest.raises(Problem) as caught:
         once(CLAIM, keys, not_done)
     assert (caught.value.kind.status, caught.value.headers["Retry-After"]) == (409, "2")
 
 
-def test_a_key_is_free_again_after_its_time() -> None:
-    keys = Keys()
+def test_a_key_is_free_again_after_its_time(keys: Keys) -> None:
     once(CLAIM, keys, done)
     late = replace(CLAIM, claimed_at=EPOCH + KEPT_FOR, request_hash="b" * 64)
     assert once(late, keys, done) == done()
 
 
-def test_a_fault_that_may_pass_says_when_to_come_again_and_keeps_secrets() -> None:
+def test_a_fault_that_may_pass_says_when_to_come_again_and_keeps_secrets(keys: Keys) -> None:
     from core.errors import StoreMisconfigured
 
     passing = problem_response(of_fault(StoreUnavailable("no answer")))

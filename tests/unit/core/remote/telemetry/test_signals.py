@@ -23,10 +23,10 @@ from core.remote.telemetry.calls import CallNotes
 from core.remote.telemetry.instruments import Instruments
 from core.remote.telemetry.signals import Signals, steps_of
 from core.replay.run import ReplayMeans
+from core.replay.store.replays import Replays
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.memory import Memory as StoreMemory
 from core.store.observed import ObservedDatabase, observed
-from core.store.replays import Replays
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import (
     NOON,

@@ -21,10 +21,10 @@ from azure.eventhub.aio import CheckpointStore
 
 from core.model.events import Partition, PartitionId, Stream, stream_of
 from core.model.spans import SequenceNumber
+from core.settle.store.partitions import Partitions
 from core.store.clock import read_time
 from core.store.columns import instant_of, instant_text
 from core.store.database import write
-from core.store.partitions import Partitions
 
 Claim = dict[str, Any]
 

@@ -7,11 +7,11 @@ from typing import Any
 from core.aggregation.kinds import RunOrder
 from core.aggregation.orders import Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
-from core.store.aggregation import FAILURE_LENGTH, begun_json, ended_script, failure_step, run_of
+from core.aggregation.store.commits import FAILURE_LENGTH, begun_json, ended_script, failure_step, run_of
+from core.aggregation.store.levels import levels_text, read_staged
+from core.aggregation.store.plans import MovedOn, end_values, entry_values, is_first, place_values
 from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_of, instant_or_none, instant_text
 from core.store.database import Database, write
-from core.store.levels import levels_text, read_staged
-from core.store.plans import MovedOn, end_values, entry_values, is_first, place_values
 from core.store.script import Script, Step
 
 

@@ -10,19 +10,19 @@ from core.ledger.books import CountedLetters
 from core.ledger.explain import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
 from core.ledger.hub_comparison import LetterEvent
 from core.ledger.recount import ChangedCommit, CommitRows, LetteredRow, RowCount
+from core.ledger.store.books import BookSums
+from core.ledger.store.changed import ChangedCommits
+from core.ledger.store.comparison import Comparison
+from core.ledger.store.minutes import Minutes
+from core.ledger.store.purge_links import PurgeLinks
 from core.letters.listing import LetterKey
+from core.letters.store.listing import LetterListing
 from core.model.commits import LetterStatus, PartitionStop
 from core.model.events import Incarnation, PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
-from core.store.books import BookSums
-from core.store.changed import ChangedCommits
+from core.settle.store.partitions import incarnation_of, stop_of
 from core.store.columns import instant_of, instant_text, names_of, row_reader, span_values
-from core.store.comparison import Comparison
-from core.store.listing import LetterListing
-from core.store.minutes import Minutes
-from core.store.partitions import incarnation_of, stop_of
-from core.store.purge_links import PurgeLinks
 from core.store.script import of_rows
 from core.store.stream import OneStream
 

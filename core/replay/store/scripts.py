@@ -8,32 +8,26 @@ from datetime import datetime
 from functools import partial
 
 from core.errors import ReplayConflict, StoreUnavailable
-from core.model.jobs import JOB_MOVES, JobMove
 from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import ReferenceKey, row_table
 from core.model.spans import SequenceNumber
 from core.replay.diff import document
 from core.replay.job import COUNTS, MOST_OPEN, PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
 from core.replay.pieces import RehearsedPiece, ReplayCommit
+from core.settle.store.held import freed_by, order_steps
+from core.settle.store.partitions import Values, letter_values
 from core.store.checksum import with_checksums
-from core.store.columns import cut, instant_text, numbers_json, place_of, span_values, texts_json
+from core.store.columns import instant_text, numbers_json, place_of, span_values, texts_json
 from core.store.database import Database
-from core.store.held import freed_by, order_steps
-from core.store.partitions import Values, letter_values
 from core.store.rows import in_table_order
 from core.store.script import Script, Step, of_rows
-from core.store.stream import lock_step
+from core.store.stream import StreamClosed, lock_step
 
 WHY_RESOLVED = "a replay wrote or filtered it"
-FAULT_LENGTH = 2_000
 
 
 class Overlapped(Exception):
     """The job was not added: an open job holds part of its range, or too many jobs are open."""
-
-
-class StreamClosed(Exception):
-    """The job was not added: the stream of its numbers is closed."""
 
 
 def open_script(request: ReplayRequest, stream_id: int) -> Script:
@@ -121,19 +115,6 @@ def state_key(key: ReferenceKey) -> str:
     """Return a digest of a state's table and key, because a key may be too long for an index."""
     named = json.dumps([row_table(key.row_class).name, *key.key], default=str)
     return hashlib.sha256(named.encode()).hexdigest()
-
-
-def job_move_values(move: JobMove) -> Values:
-    """Return the parameters of the compare-and-set of a job's status."""
-    allowed, at = JOB_MOVES[move.move], instant_text(move.moved_at)
-    entry = {"at": at, "move": move.move, "by": move.by, "why": move.why}
-    return {
-        "status": allowed.target,
-        "sources": f",{','.join(allowed.sources)},",
-        "moved_at": at,
-        "fault": cut(move.fault or "", FAULT_LENGTH),
-        "entry": json.dumps(entry) + "\n",
-    }
 
 
 def opened_key(key: str) -> str:

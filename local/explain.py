@@ -1,4 +1,4 @@
-"""`python -m core.store.explain commit_batch`: print the T-SQL of a transaction, and its locks in their order.
+"""`python -m local.explain commit_batch`: print the T-SQL of a transaction, and its locks in their order.
 
 `rights` prints the rights that the app needs on each table, with the statements that need them.
 """
@@ -14,7 +14,9 @@ from uuid import UUID
 
 from core.aggregation.commit import Part, Portion
 from core.aggregation.runs import NO_CUT, AggregationRun, Staged
+from core.aggregation.store.commits import close_script, portion_script
 from core.errors import HubledgerError
+from core.letters.store.letters import claim_script, retry_script
 from core.model.aggregates import SLICES
 from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
 from core.model.events import Event, Partition, PartitionId
@@ -23,18 +25,15 @@ from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionProgress, PartitionRange
 from core.replay.pieces import Piece, ReplayCommit
-from core.settings import DEFAULT_TRANSFORM
-from core.store.aggregation import close_script, portion_script
-from core.store.letters import claim_script, retry_script
-from core.store.partitions import batch_script
+from core.replay.store.scripts import commit_script
+from core.settle.store.partitions import batch_script
 from core.store.queries import SQL, load_queries
-from core.store.replay_scripts import commit_script
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import run_text, step_text
 from core.store.sqlserver.rights import Use, uses_of
 from core.store.sqlserver.rows import rows_query
 from core.store.windows import WINDOW_PARAMS
-from core.transforms import load_transform
+from core.transforms import DEFAULT_TRANSFORM, load_transform
 from core.transforms.aggregates import find_aggregate, load_aggregates
 
 RIGHTS = "rights"
@@ -57,7 +56,7 @@ RowClasses = tuple[type, ...]
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the transactions of these names; on a fault, print one line on stderr and return 1."""
-    parser = argparse.ArgumentParser(prog="python -m core.store.explain", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m local.explain", description=__doc__)
     parser.add_argument("names", nargs="+", choices=[*TRANSACTIONS, RIGHTS], metavar="name", help=_NAMES)
     parser.add_argument(
         "--transform", default=DEFAULT_TRANSFORM, metavar="MODULE", help="whose rows it writes; %(default)s"
@@ -67,9 +66,9 @@ def main(arguments: list[str] | None = None) -> int:
         row_classes = load_transform(given.transform).row_classes
         texts = [rights_text(row_classes) if name == RIGHTS else explained(name, row_classes) for name in given.names]
     except HubledgerError as error:
-        print(f"explain: {error}", file=sys.stderr)  # noqa: T201
+        print(f"explain: {error}", file=sys.stderr)
         return 1
-    print("\n\n".join(texts))  # noqa: T201
+    print("\n\n".join(texts))
     return 0
 
 

@@ -24,6 +24,8 @@ from core.model.letters import (
 from core.model.locks import ROWS_AT_ONCE
 from core.model.spans import SequenceNumber
 from core.model.values import decode_properties
+from core.settle.store.held import freed_by
+from core.settle.store.partitions import Partitions, Values, row_steps
 from core.store.checksum import with_checksums
 from core.store.clock import OF_LETTERS, store_clock
 from core.store.columns import (
@@ -38,8 +40,6 @@ from core.store.columns import (
     storable,
 )
 from core.store.database import write
-from core.store.held import freed_by
-from core.store.partitions import Partitions, Values, row_steps
 from core.store.script import Script, Step
 
 NOT_RECORDED = ("claim", "release")  # moves that try nothing and add no attempt

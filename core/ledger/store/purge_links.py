@@ -5,8 +5,8 @@ from typing import Any
 from core.ledger.retention.chain import PurgeLink, before_first
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
+from core.settle.store.partitions import incarnation_of
 from core.store.columns import instant_of, names_of
-from core.store.partitions import incarnation_of
 from core.store.stream import OneStream
 
 LINK_COLUMNS = (

@@ -20,6 +20,8 @@ from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
 from core.model.values import encode_properties
+from core.settle.store.gaps import NOTED, noting_script
+from core.settle.store.held import HeldLetters, freeing_steps, order_steps
 from core.store.checksum import with_checksums
 from core.store.clock import read_time
 from core.store.columns import (
@@ -37,8 +39,6 @@ from core.store.columns import (
     texts_json,
 )
 from core.store.database import write
-from core.store.gaps import NOTED, noting_script
-from core.store.held import HeldLetters, freeing_steps, order_steps
 from core.store.rows import in_table_order
 from core.store.script import RowVerb, Script, Step, of_rows
 

@@ -4,9 +4,9 @@ from functools import partial
 
 from core.errors import IncarnationConflict
 from core.ledger.next_incarnation import Opening
+from core.replay.store.scripts import forget_states
+from core.settle.store.partitions import Partitions
 from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_text
-from core.store.partitions import Partitions
-from core.store.replay_scripts import forget_states
 from core.store.script import Script, Step
 
 WHY_CANCELLED = "the next incarnation of the stream was opened: the numbers of this job are of the old hub"

@@ -6,9 +6,9 @@ from typing import Any
 
 from core.errors import LedgerNotSummed
 from core.ledger.books import PartitionBooks
+from core.ledger.store.sums import RangeSums
 from core.ledger.sums import COUNTS, PIECE, Commits, Pieces, pieces
 from core.store.columns import instant_of
-from core.store.sums import RangeSums
 
 REMEMBERED_FROM = 200  # ranges; a reader that summed so many stores the sum
 _SUMS = (*COUNTS, "holes")

@@ -20,12 +20,12 @@ from core.aggregation.runs import (
     Standing,
     cut_of,
 )
+from core.aggregation.store.levels import adding_steps, level_mismatch, levels_text, read_staged, verifying_step
+from core.aggregation.store.plans import ORDERED, MovedOn, days_of, end_values, is_first, order_of, plan_script
 from core.model.aggregates import SLICES
 from core.model.locks import ROWS_AT_ONCE
 from core.store.columns import cut, instant_of, instant_or_none, instant_text, storable
 from core.store.database import Database, write
-from core.store.levels import adding_steps, level_mismatch, levels_text, read_staged, verifying_step
-from core.store.plans import ORDERED, MovedOn, days_of, end_values, is_first, order_of, plan_script
 from core.store.script import OfRows, Script, Step, of_rows
 from core.store.windows import window_reader
 from core.transforms.aggregates import find_aggregate, load_aggregates

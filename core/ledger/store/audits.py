@@ -12,11 +12,11 @@ from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from core.store.columns import cut, instant_of, instant_or_none, instant_text
 from core.store.database import write
-from core.store.replay_scripts import StreamClosed
+from core.store.jobs import FAULT_LENGTH
 from core.store.script import Script, Step
-from core.store.stream import OneStream, lock_step
+from core.store.stream import OneStream, StreamClosed, lock_step
 
-PERSON_LENGTH, FAULT_LENGTH = 200, 2_000  # characters that are stored
+PERSON_LENGTH = 200  # characters that are stored
 
 
 class Audits:

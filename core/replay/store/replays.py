@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -34,7 +34,20 @@ from core.replay.pieces import (
     RetractedRow,
     StandingState,
 )
+from core.replay.store.scripts import (
+    Overlapped,
+    close_script,
+    commit_script,
+    forget_states,
+    note_script,
+    open_script,
+    opened_key,
+    ranges_json,
+    rehearsal_script,
+    state_key,
+)
 from core.settle.order import OpenLetter
+from core.settle.store.partitions import Partitions, keys_json
 from core.store.columns import (
     cut,
     instant_of,
@@ -46,29 +59,14 @@ from core.store.columns import (
     span_values,
 )
 from core.store.database import write
-from core.store.partitions import Partitions, keys_json
-from core.store.replay_scripts import (
-    FAULT_LENGTH,
-    Overlapped,
-    StreamClosed,
-    close_script,
-    commit_script,
-    forget_states,
-    job_move_values,
-    note_script,
-    open_script,
-    opened_key,
-    ranges_json,
-    rehearsal_script,
-    state_key,
-)
+from core.store.jobs import FAULT_LENGTH, LATEST, job_move_values
 from core.store.script import of_rows
+from core.store.stream import StreamClosed
 
 CLOSED = (
     "their numbers are of a former hub, because the next incarnation of the stream is open; request the replay again"
 )
 NO_COMMIT = 2**63 - 1  # a number that no commit reaches
-LATEST = (datetime.max.replace(tzinfo=UTC), "~")  # after every job
 
 
 class Replays(Partitions):

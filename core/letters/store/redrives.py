@@ -22,17 +22,16 @@ from core.letters.redrive import (
     filter_of_fields,
     until_request,
 )
+from core.letters.store.letters import move_steps
+from core.letters.store.listing import filter_values
 from core.model.commits import LetterStatus
 from core.model.events import PartitionId, Stream
 from core.model.jobs import JobMove
 from core.model.spans import SequenceNumber, Span
+from core.settle.store.partitions import Partitions, keys_json
 from core.store.columns import cut, instant_of, instant_or_none, instant_text, span_values
 from core.store.database import write
-from core.store.letters import move_steps
-from core.store.listing import filter_values
-from core.store.partitions import Partitions, keys_json
-from core.store.replay_scripts import FAULT_LENGTH, job_move_values
-from core.store.replays import LATEST
+from core.store.jobs import FAULT_LENGTH, LATEST, job_move_values
 from core.store.script import Script, Step
 from core.store.stream import lock_step
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from core.ledger.audit import LetterFault, RangeFault
+from core.ledger.store.purge_links import PurgeLinks
 from core.ledger.sums import COUNTS, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.store.purge_links import PurgeLinks
 from core.store.stream import OneStream
 
 _NO_ENDS = (-1, 0, 0, 0)  # of a partition in a database without its stream

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -11,14 +11,8 @@ from core.errors import CommitOutcomeUnknown
 from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter
 from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, Reach, RowPiece
 from core.ledger.retention.purge import Found, PurgeJob, PurgeRequest, Task
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber
-from core.store.checksum import LEDGER_ROW, ledger_checksum
-from core.store.columns import cut, instant_of, instant_or_none, instant_text
-from core.store.database import write
-from core.store.purge_links import PurgeLinks, with_instants
-from core.store.purge_scripts import (
-    FAULT_LENGTH,
+from core.ledger.store.purge_links import PurgeLinks, with_instants
+from core.ledger.store.purge_scripts import (
     PARTS,
     ledger_script,
     letter_script,
@@ -27,12 +21,17 @@ from core.store.purge_scripts import (
     row_script,
     row_steps,
 )
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+from core.store.checksum import LEDGER_ROW, ledger_checksum
+from core.store.columns import cut, instant_of, instant_or_none, instant_text
+from core.store.database import write
+from core.store.jobs import FAULT_LENGTH, LATEST
 from core.store.script import Script
 from core.store.stream import OneStream
 
 PERSON_LENGTH, REASON_LENGTH = 200, 1_000  # characters that are stored
 ALL = 2**31 - 1  # rows: the largest number that TOP takes
-LATEST = (datetime.max.replace(tzinfo=UTC), "~")  # after every job
 
 
 class PurgeJobs(PurgeLinks):

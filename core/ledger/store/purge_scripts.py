@@ -10,12 +10,12 @@ from typing import Any
 from core.ledger.retention.chain import PurgeLink
 from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, RowPiece
 from core.ledger.retention.purge import Found, PurgeJob
+from core.ledger.store.purge_links import LINK_COLUMNS, RENAMED
 from core.store.columns import cut, instant_text, numbers_json
-from core.store.purge_links import LINK_COLUMNS, RENAMED
+from core.store.jobs import FAULT_LENGTH
 from core.store.script import Script, Step
 from core.store.stream import lock_step
 
-FAULT_LENGTH = 2_000  # characters that are stored
 Times = tuple[datetime, datetime]
 PARTS = {  # of jobs: the statements that find an old job and delete its parts, and its id
     "replay_diff": ("find_old_dry_run", "delete_diffs", "job_id"),

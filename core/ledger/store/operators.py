@@ -1,0 +1,36 @@
+"""The stores that operators read."""
+
+from dataclasses import dataclass
+
+from core.idempotency import Keys
+from core.ledger.store.audits import Audits
+from core.ledger.store.burn_down import BurnDowns
+from core.ledger.store.ledger import Explanations, Ledger
+from core.ledger.store.purges import Purges
+from core.letters.store.listing import LetterListing
+from core.model.events import Stream
+from core.store.database import Database
+from core.store.stream import OneStream
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStores:
+    """The stores that the HTTP API and the watch use."""
+
+    stream: OneStream
+    ledger: Ledger
+    letters: LetterListing
+    explanations: Explanations
+    keys: Keys
+    audits: Audits
+    purges: Purges
+    burn_downs: BurnDowns
+
+
+def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...]) -> OperatorStores:
+    """Return the stores of a stream whose events become rows of these classes."""
+    stream = OneStream(database, of)
+    explanations = Explanations(stream, row_classes)
+    letters, keys = LetterListing(stream), Keys(database)
+    audits, purges, burn_downs = Audits(stream), Purges(stream), BurnDowns(stream)
+    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, audits, purges, burn_downs)
