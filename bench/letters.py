@@ -14,7 +14,7 @@ from bench.counting import CountingDatabase
 from bench.figures import Figure
 from bench.samples import ROOMS, START
 from bench.usage import READABLE, resident_of
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.letters.store.letters import Letters
 from core.model.clock import Clock

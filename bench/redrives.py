@@ -16,7 +16,8 @@ from bench.api import LIMIT_MS, app_on
 from bench.figures import Figure
 from bench.large_store import Size, fill
 from core.letters.listing import LetterFilter
-from core.letters.moves import LetterOrder, Mover, OrderedMove
+from core.letters.moves import LetterOrder, Mover
+from core.model.letters import OrderedMove
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "1000000"))
 RATE = 5_000

@@ -32,7 +32,7 @@ from core.ledger.store.incarnations import Incarnations
 from core.ledger.store.ledger import Explanations, Ledger
 from core.ledger.store.operators import operator_stores
 from core.ledger.store.purges import Purges
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.letters.redrive_run import RedriveMeans
 from core.letters.store.letters import Letters
 from core.letters.store.listing import LetterListing

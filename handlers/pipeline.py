@@ -13,8 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from core.aggregation import orders
-from core.aggregation.kinds import Days, RunOrder
-from core.aggregation.orders import Move, Order
+from core.aggregation.kinds import Days, Move, Order, RunOrder
 from core.aggregation.publish import hand_over_rows
 from core.aggregation.quality import quality_from, quality_line
 from core.aggregation.runs import AggregationRun

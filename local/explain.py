@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from core.aggregation.commit import Part, Portion
-from core.aggregation.runs import NO_CUT, AggregationRun, Staged
+from core.aggregation.runs import NO_CUT, AggregationRun, Part, Portion, Staged
 from core.aggregation.store.commits import close_script, portion_script
 from core.errors import HubledgerError
 from core.letters.store.letters import claim_script, retry_script

@@ -46,8 +46,8 @@ def failure_of(engine: SparkEngine, run: AggregationRun, answer: EngineAnswer, a
         run.submits,
         run.attempt,
         at,
-        _why(run, answer),
         run.engine_job_id,
+        _why(run, answer),
         answer.fault or report.reason,
         report.log,
         report.link,
@@ -56,7 +56,7 @@ def failure_of(engine: SparkEngine, run: AggregationRun, answer: EngineAnswer, a
 
 def refusal_of(run: AggregationRun, why: str, reason: str, at: datetime) -> Failure:
     """Return the failure of an attempt that something else than its job ended."""
-    return Failure(run.run_id, run.submits, run.attempt, at, why, run.engine_job_id, reason)
+    return Failure(run.run_id, run.submits, run.attempt, at, run.engine_job_id, why, reason)
 
 
 def _why(run: AggregationRun, answer: EngineAnswer) -> str:

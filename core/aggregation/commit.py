@@ -9,13 +9,12 @@ moves when all slices are in.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Protocol
 
-from core.aggregation.runs import AggregationRun, Staged, StagedSlice
-from core.errors import StagingRefused
+from core.aggregation.runs import AggregationRun, Part, Portion, Staged, StagedSlice
+from core.aggregation.store.commits import Aggregations
 from core.model.aggregates import SLICES
 from core.model.locks import ROWS_AT_ONCE
 from core.transforms.aggregates import find_aggregate
@@ -27,36 +26,8 @@ FAST = SLOW / 3  # a transaction that took less is followed by one of twice as m
 HELD = "another tick was first, or a person has paused the job"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The slices of one level in a portion. `has_whole`: some of their windows replace stored ones."""
-
-    level: str
-    slices: int
-    has_whole: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Portion:
-    """The slices from `first` to `last`, with a part for each level that has windows there."""
-
-    first: int
-    last: int
-    parts: tuple[Part, ...]
-
-
-class Committing(Protocol):
-    """The part of the store that a commit needs."""
-
-    def read_slices(self, staged: Staged) -> tuple[StagedSlice, ...]: ...
-
-    def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool: ...
-
-    def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool: ...
-
-
 def commit_run(
-    store: Committing, run: AggregationRun, staged: Staged, now: Callable[[], datetime], until: datetime
+    store: Aggregations, run: AggregationRun, staged: Staged, now: Callable[[], datetime], until: datetime
 ) -> str:
     """Commit the slices of a run that are not in yet, as far as the time goes, and close it after the last.
 
@@ -75,34 +46,22 @@ def commit_run(
     return "committed" if store.close_run(run, staged, now()) else HELD
 
 
-def refusal(staged: Staged, what: str) -> StagingRefused:
-    """Return the error of a result that is not what its job staged."""
-    return StagingRefused(
-        f"staging {staged.staging_id} is refused: {what}; the next attempt of the run stages it again"
-    )
-
-
 def size_after(size: int, taken: timedelta) -> int:
     """Return the number of windows of the next transaction, so that no writer waits long; the last one took `taken`."""
     wanted = size // 2 if taken > SLOW else 2 * size if taken < FAST else size
     return min(PORTION, max(LEAST, wanted))
 
 
-def tampered(staged: Staged, portion: Portion) -> StagingRefused:
-    """Return the error of a portion whose staged windows differ from the facts of their job."""
-    return refusal(staged, f"the windows of slices {portion.first} to {portion.last} are not those of its job")
-
-
 def _check(run: AggregationRun, staged: Staged, slices: Sequence[StagedSlice]) -> None:
     """Refuse a result of a job that knew different levels, and one whose facts are incomplete."""
     declared = {one.name for one in find_aggregate(run.job).levels}
     if declared != staged.levels.keys():
-        raise refusal(staged, f"it has the levels {_names(staged.levels)} and not {_names(declared)}")
+        raise staged.refusal(f"it has the levels {_names(staged.levels)} and not {_names(declared)}")
     counted: Counter[str] = Counter()
     for one in slices:
         counted[one.level] += one.windows
     if +counted != +Counter(staged.levels) or any(one.number >= SLICES for one in slices):
-        raise refusal(staged, "the facts of some slices are missing or changed")
+        raise staged.refusal("the facts of some slices are missing or changed")
 
 
 def _names(levels: Iterable[str]) -> str:

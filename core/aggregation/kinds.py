@@ -10,6 +10,7 @@ from typing import Literal
 
 RunKind = Literal["increment", "repair", "backfill"]
 OrderedKind = Literal["repair", "backfill"]
+Move = Literal["pause", "resume", "cancel", "discard_run", "discard_result", "repair", "backfill", "withdraw"]
 RowsFrom = Literal["sql", "lake"]  # the place from which a job reads the rows of a repair or a backfill
 
 
@@ -43,3 +44,15 @@ class RunOrder:
     at: datetime
     who: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order about a job, or about one of its runs, with its author and reason."""
+
+    job: str
+    move: Move
+    who: str
+    reason: str
+    at: datetime
+    run_id: str | None = None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from core.aggregation.commit import HELD, refusal
+from core.aggregation.commit import HELD
 from core.aggregation.lake import (
     EMPTY,
     MANIFEST,
@@ -23,9 +23,9 @@ from core.aggregation.lake import (
     manifest_of,
     state_json,
 )
-from core.aggregation.port import AggregationStore
 from core.aggregation.runs import AggregationRun, Staged
 from core.aggregation.silver import is_rows_job, removed_of, rows_job, table_of
+from core.aggregation.store.commits import Aggregations
 from core.errors import StagingRefused
 from core.model.aggregates import SLICES
 from core.transforms.aggregates import find_aggregate
@@ -40,31 +40,31 @@ def tables_of(job: str) -> tuple[str, ...]:
     return tuple(gold_table(level.name) for level in find_aggregate(job).levels)
 
 
-def hand_over(store: AggregationStore, lake: Lake, run: AggregationRun) -> tuple[str, ...]:
+def hand_over(store: Aggregations, lake: Lake, run: AggregationRun) -> tuple[str, ...]:
     """Write the state of the tables for a job, with the rows that it reads; return the arguments that name it."""
     jobs = (run.job, rows_job(run.job)) if run.rows_from == "lake" else (run.job,)
     return _handed_over(store, lake, jobs, f"{run.job_name}-{run.submits}")
 
 
-def hand_over_rows(store: AggregationStore, lake: Lake, job: str, name: str) -> tuple[str, ...]:
+def hand_over_rows(store: Aggregations, lake: Lake, job: str, name: str) -> tuple[str, ...]:
     """Write the state of the rows of an aggregate for a reader; return the arguments that name it."""
     return _handed_over(store, lake, (rows_job(job),), name)
 
 
-def _handed_over(store: AggregationStore, lake: Lake, jobs: Sequence[str], name: str) -> tuple[str, ...]:
+def _handed_over(store: Aggregations, lake: Lake, jobs: Sequence[str], name: str) -> tuple[str, ...]:
     path = f"{tables_of(jobs[0])[0]}/{name}/state.json"
     states = {table: state for job in jobs for table, state in states_of(store, lake, job).items()}
     lake.write_text(path, state_json(states))
     return ("--lake", lake.location, "--lake-state", path)
 
 
-def states_of(store: AggregationStore, lake: Lake, job: str) -> dict[str, TableState]:
+def states_of(store: Aggregations, lake: Lake, job: str) -> dict[str, TableState]:
     """Return the tables of a job, each at the cut of the last run in it."""
     standing = {table: lake.read_table(table, job) for table in tables_of(job)}
     return {table: _state(one, _last_run(store, one, job)) for table, one in standing.items()}
 
 
-def publish(store: AggregationStore, lake: Lake, job: str) -> bool:
+def publish(store: Aggregations, lake: Lake, job: str) -> bool:
     """Commit what closed runs have written into their tables; False when a later tick or run has to do it."""
     if is_rows_job(job):
         return True  # its runs are closed after their commit
@@ -73,7 +73,7 @@ def publish(store: AggregationStore, lake: Lake, job: str) -> bool:
 
 
 def commit_rows(
-    store: AggregationStore, lake: Lake | None, run: AggregationRun, staged: Staged, closed_at: datetime
+    store: Aggregations, lake: Lake | None, run: AggregationRun, staged: Staged, closed_at: datetime
 ) -> str:
     """Commit a run of rows: mark it, commit its tables, and close it. Returns the result in words.
 
@@ -87,12 +87,12 @@ def commit_rows(
     changes = _changes(lake, f"{tables[0]}/{staged.staging_id}") or {}
     for table in tables:
         if not _committed(store, lake, table, run, changes.get(table)):
-            raise refusal(staged, f"its files no longer fit {table}")
+            raise staged.refusal(f"its files no longer fit {table}")
     marked = replace(run, committed_slices=SLICES)
     return "committed" if store.close_run(marked, staged, closed_at) else HELD
 
 
-def _published(store: AggregationStore, lake: Lake, job: str, table: str) -> bool:
+def _published(store: Aggregations, lake: Lake, job: str, table: str) -> bool:
     last = _last_run(store, lake.read_table(table, job), job)  # before the runs, because a published run is closed
     for run in _from_last_snapshot(store.read_committed_runs(job, last.number if last else 0)):
         place, here = run.lake_path or "", f"{lake.location}/"
@@ -108,9 +108,7 @@ def _from_last_snapshot(committed: Sequence[AggregationRun]) -> Sequence[Aggrega
     return committed[last:]
 
 
-def _committed(
-    store: AggregationStore, lake: Lake, table: str, run: AggregationRun, change: TableChange | None
-) -> bool:
+def _committed(store: Aggregations, lake: Lake, table: str, run: AggregationRun, change: TableChange | None) -> bool:
     """Return True when the table has the run, or a later one."""
     mark = Mark(run.job, run.number, {"run_id": run.run_id, "cut": run.cut_to})
     for _ in range(TRIES):
@@ -129,7 +127,7 @@ def _follows(standing: StandingTable, last: AggregationRun | None, run: Aggregat
     return change.is_whole or (_state(standing, last).cut == run.cut_from and fits(standing, change))
 
 
-def _last_run(store: AggregationStore, standing: StandingTable, job: str) -> AggregationRun | None:
+def _last_run(store: Aggregations, standing: StandingTable, job: str) -> AggregationRun | None:
     """Return the last run in a table; None for one that the store does not know, for example after a restore."""
     found = store.read_runs(job, standing.run + 1, 1)
     return found[0] if found and found[0].number == standing.run else None

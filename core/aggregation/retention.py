@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
-from core.aggregation.port import AggregationStore
+from core.aggregation.store.commits import Aggregations
 from core.model.locks import ROWS_AT_ONCE
 from core.transforms.aggregates import find_aggregate
 
 TIME = timedelta(minutes=1)  # of one tick; the next one continues
 
 
-def remove_old_windows(store: AggregationStore, job: str, now: Callable[[], datetime]) -> Mapping[str, int]:
+def remove_old_windows(store: Aggregations, job: str, now: Callable[[], datetime]) -> Mapping[str, int]:
     """Remove the windows before the horizon of each level; return the number of each level that lost some."""
     began, removed = now(), Counter[str]()
     for level in find_aggregate(job).levels:

@@ -10,6 +10,7 @@ from typing import Literal, NewType
 
 from core.aggregation.kinds import ALL_DAYS, Days, RowsFrom, RunKind, RunOrder
 from core.aggregation.spark import JobState
+from core.errors import StagingRefused
 
 RunStatus = Literal["submitting", "submitted", "committed", "failed"]
 
@@ -122,6 +123,12 @@ class Staged:
     staged_at: datetime
     levels: Mapping[str, int] = field(default_factory=dict)
 
+    def refusal(self, what: str) -> StagingRefused:
+        """Return the error of this result, which is not what its job staged."""
+        return StagingRefused(
+            f"staging {self.staging_id} is refused: {what}; the next attempt of the run stages it again"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StagedSlice:
@@ -141,8 +148,8 @@ class Failure:
     submit: int
     attempt: int
     at: datetime
+    engine_job_id: str | None
     why: str
-    engine_job_id: str | None = None
     reason: str | None = None
     log: str | None = None
     link: str | None = None
@@ -273,3 +280,21 @@ def next_run(job: str, standing: Standing, cut_to: Cut, engine: str, now: dateti
     source = json.dumps([job, number, standing.cut, cut_to])
     run_id = hashlib.sha256(source.encode()).hexdigest()[:16]
     return AggregationRun(run_id, job, number, standing.cut, cut_to, engine, 1, 1, "submitting", now, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The slices of one level in a portion. `has_whole`: some of their windows replace stored ones."""
+
+    level: str
+    slices: int
+    has_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """The slices from `first` to `last`, with a part for each level that has windows there."""
+
+    first: int
+    last: int
+    parts: tuple[Part, ...]

@@ -14,7 +14,6 @@ from core.aggregation.attempts import ask, end_job, failure_of, refusal_of
 from core.aggregation.commit import commit_run
 from core.aggregation.lake import Lake
 from core.aggregation.ordered import NotYet, RowSource, ordered_run
-from core.aggregation.port import AggregationStore
 from core.aggregation.publish import commit_rows, hand_over, publish
 from core.aggregation.quality import Quality, quality_facts, quality_from
 from core.aggregation.retention import remove_old_windows
@@ -31,6 +30,7 @@ from core.aggregation.runs import (
 )
 from core.aggregation.silver import is_rows_job, rows_job
 from core.aggregation.spark import JobRequest, SparkEngine
+from core.aggregation.store.commits import Aggregations
 from core.errors import DataRefused, EngineRefused, EngineUnreachable, LakeUnreachable, StagingRefused
 
 PROGRAM = "aggregate.py"
@@ -44,7 +44,7 @@ class Aggregation:
     `jobs` are the aggregates of the app's transform, and the jobs that keep their rows in the lake.
     """
 
-    store: AggregationStore
+    store: Aggregations
     engine: SparkEngine
     lake: Lake | None
     now: Callable[[], datetime]

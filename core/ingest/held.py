@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from core.errors import HeldLettersFull
-from core.ingest.port import IngestStore
 from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Event, order_key
 from core.model.letters import LetterPolicy
 from core.settle.order import OpenLetter
+from core.settle.store.partitions import Partitions
 
 OpenLetters = Mapping[str, OpenLetter]  # by partition key, the last one of each
 
 
 def read_open_letters(
-    state: PartitionState, run: Sequence[Event], store: IngestStore, policy: LetterPolicy
+    state: PartitionState, run: Sequence[Event], store: Partitions, policy: LetterPolicy
 ) -> tuple[PartitionState, OpenLetters | None]:
     """READ the open letters that the events of a run have to wait for; None where no event waits.
 
@@ -31,7 +31,7 @@ def read_open_letters(
     return replace(state, open_keys=known), found
 
 
-def events_that_fit(commit: BatchCommit, run: Sequence[Event], store: IngestStore, policy: LetterPolicy) -> int:
+def events_that_fit(commit: BatchCommit, run: Sequence[Event], store: Partitions, policy: LetterPolicy) -> int:
     """Return how many events of a run can be committed without holding too many letters.
 
     Raises HeldLettersFull when not even the first one can.

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 
 from core.errors import StreamIncarnationChanged
-from core.ingest.port import IngestStore
 from core.model.commits import PartitionState
 from core.model.events import EventBatch, Incarnation, Partition
 from core.model.hub import Extent, HubReader
+from core.settle.store.partitions import Partitions
 
 OLDEST = 5.0  # seconds: no batch rests on a reading of the hub that is older
 SOONEST = 0.1  # seconds: deleting, creating, filling and reading a hub takes longer
@@ -33,14 +33,14 @@ class Verification:
     HubUnreachable when the hub does not answer.
     """
 
-    def verify(self, state: PartitionState, store: IngestStore) -> PartitionState:
+    def verify(self, state: PartitionState, store: Partitions) -> PartitionState:
         """Check the hub, and return the partition's state, read again if the stream has a newer incarnation."""
         return state
 
-    def verify_now(self, state: PartitionState, store: IngestStore) -> None:
+    def verify_now(self, state: PartitionState, store: Partitions) -> None:
         """Check that the answers of the hub before this call came from the stream's hub."""
 
-    def verify_whole(self, state: PartitionState, store: IngestStore) -> None:
+    def verify_whole(self, state: PartitionState, store: Partitions) -> None:
         """Check creation and checkpoint now, even if they were checked before."""
 
     def without_former(self, batch: EventBatch, state: PartitionState) -> EventBatch:
@@ -75,7 +75,7 @@ class HubVerification(Verification):
         self._created: dict[int, datetime] = {}  # by stream id; it never changes
         self._met: dict[tuple[int, Partition], float] = {}  # by stream id: the second of the last verification
 
-    def verify(self, state: PartitionState, store: IngestStore) -> PartitionState:
+    def verify(self, state: PartitionState, store: Partitions) -> PartitionState:
         now, place = self._monotonic(), (state.stream_id, state.partition)
         since, met_at = now - _age_limit(state), self._met.pop(place, None)
         if not self._is_known_to_fit(state, since) and self._differs(state, store, since):
@@ -88,11 +88,11 @@ class HubVerification(Verification):
         self._met[place] = now
         return state
 
-    def verify_now(self, state: PartitionState, store: IngestStore) -> None:
+    def verify_now(self, state: PartitionState, store: Partitions) -> None:
         if self._differs(state, store, self._monotonic()):
             raise self._changed(state)
 
-    def verify_whole(self, state: PartitionState, store: IngestStore) -> None:
+    def verify_whole(self, state: PartitionState, store: Partitions) -> None:
         self.verify_now(state, store)
         self._compare(state)
 
@@ -107,7 +107,7 @@ class HubVerification(Verification):
         former = bisect_left(batch.events, created_at, key=enqueued_at_of)
         return replace(batch, events=batch.events[former:])
 
-    def _differs(self, state: PartitionState, store: IngestStore, since: float) -> bool:
+    def _differs(self, state: PartitionState, store: Partitions, since: float) -> bool:
         created_at = self._read_since(since)
         stored = self._created.get(state.stream_id) or self._stored(state, store, created_at)
         return stored != created_at
@@ -126,7 +126,7 @@ class HubVerification(Verification):
                 self._reading = CreationReading(self._hub.created_at(), sent)
             return self._reading.created_at
 
-    def _stored(self, state: PartitionState, store: IngestStore, created_at: datetime) -> datetime | None:
+    def _stored(self, state: PartitionState, store: Partitions, created_at: datetime) -> datetime | None:
         """Return the stored time of creation; a stream without one adopts the hub, if its checkpoints fit."""
         with self._alone:
             found = store.read_incarnation(state.partition.stream)
@@ -137,7 +137,7 @@ class HubVerification(Verification):
                 self._created[found.stream_id] = found.hub_created_at
         return self._created.get(state.stream_id)
 
-    def _adopt(self, found: Incarnation, created_at: datetime, store: IngestStore) -> None:
+    def _adopt(self, found: Incarnation, created_at: datetime, store: Partitions) -> None:
         for partition in self._hub.partitions():
             self._compare(store.read_partition(partition))
         store.adopt_hub(found, created_at)
@@ -199,7 +199,7 @@ def _age_limit(state: PartitionState) -> float:
     return min(OLDEST, max(SOONEST, reached / FASTEST))
 
 
-def _newer(state: PartitionState, store: IngestStore) -> PartitionState | None:
+def _newer(state: PartitionState, store: Partitions) -> PartitionState | None:
     """Return the state in a newer stream than the remembered one, or None where there is no newer one."""
     store.forget_partition(state.partition)
     found = store.read_partition(state.partition)

@@ -13,7 +13,6 @@ from core.ingest.guard import Guarded, guard
 from core.ingest.held import OpenLetters, events_that_fit, read_open_letters
 from core.ingest.incarnation import NOT_VERIFIED, Verification
 from core.ingest.journal import NOT_JOURNALED, Journal
-from core.ingest.port import IngestStore
 from core.ingest.recurrence import noting_recurrence
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
@@ -25,6 +24,7 @@ from core.model.transform import Transform
 from core.settle.isolate import Isolation
 from core.settle.order import KeyOrder
 from core.settle.settle import EventKilled, reference_keys, scheduled, settle
+from core.settle.store.partitions import Partitions
 
 CONFLICT_LIMIT = 5  # conflicts in a row until the host has to retry: each means that another owner committed
 REFUSAL_LIMIT = 200  # refusals in one invocation; the host's retry continues after the events that were committed
@@ -119,7 +119,7 @@ class Reading:
 class Means:
     """The store, the transform, the clock, the healing and the policy that a batch is ingested with."""
 
-    store: IngestStore
+    store: Partitions
     transform: Transform
     clock: Clock
     healing: Healing = NOT_HEALING

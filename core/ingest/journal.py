@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from core.errors import StoreFault
 from core.ingest.guard import Guarded
-from core.ingest.port import AttemptMark, AttemptStore
+from core.ingest.store import AttemptMark, Attempts
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
 from core.model.events import BATCH_EVENTS, EventBatch, Partition
@@ -70,7 +70,7 @@ class StoredJournal(Journal):
     `lone` and `careful` give the transform that runs in a child: for suspects, and for any batch of a careful process.
     """
 
-    def __init__(self, store: AttemptStore, clock: Clock, flight: Flight, lone: Lone, careful: Lone) -> None:
+    def __init__(self, store: Attempts, clock: Clock, flight: Flight, lone: Lone, careful: Lone) -> None:
         self._store = store
         self._clock = clock
         self._flight = flight

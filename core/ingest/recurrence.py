@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from core.errors import InfrastructureFault, StoreFault, StoreUnreachable
-from core.ingest.port import IngestStore
 from core.model.clock import Clock
 from core.model.events import EventBatch
+from core.settle.store.partitions import Partitions
 
 RECURRENT = 5  # failures of a batch in a row; the pauses of the host between them grow to half a minute
 
 
 @contextmanager
-def noting_recurrence(batch: EventBatch, store: IngestStore, clock: Clock) -> Iterator[None]:
+def noting_recurrence(batch: EventBatch, store: Partitions, clock: Clock) -> Iterator[None]:
     """Record a fault that failed the batch too often as the stop `store`, and count each one after it, also of other
     batches; if this fails too, the next retry does it."""
     try:
@@ -29,7 +29,7 @@ def noting_recurrence(batch: EventBatch, store: IngestStore, clock: Clock) -> It
         raise
 
 
-def _note(batch: EventBatch, fault: StoreFault, store: IngestStore, clock: Clock) -> None:
+def _note(batch: EventBatch, fault: StoreFault, store: Partitions, clock: Clock) -> None:
     is_recurrent = batch.retries + 1 >= RECURRENT
     if isinstance(fault, StoreUnreachable) and not is_recurrent:
         return  # the count could not be read either, and the batch would wait twice as long

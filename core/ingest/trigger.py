@@ -12,11 +12,11 @@ from typing import Protocol
 
 from core.errors import InfrastructureFault
 from core.ingest.incarnation import Verification
-from core.ingest.port import IngestStore
 from core.model.commits import Checkpoint, PartitionState, PartitionStop
 from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST
 from core.model.spans import SequenceNumber
+from core.settle.store.partitions import Partitions
 
 _STANDS_AT, _WENT_BY = "stands at", "went by the app's own reader"
 MOVES_WITHIN = timedelta(minutes=2)  # after its checkpoint was lifted: a dead reader opens again within 30 seconds
@@ -67,7 +67,7 @@ class Lift:
     moved_to: int | None = None
 
 
-def lift(state: PartitionState, host: HostCheckpoints, verification: Verification, store: IngestStore) -> Lift:
+def lift(state: PartitionState, host: HostCheckpoints, verification: Verification, store: Partitions) -> Lift:
     """Move the trigger's checkpoint to the one in SQL, never back, and only while the hub is the stream's.
 
     Raises StreamIncarnationChanged and HubUnreachable. The result says when the storage failed.

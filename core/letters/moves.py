@@ -3,29 +3,30 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Literal
 
 from core.errors import CommitOutcomeUnknown
+from core.letters.keeper import Keeper
 from core.letters.listing import LetterFilter
-from core.letters.port import Keeper, LetterStore, MatchingStore, Selection
+from core.letters.store.letters import Letters
+from core.letters.store.listing import LetterListing
 from core.model.commits import LetterStatus
 from core.model.events import Partition, PartitionId
 from core.model.letters import (
     MOVES,
+    TRANSACTION_LIMIT,
     FoundLetter,
     LetterChunk,
     LetterMove,
     LetterPosition,
     Move,
     MoveReport,
+    OrderedMove,
+    Selection,
     Unmoved,
 )
 from core.model.spans import SequenceNumber
 
 ORDER_LIMIT = 10_000  # letters of one order: the report counts the rest, which need another order
-TRANSACTION_LIMIT = 1_000  # letters
-
-OrderedMove = Literal["requeue", "discard"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class OrderReport:
     left: int
 
 
-def carry_out(order: LetterOrder, matching: MatchingStore, keeper: Keeper) -> OrderReport | CountDiffers:
+def carry_out(order: LetterOrder, matching: LetterListing, keeper: Keeper) -> OrderReport | CountDiffers:
     """READ the letters that are meant, and move them if the count is as expected; a filter begins with the oldest.
 
     A letter that changes in between is reported as unmoved. An order that is sent again finds its letters moved. None
@@ -106,7 +107,7 @@ _ORDERED: Mapping[OrderedMove, Callable[[Selection, Keeper, Mover], MoveReport]]
 
 
 def _chosen(
-    chosen: LetterFilter | Selection, matching: MatchingStore, statuses: Sequence[LetterStatus]
+    chosen: LetterFilter | Selection, matching: LetterListing, statuses: Sequence[LetterStatus]
 ) -> tuple[Selection, int]:
     if isinstance(chosen, LetterFilter):
         return matching.find_matching(chosen, statuses, ORDER_LIMIT), matching.count_matching(chosen, statuses)
@@ -140,7 +141,7 @@ def _stamped(move: Move, keeper: Keeper, mover: Mover, partition: Partition) -> 
     return LetterMove(move, partition, (), str(clock.new_id()), now, now + pause, mover.by, mover.why)
 
 
-def _send(move: LetterMove, store: LetterStore) -> Sequence[FoundLetter]:
+def _send(move: LetterMove, store: Letters) -> Sequence[FoundLetter]:
     """Send a move. If the answer is lost, send it again: the second time only reports."""
     try:
         return store.move_letters(move)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from core.errors import ProcessDied
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.model.commits import DeadLetter, error_type
 from core.model.letters import (
     AFTER_FAILURE,

@@ -15,12 +15,10 @@ from uuid import UUID
 
 from core.errors import HubledgerError, StoreFault
 from core.letters.listing import LetterFilter, ListedLetter
-from core.letters.moves import TRANSACTION_LIMIT, OrderedMove
-from core.letters.port import Selection
 from core.model.commits import LetterStatus
 from core.model.events import PartitionId, Stream
 from core.model.jobs import JobStatus
-from core.model.letters import LetterMove, LetterPosition
+from core.model.letters import TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
 from core.model.spans import SequenceNumber, Span
 
 MOST_OPEN = 10  # planned, running and paused jobs of a stream

@@ -11,8 +11,7 @@ from uuid import UUID
 
 from core.errors import CommitOutcomeUnknown, InfrastructureFault
 from core.letters.listing import LetterFilter
-from core.letters.moves import CountDiffers, LetterOrder, OrderedMove
-from core.letters.port import Selection
+from core.letters.moves import CountDiffers, LetterOrder
 from core.letters.redrive import (
     LONGEST_REST,
     Redrive,
@@ -27,11 +26,12 @@ from core.letters.redrive import (
     piece_limit,
     until_request,
 )
-from core.letters.redrive_port import ChosenStore, RedriveStore
+from core.letters.store.listing import LetterListing
+from core.letters.store.redrives import Redrives
 from core.model.clock import Clock
 from core.model.events import PartitionId, Stream
 from core.model.jobs import JobMove, JobVerb
-from core.model.letters import MOVES, LetterMove
+from core.model.letters import MOVES, LetterMove, OrderedMove, Selection
 from core.model.spans import SequenceNumber, Span
 
 CONFLICT_LIMIT = 5  # conflicts in a row; then the fault goes to the caller
@@ -44,8 +44,8 @@ class RedriveMeans:
     """The means of the redrives of one stream; `rest` sleeps for a time."""
 
     stream: Stream
-    store: RedriveStore
-    chosen: ChosenStore
+    store: Redrives
+    chosen: LetterListing
     clock: Clock
     rest: Callable[[timedelta], None]
 
@@ -62,7 +62,7 @@ class SliceReport:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def preview_redrive(move: OrderedMove, wanted: LetterFilter, chosen: ChosenStore) -> RedrivePreview:
+def preview_redrive(move: OrderedMove, wanted: LetterFilter, chosen: LetterListing) -> RedrivePreview:
     """Return the letters that a job would move now, by cause and with a sample; nothing changes."""
     statuses = MOVES[move].sources
     causes = chosen.cause_matching(wanted, statuses, CAUSES)
@@ -126,7 +126,7 @@ def note_fault(redrive_id: UUID, fault: InfrastructureFault | None, means: Redri
     means.store.note_redrive_fault(redrive_id, None if fault is None else str(fault), means.clock.now())
 
 
-def _ranges(order: LetterOrder, chosen: ChosenStore, now: datetime) -> tuple[RedriveRange, ...]:
+def _ranges(order: LetterOrder, chosen: LetterListing, now: datetime) -> tuple[RedriveRange, ...]:
     statuses = MOVES[order.move].sources
     if isinstance(order.chosen, LetterFilter):
         return chosen.range_matching(until_request(order.chosen, now), statuses)
@@ -142,7 +142,7 @@ def _selected(positions: Selection) -> tuple[RedriveRange, ...]:
     )
 
 
-def _opened(request: RedriveRequest, store: RedriveStore) -> Redrive:
+def _opened(request: RedriveRequest, store: Redrives) -> Redrive:
     try:
         store.open_redrive(request)
     except CommitOutcomeUnknown:
@@ -190,7 +190,7 @@ def _advance(job: Redrive, means: RedriveMeans) -> int:
     return len(walked.numbers)
 
 
-def _walk(job: Redrive, progress: RedriveProgress, store: RedriveStore) -> Walked | None:
+def _walk(job: Redrive, progress: RedriveProgress, store: Redrives) -> Walked | None:
     """Return the letters of the next piece; None when none is left."""
     request, most = job.request, piece_limit(job.request.per_second)
     selected = progress.range.numbers

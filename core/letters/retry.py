@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from core.errors import CommitOutcomeUnknown, DataRefused, InfrastructureFault, LetterConflict, StoreFault
+from core.letters.keeper import Keeper
 from core.letters.moves import release
 from core.letters.plan import is_to_run, plan_retry
-from core.letters.port import Keeper
 from core.model.events import Event, number_of
 from core.model.letters import (
     ClaimedLetter,

@@ -20,6 +20,7 @@ from core.model.events import Event, Partition, PartitionId, Stream
 from core.model.spans import SequenceNumber
 
 OrderPolicy = Literal["none", "hold_key"]
+OrderedMove = Literal["requeue", "discard"]
 Move = Literal["claim", "resolve", "fail", "exhaust", "release", "requeue", "discard", "free", "hold"]
 
 LOST_CLAIMS = 3  # after so many holders died while they tried a letter alone, it is not tried again
@@ -27,6 +28,7 @@ LOST_CLAIMS = 3  # after so many holders died while they tried a letter alone, i
 # Finds an event in the hub when its body was not stored; None when the hub no longer has it. Raises InfrastructureFault
 # when the hub does not answer.
 EventFinder = Callable[[Partition, SequenceNumber], Event | None]
+TRANSACTION_LIMIT = 1_000  # letters that one transaction moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,9 @@ class LetterPosition:
 
     partition_id: PartitionId
     sequence_number: SequenceNumber
+
+
+Selection = tuple[LetterPosition, ...]
 
 
 @dataclass(frozen=True, slots=True)

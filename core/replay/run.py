@@ -24,8 +24,8 @@ from core.replay.diff import newest_states, rehearsed_piece
 from core.replay.job import PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
 from core.replay.pieces import Piece, PieceReader, ReplayCommit
 from core.replay.plan import KnownLetters, KnownStates, ReplayTrial, plan_replay
-from core.replay.port import ReplayStore
 from core.replay.ranges import Reach, ReplayOrder, ranges_of
+from core.replay.store.replays import Replays
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
 
@@ -40,7 +40,7 @@ class ReplayMeans:
     """The means of the replays of one stream; `piece` is the number of events of a piece."""
 
     stream: Stream
-    store: ReplayStore
+    store: Replays
     hub: HubReader
     transform: Transform
     clock: Clock
@@ -124,7 +124,7 @@ def note_fault(job_id: UUID, fault: InfrastructureFault | None, means: ReplayMea
     means.store.note_replay_fault(job_id, None if fault is None else str(fault), means.clock.now())
 
 
-def _opened(request: ReplayRequest, store: ReplayStore) -> ReplayJob:
+def _opened(request: ReplayRequest, store: Replays) -> ReplayJob:
     try:
         store.open_replay(request)
     except CommitOutcomeUnknown:

@@ -12,7 +12,7 @@ import msgspec
 
 from core.model.commits import PartitionState
 from core.model.events import Stream
-from core.model.rows import PlacedRow, Row, row_table, texts_of
+from core.model.rows import PlacedRow, row_table, texts_of
 from core.model.spans import SequenceNumber, Span
 
 WHO_LENGTH, WHY_LENGTH = 100, 400  # characters that are stored of the name of a person or a program, and of its reason
@@ -153,42 +153,6 @@ def is_float(hint: Any) -> bool:
     """Return True for a column of floats. A document holds them as texts of all their digits."""
     types = types_of(hint)
     return float in types and Decimal not in types
-
-
-@cache
-def row_reader(row_class: type) -> Callable[[Values], Row]:
-    """Return a function that makes a row of a class from its columns."""
-    readers = [_reader(hint) for _, hint in fields_of(row_class)]
-
-    def read(values: Values) -> Row:
-        given = [value if value is None else reader(value) for reader, value in zip(readers, values, strict=True)]
-        return cast(Row, row_class(*given))
-
-    return read
-
-
-def _reader(hint: Any) -> Callable[[Any], Any]:
-    types = types_of(hint)
-    if datetime in types:
-        return instant_of
-    if date in types:
-        return day_of
-    if Decimal in types:
-        return Decimal
-    return bool if bool in types else lambda value: value
-
-
-def row_of_json(row_class: type, columns: str) -> Row:
-    """Return a row from its columns as JSON."""
-    given = json.loads(columns, parse_float=str)
-    values = tuple(_value_of(given[name], types_of(hint)) for name, hint in fields_of(row_class))
-    return row_reader(row_class)(values)
-
-
-def _value_of(value: Any, types: tuple[Any, ...]) -> Any:
-    if value is None or not {float, Decimal} & set(types):
-        return value
-    return Decimal(value) if Decimal in types else float(value)
 
 
 def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]]) -> ValuesOf:

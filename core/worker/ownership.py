@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from azure.eventhub.aio import CheckpointStore
 
@@ -54,37 +54,15 @@ def surplus(standing: Sequence[Ownership], owner_id: str) -> int:
     return max(0, sum(one.owner_id == owner_id for one in standing) - share)
 
 
-class OwnershipStore(Protocol):
-    """The store that consumers need to share partitions outside the Functions host."""
-
-    def open_stream(self, stream: Stream) -> int:
-        """Return the id of a stream, in its newest incarnation."""
-        ...
+class Ownerships(Partitions):
+    """The ownerships of partitions, which consumers share outside the Functions host."""
 
     def read_time(self) -> datetime:
         """Return the time by the clock of the database."""
-        ...
-
-    def read_ownerships(self, stream: Stream) -> tuple[Ownership, ...]:
-        """Return every ownership of a stream."""
-        ...
-
-    def claim_ownership(self, claim: OwnershipClaim) -> bool:
-        """Write an ownership if the expected etag is still right; otherwise return False and change nothing."""
-        ...
-
-    def read_checkpoints(self, stream: Stream) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
-        """Return the sequence number and the offset of every partition's checkpoint in a stream."""
-        ...
-
-
-class Ownerships(Partitions):
-    """An OwnershipStore over a database."""
-
-    def read_time(self) -> datetime:
         return read_time(self._database)
 
     def read_ownerships(self, stream: Stream) -> tuple[Ownership, ...]:
+        """Return every ownership of a stream."""
         found = self._database.ask("read_ownerships", stream_id=self.open_stream(stream))
         return tuple(
             Ownership(stream.partition(PartitionId(id)), owner_id, etag, instant_of(at))
@@ -92,6 +70,7 @@ class Ownerships(Partitions):
         )
 
     def claim_ownership(self, claim: OwnershipClaim) -> bool:
+        """Write an ownership if the expected etag is still right; otherwise return False and change nothing."""
         ownership, expected = claim.ownership, claim.expected_etag
         values = {
             "stream_id": self.open_stream(ownership.partition.stream),
@@ -107,6 +86,7 @@ class Ownerships(Partitions):
         )
 
     def read_checkpoints(self, stream: Stream) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
+        """Return the sequence number and the offset of every partition's checkpoint in a stream."""
         found = self._database.ask("read_checkpoints", stream_id=self.open_stream(stream))
         return {PartitionId(id): (number, offset) for id, number, offset in found}
 
@@ -116,7 +96,7 @@ class SqlCheckpointStore(CheckpointStore):
 
     def __init__(
         self,
-        store: OwnershipStore,
+        store: Ownerships,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         beat: Callable[[], None] = lambda: None,
     ) -> None:

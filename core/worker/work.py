@@ -19,7 +19,7 @@ from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
 from core.ingest.lines import BatchLine, BatchLines
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, wait_for_due
 from core.letters.store.letters import Letters
 from core.model.clock import Clock

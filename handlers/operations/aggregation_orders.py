@@ -4,8 +4,7 @@ order a repair or a backfill, and withdraw it."""
 from collections.abc import Callable
 
 from core.aggregation import orders
-from core.aggregation.kinds import Days, OrderedKind, RunOrder
-from core.aggregation.orders import Move, Order
+from core.aggregation.kinds import Days, Move, Order, OrderedKind, RunOrder
 from core.aggregation.runs import AggregationRun, Failure
 from core.aggregation.spark import SparkEngine
 from core.errors import AggregationConflict

@@ -6,10 +6,9 @@ from typing import Annotated, Protocol
 import msgspec
 
 from core.letters.listing import LetterFilter
-from core.letters.moves import CountDiffers, LetterOrder, Mover, OrderedMove, OrderReport, carry_out
-from core.letters.port import Selection
+from core.letters.moves import CountDiffers, LetterOrder, Mover, OrderReport, carry_out
 from core.model.events import PartitionId
-from core.model.letters import LetterPosition, Unmoved
+from core.model.letters import LetterPosition, OrderedMove, Selection, Unmoved
 from handlers.app import app
 from handlers.operations.letters import LetterChoice, filter_of
 from handlers.web.operation import (

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.letters.moves import CountDiffers, LetterOrder, Mover, OrderedMove
+from core.letters.moves import CountDiffers, LetterOrder, Mover
 from core.letters.redrive import (
     MOST_OPEN,
     Redrive,
@@ -18,7 +18,7 @@ from core.letters.redrive import (
 from core.letters.redrive_run import preview_redrive as preview_of
 from core.letters.redrive_run import request_redrive
 from core.model.jobs import JobMove
-from core.model.letters import LetterPosition
+from core.model.letters import LetterPosition, OrderedMove
 from handlers.app import app
 from handlers.operations.letter_orders import chosen_of
 from handlers.operations.letters import filter_of, hide_letter, letter_answer

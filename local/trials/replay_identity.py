@@ -20,8 +20,8 @@ from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.run import ReplayMeans
 from core.replay.store.replays import Replays
-from core.store.columns import row_reader
 from core.store.database import Database
+from core.store.decoding import row_reader
 from core.store.script import of_rows
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.rooms import rooms_of

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from core.aggregation.port import AggregationStore
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
 from core.aggregation.store.commits import Aggregations
 from core.errors import StoreUnavailable
@@ -40,7 +39,7 @@ def result(name: str, run: AggregationRun, windows: int = 1) -> Staged:
     return Staged(name, run.run_id, 1, LATER, {**levels_of([]), HOME_ACTIVITY: windows})
 
 
-def activity(store: AggregationStore, home_id: str = "home-1") -> tuple[HomeActivity, ...]:
+def activity(store: Aggregations, home_id: str = "home-1") -> tuple[HomeActivity, ...]:
     return store.read_windows(HomeActivity, home_id, EPOCH, EPOCH + timedelta(days=1))
 
 
@@ -53,33 +52,33 @@ def test_only_the_staging_of_the_app_s_aggregates_is_cleared(tmp_path: Path) -> 
         runs.clear_staging()
 
 
-def test_a_job_that_never_ran_stands_before_everything(store: AggregationStore) -> None:
+def test_a_job_that_never_ran_stands_before_everything(store: Aggregations) -> None:
     standing = store.read_standing(HOME_ACTIVITY)
     assert (standing.cut, standing.number, standing.last_run, standing.reached) == (NO_CUT, 0, None, NO_CUT)
     assert store.read_standing(HOME_ACTIVITY) == standing
 
 
-def test_the_cut_that_is_reached_names_every_partition_in_one_form(store: AggregationStore) -> None:
+def test_the_cut_that_is_reached_names_every_partition_in_one_form(store: Aggregations) -> None:
     for partition_id in ("2", "10", "2"):
         ingest(store, [reading()], of=partition_id)
     stream_id = cast(Any, store).read_partition(partition()).stream_id
     assert store.read_standing(HOME_ACTIVITY).reached == f'{{"{stream_id}/10":1,"{stream_id}/2":2}}'
 
 
-def test_a_run_is_kept_as_it_was_planned(store: AggregationStore) -> None:
+def test_a_run_is_kept_as_it_was_planned(store: Aggregations) -> None:
     run = opened_run(store)
     standing = store.read_standing(HOME_ACTIVITY)
     assert (standing.last_run, standing.open_run, standing.number) == (run, run, 1)
 
 
-def test_there_is_one_open_run_at_a_time(store: AggregationStore) -> None:
+def test_there_is_one_open_run_at_a_time(store: Aggregations) -> None:
     run = opened_run(store)
     assert not store.open_run(run)
     assert not store.open_run(replace(run, run_id="other", number=2))
     assert store.read_runs(HOME_ACTIVITY, 10, 10) == (run,)
 
 
-def test_of_planners_at_the_same_time_one_opens_the_run(store: AggregationStore) -> None:
+def test_of_planners_at_the_same_time_one_opens_the_run(store: Aggregations) -> None:
     ingest(store, [reading()])
     run = planned(store)
     with ThreadPoolExecutor(4) as pool:
@@ -88,7 +87,7 @@ def test_of_planners_at_the_same_time_one_opens_the_run(store: AggregationStore)
     assert len(store.read_runs(HOME_ACTIVITY, 10, 10)) == 1
 
 
-def test_a_plan_from_a_cut_that_has_moved_opens_nothing(store: AggregationStore, database: AggregationEngine) -> None:
+def test_a_plan_from_a_cut_that_has_moved_opens_nothing(store: Aggregations, database: AggregationEngine) -> None:
     ingest(store, [reading()])
     stale = planned(store)
     close(store, database, opened_run(store), window())
@@ -96,7 +95,7 @@ def test_a_plan_from_a_cut_that_has_moved_opens_nothing(store: AggregationStore,
     assert not store.open_run(replace(stale, number=2))
 
 
-def test_a_submit_is_noted_once_and_for_its_own_attempt_only(store: AggregationStore) -> None:
+def test_a_submit_is_noted_once_and_for_its_own_attempt_only(store: Aggregations) -> None:
     run = opened_run(store)
     assert not store.note_submitted(replace(run, attempt=2), "job-1", LATER)
     assert store.note_submitted(run, "job-1", LATER)
@@ -105,7 +104,7 @@ def test_a_submit_is_noted_once_and_for_its_own_attempt_only(store: AggregationS
     assert store.read_standing(HOME_ACTIVITY).open_run == kept
 
 
-def test_of_two_who_decide_on_another_submit_one_does(store: AggregationStore) -> None:
+def test_of_two_who_decide_on_another_submit_one_does(store: Aggregations) -> None:
     run = opened_run(store)
     store.note_submitted(run, "job-1", NOW)
     assert store.renew_intent(run, 2, LATER)
@@ -116,13 +115,13 @@ def test_of_two_who_decide_on_another_submit_one_does(store: AggregationStore) -
     assert not store.fail_run(run, "why", LATER)
 
 
-def test_the_same_attempt_is_submitted_again_by_one_of_two(store: AggregationStore) -> None:
+def test_the_same_attempt_is_submitted_again_by_one_of_two(store: Aggregations) -> None:
     run = opened_run(store)
     assert store.renew_intent(run, 1, LATER)
     assert not store.renew_intent(run, 1, LATER)
 
 
-def test_a_run_that_failed_leaves_the_cut_and_the_next_one_begins_there(store: AggregationStore) -> None:
+def test_a_run_that_failed_leaves_the_cut_and_the_next_one_begins_there(store: Aggregations) -> None:
     run = opened_run(store)
     assert store.fail_run(run, "why " + "👩" * 2_000, LATER)
     assert not store.fail_run(run, "again", LATER)
@@ -135,7 +134,7 @@ def test_a_run_that_failed_leaves_the_cut_and_the_next_one_begins_there(store: A
 
 
 def test_a_commit_moves_the_cut_opens_and_adds_to_windows_and_closes_the_run(
-    store: AggregationStore, database: AggregationEngine
+    store: Aggregations, database: AggregationEngine
 ) -> None:
     close(store, database, opened_run(store), window(), window("home-2", ppm=None))
     second = opened_run(store)
@@ -157,14 +156,14 @@ def test_a_commit_moves_the_cut_opens_and_adds_to_windows_and_closes_the_run(
     assert (closed.lake_path, closed.is_snapshot) == (f"/lake/{second.run_id}-s", False)
 
 
-def test_a_window_without_a_measure_stays_without_one(store: AggregationStore, database: AggregationEngine) -> None:
+def test_a_window_without_a_measure_stays_without_one(store: Aggregations, database: AggregationEngine) -> None:
     close(store, database, opened_run(store), window(ppm=None))
     close(store, database, opened_run(store), window(ppm=None))
     (found,) = activity(store)
     assert (found.readings, found.ppm_hundredths, found.least_ppm_hundredths) == (4, None, None)
 
 
-def test_rows_that_a_task_staged_twice_count_once(store: AggregationStore, database: AggregationEngine) -> None:
+def test_rows_that_a_task_staged_twice_count_once(store: Aggregations, database: AggregationEngine) -> None:
     run = opened_run(store)
     stage(database, f"{run.run_id}-s", run.run_id, [window()])
     close(store, database, run, window(), window(minute=15))
@@ -173,7 +172,7 @@ def test_rows_that_a_task_staged_twice_count_once(store: AggregationStore, datab
 
 
 def test_what_another_execution_staged_is_neither_counted_nor_left(
-    store: AggregationStore, database: AggregationEngine
+    store: Aggregations, database: AggregationEngine
 ) -> None:
     run = opened_run(store)
     stage(database, "half", run.run_id, [window(readings=100)])
@@ -187,7 +186,7 @@ def test_what_another_execution_staged_is_neither_counted_nor_left(
 
 
 def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_run_is_closed(
-    store: AggregationStore, database: AggregationEngine
+    store: Aggregations, database: AggregationEngine
 ) -> None:
     run = opened_run(store)
     stage(database, "late", run.run_id, [window(f"home-{number}") for number in range(ROWS_AT_ONCE + 1)])
@@ -200,7 +199,7 @@ def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_ru
     assert [database.count(table) for table in STAGING] == [0, 0, 0]
 
 
-def test_a_run_is_committed_once(store: AggregationStore, database: AggregationEngine) -> None:
+def test_a_run_is_committed_once(store: Aggregations, database: AggregationEngine) -> None:
     run = opened_run(store)
     close(store, database, run, window())
     assert not committed(store, run, result(f"{run.run_id}-s", run), LATER)
@@ -208,7 +207,7 @@ def test_a_run_is_committed_once(store: AggregationStore, database: AggregationE
 
 
 def test_a_commit_from_another_cut_than_the_standing_one_writes_nothing(
-    store: AggregationStore, database: AggregationEngine
+    store: Aggregations, database: AggregationEngine
 ) -> None:
     run = opened_run(store)
     stage(database, "s", run.run_id, [window()])
@@ -219,7 +218,7 @@ def test_a_commit_from_another_cut_than_the_standing_one_writes_nothing(
     assert store.read_standing(HOME_ACTIVITY).open_run == run
 
 
-def test_of_commits_at_the_same_time_one_counts(store: AggregationStore, database: AggregationEngine) -> None:
+def test_of_commits_at_the_same_time_one_counts(store: Aggregations, database: AggregationEngine) -> None:
     run = opened_run(store)
     for staging_id in ("a", "b"):
         stage(database, staging_id, run.run_id, [window()])
@@ -231,7 +230,7 @@ def test_of_commits_at_the_same_time_one_counts(store: AggregationStore, databas
 
 
 def test_a_whole_window_replaces_what_stands_and_an_empty_one_removes_it(
-    store: AggregationStore, database: AggregationEngine
+    store: Aggregations, database: AggregationEngine
 ) -> None:
     close(store, database, opened_run(store), window(readings=9), window(minute=15), window(minute=30))
     run = opened_run(store)
@@ -242,14 +241,14 @@ def test_a_whole_window_replaces_what_stands_and_an_empty_one_removes_it(
     assert (added.readings, added.window_start) == (4, EPOCH + timedelta(minutes=30))
 
 
-def test_nothing_staged_is_an_empty_run(store: AggregationStore, database: AggregationEngine) -> None:
+def test_nothing_staged_is_an_empty_run(store: Aggregations, database: AggregationEngine) -> None:
     run = opened_run(store)
     close(store, database, run)
     closed = store.read_runs(HOME_ACTIVITY, 10, 1)[0]
     assert (closed.status, closed.readings, closed.windows) == ("committed", 0, 0)
 
 
-def test_an_unfinished_result_is_not_found(store: AggregationStore, database: AggregationEngine) -> None:
+def test_an_unfinished_result_is_not_found(store: Aggregations, database: AggregationEngine) -> None:
     run = opened_run(store)
     stage(database, "half", run.run_id, [window()])
     finish(database, "of another run", "other", LATER)
@@ -257,7 +256,7 @@ def test_an_unfinished_result_is_not_found(store: AggregationStore, database: Ag
 
 
 def test_runs_are_listed_from_the_newest_and_committed_ones_from_the_oldest(
-    store: AggregationStore, database: AggregationEngine
+    store: Aggregations, database: AggregationEngine
 ) -> None:
     close(store, database, opened_run(store), window())
     store.fail_run(opened_run(store), "why", LATER)
@@ -270,7 +269,7 @@ def test_runs_are_listed_from_the_newest_and_committed_ones_from_the_oldest(
     assert [run.number for run in store.read_committed_runs(HOME_ACTIVITY, 1)] == [3]
 
 
-def test_activity_is_that_of_one_home_in_a_span(store: AggregationStore, database: AggregationEngine) -> None:
+def test_activity_is_that_of_one_home_in_a_span(store: Aggregations, database: AggregationEngine) -> None:
     close(store, database, opened_run(store), window(), window(minute=15), window(minute=30), window("home-10"))
     since, until = EPOCH + timedelta(minutes=15), EPOCH + timedelta(minutes=30)
     assert store.read_windows(HomeActivity, "home-1", since, until) == (window(minute=15),)
@@ -278,7 +277,7 @@ def test_activity_is_that_of_one_home_in_a_span(store: AggregationStore, databas
 
 
 def test_the_last_window_of_a_home_is_the_last_that_begins_before_an_instant(
-    store: AggregationStore, database: AggregationEngine
+    store: Aggregations, database: AggregationEngine
 ) -> None:
     from examples.home_security.homes import Homes
 

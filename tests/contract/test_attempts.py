@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
-from core.ingest.port import AttemptMark
+from core.ingest.store import AttemptMark
 from core.model.spans import SequenceNumber, span
 from tests.fakes.builders import EPOCH, commit, partition
 from tests.fakes.store import Store

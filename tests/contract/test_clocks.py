@@ -9,7 +9,7 @@ from itertools import cycle
 import pytest
 
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk, wait_for_due
 from core.model.backoff import Backoff
 from core.model.clock import Clock

@@ -8,8 +8,8 @@ import pytest
 
 from core.errors import CheckpointConflict
 from core.ingest.ingest import Means, ingest_batch
+from core.letters.keeper import Keeper
 from core.letters.moves import Mover, discard, requeue
-from core.letters.port import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.commits import DeadLetter
 from core.model.events import Event, PartitionId

@@ -9,8 +9,8 @@ import pytest
 
 from core.errors import ReplayConflict
 from core.ingest.ingest import Means, ingest_batch
+from core.letters.keeper import Keeper
 from core.letters.moves import Mover, discard
-from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPosition

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core.aggregation.commit import commit_run
-from core.aggregation.port import AggregationStore
+from core.aggregation.store.commits import Aggregations
 from core.errors import SchemaMismatch, StagingRefused, StoreUnavailable
 from core.model.aggregates import SLICES
 from examples.home_security.aggregates.home_activity import HomeActivity
@@ -30,17 +30,17 @@ FIRST = [window(home, minute) for home in EIGHT for minute in MINUTES]
 SECOND = [window(home, minute, ppm=ppm) for home in EIGHT for minute, ppm in ((15, None), (30, 900), (2_880, None))]
 
 
-def run_of(store: AggregationStore, database: AggregationEngine, windows: list[HomeActivity]) -> None:
+def run_of(store: Aggregations, database: AggregationEngine, windows: list[HomeActivity]) -> None:
     close(store, database, opened_run(store), *with_levels(windows))
 
 
-def agree(store: AggregationStore) -> bool:
+def agree(store: Aggregations) -> bool:
     """Return True when each level is the sum of the finest one."""
     finest = stored(store)
     return all(stored(store, level) == rolled(finest, level) for level in OF.rollups)
 
 
-def test_a_run_adds_to_the_windows_of_every_level(store: AggregationStore, database: AggregationEngine) -> None:
+def test_a_run_adds_to_the_windows_of_every_level(store: Aggregations, database: AggregationEngine) -> None:
     run_of(store, database, FIRST)
     run_of(store, database, SECOND)
     assert agree(store)
@@ -53,7 +53,7 @@ def test_a_run_adds_to_the_windows_of_every_level(store: AggregationStore, datab
 
 @pytest.mark.parametrize("at", range(0, 2 * len(NUMBERS) + 2, 3))
 def test_a_reader_sees_all_levels_of_a_home_change_at_once_wherever_a_commit_dies(
-    store: AggregationStore, database: AggregationEngine, at: int
+    store: Aggregations, database: AggregationEngine, at: int
 ) -> None:
     run_of(store, database, FIRST)
     run = opened_run(store)
@@ -83,7 +83,7 @@ TAMPERED = {
 @pytest.mark.parametrize("level", OF.levels, ids=lambda level: level.name)
 @pytest.mark.parametrize("name", TAMPERED)
 def test_a_wrong_row_in_the_staging_of_any_level_is_refused_and_no_level_is_written(
-    store: AggregationStore, database: AggregationEngine, level: Any, name: str
+    store: Aggregations, database: AggregationEngine, level: Any, name: str
 ) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, with_levels(FIRST))
@@ -101,7 +101,7 @@ def test_a_wrong_row_in_the_staging_of_any_level_is_refused_and_no_level_is_writ
 
 @pytest.mark.parametrize("level", OF.levels, ids=lambda level: level.name)
 def test_a_slice_of_a_level_that_lacks_its_rows_and_their_facts_is_missed(
-    store: AggregationStore, database: AggregationEngine, level: Any
+    store: Aggregations, database: AggregationEngine, level: Any
 ) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, with_levels(FIRST))
@@ -112,9 +112,7 @@ def test_a_slice_of_a_level_that_lacks_its_rows_and_their_facts_is_missed(
     assert stored(store) == []
 
 
-def test_a_result_of_a_job_that_knew_other_levels_is_refused(
-    store: AggregationStore, database: AggregationEngine
-) -> None:
+def test_a_result_of_a_job_that_knew_other_levels_is_refused(store: Aggregations, database: AggregationEngine) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, with_levels(FIRST))
     database.change("""UPDATE {p}staged_result SET levels = '{{"home_activity": 40}}'""")
@@ -127,7 +125,7 @@ def test_a_result_of_a_job_that_knew_other_levels_is_refused(
 
 
 def test_code_that_does_not_know_the_levels_of_the_database_commits_nothing(
-    store: AggregationStore, database: AggregationEngine
+    store: Aggregations, database: AggregationEngine
 ) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, with_levels(FIRST))
@@ -147,7 +145,7 @@ def migrate_again(database: AggregationEngine) -> None:
 
 
 def test_a_level_that_is_added_later_holds_the_windows_of_before(
-    store: AggregationStore, database: AggregationEngine
+    store: Aggregations, database: AggregationEngine
 ) -> None:
     run_of(store, database, FIRST)
     run_of(store, database, SECOND)
@@ -160,7 +158,7 @@ def test_a_level_that_is_added_later_holds_the_windows_of_before(
 
 @pytest.mark.parametrize("at", [1, 5, 9])
 def test_a_level_that_is_added_between_two_slices_of_a_run_counts_each_slice_once(
-    store: AggregationStore, database: AggregationEngine, at: int
+    store: Aggregations, database: AggregationEngine, at: int
 ) -> None:
     run_of(store, database, FIRST)
     run = opened_run(store)
@@ -175,9 +173,7 @@ def test_a_level_that_is_added_between_two_slices_of_a_run_counts_each_slice_onc
     assert len(stored(store)) == 7 * 8
 
 
-def test_old_windows_of_a_level_are_removed_in_small_parts(
-    store: AggregationStore, database: AggregationEngine
-) -> None:
+def test_old_windows_of_a_level_are_removed_in_small_parts(store: Aggregations, database: AggregationEngine) -> None:
     run_of(store, database, FIRST)
     before = EPOCH + timedelta(days=1)
     assert [store.remove_windows(OF.of, before, 30) for _ in range(3)] == [30, 2, 0]

@@ -11,9 +11,8 @@ from datetime import date, timedelta
 import pytest
 
 from core.aggregation.commit import commit_run
-from core.aggregation.kinds import ALL_DAYS, Days, OrderedKind, RunOrder
+from core.aggregation.kinds import ALL_DAYS, Days, Move, Order, OrderedKind, RunOrder
 from core.aggregation.ordered import RowSource, ordered_run
-from core.aggregation.orders import Move, Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Staged
 from core.aggregation.store.pipeline import Pipelines
 from examples.home_security.aggregates.home_activity import HomeActivity

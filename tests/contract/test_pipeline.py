@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from core.aggregation.orders import Move, Order
+from core.aggregation.kinds import Move, Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Pause, planned_run
 from core.aggregation.store.commits import LOG_LENGTH
 from core.aggregation.store.pipeline import Pipelines
@@ -128,7 +128,7 @@ def test_of_two_who_pause_at_the_same_time_one_does(pipelines: Pipelines) -> Non
 
 
 def failure(run: AggregationRun, why: str = "its job failed", **changed: Any) -> Failure:
-    return replace(Failure(run.run_id, run.submits, run.attempt, LATER, why), **changed)
+    return replace(Failure(run.run_id, run.submits, run.attempt, LATER, None, why), **changed)
 
 
 def test_the_first_reason_of_a_submit_stands_and_each_submit_has_its_own(

@@ -10,13 +10,13 @@ from uuid import UUID
 import pytest
 
 from core.letters.listing import LetterFilter
-from core.letters.moves import CountDiffers, LetterOrder, OrderedMove
+from core.letters.moves import CountDiffers, LetterOrder
 from core.letters.redrive import MOST_OPEN, RedriveConflict, RedriveOverlap, TooManyRedrives, Walked
 from core.letters.redrive_run import plan_piece, request_redrive
 from core.letters.store.redrives import LOOKED_AT
 from core.model.events import PartitionId
 from core.model.jobs import JOB_MOVES, JobVerb
-from core.model.letters import LetterPosition
+from core.model.letters import LetterPosition, OrderedMove
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import commit, event, keep_letters, letter, partition, settled
 from tests.fakes.kept import Engine

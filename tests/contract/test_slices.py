@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.commit import HELD, PORTION, Part, Portion, commit_run, next_portion
-from core.aggregation.port import AggregationStore
+from core.aggregation.commit import HELD, PORTION, commit_run, next_portion
 from core.aggregation.runs import EngineAnswer as Answer
-from core.aggregation.runs import RunLimits, Staged, StagedSlice, Step, next_step
+from core.aggregation.runs import Part, Portion, RunLimits, Staged, StagedSlice, Step, next_step
 from core.aggregation.spark import JobState
+from core.aggregation.store.commits import Aggregations
 from core.errors import StagingRefused, StoreUnavailable
 from core.model.aggregates import SLICES
 from examples.home_security.aggregates.home_activity import HomeActivity
@@ -64,7 +64,7 @@ TAMPERED = {
 
 @pytest.mark.parametrize("name", TAMPERED)
 def test_a_result_that_is_not_what_its_job_staged_is_refused_and_another_result_takes_its_place(
-    store: AggregationStore, database: AggregationEngine, single: None, name: str
+    store: Aggregations, database: AggregationEngine, single: None, name: str
 ) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
@@ -82,7 +82,7 @@ def test_a_result_that_is_not_what_its_job_staged_is_refused_and_another_result_
 
 
 def test_a_pause_holds_a_run_between_its_slices_until_somebody_resumes(
-    store: AggregationStore, database: AggregationEngine, single: None
+    store: Aggregations, database: AggregationEngine, single: None
 ) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
@@ -102,7 +102,7 @@ def test_a_pause_holds_a_run_between_its_slices_until_somebody_resumes(
     assert stored(store) == WINDOWS
 
 
-def added(store: AggregationStore, database: AggregationEngine) -> Staged:
+def added(store: Aggregations, database: AggregationEngine) -> Staged:
     """Open a run, stage its result and commit all its slices in one portion."""
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
@@ -112,7 +112,7 @@ def added(store: AggregationStore, database: AggregationEngine) -> Staged:
     return staged
 
 
-def test_a_pause_holds_the_cut(store: AggregationStore, database: AggregationEngine) -> None:
+def test_a_pause_holds_the_cut(store: Aggregations, database: AggregationEngine) -> None:
     staged = added(store, database)
     whole = last_run(store)
     database.change("UPDATE {p}aggregation_cut SET paused_at = '2026-01-01T00:00:00.000000'")
@@ -122,7 +122,7 @@ def test_a_pause_holds_the_cut(store: AggregationStore, database: AggregationEng
 
 
 def test_a_cut_that_has_moved_since_the_last_slice_stays_where_it_is(
-    store: AggregationStore, database: AggregationEngine
+    store: Aggregations, database: AggregationEngine
 ) -> None:
     staged = added(store, database)
     database.change("""UPDATE {p}aggregation_cut SET cut = '{{"1/0":7}}'""")
@@ -131,7 +131,7 @@ def test_a_cut_that_has_moved_since_the_last_slice_stays_where_it_is(
 
 
 def test_a_run_whose_result_was_taken_away_is_closed_by_the_next_result(
-    store: AggregationStore, database: AggregationEngine
+    store: Aggregations, database: AggregationEngine
 ) -> None:
     staged = added(store, database)
     assert store.discard_staged(staged)
@@ -142,7 +142,7 @@ def test_a_run_whose_result_was_taken_away_is_closed_by_the_next_result(
 
 
 def test_a_key_with_an_end_of_a_line_or_marks_of_our_own_is_no_tampering(
-    store: AggregationStore, database: AggregationEngine
+    store: Aggregations, database: AggregationEngine
 ) -> None:
     run = opened_run(store)
     windows = [window(home) for home in ("a\nb", "a|b", "👩", "é", "a\n")]
@@ -156,7 +156,7 @@ def test_a_key_with_an_end_of_a_line_or_marks_of_our_own_is_no_tampering(
 
 @pytest.mark.parametrize("at", range(2 * len(NUMBERS) + 2))
 def test_a_commit_that_dies_between_any_two_slices_is_continued_and_counts_once(
-    store: AggregationStore, database: AggregationEngine, single: None, at: int
+    store: Aggregations, database: AggregationEngine, single: None, at: int
 ) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
@@ -176,7 +176,7 @@ def test_a_commit_that_dies_between_any_two_slices_is_continued_and_counts_once(
 
 
 def test_ticks_at_the_same_time_commit_each_slice_once(
-    store: AggregationStore, database: AggregationEngine, single: None
+    store: Aggregations, database: AggregationEngine, single: None
 ) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
@@ -193,7 +193,7 @@ def test_ticks_at_the_same_time_commit_each_slice_once(
 
 
 def test_slices_of_results_of_two_attempts_make_one_run(
-    store: AggregationStore, database: AggregationEngine, single: None
+    store: Aggregations, database: AggregationEngine, single: None
 ) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
@@ -206,7 +206,7 @@ def test_slices_of_results_of_two_attempts_make_one_run(
 
 
 def test_a_tick_commits_slices_until_its_time_is_over_and_the_next_one_continues(
-    store: AggregationStore, database: AggregationEngine, single: None
+    store: Aggregations, database: AggregationEngine, single: None
 ) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run, WINDOWS)
@@ -219,7 +219,7 @@ def test_a_tick_commits_slices_until_its_time_is_over_and_the_next_one_continues
 
 
 def test_a_run_with_a_committed_slice_is_never_given_up(
-    store: AggregationStore, database: AggregationEngine, single: None
+    store: Aggregations, database: AggregationEngine, single: None
 ) -> None:
     run = opened_run(store)
     dying: Any = Dying(store, 2)
@@ -254,7 +254,7 @@ def test_the_levels_of_a_slice_are_in_one_portion_and_their_windows_are_counted_
     assert next_portion(slices, 4, 159) == Portion(4, SLICES - 1, parts)
 
 
-def test_each_window_keeps_its_slice(store: AggregationStore, database: AggregationEngine) -> None:
+def test_each_window_keeps_its_slice(store: Aggregations, database: AggregationEngine) -> None:
     run = opened_run(store)
     assert committed(store, run, staged_result(store, database, run, WINDOWS), NOW)
     kept = database.change("SELECT home_id, slice FROM {p}home_activity")

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 from zlib import crc32
 
 from core.aggregation.commit import commit_run
-from core.aggregation.port import AggregationStore
 from core.aggregation.runs import AggregationRun
 from core.aggregation.runs import Staged as StagedResult
 from core.aggregation.store.commits import Aggregations
@@ -45,7 +44,7 @@ class AggregationEngine(Protocol):
     @property
     def staged(self) -> Staged: ...
 
-    def open(self) -> AggregationStore: ...
+    def open(self) -> Aggregations: ...
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None: ...
 
@@ -155,7 +154,7 @@ def stage(engine: AggregationEngine, staging_id: str, run_id: str, windows: Sequ
             engine.insert(of.staged, columns, [values])
 
 
-def committed(store: AggregationStore, run: AggregationRun, staged: StagedResult, at: datetime) -> bool:
+def committed(store: Aggregations, run: AggregationRun, staged: StagedResult, at: datetime) -> bool:
     """Commit a run without an end of the time; return False when another tick was first."""
     return commit_run(store, run, staged, lambda: at, at + timedelta(minutes=1)) == "committed"
 

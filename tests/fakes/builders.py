@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from core.ingest.port import IngestStore
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
 from core.model.letters import LetterClaim, LetterHold
 from core.model.rows import PlacedRow, Row
 from core.model.spans import SequenceNumber
+from core.settle.store.partitions import Partitions
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -99,7 +99,7 @@ def letter(of: Event, *, error: str = "no such kind") -> DeadLetter:
 
 
 def keep_letters(
-    store: IngestStore, bodies: Mapping[int, bytes | str], place: str | Partition = "0", **changed: Any
+    store: Partitions, bodies: Mapping[int, bytes | str], place: str | Partition = "0", **changed: Any
 ) -> None:
     """Commit these events as letters that wait and are due at NOON, and the events between them as filtered."""
     state = store.read_partition(partition(place) if isinstance(place, str) else place)
@@ -111,7 +111,7 @@ def keep_letters(
     store.commit_batch(replace(commit(state, first, last, outcome), committed_at=NOON))
 
 
-def hold(store: IngestStore, numbers: Iterable[int], claimed_by: str = "claim-1") -> LetterHold:
+def hold(store: Partitions, numbers: Iterable[int], claimed_by: str = "claim-1") -> LetterHold:
     """Names letters under a claim."""
     return LetterHold(store.read_partition(partition()), tuple(map(SequenceNumber, numbers)), claimed_by)
 

@@ -6,13 +6,13 @@ from datetime import timedelta
 from uuid import UUID
 
 from core.letters.listing import LetterFilter
-from core.letters.moves import LetterOrder, Mover, OrderedMove
-from core.letters.port import Selection
+from core.letters.moves import LetterOrder, Mover
 from core.letters.redrive import Redrive
 from core.letters.redrive_run import RedriveMeans, SliceReport, redrive_slice, request_redrive
 from core.letters.store.listing import LetterListing
 from core.model.clock import Clock
 from core.model.jobs import JobMove, JobVerb
+from core.model.letters import OrderedMove, Selection
 from core.store.stream import OneStream
 from tests.fakes.builders import STREAM, FakeClock, ids, keep_letters
 from tests.fakes.store import Store

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from core.aggregation.commit import Portion
-from core.aggregation.port import AggregationStore
-from core.aggregation.runs import AggregationRun, Staged, StagedSlice, planned_run
+from core.aggregation.runs import AggregationRun, Portion, Staged, StagedSlice, planned_run
+from core.aggregation.store.commits import Aggregations
 from core.errors import StoreUnavailable
 from core.model.aggregates import Aggregate, aggregate_table
 from examples.home_security.aggregates.home_activity import HomeActivity
@@ -26,14 +25,14 @@ def window(home_id: str = "home-1", minute: int = 0, readings: int = 2, ppm: int
     return HomeActivity(home_id, at, "carbon_monoxide", readings, 1, ppm, ppm, ppm, at, last)
 
 
-def planned(store: AggregationStore) -> AggregationRun:
+def planned(store: Aggregations) -> AggregationRun:
     """Return the next run, which is not open yet."""
     run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
     assert run is not None
     return run
 
 
-def opened_run(store: AggregationStore) -> AggregationRun:
+def opened_run(store: Aggregations) -> AggregationRun:
     """Commit an event, and open the run that covers it."""
     ingest(store, [reading()])
     run = planned(store)
@@ -41,14 +40,14 @@ def opened_run(store: AggregationStore) -> AggregationRun:
     return run
 
 
-def last_run(store: AggregationStore) -> AggregationRun:
+def last_run(store: Aggregations) -> AggregationRun:
     run = store.read_standing(HOME_ACTIVITY).last_run
     assert run is not None
     return run
 
 
 def staged_result(
-    store: AggregationStore, database: AggregationEngine, run: AggregationRun, windows: Sequence[Any], name: str = "s"
+    store: Aggregations, database: AggregationEngine, run: AggregationRun, windows: Sequence[Any], name: str = "s"
 ) -> Staged:
     """Stage a complete result of a run as its job does; return the first result of the run."""
     stage(database, f"{run.run_id}-{name}", run.run_id, windows)
@@ -58,12 +57,12 @@ def staged_result(
     return staged
 
 
-def close(store: AggregationStore, database: AggregationEngine, run: AggregationRun, *windows: Any) -> None:
+def close(store: Aggregations, database: AggregationEngine, run: AggregationRun, *windows: Any) -> None:
     """Stage a result of a run, and commit it."""
     assert committed(store, run, staged_result(store, database, run, windows), LATER)
 
 
-def stored(store: AggregationStore, level: Aggregate = OF, homes: Sequence[str] = HOMES) -> list[Any]:
+def stored(store: Aggregations, level: Aggregate = OF, homes: Sequence[str] = HOMES) -> list[Any]:
     """Return the windows of homes in a level."""
     of: type[Any] = level.of
     return [one for home in homes for one in store.read_windows(of, home, EPOCH, FAR)]
@@ -72,7 +71,7 @@ def stored(store: AggregationStore, level: Aggregate = OF, homes: Sequence[str] 
 class Dying:
     """A store whose process dies around a transaction: before it with an even number, and after it with an odd one."""
 
-    def __init__(self, store: AggregationStore, at: int) -> None:
+    def __init__(self, store: Aggregations, at: int) -> None:
         self._store = store
         self._left = at
 

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import StoreFault
-from core.letters.moves import OrderedMove
 from core.letters.redrive import Redrive
 from core.model.commits import LetterStatus
-from core.model.letters import LetterMove
+from core.model.letters import LetterMove, OrderedMove
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import keep_letters, partition
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed

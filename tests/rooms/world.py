@@ -7,8 +7,8 @@ from typing import Any, cast
 from core.ledger.audit import audit
 from core.ledger.recount import recount_rows
 from core.ledger.store.ledger import Ledger
+from core.letters.keeper import Keeper
 from core.letters.moves import Mover, requeue
-from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition

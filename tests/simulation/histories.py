@@ -17,8 +17,8 @@ from core.ledger.hub_comparison import find_unbooked
 from core.ledger.recount import MOST_NUMBERS, recount_hub, recount_rows, window
 from core.ledger.store.operators import OperatorStores, operator_stores
 from core.ledger.sums import Reading
+from core.letters.keeper import Keeper
 from core.letters.moves import Mover, discard, requeue
-from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition

@@ -16,7 +16,7 @@ from core.ingest.trigger import HostCheckpoints
 from core.ledger.next_incarnation import IncarnationMeans
 from core.ledger.store.incarnations import Incarnations
 from core.ledger.store.ledger import Ledger
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.model.clock import Clock
 from core.model.events import Event, Partition
 from core.model.letters import LetterPolicy

@@ -12,8 +12,8 @@ from core.errors import HeldLettersFull, InfrastructureFault, PoisonEvent, Repla
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck
+from core.letters.keeper import Keeper
 from core.letters.moves import Mover, discard, requeue
-from core.letters.port import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.backoff import Backoff
 from core.model.clock import Clock

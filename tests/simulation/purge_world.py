@@ -17,11 +17,12 @@ from core.ledger.retention.work import LEASE, PurgeMeans, work_on_purge
 from core.ledger.store.operators import OperatorStores, operator_stores
 from core.ledger.sums import Reading
 from core.letters.listing import LetterFilter
-from core.letters.moves import LetterOrder, Mover, OrderedMove
+from core.letters.moves import LetterOrder, Mover
 from core.letters.redrive import RedriveOverlap, TooManyRedrives
 from core.letters.redrive_run import RedriveMeans, redrive_slice, request_redrive
 from core.letters.store.listing import LetterListing
 from core.model.events import PartitionId
+from core.model.letters import OrderedMove
 from core.model.retention import DEFAULT_DAYS
 from core.store.stream import OneStream
 from examples.home_security.transform import Home, HomeAlert, SensorReading

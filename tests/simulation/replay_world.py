@@ -9,7 +9,7 @@ from uuid import UUID
 
 from core.errors import InfrastructureFault, ReplayOverlap, ReplayRefused
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event
 from core.model.jobs import JobMove, JobVerb

@@ -22,8 +22,8 @@ from core.ledger.next_incarnation import (
 )
 from core.ledger.store.incarnations import Incarnations
 from core.ledger.store.ledger import Ledger
+from core.letters.keeper import Keeper
 from core.letters.moves import Mover, discard
-from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.backoff import Backoff
 from core.model.events import Event, PartitionId

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from core.aggregation.kinds import ALL_DAYS, Days, OrderedKind, RunOrder
-from core.aggregation.orders import Order, place
-from core.aggregation.port import AggregationStore
-from core.aggregation.runs import AggregationRun, Staged
+from core.aggregation.kinds import ALL_DAYS, Days, Order, OrderedKind, RunOrder
+from core.aggregation.orders import place
+from core.aggregation.runs import AggregationRun, Portion, Staged
+from core.aggregation.store.commits import Aggregations
 from core.aggregation.store.pipeline import Pipelines
 from core.errors import StoreUnavailable
 from examples.home_security.aggregates.home_activity import HomeActivity
@@ -34,21 +34,18 @@ class LiveTables:
         return self._tables.standing(*given)
 
 
-class DyingStore:
+class DyingStore(Aggregations):
     """A store whose process dies before it commits a portion, after some have been committed."""
 
-    def __init__(self, store: AggregationStore, portions: int) -> None:
-        self._store = store
+    def __init__(self, store: Aggregations, portions: int) -> None:
+        vars(self).update(vars(store))
         self._left = portions
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def commit_portion(self, run: AggregationRun, staged: Staged, portion: Any) -> bool:
+    def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
         if not self._left:
             raise StoreUnavailable("killed between two slices")
         self._left -= 1
-        return self._store.commit_portion(run, staged, portion)
+        return super().commit_portion(run, staged, portion)
 
 
 def order(world: World, kind: OrderedKind, days: Days = ALL_DAYS) -> None:

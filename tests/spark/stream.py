@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from core.errors import MissingReference, PoisonEvent
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event
 from core.model.letters import RetryReport

@@ -13,8 +13,7 @@ from uuid import UUID
 from msgspec import Struct
 from msgspec.structs import fields as fields_of_struct
 
-from core.aggregation.commit import Portion
-from core.aggregation.runs import Cut
+from core.aggregation.runs import Cut, Portion
 from core.model.events import Event, Position
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import Span

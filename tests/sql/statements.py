@@ -10,10 +10,8 @@ from uuid import UUID
 
 from msgspec import structs
 
-from core.aggregation.commit import Part, Portion
-from core.aggregation.kinds import ALL_DAYS, RunOrder
-from core.aggregation.orders import Order
-from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
+from core.aggregation.kinds import ALL_DAYS, Order, RunOrder
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Part, Portion, Staged
 from core.aggregation.store.commits import close_script, ended_script, portion_script
 from core.aggregation.store.pipeline import discard_result_script, discard_run_script
 from core.aggregation.store.plans import plan_script
@@ -28,7 +26,6 @@ from core.ledger.store.incarnations import opening_script
 from core.ledger.store.minutes import minute_script
 from core.ledger.store.purge_scripts import ledger_script, letter_script, retracted_steps, row_script, row_steps
 from core.letters.listing import LetterFilter
-from core.letters.moves import OrderedMove
 from core.letters.redrive import Redrive, RedrivePiece, RedriveProgress, RedriveRange, RedriveRequest
 from core.letters.store.letters import claim_script, move_script, retry_script, taking_script
 from core.letters.store.redrives import close_script as close_redrive_script
@@ -46,7 +43,7 @@ from core.model.commits import (
     Settled,
 )
 from core.model.events import Event, Incarnation, Partition, PartitionId, Stream
-from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, RetryCommit
+from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, OrderedMove, RetryCommit
 from core.model.retention import DEFAULT_DAYS
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
@@ -220,7 +217,10 @@ def redrives() -> Mapping[str, Script]:
 
 def aggregations() -> Mapping[str, Script]:
     """Return the scripts of an aggregation run, and of a person's orders about it."""
-    failure, order = Failure("r", 1, 1, EPOCH, "why"), Order(HOME_ACTIVITY, "discard_run", "somebody", "because", EPOCH)
+    failure, order = (
+        Failure("r", 1, 1, EPOCH, None, "why"),
+        Order(HOME_ACTIVITY, "discard_run", "somebody", "because", EPOCH),
+    )
     ended = {"attempt": 1, "failure": "why", "closed_at": instant_text(EPOCH)}
     runs = {one.name: replace(RUN, job=one.name) for one in load_aggregates()}
     parts = {

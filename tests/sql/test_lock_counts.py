@@ -7,7 +7,7 @@ from typing import Any
 
 from core.aggregation.commit import PORTION
 from core.ledger.retention.work import PurgeMeans
-from core.letters.moves import TRANSACTION_LIMIT
+from core.model.letters import TRANSACTION_LIMIT
 from core.model.locks import ROWS_AT_ONCE
 from core.store.queries import load_queries
 from core.store.script import RowVerb, of_rows

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.ingest.ingest import Means, ingest_batch
 from core.model.rows import ReferenceKey, Row, appended_to, row_table, state_of
 from core.model.transform import Transform
-from core.store.columns import row_of_json
+from core.store.decoding import row_of_json
 from core.store.script import Script, Step, of_rows
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Session

@@ -1,19 +1,19 @@
 """Aggregation runs in SQL: plans, results and the windows of the aggregate."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from core.aggregation.commit import Portion, tampered
-from core.aggregation.kinds import RunOrder
-from core.aggregation.orders import Order
+from core.aggregation.kinds import Order, RunOrder
 from core.aggregation.runs import (
     MOST_COMMITS,
     AggregationRun,
     Cut,
     Failure,
     Pause,
+    Portion,
     Reach,
     Staged,
     StagedSlice,
@@ -21,11 +21,12 @@ from core.aggregation.runs import (
     cut_of,
 )
 from core.aggregation.store.levels import adding_steps, level_mismatch, levels_text, read_staged, verifying_step
-from core.aggregation.store.plans import ORDERED, MovedOn, days_of, end_values, is_first, order_of, plan_script
+from core.aggregation.store.plans import MovedOn, end_values, is_first, plan_script
 from core.model.aggregates import SLICES
 from core.model.locks import ROWS_AT_ONCE
-from core.store.columns import cut, instant_of, instant_or_none, instant_text, storable
+from core.store.columns import cut, instant_text, storable
 from core.store.database import Database, write
+from core.store.decoding import decoded, decoder
 from core.store.script import OfRows, Script, Step, of_rows
 from core.store.windows import window_reader
 from core.transforms.aggregates import find_aggregate, load_aggregates
@@ -38,8 +39,19 @@ APP = "the app"  # withdraws an order that never has a run
 Window = TypeVar("Window")
 
 
+@dataclass(frozen=True, slots=True)
+class _CutRow:
+    cut: Cut
+    number: int
+    pause: Pause | None
+    order: RunOrder | None
+
+
 class Aggregations:
-    """An AggregationStore over a database. It needs no patience: the next tick of the timer tries again.
+    """Runs and the aggregates in a database. It needs no patience: the next tick of the timer tries again.
+
+    Any method may raise StoreUnavailable. One that returns a bool is a compare and set: it returns False and writes
+    nothing when another process was first.
 
     The database has the tables of these row classes' aggregates; None: of all that are declared.
     """
@@ -51,68 +63,89 @@ class Aggregations:
         self.row_classes = row_classes
 
     def read_standing(self, job: str) -> Standing:
+        """Return the progress of a job, and the cut that the checkpoints of one moment allow."""
         cut = self._database.ask("read_cut", job=job)
         if not cut:
             write(self._database, job, "open_cut", job=job, levels=levels_text(job))
             cut = self._database.ask("read_cut", job=job)
-        text, number, *pause = cut[0][:-ORDERED]
-        last = self.read_runs(job, number + 1, 1)
+        found = decoder(_CutRow)(cut[0])
+        last = self.read_runs(job, found.number + 1, 1)
         numbers = self._database.ask("read_commit_numbers")
         reached = cut_of({(stream_id, partition_id): commits for stream_id, partition_id, commits in numbers})
-        order = order_of(cut[0][-ORDERED:])
-        return Standing(Cut(text), number, last[0] if last else None, reached, _pause_of(pause), order)
+        return Standing(found.cut, found.number, last[0] if last else None, reached, found.pause, found.order)
 
     def read_reach(self, cut: Cut, most_rows: int) -> Reach | None:
+        """Return the end of a run that begins at a cut, after about `most_rows` rows; None without new commits.
+
+        The commits of all partitions are taken side by side, and one commit at least.
+        """
         found = self._database.ask("read_reach", begun=begun_json(cut), most_rows=most_rows, most_commits=MOST_COMMITS)
         numbers = {(stream_id, partition_id): number for stream_id, partition_id, number, _ in found}
         return Reach(numbers, sum(row[3] for row in found), most_rows) if found else None
 
     def open_run(self, run: AggregationRun, order: RunOrder | None = None) -> bool:
+        """Write a run and the intent to submit it, if the run begins at the job's cut, no run is open, nobody has
+        paused the job, and the order of the run still waits."""
         return self._is_first(plan_script(run, order))
 
     def drop_order(self, job: str, order: RunOrder, why: str, at: datetime) -> bool:
+        """End an order that never has a run, and write the reason into the history of its job."""
         dropped = Order(job, "withdraw", APP, why, at)
         return bool(write(self._database, job, "end_order", **end_values(dropped, order)))
 
     def renew_intent(
         self, run: AggregationRun, attempt: int, intent_at: datetime, failure: Failure | None = None
     ) -> bool:
+        """Write the intent to submit an open run again, as the same attempt or the next, and why it is submitted."""
         expected = {"expected_attempt": run.attempt, "expected_intent_at": instant_text(run.intent_at)}
         values = {"engine": run.engine, "attempt": attempt, "intent_at": instant_text(intent_at), **expected}
         return self._is_first(ended_script("renew_intent", run, values, failure))
 
     def note_submitted(self, run: AggregationRun, engine_job_id: str, submitted_at: datetime) -> bool:
+        """Write the id that the engine gave to this attempt."""
         at = instant_text(submitted_at)
         return self._touched("note_submitted", run, attempt=run.attempt, engine_job_id=engine_job_id, submitted_at=at)
 
     def note_failure(self, failure: Failure) -> None:
+        """Write why a submit gave no result, if nothing is written of it yet."""
         self._is_first(Script(f"failure of {failure.run_id}", (failure_step(failure),)))
 
     def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime, last: Failure | None = None) -> bool:
+        """Close an open run without a result, and write why its last submit gave none; the cut does not move."""
         why = cut(failure, FAILURE_LENGTH)
         values = {"attempt": run.attempt, "failure": why, "closed_at": instant_text(closed_at)}
         return self._is_first(ended_script("fail_run", run, values, last))
 
     def read_staged(self, run_id: str) -> Staged | None:
+        """Return a complete staged result of this run, or None."""
         return read_staged(self._database, run_id)
 
     def read_slices(self, staged: Staged) -> tuple[StagedSlice, ...]:
-        return tuple(StagedSlice(*row) for row in self._database.ask("read_slices", staging_id=staged.staging_id))
+        """Return the slices of a staged result as its job described them: by number, and one for each level."""
+        return decoded(StagedSlice, self._database.ask("read_slices", staging_id=staged.staging_id))
 
     def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
+        """Compare the staged windows of some slices with the facts of their job, and add them, in one transaction.
+
+        Raises StagingRefused when they differ, and SchemaMismatch when the database has different levels of the job.
+        """
         return self._is_first(portion_script(run, staged, portion))
 
     def mark_lake(self, run: AggregationRun) -> bool:
+        """Mark an open run, whose whole result is in the lake, as committed there: it can no longer be given up."""
         values = {"cut_from": run.cut_from, "expected_slices": run.committed_slices, "committed_slices": SLICES}
         return self._touched("mark_slices", run, **values)
 
     def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
+        """Move the cut and close the run, whose slices are all committed, in one transaction."""
         return self._is_first(close_script(run, staged, closed_at))
 
     def discard_staged(self, staged: Staged) -> bool:
+        """Take a staged result away, so that it is never committed."""
         return bool(self._remove(staged.staging_id, "remove_staging"))
 
     def clear_staging(self) -> None:
+        """Delete what closed runs have staged, in small transactions: no commit waits for it."""
         for level in (level for one in load_aggregates(self.row_classes) for level in one.levels):
             remove = of_rows("remove_staged", level.of)
             for (staging_id,) in self._database.ask(of_rows("find_staging", level.of)):
@@ -123,22 +156,30 @@ class Aggregations:
             self._remove(staging_id, "remove_staging")
 
     def remove_windows(self, level: type, before: datetime, most: int) -> int:
+        """Delete windows of a level that begin before an instant, in one transaction; return their number.
+
+        A number below `most` means that none is left.
+        """
         return self._removed(of_rows("remove_windows", level), until_at=instant_text(before), most=most)
 
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
-        return tuple(map(run_of, self._database.ask("read_runs", job=job, before_number=before, most=limit)))
+        """Return runs with a number below `before`, the newest first."""
+        return decoded(AggregationRun, self._database.ask("read_runs", job=job, before_number=before, most=limit))
 
     def read_committed_runs(self, job: str, after: int) -> tuple[AggregationRun, ...]:
-        return tuple(map(run_of, self._database.ask("read_committed_runs", job=job, after_number=after)))
+        """Return committed runs with a number above `after`, the oldest first."""
+        return decoded(AggregationRun, self._database.ask("read_committed_runs", job=job, after_number=after))
 
     def read_windows(
         self, aggregate: type[Window], key: str | int, since: datetime, until: datetime
     ) -> tuple[Window, ...]:
+        """Return the windows of a value of the first column of the key that begin in [since, until), in order."""
         values = {"key_value": key, "since_at": instant_text(since), "until_at": instant_text(until)}
         found = self._database.ask(of_rows("read_windows", aggregate), **values)
         return tuple(map(window_reader(aggregate), found))
 
     def close(self) -> None:
+        """Close every connection."""
         self._database.close()
 
     def _remove(self, staging_id: str, statement: str) -> list[tuple[Any, ...]]:
@@ -181,7 +222,8 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
     levels = [
         (level.of, one) for level in find_aggregate(run.job).levels for one in portion.parts if one.level == level.name
     ]
-    steps += [verifying_step(level, part, values, lambda: tampered(staged, portion)) for level, part in levels]
+    what = f"the windows of slices {portion.first} to {portion.last} are not those of its job"
+    steps += [verifying_step(level, part, values, lambda: staged.refusal(what)) for level, part in levels]
     steps += [step for level, part in levels for step in adding_steps(level, part, values)]
     subject = f"slices {portion.first} to {portion.last} of {run.run_id}"
     return Script(subject, tuple(steps), durable=False, gives_way=True)
@@ -236,43 +278,3 @@ def failure_step(failure: Failure) -> Step:
 def _tail(log: str) -> str:
     """Return the end of a log; SQL Server counts UTF-16 units."""
     return storable(log).encode("utf-16-le")[-2 * LOG_LENGTH :].decode("utf-16-le", "ignore")
-
-
-def _pause_of(row: Sequence[Any]) -> Pause | None:
-    at, who, reason = row
-    return None if at is None else Pause(instant_of(at), who, reason)
-
-
-def run_of(row: Sequence[Any]) -> AggregationRun:
-    """Return the run in a row."""
-    (run_id, job, number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at, *later) = row
-    engine_job_id, submitted_at, closed_at, failure, readings, windows, lake_path, is_snapshot, *rest = later
-    rows_limit, rows_planned, committed_slices, quality, kind, since, until, rows_from = rest
-    return AggregationRun(
-        run_id,
-        job,
-        number,
-        Cut(cut_from),
-        Cut(cut_to),
-        engine,
-        attempt,
-        submits,
-        status,
-        instant_of(planned_at),
-        instant_of(intent_at),
-        engine_job_id,
-        instant_or_none(submitted_at),
-        instant_or_none(closed_at),
-        failure,
-        readings,
-        windows,
-        lake_path,
-        bool(is_snapshot),
-        rows_limit,
-        rows_planned,
-        committed_slices,
-        quality,
-        kind,
-        days_of(since, until),
-        rows_from,
-    )

@@ -4,8 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from core.aggregation.commit import Part
-from core.aggregation.runs import Staged
+from core.aggregation.runs import Part, Staged
 from core.aggregation.silver import is_rows_job
 from core.errors import SchemaMismatch
 from core.store.columns import instant_of

@@ -1,17 +1,12 @@
 """The plan of a run in SQL, and the order of a repair or a backfill, which waits beside the cut of its job."""
 
 import json
-from collections.abc import Sequence
-from typing import Any
 
-from core.aggregation.kinds import Days, RunOrder
-from core.aggregation.orders import Order
+from core.aggregation.kinds import Days, Order, RunOrder
 from core.aggregation.runs import AggregationRun
-from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, day_of, instant_of, instant_text
+from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_text
 from core.store.database import Database
 from core.store.script import Script, Step
-
-ORDERED = 6  # columns of an order
 
 
 class MovedOn(Exception):
@@ -43,18 +38,6 @@ def plan_script(run: AggregationRun, order: RunOrder | None = None) -> Script:
         ended = {"job": run.job, "ordered_at": instant_text(order.at), "entry": ""}
         steps.append(Step("end_order", ended, expect=1, otherwise=MovedOn))
     return Script(f"plan of {run.run_id}", (*steps, Step("open_run", values)))
-
-
-def order_of(row: Sequence[Any]) -> RunOrder | None:
-    """Return the order in the columns of a job."""
-    kind, since, until, at, who, reason = row
-    return None if kind is None else RunOrder(kind, days_of(since, until), instant_of(at), who, reason)
-
-
-def days_of(since: str | None, until: str | None) -> Days:
-    """Return the days between two columns."""
-    first, last = (None if text is None else day_of(text) for text in (since, until))
-    return Days(first, last)
 
 
 def days_values(days: Days) -> dict[str, str]:

@@ -8,7 +8,7 @@ from core.errors import LedgerNotSummed
 from core.ledger.books import PartitionBooks
 from core.ledger.store.sums import RangeSums
 from core.ledger.sums import COUNTS, PIECE, Commits, Pieces, pieces
-from core.store.columns import instant_of
+from core.store.decoding import decoded
 
 REMEMBERED_FROM = 200  # ranges; a reader that summed so many stores the sum
 _SUMS = (*COUNTS, "holes")
@@ -47,7 +47,7 @@ class BookSums(RangeSums):
                 self._remember(one)
 
     def _read(self) -> tuple[PartitionBooks, ...]:
-        return tuple(_books(row) for row in self._stream.ask("read_books", most=self.summing.most))
+        return decoded(PartitionBooks, self._stream.ask("read_books", most=self.summing.most))
 
     def _reach(self, books: PartitionBooks) -> int:
         """Return the last commit that the statement read."""
@@ -89,9 +89,3 @@ class BookSums(RangeSums):
             self._stream.write("open_sum", books.partition_id, **values, first_sequence_number=books.first)
         else:
             self._stream.write("advance_sum", books.partition_id, **values, expected=books.summed_to)
-
-
-def _books(row: tuple[Any, ...]) -> PartitionBooks:
-    values = list(row)
-    values[2] = instant_of(values[2])
-    return PartitionBooks(*values)

@@ -15,15 +15,8 @@ from core.model.events import PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
 from core.store.checksum import LEDGER_ROW, RowsDigest, added, ledger_checksum, positioned_values
-from core.store.columns import (
-    day_text,
-    fields_of,
-    instant_of,
-    instant_text,
-    row_of_json,
-    span_values,
-    types_of,
-)
+from core.store.columns import day_text, fields_of, instant_of, instant_text, span_values, types_of
+from core.store.decoding import row_of_json
 from core.store.script import of_rows
 from core.store.stream import OneStream
 

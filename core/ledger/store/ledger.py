@@ -21,8 +21,8 @@ from core.model.commits import LetterStatus, PartitionStop
 from core.model.events import Incarnation, PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
-from core.settle.store.partitions import incarnation_of, stop_of
-from core.store.columns import instant_of, instant_text, names_of, row_reader, span_values
+from core.store.columns import instant_of, instant_text, names_of, span_values
+from core.store.decoding import decoded, decoder, row_reader
 from core.store.script import of_rows
 from core.store.stream import OneStream
 
@@ -35,12 +35,12 @@ class Ledger(Comparison, BookSums, Minutes):
 
     def read_incarnation(self) -> Incarnation | None:
         found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))
-        return incarnation_of(found[0]) if found else None
+        return decoder(Incarnation)(found[0]) if found else None
 
     def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:
         stops: dict[PartitionId, tuple[PartitionStop, ...]] = {}
         for id, *stop in self._stream.ask("read_stream_stops"):
-            stops[PartitionId(id)] = (*stops.get(PartitionId(id), ()), stop_of(stop))
+            stops[PartitionId(id)] = (*stops.get(PartitionId(id), ()), decoder(PartitionStop)(stop))
         return stops
 
     def count_letters(self) -> CountedLetters:
@@ -120,14 +120,14 @@ class Explanations(PurgeLinks):
         if not checkpoint:
             return None
         position = {"partition_id": partition_id, "sequence_number": number}
-        found = [_range(row) for row in self._stream.ask("find_range", **position)]
+        found = decoded(LedgerRange, self._stream.ask("find_range", **position))
         first = self._stream.ask("read_first_number", partition_id=partition_id)[0][0]
         purged = self.find_link(partition_id, number)
         return Whereabouts(
             checkpoint=checkpoint[0][0],
             first=first if purged is None else purged.first,
             range=found[0] if found else None,
-            changes=tuple(_range(row) for row in self._stream.ask("find_changes", **position, most=MOST_CHANGES)),
+            changes=decoded(LedgerRange, self._stream.ask("find_changes", **position, most=MOST_CHANGES)),
             gap=self._gap(position),
             letter=self._letters.read_letter(partition_id, number),
             rows=self._rows(partition_id, number),
@@ -162,9 +162,3 @@ def _letter_event(row: tuple[Any, ...]) -> LetterEvent:
         named = None
     named = named if isinstance(named, dict) else {"": properties}  # no event has such properties
     return LetterEvent(SequenceNumber(number), instant_of(enqueued_at), key, named, kept)
-
-
-def _range(row: tuple[Any, ...]) -> LedgerRange:
-    values = list(row)
-    values[-1] = instant_of(values[-1])
-    return LedgerRange(*values)

@@ -1,12 +1,10 @@
 """The chains of what was purged from a stream's partitions, in SQL."""
 
-from typing import Any
-
 from core.ledger.retention.chain import PurgeLink, before_first
-from core.model.events import PartitionId
+from core.model.events import Incarnation, PartitionId
 from core.model.spans import SequenceNumber
-from core.settle.store.partitions import incarnation_of
-from core.store.columns import instant_of, names_of
+from core.store.columns import names_of
+from core.store.decoding import decoded, decoder
 from core.store.stream import OneStream
 
 LINK_COLUMNS = (
@@ -25,29 +23,20 @@ class PurgeLinks:
     def before_first(self, partition_id: PartitionId) -> PurgeLink:
         """Return the link of number 0 of a partition."""
         found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))
-        number = incarnation_of(found[0]).number if found else 0
+        number = decoder(Incarnation)(found[0]).number if found else 0
         return before_first(self._stream.stream, number, partition_id)
 
     def read_last_link(self, partition_id: PartitionId) -> PurgeLink | None:
         """Return the last link of a partition; None when nothing of it was purged."""
         found = self._stream.ask("read_last_link", partition_id=partition_id)
-        return _link_of(found[0]) if found else None
+        return decoder(PurgeLink)(found[0]) if found else None
 
     def read_links(self, partition_id: PartitionId, after: int, most: int) -> tuple[PurgeLink, ...]:
         """Return links after a number, in order."""
         found = self._stream.ask("read_links", partition_id=partition_id, after_link=after, most=most)
-        return tuple(map(_link_of, found))
+        return decoded(PurgeLink, found)
 
     def find_link(self, partition_id: PartitionId, number: SequenceNumber) -> PurgeLink | None:
         """Return the link with which the ledger row of a number was purged, or None."""
         found = self._stream.ask("find_link", partition_id=partition_id, sequence_number=number)
-        return _link_of(found[0]) if found else None
-
-
-def _link_of(row: tuple[Any, ...]) -> PurgeLink:
-    return PurgeLink(*with_instants(row, 3))
-
-
-def with_instants(row: tuple[Any, ...], *places: int) -> list[Any]:
-    """Return a row whose values at these places are instants."""
-    return [instant_of(value) if place in places else value for place, value in enumerate(row)]
+        return decoder(PurgeLink)(found[0]) if found else None

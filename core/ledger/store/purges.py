@@ -11,7 +11,7 @@ from core.errors import CommitOutcomeUnknown
 from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter
 from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, Reach, RowPiece
 from core.ledger.retention.purge import Found, PurgeJob, PurgeRequest, Task
-from core.ledger.store.purge_links import PurgeLinks, with_instants
+from core.ledger.store.purge_links import PurgeLinks
 from core.ledger.store.purge_scripts import (
     PARTS,
     ledger_script,
@@ -26,6 +26,7 @@ from core.model.spans import SequenceNumber
 from core.store.checksum import LEDGER_ROW, ledger_checksum
 from core.store.columns import cut, instant_of, instant_or_none, instant_text
 from core.store.database import write
+from core.store.decoding import decoded
 from core.store.jobs import FAULT_LENGTH, LATEST
 from core.store.script import Script
 from core.store.stream import OneStream
@@ -120,7 +121,7 @@ class Purges(PurgeJobs):
 
     def read_ledger_rows(self, partition_id: PartitionId, after: int, most: int) -> tuple[LedgerRow, ...]:
         found = self._stream.ask("read_ledger_rows", partition_id=partition_id, after_commit=after, most=most)
-        return tuple(LedgerRow(*with_instants(row, 13)) for row in found)
+        return decoded(LedgerRow, found)
 
     def find_changed(self, rows: Sequence[LedgerRow]) -> tuple[int, ...]:
         return tuple(row.commit_number for row in rows if row.ledger_checksum != _checksum_of(row))
@@ -134,7 +135,7 @@ class Purges(PurgeJobs):
         self, partition_id: PartitionId, link: PurgeLink, before: datetime, most: int
     ) -> tuple[SettledLetter, ...]:
         found = self._stream.ask("read_settled_letters", **_covered(partition_id, link, before), most=most)
-        return tuple(SettledLetter(*with_instants(row, 7, 8)) for row in found)
+        return decoded(SettledLetter, found)
 
     def purge_ledger(self, piece: LedgerPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
         self._run(ledger_script(self._stream_id(), piece, job, now, until), job)

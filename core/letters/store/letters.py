@@ -1,14 +1,14 @@
 """Letters in SQL: claims, retries and moves."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from core.errors import LetterConflict
 from core.model.clock import Clock
-from core.model.events import Event, PartitionId, Stream, number_of
+from core.model.events import Stream, number_of
 from core.model.letters import (
     MOVES,
     ClaimedLetter,
@@ -18,12 +18,9 @@ from core.model.letters import (
     LetterHold,
     LetterMove,
     LetterOutcome,
-    LetterPosition,
     RetryCommit,
 )
 from core.model.locks import ROWS_AT_ONCE
-from core.model.spans import SequenceNumber
-from core.model.values import decode_properties
 from core.settle.store.held import freed_by
 from core.settle.store.partitions import Partitions, Values, row_steps
 from core.store.checksum import with_checksums
@@ -32,7 +29,6 @@ from core.store.columns import (
     WHO_LENGTH,
     WHY_LENGTH,
     cut,
-    instant_of,
     instant_or_none,
     instant_text,
     numbers_json,
@@ -40,36 +36,53 @@ from core.store.columns import (
     storable,
 )
 from core.store.database import write
+from core.store.decoding import decoded
 from core.store.script import Script, Step
 
 NOT_RECORDED = ("claim", "release")  # moves that try nothing and add no attempt
 
 
 class Letters(Partitions):
-    """A LetterStore over a database."""
+    """The letters in a database. `MOVES` has the changes of status that are allowed."""
 
     def keepers_clock(self, own: Clock, monotonic: Callable[[], float] = time.monotonic) -> Clock:
         """Return the clock of a keeper: the time of the database, with the ids and the chance of `own`."""
         return store_clock(self._database, own, OF_LETTERS, monotonic)
 
     def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
-        return tuple(
-            map(_claimed_position_of, self._database.run(claim_script(claim, self.open_stream(claim.stream))).rows)
-        )
+        """Claim letters that wait and are due, and letters whose lease has ended; no letter is ever held twice.
+
+        A letter whose lease ended counts one more lost claim, if its lone try had begun or if it never lost a claim
+        before. When the answer is lost (StoreUnavailable), letters may stay claimed until the lease ends.
+        """
+        return decoded(ClaimedPosition, self._database.run(claim_script(claim, self.open_stream(claim.stream))).rows)
 
     def begin_chunk(self, hold: LetterHold, run: str) -> tuple[ClaimedLetter, ...]:
+        """Take over the letters that the claim still holds, and return them whole, in order of sequence number.
+
+        From then on the run holds them, so nothing can begin under this claim again. The same call repeated has no
+        further effect.
+        """
         values = {**_hold_values(hold), "claimed_by": hold.claimed_by, "run": run}
-        begun = map(_claimed_letter_of, write(self._database, str(hold.partition), "begin_chunk", **values))
+        begun = decoded(ClaimedLetter, write(self._database, str(hold.partition), "begin_chunk", **values))
         return tuple(sorted(begun, key=number_of))
 
     def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
+        """Note that these letters are about to be tried, each alone, and extend their lease if the claim holds them."""
         values = {**_hold_values(hold), "claimed_by": hold.claimed_by}
         times = {"began_at": instant_text(began_at), "claimed_until": instant_text(until)}
         write(self._database, str(hold.partition), "begin_lone_try", **values, **times)
 
     def commit_retry(self, commit: RetryCommit) -> int:
-        """Commit a retry. The remembered checkpoint is still right: it does not move, and its commit number is only for
-        the log."""
+        """Write rows, outcomes, attempts and a ledger row in one transaction; return its commit number.
+
+        For each settled letter, the next held letter of its key is freed: it waits and is due.
+
+        The partition's checkpoint row is locked and its commit number raised. The checkpoint does not move, so the
+        remembered one is still right. Raises LetterConflict (the claim does not hold all letters) and DataRefused (also
+        for rows that the new holder of a letter wrote); neither writes anything. Raises CommitOutcomeUnknown when the
+        answer was lost.
+        """
         try:
             return self._database.run(retry_script(commit)).kept["commit_number"]
         finally:
@@ -77,22 +90,39 @@ class Letters(Partitions):
                 self._memory.forget_states_of(commit.settled)
 
     def free_letters(self, stream: Stream, by: str, at: datetime) -> None:
+        """Free the first held letter of each key that has no earlier letter waiting or being retried.
+
+        Of many, a part is freed; the next call continues.
+        """
         values = {"freed_by": freed_by(by), "freed_at": instant_text(at), "most": ROWS_AT_ONCE}
         write(self._database, str(stream), "free_without_order", stream_id=self.open_stream(stream), **values)
 
     def take_freed(self, commit: RetryCommit, until: datetime) -> tuple[ClaimedLetter, ...]:
-        taken = map(_claimed_letter_of, self._database.run(taking_script(commit, until)).rows)
+        """Claim the letters that this commit has freed, and return those that no other claim took first."""
+        taken = decoded(ClaimedLetter, self._database.run(taking_script(commit, until)).rows)
         return tuple(sorted(taken, key=number_of))
 
     def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
-        return tuple(FoundLetter(*row) for row in self._database.ask("find_letters", **_hold_values(hold)))
+        """Return these letters as they are now, under any claim; letters that do not exist are left out."""
+        return decoded(FoundLetter, self._database.ask("find_letters", **_hold_values(hold)))
 
     def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
+        """Move the letters whose status allows it, add an attempt to each, and return all of them as they are then.
+
+        A discard frees the next held letter of the key of each.
+
+        The moved ones carry the move's id in `touched_by`. A release adds no attempt. After CommitOutcomeUnknown, send
+        the move again.
+        """
         script = move_script(move, self.open_stream(move.partition.stream))
-        return tuple(FoundLetter(*row) for row in self._database.run(script).rows)
+        return decoded(FoundLetter, self._database.run(script).rows)
 
     def next_due_at(self, stream: Stream, latest: datetime, frees_held: bool = False) -> datetime | None:
-        """Read when the next letter is due; an idle round is one call, however long ago the stream was found."""
+        """Return the time when the first letter is due or its lease ends; None when none waits or is being retried.
+
+        The time is in the past when a letter waits for a time after `latest`: a clock that was ahead set that time.
+        With `frees_held`, held letters are due too. An idle round is one call.
+        """
         values = {"latest": instant_text(latest), "frees_held": int(frees_held)}
         found = self._ask_remembered(stream, "next_due_at", values)
         if not found:  # the stream is not remembered, or it was closed
@@ -253,15 +283,3 @@ def _retry_values(commit: RetryCommit) -> Values:
         "rows_appended": settled.rows_appended,
         "invocation_id": commit.invocation_id,
     }
-
-
-def _claimed_position_of(row: Sequence[Any]) -> ClaimedPosition:
-    partition_id, number, lost_claims = row
-    return ClaimedPosition(LetterPosition(PartitionId(partition_id), SequenceNumber(number)), lost_claims)
-
-
-def _claimed_letter_of(row: Sequence[Any]) -> ClaimedLetter:
-    number, offset, enqueued_at, partition_key, properties, body, body_kept, attempts, lost_claims = row
-    place = (SequenceNumber(number), offset, instant_of(enqueued_at))
-    event = Event(*place, partition_key, decode_properties(properties), bytes(body))
-    return ClaimedLetter(event, bool(body_kept), attempts, lost_claims)

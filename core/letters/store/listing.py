@@ -19,20 +19,21 @@ from core.model.events import PartitionId
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber, Span
 from core.model.values import shown_properties
-from core.store.columns import instant_of, instant_or_none, instant_text
+from core.store.columns import instant_of, instant_text
+from core.store.decoding import decoded, decoder
 from core.store.stream import OneStream
 
-LISTED = 18  # columns of a listed letter
 MOST_ATTEMPTS = 500
 
 
 class LetterListing:
-    """The letters of one stream, as operators list them; a MatchingStore and a ChosenStore."""
+    """The letters of one stream, as operators list and choose them."""
 
     def __init__(self, stream: OneStream) -> None:
         self._stream = stream
 
     def find_stream(self) -> int | None:
+        """Return the id of the stream whose letters are found; it may have been closed some seconds ago."""
         return self._stream.find()
 
     def list_letters(self, wanted: LetterFilter, behind: LetterKey, most: int) -> tuple[ListedLetter, ...]:
@@ -40,7 +41,7 @@ class LetterListing:
         name = "list_letters_of_status" if wanted.status else "list_letters"
         name = "list_letters_of_fingerprint" if wanted.fingerprint else name
         found = self._stream.ask(name, **filter_values(wanted), **_key_values(behind), most=most)
-        return tuple(_listed_letter(row) for row in found)
+        return decoded(ListedLetter, found)
 
     def group_letters(self, wanted: LetterFilter, most: int) -> tuple[LetterGroup, ...]:
         """Group letters by cause; a group that loses its last letter between the reads is left out."""
@@ -64,8 +65,9 @@ class LetterListing:
         if not found:
             return None
         attempts = self._stream.ask("read_attempts", **position, most=MOST_ATTEMPTS)
-        listed, (offset, properties) = found[0][:LISTED], found[0][LISTED:]
-        return WholeLetter(_listed_letter(listed), offset, shown_properties(properties), tuple(map(_attempt, attempts)))
+        *listed, offset, properties = found[0]
+        letter = decoder(ListedLetter)(listed)
+        return WholeLetter(letter, offset, shown_properties(properties), decoded(LetterAttempt, attempts))
 
     def read_letter_body(self, partition_id: PartitionId, sequence_number: SequenceNumber, most: int) -> bytes:
         """Return the first `most` bytes of a letter's body; empty when there is no letter."""
@@ -74,16 +76,19 @@ class LetterListing:
         return bytes(found[0][0] or b"") if found else b""  # SQLite's SUBSTR of no octets is NULL
 
     def count_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> int:
+        """Count the letters that fit a filter."""
         found = self._stream.ask("count_matching", **filter_values(wanted), statuses=json.dumps(statuses))
         return int(found[0][0]) if found else 0
 
     def find_matching(
         self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int
     ) -> tuple[LetterPosition, ...]:
+        """Return the positions of letters that fit a filter; the letters that failed first come first."""
         given = {**filter_values(wanted), "statuses": json.dumps(statuses), "most": most}
-        return _positions(self._stream.ask("find_matching", **given))
+        return decoded(LetterPosition, self._stream.ask("find_matching", **given))
 
     def range_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> tuple[RedriveRange, ...]:
+        """Return the letters that fit a filter, as ranges of partitions."""
         found = self._stream.ask("span_matching", **filter_values(wanted), statuses=json.dumps(statuses))
         return tuple(RedriveRange(PartitionId(id), Span(first, last), letters) for id, first, last, letters in found)
 
@@ -98,6 +103,7 @@ class LetterListing:
     def sample_matching(
         self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int
     ) -> tuple[ListedLetter, ...]:
+        """Return the letters that fit a filter and failed first."""
         positions = self.find_matching(wanted, statuses, most)
         read = [self.read_letter(one.partition_id, one.sequence_number) for one in positions]
         return tuple(whole.letter for whole in read if whole is not None)
@@ -105,14 +111,15 @@ class LetterListing:
     def _newest(self, wanted: LetterFilter, fingerprint: str) -> ListedLetter | None:
         own = {**filter_values(wanted), "fingerprint": fingerprint}
         found = self._stream.ask("list_letters_of_fingerprint", **own, **_key_values(FIRST_PAGE), most=1)
-        return _listed_letter(found[0]) if found else None
+        return decoder(ListedLetter)(found[0]) if found else None
 
     def find_selected(
         self, positions: Sequence[LetterPosition], statuses: Sequence[LetterStatus]
     ) -> tuple[LetterPosition, ...]:
+        """Return those of these positions that have a letter in one of these statuses."""
         named = [{"partition_id": one.partition_id, "sequence_number": one.sequence_number} for one in positions]
         given = {"positions": json.dumps(named), "statuses": json.dumps(statuses)}
-        return _positions(self._stream.ask("find_selected", **given))
+        return decoded(LetterPosition, self._stream.ask("find_selected", **given))
 
 
 def filter_values(wanted: LetterFilter) -> dict[str, Any]:
@@ -134,26 +141,3 @@ def _key_values(key: LetterKey) -> dict[str, Any]:
         "before_partition": key.partition_id,
         "before_number": key.sequence_number,
     }
-
-
-def _listed_letter(row: tuple[Any, ...]) -> ListedLetter:
-    """Return the letter of one row of the statements that list letters."""
-    values = list(row)
-    for at in _INSTANTS:
-        values[at] = instant_or_none(values[at])
-    values[_BODY_KEPT] = bool(values[_BODY_KEPT])
-    return ListedLetter(*values)
-
-
-def _attempt(row: tuple[Any, ...]) -> LetterAttempt:
-    values = list(row)
-    values[-1] = instant_of(values[-1])
-    return LetterAttempt(*values)
-
-
-_INSTANTS = (2, 11, 12, 13)  # columns of a listed letter: enqueued, due, failed, settled
-_BODY_KEPT = 16
-
-
-def _positions(found: list[tuple[str, int]]) -> tuple[LetterPosition, ...]:
-    return tuple(LetterPosition(PartitionId(id), SequenceNumber(number)) for id, number in found)

@@ -31,6 +31,7 @@ from core.model.spans import SequenceNumber, Span
 from core.settle.store.partitions import Partitions, keys_json
 from core.store.columns import cut, instant_of, instant_or_none, instant_text, span_values
 from core.store.database import write
+from core.store.decoding import decoded
 from core.store.jobs import FAULT_LENGTH, LATEST, job_move_values
 from core.store.script import Script, Step
 from core.store.stream import lock_step
@@ -39,9 +40,14 @@ LOOKED_AT = 1_000  # letters that one statement of a walk reads
 
 
 class Redrives(Partitions):
-    """A RedriveStore over a database."""
+    """Redrives and their progress. A change of a job conflicts when its status or its pieces are not as expected."""
 
     def open_redrive(self, request: RedriveRequest) -> None:
+        """Write a new job, planned.
+
+        Raises RedriveOverlap and TooManyRedrives, with nothing written, and RedriveConflict when the stream was closed.
+        Raises CommitOutcomeUnknown when the answer was lost.
+        """
         stream_id = request.stream_id
         while True:
             try:
@@ -57,33 +63,41 @@ class Redrives(Partitions):
                 return
 
     def find_redrive(self, redrive_id: UUID) -> Redrive | None:
+        """Return a job as it is now, or None."""
         found = self._redrives("find_redrive_job", redrive_id=str(redrive_id))
         return found[0] if found else None
 
     def read_redrives(self, stream: Stream, most: int, before: tuple[datetime, UUID] | None) -> tuple[Redrive, ...]:
+        """Return jobs of a stream, the newest first; with `before`, only those after the job of that time and id."""
         at, redrive_id = LATEST if before is None else before
         page = {"requested_at": instant_text(at), "redrive_id": str(redrive_id), "most": most}
         return self._redrives("read_redrive_jobs", stream_id=self.open_stream(stream), **page)
 
     def read_open_redrives(self, stream: Stream) -> tuple[UUID, ...]:
+        """Return the jobs of a stream that are planned or running."""
         found = self._database.ask("read_open_redrives", stream_id=self.open_stream(stream))
         return tuple(UUID(redrive_id) for (redrive_id,) in found)
 
     def read_redriven(self, job: Redrive, after: tuple[int, int], most: int) -> tuple[RedrivenLetter, ...]:
+        """Return letters that a job moved, in the order of its pieces, after a place in a piece."""
         redrive_id, (piece, within) = str(job.request.redrive_id), after
         page = {"after_piece": piece, "after_place": within, "most": most}
         found = self._database.ask("read_redriven_letters", redrive_id=redrive_id, **page)
-        return tuple(_redriven_of(row) for row in found)
+        return decoded(RedrivenLetter, found)
 
     def move_redrive(self, move: JobMove) -> bool:
+        """Change a job's status if JOB_MOVES allows it; otherwise return False and change nothing."""
         values = {"redrive_id": str(move.job_id), **job_move_values(move)}
         return bool(write(self._database, f"redrive {move.job_id}", "move_redrive_job", **values))
 
     def note_redrive_fault(self, redrive_id: UUID, fault: str | None, at: datetime) -> None:
+        """Record the fault that holds up an open job, or None when the job continues."""
         values = {"redrive_id": str(redrive_id), "fault": cut(fault or "", FAULT_LENGTH), "moved_at": instant_text(at)}
         write(self._database, f"redrive {redrive_id}", "note_redrive_fault", **values)
 
     def walk(self, job: Redrive, statuses: Sequence[LetterStatus], most: int) -> Walked | None:
+        """Look at the next letters of the open partition of a job, and return those of its filter, at most this number;
+        None when no letter of it is left. A page of many others may be short, or empty."""
         request, progress = job.request, job.open_progress
         if progress is None or request.wanted is None:
             return None
@@ -103,9 +117,16 @@ class Redrives(Partitions):
         return Walked(numbers, numbers[-1] if len(numbers) == most else SequenceNumber(looked_at[-1][0]))
 
     def commit_piece(self, piece: RedrivePiece) -> None:
+        """Move the letters whose status allows it, add an attempt to each, and count the piece, in one transaction.
+
+        A discard locks the partition and frees the next held letter of the key of each. Raises RedriveConflict (another
+        driver was first, the job does not run, or it is not yet time), with nothing written. Raises
+        CommitOutcomeUnknown when the answer was lost.
+        """
         self._database.run(piece_script(piece))
 
     def close_partition(self, job: Redrive, at: datetime) -> None:
+        """Close the open partition of a job; the last one ends the job. Raises as commit_piece does."""
         self._database.run(close_script(job, at))
 
     def _redrives(self, name: str, **values: Any) -> tuple[Redrive, ...]:
@@ -209,12 +230,6 @@ def _progress_of(row: Sequence[Any]) -> RedriveProgress:
     own = None if numbers is None else tuple(map(SequenceNumber, json.loads(numbers)))
     ranged = RedriveRange(PartitionId(partition_id), Span(first, last), letters, own)
     return RedriveProgress(ranged, SequenceNumber(walked_to), moved, unmoved, instant_or_none(closed_at))
-
-
-def _redriven_of(row: Sequence[Any]) -> RedrivenLetter:
-    piece, place, partition_id, number, moved_at, status = row
-    position = PartitionId(partition_id), SequenceNumber(number)
-    return RedrivenLetter(int(piece), int(place), *position, instant_of(moved_at), status)
 
 
 def _job_of(row: Sequence[Any], progress: tuple[RedriveProgress, ...]) -> Redrive:

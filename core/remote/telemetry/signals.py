@@ -14,7 +14,7 @@ from opentelemetry.trace import Span as OpenSpan
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.ingest.silence import Healed
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.letters.retry import retry_chunk
 from core.model.commits import BatchCommit
 from core.model.events import EventBatch, Partition, PartitionId, Stream

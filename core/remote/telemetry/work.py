@@ -12,7 +12,7 @@ from core.aggregation.tick import Aggregation, AggregationReport, aggregate
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.ingest.silence import Healed
 from core.ledger.watch import Observation
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.letters.retry import retry_chunk
 from core.model.events import EventBatch, PartitionId, Stream
 from core.model.letters import LetterChunk, RetryReport

@@ -16,13 +16,14 @@ MOST_OPEN_KEYS = 50_000  # open keys of a partition that are remembered; with mo
 
 
 class HeldLetters:
-    """The part of an IngestStore that keeps the events of a partition key in order."""
+    """The part of the partitions that keeps the events of a partition key in order."""
 
     def __init__(self, database: Database, memory: Memory | None = None) -> None:
         self._database = database
         self._memory = memory
 
     def read_open_keys(self, state: PartitionState) -> PartitionState:
+        """Return the state with the partition keys that have an open letter; keys that the state has already stay."""
         if state.open_keys is not None:
             return state
         found = self._database.ask("read_open_keys", **place_of(state), most=MOST_OPEN_KEYS + 1)
@@ -33,11 +34,13 @@ class HeldLetters:
     def find_open_letters(
         self, state: PartitionState, keys: AbstractSet[str], before: SequenceNumber
     ) -> Mapping[str, OpenLetter]:
+        """Return the last open letter before a number of each of these partition keys that has one."""
         asked = {"partition_keys": texts_json(keys), "before": before}
         found = self._database.ask("find_open_letters", **place_of(state), **asked)
         return {key: OpenLetter(SequenceNumber(number), error_class) for key, number, error_class in found}
 
     def count_held(self, state: PartitionState) -> int:
+        """Count the held letters of a partition."""
         ((held,),) = self._database.ask("count_held", **place_of(state))
         return int(held)
 

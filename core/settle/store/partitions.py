@@ -1,11 +1,10 @@
 """Partitions in SQL: their state, their references, and the transaction of a batch."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 from core.errors import CheckpointConflict, DataRefused, StopReason
 from core.model.commits import (
@@ -28,17 +27,16 @@ from core.store.columns import (
     can_stand,
     cut,
     instant_of,
-    instant_or_none,
     instant_text,
     key_text,
     names_of,
     place_of,
-    row_reader,
     span_values,
     storable,
     texts_json,
 )
 from core.store.database import write
+from core.store.decoding import decoded, decoder, row_reader
 from core.store.rows import in_table_order
 from core.store.script import RowVerb, Script, Step, of_rows
 
@@ -48,9 +46,13 @@ STOP_LENGTH = 2_000  # characters of the detail that are stored
 
 
 class Partitions(HeldLetters):
-    """An IngestStore over a database; with a memory, a batch costs one call in the steady state."""
+    """The partitions in a database; with a memory, a batch costs one call in the steady state.
+
+    Several threads may call all methods. Any method may raise StoreUnavailable; then nothing was written.
+    """
 
     def open_stream(self, stream: Stream) -> int:
+        """Return the id of a stream; open a stream that the store does not know yet."""
         known = None if self._memory is None else self._memory.stream_id_of(stream)
         if known is not None:
             return known
@@ -63,18 +65,22 @@ class Partitions(HeldLetters):
         return self._memory.remember_stream(stream, stream_id) if self._memory else stream_id
 
     def read_incarnation(self, stream: Stream) -> Incarnation:
+        """Return the newest incarnation of a stream; a stream that the store does not know yet is opened."""
         self.open_stream(stream)
-        return incarnation_of(self._database.ask("read_incarnation", **names_of(stream))[0])
+        return decoder(Incarnation)(self._database.ask("read_incarnation", **names_of(stream))[0])
 
     def adopt_hub(self, incarnation: Incarnation, created_at: datetime) -> None:
+        """Store the hub's time of creation with an incarnation that has none; one that has it keeps it."""
         values = {"stream_id": incarnation.stream_id, "hub_created_at": instant_text(created_at)}
         write(self._database, f"stream {incarnation.stream_id}", "adopt_hub", **values)
 
     def forget_partition(self, partition: Partition) -> None:
+        """Forget the remembered state of a partition and the id of its stream."""
         if self._memory:
             self._memory.forget(partition)
 
     def read_partition(self, partition: Partition) -> PartitionState:
+        """Return the partition's stream and checkpoint; open a stream that the store does not know yet."""
         if self._memory is None:
             return self._read(partition)
         state = self._memory.state_of(partition)
@@ -84,6 +90,7 @@ class Partitions(HeldLetters):
         return state
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
+        """Return the current `state_of` rows of these keys; keys without a row are left out."""
         rows, unknown = self._memory.known(keys) if self._memory else ({}, list(keys))
         if unknown:
             found = self._read_rows(unknown)
@@ -93,7 +100,13 @@ class Partitions(HeldLetters):
         return rows
 
     def commit_batch(self, commit: BatchCommit) -> int:
-        """Commit a batch; a fault makes the next read go to the database, except refused data, which writes nothing."""
+        """Write checkpoint, rows, letters, ledger and gaps in one transaction; return the commit number.
+
+        If the state has open keys, held letters whose earlier letter was settled since are freed. Raises
+        CheckpointConflict (the checkpoint is not where the commit expects it, or a replay may have opened letters since
+        the open keys were read) and DataRefused; neither writes anything. Raises CommitOutcomeUnknown when the answer
+        was lost. After each fault but DataRefused the next read goes to the database.
+        """
         try:
             number = self._database.run(batch_script(commit)).kept["commit_number"]
         except DataRefused:
@@ -110,6 +123,7 @@ class Partitions(HeldLetters):
         return number
 
     def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        """Anchor a partition without a commit at a number, unless it has an anchor already; return its state."""
         values = {**place_of(state), "sequence_number": anchor, "anchored_at": instant_text(at)}
         write(self._database, str(state.partition), "anchor_partition", **values)
         anchored = self._read(state.partition)
@@ -119,7 +133,11 @@ class Partitions(HeldLetters):
         return self._memory.remember(anchored) if self._memory else anchored
 
     def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
-        """Record a gap. A stale memory shows gaps that do not exist, so it is forgotten on a conflict."""
+        """Record a gap that is being healed, and count each further try.
+
+        Raises CheckpointConflict when the checkpoint has moved since the state was read: the gap may be settled. The
+        memory is forgotten then, because a stale one shows gaps that do not exist.
+        """
         try:
             if not self._database.run(noting_script(state, gap, found_at)).kept[NOTED]:
                 raise CheckpointConflict(
@@ -131,14 +149,17 @@ class Partitions(HeldLetters):
             raise
 
     def close_gaps(self, partition: Partition) -> None:
+        """Record the open gaps up to the checkpoint as healed: the hub delivered their events after all."""
         values = {"stream_id": self.open_stream(partition.stream), "partition_id": partition.partition_id}
         write(self._database, str(partition), "close_gaps", **values)
 
     def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
+        """Record that a partition is stopped, or count one more attempt; the next read of its state shows the stop."""
         values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at)}
         self._change_stops("note_stop", state, reason=reason, **values)
 
     def clear_stops(self, state: PartitionState, reasons: Collection[StopReason]) -> None:
+        """Delete stops; the next read of the state no longer shows them."""
         self._change_stops("clear_stops", state, reasons=texts_json(reasons))
 
     def _change_stops(self, statement: str, state: PartitionState, **values: str) -> None:
@@ -151,10 +172,10 @@ class Partitions(HeldLetters):
     def _read(self, partition: Partition) -> PartitionState:
         stream_id = self.open_stream(partition.stream)
         key = {"stream_id": stream_id, "partition_id": partition.partition_id}
-        stops = tuple(map(stop_of, self._database.ask("read_stops", **key)))
+        stops = decoded(PartitionStop, self._database.ask("read_stops", **key))
         found = self._database.ask("read_checkpoint", **key)
         if found:
-            return PartitionState(partition, stream_id, _checkpoint_of(found[0]), stops=stops)
+            return PartitionState(partition, stream_id, decoder(Checkpoint)(found[0]), stops=stops)
         ((anchor, opened_at),) = self._database.ask("read_anchor", **key)
         return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at), stops)
 
@@ -266,21 +287,3 @@ def _ledger_values(commit: BatchCommit) -> Values:
         "transform_version": commit.transform_version,
         "invocation_id": commit.invocation_id,
     }
-
-
-def _checkpoint_of(row: tuple[Any, ...]) -> Checkpoint:
-    number, offset, enqueued_at, commit_number, commit_id = row
-    return Checkpoint(SequenceNumber(number), offset, instant_of(enqueued_at), commit_number, UUID(commit_id))
-
-
-def stop_of(row: Sequence[Any]) -> PartitionStop:
-    """Return the stop that a row of reason, detail, attempts and time holds."""
-    reason, detail, attempts, stopped_at = row
-    return PartitionStop(reason, detail, attempts, instant_of(stopped_at))
-
-
-def incarnation_of(row: Sequence[Any]) -> Incarnation:
-    """Return the incarnation that a row of `read_incarnation` holds."""
-    stream_id, number, opened_at, hub_created_at, opened_by, opened_why = row
-    created_at = instant_or_none(hub_created_at)
-    return Incarnation(int(stream_id), int(number), instant_of(opened_at), created_at, opened_by, opened_why)

@@ -8,7 +8,7 @@ from core.ledger.audit import audit
 from core.ledger.books import read_books
 from core.ledger.explain import Explanation, explain
 from core.ledger.recount import LAST_NUMBER, recount_hub, recount_rows
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.commits import SequenceGap
 from core.model.events import Event, PartitionId

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from core.letters.keeper import Keeper
 from core.letters.listing import FIRST_PAGE, LetterFilter, LetterKey, ListedLetter
 from core.letters.moves import Mover, discard, requeue
-from core.letters.port import Keeper
 from core.model.commits import DeadLetter
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPosition

@@ -11,7 +11,7 @@ from pathlib import Path
 from zlib import crc32
 
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.clock import Clock
 from core.model.events import Event, EventBatch, Partition, PartitionId, Stream

@@ -1,10 +1,10 @@
 """core/aggregation/commit.py: the size of the transactions follows the disk; tests/contract has the rest."""
 
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from core.aggregation.commit import LEAST, PORTION, SLOW, Portion, commit_run, size_after
-from core.aggregation.runs import AggregationRun, Cut, Staged, StagedSlice
+from core.aggregation.commit import LEAST, PORTION, SLOW, commit_run, size_after
+from core.aggregation.runs import AggregationRun, Cut, Portion, Staged, StagedSlice
+from core.aggregation.store.commits import Aggregations
 from core.model.aggregates import SLICES
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, levels_of
 from tests.fakes.builders import EPOCH
@@ -13,14 +13,13 @@ WINDOWS = PORTION // 8  # of each slice
 RUN = AggregationRun("r", HOME_ACTIVITY, 1, Cut("{}"), Cut("{}"), "local", 1, 1, "submitted", EPOCH, EPOCH)
 
 
-@dataclass
-class Disk:
+class Disk(Aggregations):
     """A store whose transactions take some time for each window, and a clock that shows it."""
 
-    cost: timedelta
-    at: datetime = EPOCH
-    committed: list[int] = field(default_factory=list)
-    better_after: int = SLICES
+    def __init__(self, cost: timedelta, better_after: int = SLICES) -> None:
+        self.cost, self.better_after = cost, better_after
+        self.at = EPOCH
+        self.committed: list[int] = []
 
     def now(self) -> datetime:
         return self.at

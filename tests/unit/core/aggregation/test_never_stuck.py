@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.aggregation.commit import Portion
-from core.aggregation.runs import AggregationRun, Failure, Staged
+from core.aggregation.runs import AggregationRun, Failure, Portion, Staged
 from core.aggregation.spark import JobReport, JobState
 from core.aggregation.store.pipeline import Pipelines
 from core.errors import DataRefused, EngineRefused

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.kinds import ALL_DAYS, Days, OrderedKind, RunOrder
+from core.aggregation.kinds import ALL_DAYS, Days, Order, OrderedKind, RunOrder
 from core.aggregation.ordered import NotYet, RowSource, covers, ordered_run
-from core.aggregation.orders import Order, place, withdraw
+from core.aggregation.orders import place, withdraw
 from core.aggregation.runs import (
     NO_CUT,
     AggregationRun,

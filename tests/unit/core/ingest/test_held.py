@@ -9,8 +9,8 @@ import pytest
 from core.errors import HeldLettersFull
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.ingest.lines import BatchLines
+from core.letters.keeper import Keeper
 from core.letters.moves import Mover, discard
-from core.letters.port import Keeper
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber

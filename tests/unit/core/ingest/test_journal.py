@@ -14,7 +14,7 @@ from core.errors import InfrastructureFault, StoreUnavailable
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import CAREFUL, StoredJournal
-from core.ingest.port import AttemptMark
+from core.ingest.store import AttemptMark
 from core.model.events import BATCH_EVENTS, Event
 from core.model.rows import References, Row
 from core.model.spans import span

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from core.errors import HubUnreachable
+from core.letters.keeper import Keeper
 from core.letters.moves import Mover
-from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.backoff import Backoff
 from core.model.clock import Clock

@@ -19,7 +19,7 @@ from core.model.rows import Row, appended_to
 from core.model.spans import SequenceNumber, Span
 from core.settle.store.partitions import batch_script
 from core.store.checksum import RowsDigest, added, checksum_of, ledger_checksum
-from core.store.columns import row_of_json
+from core.store.decoding import row_of_json
 from core.store.script import Script, Step, of_rows
 from core.store.sqlserver.batch import run_batch
 from core.store.stream import OneStream

@@ -12,8 +12,7 @@ import pytest
 
 import core.aggregation.commit
 import core.store.sqlite.database
-from core.aggregation.commit import Portion
-from core.aggregation.runs import AggregationRun, Staged
+from core.aggregation.runs import AggregationRun, Portion, Staged
 from core.model.aggregates import SLICES
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import open_checked

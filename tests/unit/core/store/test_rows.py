@@ -12,7 +12,7 @@ from enum import StrEnum
 import pytest
 
 from core.model.rows import STATE_LINEAGE, PlacedRow, appended_to, row_table, state_of
-from core.store.columns import row_reader
+from core.store.decoding import row_reader
 from core.store.script import RowVerb, Step, of_rows
 from core.store.sqlite.rows import many_values, rows_text
 from core.store.sqlserver.rows import rows_query, rows_values

@@ -22,6 +22,7 @@ from tests.sql.values import EPOCH, ROW_CLASSES
 
 PARTITION = commit_of((), first=True, letters=False).partition
 SEVEN = SequenceNumber(7)
+FAILURE = Failure("r", 1, 1, EPOCH, None, "why")
 
 
 def hold(*numbers: int) -> LetterHold:
@@ -87,7 +88,10 @@ class TestAnAggregation:
         "run plan": ("number_run", lambda runs: runs.open_run(RUN)),
         "run slices": ("mark_slices", lambda runs: runs.commit_portion(RUN, STAGED, PORTION)),
         "run result": ("move_cut", lambda runs: runs.close_run(RUN, STAGED, EPOCH)),
-        "run ended": ("fail_run", lambda runs: runs.fail_run(RUN, "why", EPOCH, Failure("r", 1, 1, EPOCH, "why"))),
+        "run ended": (
+            "fail_run",
+            lambda runs: runs.fail_run(RUN, "why", EPOCH, FAILURE),
+        ),
     }
 
     @pytest.mark.parametrize("name", WRITES)

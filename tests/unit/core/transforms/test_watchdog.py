@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event
 from core.model.rows import References, Row

@@ -18,7 +18,7 @@ from core.ingest.ingest import Means
 from core.ingest.journal import Attempt, Journal
 from core.ingest.lines import BatchLines
 from core.ingest.silence import SilenceCheck
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Event, EventBatch, Partition, stream_of

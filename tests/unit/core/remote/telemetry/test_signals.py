@@ -14,7 +14,7 @@ from opentelemetry.trace import NoOpTracer, SpanKind, StatusCode
 from core.errors import StoreUnavailable
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import Healed
-from core.letters.port import Keeper
+from core.letters.keeper import Keeper
 from core.letters.retry import claim_due
 from core.model.clock import Clock
 from core.model.spans import SequenceNumber, Span
