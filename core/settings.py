@@ -13,11 +13,11 @@ from core.ingest.anchor import Anchoring, anchoring_of
 from core.ingest.fuse import Fuse
 from core.model.access import AccessPolicy
 from core.model.backoff import Backoff
+from core.model.connection import read_store_connection
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.retention import PurgePolicy, policy_of
 from core.model.transform import ROWS_LIMIT
-from core.store.connect import read_store_connection
 from core.transforms import DEFAULT_TRANSFORM
 
 LONGEST_RETENTION = 2160  # hours: 90 days, which Premium and Dedicated allow

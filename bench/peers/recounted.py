@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.peers.run import OURS, Consumer
-from core.store.connect import embedded_path
+from core.model.connection import embedded_path
 from local.books import reading
 from local.recount import recounting
 

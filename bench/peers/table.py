@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers.readings import COLUMNS
-from core.store.connect import embedded_path
+from core.model.connection import embedded_path
 from core.store.sqlite.schema import open_database
 
 BUSY_TIMEOUT = 5.0  # seconds, as of SqliteDatabase

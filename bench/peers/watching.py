@@ -10,7 +10,7 @@ from pathlib import Path
 from bench import usage
 from bench.peers.run import OURS, Consumer
 from bench.peers.table import open_server
-from core.store.connect import embedded_path
+from core.model.connection import embedded_path
 from local.books import reading
 from local.processes import Child
 

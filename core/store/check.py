@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from core.errors import HubledgerError, InvalidTransform
-from core.store.connect import EMBEDDED, open_database, read_store_connection
+from core.model.connection import EMBEDDED, read_store_connection
+from core.store.connect import open_database
 from core.transforms import DEFAULT_TRANSFORM, load_transform
 from core.transforms.contract.whole import check_transform
 

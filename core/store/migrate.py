@@ -8,7 +8,7 @@ import os
 import sys
 
 from core.errors import HubledgerError
-from core.store.connect import EMBEDDED, embedded_path, read_store_connection
+from core.model.connection import EMBEDDED, embedded_path, read_store_connection
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms import DEFAULT_TRANSFORM, load_transform
 from core.transforms.rooms import Room, rooms_of

@@ -6,7 +6,7 @@ import weakref
 from pathlib import Path
 from typing import Protocol
 
-from core.store.connect import EMBEDDED
+from core.model.connection import EMBEDDED
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from local.trials.memory import migrated

@@ -76,7 +76,9 @@ def test_a_statement_of_the_walk_is_in_the_file_that_it_names() -> None:
 
 def test_every_setting_is_in_the_page_of_settings() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    source = "".join((ROOT / "core" / one).read_text(encoding="utf-8") for one in ("settings.py", "store/connect.py"))
+    source = "".join(
+        (ROOT / "core" / one).read_text(encoding="utf-8") for one in ("settings.py", "model/connection.py")
+    )
     names = set(re.findall(r'"([A-Z][A-Z_]+(?:__\w+)?)"', source))
     assert {"STORE_CONNECTION", "EVENTHUB_NAME", "TRANSFORM"} <= names
     assert {name for name in names if f"`{name}`" not in page} == set()

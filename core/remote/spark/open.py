@@ -4,6 +4,7 @@ from pathlib import Path
 
 from core.aggregation.spark import SparkEngine
 from core.errors import SettingsRefused
+from core.model.connection import embedded_path
 from core.remote.spark import tokens
 from core.remote.spark.databricks import DatabricksEngine
 from core.remote.spark.delta import DeltaLake
@@ -14,7 +15,6 @@ from core.remote.spark.livy import SMALL, LivyEngine, LivyJobs
 from core.remote.spark.local import LocalEngine, LocalSpark
 from core.remote.spark.package import APP, package_version
 from core.settings import Settings, SparkSettings
-from core.store.connect import embedded_path
 
 _SCOPES = {"synapse": tokens.SYNAPSE, "fabric": tokens.FABRIC}
 

@@ -34,12 +34,11 @@ def package_version(app: Path = APP) -> str:
 def modules(app: Path = APP) -> Mapping[str, str]:
     """Return the texts of our modules and of those of the rooms, by their paths in the archive.
 
-    A module of a room is left out if it imports a module of the app that is left out: it cannot run there.
+    A module is left out if it imports a module of the app that is left out: it cannot run there.
     """
     found = {name: text for name, text in _texts(app, OURS) if not name.startswith(WITHOUT)}
-    rooms = {name: text for name, text in _texts(app, ROOMS) if TESTS not in name.split("/")}
-    found |= rooms
-    while unfit := [name for name in rooms.keys() & found if _misses(found[name], app, found)]:
+    found |= {name: text for name, text in _texts(app, ROOMS) if TESTS not in name.split("/")}
+    while unfit := [name for name in found if _misses(found[name], app, found)]:
         for name in unfit:
             del found[name]
     return found

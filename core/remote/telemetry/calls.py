@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict, ReplayConflict, StoreUnavailable
 from core.letters.redrive import RedriveConflict
+from core.model.connection import embedded_path
 from core.remote.telemetry.instruments import Instruments, Value
 from core.remote.telemetry.names import (
     CALL_DURATION,
@@ -16,7 +17,6 @@ from core.remote.telemetry.names import (
     ERROR,
     TRANSIENT_FAULTS,
 )
-from core.store.connect import embedded_path
 
 LOST_RACES = (CheckpointConflict, IncarnationConflict, LetterConflict, RedriveConflict, ReplayConflict)
 

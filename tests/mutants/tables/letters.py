@@ -120,12 +120,16 @@ MUTANTS = (
             "if letter is not None and letter.touched_by == sent.move_id:",
             "if letter is not None:",
         ),
+        ("an order moves letters that the person never saw", "if matched != order.expected_count:", "if matched < 0:"),
+    ),
+    *in_file(
+        "core/model/letters.py",
+        "tests/unit/core/letters/test_moves.py",
         (
             "an order of thousands is one transaction",
             "TRANSACTION_LIMIT = 1_000",
             "TRANSACTION_LIMIT = 10_000",
         ),
-        ("an order moves letters that the person never saw", "if matched != order.expected_count:", "if matched < 0:"),
     ),
     *in_file(
         "sql/queries/event_hub_dead_letter.sql",

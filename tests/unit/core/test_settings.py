@@ -8,9 +8,9 @@ import pytest
 from core.errors import SettingsRefused
 from core.ingest.fuse import Fuse
 from core.model.backoff import Backoff
+from core.model.connection import embedded_path, read_store_connection
 from core.model.letters import LetterPolicy
 from core.settings import read_settings
-from core.store.connect import embedded_path, read_store_connection
 
 GOOD = {
     "STORE_CONNECTION": "sqlite:store.db",
