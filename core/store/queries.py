@@ -16,6 +16,7 @@ _HEADER = re.compile(
     r"-- name: (?P<name>\w+)\n(?P<purpose>(?:-- (?!params:).*\n)+)"
     r"-- params:(?P<params>.*)\n(?:-- answers:(?P<answers>.*)\n)?(?:-- races: (?P<race>.*)\n)?"
 )
+_PART = re.compile(r"^-- part: (\w+)\n(?:--.*\n)+((?:.*\n)*?.*);\n", re.M)
 _SECOND_BODY = "\n-- sqlserver:\n"
 _IF_GIVEN = re.compile(r"[:@](?P<name>\w+)[^\n]*-- if given$", re.M)
 _COMMA = re.compile(r",\s*(?![^()]*\))")
@@ -74,14 +75,27 @@ def queries_of(files: Mapping[str, str], engine: Engine) -> Mapping[str, Query]:
 
 
 def parse_queries(text: str, where: str, engine: Engine) -> Iterator[tuple[int, Query]]:
-    """Return the statements of one file for an engine, in order, each with its line."""
+    """Return the statements of one file for an engine, in order, each with its line.
+
+    A part of the file (`-- part: NAME`, a line of purpose, a text) stands where a statement has {NAME}.
+    """
+    parts = dict(_PART.findall(text))
     places = [found.start() for found in re.finditer("^-- name:", text, re.M)]
     for place, end in zip(places, [*places[1:], len(text)], strict=False):
         line = text.count("\n", 0, place) + 1
         try:
-            yield line, _query(text[place:end], engine)
+            yield line, _query(_filled(text[place:end], parts), engine)
         except ValueError as error:
             raise ValueError(f"{where}:{line}: {error}") from error
+
+
+def _filled(statement: str, parts: Mapping[str, str]) -> str:
+    def part(found: re.Match[str]) -> str:
+        if found[1] not in parts:
+            raise ValueError(f"the file has no part named {found[1]}")
+        return parts[found[1]]
+
+    return re.sub(r"\{(\w+)\}", part, statement)
 
 
 def _query(statement: str, engine: Engine) -> Query:

@@ -1,13 +1,17 @@
--- name: read_runs
--- Read the runs below a number, the newest first.
--- params: job varchar(8000), before_number bigint, most int
-SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
+-- part: run
+-- The columns of a run, in the order of the fields of AggregationRun.
+r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
        r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality,
        r.kind, CONVERT(varchar(10), r.since_day, 23) AS since_day, CONVERT(varchar(10), r.until_day, 23) AS until_day,
-       r.rows_from
+       r.rows_from;
+
+-- name: read_runs
+-- Read the runs below a number, the newest first.
+-- params: job varchar(8000), before_number bigint, most int
+SELECT {run}
   FROM aggregation_run AS r
  WHERE r.job = :job AND r.run_number < :before_number
  ORDER BY r.run_number DESC
@@ -16,13 +20,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
 -- name: read_committed_runs
 -- Read the committed runs above a number, the oldest first.
 -- params: job varchar(8000), after_number bigint
-SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
-       CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
-       r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
-       CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality,
-       r.kind, CONVERT(varchar(10), r.since_day, 23) AS since_day, CONVERT(varchar(10), r.until_day, 23) AS until_day,
-       r.rows_from
+SELECT {run}
   FROM aggregation_run AS r
  WHERE r.job = :job AND r.run_number > :after_number AND r.status = 'committed'
  ORDER BY r.run_number;

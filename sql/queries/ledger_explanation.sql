@@ -1,9 +1,13 @@
+-- part: range
+-- The columns of a range, in the order of the fields of LedgerRange.
+l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
+       l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.rows_written, l.transform_version, l.invocation_id,
+       CONVERT(varchar(33), l.committed_at, 126) AS committed_at;
+
 -- name: find_range
 -- Find the last range of a partition that begins at or before a number; the reader checks that it reaches the number.
 -- params: stream_id int, partition_id varchar(8000), sequence_number bigint
-SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
-       l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.rows_written, l.transform_version, l.invocation_id,
-       CONVERT(varchar(33), l.committed_at, 126) AS committed_at
+SELECT {range}
   FROM batch_ledger AS l
  WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'batch'
    AND l.first_sequence_number <= :sequence_number
@@ -13,9 +17,7 @@ SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
 -- name: find_changes
 -- Find the commits that touched a number after its batch, newest first: replays around it, and retries of its letter.
 -- params: stream_id int, partition_id varchar(8000), sequence_number bigint, most int
-SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
-       l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.rows_written, l.transform_version, l.invocation_id,
-       CONVERT(varchar(33), l.committed_at, 126) AS committed_at
+SELECT {range}
   FROM batch_ledger AS l
  WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind <> 'batch'
    AND l.first_sequence_number <= :sequence_number AND l.last_sequence_number >= :sequence_number

@@ -1,12 +1,16 @@
--- name: list_letters
--- List letters of a stream, the last to fail first: a page after a key.
--- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
-SELECT d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
+-- part: listed
+-- The columns of a letter in a list, in the order of the fields of ListedLetter.
+d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
        CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes,
        d.body_kept,
-       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
+       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind;
+
+-- name: list_letters
+-- List letters of a stream, the last to fail first: a page after a key.
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
+SELECT {listed}
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
    AND +d.fingerprint = :fingerprint  -- if given
@@ -24,12 +28,7 @@ SELECT d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 12
 -- name: list_letters_of_status
 -- List letters of one status, the last to fail first: a page after a key.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
-SELECT d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
-       d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
-       CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
-       CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes,
-       d.body_kept,
-       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
+SELECT {listed}
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
  WHERE d.stream_id = :stream_id
    AND +d.fingerprint = :fingerprint  -- if given
@@ -47,12 +46,7 @@ SELECT d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 12
 -- name: list_letters_of_fingerprint
 -- List letters of one cause, the last to fail first: a page after a key.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
-SELECT d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
-       d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
-       CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
-       CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes,
-       d.body_kept,
-       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
+SELECT {listed}
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_fingerprint
  WHERE d.stream_id = :stream_id
    AND d.fingerprint = :fingerprint
@@ -109,12 +103,7 @@ SELECT d.fingerprint, COUNT(*) AS letters,
 -- name: read_letter
 -- Read one letter without its body.
 -- params: stream_id int, partition_id varchar(8000), sequence_number bigint
-SELECT d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
-       d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
-       CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
-       CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes,
-       d.body_kept,
-       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind,
+SELECT {listed},
        d.offset_token, d.properties
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number = :sequence_number;

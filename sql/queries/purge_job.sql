@@ -1,3 +1,10 @@
+-- part: job
+-- The columns of a job.
+j.purge_id, j.requested_by, j.reason, CONVERT(varchar(33), j.requested_at, 126) AS requested_at, j.is_dry_run,
+       j.asked, j.status, j.step, j.tasks,
+       j.found, j.fault, CONVERT(varchar(33), j.updated_at, 126) AS updated_at,
+       CONVERT(varchar(33), j.ended_at, 126) AS ended_at;
+
 -- name: open_purge
 -- Insert an open job; touches no row while another job of the stream is open.
 -- params: stream_id int, purge_id varchar(8000), is_dry_run bit, asked nvarchar(max), requested_by nvarchar(4000), reason nvarchar(4000), requested_at datetime2(7)
@@ -22,20 +29,14 @@ SELECT j.purge_id
 -- name: find_purge
 -- Find a job.
 -- params: purge_id varchar(8000)
-SELECT j.purge_id, j.requested_by, j.reason, CONVERT(varchar(33), j.requested_at, 126) AS requested_at, j.is_dry_run,
-       j.asked, j.status, j.step, j.tasks,
-       j.found, j.fault, CONVERT(varchar(33), j.updated_at, 126) AS updated_at,
-       CONVERT(varchar(33), j.ended_at, 126) AS ended_at
+SELECT {job}
   FROM purge_job AS j
  WHERE j.purge_id = :purge_id;
 
 -- name: read_purges
 -- Read jobs of a stream, the newest first, after one of them.
 -- params: stream_id int, requested_at datetime2(7), purge_id varchar(8000), most int
-SELECT j.purge_id, j.requested_by, j.reason, CONVERT(varchar(33), j.requested_at, 126) AS requested_at, j.is_dry_run,
-       j.asked, j.status, j.step, j.tasks,
-       j.found, j.fault, CONVERT(varchar(33), j.updated_at, 126) AS updated_at,
-       CONVERT(varchar(33), j.ended_at, 126) AS ended_at
+SELECT {job}
   FROM purge_job AS j
  WHERE j.stream_id = :stream_id
    AND (j.requested_at < :requested_at OR j.requested_at = :requested_at AND j.purge_id < :purge_id)

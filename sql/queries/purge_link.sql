@@ -1,11 +1,15 @@
--- name: read_last_link
--- Read the last link of a partition's chain.
--- params: stream_id int, partition_id varchar(8000)
-SELECT k.link_number, k.purge_id, k.purged_by, CONVERT(varchar(33), k.purged_at, 126) AS purged_at, k.commit_number,
+-- part: link
+-- The columns of a link, in the order of the fields of PurgeLink.
+k.link_number, k.purge_id, k.purged_by, CONVERT(varchar(33), k.purged_at, 126) AS purged_at, k.commit_number,
        k.first_sequence_number,
        k.last_sequence_number, k.batches, k.retries, k.replays, k.written, k.filtered, k.dead_lettered, k.held,
        k.absent,
-       k.rows_written, k.letters, k.replay_letters, k.attempts, k.rows_hash, k.link_hash
+       k.rows_written, k.letters, k.replay_letters, k.attempts, k.rows_hash, k.link_hash;
+
+-- name: read_last_link
+-- Read the last link of a partition's chain.
+-- params: stream_id int, partition_id varchar(8000)
+SELECT {link}
   FROM purge_link AS k
  WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id
  ORDER BY k.link_number DESC
@@ -14,11 +18,7 @@ SELECT k.link_number, k.purge_id, k.purged_by, CONVERT(varchar(33), k.purged_at,
 -- name: read_links
 -- Read the links of a partition's chain after a number, in order.
 -- params: stream_id int, partition_id varchar(8000), after_link int, most int
-SELECT k.link_number, k.purge_id, k.purged_by, CONVERT(varchar(33), k.purged_at, 126) AS purged_at, k.commit_number,
-       k.first_sequence_number,
-       k.last_sequence_number, k.batches, k.retries, k.replays, k.written, k.filtered, k.dead_lettered, k.held,
-       k.absent,
-       k.rows_written, k.letters, k.replay_letters, k.attempts, k.rows_hash, k.link_hash
+SELECT {link}
   FROM purge_link AS k
  WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id AND k.link_number > :after_link
  ORDER BY k.link_number
@@ -27,11 +27,7 @@ SELECT k.link_number, k.purge_id, k.purged_by, CONVERT(varchar(33), k.purged_at,
 -- name: find_link
 -- Find the link with which the ledger row of a number was purged.
 -- params: stream_id int, partition_id varchar(8000), sequence_number bigint
-SELECT k.link_number, k.purge_id, k.purged_by, CONVERT(varchar(33), k.purged_at, 126) AS purged_at, k.commit_number,
-       k.first_sequence_number,
-       k.last_sequence_number, k.batches, k.retries, k.replays, k.written, k.filtered, k.dead_lettered, k.held,
-       k.absent,
-       k.rows_written, k.letters, k.replay_letters, k.attempts, k.rows_hash, k.link_hash
+SELECT {link}
   FROM purge_link AS k
  WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id AND k.last_sequence_number >= :sequence_number
  ORDER BY k.last_sequence_number, k.link_number

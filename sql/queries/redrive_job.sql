@@ -1,3 +1,9 @@
+-- part: job
+-- The columns of a job, and of its stream.
+j.redrive_id, j.stream_id, j.move, j.status, j.chosen, j.total, j.pieces, j.per_second, j.next_piece_at,
+       j.requested_by, j.reason, j.requested_at, j.started_at, j.ended_at, j.updated_at, j.fault, j.history,
+       e.event_hub, e.consumer_group;
+
 -- name: add_redrive_job
 -- Insert a new job, planned; touches no row when an open job has the same letters chosen, or too many jobs are open.
 -- params: redrive_id varchar(8000), stream_id int, move varchar(8000), chosen_key varchar(8000), chosen nvarchar(max), total bigint, per_second int, requested_by nvarchar(4000), reason nvarchar(4000), requested_at datetime2(7), most_open int
@@ -31,9 +37,7 @@ SELECT COUNT(*) AS jobs
 -- name: find_redrive_job
 -- Find one job of any stream, with the names of its stream.
 -- params: redrive_id varchar(8000)
-SELECT j.redrive_id, j.stream_id, j.move, j.status, j.chosen, j.total, j.pieces, j.per_second, j.next_piece_at,
-       j.requested_by, j.reason, j.requested_at, j.started_at, j.ended_at, j.updated_at, j.fault, j.history,
-       e.event_hub, e.consumer_group
+SELECT {job}
   FROM redrive_job AS j
  INNER JOIN event_stream AS e ON e.stream_id = j.stream_id
  WHERE j.redrive_id = :redrive_id;
@@ -41,9 +45,7 @@ SELECT j.redrive_id, j.stream_id, j.move, j.status, j.chosen, j.total, j.pieces,
 -- name: read_redrive_jobs
 -- Read jobs of a stream, the newest first, after one of them.
 -- params: stream_id int, requested_at datetime2(7), redrive_id varchar(8000), most int
-SELECT j.redrive_id, j.stream_id, j.move, j.status, j.chosen, j.total, j.pieces, j.per_second, j.next_piece_at,
-       j.requested_by, j.reason, j.requested_at, j.started_at, j.ended_at, j.updated_at, j.fault, j.history,
-       e.event_hub, e.consumer_group
+SELECT {job}
   FROM redrive_job AS j
  INNER JOIN event_stream AS e ON e.stream_id = j.stream_id
  WHERE j.stream_id = :stream_id

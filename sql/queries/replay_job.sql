@@ -1,3 +1,9 @@
+-- part: job
+-- The columns of a job, and of its stream.
+j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.transform_version, j.requested_by,
+       j.reason, j.requested_at, j.started_at, j.ended_at, j.updated_at, j.fault, j.history, e.event_hub,
+       e.consumer_group;
+
 -- name: add_replay_job
 -- Insert a new job, planned; touches no row when an open job holds part of its ranges, or too many jobs are open. Dry
 -- runs hold nothing.
@@ -25,9 +31,7 @@ SELECT :job_id, :stream_id, :is_dry_run, 'planned', :asked, :left_out, :transfor
 -- name: find_replay_job
 -- Find one job of any stream, with the names of its stream.
 -- params: job_id varchar(8000)
-SELECT j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.transform_version, j.requested_by,
-       j.reason, j.requested_at, j.started_at, j.ended_at, j.updated_at, j.fault, j.history, e.event_hub,
-       e.consumer_group
+SELECT {job}
   FROM replay_job AS j
  INNER JOIN event_stream AS e ON e.stream_id = j.stream_id
  WHERE j.job_id = :job_id;
@@ -35,9 +39,7 @@ SELECT j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.tra
 -- name: read_replay_jobs
 -- Read jobs of a stream, the newest first, after one of them.
 -- params: stream_id int, requested_at datetime2(7), job_id varchar(8000), most int
-SELECT j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.transform_version, j.requested_by,
-       j.reason, j.requested_at, j.started_at, j.ended_at, j.updated_at, j.fault, j.history, e.event_hub,
-       e.consumer_group
+SELECT {job}
   FROM replay_job AS j
  INNER JOIN event_stream AS e ON e.stream_id = j.stream_id
  WHERE j.stream_id = :stream_id

@@ -163,3 +163,18 @@ def test_the_statements_of_an_engine_are_found_by_name() -> None:
 def test_migrations_count_from_one_without_a_hole() -> None:
     versions = [migration.version for migration in load_migrations("sqlite")]
     assert versions == list(range(1, len(versions) + 1))
+
+
+def test_a_part_stands_in_each_statement_that_names_it() -> None:
+    text = "-- part: listed\n-- The columns.\na.b,\n       a.c;\n\n" + "".join(
+        f"-- name: {name}\n-- Read.\n-- params: stream_id int\nSELECT {{listed}}\n  FROM a\n WHERE s = :stream_id;\n\n"
+        for name in ("first", "second")
+    )
+    texts = {query.text for _, query in parse_queries(text, "a.sql", "sqlite")}
+    assert texts == {"SELECT a.b,\n       a.c\n  FROM a\n WHERE s = :stream_id;"}
+
+
+def test_a_statement_that_names_a_part_of_no_file_is_refused() -> None:
+    text = "-- name: first\n-- Read.\n-- params: stream_id int\nSELECT {listed} FROM a WHERE s = :stream_id;\n"
+    with pytest.raises(ValueError, match=r"a\.sql:1: the file has no part named listed"):
+        list(parse_queries(text, "a.sql", "sqlite"))
