@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from core.aggregation.kinds import RunOrder
-from core.aggregation.quality import Quality, quality_from
-from core.aggregation.runs import AggregationRun
+from core.aggregation.quality import PartitionRows, Quality, quality_from
+from core.aggregation.runs import AggregationRun, Pause
 from handlers.app import app
 from handlers.web.operation import Answered, Cursor, Reason, Shape
 from handlers.web.problems import invalid
+from handlers.web.shown import shape_of
 
 MOST_RUNS = 100
 JobName = Annotated[
@@ -74,36 +75,21 @@ class DiscardShape(Shape):
     what: Literal["run", "result"]
 
 
-class PartitionRowsAnswer(Answered):
+_PartitionRows: Any = shape_of(PartitionRows)
+
+
+class PartitionRowsAnswer(_PartitionRows):
     """A partition in which the tables have a different number of rows than the ledger counts."""
 
-    partition: str
-    ledger: int
-    found: int
+
+_Quality: Any = shape_of(Quality, partitions=list[PartitionRowsAnswer])
 
 
-class QualityAnswer(Answered):
+class QualityAnswer(_Quality):
     """The rows that a run read beside those that the ledger counts, with the `fault` in words if they differ, and the
     shares of late, missing and out-of-range values among them. `null_shares` and `out_of_range_shares` are by column,
     `transforms` counts the commits by version, and `code` is the version of the modules. Only the revealing route has
     `largest_key`, because a key can name a home. New figures may be added."""
-
-    fault: str | None
-    rows_ledger: int | None
-    rows_read: int
-    rows_removed: int
-    rows_elsewhere: int
-    rows_difference: int | None
-    partitions: list[PartitionRowsAnswer]
-    first_commit_at: datetime | None
-    late_share: float
-    null_shares: dict[str, float]
-    out_of_range_shares: dict[str, float]
-    keys: int
-    largest_key: str | None
-    largest_key_share: float
-    transforms: dict[str, int]
-    code: str | None
 
 
 class RunAnswer(Answered):
@@ -148,12 +134,11 @@ class StepAnswer(Answered):
     run: RunAnswer | None
 
 
-class PausedAnswer(Answered):
-    """The pause of a job: its time, author and reason."""
+_Paused: Any = shape_of(Pause)
 
-    at: datetime
-    who: str
-    reason: str
+
+class PausedAnswer(_Paused):
+    """The pause of a job: its time, author and reason."""
 
 
 class WaitingAnswer(Answered):

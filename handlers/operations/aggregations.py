@@ -23,6 +23,7 @@ from handlers.operations.aggregation_shapes import (
 from handlers.web.cursors import Number, key_of, page_of, query_of
 from handlers.web.operation import Answer, Call, Nothing, operation
 from handlers.web.problems import CONFLICT, Problem
+from handlers.web.shown import written
 
 NEWEST = 2**63 - 1
 SHOWN_ORDERS = 20
@@ -66,7 +67,7 @@ def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> Aggreg
 
 
 def _paused(pause: Pause | None) -> PausedAnswer | None:
-    return None if pause is None else PausedAnswer(at=pause.at, who=pause.who, reason=pause.reason)
+    return None if pause is None else written(PausedAnswer, pause)
 
 
 def _orders(history: str) -> list[OrderAnswer]:

@@ -1,6 +1,5 @@
 """The findings of an audit: of one partition, with its rows and the hub where they are requested, and of the stream."""
 
-from dataclasses import asdict
 from datetime import datetime, timedelta
 
 import msgspec
@@ -23,6 +22,7 @@ from handlers.operations.audit_shapes import (
     NumbersAnswer,
     RowRecountAnswer,
 )
+from handlers.web.shown import written
 
 READING = timedelta(seconds=60)  # to read the events of one partition from the hub
 
@@ -148,11 +148,11 @@ def _hub_recount(done: HubRecount) -> HubRecountAnswer:
         last=None if done.span is None else str(done.span.last),
         held=done.held,
         absent=done.absent,
-        not_held=[NumbersAnswer(first=str(hole.first), last=str(hole.last)) for hole in done.not_held],
+        not_held=[written(NumbersAnswer, hole) for hole in done.not_held],
         lag=done.lag,
     )
 
 
 def fault_answer(fault: LedgerFault) -> FaultAnswer:
     """Return a fault."""
-    return msgspec.convert({**asdict(fault), "first": str(fault.first), "last": str(fault.last)}, FaultAnswer)
+    return written(FaultAnswer, fault)

@@ -1,13 +1,16 @@
 """The shapes of requests about audits, and of their answers."""
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from core.ledger.audit_job import AuditStatus
-from core.ledger.faults import FaultKind
+from core.ledger.faults import FaultKind, LedgerFault
+from core.model.spans import Span
 from handlers.operations.replay_shapes import JobText
 from handlers.web.operation import Answered, NumberText, PartitionText, Shape
+from handlers.web.shown import shape_of
 
 
 class AuditQuery(Shape):
@@ -35,21 +38,18 @@ class AuditPath(Shape):
     audit_id: JobText
 
 
-class FaultAnswer(Answered):
+_Fault: Any = shape_of(LedgerFault, kind=FaultKind)
+
+
+class FaultAnswer(_Fault):
     """A fault of the ledger, and the numbers that it concerns."""
 
-    partition_id: str
-    kind: FaultKind
-    first: str
-    last: str
-    detail: str
+
+_Numbers: Any = shape_of(Span)
 
 
-class NumbersAnswer(Answered):
+class NumbersAnswer(_Numbers):
     """A range of numbers, both ends included."""
-
-    first: str
-    last: str
 
 
 class RowRecountAnswer(Answered):

@@ -1,6 +1,5 @@
 """Explain where one sequence number went."""
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +28,7 @@ from handlers.web.operation import (
     operation,
 )
 from handlers.web.problems import NOT_FOUND, not_found
+from handlers.web.shown import shape_of, written
 
 MOST_TEXT = 2_000  # characters shown of a value of a row
 
@@ -40,41 +40,25 @@ class NumberPath(Shape):
     sequence_number: NumberText
 
 
-class RangeAnswer(Answered):
+_Range: Any = shape_of(LedgerRange)
+
+
+class RangeAnswer(_Range):
     """A row of the ledger; in the row of a replay, `invocation_id` is the `job_id`."""
 
-    commit_number: int
-    kind: str
-    first: str
-    last: str
-    written: int
-    filtered: int
-    dead_lettered: int
-    held: int
-    absent: int
-    rows_written: int
-    transform_version: str
-    invocation_id: str
-    committed_at: datetime
+
+_Gap: Any = shape_of(NotedGap)
 
 
-class GapAnswer(Answered):
+class GapAnswer(_Gap):
     """The gap that holds the number."""
 
-    first: str
-    last: str
-    status: str
-    found_at: datetime
-    attempts: int
+
+_WrittenRow: Any = shape_of(WrittenRow, columns=dict[str, Any])
 
 
-class WrittenRowAnswer(Answered):
+class WrittenRowAnswer(_WrittenRow):
     """A row that the event of this number became."""
-
-    table: str
-    ordinal: int | None
-    commit_number: int
-    columns: dict[str, Any]
 
 
 class PurgedAnswer(Answered):
@@ -140,7 +124,7 @@ def _explanation(given: Explanation) -> ExplanationAnswer:
         rows=[_row(row) for row in found.rows],
         letter=None if found.letter is None else letter_answer(found.letter.letter),
         history=[] if found.letter is None else history_of(found.letter),
-        gap=None if found.gap is None else GapAnswer(**_with_texts(found.gap)),
+        gap=None if found.gap is None else written(GapAnswer, found.gap),
         changes=[_range(change) for change in found.changes],
         purged=None if found.purged is None else _purged(found.purged),
     )
@@ -158,16 +142,11 @@ def _purged(link: PurgeLink) -> PurgedAnswer:
 
 
 def _range(given: LedgerRange) -> RangeAnswer:
-    return RangeAnswer(**_with_texts(given))
-
-
-def _with_texts(given: LedgerRange | NotedGap) -> dict[str, Any]:
-    return {**asdict(given), "first": str(given.first), "last": str(given.last)}
+    return written(RangeAnswer, given)
 
 
 def _row(row: WrittenRow) -> WrittenRowAnswer:
-    columns = {name: _shown(value) for name, value in row.columns.items()}
-    return WrittenRowAnswer(table=row.table, ordinal=row.ordinal, commit_number=row.commit_number, columns=columns)
+    return written(WrittenRowAnswer, row, columns={name: _shown(value) for name, value in row.columns.items()})
 
 
 def _shown(value: object) -> object:

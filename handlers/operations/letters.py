@@ -1,7 +1,6 @@
 """List letters by filter and page, group them by cause, and show one, without the texts that quote their events."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ from core.letters.listing import (
     BEGINNING,
     END,
     FIRST_PAGE,
+    LetterAttempt,
     LetterFilter,
     LetterGroup,
     LetterKey,
@@ -37,6 +37,7 @@ from handlers.web.operation import (
     utc,
 )
 from handlers.web.problems import NOT_FOUND, not_found
+from handlers.web.shown import shape_of, written
 
 MOST_LETTERS, MOST_GROUPS = 500, 100
 MOST_ERROR = 2_000  # characters
@@ -97,45 +98,20 @@ class LetterPath(Shape):
     sequence_number: NumberText
 
 
-class LetterAnswer(Answered):
+_Letter: Any = shape_of(ListedLetter, error=str | None)
+
+
+class LetterAnswer(_Letter):
     """A letter without its body. A held letter waits for `held_behind`, the letter before it of its partition key. Only
     the revealing routes have `partition_key` and `error`. New statuses and classes may be added."""
 
-    partition_id: str
-    sequence_number: str
-    enqueued_at: datetime
-    partition_key: str | None
-    error_class: str
-    error_type: str
-    error: str | None
-    fingerprint: str
-    transform_version: str
-    status: str
-    attempts: int
-    due_at: datetime | None
-    failed_at: datetime
-    settled_at: datetime | None
-    settled_why: str | None
-    body_bytes: int
-    body_kept: bool
-    held_behind: str | None
+
+_Attempt: Any = shape_of(LetterAttempt)
 
 
-class AttemptAnswer(Answered):
+class AttemptAnswer(_Attempt):
     """An attempt to settle a letter, or a person's request: its author, time, reason and resulting status. Only the
     revealing route has `error`."""
-
-    attempt: int
-    kind: str
-    status: str
-    error_class: str | None
-    error_type: str | None
-    error: str | None
-    transform_version: str
-    commit_number: int | None
-    done_by: str
-    why: str | None
-    done_at: datetime
 
 
 class LettersAnswer(Answered):
@@ -244,14 +220,7 @@ def groups_by_cause(choice: HidingChoice, limit: int) -> GroupsAnswer:
 
 
 def _group(group: LetterGroup) -> GroupAnswer:
-    return GroupAnswer(
-        fingerprint=group.fingerprint,
-        letters=group.letters,
-        open=group.letters - group.settled,
-        first_failed_at=group.first_failed_at,
-        last_failed_at=group.last_failed_at,
-        sample=letter_answer(group.sample),
-    )
+    return written(GroupAnswer, group, open=group.letters - group.settled, sample=letter_answer(group.sample))
 
 
 def found_letter(path: LetterPath) -> WholeLetter:
@@ -276,21 +245,9 @@ def whole_answer(whole: WholeLetter, body: BodyAnswer | None = None) -> WholeLet
 
 def history_of(whole: WholeLetter) -> list[AttemptAnswer]:
     """Write the attempts of a letter as an answer."""
-    return [AttemptAnswer(**asdict(attempt)) for attempt in whole.attempts]
+    return [written(AttemptAnswer, attempt) for attempt in whole.attempts]
 
 
 def letter_answer(letter: ListedLetter) -> LetterAnswer:
     """Write a letter as an answer."""
-    return LetterAnswer(
-        partition_id=letter.partition_id,
-        sequence_number=str(letter.sequence_number),
-        error=letter.error[:MOST_ERROR],
-        held_behind=None if letter.held_behind is None else str(letter.held_behind),
-        **{name: getattr(letter, name) for name in _AS_THEY_ARE},
-    )
-
-
-_AS_THEY_ARE = (
-    "enqueued_at", "partition_key", "error_class", "error_type", "fingerprint", "transform_version", "status",
-    "attempts", "due_at", "failed_at", "settled_at", "settled_why", "body_bytes", "body_kept",
-)  # fmt: skip
+    return written(LetterAnswer, letter, error=letter.error[:MOST_ERROR])

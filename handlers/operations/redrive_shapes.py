@@ -1,15 +1,18 @@
 """The shapes of requests about redrives, and of their answers."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
+from core.letters.redrive import RedrivenLetter
 from core.model.jobs import JobStatus
+from core.model.letters import LetterPosition
 from handlers.operations.letter_orders import LetterName
 from handlers.operations.letters import HidingChoice, LetterAnswer, LetterChoice
 from handlers.operations.replay_shapes import JobText, Limit, MoveAnswer
 from handlers.web.operation import Answered, Cursor, Reason, Shape
+from handlers.web.shown import shape_of
 
 PAGE, LETTERS_PAGE, MOST_OF_A_PAGE = 20, 100, 500
 MOST_SELECTED = 3_000  # letters in one selection: more do not fit into a body
@@ -75,11 +78,11 @@ class PreviewAnswer(Answered):
     sample: list[LetterAnswer]
 
 
-class SelectedAnswer(Answered):
-    """A selected letter."""
+_Selected: Any = shape_of(LetterPosition)
 
-    partition_id: str
-    sequence_number: str
+
+class SelectedAnswer(_Selected):
+    """A selected letter."""
 
 
 class RedriveAnswer(Answered):
@@ -114,13 +117,11 @@ class RedrivesAnswer(Answered):
     next: str | None
 
 
-class RedrivenAnswer(Answered):
-    """A letter that a redrive moved, with its status now; null where the letter is gone."""
+_Redriven: Any = shape_of(RedrivenLetter, hidden=("piece", "place"))
 
-    partition_id: str
-    sequence_number: str
-    moved_at: datetime
-    status: str | None
+
+class RedrivenAnswer(_Redriven):
+    """A letter that a redrive moved, with its status now; null where the letter is gone."""
 
 
 class RedrivenLettersAnswer(Answered):

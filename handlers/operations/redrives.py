@@ -42,6 +42,7 @@ from handlers.operations.replay_shapes import MoveAnswer, MoveShape
 from handlers.web.cursors import Moment, Number, key_of, page_of
 from handlers.web.operation import Answer, Call, Nothing, operation
 from handlers.web.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, REDRIVE_OVERLAP, Problem, clipped, not_found
+from handlers.web.shown import written
 
 log = logging.getLogger("hubledger.api")
 MOVED: dict[RedriveMove, OrderedMove] = {"retry": "requeue", "discard": "discard"}
@@ -177,16 +178,11 @@ def _redrive(job: Redrive) -> RedriveAnswer:
 
 
 def _selected(one: LetterPosition) -> SelectedAnswer:
-    return SelectedAnswer(partition_id=one.partition_id, sequence_number=str(one.sequence_number))
+    return written(SelectedAnswer, one)
 
 
 def _redriven(one: RedrivenLetter) -> RedrivenAnswer:
-    return RedrivenAnswer(
-        partition_id=one.partition_id,
-        sequence_number=str(one.sequence_number),
-        moved_at=one.moved_at,
-        status=one.status,
-    )
+    return written(RedrivenAnswer, one)
 
 
 def _cause(one: RedriveCause) -> CauseAnswer:

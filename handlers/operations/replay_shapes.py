@@ -6,7 +6,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from core.model.jobs import JobStatus
+from core.model.spans import Span
+from core.replay.job import LeftOut, ReplayCounts
 from handlers.web.operation import Answered, Cursor, Instant, NumberText, PartitionText, Reason, Shape
+from handlers.web.shown import shape_of
 
 PAGE, MOST_OF_A_PAGE = 20, 100
 UUID_FORM = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z"
@@ -61,33 +64,20 @@ class DiffQuery(Shape):
     cursor: Cursor | None = None
 
 
-class SpanAnswer(Answered):
+_Span: Any = shape_of(Span)
+
+
+class SpanAnswer(_Span):
     """Sequence numbers, both ends included."""
 
-    first: str
-    last: str
+
+_Counts: Any = shape_of(ReplayCounts, hidden=("states_rewritten",))
 
 
-class CountsAnswer(Answered):
+class CountsAnswer(_Counts):
     """The work so far; in a dry run, the work that it would do. Only dry runs count `rows_added`, `rows_removed`,
     `rows_changed` and `events_changed`. `held` events wait for an earlier letter of their partition key. `gone` numbers
     are neither in the hub nor in a letter, nor staged."""
-
-    events: int
-    written: int
-    filtered: int
-    dead_lettered: int
-    held: int
-    gone: int
-    letters_added: int
-    letters_resolved: int
-    rows_written: int
-    rows_retracted: int
-    events_changed: int
-    rows_added: int
-    rows_removed: int
-    rows_changed: int
-    states_left: int
 
 
 class PartitionAnswer(Answered):
@@ -104,11 +94,11 @@ class PartitionAnswer(Answered):
     gone: list[SpanAnswer]
 
 
-class LeftOutAnswer(Answered):
-    """A partition in which nothing can be replayed."""
+_LeftOut: Any = shape_of(LeftOut)
 
-    partition_id: str
-    why: str
+
+class LeftOutAnswer(_LeftOut):
+    """A partition in which nothing can be replayed."""
 
 
 class MoveAnswer(Answered):

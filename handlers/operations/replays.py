@@ -10,7 +10,7 @@ from core.model.events import PartitionId
 from core.model.hub import Place
 from core.model.jobs import JobMove, JobVerb
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import COUNTS, MOST_OPEN, PartitionProgress, ReplayCounts, ReplayJob, TooManyReplays
+from core.replay.job import MOST_OPEN, PartitionProgress, ReplayCounts, ReplayJob, TooManyReplays
 from core.replay.ranges import ReplayOrder
 from core.replay.run import request_replay
 from handlers.app import app
@@ -34,6 +34,7 @@ from handlers.operations.replay_shapes import (
 from handlers.web.cursors import Moment, Number, key_of, page_of
 from handlers.web.operation import Answer, Call, Nothing, PartitionText, number_of, operation, utc
 from handlers.web.problems import CONFLICT, NOT_FOUND, OVERLAP, Problem, invalid, not_found
+from handlers.web.shown import written
 
 
 @operation("Request a replay; a dry run by default", "replays", {202: ReplayAnswer}, (OVERLAP, CONFLICT))
@@ -156,7 +157,7 @@ def _replay(job: ReplayJob) -> ReplayAnswer:
         done=counts.events + counts.gone,
         counts=_counts(counts),
         partitions=[_partition(one) for one in job.partitions],
-        left_out=[LeftOutAnswer(partition_id=one.partition_id, why=one.why) for one in request.left_out],
+        left_out=[written(LeftOutAnswer, one) for one in request.left_out],
         transform_version=request.transform_version,
         requested_by=request.requested_by,
         reason=request.reason,
@@ -184,11 +185,11 @@ def _partition(one: PartitionProgress) -> PartitionAnswer:
 
 
 def _counts(counts: ReplayCounts) -> CountsAnswer:
-    return CountsAnswer(**{name: getattr(counts, name) for name in COUNTS if name != "states_rewritten"})
+    return written(CountsAnswer, counts)
 
 
 def _span(span: Span) -> SpanAnswer:
-    return SpanAnswer(first=str(span.first), last=str(span.last))
+    return written(SpanAnswer, span)
 
 
 def _diff(partition_id: str, number: int, diff: str) -> EventDiffAnswer:
