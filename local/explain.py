@@ -29,11 +29,11 @@ from core.settle.store.partitions import batch_script
 from core.store.queries import SQL, load_queries
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import run_text, step_text
-from core.store.sqlserver.rights import Use, uses_of
 from core.store.sqlserver.rows import rows_query
 from core.store.windows import WINDOW_PARAMS
 from core.transforms import DEFAULT_TRANSFORM, load_transform
 from core.transforms.aggregates import find_aggregate, load_aggregates
+from local.rights import Use, uses_of
 
 RIGHTS = "rights"
 KEPT = ("REPEATABLEREAD", "UPDLOCK", "HOLDLOCK")  # the hints of a read that keep its locks until the end

@@ -90,18 +90,5 @@ def quality_facts(quality: Quality) -> dict[str, object]:
     return facts
 
 
-def quality_line(quality: Quality) -> str:
-    """Return the quality in words."""
-    known = "an unknown number" if quality.rows_ledger is None else str(quality.rows_ledger)
-    rows = (
-        f"rows {quality.rows_read} read, {quality.rows_removed} removed, {quality.rows_elsewhere} elsewhere of {known}"
-    )
-    shares = [f"late {quality.late_share:.2%}"]
-    shares += [f"{name} null {share:.2%}" for name, share in quality.null_shares.items()]
-    shares += [f"{name} out of range {share:.2%}" for name, share in quality.out_of_range_shares.items()]
-    largest = f"{quality.keys} keys, the largest {quality.largest_key_share:.2%}"
-    return f"{rows}; {'; '.join([*shares, largest])}; code {quality.code}; transform {', '.join(quality.transforms)}"
-
-
 def _share(count: int, rows: int) -> float:
     return round(count / rows, 6) if rows else 0.0

@@ -2,7 +2,7 @@
 
 import re
 
-from core.store.sqlserver.rights import Use
+from local.rights import Use
 from tests.sql.statements import without_comments
 
 

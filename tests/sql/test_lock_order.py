@@ -8,8 +8,8 @@ from core.model.aggregates import aggregate_table
 from core.model.rows import row_table
 from core.store.queries import load_queries
 from core.store.sqlserver.batch import step_text
-from core.store.sqlserver.rights import uses_of
 from core.transforms.aggregates import load_aggregates
+from local.rights import uses_of
 from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
 from tests.sql.statements import without_comments

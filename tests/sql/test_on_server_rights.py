@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from core.store.sqlserver.odbc import Session, connect
-from core.store.sqlserver.rights import Use
 from core.store.sqlserver.schema import in_schema
+from local.rights import Use
 from tests.fakes.server_schema import shared_schema
 from tests.sql.test_rights import MADE, all_grants, granted
 

@@ -9,8 +9,8 @@ from core.ledger.store.minutes import minute_script
 from core.model.events import stream_of
 from core.store.columns import instant_text
 from core.store.sqlserver.odbc import Session
-from core.store.sqlserver.rights import uses_of
 from core.store.sqlserver.schema import in_schema
+from local.rights import uses_of
 from tests.fakes.builders import NOON
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.server_schema import shared_schema

@@ -59,6 +59,8 @@ GROUPS: dict[str, _Group] = {
             "pause": (runs.pause_runs, CHANGING),
             "resume": (runs.resume_runs, CHANGING),
             "repair": (runs.repair_runs, CHANGING),
+            "backfill": (runs.backfill_runs, CHANGING),
+            "withdraw": (runs.withdraw_runs, CHANGING),
             "cancel": (runs.cancel_run, CHANGING),
             "discard": (runs.discard_run, CHANGING),
         },

@@ -1,4 +1,4 @@
-"""`runs`: the runs of the aggregation: list, show, pause, resume, repair, cancel, discard."""
+"""`runs`: the runs of the aggregation: list, show, pause, resume, repair, backfill, withdraw, cancel, discard."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -25,12 +25,23 @@ RunId = Annotated[str, typer.Argument(metavar="RUN")]
 Aggregate = Annotated[
     str | None, typer.Option("--job", metavar="NAME", help="An aggregate; default: the first by name.")
 ]
+Since = Annotated[str | None, typer.Option(metavar="DAY", help="The first day in UTC: 2026-02-01.")]
+Until = Annotated[str | None, typer.Option(metavar="DAY", help="The last day; default: no end.")]
 _COLUMNS = (
     Column("run"), Column("number", number=True), Column("kind", wide=True), Column("status"),
     Column("attempt", number=True, wide=True),
     Column("planned"), Column("closed", wide=True), Column("rows", number=True, wide=True),
     Column("failure", wide=True, optional=True),
 )  # fmt: skip
+
+
+_SAID = {
+    "pause": "is paused",
+    "resume": "goes on",
+    "repair": "is repaired by its next run",
+    "backfill": "is filled by its next run",
+    "withdraw": "has no order that waits",
+}
 
 
 def list_runs(
@@ -115,10 +126,22 @@ def _facts(out: Output, run: Mapping[str, Any]) -> dict[str, object]:
         "rows planned": run["rows_planned"],
         "rows read": quality.get("rows_read"),
         "windows": run["windows"],
+        "shares": _shares(quality),
         "largest key": quality.get("largest_key"),
         "quality": quality.get("fault") and Text(text_of(quality["fault"]), style=BAD),
         "failure": run["failure"] and Text(text_of(run["failure"]), style=BAD),
     }
+
+
+def _shares(quality: Mapping[str, Any]) -> str | None:
+    """Return the shares of late, missing and out-of-range values, and of the largest key; None before the result."""
+    if not quality:
+        return None
+    shares = {"late": quality["late_share"]}
+    shares |= {f"{name} null": share for name, share in quality["null_shares"].items()}
+    shares |= {f"{name} out of range": share for name, share in quality["out_of_range_shares"].items()}
+    shares["the largest key"] = quality["largest_key_share"]
+    return ", ".join(f"{share:.2%} {text_of(name)}" for name, share in shares.items())
 
 
 def _failure(out: Output, one: Mapping[str, Any]) -> dict[str, object]:
@@ -160,13 +183,7 @@ def resume_runs(at: At, reason: Why, job: Aggregate = None) -> None:
     _order(at, "resume", {"job": job, "reason": reason})
 
 
-def repair_runs(
-    at: At,
-    reason: Why,
-    since: Annotated[str | None, typer.Option(metavar="DAY", help="The first day in UTC: 2026-02-01.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="DAY", help="The last day; default: no end.")] = None,
-    job: Aggregate = None,
-) -> None:
+def repair_runs(at: At, reason: Why, since: Since = None, until: Until = None, job: Aggregate = None) -> None:
     """Order a repair: the windows of some days are summed again.
 
     Example: python -m hubledger runs repair --since 2026-02-01 --until 2026-02-03 --reason "rows were changed by hand"
@@ -174,18 +191,33 @@ def repair_runs(
     _order(at, "repair", {"job": job, "since_day": since, "until_day": until, "reason": reason})
 
 
+def backfill_runs(at: At, reason: Why, since: Since = None, until: Until = None, job: Aggregate = None) -> None:
+    """Order a backfill: the first run of an aggregate sums the windows of some days.
+
+    Example: python -m hubledger runs backfill --job flight_punctuality --reason "declared today"
+    """
+    _order(at, "backfill", {"job": job, "since_day": since, "until_day": until, "reason": reason})
+
+
+def withdraw_runs(at: At, reason: Why, job: Aggregate = None) -> None:
+    """Withdraw a repair or a backfill that waits for its run.
+
+    Example: python -m hubledger runs withdraw --job home_activity --reason "it is not needed"
+    """
+    _order(at, "withdraw", {"job": job, "reason": reason})
+
+
 def _order(at: At, move: str, body: Mapping[str, Any]) -> None:
     days = (
         f" from {body.get('since_day') or 'the beginning'} to {body.get('until_day') or 'now'}"
-        if move == "repair"
+        if "since_day" in body
         else ""
     )
     at.confirm(f"{move.capitalize()} {body['job'] or 'the first aggregate'}{days}?")
     done = at.app.post(f"aggregations/{move}", body)
     if at.out.as_json:
         return at.out.json(done.text)
-    said = {"pause": "is paused", "resume": "goes on", "repair": "is repaired by its next run"}[move]
-    at.out.say(f"{done.value['job']} {said}")
+    at.out.say(f"{done.value['job']} {_SAID[move]}")
     return None
 
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from core.aggregation.quality import PartitionRows, quality_facts, quality_from, quality_line
+from core.aggregation.quality import PartitionRows, quality_facts, quality_from
 from core.aggregation.runs import NO_CUT, AggregationRun
 from core.aggregation.tick import AggregationReport, report_facts
 from tests.fakes.builders import EPOCH
@@ -79,15 +79,3 @@ def test_the_log_line_of_the_tick_that_closed_a_run_has_its_figures() -> None:
     assert facts["run_id"] == "s"
     silent = (AggregationReport(("waits",), following), replace(report, closed=RUN))
     assert not any(name.startswith("quality_") for one in silent for name in report_facts("home_activity", one))
-
-
-def test_the_words_name_every_figure() -> None:
-    found = quality_from(json.dumps(LOST))
-    assert found is not None
-    assert quality_line(found) == (
-        "rows 8 read, 1 removed, 2 elsewhere of 12; late 25.00%; ppm null 75.00%; state null 37.50%;"
-        " ppm out of range 12.50%; 3 keys, the largest 50.00%; code 0.1.7; transform home_security/3, home_security/4"
-    )
-    unknown = quality_from(json.dumps(NOTHING))
-    assert unknown is not None
-    assert "of an unknown number; late" in quality_line(unknown)

@@ -1,4 +1,4 @@
-"""handlers/operations/aggregation_orders.py, and the command of handlers/pipeline.py that does the same."""
+"""handlers/operations/aggregation_orders.py, and the command of handlers/lake.py."""
 
 import json
 import shlex
@@ -11,7 +11,7 @@ import pytest
 
 from core.aggregation.spark import JobState
 from core.errors import EngineRefused
-from handlers import pipeline
+from handlers import lake
 from handlers.app import aggregation, app
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, ingest, stage
 from tests.fakes.builders import EPOCH, reading
@@ -214,36 +214,6 @@ def test_the_lag_is_the_age_of_the_oldest_commit_that_is_not_in_the_aggregate(or
     assert ordering.listed().body["lag_seconds"] == 0.0
 
 
-@pytest.mark.slow
-def test_the_command_does_the_same(ordering: Ordering, capsys: pytest.CaptureFixture[str]) -> None:
-    def told(*arguments: str) -> tuple[int, str, str]:
-        code = pipeline.main(list(arguments))
-        out, err = capsys.readouterr()
-        return code, out.strip(), err.strip()
-
-    because = ("--reason", "by hand")
-    assert told("pause", *because) == (0, "home_activity is paused", "")
-    prefix = "python -m handlers.pipeline: "
-    assert told("pause", *because) == (1, "", f"{prefix}home_activity is paused already")
-    assert "by command:" in told("show")[1]
-    assert told("resume", *because)[0] == 0
-    run_id = ordering.begin()
-    assert told("cancel", NOBODY, *because)[0] == 1
-    assert told("cancel", run_id, *because)[1].startswith("the engine was asked to end the job agg-")
-    ordering.wait_for_the_end()
-    assert ordering.step() == ["submitted"]
-    assert f"run 1 {run_id}: submitted, attempt 2\n  submit 1: its job failed: its processes" in told("show")[1]
-    ordering.stage()
-    assert told("discard", run_id, "--what", "result", *because)[0] == 0
-    done = (0, "run 1 was discarded; the next run takes over its commits", "")
-    assert told("discard", run_id, "--what", "run", *because) == done
-    reasons = [("pause", "--reason", reason) for reason in ("no", " \t  ")]
-    for wrong in (("discard", run_id, *because), *reasons, ("show", "--runs", "0"), ()):
-        with pytest.raises(SystemExit) as ended:
-            pipeline.main(list(wrong))
-        assert ended.value.code == 2
-
-
 DAYS = {"since_day": "2026-02-01", "until_day": "2026-02-03"}
 
 
@@ -310,39 +280,18 @@ def test_a_repair_under_a_key_is_ordered_once(ordering: Ordering) -> None:
     assert ordering.listed().body["waiting"] is None
 
 
-def test_the_command_orders_shows_and_withdraws(ordering: Ordering, capsys: pytest.CaptureFixture[str]) -> None:
-    def told(*arguments: str) -> tuple[int, str]:
-        code = pipeline.main([*arguments, "--reason", "by hand"] if arguments[0] != "show" else list(arguments))
-        out, err = capsys.readouterr()
-        return code, (out or err).strip()
-
-    begins = "the next tick without an open run begins it"
-    assert told("backfill", "--since", "2026-02-01") == (
-        0,
-        f"backfill of home_activity, 2026-02-01 to the last day: {begins}",
-    )
-    assert "\nbackfill of 2026-02-01 to the last day waits, ordered by command:" in told("show")[1]
-    assert told("backfill")[0] == told("repair")[0] == 1
-    assert told("withdraw") == (0, "no order about home_activity waits")
-    assert told("backfill") == (0, f"backfill of home_activity, all days: {begins}")
-    ingest(app().store, [reading()])
-    assert ordering.step() == ["submitted"]
-    assert f"run 1 {ordering.run_id}: backfill of all days from sql, submitted, attempt 1" in told("show")[1]
-    with pytest.raises(SystemExit) as ended:
-        pipeline.main(["repair", "--since", "today", "--reason", "by hand"])
-    assert (ended.value.code, "'today' is no day like 2026-02-01" in capsys.readouterr().err) == (2, True)
-
-
 def test_the_command_hands_over_the_rows_of_the_lake_where_it_keeps_them(
     ordering: Ordering, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert pipeline.main(["lake"]) == 1
+    assert lake.main([]) == 1
     assert "the lake does not keep the rows of home_activity: set SPARK_ENGINE" in capsys.readouterr().err
     ordering.restart(LAKE_ROWS="true")
-    assert pipeline.main(["lake"]) == 0
-    named, transform, _, lake, _, state = shlex.split(capsys.readouterr().out)
+    assert lake.main(["--job", "none"]) == 1
+    assert "--job is one of home_activity" in capsys.readouterr().err
+    assert lake.main([]) == 0
+    named, transform, _, folder, _, state = shlex.split(capsys.readouterr().out)
     assert (named, transform) == ("--transform", "examples.home_security")
-    assert sorted(json.loads((Path(lake) / state).read_text())) == [
+    assert sorted(json.loads((Path(folder) / state).read_text())) == [
         "silver/sensor_reading",
         "silver/sensor_reading_removed",
     ]

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from handlers import pipeline
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH
 from tests.unit.core.aggregation.test_quality import LOST
@@ -13,7 +12,6 @@ from tests.unit.handlers.operations.test_aggregation_orders import NOBODY, Order
 
 def test_the_quality_of_a_committed_run_is_shown_everywhere(
     ordering: Ordering,  # noqa: F811
-    capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     run_id = ordering.begin()
@@ -29,10 +27,6 @@ def test_the_quality_of_a_committed_run_is_shown_everywhere(
     assert (listed["quality"]["fault"], listed["quality"]["rows_difference"]) == (LOST["fault"], -1)
     assert listed["quality"]["partitions"] == [{"partition": "1/3", "ledger": 8, "found": 7}]
     assert (listed["quality"]["null_shares"], listed["quality"]["code"]) == ({"ppm": 0.75, "state": 0.375}, "0.1.7")
-    assert pipeline.main(["show"]) == 0
-    told = capsys.readouterr().out
-    assert "  quality: rows 8 read, 1 removed, 2 elsewhere of 12; late 25.00%" in told
-    assert f"  FAULT: {LOST['fault']}" in told
 
 
 def test_only_the_revealing_route_names_the_largest_key_and_logs_it(

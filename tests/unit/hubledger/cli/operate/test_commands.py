@@ -1,6 +1,7 @@
 """Every command of an operator, against an app that answers with the shapes of the API's own description."""
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -29,6 +30,7 @@ COMMANDS = {
     "runs list": "--job home_activity", "runs step": "--yes",
     "runs show": f"{RUN} --revealed", "runs pause": "--reason why --yes",
     "runs resume": "--reason why --yes", "runs repair": "--since 2026-02-01 --reason why --yes",
+    "runs backfill": "--until 2026-02-01 --reason why --yes", "runs withdraw": "--reason why --yes",
     "runs cancel": f"{RUN} --reason why --yes", "runs discard": f"{RUN} --reason why --yes",
     "purge start": "--older-than batch_ledger=90 --reason why --for-real --yes", "purge list": "",
     "purge show": ID, "purge cancel": f"{ID} --reason why --yes",
@@ -262,3 +264,10 @@ def test_a_watch_without_a_terminal_needs_json(against: Run, capsys: pytest.Capt
     with SmallApp(Described()) as app:
         assert against(app, "status", "--watch") == 2
     assert "--json" in capsys.readouterr().err
+
+
+def test_a_run_shows_the_shares_of_its_rows(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    with SmallApp(Described()) as app:
+        assert against(app, *words("runs show")) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"shares [\d.]+% late, [\d.]+% KEY null, [\d.]+% KEY out of range, [\d.]+% the largest key", out)
