@@ -23,10 +23,11 @@ from jobs.facts import rows_read, slice_facts
 from jobs.history import open_history, repaired
 from jobs.lake import Target
 from jobs.lake_rows import finish_rows
+from jobs.opening import open_tables
 from jobs.quality import Code, quality_of
 from jobs.retraction import delta_of, windows_after
 from jobs.session import close_session, open_session
-from jobs.tables import OPEN, Result, Run, Tables, open_tables
+from jobs.tables import OPEN, Result, Run, Tables
 from jobs.transforms import at_level, sliced, stored_at
 
 

@@ -33,8 +33,9 @@ from jobs.comparison import (
     targets,
 )
 from jobs.history import History, SqlHistory, open_history, within
+from jobs.opening import open_tables
 from jobs.session import close_session, open_session
-from jobs.tables import Run, Tables, open_tables
+from jobs.tables import Run, Tables
 from jobs.transforms import partial_sums, slice_of, stored_at
 
 SHOWN = 20  # differing windows

@@ -18,9 +18,10 @@ from pyspark.sql import functions as F
 from core.model.rows import row_table
 from core.transforms import DEFAULT_TRANSFORM, load_transform
 from jobs.capture import EVENTS, LETTER, OUTCOMES, RANGE, Settling, Wanted, events_within, outcomes_with
+from jobs.opening import open_tables
 from jobs.ranges import CommitSpan, Slice
 from jobs.session import close_session, open_session
-from jobs.tables import Tables, open_tables
+from jobs.tables import Tables
 
 POSITION = ["partition_id", "sequence_number", "ordinal"]
 SHOWN = 20

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Protocol
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from core.aggregation.kinds import ALL_DAYS, Days, RunKind
 from core.model.aggregates import SLICES, Aggregate
 from core.model.rows import row_table
-from core.remote.spark.jdbc import jdbc_address
 from jobs.facts import SliceFacts
 from jobs.ranges import NUMBERS_EACH, CommitSpan, LedgerRange, Place, Slice, Written, links_of
-from jobs.sign_in import sign_in_of
 
-EMBEDDED, JDBC = "sqlite:", "jdbc:"
 OPEN = ("submitting", "submitted")
 LEDGER_COLUMNS = (
     "stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, rows_written"
@@ -203,20 +200,6 @@ def newest_where(job: str, below: int, table: str = "aggregation_run") -> str:
 def later_where(job: str, number: int) -> str:
     """Return the SQL condition of the runs of a job above a number that have committed slices."""
     return f"job = {quoted(job)} AND run_number > {number} AND (status = 'committed' OR committed_slices > 0)"
-
-
-def open_tables(spark: SparkSession, store: str) -> Tables:
-    """Open the tables of `sqlite:PATH`, a JDBC address or an ODBC connection string; raise ValueError for any other."""
-    if store.startswith(EMBEDDED):
-        from jobs.sqlite_tables import SqliteTables
-
-        return SqliteTables(spark, store.removeprefix(EMBEDDED))
-    from jobs.jdbc_tables import JdbcTables
-
-    address = None if store.startswith(JDBC) else jdbc_address(store)
-    tables = JdbcTables(spark, store if address is None else address.url, sign_in_of(address))
-    tables.require_snapshots()
-    return tables
 
 
 def place_where(one: CommitSpan | Slice) -> str:

@@ -53,7 +53,7 @@ class House:
         files = [
             self.root / "function_app.py",
             self.root / "hubledger" / "__init__.py",
-            *(path for folder in ("core", "handlers", "examples") for path in self._under(folder)),
+            *(path for folder in ("core", "handlers", "examples", "jobs") for path in self._under(folder)),
         ]
         return {self._name(path): path for path in files if path.exists()}
 
