@@ -17,8 +17,8 @@ from core.model.connection import read_store_connection
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.retention import PurgePolicy, policy_of
+from core.model.room import DEFAULT_TRANSFORM
 from core.model.transform import ROWS_LIMIT
-from core.transforms import DEFAULT_TRANSFORM
 
 LONGEST_RETENTION = 2160  # hours: 90 days, which Premium and Dedicated allow
 OWN_LINES = 20  # of batches, a minute and process: the others are summed

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import azure.durable_functions as df
 import azure.functions as func
 
+from core.api.route import CHANGING, COUNTING, OPEN, READING, REVEALING, Route
 from handlers.driving import DRIVEN_BY, drive
-from handlers.web.route import CHANGING, COUNTING, LINKED, LINKING, OPEN, READING, REVEALING, Route
+from handlers.room import own_room, with_room
 
 if TYPE_CHECKING:
-    from handlers.web.operation import Operation
+    from core.api.operation import Operation
 
-ROUTES = (
+OWN = (
     Route("GET", "status", COUNTING, "status.status"),
     Route("GET", "status/history", COUNTING, "history.status_history"),
     Route("GET", "retention", COUNTING, "retention.show_retention"),
@@ -59,10 +60,6 @@ ROUTES = (
     Route("POST", "aggregations/withdraw", CHANGING, "aggregation_orders.withdraw_aggregation"),
     Route("POST", "aggregations/runs/{run_id}/cancel", CHANGING, "aggregation_orders.cancel_aggregation"),
     Route("POST", "aggregations/runs/{run_id}/discard", CHANGING, "aggregation_orders.discard_aggregation"),
-    Route("GET", "homes", REVEALING, "homes.find_homes"),
-    Route("GET", "homes/{home_id}/activity", REVEALING, "homes.show_activity"),
-    Route("POST", "homes/{home_id}/links", LINKING, "links.make_home_link"),
-    Route("GET", "homes/{home_id}/own-activity", LINKED, "links.show_own_activity"),
     Route("GET", "revealed/dead-letters", REVEALING, "revealed.reveal_letters"),
     Route("GET", "revealed/dead-letters/groups", REVEALING, "revealed.reveal_groups"),
     Route("GET", "revealed/dead-letters/{partition_id}/{sequence_number}", REVEALING, "revealed.reveal_letter"),
@@ -74,16 +71,19 @@ ROUTES = (
     Route("GET", "health/ledger", COUNTING, "health.health_ledger"),
     Route("GET", "openapi.json", OPEN, "description.openapi"),
     Route("GET", "ops", OPEN, "description.ops"),
-    Route("GET", "homes/{home_id}", OPEN, "description.home_page"),
     Route("GET", "ops/{file}", OPEN, "description.ops_file"),
 )
 
+ROUTES = with_room(OWN, own_room())
+_ANYBODY, _KEY = func.AuthLevel.ANONYMOUS, func.AuthLevel.FUNCTION
 bp = df.Blueprint()
 
 
 def _register(route: Route) -> None:
     function = _function_of(route)
-    served = bp.route(route=route.template, methods=[*route.methods], auth_level=route.level.host)(function)
+    served = bp.route(
+        route=route.template, methods=[*route.methods], auth_level=_KEY if route.level.needs_key else _ANYBODY
+    )(function)
     served = bp.function_name(route.name)(served)
     if route.drives:
         bp.durable_client_input(client_name="client")(served)
@@ -94,8 +94,8 @@ def operations() -> Mapping[Route, "Operation"]:
     """Load the operation of each route, at the first request."""
     found = {}
     for route in ROUTES:
-        module, _, name = route.operation.partition(".")
-        found[route] = getattr(import_module(f"handlers.operations.{module}"), name)
+        module, _, name = route.operation.rpartition(".")
+        found[route] = getattr(import_module(f"handlers.operations.{module}" if route in OWN else module), name)
     return found
 
 
@@ -131,7 +131,7 @@ for _route in ROUTES:
 # The host tries overlapping routes in the order of their functions' names (Azure/azure-functions-host#9876): this one
 # must be the last. It lists no methods, so it receives every method.
 @bp.function_name("zz_no_such_route")
-@bp.route(route="{*path}", auth_level=OPEN.host)
+@bp.route(route="{*path}", auth_level=_ANYBODY)
 def zz_no_such_route(req: func.HttpRequest) -> func.HttpResponse:
     """Answer a request that no route takes: 405 with the methods of the address, else 404."""
     from handlers.web.unrouted import answer_unrouted

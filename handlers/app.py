@@ -10,14 +10,16 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from core.aggregation.runs import RunLimits
 from core.aggregation.silver import lake_rows
 from core.aggregation.store.commits import Aggregations
 from core.aggregation.store.pipeline import Pipelines
 from core.aggregation.tick import Aggregation
-from core.idempotency import Keys
+from core.api.idempotency import Keys
+from core.api.links import Signer
+from core.api.room_store import RoomMeans, RoomStore
 from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
@@ -63,15 +65,11 @@ from core.worker.journal import open_journal
 from handlers.batch_log import BatchLog
 from handlers.remembered import Lifetime, Remembered
 
-if TYPE_CHECKING:
-    from examples.home_security.homes import Homes
-
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
 WAITING_LIMIT = timedelta(minutes=8)  # `functionTimeout` of host.json less the longest call after the last pause
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
 BURN_DOWN = Lifetime(fresh=30.0, limit=120.0, quick=0.1)  # it calls the hub for each partition
-HOME = "examples.home_security.transform.Home"  # the row class of the apps that have homes
 Made = TypeVar("Made")
 
 
@@ -116,7 +114,7 @@ class App:
     explanations: Explanations
     listing: LetterListing
     keys: Keys
-    homes: "Homes | None"
+    room: RoomMeans
     audits: Audits
     find_stream: Callable[[], int | None]
     letter_counts: Remembered[LetterCount]
@@ -210,8 +208,8 @@ def _open_app() -> App:
         ledger=desk.ledger,
         explanations=desk.explanations,
         listing=desk.letters,
-        keys=desk.keys,
-        homes=_open_homes(brief, transform),
+        keys=Keys(brief),
+        room=_room(settings, brief, transform),
         audits=desk.audits,
         find_stream=desk.stream.find,
         letter_counts=Remembered(lambda: LetterCount(read_letter_books(desk.ledger), datetime.now(UTC)), LETTER_COUNTS),
@@ -245,13 +243,10 @@ def _closing(*opened: Closeable) -> ExitStack:
     return closing
 
 
-def _open_homes(database: Database, transform: Transform) -> "Homes | None":
-    """Return the homes if the transform writes them; else nothing of the example is imported."""
-    if HOME not in {f"{one.__module__}.{one.__qualname__}" for one in transform.row_classes}:
-        return None
-    from examples.home_security.homes import Homes
-
-    return Homes(database)
+def _room(settings: Settings, database: Database, transform: Transform) -> RoomMeans:
+    access = settings.access
+    store = RoomStore(database, Aggregations(database, transform.row_classes))
+    return RoomMeans(store, Signer(access.link_secrets, access.link_life))
 
 
 def _open_batch_log(settings: Settings, closing: ExitStack) -> BatchLog:

@@ -5,7 +5,7 @@ from argparse import ArgumentTypeError
 
 import msgspec
 
-from handlers.web.operation import Reason
+from core.api.operation import Reason
 
 
 def reason_of(text: str) -> str:

@@ -16,7 +16,8 @@ from time import perf_counter
 from pyspark.sql import DataFrame, SparkSession
 
 from core.aggregation.silver import is_rows_job
-from core.transforms import DEFAULT_TRANSFORM, import_transform
+from core.model.room import DEFAULT_TRANSFORM
+from core.transforms import import_transform
 from core.transforms.aggregates import find_aggregate
 from jobs import lake
 from jobs.facts import rows_read, slice_facts

@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from core.aggregation.kinds import ALL_DAYS, Days
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate
-from core.transforms import DEFAULT_TRANSFORM, import_transform
+from core.model.room import DEFAULT_TRANSFORM
+from core.transforms import import_transform
 from core.transforms.aggregates import find_aggregate
 from jobs.comparison import (
     DIFFERING,

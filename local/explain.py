@@ -20,6 +20,7 @@ from core.model.aggregates import SLICES
 from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
 from core.model.events import Event, Partition, PartitionId
 from core.model.letters import LetterClaim, LetterOutcome, RetryCommit
+from core.model.room import DEFAULT_TRANSFORM
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionProgress, PartitionRange
@@ -31,7 +32,7 @@ from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import run_text, step_text
 from core.store.sqlserver.rows import rows_query
 from core.store.windows import WINDOW_PARAMS
-from core.transforms import DEFAULT_TRANSFORM, load_transform
+from core.transforms import load_transform
 from core.transforms.aggregates import find_aggregate, load_aggregates
 from local.rights import Use, uses_of
 

@@ -9,8 +9,9 @@ from contextlib import closing, contextmanager
 
 from core.errors import HubledgerError, InvalidTransform
 from core.model.connection import EMBEDDED, read_store_connection
+from core.model.room import DEFAULT_TRANSFORM
 from core.store.connect import open_database
-from core.transforms import DEFAULT_TRANSFORM, load_transform
+from core.transforms import load_transform
 from core.transforms.contract.whole import check_transform
 
 

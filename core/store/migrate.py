@@ -9,8 +9,9 @@ import sys
 
 from core.errors import HubledgerError
 from core.model.connection import EMBEDDED, embedded_path, read_store_connection
+from core.model.room import DEFAULT_TRANSFORM
 from core.store.sqlite.schema import migrate_sqlite
-from core.transforms import DEFAULT_TRANSFORM, load_transform
+from core.transforms import load_transform
 from core.transforms.rooms import Room, rooms_of
 
 

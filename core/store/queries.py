@@ -11,6 +11,7 @@ from typing import Literal
 from core.store.dialects import server_text, sqlite_text
 
 SQL = Path(__file__).resolve().parents[2] / "sql"
+ROOMS = ("examples", "apps")
 ROWS = "rows"  # the type of a parameter of many: a JSON array of arrays with the columns in brackets
 _HEADER = re.compile(
     r"-- name: (?P<name>\w+)\n(?P<purpose>(?:-- (?!params:).*\n)+)"
@@ -58,9 +59,16 @@ class Query:
 
 @cache
 def load_queries(engine: Engine) -> Mapping[str, Query]:
-    """Return every named statement for an engine; ValueError for a file of a different form."""
-    files = sorted((SQL / "queries").glob("*.sql"))
-    return queries_of({path.name: path.read_text(encoding="utf-8") for path in files}, engine)
+    """Return every named statement for an engine, also of the rooms; ValueError for a file of a different form."""
+    return queries_of(
+        {path.relative_to(SQL.parent).as_posix(): path.read_text(encoding="utf-8") for path in query_files()}, engine
+    )
+
+
+def query_files() -> list[Path]:
+    """Return the files with named statements: those of the app, and `queries/*.sql` of each room."""
+    rooms = [one for folder in ROOMS for one in sorted((SQL.parent / folder).glob("*/queries/*.sql"))]
+    return [*sorted((SQL / "queries").glob("*.sql")), *rooms]
 
 
 def queries_of(files: Mapping[str, str], engine: Engine) -> Mapping[str, Query]:

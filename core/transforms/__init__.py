@@ -20,8 +20,6 @@ from core.transforms.aggregates import load_aggregates
 from core.transforms.rooms import module_of
 from core.transforms.signals import takes_signals
 
-DEFAULT_TRANSFORM = "examples.home_security"
-
 
 def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch = unwatched) -> Transform:
     """Import a transform module and the aggregates of its rows, with the limit of the rows of an event and the watch.

@@ -7,6 +7,8 @@ from core.aggregation import orders
 from core.aggregation.kinds import Days, Move, Order, OrderedKind, RunOrder
 from core.aggregation.runs import AggregationRun, Failure
 from core.aggregation.spark import SparkEngine
+from core.api.operation import Answer, Answered, Call, Nothing, operation
+from core.api.problems import CONFLICT, NOT_FOUND, Problem, not_found
 from core.errors import AggregationConflict
 from handlers.app import aggregation, app
 from handlers.operations.aggregation_shapes import (
@@ -23,8 +25,6 @@ from handlers.operations.aggregation_shapes import (
     run_answer,
     waiting_answer,
 )
-from handlers.web.operation import Answer, Answered, Call, Nothing, operation
-from handlers.web.problems import CONFLICT, NOT_FOUND, Problem, not_found
 
 
 class PauseAnswer(Answered):

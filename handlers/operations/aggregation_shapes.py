@@ -10,10 +10,10 @@ import msgspec
 from core.aggregation.kinds import RunOrder
 from core.aggregation.quality import PartitionRows, Quality, quality_from
 from core.aggregation.runs import AggregationRun, Pause
+from core.api.operation import Answered, Cursor, Reason, Shape
+from core.api.problems import invalid
+from core.api.shown import shape_of
 from handlers.app import app
-from handlers.web.operation import Answered, Cursor, Reason, Shape
-from handlers.web.problems import invalid
-from handlers.web.shown import shape_of
 
 MOST_RUNS = 100
 JobName = Annotated[
@@ -89,7 +89,7 @@ class QualityAnswer(_Quality):
     """The rows that a run read beside those that the ledger counts, with the `fault` in words if they differ, and the
     shares of late, missing and out-of-range values among them. `null_shares` and `out_of_range_shares` are by column,
     `transforms` counts the commits by version, and `code` is the version of the modules. Only the revealing route has
-    `largest_key`, because a key can name a home. New figures may be added."""
+    `largest_key`, because a key can name a person. New figures may be added."""
 
 
 class RunAnswer(Answered):
@@ -202,7 +202,7 @@ class RunDetailAnswer(Answered):
 
 
 def run_answer(run: AggregationRun) -> RunAnswer:
-    """Return a run as it is shown, without the key that has the most rows: it can name a home."""
+    """Return a run as it is shown, without the key that has the most rows: it can name a person."""
     shown = revealed_run(run)
     if shown.quality is None:
         return shown

@@ -7,6 +7,10 @@ from datetime import timedelta
 import msgspec
 
 from core.aggregation.runs import Pause
+from core.api.cursors import Number, key_of, page_of, query_of
+from core.api.operation import Answer, Call, Nothing, operation
+from core.api.problems import CONFLICT, Problem
+from core.api.shown import written
 from handlers.aggregation import take_step
 from handlers.app import aggregation, app
 from handlers.operations.aggregation_shapes import (
@@ -20,10 +24,6 @@ from handlers.operations.aggregation_shapes import (
     run_answer,
     waiting_answer,
 )
-from handlers.web.cursors import Number, key_of, page_of, query_of
-from handlers.web.operation import Answer, Call, Nothing, operation
-from handlers.web.problems import CONFLICT, Problem
-from handlers.web.shown import written
 
 NEWEST = 2**63 - 1
 SHOWN_ORDERS = 20

@@ -4,6 +4,8 @@ import threading
 from datetime import timedelta
 from uuid import UUID
 
+from core.api.operation import Answer, Call, Nothing, number_of, operation
+from core.api.problems import BUSY, NOT_FOUND, Problem, invalid, not_found
 from core.ledger.audit import audit
 from core.ledger.audit_job import AuditJob, AuditRequest
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
@@ -13,8 +15,6 @@ from core.model.spans import SequenceNumber
 from handlers.app import CLOCK, app
 from handlers.operations.audit_findings import audited_partitions, fault_answer, job_answer, partition_answer
 from handlers.operations.audit_shapes import AuditAnswer, AuditJobAnswer, AuditPath, AuditQuery, AuditShape
-from handlers.web.operation import Answer, Call, Nothing, number_of, operation
-from handlers.web.problems import BUSY, NOT_FOUND, Problem, invalid, not_found
 
 AT_MOST = timedelta(seconds=20)  # of one request; the next one goes on
 

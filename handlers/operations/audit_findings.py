@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from core.api.shown import written
 from core.ledger.audit import ONLY_ANCHORED, AuditedPartition, audit, stream_faults
 from core.ledger.audit_job import AuditJob, AuditMeans, AuditRequest
 from core.ledger.faults import LedgerFault
@@ -22,7 +23,6 @@ from handlers.operations.audit_shapes import (
     NumbersAnswer,
     RowRecountAnswer,
 )
-from handlers.web.shown import written
 
 READING = timedelta(seconds=60)  # to read the events of one partition from the hub
 

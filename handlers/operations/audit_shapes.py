@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
+from core.api.operation import Answered, NumberText, PartitionText, Shape
+from core.api.shown import shape_of
 from core.ledger.audit_job import AuditStatus
 from core.ledger.faults import FaultKind, LedgerFault
 from core.model.spans import Span
 from handlers.operations.replay_shapes import JobText
-from handlers.web.operation import Answered, NumberText, PartitionText, Shape
-from handlers.web.shown import shape_of
 
 
 class AuditQuery(Shape):

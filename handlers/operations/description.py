@@ -1,37 +1,22 @@
 """The description of the API, and the pages with their files and guides: octets that change only with the app."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from core.errors import HubledgerError
-from handlers.app import app
-from handlers.operations.home_shapes import HomePath
-from handlers.operations.homes import homes_of
+from core.api.operation import JSON, Answer, Call, Nothing, Operation, Shape, operation
+from core.api.pages import MEDIA, page, revalidated
+from core.api.problems import NOT_FOUND, not_found
+from core.api.route import Route
+from handlers.room import own_room
 from handlers.web.openapi import describe
-from handlers.web.operation import JSON, Answer, Call, Nothing, Operation, Shape, operation
-from handlers.web.problems import NOT_FOUND, not_found
-from handlers.web.route import Route
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
 GUIDES = tuple(PAGES.parents[1] / "docs" / name for name in ("operator.md", "resident.md", "aggregation.md"))
-MEDIA = {
-    ".html": "text/html",
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-    ".md": "text/plain",
-}
-ENTRY, HOME = "ops.html", "home.html"
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none';"
-    " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-)
+ENTRY = "ops.html"
 
 
 class FilePath(Shape):
@@ -49,18 +34,7 @@ def openapi(call: Call[Nothing, Nothing, Nothing]) -> Answer:
 @operation("The operator's page", "page", {200: "text/html"})
 def ops(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     """Return the operator's page."""
-    return _page(ENTRY)
-
-
-@operation("The resident's page", "page", {200: "text/html"}, (NOT_FOUND,))
-def home_page(call: Call[HomePath, Nothing, Nothing]) -> Answer:
-    """Return the resident's page, the same for every id; it requests the home of its own address.
-
-    It is served while the settings are wrong: then nobody knows if the app has homes.
-    """
-    with suppress(HubledgerError):
-        homes_of(app())
-    return _page(HOME)
+    return page(_files()[ENTRY])
 
 
 @operation("A file of the pages", "page", {200: "text/css"}, (NOT_FOUND,))
@@ -68,31 +42,16 @@ def ops_file(call: Call[FilePath, Nothing, Nothing]) -> Answer:
     """Return a file of the pages, or a guide as plain text; no other file is served."""
     if call.path.file not in _files():
         raise not_found("file", "the pages have no such file")
-    return _page(call.path.file)
+    return page(_files()[call.path.file])
 
 
 @cache
 def _description(operations: tuple[tuple[Route, Operation], ...]) -> Answer:
     body = msgspec.json.format(msgspec.json.encode(describe(dict(operations))), indent=1)
-    return Answer(body, headers=_revalidated(body))
+    return Answer(body, headers=revalidated(body))
 
 
 @cache
 def _files() -> Mapping[str, Path]:
-    return {path.name: path for path in (*PAGES.iterdir(), *GUIDES) if path.suffix in MEDIA and path.exists()}
-
-
-@cache
-def _page(name: str) -> Answer:
-    body = _files()[name].read_bytes()
-    headers = {
-        **_revalidated(body),
-        "Content-Security-Policy": POLICY,
-        "Referrer-Policy": "no-referrer",
-        "Cross-Origin-Opener-Policy": "same-origin",
-    }
-    return Answer(body, headers=headers, media=MEDIA[Path(name).suffix])
-
-
-def _revalidated(body: bytes) -> dict[str, str]:
-    return {"ETag": f'"{sha256(body).hexdigest()[:20]}"', "Cache-Control": "no-cache"}
+    own = {path.name: path for path in (*PAGES.iterdir(), *GUIDES) if path.suffix in MEDIA and path.exists()}
+    return {**own_room().files(), **own}

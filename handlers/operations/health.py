@@ -5,6 +5,7 @@ A result is remembered for five seconds.
 
 from collections.abc import Mapping
 
+from core.api.operation import Answer, Answered, Call, Nothing, operation
 from core.errors import HubledgerError
 from core.ledger.books import Books
 from core.model.commits import PartitionStop
@@ -12,7 +13,6 @@ from core.model.events import PartitionId
 from handlers.app import app
 from handlers.operations.stops import StopAnswer, stop_answers
 from handlers.remembered import Lifetime, Remembered
-from handlers.web.operation import Answer, Answered, Call, Nothing, operation
 
 FIVE_SECONDS = Lifetime(fresh=5.0, limit=5.0)  # health is requested often, and by many
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import msgspec
 
+from core.api.operation import Answered, Call, Nothing, Shape, operation
 from core.ledger.minutes import KEPT, rates
 from handlers.app import app
-from handlers.web.operation import Answered, Call, Nothing, Shape, operation
 
 MOST_MINUTES = KEPT // timedelta(minutes=1)
 

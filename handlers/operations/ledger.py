@@ -5,6 +5,18 @@ from typing import Any
 
 import msgspec
 
+from core.api.operation import (
+    Answered,
+    Call,
+    Nothing,
+    NumberText,
+    PartitionText,
+    Shape,
+    number_of,
+    operation,
+)
+from core.api.problems import NOT_FOUND, not_found
+from core.api.shown import shape_of, written
 from core.ledger.explain import Explanation, LedgerRange, NotedGap, Outcome, WrittenRow, explain
 from core.ledger.retention.chain import PurgeLink
 from core.model.events import PartitionId
@@ -17,18 +29,6 @@ from handlers.operations.letters import (
     history_of,
     letter_answer,
 )
-from handlers.web.operation import (
-    Answered,
-    Call,
-    Nothing,
-    NumberText,
-    PartitionText,
-    Shape,
-    number_of,
-    operation,
-)
-from handlers.web.problems import NOT_FOUND, not_found
-from handlers.web.shown import shape_of, written
 
 MOST_TEXT = 2_000  # characters shown of a value of a row
 

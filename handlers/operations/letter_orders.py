@@ -5,13 +5,7 @@ from typing import Annotated, Protocol
 
 import msgspec
 
-from core.letters.listing import LetterFilter
-from core.letters.moves import CountDiffers, LetterOrder, Mover, OrderReport, carry_out
-from core.model.events import PartitionId
-from core.model.letters import LetterPosition, OrderedMove, Selection, Unmoved
-from handlers.app import app
-from handlers.operations.letters import LetterChoice, filter_of
-from handlers.web.operation import (
+from core.api.operation import (
     Answered,
     Call,
     Nothing,
@@ -22,7 +16,13 @@ from handlers.web.operation import (
     number_of,
     operation,
 )
-from handlers.web.problems import COUNT_DIFFERS, Problem, clipped
+from core.api.problems import COUNT_DIFFERS, Problem, clipped
+from core.letters.listing import LetterFilter
+from core.letters.moves import CountDiffers, LetterOrder, Mover, OrderReport, carry_out
+from core.model.events import PartitionId
+from core.model.letters import LetterPosition, OrderedMove, Selection, Unmoved
+from handlers.app import app
+from handlers.operations.letters import LetterChoice, filter_of
 
 log = logging.getLogger("hubledger.api")
 MOST_SELECTED = 500  # letters in one selection

@@ -6,6 +6,22 @@ from typing import Annotated, Any
 
 import msgspec
 
+from core.api.cursors import Moment, Number, key_of, page_of, query_of
+from core.api.operation import (
+    Answered,
+    Call,
+    Cursor,
+    Instant,
+    Nothing,
+    NumberText,
+    PartitionText,
+    Shape,
+    number_of,
+    operation,
+    utc,
+)
+from core.api.problems import NOT_FOUND, not_found
+from core.api.shown import shape_of, written
 from core.letters.listing import (
     BEGINNING,
     END,
@@ -22,22 +38,6 @@ from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from handlers.app import app
 from handlers.web.bodies import BodyAnswer
-from handlers.web.cursors import Moment, Number, key_of, page_of, query_of
-from handlers.web.operation import (
-    Answered,
-    Call,
-    Cursor,
-    Instant,
-    Nothing,
-    NumberText,
-    PartitionText,
-    Shape,
-    number_of,
-    operation,
-    utc,
-)
-from handlers.web.problems import NOT_FOUND, not_found
-from handlers.web.shown import shape_of, written
 
 MOST_LETTERS, MOST_GROUPS = 500, 100
 MOST_ERROR = 2_000  # characters

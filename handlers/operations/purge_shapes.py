@@ -5,10 +5,10 @@ from typing import Annotated
 
 import msgspec
 
+from core.api.operation import Answered, Cursor, Reason, Shape
 from core.ledger.retention.purge import PurgeStatus
 from core.model.retention import DEFAULT_DAYS, MOST_DAYS
 from handlers.operations.replay_shapes import PAGE, JobText, Limit
-from handlers.web.operation import Answered, Cursor, Reason, Shape
 
 Days = Annotated[int, msgspec.Meta(ge=0, le=MOST_DAYS)]
 _NAMED = msgspec.Meta(extra_json_schema={"propertyNames": {"enum": list(DEFAULT_DAYS)}})

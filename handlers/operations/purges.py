@@ -3,6 +3,9 @@
 from datetime import datetime
 from uuid import UUID
 
+from core.api.cursors import Moment, key_of, page_of
+from core.api.operation import Answer, Call, Nothing, operation
+from core.api.problems import BUSY, CONFLICT, NOT_FOUND, Problem, invalid, not_found
 from core.ledger.audit import audit
 from core.ledger.retention.purge import BY_PARTITION, BY_STREAM, PurgeJob, PurgeRequest
 from core.ledger.retention.work import PurgeMeans
@@ -19,9 +22,6 @@ from handlers.operations.purge_shapes import (
     PurgeShape,
     PurgesQuery,
 )
-from handlers.web.cursors import Moment, key_of, page_of
-from handlers.web.operation import Answer, Call, Nothing, operation
-from handlers.web.problems import BUSY, CONFLICT, NOT_FOUND, Problem, invalid, not_found
 
 
 @operation("Request a purge of old rows; a dry run by default", "purges", {202: PurgeAnswer}, (NOT_FOUND, BUSY))

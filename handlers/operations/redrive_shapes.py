@@ -5,14 +5,14 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from core.api.operation import Answered, Cursor, Reason, Shape
+from core.api.shown import shape_of
 from core.letters.redrive import RedrivenLetter
 from core.model.jobs import JobStatus
 from core.model.letters import LetterPosition
 from handlers.operations.letter_orders import LetterName
 from handlers.operations.letters import HidingChoice, LetterAnswer, LetterChoice
 from handlers.operations.replay_shapes import JobText, Limit, MoveAnswer
-from handlers.web.operation import Answered, Cursor, Reason, Shape
-from handlers.web.shown import shape_of
 
 PAGE, LETTERS_PAGE, MOST_OF_A_PAGE = 20, 100, 500
 MOST_SELECTED = 3_000  # letters in one selection: more do not fit into a body

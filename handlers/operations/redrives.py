@@ -6,6 +6,10 @@ from uuid import UUID
 
 import msgspec
 
+from core.api.cursors import Moment, Number, key_of, page_of
+from core.api.operation import Answer, Call, Nothing, operation
+from core.api.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, REDRIVE_OVERLAP, Problem, clipped, not_found
+from core.api.shown import written
 from core.letters.moves import CountDiffers, LetterOrder, Mover
 from core.letters.redrive import (
     MOST_OPEN,
@@ -39,10 +43,6 @@ from handlers.operations.redrive_shapes import (
     SelectedAnswer,
 )
 from handlers.operations.replay_shapes import MoveAnswer, MoveShape
-from handlers.web.cursors import Moment, Number, key_of, page_of
-from handlers.web.operation import Answer, Call, Nothing, operation
-from handlers.web.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, REDRIVE_OVERLAP, Problem, clipped, not_found
-from handlers.web.shown import written
 
 log = logging.getLogger("hubledger.api")
 MOVED: dict[RedriveMove, OrderedMove] = {"retry": "requeue", "discard": "discard"}

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from core.api.operation import Answered, Cursor, Instant, NumberText, PartitionText, Reason, Shape
+from core.api.shown import shape_of
 from core.model.jobs import JobStatus
 from core.model.spans import Span
 from core.replay.job import LeftOut, ReplayCounts
-from handlers.web.operation import Answered, Cursor, Instant, NumberText, PartitionText, Reason, Shape
-from handlers.web.shown import shape_of
 
 PAGE, MOST_OF_A_PAGE = 20, 100
 UUID_FORM = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z"

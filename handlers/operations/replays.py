@@ -5,6 +5,10 @@ from uuid import UUID
 
 import msgspec
 
+from core.api.cursors import Moment, Number, key_of, page_of
+from core.api.operation import Answer, Call, Nothing, PartitionText, number_of, operation, utc
+from core.api.problems import CONFLICT, NOT_FOUND, OVERLAP, Problem, invalid, not_found
+from core.api.shown import written
 from core.errors import ReplayOverlap, ReplayRefused
 from core.model.events import PartitionId
 from core.model.hub import Place
@@ -31,10 +35,6 @@ from handlers.operations.replay_shapes import (
     ReplaysQuery,
     SpanAnswer,
 )
-from handlers.web.cursors import Moment, Number, key_of, page_of
-from handlers.web.operation import Answer, Call, Nothing, PartitionText, number_of, operation, utc
-from handlers.web.problems import CONFLICT, NOT_FOUND, OVERLAP, Problem, invalid, not_found
-from handlers.web.shown import written
 
 
 @operation("Request a replay; a dry run by default", "replays", {202: ReplayAnswer}, (OVERLAP, CONFLICT))

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from core.api.operation import Answered, Call, Nothing, operation
 from core.ledger.retention.burn_down import HOUR, LETTERS, WITHIN, BurnDown, Kind
 from core.model.events import PartitionId
 from handlers.app import app
-from handlers.web.operation import Answered, Call, Nothing, operation
 
 
 class WithinAnswer(Answered):

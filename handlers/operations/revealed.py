@@ -1,7 +1,9 @@
-"""Show letters, numbers, stops and runs with what quotes events or names homes; each answer is logged."""
+"""Show letters, numbers, stops and runs with what quotes events, or names their subjects; each answer is logged."""
 
 import msgspec
 
+from core.api.operation import Answered, Call, Nothing, Shape, operation
+from core.api.problems import NOT_FOUND
 from core.letters.listing import ListedLetter
 from handlers.app import app
 from handlers.operations.aggregation_orders import detail_of, found_run
@@ -21,8 +23,6 @@ from handlers.operations.letters import (
 )
 from handlers.operations.stops import StopAnswer, revealed_stops
 from handlers.web.bodies import BodyAnswer, BodyForm, shown
-from handlers.web.operation import Answered, Call, Nothing, Shape, operation
-from handlers.web.problems import NOT_FOUND
 
 LARGEST_SHOWN = 256 * 1024  # octets of a body
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from core.api.operation import Answered, Call, Nothing, operation
 from core.errors import HubRefused, HubUnreachable
 from core.ledger.books import Books, PartitionBooks, lag_of, lag_time
 from core.letters.listing import OPEN, SETTLED, LetterKey
@@ -11,7 +12,7 @@ from core.model.commits import PartitionStop
 from core.model.events import PartitionId
 from handlers.app import App, LetterCount, app
 from handlers.operations.stops import StopAnswer, stop_answers
-from handlers.web.operation import Answered, Call, Nothing, operation
+from handlers.room import own_room
 
 OUTCOMES = ("written", "filtered", "dead_lettered", "held", "absent")
 
@@ -65,10 +66,18 @@ class OldestLetter(Answered):
     failed_at: datetime
 
 
+class RoomPage(Answered):
+    """A page of the room within the operator's page: the address after `#/`, the title, and the file of its module."""
+
+    name: str
+    title: str
+    file: str
+
+
 class StatusAnswer(Answered):
     """The books: `accounted` must equal `numbers`. Numbers of events are numbers; sequence numbers are strings. Each
-    `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since. `has_homes` is false
-    where the transform registers no homes, so their routes answer 404."""
+    `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since. `room_pages` are the
+    pages that the app's room brings to the operator's page."""
 
     at: datetime
     event_hub: str
@@ -90,7 +99,7 @@ class StatusAnswer(Answered):
     stops: int
     letters: LettersByStatus
     oldest_open_letter: OldestLetter | None
-    has_homes: bool
+    room_pages: list[RoomPage]
     partitions: list[PartitionBooksAnswer]
 
 
@@ -120,7 +129,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         stops=sum(map(len, stops.values())),
         letters=_letters(counted),
         oldest_open_letter=_oldest(books.letters.oldest),
-        has_homes=own.homes is not None,
+        room_pages=[RoomPage(**one._asdict()) for one in own_room().pages],
         partitions=partitions,
     )
 

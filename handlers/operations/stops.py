@@ -5,10 +5,10 @@ from datetime import datetime
 
 import msgspec
 
+from core.api.operation import Answered
 from core.errors import StopReason
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
-from handlers.web.operation import Answered
 
 QUOTES_NOTHING = frozenset({"incarnation", "held", "trigger"})  # the details of the other reasons have words of errors
 

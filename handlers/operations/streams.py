@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from core.api.operation import Answered, Call, Instant, Nothing, Reason, Shape, operation, utc
+from core.api.problems import CONFLICT, STATE_DIFFERS, Problem, clipped, invalid
 from core.errors import IncarnationConflict
 from core.ingest.anchor import Anchoring, anchoring_of
 from core.ledger.next_incarnation import (
@@ -18,8 +20,6 @@ from core.ledger.next_incarnation import (
 )
 from core.letters.listing import OPEN
 from handlers.app import app
-from handlers.web.operation import Answered, Call, Instant, Nothing, Reason, Shape, operation, utc
-from handlers.web.problems import CONFLICT, STATE_DIFFERS, Problem, clipped, invalid
 
 log = logging.getLogger("hubledger.api")
 Anchor = Annotated[str, msgspec.Meta(max_length=40, description="`first`, `latest`, or RFC 3339 with its zone.")]

@@ -17,8 +17,12 @@ const FOUND = new Map([
   ["How far the sums reach", ["operator.md", "## The aggregation"]],
   ["Runs", ["operator.md", "## The aggregation"]],
   ["Run", ["aggregation.md", "## When something is wrong"]],
-  ["Find a home", ["resident.md", "# The resident's page"]],
 ]);
+
+/** Name the page of docs/, and its heading, that explains a panel of a room. */
+export function explain(title, file, heading) {
+  FOUND.set(title, [file, heading]);
+}
 
 /** Return the address of the guide to a panel, at its heading; null for a panel without one. */
 export function guideOf(title) {

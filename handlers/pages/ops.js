@@ -5,7 +5,6 @@ import { fault, keepTime, notice } from "./dom.js";
 import { ledger } from "./ledger.js";
 import { letter, letters } from "./letters.js";
 import { nameStream, overview } from "./overview.js";
-import { homes } from "./homes.js";
 import { redrive } from "./redrives.js";
 import { replay, replays } from "./replays.js";
 import { runs } from "./runs.js";
@@ -19,10 +18,23 @@ const PLACES = [
   [/^#\/replays(?:\?(.*))?$/, replays, "replays"],
   [/^#\/replays\/([^/?]+)$/, replay, "replays"],
   [/^#\/runs$/, runs, "runs"],
-  [/^#\/homes$/, homes, "homes"],
   [/^#\/ledger$/, ledger, "ledger"],
   [/^#\/ledger\/([^/?]+)\/([^/?]+)$/, ledger, "ledger"],
 ];
+
+/** A page that the app's room brings: the status names its module, whose function of the same name fills a place. */
+const ROOM = /^#\/([a-z][a-z-]*)$/;
+
+/** Show a page of the room; an address that is none shows the overview. */
+const ofRoom = (name) => async (place, left) => {
+  const status = await get("status");
+  nameStream(status);
+  mark(name);
+  const page = status.room_pages.find((one) => one.name === name);
+  if (!page) return overview(place, left);
+  const module = await import(`./${page.file}`);
+  return module[name](place, left);
+};
 
 const CLOCK_MS = 10_000;
 const main = document.getElementById("main");
@@ -34,12 +46,10 @@ async function show(moveFocus = true) {
   const left = new AbortController();
   leave = () => left.abort();
   const hash = location.hash === "#main" ? "" : location.hash;
+  const name = ROOM.exec(hash)?.[1];
   const [found, part, page] = PLACES.map(([form, ...rest]) => [form.exec(hash), ...rest]).find(([match]) => match)
-    ?? [["", ""], overview, "overview"];
-  for (const link of document.querySelectorAll("nav a")) {
-    if (link.dataset.page === page) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
+    ?? (name ? [[""], ofRoom(name), name] : [["", ""], overview, "overview"]);
+  mark(page);
   const place = document.createElement("div");
   place.className = "place";
   main.replaceChildren(place);
@@ -50,6 +60,14 @@ async function show(moveFocus = true) {
   } catch (problem) {
     if (problem.needsKey) refuse();
     else if (!left.signal.aborted) place.append(fault(problem));
+  }
+}
+
+/** Mark the link of the shown page. */
+function mark(page) {
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.dataset.page === page) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
 }
 

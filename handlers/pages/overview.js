@@ -41,11 +41,14 @@ export async function overview(place, left) {
   }
 }
 
-/** Show the name of the stream in the header, and the link to the homes where the app has some. */
+/** Show the name of the stream in the header, and the links to the pages of the app's room. */
 export function nameStream(status) {
   document.getElementById("stream").textContent = `${status.event_hub} · ${status.consumer_group}`
     + (status.incarnation > 1 ? ` · incarnation ${status.incarnation}` : "");
-  document.querySelector("nav [data-page=homes]").hidden = !status.has_homes;
+  const nav = document.querySelector("nav");
+  for (const { name, title } of status.room_pages)
+    if (!nav.querySelector(`[data-page="${name}"]`))
+      nav.append(el("a", { href: `#/${name}`, "data-page": name, "data-room": "" }, title));
 }
 
 const REMEDIES = {

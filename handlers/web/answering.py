@@ -12,16 +12,17 @@ from typing import Any
 import azure.functions as func
 import msgspec
 
+from core.api.idempotency import KeyClaim, Keys, key_of_caller, standing
+from core.api.links import refuse_without_link
+from core.api.operation import Answer, Answered, Call, Operation, Shape
+from core.api.problems import IN_WORK, KEY_REUSED, SAFE, Problem, clipped, of_fault, unexpected
+from core.api.route import CHANGING, LINKING, OPEN, REVEALING, Route
 from core.errors import HubledgerError
-from core.idempotency import KeyClaim, Keys, key_of_caller, standing
 from core.model.access import AccessPolicy
 from handlers.app import app
 from handlers.web.identity import Caller, identify, refuse_without_role
-from handlers.web.links import HEADER, refuse_without_link
-from handlers.web.operation import Answer, Answered, Call, Operation, Shape
-from handlers.web.problems import IN_WORK, KEY_REUSED, SAFE, Problem, clipped, of_fault, problem_response, unexpected
+from handlers.web.problems import problem_response
 from handlers.web.requests import idempotency_key, read_body, read_path, read_query
-from handlers.web.route import CHANGING, LINKED, LINKING, OPEN, REVEALING, Route
 from handlers.web.slashes import redirect_of
 from handlers.web.tags import is_known
 
@@ -79,7 +80,7 @@ def _answered(req: func.HttpRequest, route: Route, caller: Caller, operations: M
     key = idempotency_key(req) if changing else ""
     path, query = read_path(req, operation), read_query(req, operation)
     body = read_body(req, operation)
-    call = Call(path, query, body, caller.name, app().clock.now() if changing else at, operations)
+    call = Call(path, query, body, caller.name, app().clock.now() if changing else at, operations, lambda: app().room)
     if not changing:
         return _noted(_full(operation.run(call)), route, call)
     claim = KeyClaim(key_of_caller(call.who, key), _hash_of(operation, path, body), call.at)
@@ -93,16 +94,16 @@ def _caller(req: func.HttpRequest, route: Route) -> Caller:
 
 def _admit(req: func.HttpRequest, route: Route, caller: Caller, at: datetime) -> None:
     """Raise a problem unless the caller may use the route. The host has checked the key."""
-    if route.level is LINKED:
-        secrets = app().settings.access.link_secrets
-        refuse_without_link(req.headers.get(HEADER, ""), req.route_params.get("home_id", ""), at, secrets)
+    if (link := route.level.link) is not None:
+        given, subject = req.headers.get(link.header, ""), req.route_params.get(link.field, "")
+        refuse_without_link(link, given, subject, at, app().settings.access.link_secrets)
     elif route.level is not OPEN:
         refuse_without_role(caller, route.level, app().settings.access)
 
 
 def _noted(done: Answer, route: Route, call: Call[Any, Any, Any]) -> Answer:
-    """Log the caller who saw part of an event or of a home, or who made a link."""
-    if route.level in (REVEALING, LINKED):
+    """Log the caller who saw part of an event, or of the subject of a link, or who made a link."""
+    if route.level is REVEALING or route.level.link is not None:
         log.info("data revealed", extra={"action": "reveal", "route": route.name, **_facts(call)})
     if route.level is LINKING:
         log.info("link made", extra={"action": route.name, **_facts(call)})
@@ -110,7 +111,7 @@ def _noted(done: Answer, route: Route, call: Call[Any, Any, Any]) -> Answer:
 
 
 def _facts(call: Call[Any, Any, Any]) -> dict[str, str]:
-    """Return the caller, the home, letter or job of the request, and the rest of the request in one text."""
+    """Return the caller, the subject of the request, such as a letter, and the rest of the request in one text."""
     asked = " ".join(f"{name}={value}" for name, value in _logged(call.query).items())
     return {"who": call.who, **_logged(call.path), "asked": asked}
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from handlers.web.operation import Answered
+from core.api.operation import Answered
 
 BodyForm = Literal["text", "json", "hex"]
 

@@ -7,9 +7,9 @@ from hmac import compare_digest
 
 import msgspec
 
+from core.api.problems import NOT_ALLOWED, Problem
+from core.api.route import CHANGING, Level
 from core.model.access import GUID, AccessPolicy
-from handlers.web.problems import NOT_ALLOWED, Problem
-from handlers.web.route import CHANGING, LINKED, OPEN, Level
 
 PRINCIPAL, PRINCIPAL_NAME, FRONT_DOOR = "x-ms-client-principal", "x-ms-client-principal-name", "x-azure-fdid"
 LARGEST_PRINCIPAL = 64 * 1024  # characters of the header; a token with 200 groups has some 20,000
@@ -45,8 +45,8 @@ def identify(headers: Mapping[str, str], level: Level, access: AccessPolicy) -> 
 
     A header that is malformed, too long or not ASCII gives no name and no role.
     """
-    if level in (OPEN, LINKED):
-        return ANYBODY if level is OPEN else RESIDENT
+    if not level.needs_key:
+        return ANYBODY if level.link is None else RESIDENT
     if not _is_trusted(headers, access):
         return UNVERIFIED
     claims = _claims_of(headers.get(PRINCIPAL, ""))

@@ -5,12 +5,11 @@ from typing import Any
 
 import msgspec
 
-from handlers.web.links import HEADER
-from handlers.web.operation import JSON, Nothing, Operation, Shape
-from handlers.web.problems import TYPES
+from core.api.operation import JSON, Nothing, Operation, Shape
+from core.api.problems import TYPES
+from core.api.route import CHANGING, COUNTING, LINKING, OPEN, READING, REVEALING, Level, Route
 from handlers.web.requests import KEY, LARGEST_BODY
 from handlers.web.responses import HEADERS, ProblemAnswer, responses_of
-from handlers.web.route import CHANGING, COUNTING, LINKED, LINKING, OPEN, READING, REVEALING, Level, Route
 
 VERSION = "1"
 _REF = "#/components/schemas/{name}"
@@ -34,7 +33,7 @@ def describe(operations: Mapping[Route, Operation]) -> dict[str, Any]:
         "info": {"title": "Hubledger", "version": VERSION, "description": _ABOUT, "license": {"name": "MIT"}},
         "servers": [{"url": "/api"}],
         "paths": paths,
-        "components": {"schemas": shapes.components, "headers": HEADERS, "securitySchemes": _KEYS},
+        "components": {"schemas": shapes.components, "headers": HEADERS, "securitySchemes": _keys(operations)},
     }
 
 
@@ -46,7 +45,7 @@ def _about(level: Level, said: str) -> str:
 _ABOUT_LEVELS = {
     COUNTING: "counts and times: nothing of an event",
     READING: "the rest that quotes no event",
-    REVEALING: "events, errors that quote them, and homes: each answer is logged",
+    REVEALING: "events, errors that quote them, and subjects of a room: each answer is logged",
     CHANGING: "changes",
     LINKING: "links for residents, made by the company's own web site",
 }
@@ -55,8 +54,15 @@ _KEYS = {
         level.name: {"type": "apiKey", "in": "header", "name": "x-functions-key", "description": _about(level, said)}
         for level, said in _ABOUT_LEVELS.items()
     },
-    LINKED.name: {"type": "apiKey", "in": "header", "name": HEADER, "description": "A resident's link for this home."},
 }
+
+
+def _keys(routes: Collection[Route]) -> dict[str, Any]:
+    """Describe the key of each level, and the link of each kind."""
+    levels = {one.level.name: one.level.link for one in routes if one.level.link is not None}
+    told = {name: f"A resident's link for this {link.subject}." for name, link in levels.items()}
+    links = {name: {"type": "apiKey", "in": "header", "name": link.header} for name, link in levels.items()}
+    return _KEYS | {name: {**link, "description": told[name]} for name, link in links.items()}
 
 
 class _Shapes:

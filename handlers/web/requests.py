@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import azure.functions as func
 import msgspec
 
-from handlers.web.operation import Nothing, Operation, Shape
-from handlers.web.problems import NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
+from core.api.operation import Nothing, Operation, Shape
+from core.api.problems import NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
 
 LARGEST_BODY = 256 * 1024  # octets
 LARGEST_QUERY = 8_000  # characters of all parameters together

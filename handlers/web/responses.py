@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from handlers.web.operation import JSON, Operation
-from handlers.web.problems import (
+from core.api.operation import JSON, Operation
+from core.api.problems import (
     IN_WORK,
     INVALID,
     KEY_REUSED,
@@ -21,7 +21,7 @@ from handlers.web.problems import (
     FieldFault,
     ProblemType,
 )
-from handlers.web.route import CHANGING, LINKED, Level, Route
+from core.api.route import CHANGING, Level, Route
 
 PROBLEM = "application/problem+json"
 _OF_ALL = (INVALID, METHOD, UNEXPECTED, UNAVAILABLE)
@@ -83,7 +83,7 @@ def responses_of(operation: Operation, route: Route, refs: Mapping[type, dict[st
 
 
 def _of_level(level: Level) -> tuple[ProblemType, ...]:
-    admitted = (NOT_ALLOWED,) if level.role or level is LINKED else ()
+    admitted = (NOT_ALLOWED,) if level.role or level.link is not None else ()
     return (*admitted, *(_OF_CHANGES if level is CHANGING else ()))
 
 

@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 import azure.functions as func
 
-from handlers.web.problems import SAFE
-from handlers.web.route import Route
+from core.api.problems import SAFE
+from core.api.route import Route
 
 _KEPT_SLASH = re.compile("%252(?=[Ff])")
 _OF_A_QUERY = "!$&'()*+,-./:;=?@_~%"

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 
 import azure.functions as func
 
-from handlers.web.problems import METHOD, NO_ROUTE, Problem, clipped, problem_response
-from handlers.web.route import Route
+from core.api.problems import METHOD, NO_ROUTE, Problem, clipped
+from core.api.route import Route
+from handlers.web.problems import problem_response
 
 _PLACE = re.compile(r"\\\{\w+\\\}")
 

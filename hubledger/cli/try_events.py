@@ -12,11 +12,12 @@ import typer
 
 from core.letters.store.letters import Letters
 from core.model.commits import DeadLetter
+from core.model.room import DEFAULT_TRANSFORM
 from core.model.rows import Row, row_table
 from core.model.transform import Transform
 from core.replay.diff import document
 from core.store.decoding import row_of_json
-from core.transforms import DEFAULT_TRANSFORM, import_transform, load_transform
+from core.transforms import import_transform, load_transform
 from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import room_of
 from hubledger.cli.console import Refused, UsageFault, say, show_table

@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 
 from core.errors import InvalidTransform
 from core.model.events import Event
+from core.model.room import DEFAULT_TRANSFORM
 from core.model.rows import References
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.settle.settle import settle
-from core.transforms import DEFAULT_TRANSFORM, load_transform
+from core.transforms import load_transform
 from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import Room, rooms_of
 from infra.hooks.errors import HookRefused

@@ -79,7 +79,7 @@ def test_the_page_of_an_app_without_homes_has_no_link_to_them(run: Run, open_pag
     page.wait_for_selector("nav a[data-page=homes]:visible")
 
     def without(route: "Route") -> None:
-        route.fulfill(json={**route.fetch().json(), "has_homes": False})
+        route.fulfill(json={**route.fetch().json(), "room_pages": []})
 
     page.route("**/api/status", without)
     page.reload()

@@ -146,11 +146,11 @@ def test_homes_are_found_as_they_are_typed_and_opened_by_keyboard(home: "Page") 
 
 def test_the_operator_finds_homes_page_by_page(page: "Page", aggregated: Run) -> None:
     show(page, "#/homes")
-    page.wait_for_selector("ul.homes li:nth-child(12)")
+    page.wait_for_selector("ul.tiles li:nth-child(12)")
     page.click("text=More")
-    page.wait_for_selector(f"ul.homes a:text-is('{HOME}')")
-    assert page.locator("ul.homes a").count() == 18
-    page.click(f"ul.homes a:text-is('{HOME}')")
+    page.wait_for_selector(f"ul.tiles a:text-is('{HOME}')")
+    assert page.locator("ul.tiles a").count() == 18
+    page.click(f"ul.tiles a:text-is('{HOME}')")
     page.wait_for_selector(f"h1:text-is('Home {HOME}')")
 
 

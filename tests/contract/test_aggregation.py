@@ -279,12 +279,12 @@ def test_activity_is_that_of_one_home_in_a_span(store: Aggregations, database: A
 def test_the_last_window_of_a_home_is_the_last_that_begins_before_an_instant(
     store: Aggregations, database: AggregationEngine
 ) -> None:
-    from examples.home_security.homes import Homes
+    from tests.fakes.store import homes_of
 
     close(
         store, database, opened_run(store), window(), window(minute=30), window(minute=15), window("home-10", minute=60)
     )
-    homes = Homes(cast(Any, store).database)
+    homes = homes_of(cast(Any, store).database)
     half_past = EPOCH + timedelta(minutes=30)
     assert homes.read_last_window("home-1", half_past) == EPOCH + timedelta(minutes=15)
     assert homes.read_last_window("home-1", half_past + timedelta(microseconds=1)) == half_past

@@ -6,6 +6,8 @@ from copy import copy
 from datetime import timedelta
 from typing import Self
 
+from core.aggregation.store.commits import Aggregations
+from core.api.room_store import RoomStore
 from core.ingest.store import Attempts
 from core.ledger.books import PartitionBooks, PartitionLedger
 from core.ledger.store.ledger import Ledger
@@ -18,6 +20,7 @@ from core.store.database import Database, PatientDatabase, Waiting
 from core.store.memory import Memory
 from core.store.stream import OneStream
 from core.worker.ownership import Ownerships
+from examples.home_security.homes import Homes
 from tests.fakes.builders import STREAM
 
 
@@ -57,3 +60,8 @@ class Store(Letters, Redrives, Replays, Ownerships, Attempts):
 
     def close(self) -> None:
         self.database.close()
+
+
+def homes_of(database: Database) -> Homes:
+    """Return the homes of a database."""
+    return Homes(RoomStore(database, Aggregations(database)))

@@ -5,8 +5,8 @@ import re
 
 import yaml
 
+from core.api.route import COUNTING, OPEN
 from handlers.api import ROUTES
-from handlers.web.route import COUNTING, OPEN
 from infra.hooks.smoke.app import CHECKS
 from infra.hooks.smoke.key import FUNCTIONS
 from tests.infra.test_policies import FILES

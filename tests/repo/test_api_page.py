@@ -3,21 +3,24 @@
 import re
 from typing import get_args
 
+from core.api.problems import PREFIX, TYPES
+from core.api.route import LEVELS, linked
 from core.ledger.faults import FaultKind
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
 from core.letters.moves import ORDER_LIMIT
 from core.replay.job import MOST_OPEN
+from examples.home_security.routes import LINK
 from handlers.api import ROUTES
 from handlers.operations.aggregation_shapes import MOST_RUNS
 from handlers.operations.letter_orders import MOST_SELECTED
 from handlers.operations.letters import MOST_GROUPS, MOST_LETTERS
 from handlers.operations.replay_shapes import MOST_OF_A_PAGE
 from handlers.operations.revealed import LARGEST_SHOWN
-from handlers.web.problems import PREFIX, TYPES
 from handlers.web.requests import LARGEST_BODY, LARGEST_QUERY
-from handlers.web.route import LEVELS
 from tests.repo.product import ROOT
 from tests.unit.handlers.test_function_app import index
+
+ALL = (*LEVELS, linked(LINK))
 
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 ACCESS = (ROOT / "docs" / "access.md").read_text(encoding="utf-8")
@@ -91,9 +94,9 @@ def test_the_limits_are_those_of_the_code() -> None:
 def test_the_levels_are_those_of_the_routes_with_their_roles() -> None:
     table = PAGE.partition("| level | needs | routes |")[2].partition("\n\n")[0]
     told = re.findall(r"^\| ([a-z]+) \| (.+?) \|", table, flags=re.MULTILINE)
-    assert [level for level, _ in told] == [level.name for level in LEVELS]
+    assert [level for level, _ in told] == [level.name for level in ALL]
     assert {level: role for level, needs in told for role in re.findall(r"`(.+?)`", needs)} == {
-        level.name: level.role for level in LEVELS if level.role
+        level.name: level.role for level in ALL if level.role
     }
 
 
@@ -101,13 +104,13 @@ def test_the_page_of_access_has_the_functions_of_each_level() -> None:
     table = ACCESS.partition("| level | functions |")[2].partition("\n\n")[0]
     told = re.findall(r"^\| ([a-z]+) \| (.+?) \|$", table, flags=re.MULTILINE)
     named = {level: sorted(re.findall(r"`(\w+)`", functions)) for level, functions in told}
-    assert named == {level.name: sorted(one.name for one in ROUTES if one.level is level) for level in LEVELS}
+    assert named == {level.name: sorted(one.name for one in ROUTES if one.level == level) for level in ALL}
 
 
 def test_each_key_is_set_on_exactly_the_functions_that_its_holder_needs() -> None:
     loops = dict(re.findall(r'^(\w+)="([\w \n\\]+)"$', ACCESS, flags=re.MULTILINE))
     named = {holder: sorted(functions.replace("\\", " ").split()) for holder, functions in loops.items()}
-    of = {level.name: [one.name for one in ROUTES if one.level is level] for level in LEVELS}
+    of = {level.name: [one.name for one in ROUTES if one.level == level] for level in ALL}
     assert named == {
         "monitor": sorted(of["counting"]),
         "site": sorted(of["linking"]),

@@ -9,6 +9,7 @@ import pytest
 
 import hubledger
 import hubledger.testing
+import hubledger.web
 from hubledger.cli.scaffold import tests as tests_of_room
 from hubledger.cli.scaffold.aggregate import aggregate_text
 from hubledger.cli.scaffold.design import Wish, design_of
@@ -21,7 +22,6 @@ from tests.repo.product import ROOT, name_of
 
 OURS = {"bench", "core", "function_app", "handlers", "hubledger", "infra", "jobs", "local", "tests"}
 EXCEPTIONS = {  # by file, the reason why it imports more than the public face
-    "examples/home_security/homes.py": "it reads SQL for a page, and no room has a page of its own",
     "docs/retention.md": "an operator compares an archive with the ledger; no room does",
 }
 FIELDS = ("parcel:ascii(40)", "at:instant", "day:date", "depot:text(40)", "weight:decimal", "count:integer")
@@ -56,7 +56,7 @@ def foreign(name: str, text: str) -> list[str]:
     """Return the modules of ours that code imports although it may not. Only tests may import the helpers of tests."""
     is_test = "/tests/" in name or name.endswith(".md")
     found = {one for pair in IMPORT.findall(text) for one in pair if one.split(".")[0] in OURS}
-    return sorted(found - {"hubledger", *(["hubledger.testing"] if is_test else [])})
+    return sorted(found - {"hubledger", "hubledger.web", *(["hubledger.testing"] if is_test else [])})
 
 
 def test_rooms_pages_and_the_scaffold_import_the_public_face_alone() -> None:

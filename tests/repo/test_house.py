@@ -7,10 +7,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.patience import allowed
 from tests.repo.product import MODULES, ROOT, TEXTS, imports_of, name_of, nodes_of, text_of, tree_of
 
 MODULE_LINES, FUNCTION_LINES = 300, 40
+SUFFIXES = {".py", ".js", ".html", ".css", ".sql"}
+WORD = re.compile(r"\bhomes?\b", re.IGNORECASE)
+OF_THE_APP = [
+    *(path for folder in ("core", "handlers", "sql") for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES),
+    ROOT / "infra" / "settings.json",
+]
 PLACES = re.compile(r"\b(TODO|FIXME|XXX)\b|(?<![\w.}])/(work|root|tmp|home/\w+|Users)/")
 
 
@@ -77,3 +85,14 @@ def test_indexing_the_app_loads_no_driver_and_no_client() -> None:
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=ROOT, env={}, capture_output=True, text=True, check=True, timeout=allowed(60))
     assert done.stdout.split() == []
+
+
+def test_the_app_does_not_know_the_business_of_its_example() -> None:
+    """The default of TRANSFORM names the room, and docstrings may show its classes: these words have an underscore."""
+    found = [name_of(path) for path in OF_THE_APP if WORD.search(path.read_text(encoding="utf-8"))]
+    assert (found, len(OF_THE_APP) > 200) == ([], True)
+
+
+@pytest.mark.parametrize("text", ["class Home:", "/api/homes", 'nav [data-page="home"]', "one home more"])
+def test_a_word_of_the_example_is_seen(text: str) -> None:
+    assert WORD.search(text)

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 import pytest
 
 from core.store.migrations import load_migrations
-from core.store.queries import SQL, Engine, Query, load_queries
+from core.store.queries import SQL, Engine, Query, load_queries, query_files
 from tests.repo.product import ROOT, name_of, text_of
 
 ENGINES: tuple[Engine, ...] = ("sqlite", "sqlserver")
-FILES = sorted(SQL.rglob("*.sql"))
+FILES = sorted({*SQL.rglob("*.sql"), *query_files()})
 QUERIES = [(engine, query) for engine in ENGINES for query in load_queries(engine).values()]
 BODIES = {
     name: body
-    for path in sorted((SQL / "queries").glob("*.sql"))
+    for path in query_files()
     for name, body in re.findall(r"^-- name: (\w+)\n(.*?)(?=^-- name: |\Z)", text_of(path), re.M | re.S)
 }
 

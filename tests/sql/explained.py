@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from core.transforms import DEFAULT_TRANSFORM, load_transform
+from core.model.room import DEFAULT_TRANSFORM
+from core.transforms import load_transform
 from local.explain import TRANSACTIONS, explained
 
 PAGE = Path(__file__).parents[2] / "docs" / "sqlserver.md"

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from core.idempotency import Keys
 from core.ledger.store.audits import Audits
 from core.ledger.store.burn_down import BurnDowns
 from core.ledger.store.ledger import Explanations, Ledger
@@ -21,7 +20,6 @@ class OperatorStores:
     ledger: Ledger
     letters: LetterListing
     explanations: Explanations
-    keys: Keys
     audits: Audits
     purges: Purges
     burn_downs: BurnDowns
@@ -31,6 +29,6 @@ def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...
     """Return the stores of a stream whose events become rows of these classes."""
     stream = OneStream(database, of)
     explanations = Explanations(stream, row_classes)
-    letters, keys = LetterListing(stream), Keys(database)
+    letters = LetterListing(stream)
     audits, purges, burn_downs = Audits(stream), Purges(stream), BurnDowns(stream)
-    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, audits, purges, burn_downs)
+    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, audits, purges, burn_downs)

@@ -1,7 +1,7 @@
 """The catalogue of telemetry: every span, metric and attribute that the app sends; docs/telemetry.md shows the same.
 
 Names of `messaging.`, `db.` and `error.` are those of OpenTelemetry's semantic conventions; others begin with
-`hubledger.`. No attribute has a body, a key, an id of a home or the text of an error: their values are few.
+`hubledger.`. No attribute has a body, a key, an id from an event, or the text of an error: their values are few.
 """
 
 from dataclasses import dataclass

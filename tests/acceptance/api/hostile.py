@@ -7,13 +7,13 @@ from uuid import UUID
 
 import msgspec
 
+from core.api.cursors import cursor_of, query_of
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionRange, ReplayRequest
+from examples.home_security.shapes import HomesQuery
 from handlers.operations.aggregation_shapes import AggregationsQuery
-from handlers.operations.home_shapes import HomesQuery
 from handlers.operations.letters import LettersQuery, RevealedLettersQuery
-from handlers.web.cursors import cursor_of, query_of
 from tests.acceptance.api.served import HUB
 from tests.fakes.builders import EPOCH, partition
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from handlers.web.problems import SAFE
+from core.api.problems import SAFE
 from handlers.web.requests import LARGEST_BODY
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.hostile import BOUND, ENDS, SHAPES, WRONG, forged, replay

@@ -8,12 +8,15 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
+from core.api.route import LEVELS, OPEN, linked
+from examples.home_security.routes import LINK
 from handlers.api import ROUTES
-from handlers.web.route import LEVELS, LINKED, OPEN
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.routes import CATCH_ALL, paths, served_by_the_app
 from tests.acceptance.api.served import Served
 from tests.unit.handlers.test_function_app import index
+
+LINKED = linked(LINK)
 
 NO_SCHEMATHESIS = "schemathesis is not installed: python -m pip install -r requirements-dev.txt"
 ANSWERED = ["2xx", "404", "409", "412", "422"]  # what a request may be answered that is valid by itself
@@ -43,7 +46,7 @@ def test_an_operation_is_named_as_its_function_and_asks_for_its_key_and_role(des
         operation, level = described(description)[route.template, route.method], route.level
         needed = [] if level is OPEN else [{level.name: [level.role] if level.role else []}]
         assert (operation["operationId"], operation["security"]) == (route.name, needed), route
-        assert ("403" in operation["responses"]) == (bool(level.role) or level is LINKED), route
+        assert ("403" in operation["responses"]) == (bool(level.role) or level == LINKED), route
 
 
 def test_the_description_names_the_header_of_each_level_and_no_master_key(description: Any) -> None:

@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from core.api.links import sign_link
+from examples.home_security.routes import LINK
 from examples.home_security.transform import Home
-from handlers.web.links import sign_link
 from tests.acceptance.api.served import HUB, Reply, Served, segment
 from tests.fakes.builders import commit, partition, settled
 
@@ -54,11 +55,11 @@ def test_a_link_is_no_key_for_anything_else(linking: Served) -> None:
 
 def test_an_ended_a_guessed_and_a_forged_link_open_nothing(linking: Served) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
-    right = sign_link("H1", now + timedelta(minutes=5), SECRET)
+    right = sign_link(LINK, "H1", now + timedelta(minutes=5), SECRET)
     assert own(linking, "H1", right).status == 200
-    ended = sign_link("H1", now - timedelta(seconds=1), SECRET)
+    ended = sign_link(LINK, "H1", now - timedelta(seconds=1), SECRET)
     assert "has ended" in own(linking, "H1", ended).json["detail"]
-    forged = sign_link("H1", now + timedelta(minutes=5), "x" * 32)
+    forged = sign_link(LINK, "H1", now + timedelta(minutes=5), "x" * 32)
     for wrong in (forged, right[:-1], right[:-1] + "_", "", "v1", "\u00e9", "x" * 5_000):
         assert own(linking, "H1", wrong).status == 403, wrong
 

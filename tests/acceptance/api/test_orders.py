@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from core.idempotency import key_of_caller
+from core.api.idempotency import key_of_caller
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.served import Contents, Served
 

@@ -40,8 +40,8 @@ def test_every_part_that_is_no_home_answers(served: Served, route: str) -> None:
     assert served.get(route).status == 200
 
 
-def test_the_status_says_that_the_app_has_no_homes(served: Served) -> None:
-    assert served.get("status").json["has_homes"] is False
+def test_the_status_names_no_page_of_a_different_room(served: Served) -> None:
+    assert served.get("status").json["room_pages"] == []
 
 
 def test_the_aggregates_are_those_of_the_room(served: Served) -> None:
@@ -49,11 +49,10 @@ def test_the_aggregates_are_those_of_the_room(served: Served) -> None:
 
 
 @pytest.mark.parametrize("route", HOMES)
-def test_a_route_of_homes_says_why_it_has_no_answer(served: Served, route: str) -> None:
+def test_the_app_has_no_route_of_a_different_room(served: Served, route: str) -> None:
     answer = served.get(route)
     assert (answer.status, answer.headers["content-type"]) == (404, "application/problem+json")
-    said = "TRANSFORM=apps.orders has no row class examples.home_security.transform.Home, so this app has no homes"
-    assert answer.json["detail"] == said
+    assert answer.json["detail"] == "the app has no route at this address; /api/openapi.json lists all"
 
 
 def test_no_link_is_made_for_a_home(served: Served) -> None:

@@ -15,6 +15,7 @@ from examples.home_security.homes import Homes
 from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, reading, settled
 from tests.fakes.engines import ENGINES
 from tests.fakes.kept import Engine
+from tests.fakes.store import homes_of
 from tests.sql.values import ROW_CLASSES
 
 
@@ -58,7 +59,7 @@ def make_office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
     def make() -> Office:
         opened.append(engine.open())
         database = opened[-1].database
-        return Office(engine, opened[-1], operator_stores(database, STREAM, ROW_CLASSES), Homes(database))
+        return Office(engine, opened[-1], operator_stores(database, STREAM, ROW_CLASSES), homes_of(database))
 
     yield make
     for store in opened:

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
-from core.idempotency import KEPT_FOR, WORK_AT_MOST, KeptKey, KeyClaim, standing
+from core.api.idempotency import KEPT_FOR, WORK_AT_MOST, KeptKey, KeyClaim, Keys, standing
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH
 
@@ -17,7 +17,7 @@ def later(claim: KeyClaim, by: timedelta) -> KeyClaim:
 
 
 def test_an_unused_key_is_free_and_then_in_work(office: Office) -> None:
-    keys = office.desk.keys
+    keys = Keys(office.store.database)
     assert keys.read_key("key-1") is None
     assert keys.claim_key(CLAIM)
     assert keys.read_key("key-1") == KeptKey("0" * 64, EPOCH, EPOCH + KEPT_FOR, None)
@@ -25,7 +25,7 @@ def test_an_unused_key_is_free_and_then_in_work(office: Office) -> None:
 
 
 def test_an_answer_is_kept_as_it_is(office: Office) -> None:
-    keys, text = office.desk.keys, '{"a":"ß 👩‍👩‍👧 \\u0000"}' * 1_000
+    keys, text = Keys(office.store.database), '{"a":"ß 👩‍👩‍👧 \\u0000"}' * 1_000
     keys.claim_key(CLAIM)
     keys.keep_answer(CLAIM, text)
     kept = keys.read_key("key-1")
@@ -34,7 +34,7 @@ def test_an_answer_is_kept_as_it_is(office: Office) -> None:
 
 
 def test_an_answered_key_cannot_be_claimed_before_its_time_and_then_it_can(office: Office) -> None:
-    keys = office.desk.keys
+    keys = Keys(office.store.database)
     keys.claim_key(CLAIM)
     keys.keep_answer(CLAIM, "{}")
     assert not keys.claim_key(later(CLAIM, KEPT_FOR - timedelta(seconds=1)))
@@ -44,14 +44,14 @@ def test_an_answered_key_cannot_be_claimed_before_its_time_and_then_it_can(offic
 
 
 def test_the_claim_of_a_request_that_died_is_taken_over_by_the_same_request_only(office: Office) -> None:
-    keys, then = office.desk.keys, WORK_AT_MOST + timedelta(seconds=1)
+    keys, then = Keys(office.store.database), WORK_AT_MOST + timedelta(seconds=1)
     keys.claim_key(CLAIM)
     assert not keys.claim_key(replace(later(CLAIM, then), request_hash="1" * 64))
     assert keys.claim_key(later(CLAIM, then))
 
 
 def test_who_lost_its_claim_keeps_no_answer(office: Office) -> None:
-    keys, heir = office.desk.keys, later(CLAIM, WORK_AT_MOST + timedelta(seconds=1))
+    keys, heir = Keys(office.store.database), later(CLAIM, WORK_AT_MOST + timedelta(seconds=1))
     keys.claim_key(CLAIM)
     keys.claim_key(heir)
     keys.keep_answer(CLAIM, '"late"')
@@ -60,7 +60,7 @@ def test_who_lost_its_claim_keeps_no_answer(office: Office) -> None:
 
 
 def test_a_released_key_is_free_at_once_for_the_same_request(office: Office) -> None:
-    keys = office.desk.keys
+    keys = Keys(office.store.database)
     keys.claim_key(CLAIM)
     keys.release_key(CLAIM)
     assert standing(CLAIM, keys.read_key("key-1")) == "free"
@@ -68,7 +68,7 @@ def test_a_released_key_is_free_at_once_for_the_same_request(office: Office) -> 
 
 
 def test_what_has_expired_is_forgotten_when_another_key_comes(office: Office) -> None:
-    keys = office.desk.keys
+    keys = Keys(office.store.database)
     for number in range(3):
         keys.claim_key(replace(CLAIM, key=f"old-{number}"))
     keys.claim_key(later(replace(CLAIM, key="new"), KEPT_FOR))
@@ -77,8 +77,8 @@ def test_what_has_expired_is_forgotten_when_another_key_comes(office: Office) ->
 
 
 def test_keys_that_differ_in_case_are_different(office: Office) -> None:
-    assert office.desk.keys.claim_key(replace(CLAIM, key="Key"))
-    assert office.desk.keys.claim_key(replace(CLAIM, key="key"))
+    assert Keys(office.store.database).claim_key(replace(CLAIM, key="Key"))
+    assert Keys(office.store.database).claim_key(replace(CLAIM, key="key"))
 
 
 def test_of_requests_at_the_same_time_one_gets_the_key(make_office: Callable[[], Office]) -> None:
@@ -87,5 +87,5 @@ def test_of_requests_at_the_same_time_one_gets_the_key(make_office: Callable[[],
         for turn in range(10):
             claim = replace(CLAIM, key=f"key-{turn}")
             claims = [later(claim, timedelta(microseconds=number)) for number in range(4)]
-            won = list(pool.map(lambda one, asked: one.desk.keys.claim_key(asked), offices, claims))
+            won = list(pool.map(lambda one, asked: Keys(one.store.database).claim_key(asked), offices, claims))
             assert won.count(True) == 1

@@ -2,10 +2,10 @@
 
 import pytest
 
+from core.api.problems import of_fault
 from core.errors import LedgerNotSummed
 from core.ledger.audit import audit
 from core.ledger.store.books import Summing
-from handlers.web.problems import of_fault
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import partition, reading, settled
 

@@ -10,10 +10,10 @@ import pytest
 from core.ledger.audit import Audit, AuditedPartition, audit
 from core.ledger.store.operators import operator_stores
 from core.ledger.sums import WHOLE, Reading
-from examples.home_security.homes import Homes
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import STREAM, event, letter, partition, reading, settled
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.store import homes_of
 from tests.sql.values import ROW_CLASSES
 
 P = partition().partition_id
@@ -110,7 +110,7 @@ class TestChangedRanges:
     def embedded(self, tmp_path: Path) -> Iterator[Office]:
         engine = SqliteEngine(tmp_path / "store.db")
         with closing(engine.open()) as store:
-            yield Office(engine, store, operator_stores(store.database, STREAM, ROW_CLASSES), Homes(store.database))
+            yield Office(engine, store, operator_stores(store.database, STREAM, ROW_CLASSES), homes_of(store.database))
 
     @pytest.fixture
     def changed(self, embedded: Office) -> Office:

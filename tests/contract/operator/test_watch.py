@@ -9,11 +9,11 @@ from core.ledger.store.operators import operator_stores
 from core.model.commits import SequenceGap
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from examples.home_security.homes import Homes
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, NOON, STREAM, commit, partition, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.replaying import World, log_of, order
+from tests.fakes.store import homes_of
 from tests.sql.values import ROW_CLASSES
 
 P0, P1 = PartitionId("0"), PartitionId("1")
@@ -46,7 +46,7 @@ def test_the_time_of_the_newest_batch_of_each_partition_is_exact_to_the_microsec
 def test_a_partition_whose_ranges_are_all_gone_has_no_time(tmp_path: Path) -> None:
     engine = SqliteEngine(tmp_path / "store.db")
     with closing(engine.open()) as store:
-        office = Office(engine, store, operator_stores(store.database, STREAM, ROW_CLASSES), Homes(store.database))
+        office = Office(engine, store, operator_stores(store.database, STREAM, ROW_CLASSES), homes_of(store.database))
         commit_at(office, EPOCH, 0, 4)
         commit_at(office, EPOCH, 0, 3, of="1")
         engine.sql("DELETE FROM batch_ledger WHERE partition_id = '0'")

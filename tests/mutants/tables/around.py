@@ -60,7 +60,7 @@ MUTANTS = (
         ("the death of a worker fails an orchestration", "    except Exception:", "    except KeyError:"),
     ),
     *in_file(
-        "handlers/web/cursors.py",
+        "core/api/cursors.py",
         f"{HANDLERS}/web/test_cursors.py",
         ("a cursor serves a different query", "if found.mark != _mark(query):", "if found.mark == query:"),
     ),

@@ -7,7 +7,7 @@ EDGES, REPLAYS = f"{WEB}/test_edges.py", "tests/unit/handlers/operations/test_re
 
 MUTANTS = (
     *in_file(
-        "handlers/web/operation.py",
+        "core/api/operation.py",
         f"{WEB}/test_patterns.py {EDGES}",
         ("a number may end in a newline", r'r"^[0-9]{1,19}\Z"', 'r"^[0-9]{1,19}$"'),
         ("a reason may be blank", r'VISIBLE = r"\S', r'VISIBLE = r"[\s\S]'),
@@ -18,7 +18,7 @@ MUTANTS = (
         ("the description has patterns of Python", "        components = _in_ecma(components)\n", ""),
     ),
     *in_file(
-        "handlers/web/cursors.py",
+        "core/api/cursors.py",
         f"{WEB}/test_cursors.py",
         ("a cursor may name a number of any size", "msgspec.Meta(ge=0, le=2**63 - 1)", "msgspec.Meta(title='any')"),
         (
@@ -65,7 +65,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "handlers/web/problems.py",
+        "core/api/problems.py",
         f"{EDGES} tests/repo/test_api_page.py",
         ("a browser may use http", '    "Strict-Transport-Security": "max-age=31536000",\n', ""),
         ("a text of any length is quoted", "return shown if len(shown) <= SHOWN_TEXT else", "return text if text else"),
@@ -83,7 +83,7 @@ MUTANTS = (
         ("each request for the health reads the books", "fresh=5.0, limit=5.0", "fresh=0.0, limit=0.0"),
     ),
     *in_file(
-        "handlers/web/route.py",
+        "core/api/route.py",
         "tests/unit/handlers/test_function_app.py",
         ("no route takes HEAD", 'return (self.method, "HEAD") if', "return (self.method,) if"),
     ),

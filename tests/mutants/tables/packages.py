@@ -46,11 +46,6 @@ MUTANTS = (
         ("the rights of a room are not granted", "for batch in rights_of(room):", "for batch in rights_of(room)[:0]:"),
     ),
     *in_file(
-        "handlers/operations/homes.py",
-        "tests/unit/handlers/operations/test_homes.py",
-        ("an app without homes asks for them", "    if own.homes is None:\n", "    if own is None:\n"),
-    ),
-    *in_file(
         "core/aggregation/store/commits.py",
         "tests/contract/test_aggregation.py",
         (

@@ -287,7 +287,7 @@ MUTANTS = (
         ("an ownership keeps its etag", "str(uuid.uuid4()), self._now()", '"etag", self._now()'),
     ),
     *in_file(
-        "core/idempotency.py",
+        "core/api/idempotency.py",
         "tests/unit/core/test_idempotency.py",
         (
             "a key answers a different request",
@@ -298,7 +298,7 @@ MUTANTS = (
         ("an answer never expires", "if kept is None or kept.expires_at <= claim.claimed_at:", "if kept is None:"),
     ),
     *in_file(
-        "core/idempotency.py",
+        "core/api/idempotency.py",
         "tests/contract/operator/test_keys.py",
         (
             "a released key waits until its request would be dead",

@@ -1,11 +1,11 @@
-"""core/idempotency.py: what a request under a key has to do with what is kept under it."""
+"""core/api/idempotency.py: what a request under a key has to do with what is kept under it."""
 
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from core.idempotency import KEPT_FOR, WORK_AT_MOST, KeptKey, KeyClaim, standing
+from core.api.idempotency import KEPT_FOR, WORK_AT_MOST, KeptKey, KeyClaim, standing
 from tests.fakes.builders import EPOCH
 
 CLAIM = KeyClaim("key", "a" * 64, EPOCH)

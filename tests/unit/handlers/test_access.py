@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from core.api.links import sign_link
+from core.api.route import Route
 from core.model.events import PartitionId
+from examples.home_security.routes import LINK
 from examples.home_security.transform import Home, HomeAlert
 from handlers.api import ROUTES
 from handlers.app import app
-from handlers.web.links import sign_link
-from handlers.web.route import Route
 from tests.fakes.builders import EPOCH, NOON, commit, event, letter, settled
 from tests.unit.handlers.running import CONTEXT, Reply, Running, functions, reply_of, request
 
@@ -225,7 +226,7 @@ class TestLinks:
 
     def link(self, home_id: str = MARK, *, minutes: int = 10, secret: str = SECRET) -> dict[str, str]:
         ends = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=minutes)
-        return {"X-Home-Link": sign_link(home_id, ends, secret)}
+        return {"X-Home-Link": sign_link(LINK, home_id, ends, secret)}
 
     def test_the_site_makes_a_link_that_opens_the_home_and_both_are_logged(self, filled: Running) -> None:
         made = ask("make_home_link").body

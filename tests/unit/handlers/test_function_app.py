@@ -123,7 +123,7 @@ def test_every_route_has_the_address_the_methods_and_the_level_of_its_row() -> N
         trigger = binding(route.name, "httpTrigger")
         methods = ["GET", "HEAD"] if route.method == "GET" else ["POST"]
         assert (trigger["route"], trigger["methods"]) == (route.template, methods), route.name
-        assert trigger["authLevel"] == route.level.host.name, route.name
+        assert trigger["authLevel"] == ("FUNCTION" if route.level.needs_key else "ANONYMOUS"), route.name
         assert {one["direction"] for one in index()[route.name]["bindings"]} == {"IN", "OUT"}, route.name
 
 

@@ -24,7 +24,6 @@ READS: dict[str, Callable[[OperatorStores], object]] = {
     "letters": lambda desk: desk.ledger.count_letters(),
     "the watch": lambda desk: desk.ledger.count_absent(EPOCH),
     "health": lambda desk: desk.stream.find(),
-    "a key": lambda desk: desk.keys.read_key("key-1"),
 }
 
 

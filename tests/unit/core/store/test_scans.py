@@ -22,10 +22,11 @@ from core.ledger.store.operators import OperatorStores, operator_stores
 from core.ledger.sums import WHOLE, Reading
 from core.letters.listing import FIRST_PAGE, OPEN, LetterFilter
 from core.model.events import PartitionId
+from core.model.room import DEFAULT_TRANSFORM
 from core.model.spans import SequenceNumber
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import open_checked
-from core.transforms import DEFAULT_TRANSFORM, load_transform
+from core.transforms import load_transform
 
 ROW_CLASSES = load_transform(DEFAULT_TRANSFORM).row_classes  # of the rooms that the filled store has
 pytestmark = pytest.mark.slow

@@ -2,11 +2,16 @@
 
 from datetime import UTC, datetime
 
+from core.api.operation import Call, Nothing
+from core.api.room_store import RoomMeans
 from handlers.api import operations
 from handlers.operations.description import openapi
-from handlers.web.operation import Call, Nothing
+
+
+def unused() -> RoomMeans:
+    raise AssertionError("no operation of a room runs")
 
 
 def test_a_second_request_for_the_description_makes_no_new_one() -> None:
-    call = Call(Nothing(), Nothing(), Nothing(), "anybody", datetime(2026, 1, 1, tzinfo=UTC), operations())
+    call = Call(Nothing(), Nothing(), Nothing(), "anybody", datetime(2026, 1, 1, tzinfo=UTC), operations(), unused)
     assert openapi.run(call) is openapi.run(call)

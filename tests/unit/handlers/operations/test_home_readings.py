@@ -1,6 +1,6 @@
-"""handlers/operations/home_activity.py: the raw readings of a home without sums, and the limit of its alerts."""
+"""examples/home_security/shown_activity.py: the raw readings of a home without sums, and the limit of its alerts."""
 
-from handlers.operations.home_activity import MOST_ALERTS
+from examples.home_security.shown_activity import MOST_ALERTS
 from tests.unit.handlers.running import HOME, MOTION, Running
 
 ASKED = {"home_id": "home-1"}

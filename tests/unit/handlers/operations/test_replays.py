@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.idempotency import key_of_caller
+from core.api.idempotency import key_of_caller
 from core.model.events import Event
 from core.model.rows import References
 from core.replay.job import MOST_OPEN

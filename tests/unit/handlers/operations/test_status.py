@@ -36,7 +36,7 @@ def test_the_status_of_an_empty_store_is_balanced(running: Running) -> None:
         "open_gaps": 0,
         "stops": 0,
         "oldest_open_letter": None,
-        "has_homes": True,
+        "room_pages": [{"name": "homes", "title": "Homes", "file": "homes.js"}],
         "partitions": [],
     }
 

@@ -5,11 +5,12 @@ from datetime import timedelta
 
 import pytest
 
+from core.api.idempotency import KEPT_FOR, KeyClaim, Keys
+from core.api.operation import Answer
+from core.api.problems import Problem, invalid, of_fault
 from core.errors import StoreUnavailable
-from core.idempotency import KEPT_FOR, KeyClaim, Keys
 from handlers.web.answering import once
-from handlers.web.operation import Answer
-from handlers.web.problems import Problem, invalid, of_fault, problem_response
+from handlers.web.problems import problem_response
 from tests.fakes.builders import EPOCH
 from tests.fakes.memory_store import MemoryStore
 

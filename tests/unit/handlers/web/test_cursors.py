@@ -1,4 +1,4 @@
-"""handlers/web/cursors.py: a cursor gives back the place that is in it, and everything else is refused."""
+"""core/api/cursors.py: a cursor gives back the place that is in it, and everything else is refused."""
 
 import base64
 from datetime import UTC, datetime
@@ -8,9 +8,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from handlers.web.cursors import Moment, Number, cursor_of, key_of
-from handlers.web.operation import PartitionText, Shape
-from handlers.web.problems import Problem
+from core.api.cursors import Moment, Number, cursor_of, key_of
+from core.api.operation import PartitionText, Shape
+from core.api.problems import Problem
 
 
 class Given(Shape):

@@ -6,14 +6,17 @@ from typing import Any
 import azure.functions as func
 import pytest
 
-from core.idempotency import key_of_caller
+from core.api.idempotency import key_of_caller
+from core.api.operation import Answer, Answered, Call, Nothing, Operation, Reason, Shape, operation
+from core.api.problems import SAFE, SHOWN_TEXT, Problem, clipped, invalid
+from core.api.route import LEVELS, OPEN, READING, Level, Route, linked
+from examples.home_security.routes import LINK
 from handlers.web.answering import answer
-from handlers.web.operation import Answer, Answered, Call, Nothing, Operation, Reason, Shape, operation
-from handlers.web.problems import SAFE, SHOWN_TEXT, Problem, clipped, invalid
 from handlers.web.requests import idempotency_key, read_body
-from handlers.web.route import LEVELS, LINKED, OPEN, READING, Level, Route
 from handlers.web.tags import is_known
 from handlers.web.unrouted import answer_unrouted
+
+LINKED = linked(LINK)
 
 INVOCATION = "6e2a0f1c-52c8-4c5f-9d0a-0d8d3a3b9b11"
 LONG = "x" * 5_000
@@ -181,10 +184,10 @@ def test_an_address_without_the_method_is_a_different_refusal_than_no_address(pa
 
 @pytest.mark.usefixtures("running")
 def test_a_refusal_on_a_route_without_a_key_writes_no_line(log: pytest.LogCaptureFixture) -> None:
-    for level in LEVELS:
+    for level in (*LEVELS, LINKED):
         log.clear()
         status = answered(tagged, request(params={"bogus": "1"}), level).status_code
-        assert status == (403 if level is LINKED else 400)
+        assert status == (403 if level == LINKED else 400)
         assert len(log.records) == (0 if level in (OPEN, LINKED) else 1), level
 
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from core.api.problems import Problem
+from core.api.route import CHANGING, COUNTING, LEVELS, LINKING, OPEN, READING, REVEALING, linked
 from core.model.access import AccessPolicy
+from examples.home_security.routes import LINK
 from handlers.web.identity import LARGEST_PRINCIPAL, UNVERIFIED, Caller, identify, refuse_without_role
-from handlers.web.problems import Problem
-from handlers.web.route import CHANGING, COUNTING, LEVELS, LINKED, LINKING, OPEN, READING, REVEALING
+
+LINKED = linked(LINK)
 
 ADA, DOOR = "0f8fad5b-d9cb-469f-a165-70867728950e", "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 OFF, ON, BEHIND_A_DOOR = AccessPolicy(), AccessPolicy(platform_signs_in=True), AccessPolicy(front_door=DOOR)
@@ -36,7 +39,7 @@ def caller(headers: Mapping[str, str], access: AccessPolicy = ON) -> Caller:
 
 def test_without_sign_in_no_header_is_trusted() -> None:
     forged = signed_in(("roles", "Hubledger.Operate"), ("oid", ADA), **{"x-azure-fdid": DOOR})
-    for level in set(LEVELS) - {OPEN, LINKED}:
+    for level in set(LEVELS) - {OPEN}:
         assert identify(forged, level, OFF) == UNVERIFIED == Caller("unverified (key holder)")
 
 
@@ -148,7 +151,7 @@ class TestRoles:
             refuse_without_role(UNVERIFIED, level, ON)
 
     def test_without_sign_in_the_key_alone_decides(self) -> None:
-        for level in LEVELS:
+        for level in (*LEVELS, LINKED):
             refuse_without_role(UNVERIFIED, level, OFF)
 
     def test_the_role_of_changes_may_have_a_different_name(self) -> None:

@@ -1,4 +1,4 @@
-"""handlers/web/links.py: a link opens one home for a limited time, and no other text opens it."""
+"""core/api/links.py: a link opens one home for a limited time, and no other text opens it."""
 
 import base64
 import hmac
@@ -7,19 +7,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from handlers.web.links import end_of_link, refuse_without_link, sign_link
-from handlers.web.problems import Problem
+from core.api.links import end_of_link, refuse_without_link, sign_link
+from core.api.problems import Problem
+from examples.home_security.routes import LINK as KIND
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, 250_000, UTC)
 SECRET, FORMER = "s" * 32, "former-secret-of-more-than-32-octets"
 END = end_of_link(NOW, timedelta(hours=1))
-LINK = sign_link("H1", END, SECRET)
+LINK = sign_link(KIND, "H1", END, SECRET)
 
 
 def opens(link: str, home_id: str = "H1", now: datetime = NOW, *secrets: str) -> bool:
     """True if the link opens the home; every refusal is 403."""
     try:
-        refuse_without_link(link, home_id, now, secrets or (SECRET, FORMER))
+        refuse_without_link(KIND, link, home_id, now, secrets or (SECRET, FORMER))
     except Problem as problem:
         assert problem.kind.status == 403
         return False
@@ -36,9 +37,9 @@ def test_a_link_opens_its_home_until_it_ends() -> None:
 def test_only_a_signed_link_gets_the_answer_that_it_has_ended() -> None:
     ended = END + timedelta(seconds=1)
     with pytest.raises(Problem, match="has ended"):
-        refuse_without_link(LINK, "H1", ended, (SECRET,))
+        refuse_without_link(KIND, LINK, "H1", ended, (SECRET,))
     with pytest.raises(Problem, match="not a link for this home"):
-        refuse_without_link(LINK, "H2", ended, (SECRET,))
+        refuse_without_link(KIND, LINK, "H2", ended, (SECRET,))
 
 
 def test_a_link_opens_no_other_home() -> None:
@@ -76,20 +77,20 @@ def test_a_guess_opens_nothing() -> None:
 
 def test_a_link_under_a_wrong_secret_opens_nothing() -> None:
     for wrong in ("t" * 32, "s" * 31, "s" * 33, SECRET.upper(), ""):
-        assert not opens(sign_link("H1", END, wrong)), wrong
+        assert not opens(sign_link(KIND, "H1", END, wrong)), wrong
     assert not opens(LINK, "H1", NOW, "t" * 32)
 
 
 def test_without_a_secret_no_link_opens_anything() -> None:
-    for link in (LINK, sign_link("H1", END, ""), ""):
+    for link in (LINK, sign_link(KIND, "H1", END, ""), ""):
         with pytest.raises(Problem):
-            refuse_without_link(link, "H1", NOW, ())
+            refuse_without_link(KIND, link, "H1", NOW, ())
 
 
 def test_after_a_rotation_links_of_the_secret_before_still_open() -> None:
     assert opens(LINK, "H1", NOW, "n" * 32, SECRET)
-    assert opens(sign_link("H1", END, "n" * 32), "H1", NOW, "n" * 32, SECRET)
-    assert not opens(sign_link("H1", END, FORMER), "H1", NOW, "n" * 32, SECRET)
+    assert opens(sign_link(KIND, "H1", END, "n" * 32), "H1", NOW, "n" * 32, SECRET)
+    assert not opens(sign_link(KIND, "H1", END, FORMER), "H1", NOW, "n" * 32, SECRET)
 
 
 def test_a_signature_that_the_secret_made_for_a_different_purpose_opens_nothing() -> None:

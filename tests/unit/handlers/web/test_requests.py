@@ -8,9 +8,9 @@ import azure.functions as func
 import msgspec
 import pytest
 
+from core.api.operation import Answered, Call, Instant, NumberText, Shape, number_of, operation, utc
+from core.api.problems import Problem
 from handlers.web.bodies import shown
-from handlers.web.operation import Answered, Call, Instant, NumberText, Shape, number_of, operation, utc
-from handlers.web.problems import Problem
 from handlers.web.requests import (
     LARGEST_BODY,
     LARGEST_QUERY,

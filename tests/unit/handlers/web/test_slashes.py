@@ -3,8 +3,8 @@
 import azure.functions as func
 import pytest
 
-from handlers.web.problems import SAFE
-from handlers.web.route import OPEN, Route
+from core.api.problems import SAFE
+from core.api.route import OPEN, Route
 from handlers.web.slashes import redirect_of
 
 OPS, HOME = Route("GET", "ops", OPEN, "description.ops"), Route("GET", "homes/{home_id}", OPEN, "description.home_page")

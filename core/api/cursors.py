@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from handlers.web.problems import invalid
+from core.api.problems import invalid
 
 Entry = TypeVar("Entry")
 Key = TypeVar("Key", bound=tuple[object, ...])

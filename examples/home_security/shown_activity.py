@@ -1,16 +1,14 @@
-"""The last day and week of a home, with its alerts: imported only where the transform of the app has homes."""
+"""The last day and week of a home, with its alerts."""
 
 import json
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from core.model.aggregates import aggregate_table
 from examples.home_security.activity import Period, end_of_window, steps, totals, within
 from examples.home_security.aggregates.home_activity import HomeActivity
 from examples.home_security.homes import Homes
-from handlers.app import App
-from handlers.operations.home_shapes import (
+from examples.home_security.shapes import (
     ActivityAnswer,
     ActivityQuery,
     ActivityStepAnswer,
@@ -22,12 +20,11 @@ from handlers.operations.home_shapes import (
     PpmAnswer,
     ReadingAnswer,
 )
-from handlers.web.operation import Call, Nothing, utc
-from handlers.web.problems import invalid, not_found
+from hubledger.web import Call, Nothing, Windows, invalid, not_found, utc
 
 DAY, DAY_STEP = timedelta(days=1), timedelta(minutes=30)
 WEEK, WEEK_STEP = timedelta(days=7), timedelta(hours=4)
-MOST_ALERTS, MOST_READINGS, MOST_RUNS = 50, 20, 100
+MOST_ALERTS, MOST_READINGS = 50, 20
 EARLIEST, LATEST = (
     datetime(2000, 1, 1, tzinfo=UTC),
     datetime(2101, 1, 1, tzinfo=UTC),
@@ -42,16 +39,17 @@ def ppm_of(one: HomeActivity) -> PpmAnswer | None:
     return PpmAnswer(mean=mean, least=one.least_ppm_hundredths / 100, most=one.most_ppm_hundredths / 100)
 
 
-def read_activity(call: Call[HomePath, ActivityQuery, Nothing], own: App, homes: Homes) -> ActivityAnswer:
-    """Return the activity of a home. The cut is read first, so the sums may be newer than the cut, but never older."""
-    home_id = call.path.home_id
+def read_activity(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityAnswer:
+    """Return the activity of a home."""
+    store, home_id = call.room().store, call.path.home_id
+    homes = Homes(store)
     home = homes.find_home(home_id)
     if home is None:
         raise not_found("home_id", f"no home is registered as {home_id}")
-    as_of = _as_of(own)
     until = _until(call, homes)
     day, week = Period(until, DAY, DAY_STEP), Period(until, WEEK, WEEK_STEP)
-    windows = own.aggregation_store.read_windows(HomeActivity, home_id, week.since, week.until)
+    read = store.read_windows(HomeActivity, home_id, week.since, week.until)
+    windows = read.windows
     alerts = homes.read_alerts(home_id, week.since, week.until, MOST_ALERTS + 1)
     newest = [one.last_observed_at for one in windows] + [one.observed_at for one in alerts[:1]]
     return ActivityAnswer(
@@ -59,7 +57,7 @@ def read_activity(call: Call[HomePath, ActivityQuery, Nothing], own: App, homes:
         home_id=home.home_id,
         time_zone=home.time_zone,
         armed=home.armed,
-        as_of=as_of,
+        as_of=_as_of(read),
         newest_at=max(newest, default=None),
         day=_period(day, windows),
         week=_period(week, windows),
@@ -92,14 +90,8 @@ def _until(call: Call[HomePath, ActivityQuery, Nothing], homes: Homes) -> dateti
     return end_of_window(max(found)) if found else now
 
 
-def _as_of(own: App) -> AsOfAnswer:
-    store, job = own.aggregation_store, aggregate_table(HomeActivity).name
-    standing = store.read_standing(job)
-    runs = store.read_runs(job, standing.number + 1, MOST_RUNS)
-    committed = (one.closed_at for one in runs if one.status == "committed")
-    return AsOfAnswer(
-        cut=json.loads(standing.cut), is_current=standing.cut == standing.reached, committed_at=next(committed, None)
-    )
+def _as_of(read: Windows[HomeActivity]) -> AsOfAnswer:
+    return AsOfAnswer(cut=json.loads(read.cut), is_current=read.is_current, committed_at=read.committed_at)
 
 
 def _period(period: Period, windows: tuple[HomeActivity, ...]) -> PeriodAnswer:

@@ -7,9 +7,10 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_typ
 
 import msgspec
 
+from core.api.problems import ProblemType, invalid
+from core.api.room_store import RoomMeans
+from core.api.route import Route
 from core.model.spans import SequenceNumber
-from handlers.web.problems import ProblemType, invalid
-from handlers.web.route import Route
 
 LARGEST_NUMBER = 2**63 - 1
 JSON = "application/json"
@@ -48,7 +49,8 @@ Body = TypeVar("Body", bound=Shape)
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Path, Query, Body]):
-    """A valid request: its values, who sent it, and when it came. `operations` has all of the API by route."""
+    """A valid request: its values, who sent it, and when it came. `operations` has all of the API by route, and `room`
+    gives the means of a room's operations."""
 
     path: Path
     query: Query
@@ -56,6 +58,7 @@ class Call(Generic[Path, Query, Body]):
     who: str
     at: datetime
     operations: Mapping[Route, "Operation"]
+    room: Callable[[], RoomMeans]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from handlers.web.operation import Answered, Cursor, Instant, Shape
+from hubledger.web import Answered, Cursor, Instant, Shape
 
 MOST_HOMES = 100
 

@@ -2,9 +2,11 @@
 
 import { BASE, get, Problem } from "./api.js";
 import { button, card, el, fault, field } from "./dom.js";
+import { explain } from "./guides.js";
 
 const PAGE = 12;
 let asked = 0;
+explain("Find a home", "resident.md", "# The resident's page");
 
 /** Show the homes whose ids begin with `prefix`; an answer that arrives after a later request is dropped. */
 export async function findHomes(place, prefix, cursor = "", before = []) {
@@ -13,7 +15,7 @@ export async function findHomes(place, prefix, cursor = "", before = []) {
     const page = await get("homes", { prefix, cursor, limit: PAGE });
     if (own !== asked) return;
     const homes = [...before, ...page.homes];
-    place.replaceChildren(homes.length ? el("ul", { class: "homes", "aria-label": "Homes" }, homes.map(link))
+    place.replaceChildren(homes.length ? el("ul", { class: "tiles", "aria-label": "Homes" }, homes.map(link))
       : el("p", { class: "quiet" }, prefix ? "No home id begins with this text." : "No home is registered yet."),
     page.next ? button("More", () => findHomes(place, prefix, page.next, homes)) : "");
   } catch (problem) {

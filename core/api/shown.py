@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 import msgspec
 
+from core.api.operation import Answered
 from core.model.spans import SequenceNumber
-from handlers.web.operation import Answered
 
 Shape = TypeVar("Shape", bound=Answered)
 
