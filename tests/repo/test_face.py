@@ -26,6 +26,7 @@ EXCEPTIONS = {  # by file, the reason why it imports more than the public face
 }
 FIELDS = ("parcel:ascii(40)", "at:instant", "day:date", "depot:text(40)", "weight:decimal", "count:integer")
 IMPORT = re.compile(r"^[ \t]*(?:from ([\w.]+) import |import ([\w.]+))", re.MULTILINE)
+OWN = (ROOT / "docs" / "your-own-events.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "transforms.md").read_text(encoding="utf-8")
 
 
@@ -86,14 +87,17 @@ def test_an_import_of_anything_else_is_seen(name: str, line: str) -> None:
 
 
 def test_every_name_has_a_docstring_of_its_own_and_stands_on_the_page() -> None:
-    public = [(name, module) for module in (hubledger, hubledger.testing) for name in module.__all__]
-    documents = {name: getattr(module, name).__doc__ or "" for name, module in public}
+    public = [(name, module) for module in (hubledger, hubledger.testing, hubledger.web) for name in module.__all__]
+    values = {name: getattr(module, name) for name, module in public}
+    documents = {name: one.__doc__ or "" for name, one in values.items() if callable(one)}
     made_by_dataclass = [name for name, text in documents.items() if text.startswith(f"{name}(")]
     assert [name for name, text in documents.items() if not text] == made_by_dataclass == []
     (section,) = re.findall(r"^## The names$(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
     heads = re.findall(r"^\| (`.*?) \| ", section, re.MULTILINE)
     assert sorted(re.findall(r"`(\w+)", " ".join(heads))) == sorted(hubledger.__all__)
     assert [name for name in hubledger.testing.__all__ if f"`{name}(" not in PAGE] == []
+    web = re.findall(r"^\| (`.*?) \| ", OWN.split("from `hubledger.web`")[1], re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)", " ".join(web))) == sorted(hubledger.web.__all__)
 
 
 def test_a_name_that_the_face_lacks_is_no_attribute() -> None:

@@ -1,0 +1,83 @@
+"""docs/your-own-events.md, "Show it": a room that follows the page has a route and a page, and no other app has."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.transforms.rooms import Room
+from tests.acceptance.api.served import Served
+from tests.checkout import ROOT, copy_checkout
+from tests.patience import allowed
+
+PAGE = (ROOT / "docs" / "your-own-events.md").read_text(encoding="utf-8")
+FILES: dict[str, str] = dict(re.findall(r"^```\w+ (apps/orders/\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+(EVENTS,) = re.findall(r"^```json orders\.jsonl\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout with the room of the page."""
+    root = copy_checkout(tmp_path_factory.mktemp("own") / "app", without=("bench/results/", "docs/adr/"))
+    (root / "orders.jsonl").write_text(EVENTS, encoding="utf-8")
+    new = [sys.executable, "-m", "hubledger", "new", "orders", "--from", "orders.jsonl", "--key", "order_id"]
+    subprocess.run(new, cwd=root, check=True, capture_output=True, timeout=allowed(60))
+    for name, text in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return root
+
+
+@pytest.fixture(scope="module")
+def served(app: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    rooms = (Room("apps.orders", app / "apps" / "orders"),)
+    made = Served(tmp_path_factory.mktemp("served"), (app, rooms), TRANSFORM="apps.orders")
+    for order_id, customer in (("A-1", "Ada"), ("A-2", "Ada"), ("B-1", "B\u00e9la")):
+        names = ("order_id", "customer", "item", "quantity", "cents", "placed_at")
+        lineage = ("stream_id", "partition_id", "sequence_number", "commit_number")
+        values = (order_id, customer, "lamp", 2, 7980, "2026-03-01T09:12:04.000000Z", 1, "0", 0, 1)
+        marks = ", ".join("?" * len(values))
+        made.sqlite.sql(f"INSERT INTO order_state ({', '.join((*names, *lineage))}) VALUES ({marks})", *values)
+    yield made
+    made.close()
+
+
+def test_the_page_names_the_files_of_a_route_and_a_page() -> None:
+    kinds = sorted(Path(name).name for name in FILES)
+    assert kinds == ["customer.html", "customer.js", "orders.sql", "routes.py", "views.py"]
+
+
+def test_the_route_answers_with_the_rows_of_the_room(served: Served) -> None:
+    found = served.get("customers/Ada/orders").json
+    assert found == {"orders": [{"order_id": one, "item": "lamp", "quantity": 2} for one in ("A-1", "A-2")]}
+    assert served.get("customers/nobody/orders").json == {"orders": []}
+    refused = served.get(f"customers/{'x' * 41}/orders")
+    assert (refused.status, refused.fields) == (400, ["customer"])
+
+
+def test_the_page_and_its_files_are_served_with_the_policy_of_every_page(served: Served) -> None:
+    page = served.get("customers/Ada")
+    assert (page.status, page.headers["content-type"].split(";")[0]) == (200, "text/html")
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert served.get("ops/customer.js").body.decode() == FILES["apps/orders/pages/customer.js"]
+    assert served.get("ops/homes.js").status == 404
+
+
+def test_the_description_has_the_routes_with_their_levels(served: Served) -> None:
+    paths = served.get("openapi.json").json["paths"]
+    assert list(paths["/customers/{customer}/orders"]["get"]["security"][0]) == ["reading"]
+    assert paths["/customers/{customer}"]["get"]["security"] == []
+    assert not any("homes" in path for path in paths)
+
+
+def test_a_different_app_has_none_of_them(app: Path, tmp_path: Path) -> None:
+    rooms = (Room("examples.flight_info", app / "examples" / "flight_info"),)
+    other = Served(tmp_path, (app, rooms), TRANSFORM="examples.flight_info")
+    try:
+        answers = [other.get(path) for path in ("customers/Ada/orders", "customers/Ada", "ops/customer.js")]
+        assert [(one.status, one.headers["content-type"]) for one in answers] == [(404, "application/problem+json")] * 3
+    finally:
+        other.close()
