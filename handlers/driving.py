@@ -10,16 +10,16 @@ log = logging.getLogger("hubledger.jobs")
 DRIVEN = (df.OrchestrationRuntimeStatus.Running, df.OrchestrationRuntimeStatus.Pending)
 
 
-class Driver(NamedTuple):
+class JobDriver(NamedTuple):
     """The jobs of an orchestration: their name, and the name of their id in answers."""
 
     job: str
     id_name: str
 
 
-DRIVEN_BY: Mapping[str, Driver] = {
-    "drive_replay": Driver("replay", "job_id"),
-    "drive_redrive": Driver("redrive", "redrive_id"),
+DRIVEN_BY: Mapping[str, JobDriver] = {
+    "drive_replay": JobDriver("replay", "job_id"),
+    "drive_redrive": JobDriver("redrive", "redrive_id"),
 }
 
 

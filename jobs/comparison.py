@@ -25,7 +25,7 @@ EQUAL, DIFFERING, MOVED = "equal", "differing", "moved"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ComparedTable:
     """The slices from `first` up to and without `end`, as the run of a number left them, at its cut."""
 
     number: int
@@ -44,14 +44,14 @@ class SliceFigures:
     moved: int
 
 
-def targets(committed: Run | None, later: Sequence[Run]) -> list[Target]:
+def targets(committed: Run | None, later: Sequence[Run]) -> list[ComparedTable]:
     """Return all slices as the newest of these runs left them; `later` runs may have committed a part of the slices."""
-    found, first = list[Target](), 0
+    found, first = list[ComparedTable](), 0
     for run in [*sorted(later, key=lambda one: -one.run_number), *([committed] if committed else [])]:
         if run.slices > first:
-            found.append(Target(run.run_number, run.cut_to, first, run.slices))
+            found.append(ComparedTable(run.run_number, run.cut_to, first, run.slices))
             first = run.slices
-    return found if first == SLICES else [*found, Target(NO_RUN, "{}", first, SLICES)]
+    return found if first == SLICES else [*found, ComparedTable(NO_RUN, "{}", first, SLICES)]
 
 
 def side_by_side(of: Aggregate, right: DataFrame, standing: DataFrame) -> DataFrame:
@@ -62,7 +62,7 @@ def side_by_side(of: Aggregate, right: DataFrame, standing: DataFrame) -> DataFr
     return joined.select(slice_of(of).alias("slice"), *key, "right", "stored", "run_number")
 
 
-def judged(windows: DataFrame, wanted: Sequence[Target], later: Sequence[Run]) -> DataFrame:
+def judged(windows: DataFrame, wanted: Sequence[ComparedTable], later: Sequence[Run]) -> DataFrame:
     """Add a `verdict` to windows that are side by side.
 
     `later` are the runs after those of the targets that had committed slices after the stored windows were read.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from jobs.ranges import CommitSpan, Place, Slice, Written, links_of
+from jobs.ranges import CommitSpan, Place, Slice, WrittenCount, links_of
 from jobs.tables import commits_where, place_where, quoted, rows_where
 
 COUNTED = 50  # counts of one statement
@@ -53,10 +53,10 @@ def count_queries(table: str, slices: Sequence[Slice], spans: Sequence[CommitSpa
         yield " UNION ALL ".join(texts[at : at + COUNTED])
 
 
-def written_of(row: Sequence[Any], first_at: datetime) -> Written:
+def written_of(row: Sequence[Any], first_at: datetime) -> WrittenCount:
     """Return a row of the answer, with the time of its first commit."""
     stream_id, partition_id, transform_version, commits, rows_appended, uncounted, _ = row
-    return Written(stream_id, partition_id, transform_version, commits, rows_appended, uncounted, first_at)
+    return WrittenCount(stream_id, partition_id, transform_version, commits, rows_appended, uncounted, first_at)
 
 
 def total_of(counts: Iterable[Sequence[Any]]) -> Counter[Place]:

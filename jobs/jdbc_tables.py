@@ -13,7 +13,7 @@ from core.model.aggregates import EPOCH, Aggregate
 from core.model.rows import row_table
 from jobs import as_of
 from jobs.counts import COUNT_COLUMNS, WRITTEN_COLUMNS, count_queries, total_of, written_of, written_query
-from jobs.ranges import CommitSpan, LedgerRange, Place, Slice, Written
+from jobs.ranges import CommitSpan, MergedRange, Place, Slice, WrittenCount
 from jobs.row_kinds import LINEAGE_KINDS, row_kinds
 from jobs.row_texts import kinds_of
 from jobs.server_words import TIMES, ServerWords
@@ -85,15 +85,15 @@ class JdbcTables:
     def read_later(self, job: str, number: int) -> list[Run]:
         return sorted(self._runs(later_where(job, number)), key=lambda run: run.run_number)
 
-    def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
+    def read_ledger(self, spans: Sequence[CommitSpan]) -> list[MergedRange]:
         table, names = self._words.prefix + "batch_ledger", LEDGER_COLUMNS.split(", ")
-        ranges: list[LedgerRange] = []
+        ranges: list[MergedRange] = []
         for at in range(0, len(spans), SPANS):
             rows = self._answer(ledger_query(spans[at : at + SPANS], table), names)
-            ranges += [LedgerRange(*row) for row in rows]
+            ranges += [MergedRange(*row) for row in rows]
         return ranges
 
-    def read_written(self, spans: Sequence[CommitSpan]) -> list[Written]:
+    def read_written(self, spans: Sequence[CommitSpan]) -> list[WrittenCount]:
         ledger, first_at = f"{self._words.prefix}batch_ledger", self._words.micros.format("MIN(committed_at)")
         queries = [written_query(spans[at : at + SPANS], ledger, first_at) for at in range(0, len(spans), SPANS)]
         rows = [row for query in queries for row in self._answer(query, WRITTEN_COLUMNS.split(", "))]

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from core.model.aggregates import EPOCH, WINDOW_START, Aggregate
 from core.model.rows import row_table
 from core.transforms import load_transform
-from jobs.ranges import CommitSpan, Place, Slice, Written
+from jobs.ranges import CommitSpan, Place, Slice, WrittenCount
 from jobs.tables import Tables
 
 MICROSECOND = timedelta(microseconds=1)
@@ -45,12 +45,12 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Commits:
+class CountedCommits:
     """The commits of a run: their spans, the slices of their rows, and what the ledger says of them."""
 
     spans: Sequence[CommitSpan]
     slices: Sequence[Slice]
-    written: Sequence[Written]
+    written: Sequence[WrittenCount]
 
     @property
     def first_at(self) -> datetime | None:
@@ -73,7 +73,7 @@ def counted_columns(of: Aggregate) -> dict[str, Column]:
     return found
 
 
-def quality_of(tables: Tables, of: Aggregate, windows: DataFrame, commits: Commits, code: Code) -> str:
+def quality_of(tables: Tables, of: Aggregate, windows: DataFrame, commits: CountedCommits, code: Code) -> str:
     """Return the quality of the rows in these windows as JSON, with the version of the code.
 
     Raises ReadingDiffers when only the job's own reading is wrong.
@@ -126,7 +126,9 @@ def _figures(of: Aggregate, windows: DataFrame, first_at: datetime | None) -> di
     }
 
 
-def _compared(tables: Tables, of: Aggregate, commits: Commits, reading: tuple[int, tuple[str, ...]]) -> dict[str, Any]:
+def _compared(
+    tables: Tables, of: Aggregate, commits: CountedCommits, reading: tuple[int, tuple[str, ...]]
+) -> dict[str, Any]:
     """Compare the rows that were read, and those of the transform's other tables, with those that the ledger counts."""
     (read, names), own = reading, row_table(of.source).name
     others = [tables.count_rows(name, commits.slices, commits.spans) for name in names if name != own]

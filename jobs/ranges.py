@@ -23,7 +23,7 @@ class CommitSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerRange:
+class MergedRange:
     """One row of the batch ledger, or adjacent rows of kind `batch` that SQL has merged, under their last commit; only
     ranges of kind `batch` have no holes and cover the log in order."""
 
@@ -37,7 +37,7 @@ class LedgerRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenCount:
     """The commits of one partition with one version of the transform, as the ledger counts them.
 
     They appended `rows_appended` rows to all tables together. `uncounted` of the commits have no such number, because
@@ -92,7 +92,7 @@ def spans_between(cut_from: str, cut_to: str) -> list[CommitSpan]:
     return spans
 
 
-def slices_of(spans: Iterable[CommitSpan], ledger: Sequence[LedgerRange], rows_each: int | None = None) -> list[Slice]:
+def slices_of(spans: Iterable[CommitSpan], ledger: Sequence[MergedRange], rows_each: int | None = None) -> list[Slice]:
     """Return slices that hold every row of the spans' commits once.
 
     The batches of a span cover an unbroken range of sequence numbers; rows that later commits of the span wrote into it
@@ -112,13 +112,13 @@ def slices_of(spans: Iterable[CommitSpan], ledger: Sequence[LedgerRange], rows_e
     return found
 
 
-def replayed_spans(spans: Iterable[CommitSpan], ledger: Iterable[LedgerRange]) -> list[CommitSpan]:
+def replayed_spans(spans: Iterable[CommitSpan], ledger: Iterable[MergedRange]) -> list[CommitSpan]:
     """Return the spans that have a replay among their commits: only a replay removes rows."""
     partitions = {(one.stream_id, one.partition_id) for one in ledger if one.kind == "replay"}
     return [span for span in spans if (span.stream_id, span.partition_id) in partitions]
 
 
-def _cut_by_rows(span: CommitSpan, batches: Sequence[LedgerRange], rows_each: int) -> Iterator[Slice]:
+def _cut_by_rows(span: CommitSpan, batches: Sequence[MergedRange], rows_each: int) -> Iterator[Slice]:
     rows, first = 0, None
     for at, batch in enumerate(batches):
         rows += batch.rows_written
@@ -129,7 +129,7 @@ def _cut_by_rows(span: CommitSpan, batches: Sequence[LedgerRange], rows_each: in
             rows, first = 0, None
 
 
-def _before(span: CommitSpan, batches: Sequence[LedgerRange], others: Iterable[LedgerRange]) -> Iterator[Slice]:
+def _before(span: CommitSpan, batches: Sequence[MergedRange], others: Iterable[MergedRange]) -> Iterator[Slice]:
     for one in others:
         last = min(one.last, batches[0].first - 1) if batches else one.last
         if one.rows_written and one.first <= last:
@@ -138,5 +138,5 @@ def _before(span: CommitSpan, batches: Sequence[LedgerRange], others: Iterable[L
             yield Slice(*place, number - 1, number, letters_only, span.up_to)
 
 
-def _by_commit(one: LedgerRange) -> tuple[int, str, int]:
+def _by_commit(one: MergedRange) -> tuple[int, str, int]:
     return one.stream_id, one.partition_id, one.commit_number

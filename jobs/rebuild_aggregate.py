@@ -25,8 +25,8 @@ from core.transforms.aggregates import find_aggregate
 from jobs.comparison import (
     DIFFERING,
     MOVED,
+    ComparedTable,
     SliceFigures,
-    Target,
     differences,
     figures,
     judged,
@@ -46,10 +46,10 @@ SAME, DIFFERENT, NOTHING_COMPARED = 0, 1, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class WindowLook:
     """One look at the aggregate: its targets, the figures of its slices, and the differences."""
 
-    targets: tuple[Target, ...]
+    targets: tuple[ComparedTable, ...]
     slices: tuple[SliceFigures, ...]
     shown: tuple[Mapping[str, object], ...] = ()
     days: Days | None = None
@@ -61,10 +61,10 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RebuildComparison:
     """The result of a rebuild."""
 
-    looks: tuple[Look, ...] = ()
+    looks: tuple[WindowLook, ...] = ()
 
     @property
     def compared(self) -> int:
@@ -130,11 +130,11 @@ class Rebuild:
     left: DataFrame | None = None
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    def targets(self) -> tuple[Target, ...]:
+    def targets(self) -> tuple[ComparedTable, ...]:
         """Return the slices as the newest runs that the history covers left them."""
         return tuple(targets(*self._runs()))
 
-    def look(self, wanted: Sequence[Target]) -> Look:
+    def look(self, wanted: Sequence[ComparedTable]) -> WindowLook:
         """Compare the windows that are left."""
         found = side_by_side(self.of, self._right(wanted), self._standing()).persist()
         found.count()  # the stored windows are read now, before the runs that may have touched them
@@ -146,7 +146,7 @@ class Rebuild:
             self.left, self.days = moved.localCheckpoint(), days[MOVED]  # plans must not nest
         shown = differences(self.of, windows, SHOWN) if DIFFERING in days else ()
         found.unpersist()
-        return Look(tuple(wanted), tuple(slices), tuple(shown), days.get(DIFFERING))
+        return WindowLook(tuple(wanted), tuple(slices), tuple(shown), days.get(DIFFERING))
 
     def _runs(self) -> tuple[Run | None, Sequence[Run]]:
         """Return the newest committed run that the history covers, and those after it that it covers too."""
@@ -156,10 +156,10 @@ class Rebuild:
         later = self.tables.read_later(self.job, 0 if committed is None else committed.run_number)
         return committed, [run for run in later if self.history.covers(self.of, run.cut_to)]
 
-    def _right(self, wanted: Sequence[Target]) -> DataFrame:
+    def _right(self, wanted: Sequence[ComparedTable]) -> DataFrame:
         return self._of_left(reduce(DataFrame.unionByName, map(self._right_at, wanted)))
 
-    def _right_at(self, wanted: Target) -> DataFrame:
+    def _right_at(self, wanted: ComparedTable) -> DataFrame:
         rows = self.history.rows(self.of, wanted.cut, self.days)
         if wanted.end - wanted.first < SLICES:
             rows = rows.where(slice_of(self.of).between(wanted.first, wanted.end - 1))
@@ -175,18 +175,18 @@ class Rebuild:
 
 def rebuild(
     tables: Tables, of: Aggregate, days: Days = ALL_DAYS, history: History | None = None, job: str | None = None
-) -> Comparison:
+) -> RebuildComparison:
     """Compare the windows of some days with those that their rows have; by default those in SQL.
 
     `job` is the job of a level; by default the aggregate is the finest level, which has its name.
     """
-    windows, looks = Rebuild(tables, job or of.name, of, history or SqlHistory(tables), days), list[Look]()
+    windows, looks = Rebuild(tables, job or of.name, of, history or SqlHistory(tables), days), list[WindowLook]()
     while len(looks) < LOOKS and (not looks or looks[-1].moved):
         wanted = windows.targets()
         if looks and wanted == looks[-1].targets:
             break  # the history has not reached the runs that touched the windows
         looks.append(windows.look(wanted))
-    return Comparison(tuple(looks))
+    return RebuildComparison(tuple(looks))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from core.model.aggregates import EPOCH, WINDOW_START, Aggregate, Measure
-from jobs.quality import Commits, counted_columns
+from jobs.quality import CountedCommits, counted_columns
 from jobs.ranges import CommitSpan, replayed_spans, slices_of, spans_between
 from jobs.tables import Run, Tables
 from jobs.transforms import (
@@ -45,14 +45,14 @@ class Delta:
 
     added: DataFrame
     removed: DataFrame | None
-    commits: Commits
+    commits: CountedCommits
 
 
 def delta_of(tables: Tables, of: Aggregate, run: Run) -> Delta:
     """Return the windows that a run adds and removes."""
     spans = spans_between(run.cut_from, run.cut_to)
     ledger = tables.read_ledger(spans)
-    commits = Commits(spans, slices_of(spans, ledger), tables.read_written(spans))
+    commits = CountedCommits(spans, slices_of(spans, ledger), tables.read_written(spans))
     added = partial_sums(of, tables.rows(of, commits.slices), counted_columns(of))
     replayed = replayed_spans(spans, ledger)
     removed = partial_sums(of, tables.removed(of, replayed)).localCheckpoint() if replayed else None

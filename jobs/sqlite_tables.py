@@ -14,7 +14,7 @@ from core.model.aggregates import Aggregate
 from core.model.rows import row_table
 from jobs import as_of
 from jobs.counts import count_queries, total_of, written_of, written_query
-from jobs.ranges import CommitSpan, LedgerRange, Place, Slice, Written
+from jobs.ranges import CommitSpan, MergedRange, Place, Slice, WrittenCount
 from jobs.row_kinds import LINEAGE_KINDS, row_kinds
 from jobs.sqlite_words import SqliteWords
 from jobs.tables import (
@@ -77,10 +77,10 @@ class SqliteTables:
     def read_later(self, job: str, number: int) -> list[Run]:
         return list(map(_run_of, self._rows(f"{_RUNS} {later_where(job, number)} ORDER BY run_number")))
 
-    def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
-        return [LedgerRange(*row) for span in spans for row in self._rows(ledger_query([span]))]
+    def read_ledger(self, spans: Sequence[CommitSpan]) -> list[MergedRange]:
+        return [MergedRange(*row) for span in spans for row in self._rows(ledger_query([span]))]
 
-    def read_written(self, spans: Sequence[CommitSpan]) -> list[Written]:
+    def read_written(self, spans: Sequence[CommitSpan]) -> list[WrittenCount]:
         rows = [row for span in spans for row in self._rows(written_query([span], "batch_ledger", "MIN(committed_at)"))]
         return [written_of(row, datetime.fromisoformat(row[-1])) for row in rows]
 

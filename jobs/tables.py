@@ -14,7 +14,7 @@ from core.aggregation.kinds import ALL_DAYS, Days, RunKind
 from core.model.aggregates import SLICES, Aggregate
 from core.model.rows import row_table
 from jobs.facts import SliceFacts
-from jobs.ranges import NUMBERS_EACH, CommitSpan, LedgerRange, Place, Slice, Written, links_of
+from jobs.ranges import NUMBERS_EACH, CommitSpan, MergedRange, Place, Slice, WrittenCount, links_of
 
 OPEN = ("submitting", "submitted")
 LEDGER_COLUMNS = (
@@ -125,13 +125,13 @@ class Tables(Protocol):
     def read_later(self, job: str, number: int) -> list[Run]:
         """Return the runs of a job with a higher number that have committed slices, in order; some may be open."""
 
-    def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
+    def read_ledger(self, spans: Sequence[CommitSpan]) -> list[MergedRange]:
         """Return the commits of these spans, with adjacent batches merged by SQL.
 
         A span from a partition's first commit has only its batches: they cover the rows of all other commits.
         """
 
-    def read_written(self, spans: Sequence[CommitSpan]) -> list[Written]:
+    def read_written(self, spans: Sequence[CommitSpan]) -> list[WrittenCount]:
         """Return what the ledger says of the commits of these spans, by partition and version of the transform."""
 
     def count_rows(self, table: str, slices: Sequence[Slice], spans: Sequence[CommitSpan]) -> Counter[Place]:

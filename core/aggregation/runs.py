@@ -219,7 +219,7 @@ class EngineAnswer:
     fault: str | None = None
 
 
-class Step(Enum):
+class RunStep(Enum):
     """The next step of an open run."""
 
     COMMIT = auto()  # its result is staged completely
@@ -232,28 +232,28 @@ class Step(Enum):
 
 def next_step(
     run: AggregationRun, answer: EngineAnswer, staged: Staged | None, now: datetime, limits: RunLimits
-) -> Step:
+) -> RunStep:
     """Return the next step of an open run; a complete result is committed, whatever the engine says.
 
     A run that has committed slices is not given up, because the next run would count them again; a repair may be.
     """
     if staged is not None:
-        return Step.COMMIT
+        return RunStep.COMMIT
     if run.status == "submitting":
         return _step_after_submit(run, answer, now, limits)
     if _goes_on(run, answer, now, limits):
-        return Step.WAIT
-    return Step.GIVE_UP if limits.spent(run) else Step.TRY_AGAIN
+        return RunStep.WAIT
+    return RunStep.GIVE_UP if limits.spent(run) else RunStep.TRY_AGAIN
 
 
-def _step_after_submit(run: AggregationRun, answer: EngineAnswer, now: datetime, limits: RunLimits) -> Step:
+def _step_after_submit(run: AggregationRun, answer: EngineAnswer, now: datetime, limits: RunLimits) -> RunStep:
     if answer.job_id is not None:
-        return Step.ADOPT
+        return RunStep.ADOPT
     patience = limits.grace if answer.answered else limits.deadline
     if now - run.intent_at <= patience:
-        return Step.WAIT
+        return RunStep.WAIT
     is_spent = run.submits >= limits.submits and run.may_fail
-    return Step.GIVE_UP if is_spent else Step.SUBMIT_AGAIN
+    return RunStep.GIVE_UP if is_spent else RunStep.SUBMIT_AGAIN
 
 
 def _goes_on(run: AggregationRun, answer: EngineAnswer, now: datetime, limits: RunLimits) -> bool:

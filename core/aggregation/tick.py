@@ -22,9 +22,9 @@ from core.aggregation.runs import (
     EngineAnswer,
     Failure,
     RunLimits,
+    RunStep,
     Staged,
     Standing,
-    Step,
     next_step,
     planned_run,
 )
@@ -158,17 +158,17 @@ def _go_on(own: Aggregation, run: AggregationRun) -> str:
         answer = ask(own.engine, run)
         staged = own.store.read_staged(run.run_id)  # again after the answer: a job stages before it ends
     step = next_step(run, answer, staged, own.now(), own.limits)
-    if step is Step.COMMIT and staged is not None:
+    if step is RunStep.COMMIT and staged is not None:
         return _commit(own, run, staged)
-    if step is Step.ADOPT and answer.job_id is not None:
+    if step is RunStep.ADOPT and answer.job_id is not None:
         return _done(own.store.note_submitted(run, answer.job_id, own.now()), "adopted a job")
-    if step is Step.WAIT:
+    if step is RunStep.WAIT:
         return "waits" if answer.fault is None else f"waits: {answer.fault}"
     failure = failure_of(own.engine, run, answer, own.now())
     end_job(own.engine, run, answer)
-    if step is Step.GIVE_UP:
+    if step is RunStep.GIVE_UP:
         return _give_up(own, run, failure, _state(answer))
-    return _submit_again(own, run, run.attempt + (step is Step.TRY_AGAIN), failure)
+    return _submit_again(own, run, run.attempt + (step is RunStep.TRY_AGAIN), failure)
 
 
 def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> str:

@@ -93,7 +93,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class BatchReading:
     """The reads of one turn before it decides: the partition's state, the new events, their references, and the open
     letters that they wait for (None when no event waits)."""
 
@@ -110,7 +110,7 @@ class Reading:
         in_hand = [event for event in self.guarded.run if event.sequence_number <= gap.last]
         return Wound(self.state, gap, in_hand, batch.invocation_id)
 
-    def only(self, run: tuple[Event, ...]) -> "Reading":
+    def only(self, run: tuple[Event, ...]) -> "BatchReading":
         """Return the reading with only the events to commit next."""
         return self if run is self.guarded.run else replace(self, guarded=replace(self.guarded, run=run))
 
@@ -163,7 +163,9 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
     return IngestReport(batch, tuple(progress.commits), tuple(progress.gaps))
 
 
-def _commit_next(batch: EventBatch, reading: Reading, means: Means, progress: Progress, isolation: Isolation) -> None:
+def _commit_next(
+    batch: EventBatch, reading: BatchReading, means: Means, progress: Progress, isolation: Isolation
+) -> None:
     """Plan and commit the next new events: all of them, or a part when some are refused, deadly or held."""
     reading = reading.only(isolation.next_run(reading.guarded.run))
     with means.journal.attempt(batch, reading.state, reading.guarded, means.transform) as attempt:
@@ -187,7 +189,9 @@ def _commit_next(batch: EventBatch, reading: Reading, means: Means, progress: Pr
             progress.add(commit)
 
 
-def _plan_next(batch: EventBatch, reading: Reading, means: Means, progress: Progress) -> tuple[Reading, BatchCommit]:
+def _plan_next(
+    batch: EventBatch, reading: BatchReading, means: Means, progress: Progress
+) -> tuple[BatchReading, BatchCommit]:
     """Return the events that one commit can take, and that commit."""
     reading = refer(reading, means.transform, means)
     commit = plan_commit(batch, reading, means.transform, means)
@@ -200,7 +204,7 @@ def _plan_next(batch: EventBatch, reading: Reading, means: Means, progress: Prog
     return reading, commit.ending(outage=is_healthy, held=not is_cut)
 
 
-def read(batch: EventBatch, means: Means) -> Reading:
+def read(batch: EventBatch, means: Means) -> BatchReading:
     """READ the state, from memory in the steady state, and find the new events.
 
     Where the events of a partition key are kept in order, READ also the open letters that they have to wait for.
@@ -211,10 +215,10 @@ def read(batch: EventBatch, means: Means) -> Reading:
     guarded = guard(means.incarnations.without_former(batch, state), state)
     run = guarded.run if guarded.gap is None else ()
     state, open_letters = read_open_letters(without_stop(state, means), run, means.store, means.letters)
-    return Reading(state, guarded, open_letters=open_letters)
+    return BatchReading(state, guarded, open_letters=open_letters)
 
 
-def refer(reading: Reading, transform: Transform, means: Means) -> Reading:
+def refer(reading: BatchReading, transform: Transform, means: Means) -> BatchReading:
     """READ the references of the events to commit next: from memory in the steady state, else with one call.
 
     A plan adds the states of its events to its references, so each plan needs new ones.
@@ -266,7 +270,7 @@ def heal(wound: Wound, means: Means) -> Generator[BatchCommit, None, None]:
         yield from _ingest(piece, replace(means, healing=NOT_HEALING)).commits
 
 
-def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, means: Means) -> BatchCommit:
+def plan_commit(batch: EventBatch, reading: BatchReading, transform: Transform, means: Means) -> BatchCommit:
     """DECIDE: return the outcome of every number up to the last new event, as one value."""
     run, first = reading.guarded.run, reading.guarded.first
     order = None if reading.open_letters is None else KeyOrder(reading.open_letters)

@@ -51,14 +51,14 @@ class Unhealed:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PartitionStanding:
     """A trigger that stands, in words for people; yielded when there is something new to say."""
 
     partition: Partition
     words: str
 
 
-Looked = Healed | Unhealed | Standing
+Looked = Healed | Unhealed | PartitionStanding
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class SilenceCheck:
             begun = Carrying(state.next_number - 1, seen.since, self.means.clock.now())
             self.standing[state.partition] = Standstill(following, seen.since, seen.carrying or begun)
 
-    def _lift(self, partition: Partition) -> Iterator[Standing]:
+    def _lift(self, partition: Partition) -> Iterator[PartitionStanding]:
         """Lift the trigger of a partition that is carried; say so once, and record a trigger that stands for long."""
         seen = self.standing.get(partition)
         if self.host is None or seen is None or seen.carrying is None:
@@ -219,7 +219,7 @@ class SilenceCheck:
         if carrying.stands(now):
             self.means.store.note_stop(state, "trigger", carrying.sentence(state), carrying.since)
         if carrying.words != seen.carrying.words:
-            yield Standing(partition, carrying.sentence(state))
+            yield PartitionStanding(partition, carrying.sentence(state))
 
     def _cause(self, partition: Partition, carrying: Carrying) -> str | None:
         try:

@@ -51,7 +51,7 @@ class RedriveMeans:
 
 
 @dataclass(frozen=True, slots=True)
-class SliceReport:
+class RedriveSliceReport:
     """The outcome of a slice of work. `is_over`: nothing is left, or the job does not run."""
 
     is_over: bool
@@ -97,7 +97,7 @@ def request_redrive(order: LetterOrder, per_second: int | None, means: RedriveMe
     return _opened(request, means.store)
 
 
-def redrive_slice(redrive_id: UUID, means: RedriveMeans, until: datetime) -> SliceReport:
+def redrive_slice(redrive_id: UUID, means: RedriveMeans, until: datetime) -> RedriveSliceReport:
     """Work on a job until a time, or until nothing is left; the first piece is always tried.
 
     Raises InfrastructureFault; the pieces before the fault remain.
@@ -106,9 +106,9 @@ def redrive_slice(redrive_id: UUID, means: RedriveMeans, until: datetime) -> Sli
     while True:
         job = _begun(redrive_id, means)
         if job is None:
-            return SliceReport(True, pieces, looked_at)
+            return RedriveSliceReport(True, pieces, looked_at)
         if (pieces or conflicts) and means.clock.now() >= until:
-            return SliceReport(False, pieces, looked_at)
+            return RedriveSliceReport(False, pieces, looked_at)
         if _rested(job, means):
             continue
         try:

@@ -24,7 +24,7 @@ RowsByTable = dict[type, list[Row]]
 
 
 @dataclass(slots=True)
-class _Change:
+class _RowChange:
     """The changes to the rows of one event."""
 
     added: list[Document] = field(default_factory=list)
@@ -82,9 +82,11 @@ def document(row: Row) -> Document:
     return {name: _plain(getattr(row, name)) for name in row_table(type(row)).columns}
 
 
-def _changes(commit: ReplayCommit, rehearsal: Rehearsal, standing: States) -> Iterator[tuple[SequenceNumber, _Change]]:
+def _changes(
+    commit: ReplayCommit, rehearsal: Rehearsal, standing: States
+) -> Iterator[tuple[SequenceNumber, _RowChange]]:
     before, after = _retracted(rehearsal), _appended(commit)
-    changes = {number: _Change() for number in commit.numbers}
+    changes = {number: _RowChange() for number in commit.numbers}
     for number, change in changes.items():
         old, new = before.get(number, {}), after.get(number, {})
         for row_class in dict.fromkeys((*old, *new)):
@@ -120,7 +122,7 @@ def _rewritten(commit: ReplayCommit, rehearsal: Rehearsal) -> int:
     return sum(1 for one in rehearsal.retracted if row_table(type(one.row)).key and one.sequence_number in numbers)
 
 
-def _shown(commit: ReplayCommit, changes: Mapping[SequenceNumber, _Change]) -> Iterator[EventDiff]:
+def _shown(commit: ReplayCommit, changes: Mapping[SequenceNumber, _RowChange]) -> Iterator[EventDiff]:
     errors = {letter.event.sequence_number: letter.error for letter in commit.settled.letters}
     held = {letter.event.sequence_number for letter in commit.settled.letters if letter.status == "held"}
     written = {number for placed in commit.settled.rows.values() for number, _, _ in placed}

@@ -28,7 +28,7 @@ class ReplayOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ReplayReach:
     """The limits of a request: the stream, the numbers that can be replayed, and the most events of a range."""
 
     stream: Stream
@@ -40,7 +40,7 @@ class Reach:
 Ranges = tuple[tuple[PartitionRange, ...], tuple[LeftOut, ...]]
 
 
-def ranges_of(order: ReplayOrder, reach: Reach) -> Ranges:
+def ranges_of(order: ReplayOrder, reach: ReplayReach) -> Ranges:
     """Return the numbers to replay of each partition, and the partitions that have none.
 
     Raises ReplayRefused, which names the field. Raises HubUnreachable or HubRefused when the hub is needed and does not
@@ -84,7 +84,7 @@ def _chosen(order: ReplayOrder, replayable: Sequence[Replayable]) -> Iterator[Re
         yield known[partition_id]
 
 
-def _range_of(order: ReplayOrder, one: Replayable, reach: Reach) -> PartitionRange | LeftOut:
+def _range_of(order: ReplayOrder, one: Replayable, reach: ReplayReach) -> PartitionRange | LeftOut:
     partition = reach.stream.partition(one.partition_id)
     first, before = _first(order.start, one, partition, reach.hub)
     if first > one.checkpoint:

@@ -24,7 +24,7 @@ from core.replay.diff import newest_states, rehearsed_piece
 from core.replay.job import PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
 from core.replay.pieces import Piece, PieceReader, ReplayCommit
 from core.replay.plan import KnownLetters, KnownStates, ReplayTrial, plan_replay
-from core.replay.ranges import Reach, ReplayOrder, ranges_of
+from core.replay.ranges import ReplayOrder, ReplayReach, ranges_of
 from core.replay.store.replays import Replays
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
@@ -68,7 +68,7 @@ def request_replay(order: ReplayOrder, means: ReplayMeans, most_events: int) -> 
     TooManyReplays when too many jobs are open.
     """
     store, clock = means.store, means.clock
-    reach = Reach(means.stream, store.read_replayable(means.stream), means.hub, most_events)
+    reach = ReplayReach(means.stream, store.read_replayable(means.stream), means.hub, most_events)
     ranges, left_out = ranges_of(order, reach)
     request = ReplayRequest(
         job_id=clock.new_id(),
@@ -101,7 +101,7 @@ def replay_slice(job_id: UUID, partition_id: PartitionId, means: ReplayMeans, un
 
     Raises InfrastructureFault; the pieces before the fault remain. If the hub is a new one, the job ends as `failed`.
     """
-    work = _Slice(job_id, means, until)
+    work = _WorkSlice(job_id, means, until)
     while True:
         job = means.store.find_replay(job_id)
         progress = job.progress_of(partition_id) if job is not None and job.status == "running" else None
@@ -141,7 +141,7 @@ def _move(job_id: UUID, move: JobVerb, fault: str, means: ReplayMeans) -> JobMov
 
 
 @dataclass(slots=True)
-class _Slice:
+class _WorkSlice:
     """The work on one partition; `refused` maps each refused event to the database's error."""
 
     job_id: UUID

@@ -18,7 +18,7 @@ log = logging.getLogger("hubledger.store")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class StoredColumn:
     """A column as the database describes it; engines without precision and scale have 0.
 
     `needs_value`: the column takes no NULL and has no default, so an insert has to name it. `unique_in`: the numbers
@@ -35,8 +35,8 @@ class Column:
     unique_in: str | None = None
 
 
-_Columns = Mapping[tuple[str, str], Column]
-Judge = Callable[[Column, type, bool], str | None]  # column, type of the values, is it part of a key: its fault
+_Columns = Mapping[tuple[str, str], StoredColumn]
+Judge = Callable[[StoredColumn, type, bool], str | None]  # column, type of the values, is it part of a key: its fault
 
 
 def tables_json(row_classes: Iterable[type]) -> str:
@@ -65,7 +65,7 @@ def refuse_missing(found: Iterable[Sequence[Any]], row_classes: Iterable[type]) 
 
 def _by_name(found: Iterable[Sequence[Any]]) -> _Columns:
     """Return columns by table and name, as SQL compares names: in any case."""
-    return {(one.table.lower(), one.name.lower()): one for one in (Column(*row) for row in found)}
+    return {(one.table.lower(), one.name.lower()): one for one in (StoredColumn(*row) for row in found)}
 
 
 def _missing(row_class: type, columns: _Columns) -> Iterable[str]:
@@ -82,7 +82,7 @@ def _missing(row_class: type, columns: _Columns) -> Iterable[str]:
     yield from _without_key(table, there)
 
 
-def _without_key(table: RowTable, there: Mapping[str, Column]) -> Iterable[str]:
+def _without_key(table: RowTable, there: Mapping[str, StoredColumn]) -> Iterable[str]:
     """Yield a fault when a table has unique indexes, and none of them has exactly the columns that make a row unique.
 
     A table without any is not judged, because a view has none either.

@@ -27,7 +27,7 @@ EXIT_STATUS = 70  # EX_SOFTWARE
 
 
 @dataclass(eq=False, slots=True)
-class Run:
+class WatchedRun:
     """One call of a transform for some events, on record in the watchdog until it ends."""
 
     partition: Partition | None
@@ -62,12 +62,12 @@ class Watchdog:
         self._is_set = False
         self._looks = False
         self._is_closed = False
-        self.running: dict[Run, None] = {}
+        self.running: dict[WatchedRun, None] = {}
 
     @contextmanager
     def over(self, of: Partition | None, events: Sequence[Event]) -> Iterator[None]:
         """Watch over the transform for as long as it works on these events; set the alarm unless it is set."""
-        run = Run(of, events, self._alarm.monotonic())
+        run = WatchedRun(of, events, self._alarm.monotonic())
         self.running[run] = None
         try:
             with self._lock:

@@ -56,7 +56,7 @@ class UnmovedAnswer(Answered):
     status: str | None
 
 
-class OrderAnswer(Answered):
+class LetterOrderAnswer(Answered):
     """The result. One order moves up to ten thousand letters: `left` letters of the filter wait for the next order."""
 
     matched: int
@@ -67,18 +67,18 @@ class OrderAnswer(Answered):
 
 
 @operation("Retry letters now", "letters", problems=(COUNT_DIFFERS,))
-def retry_letters_now(call: Call[Nothing, Nothing, OrderShape]) -> OrderAnswer:
+def retry_letters_now(call: Call[Nothing, Nothing, OrderShape]) -> LetterOrderAnswer:
     """Make waiting and exhausted letters due now, and begin their attempts again."""
     return _carried_out(call, "requeue")
 
 
 @operation("Discard letters", "letters", problems=(COUNT_DIFFERS,))
-def discard_letters(call: Call[Nothing, Nothing, OrderShape]) -> OrderAnswer:
+def discard_letters(call: Call[Nothing, Nothing, OrderShape]) -> LetterOrderAnswer:
     """Discard open letters for good; their events stay accounted for as dead-lettered."""
     return _carried_out(call, "discard")
 
 
-def _carried_out(call: Call[Nothing, Nothing, OrderShape], move: OrderedMove) -> OrderAnswer:
+def _carried_out(call: Call[Nothing, Nothing, OrderShape], move: OrderedMove) -> LetterOrderAnswer:
     own, body = app(), call.body
     order = LetterOrder(move, chosen_of(body), body.expected_count, Mover(call.who, body.reason))
     done = carry_out(order, own.listing, own.keeper)
@@ -110,9 +110,9 @@ def _position(name: LetterName, field: str) -> LetterPosition:
     return LetterPosition(PartitionId(name.partition_id), number_of(name.sequence_number, field))
 
 
-def _answer(done: OrderReport) -> OrderAnswer:
+def _answer(done: OrderReport) -> LetterOrderAnswer:
     unmoved = done.report.unmoved
-    return OrderAnswer(
+    return LetterOrderAnswer(
         matched=done.matched,
         moved=len(done.report.moved),
         left=done.left,

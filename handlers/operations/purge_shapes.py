@@ -29,7 +29,7 @@ class PurgePath(Shape):
     purge_id: JobText
 
 
-class CancelShape(Shape):
+class CancelPurgeShape(Shape):
     """The reason to cancel a purge."""
 
     reason: Reason

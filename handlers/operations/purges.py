@@ -14,7 +14,7 @@ from core.model.events import PartitionId
 from core.model.retention import DEFAULT_DAYS
 from handlers.app import CLOCK, App, app
 from handlers.operations.purge_shapes import (
-    CancelShape,
+    CancelPurgeShape,
     PurgeAnswer,
     PurgedTableAnswer,
     PurgePath,
@@ -63,7 +63,7 @@ def show_purge(call: Call[PurgePath, Nothing, Nothing]) -> PurgeAnswer:
 
 
 @operation("Cancel a purge; the rows that it deleted stay deleted", "purges", problems=(NOT_FOUND, CONFLICT))
-def cancel_purge(call: Call[PurgePath, Nothing, CancelShape]) -> PurgeAnswer:
+def cancel_purge(call: Call[PurgePath, Nothing, CancelPurgeShape]) -> PurgeAnswer:
     """Cancel the job for good; it begins no further piece."""
     job = _found(call.path.purge_id)
     why = f"cancelled by {call.who}: {call.body.reason}"

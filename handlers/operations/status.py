@@ -111,7 +111,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     books = Books(own.ledger.read_books(), counted.letters)
     (ends, age), fault = _hub_ends(own)
     stops, incarnation = own.ledger.read_stops(), own.ledger.read_incarnation()
-    partitions = _partitions(Sources(books, ends, stops), call.at)
+    partitions = _partitions(BookSources(books, ends, stops), call.at)
     return StatusAnswer(
         at=call.at,
         event_hub=own.settings.event_hub,
@@ -144,7 +144,7 @@ def _hub_ends(own: App) -> tuple[tuple[Mapping[PartitionId, int] | None, timedel
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class BookSources:
     """The sources of a partition's line: the books, the hub's ends (None: it did not answer), and the stops."""
 
     books: Books
@@ -152,14 +152,16 @@ class Sources:
     stops: Mapping[PartitionId, tuple[PartitionStop, ...]]
 
 
-def _partitions(found: Sources, now: datetime) -> list[PartitionBooksAnswer]:
+def _partitions(found: BookSources, now: datetime) -> list[PartitionBooksAnswer]:
     """List the partitions that the books, the hub or the stops know."""
     known = {one.partition_id: one for one in found.books.partitions}
     ids = sorted({*known, *(found.ends or {}), *found.stops}, key=lambda id: (len(id), id))
     return [_partition(id, known.get(id), found, now) for id in ids]
 
 
-def _partition(id: PartitionId, books: PartitionBooks | None, found: Sources, now: datetime) -> PartitionBooksAnswer:
+def _partition(
+    id: PartitionId, books: PartitionBooks | None, found: BookSources, now: datetime
+) -> PartitionBooksAnswer:
     hub_end = None if found.ends is None else found.ends.get(id)
     lag = lag_of(books, hub_end)
     waited = lag_time(books, lag, now)

@@ -23,7 +23,7 @@ from core.transforms.rooms import room_of
 from hubledger.cli.console import Refused, UsageFault, say, show_table
 from hubledger.cli.lines import EventFile, numbered_lines
 from hubledger.cli.trial.against import Difference, difference
-from hubledger.cli.trial.run import Outcome, ingest_file, means_of, states_of
+from hubledger.cli.trial.run import TrialOutcome, ingest_file, means_of, states_of
 from hubledger.cli.trial.store import trial_database
 from local.trials.replaying import register
 
@@ -51,7 +51,7 @@ class Report:
 
     name: str
     transform: Transform
-    outcome: Outcome
+    outcome: TrialOutcome
     counts: dict[str, int]
     rows: dict[type, list[tuple[int, Row]]]
     again: int
@@ -110,7 +110,7 @@ def _known(path: Path | None, transform: Transform) -> tuple[Row, ...]:
 
 def _report(name: str, path: Path, known: Sequence[Row], against: str | None, limit: int) -> Report:
     transform = load_transform(name)
-    outcome = Outcome(EventFile(path), limit)
+    outcome = TrialOutcome(EventFile(path), limit)
     with trial_database(transform.row_classes) as trial:
         means = means_of(trial.database, transform)
         register(known, means)
@@ -125,7 +125,7 @@ def _report(name: str, path: Path, known: Sequence[Row], against: str | None, li
     return Report(name, transform, outcome, counts, rows, again, differing)
 
 
-def _against(old: str, known: Sequence[Row], transform: Transform, outcome: Outcome) -> Difference:
+def _against(old: str, known: Sequence[Row], transform: Transform, outcome: TrialOutcome) -> Difference:
     before = load_transform(old)
     with trial_database((*before.row_classes, *transform.row_classes)) as trial:
         means = means_of(trial.database, before)
@@ -185,7 +185,7 @@ def _written(row: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in row.items())
 
 
-def _line_of(letter: DeadLetter, outcome: Outcome) -> int:
+def _line_of(letter: DeadLetter, outcome: TrialOutcome) -> int:
     return outcome.file.line_of(letter.event.sequence_number)
 
 

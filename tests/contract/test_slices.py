@@ -9,7 +9,7 @@ import pytest
 
 from core.aggregation.commit import HELD, PORTION, commit_run, next_portion
 from core.aggregation.runs import EngineAnswer as Answer
-from core.aggregation.runs import Part, Portion, RunLimits, Staged, StagedSlice, Step, next_step
+from core.aggregation.runs import Part, Portion, RunLimits, RunStep, Staged, StagedSlice, next_step
 from core.aggregation.spark import JobState
 from core.aggregation.store.commits import Aggregations
 from core.errors import StagingRefused, StoreUnavailable
@@ -229,9 +229,9 @@ def test_a_run_with_a_committed_slice_is_never_given_up(
     assert not store.fail_run(begun, "why", NOW)
     limits, lost = RunLimits(attempts=1, submits=1), Answer("job-1", JobState.FAILED)
     submitted = replace(begun, status="submitted", engine_job_id="job-1", submitted_at=NOW)
-    assert next_step(submitted, lost, None, NOW, limits) is Step.TRY_AGAIN
-    assert next_step(begun, Answer(None, None), None, NOW + timedelta(hours=9), limits) is Step.SUBMIT_AGAIN
-    assert next_step(replace(submitted, committed_slices=0), lost, None, NOW, limits) is Step.GIVE_UP
+    assert next_step(submitted, lost, None, NOW, limits) is RunStep.TRY_AGAIN
+    assert next_step(begun, Answer(None, None), None, NOW + timedelta(hours=9), limits) is RunStep.SUBMIT_AGAIN
+    assert next_step(replace(submitted, committed_slices=0), lost, None, NOW, limits) is RunStep.GIVE_UP
 
 
 def test_small_slices_share_a_transaction_and_a_large_one_has_its_own() -> None:

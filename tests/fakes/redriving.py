@@ -8,7 +8,7 @@ from uuid import UUID
 from core.letters.listing import LetterFilter
 from core.letters.moves import LetterOrder, Mover
 from core.letters.redrive import Redrive
-from core.letters.redrive_run import RedriveMeans, SliceReport, redrive_slice, request_redrive
+from core.letters.redrive_run import RedriveMeans, RedriveSliceReport, redrive_slice, request_redrive
 from core.letters.store.listing import LetterListing
 from core.model.clock import Clock
 from core.model.jobs import JobMove, JobVerb
@@ -48,7 +48,7 @@ class Redriving:
         assert isinstance(job, Redrive), job
         return job
 
-    def slice(self, job: Redrive, seconds: float = 3_600) -> SliceReport:
+    def slice(self, job: Redrive, seconds: float = 3_600) -> RedriveSliceReport:
         """Drive a job for some time."""
         until = self.clock.now() + timedelta(seconds=seconds)
         return redrive_slice(job.request.redrive_id, self.means, until)

@@ -4,7 +4,8 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,25 @@ def test_the_app_does_not_know_the_business_of_its_example() -> None:
 @pytest.mark.parametrize("text", ["class Home:", "/api/homes", 'nav [data-page="home"]', "one home more"])
 def test_a_word_of_the_example_is_seen(text: str) -> None:
     assert WORD.search(text)
+
+
+def classes_of(folders: Iterable[Path]) -> dict[str, list[str]]:
+    """Return the modules of each class below some folders, by its name without underscores."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in (path for folder in folders for path in sorted(folder.rglob("*.py"))):
+        for one in nodes_of(path):
+            if isinstance(one, ast.ClassDef):
+                found[one.name.lstrip("_")].append(path.name)
+    return found
+
+
+def test_classes_of_one_name_are_one_thing() -> None:
+    found = classes_of(ROOT / name for name in ("core", "handlers", "hubledger", "jobs"))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+    assert len(found) > 500
+
+
+def test_a_second_class_of_a_name_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("class Reading:\n    pass\n")
+    (tmp_path / "b.py").write_text("def make():\n    class _Reading:\n        pass\n")
+    assert classes_of([tmp_path]) == {"Reading": ["a.py", "b.py"]}

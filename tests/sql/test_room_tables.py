@@ -17,7 +17,7 @@ from hubledger.cli.ddl.described import read_embedded
 from hubledger.cli.ddl.diff import next_migration
 from hubledger.cli.ddl.parsed import read_server
 from hubledger.cli.ddl.room import room_text
-from hubledger.cli.ddl.schema import Schema, Script, StandingTable, scripts_of
+from hubledger.cli.ddl.schema import Schema, SchemaScript, SchemaTable, scripts_of
 from hubledger.cli.ddl.types import ENGINES, Engine
 from hubledger.cli.ddl.wanted import wanted_tables
 from tests.fakes.declared import every_type, forgotten
@@ -40,11 +40,11 @@ def standing(room: str, engine: Engine) -> Schema:
     scripts = scripts_of(ROOT / "examples" / room, engine)
     if engine == "sqlite":
         return read_embedded(scripts)
-    ours = [Script(each.title, each.text) for each in load_migrations(engine)]
+    ours = [SchemaScript(each.title, each.text) for each in load_migrations(engine)]
     return read_server(scripts or ours)
 
 
-def of_columns(table: StandingTable) -> Mapping[str, tuple[str, bool]]:
+def of_columns(table: SchemaTable) -> Mapping[str, tuple[str, bool]]:
     return {
         name: (column.type.replace("integer", "bigint") if name in NARROWER else column.type, column.is_required)
         for name, column in table.columns.items()
@@ -53,7 +53,7 @@ def of_columns(table: StandingTable) -> Mapping[str, tuple[str, bool]]:
 
 @holds_for(ROOMS)
 def test_the_tables_of_an_example_have_the_columns_types_collations_and_keys_of_its_classes(room: str) -> None:
-    there, made = standing(room, "sqlserver"), read_server([Script("", room_text(*declared(room), "sqlserver"))])
+    there, made = standing(room, "sqlserver"), read_server([SchemaScript("", room_text(*declared(room), "sqlserver"))])
     assert there.unread == made.unread == ()
     assert made.tables.keys() == wanted_tables(*declared(room)).keys()
     for name, table in made.tables.items():
@@ -78,7 +78,9 @@ def test_a_comparison_finds_no_difference_between_an_example_and_its_migrations(
 def test_what_is_generated_for_every_type_is_what_a_comparison_wants(engine: Engine) -> None:
     with forgotten():
         classes = every_type()
-        made = {"sqlite": read_embedded, "sqlserver": read_server}[engine]([Script("", room_text(classes, (), engine))])
+        made = {"sqlite": read_embedded, "sqlserver": read_server}[engine](
+            [SchemaScript("", room_text(classes, (), engine))]
+        )
         wanted = wanted_tables(classes, ())
         assert made.unread == ()
         assert made.tables.keys() == wanted.keys()

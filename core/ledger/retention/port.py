@@ -24,7 +24,7 @@ class PurgeConflict(StoreFault):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class PurgeReach:
     """What decides how far a partition's ledger may be purged: its last link (number 0: none), the commit of its newest
     batch, the commits up to which the books remember and an audit has verified the sums, the commit at which the oldest
     open replay begins and the time of its request, and whether an audit job is open."""
@@ -109,7 +109,7 @@ class PurgeStore(PurgeJobStore, Protocol):
     def read_purge_partitions(self) -> tuple[PartitionId, ...]:
         """Return the partitions that have a checkpoint."""
 
-    def read_reach(self, partition_id: PartitionId) -> Reach:
+    def read_reach(self, partition_id: PartitionId) -> PurgeReach:
         """Return what decides how far a partition may be purged."""
 
     def read_cuts(self, partition_id: PartitionId) -> Mapping[str, int]:

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from core.errors import InfrastructureFault
 from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter, linked, with_ledger_rows, with_letters
-from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, PurgeStore, Reach
+from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, PurgeReach, PurgeStore
 from core.ledger.retention.purge import NOTHING_FOUND, Found, PurgeJob, Task, tasks_of
 from core.model.events import PartitionId
 from core.model.locks import ROWS_AT_ONCE
@@ -157,7 +157,7 @@ def _within(letters: tuple[SettledLetter, ...], most: int) -> tuple[SettledLette
     return letters[: max(1, sum(attempts <= most for attempts in sums))]
 
 
-def _reached(means: PurgeMeans, job: PurgeJob, id: PartitionId, reach: Reach) -> PurgeLink:
+def _reached(means: PurgeMeans, job: PurgeJob, id: PartitionId, reach: PurgeReach) -> PurgeLink:
     """Return the link that the ledger of a dry run would reach."""
     last, _ = ledger_limit(reach, means.store.read_cuts(id), means.jobs)
     after = reach.link.commit_number
@@ -186,7 +186,7 @@ def _rest(job: PurgeJob) -> tuple[Task, ...]:
     return (job.tasks or ())[1:]
 
 
-def _before(job: PurgeJob, reach: Reach) -> datetime:
+def _before(job: PurgeJob, reach: PurgeReach) -> datetime:
     """Return the time before which ledger rows are old: those since the request of an open replay may be its own."""
     old = job.request.before("batch_ledger")
     return old if reach.replay_at is None else min(old, reach.replay_at)
@@ -202,7 +202,7 @@ def _old_rows(rows: tuple[LedgerRow, ...], last: int, before: datetime) -> tuple
     return tuple(old)
 
 
-def ledger_limit(reach: Reach, cuts: Mapping[str, int], jobs: tuple[str, ...]) -> tuple[int, str]:
+def ledger_limit(reach: PurgeReach, cuts: Mapping[str, int], jobs: tuple[str, ...]) -> tuple[int, str]:
     """Return the last commit of a partition whose ledger row may go, and the reason why none after it may."""
     limits = [
         (reach.newest_batch - 1, "its newest batch stays"),

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from core.errors import CommitOutcomeUnknown
 from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter
-from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, Reach, RowPiece
+from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, PurgeReach, RowPiece
 from core.ledger.retention.purge import Found, PurgeJob, PurgeRequest, Task
 from core.ledger.store.purge_links import PurgeLinks
 from core.ledger.store.purge_scripts import (
@@ -99,13 +99,13 @@ class Purges(PurgeJobs):
     def read_purge_partitions(self) -> tuple[PartitionId, ...]:
         return tuple(PartitionId(id) for id, _ in self._stream.ask("read_last_batches"))
 
-    def read_reach(self, partition_id: PartitionId) -> Reach:
+    def read_reach(self, partition_id: PartitionId) -> PurgeReach:
         link = self.read_last_link(partition_id) or self.before_first(partition_id)
         found = self._stream.ask("read_purge_reach", partition_id=partition_id)
         if not found:
-            return Reach(link, 0, 0, 0, None, None, audit_is_open=False)
+            return PurgeReach(link, 0, 0, 0, None, None, audit_is_open=False)
         checkpoint, remembered_to, verified_to, replay_first, replay_at, open_audits = found[0]
-        return Reach(
+        return PurgeReach(
             link,
             self._commit_of(partition_id, checkpoint) or 0,
             remembered_to,

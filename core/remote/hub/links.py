@@ -16,7 +16,7 @@ OPENING = 5.0  # seconds; the sync SDK would wait for ever on a hub that accepts
 TURN = 0.2  # seconds that a call may wait for events
 
 
-class Link(Protocol):
+class AmqpLink(Protocol):
     """Receives events from one place on. Only one thread may use a link; errors are the SDK's."""
 
     def receive(self) -> list[Any]:
@@ -29,7 +29,7 @@ class Link(Protocol):
     def close(self) -> None: ...
 
 
-def open_link(client: Any, group: str, partition_id: str, place: Place, count: int) -> Link:
+def open_link(client: Any, group: str, partition_id: str, place: Place, count: int) -> AmqpLink:
     """Open a link of a sync EventHubConsumerClient that begins with the first event at the place.
 
     `count` is the most events to receive at once.

@@ -16,7 +16,7 @@ from core.model.hub import BEFORE_FIRST, Extent, OffsetRefused, Place
 from core.model.spans import SequenceNumber, Span
 from core.remote.hub.client import LINK_TIMEOUT, link_fault, open_sync_client
 from core.remote.hub.events import to_event
-from core.remote.hub.links import Link, open_link
+from core.remote.hub.links import AmqpLink, open_link
 from core.remote.hub.management import Management, keep_management_open
 from core.remote.hub.undeliverable import why_undeliverable
 from core.settings import Settings
@@ -154,7 +154,7 @@ class SdkHubReader:
             return self._kept[0]
 
     @contextmanager
-    def _link(self, partition: Partition, place: Place, count: int) -> Iterator[Link]:
+    def _link(self, partition: Partition, place: Place, count: int) -> Iterator[AmqpLink]:
         id = self._id_of(partition)
         with (
             self._faults(GROUP),
@@ -195,7 +195,7 @@ def _is_after(place: Place, extent: Extent) -> bool:
     return isinstance(place, int) and place > extent.last
 
 
-def _events(link: Link, is_late: Callable[[], bool], convert: Callable[[Any], Made]) -> Iterator[Made | None]:
+def _events(link: AmqpLink, is_late: Callable[[], bool], convert: Callable[[Any], Made]) -> Iterator[Made | None]:
     """Yield the events that arrive, and None after QUIET seconds without any; HubUnreachable when the time is up."""
     heard_at = time.monotonic()
     while True:

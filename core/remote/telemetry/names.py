@@ -49,7 +49,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SpanName:
     """One kind of span: its name (`{hub}`: that of the event hub), kind, meaning and attributes."""
 
     name: str
@@ -58,7 +58,7 @@ class Span:
     attributes: tuple[str, ...]
 
 
-BATCH_SPAN = Span(
+BATCH_SPAN = SpanName(
     "process {hub}",
     "consumer",
     "one batch, with links to the producers of its events",
@@ -67,13 +67,13 @@ BATCH_SPAN = Span(
         *(DEAD_LETTERED, REDELIVERED, STORE_CALLS, LINKS_LEFT_OUT, ERROR),
     ),
 )
-RETRY_SPAN = Span(
+RETRY_SPAN = SpanName(
     "retry letters", "internal", "one chunk of a retry round", (*OF_PARTITION, LETTERS, STORE_CALLS, ERROR)
 )
-REPLAY_SPAN = Span(
+REPLAY_SPAN = SpanName(
     "replay slice", "internal", "one slice of a replay", (*OF_PARTITION, REPLAY, PIECES, EVENTS, STORE_CALLS, ERROR)
 )
-TICK_SPAN = Span(
+TICK_SPAN = SpanName(
     "aggregation tick", "internal", "one step of a job of the aggregation", (JOB, STEPS, STORE_CALLS, ERROR)
 )
 SPANS = (BATCH_SPAN, RETRY_SPAN, REPLAY_SPAN, TICK_SPAN)

@@ -134,7 +134,7 @@ class Signals:
     @contextmanager
     def _span(
         self,
-        kind: names.Span,
+        kind: names.SpanName,
         name: str,
         given: tuple[Attributes, Sequence[Link]],
         note: Callable[[Observed], None],

@@ -7,7 +7,7 @@ the text '007', and that of texts makes '7' of the number 7.
 from collections.abc import Mapping
 from decimal import Decimal
 
-from core.store.misfits import Column
+from core.store.misfits import StoredColumn
 
 _TEXT, _NONE, _ROUNDED = ("CHAR", "CLOB", "TEXT"), ("BLOB", "ANY"), ("REAL", "FLOA", "DOUB")
 
@@ -15,7 +15,7 @@ _TEXT, _NONE, _ROUNDED = ("CHAR", "CLOB", "TEXT"), ("BLOB", "ANY"), ("REAL", "FL
 _TYPES: Mapping[type, str] = {str: "TEXT", Decimal: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL"}
 
 
-def misfit(column: Column, kind: type, is_key: bool) -> str | None:
+def misfit(column: StoredColumn, kind: type, is_key: bool) -> str | None:
     """Return the fault of a column; None for one that stores every value of its type, as each does with an instant."""
     affinity, wanted = _affinity(column.type.upper()), _TYPES.get(kind)
     if wanted in (None, affinity) or affinity == "NONE" or (affinity in ("INTEGER", "NUMERIC") and wanted != "TEXT"):

@@ -22,7 +22,7 @@ Batch = tuple[str, list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class _StepShape:
     """The part of a step that decides the text of its batch; the number that a step of many expects is a parameter."""
 
     statement: Named
@@ -33,7 +33,7 @@ class _Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _StepForm:
     """The part of a script, beside its steps, that decides the text of its batch."""
 
     rehearses: bool
@@ -54,12 +54,12 @@ def run_batch(script: Script, rehearse: bool) -> Batch:
     """
     shapes = _shapes(script, rehearse)
     values = _values(script.steps, _kept(shapes))
-    return _run_text(shapes, _Form(rehearse, script.gives_way), _missing(values)), _given(_params(shapes), values)
+    return _run_text(shapes, _StepForm(rehearse, script.gives_way), _missing(values)), _given(_params(shapes), values)
 
 
-def _shapes(script: Script, rehearse: bool) -> tuple[_Shape, ...]:
+def _shapes(script: Script, rehearse: bool) -> tuple[_StepShape, ...]:
     return tuple(
-        _Shape(step.statement, _expects(step), step.keeps, step.counts, is_collected=rehearse and step.answers)
+        _StepShape(step.statement, _expects(step), step.keeps, step.counts, is_collected=rehearse and step.answers)
         for step in script.steps
     )
 
@@ -67,7 +67,7 @@ def _shapes(script: Script, rehearse: bool) -> tuple[_Shape, ...]:
 def run_text(script: Script) -> str:
     """Return the text of the batch of a script. It depends on the steps, and on none of their values."""
     return _run_text(
-        _shapes(script, rehearse=False), _Form(rehearses=False, gives_way=script.gives_way), missing=frozenset()
+        _shapes(script, rehearse=False), _StepForm(rehearses=False, gives_way=script.gives_way), missing=frozenset()
     )
 
 
@@ -83,7 +83,7 @@ def _ask_text(statement: Named, missing: frozenset[str]) -> str:
 
 
 @cache
-def _run_text(shapes: tuple[_Shape, ...], form: _Form, missing: frozenset[str]) -> str:
+def _run_text(shapes: tuple[_StepShape, ...], form: _StepForm, missing: frozenset[str]) -> str:
     rehearse = form.rehearses
     kept, is_plain = _kept(shapes), len(shapes) == 1 and shapes[0].expects == "nothing" and not rehearse
     collected = [_query(shape.statement) for shape in shapes if shape.is_collected]
@@ -114,7 +114,7 @@ def _declare_answer(query: Query) -> str:
     return f"DECLARE @answer TABLE (place int IDENTITY PRIMARY KEY, {columns});"
 
 
-def _collecting(shape: _Shape) -> list[str]:
+def _collecting(shape: _StepShape) -> list[str]:
     return [f"INSERT INTO @answer ({_columns(_query(shape.statement))})"]
 
 
@@ -126,7 +126,7 @@ def _columns(query: Query, prefix: str = "") -> str:
     return ", ".join(prefix + column.name for column in query.answers)
 
 
-def _after(place: int, shape: _Shape) -> list[str]:
+def _after(place: int, shape: _StepShape) -> list[str]:
     if shape.expects != "nothing":
         expected = "1" if shape.expects == "one" else f"@{_expected(place).name}"
         why = f"{shape.statement} {UNMET_WORDS}"
@@ -134,12 +134,12 @@ def _after(place: int, shape: _Shape) -> list[str]:
     return [f"SET @{shape.counts} = @{shape.counts} + @@ROWCOUNT;"] if shape.counts else []
 
 
-def _kept(shapes: Iterable[_Shape]) -> tuple[str, ...]:
+def _kept(shapes: Iterable[_StepShape]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for shape in shapes for name in (shape.keeps, shape.counts) if name))
 
 
 @cache
-def _params(shapes: tuple[_Shape, ...]) -> tuple[Param, ...]:
+def _params(shapes: tuple[_StepShape, ...]) -> tuple[Param, ...]:
     """Return the parameters of all steps, each once, without those that the script keeps itself."""
     params: dict[str, Param] = {}
     kept = _kept(shapes)

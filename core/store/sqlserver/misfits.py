@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from decimal import Decimal
 
-from core.store.misfits import Column
+from core.store.misfits import StoredColumn
 from core.store.sqlserver.json import PLACES
 
 _HOLDS = {
@@ -15,7 +15,7 @@ _EXACT = ("decimal", "numeric")
 _UTF_8, _BINARY = "_UTF8", ("_BIN", "_BIN2", "_BIN2_UTF8")
 
 
-def misfit(column: Column, kind: type, is_key: bool) -> str | None:
+def misfit(column: StoredColumn, kind: type, is_key: bool) -> str | None:
     """Return the fault of a column; None for one that stores or refuses every value of its type."""
     if not _holds(column, kind):
         return f"is {_written(column)}: {_HOLDS[kind]} holds every value"
@@ -24,7 +24,7 @@ def misfit(column: Column, kind: type, is_key: bool) -> str | None:
     return None
 
 
-def _holds(column: Column, kind: type) -> bool:
+def _holds(column: StoredColumn, kind: type) -> bool:
     """Return False for a type that changes values. A number that is too large is refused, so it needs no rule."""
     if kind is str:
         return column.type == "nvarchar" or (column.type == "varchar" and _UTF_8 in (column.collation or ""))
@@ -39,7 +39,7 @@ def _holds(column: Column, kind: type) -> bool:
     return column.type == ("float" if kind is float else "date")
 
 
-def _written(column: Column) -> str:
+def _written(column: StoredColumn) -> str:
     if column.type in _EXACT:
         return f"{column.type}({column.precision}, {column.scale})"
     return f"{column.type}({column.scale})" if column.type == "datetime2" else column.type

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from core.model.rows import declared, is_row_class
-from core.transforms.contract.places import Fault, Part
+from core.transforms.contract.places import Fault, ModulePart
 from core.transforms.contract.rows import faults_of_rows
 
 VERSION_LENGTH = 100  # UTF-16 units, as the columns of SQL Server count: it would refuse every commit of a longer one
@@ -28,7 +28,7 @@ def faults_of_form(module: ModuleType) -> Iterator[Fault]:
 
 
 def _faults_of_version(module: ModuleType) -> Iterator[Fault]:
-    part, version = Part(module, ("VERSION",)), getattr(module, "VERSION", None)
+    part, version = ModulePart(module, ("VERSION",)), getattr(module, "VERSION", None)
     if not isinstance(version, str) or not version:
         yield part, "the module needs VERSION, a text that the ledger and letters name"
         return
@@ -39,7 +39,7 @@ def _faults_of_version(module: ModuleType) -> Iterator[Fault]:
 
 
 def _faults_of_function(module: ModuleType, name: str, form: str, arguments: int) -> Iterator[Fault]:
-    part, function = Part(module, (name,)), getattr(module, name, None)
+    part, function = ModulePart(module, (name,)), getattr(module, name, None)
     if not callable(function):
         yield part, f"the module needs a function {form}"
     elif inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):

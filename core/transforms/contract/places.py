@@ -16,14 +16,14 @@ Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True)
-class Part:
+class ModulePart:
     """A part of a module: the path of a name, such as ("Reading", "home_id"); empty for the module itself."""
 
     module: ModuleType
     path: tuple[str, ...] = ()
 
 
-Fault = tuple[Part, str]
+Fault = tuple[ModulePart, str]
 
 
 class Lines:

@@ -26,11 +26,11 @@ _Named = _Definition | ast.ExceptHandler | ast.MatchAs | ast.MatchStar
 def findings(text: str, tree: ast.Module) -> list[Finding]:
     """Return the lines of a module that are not pure, except those that a comment accepts."""
     lines = text.split("\n")  # as the tree counts them
-    found = sorted(_Reading(tree).found)
+    found = sorted(_PurityReading(tree).found)
     return [(line, fault) for line, last, fault in found if not any(map(ACCEPTED.search, lines[line - 1 : last]))]
 
 
-class _Reading(ast.NodeVisitor):
+class _PurityReading(ast.NodeVisitor):
     """Reads a module; `found` has the first and the last line of each fault, and its text."""
 
     def __init__(self, tree: ast.Module) -> None:

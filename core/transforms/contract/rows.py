@@ -10,7 +10,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from core.model.rows import COLUMN_TYPES, Text, row_table, texts_in
 from core.transforms.contract.names import fault_of_column, fault_of_table
-from core.transforms.contract.places import Fault, Part
+from core.transforms.contract.places import Fault, ModulePart
 
 KEY_TYPES = (str, int, bool, datetime, date)  # equal decimals can have different texts, and floats are rarely equal
 _NONE = type(None)
@@ -59,7 +59,7 @@ def _faults_of_class(module: ModuleType, row_class: type) -> Iterator[Fault]:
     yield from _faults_of_key(part, row_class, hints)
 
 
-def _faults_of_columns(part: Part, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
+def _faults_of_columns(part: ModulePart, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
     who, table = row_class.__name__, row_table(row_class)
     taken = Counter([name.lower() for name in (*table.columns, *table.lineage)])
     for name in table.columns:
@@ -89,7 +89,7 @@ def _faults_of_texts(texts: Sequence[Any], kind: type | None) -> Iterator[str]:
         yield f"Text is the length of a str, and the field holds {kind.__name__}"
 
 
-def _faults_of_key(part: Part, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
+def _faults_of_key(part: ModulePart, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
     who, table = row_class.__name__, row_table(row_class)
     if isinstance(table.key, str):
         yield part, f"{who}: the key of {table.name} is a text: write key=({table.key!r},)"
@@ -107,17 +107,17 @@ def _faults_of_key(part: Part, row_class: type, hints: dict[str, Any]) -> Iterat
             yield at, f"{who}.{name} is {kind.__name__} and is in the key: a key holds {_one_of(KEY_TYPES)}"
 
 
-def _part(module: ModuleType, row_class: type) -> Part:
+def _part(module: ModuleType, row_class: type) -> ModulePart:
     """Return the place of a class, which may come from a different module."""
-    return Part(sys.modules.get(row_class.__module__, module), tuple(row_class.__qualname__.split(".")))
+    return ModulePart(sys.modules.get(row_class.__module__, module), tuple(row_class.__qualname__.split(".")))
 
 
-def _field(part: Part, row_class: type, name: str) -> Part:
+def _field(part: ModulePart, row_class: type, name: str) -> ModulePart:
     """Return the place of a field, which may come from a base of the class."""
     for base in row_class.__mro__:
         if name in get_annotations(base):
             own = _part(part.module, base)
-            return Part(own.module, (*own.path, name))
+            return ModulePart(own.module, (*own.path, name))
     return part
 
 

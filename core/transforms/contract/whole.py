@@ -13,7 +13,7 @@ from core.transforms import import_transform
 from core.transforms.aggregates import aggregate_modules, import_aggregates, load_aggregates
 from core.transforms.contract.form import faults_of_form, row_classes_of
 from core.transforms.contract.names import fault_of_table
-from core.transforms.contract.places import Fault, Lines, Part, placed
+from core.transforms.contract.places import Fault, Lines, ModulePart, placed
 from core.transforms.contract.purity import findings
 
 
@@ -81,7 +81,7 @@ def _faults_of_tables() -> Iterator[Fault]:
     """Yield the faults in the names of the tables of aggregates."""
     rows = {row_table(each).name.lower(): each.__name__ for each in declared()}
     for one in (level for each in declared_aggregates() for level in each.levels):
-        part, who = Part(sys.modules[one.of.__module__], (one.of.__name__,)), one.of.__name__
+        part, who = ModulePart(sys.modules[one.of.__module__], (one.of.__name__,)), one.of.__name__
         if (fault := fault_of_table(one.staged)) is not None:
             yield part, f"{who}: {fault}"
         for name in (one.name, one.staged):

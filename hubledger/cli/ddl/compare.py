@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from core.store.misfits import Column, Judge
+from core.store.misfits import Judge, StoredColumn
 from core.store.sqlite.misfits import misfit as misfit_of_embedded
 from core.store.sqlserver.misfits import misfit as misfit_of_server
-from hubledger.cli.ddl.schema import StandingColumn, StandingTable
+from hubledger.cli.ddl.schema import SchemaTable, StandingColumn
 from hubledger.cli.ddl.types import PREFIX, Engine, named, type_of
 from hubledger.cli.ddl.wanted import WantedColumn, WantedTable
 
@@ -21,7 +21,7 @@ _BY_HAND = "write the migration by hand"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SchemaChange:
     """A statement of the next migration, and what it is about. Changes of tables come last: they lock them."""
 
     about: str
@@ -29,10 +29,10 @@ class Change:
     comes_last: bool = False
 
 
-Found = Change | str  # what is made, or the reason for which a person writes it
+Found = SchemaChange | str  # what is made, or the reason for which a person writes it
 
 
-def compare_table(wanted: WantedTable, standing: StandingTable, engine: Engine) -> Iterator[Found]:
+def compare_table(wanted: WantedTable, standing: SchemaTable, engine: Engine) -> Iterator[Found]:
     """Yield the differences of a table from the one that its class wants."""
     for each in wanted.columns:
         there = standing.columns.get(each.name.lower())
@@ -71,7 +71,7 @@ def _added(wanted: WantedTable, each: WantedColumn, engine: Engine) -> Found:
     text = (
         f"ALTER TABLE {PREFIX[engine]}{wanted.name} {add} {named(each.name)} {type_of(each.kind, engine, each.text)};"
     )
-    return Change(f"{wanted.name}.{each.name}", text, comes_last=True)
+    return SchemaChange(f"{wanted.name}.{each.name}", text, comes_last=True)
 
 
 def _compare_column(wanted: WantedTable, each: WantedColumn, there: StandingColumn, engine: Engine) -> Iterator[Found]:
@@ -102,10 +102,10 @@ def _compare_length(wanted: WantedTable, each: WantedColumn, there: StandingColu
         null = " NOT NULL" if there.is_required else " NULL"
         table = f"{PREFIX['sqlserver']}{wanted.name}"
         text = f"ALTER TABLE {table} ALTER COLUMN {named(each.name)} {wide}{collation}{null};"
-        yield Change(f"{wanted.name}.{each.name}", text, comes_last=True)
+        yield SchemaChange(f"{wanted.name}.{each.name}", text, comes_last=True)
 
 
-def _removed(wanted: WantedTable, standing: StandingTable) -> Iterator[str]:
+def _removed(wanted: WantedTable, standing: SchemaTable) -> Iterator[str]:
     names = {*(each.name.lower() for each in wanted.columns), *wanted.of_store}
     for name, column in standing.columns.items():
         if name not in names and not column.fills_itself:
@@ -116,15 +116,15 @@ def _removed(wanted: WantedTable, standing: StandingTable) -> Iterator[str]:
             )
 
 
-def _described(each: WantedColumn, there: StandingColumn) -> Column:
+def _described(each: WantedColumn, there: StandingColumn) -> StoredColumn:
     found = _TYPE.match(there.type)
     if found is None:
-        return Column("", each.name, there.type, 0, 0, there.collation)
+        return StoredColumn("", each.name, there.type, 0, 0, there.collation)
     name = found["name"] if there.type.isupper() else _NAMES.get(found["name"], found["name"])
     first = int(found["first"]) if (found["first"] or "").isdigit() else 0
     second = int(found["second"] or 0)
     scale = (first if found["first"] else 7) if name == "datetime2" else second
-    return Column("", each.name, name, first, scale, there.collation)
+    return StoredColumn("", each.name, name, first, scale, there.collation)
 
 
 def _length_of(text: str) -> tuple[str, float]:

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from contextlib import closing
 
 from core.store.migrations import load_migrations
-from hubledger.cli.ddl.schema import Schema, Script, StandingColumn, StandingTable, words_of
+from hubledger.cli.ddl.schema import Schema, SchemaScript, SchemaTable, StandingColumn, words_of
 
 _TABLES = "SELECT lower(name) FROM sqlite_master WHERE type = ? AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
 _COLUMNS = "SELECT lower(name), type, [notnull], dflt_value, pk, hidden FROM pragma_table_xinfo(?)"
 
 
-def read_embedded(scripts: Iterable[Script]) -> Schema:
+def read_embedded(scripts: Iterable[SchemaScript]) -> Schema:
     """Return what scripts make beside our own tables; a script that SQLite refuses is unread."""
     unread, unclear = list[str](), set[str]()
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -33,11 +33,11 @@ def _names(connection: sqlite3.Connection, kind: str) -> set[str]:
     return {name for (name,) in connection.execute(_TABLES, [kind])}
 
 
-def _table(connection: sqlite3.Connection, name: str) -> StandingTable:
+def _table(connection: sqlite3.Connection, name: str) -> SchemaTable:
     found = connection.execute(_COLUMNS, [name]).fetchall()
     key = sorted((place, column) for column, _, _, _, place, _ in found if place)
     columns = {
         column: StandingColumn(kind.upper(), bool(required or place), "", default is not None or bool(hidden))
         for column, kind, required, default, place, hidden in found
     }
-    return StandingTable(columns, tuple(column for _, column in key))
+    return SchemaTable(columns, tuple(column for _, column in key))

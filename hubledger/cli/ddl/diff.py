@@ -16,16 +16,19 @@ from hubledger.cli.ddl.aggregates import (
     source_index_text,
     staged_text,
 )
-from hubledger.cli.ddl.compare import Change, Found, compare_table
+from hubledger.cli.ddl.compare import Found, SchemaChange, compare_table
 from hubledger.cli.ddl.described import read_embedded
 from hubledger.cli.ddl.parsed import read_server
 from hubledger.cli.ddl.room import refuse_unfit, rights_text
 from hubledger.cli.ddl.rows import place_index_name, place_index_text, row_table_text
-from hubledger.cli.ddl.schema import Schema, Script, StandingTable, scripts_of
+from hubledger.cli.ddl.schema import Schema, SchemaScript, SchemaTable, scripts_of
 from hubledger.cli.ddl.types import ENGINES, Engine
 from hubledger.cli.ddl.wanted import WantedTable, wanted_tables
 
-_READERS: Mapping[Engine, Callable[[Iterable[Script]], Schema]] = {"sqlite": read_embedded, "sqlserver": read_server}
+_READERS: Mapping[Engine, Callable[[Iterable[SchemaScript]], Schema]] = {
+    "sqlite": read_embedded,
+    "sqlserver": read_server,
+}
 _NOTHING = {
     "sqlite": "-- Nothing changes on SQLite: its texts have no length. Both engines have one sequence of migrations.\n",
     "sqlserver": "-- Nothing changes on SQL Server. Both engines have one sequence of migrations.\n",
@@ -51,7 +54,7 @@ class NextMigration:
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
+class _RoomTables:
     row_classes: tuple[type, ...]
     aggregates: tuple[Aggregate, ...]
 
@@ -68,7 +71,7 @@ def next_migration(row_classes: Sequence[type], aggregates: Sequence[Aggregate],
         word for each in standing.values() for word in each.unclear
     )  # in one engine: written in neither
     found = {engine: _differences(room, engine, replace(each, unclear=unclear)) for engine, each in standing.items()}
-    made = {engine: [one for one in all_of if isinstance(one, Change)] for engine, all_of in found.items()}
+    made = {engine: [one for one in all_of if isinstance(one, SchemaChange)] for engine, all_of in found.items()}
     cannot = dict.fromkeys(one for all_of in found.values() for one in all_of if isinstance(one, str))
     abouts = tuple(dict.fromkeys(one.about for changes in made.values() for one in changes))
     texts = {engine: _text(abouts, changes, engine) for engine, changes in made.items()} if abouts else {}
@@ -77,15 +80,15 @@ def next_migration(row_classes: Sequence[type], aggregates: Sequence[Aggregate],
     return NextMigration(texts, tuple(cannot), _new_permissions(room, room_folder), hint)
 
 
-def _own(row_classes: Sequence[type], aggregates: Sequence[Aggregate], room_folder: Path) -> _Room:
+def _own(row_classes: Sequence[type], aggregates: Sequence[Aggregate], room_folder: Path) -> _RoomTables:
     def is_here(one: type) -> bool:
         room = room_of(one.__module__)
         return room is None or room.folder.resolve() == room_folder.resolve()
 
-    return _Room(tuple(filter(is_here, row_classes)), tuple(one for one in aggregates if is_here(one.of)))
+    return _RoomTables(tuple(filter(is_here, row_classes)), tuple(one for one in aggregates if is_here(one.of)))
 
 
-def _differences(room: _Room, engine: Engine, standing: Schema) -> list[Found]:
+def _differences(room: _RoomTables, engine: Engine, standing: Schema) -> list[Found]:
     wanted = wanted_tables(room.row_classes, room.aggregates)
     return [
         *standing.unread,
@@ -97,43 +100,43 @@ def _differences(room: _Room, engine: Engine, standing: Schema) -> list[Found]:
     ]
 
 
-def _missing_tables(room: _Room, standing: Schema, engine: Engine) -> Iterator[Found]:
+def _missing_tables(room: _RoomTables, standing: Schema, engine: Engine) -> Iterator[Found]:
     for each in room.row_classes:
         if _lacks(standing, (name := row_table(each).name)):
-            yield Change(name, row_table_text(each, engine))
+            yield SchemaChange(name, row_table_text(each, engine))
     for one in room.aggregates:
         missing = [level.name for level in one.levels if _lacks(standing, level.name)]
         if len(missing) == len(one.levels):
-            yield Change(one.name, migration_text(one, engine))
+            yield SchemaChange(one.name, migration_text(one, engine))
         elif one.name in missing:
             yield f"{one.of.__name__}: {one.name} has no table, but its rollups have: write the migration by hand"
         elif missing:
             names = [name.removeprefix(f"{one.name}_") for name in missing]
-            yield Change(missing[0], added_text(one, engine, names))
+            yield SchemaChange(missing[0], added_text(one, engine, names))
         for level in one.levels:
             if level.name not in missing and _lacks(standing, level.staged):
-                yield Change(level.staged, f"{staged_text(level, engine)}\n")
+                yield SchemaChange(level.staged, f"{staged_text(level, engine)}\n")
 
 
-def _missing_places(row_classes: Iterable[type], standing: Schema, engine: Engine) -> Iterator[Change]:
+def _missing_places(row_classes: Iterable[type], standing: Schema, engine: Engine) -> Iterator[SchemaChange]:
     """Yield the indexes by place that the standing tables of states lack."""
     for each in row_classes:
         table = row_table(each)
         if table.key and table.name.lower() in standing.tables and _lacks_index(standing, place_index_name(each)):
-            yield Change(place_index_name(each), place_index_text(each, engine))
+            yield SchemaChange(place_index_name(each), place_index_text(each, engine))
 
 
-def _missing_indexes(aggregates: Iterable[Aggregate], standing: Schema, engine: Engine) -> Iterator[Change]:
+def _missing_indexes(aggregates: Iterable[Aggregate], standing: Schema, engine: Engine) -> Iterator[SchemaChange]:
     """Yield the indexes that the standing tables of aggregates lack."""
     for one in aggregates:
         if one.name.lower() not in standing.tables:
             continue
         if _lacks_index(standing, name := f"ix_{one.name}_source"):
-            yield Change(name, f"{source_index_text(one, engine)}\n")
+            yield SchemaChange(name, f"{source_index_text(one, engine)}\n")
         for level in one.levels:
             name, option = f"ix_{level.name}_{WINDOW_START}", " WITH (ONLINE = ON)" if engine == "sqlserver" else ""
             if level.keep is not None and level.name.lower() in standing.tables and _lacks_index(standing, name):
-                yield Change(name, f"{retention_index_text(level, engine, option)}\n")
+                yield SchemaChange(name, f"{retention_index_text(level, engine, option)}\n")
 
 
 def _compared(wanted: Mapping[str, WantedTable], standing: Schema, engine: Engine) -> Iterator[Found]:
@@ -152,7 +155,7 @@ def _undeclared(wanted: Mapping[str, WantedTable], standing: Schema) -> Iterator
             )
 
 
-def _is_ours(table: StandingTable) -> bool:
+def _is_ours(table: SchemaTable) -> bool:
     return any(names <= table.columns.keys() for names in _OURS)
 
 
@@ -164,7 +167,7 @@ def _lacks_index(standing: Schema, name: str) -> bool:
     return name.lower() not in standing.indexes | standing.unclear
 
 
-def _text(abouts: Sequence[str], changes: Sequence[Change], engine: Engine) -> str:
+def _text(abouts: Sequence[str], changes: Sequence[SchemaChange], engine: Engine) -> str:
     heading = f"-- Made from the declared classes: {', '.join(abouts)}.\n"
     ordered = sorted(changes, key=lambda one: one.comes_last)
     return "\n".join(
@@ -177,7 +180,7 @@ def _hint(words: str) -> str:
     return f"add_{name}" if name.startswith(BREAKING) else name
 
 
-def _new_permissions(room: _Room, folder: Path) -> str | None:
+def _new_permissions(room: _RoomTables, folder: Path) -> str | None:
     """Return the rights of the room, and after them the lines of its file that no class needs."""
     path, wanted = folder / "permissions.sql", rights_text(room.row_classes, room.aggregates)
     there = path.read_text(encoding="utf-8-sig") if path.exists() else ""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hubledger.cli.ddl.schema import Schema, Script, StandingColumn, StandingTable, words_of
+from hubledger.cli.ddl.schema import Schema, SchemaScript, SchemaTable, StandingColumn, words_of
 from hubledger.cli.ddl.statements import Statement, statements_of
 
 _GO = re.compile(r"^[ \t]*GO[ \t]*\d*[ \t]*$", re.M | re.I)
@@ -37,16 +37,16 @@ _NO_TABLE = frozenset({"SCHEMA", "ROLE", "USER", "SEQUENCE", "SYNONYM", "STATIST
 _FILLING = {"defaultcolumnconstraint", "computedcolumnconstraint", "generatedasidentitycolumnconstraint"}
 
 
-class _Unread(Exception):
+class _UnreadText(Exception):
     """A statement that is not understood."""
 
 
 @dataclass(slots=True)
-class _Reading:
+class _ScriptReading:
     """The tables and indexes that the statements so far have made, the names of the constraints of keys, and the
     statements that were not understood, with their words."""
 
-    tables: dict[str, StandingTable] = field(default_factory=dict)
+    tables: dict[str, SchemaTable] = field(default_factory=dict)
     indexes: set[str] = field(default_factory=set)
     keys: dict[str, str] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
@@ -58,9 +58,9 @@ class _Reading:
         self.unclear |= words_of(text)
 
 
-def read_server(scripts: Iterable[Script]) -> Schema:
+def read_server(scripts: Iterable[SchemaScript]) -> Schema:
     """Return what scripts make, one after the other."""
-    reading = _Reading()
+    reading = _ScriptReading()
     for script in scripts:
         for found in _GO.finditer(script.text):
             line = script.text.count("\n", 0, found.start()) + 1
@@ -72,7 +72,7 @@ def read_server(scripts: Iterable[Script]) -> Schema:
     return Schema(dict(reading.tables), frozenset(reading.indexes), unread, unclear)
 
 
-def _read(reading: _Reading, place: str, text: str, before: int) -> None:
+def _read(reading: _ScriptReading, place: str, text: str, before: int) -> None:
     """Read a text that begins after so many lines of its file."""
     from sqlglot.errors import TokenError
 
@@ -91,11 +91,11 @@ def _read(reading: _Reading, place: str, text: str, before: int) -> None:
             else:
                 lines = before + one.line - 1 + one.text.count("\n", 0, inner.start(1))
                 _read(reading, place, inner[1].replace("''", "'"), lines)
-        except _Unread:
+        except _UnreadText:
             reading.leave(place, before + one.line, one.text)
 
 
-def _apply(reading: _Reading, one: Statement) -> None:
+def _apply(reading: _ScriptReading, one: Statement) -> None:
     word, following = one.words[0], one.words[1:4]
     if word in _WITHOUT_TABLES or (following and following[0] in _NO_TABLE):
         return
@@ -106,20 +106,20 @@ def _apply(reading: _Reading, one: Statement) -> None:
     elif following[:1] == ("TABLE",):
         _apply_table(reading, word, _parsed(one.text))
     elif following[:1] != ("INDEX",):
-        raise _Unread
+        raise _UnreadText
 
 
-def _rename_column(reading: _Reading, name: str, old: str, new: str) -> None:
+def _rename_column(reading: _ScriptReading, name: str, old: str, new: str) -> None:
     table = reading.tables.get(name)
     if table is None or old not in table.columns:
-        raise _Unread
+        raise _UnreadText
     columns = {new if column == old else column: each for column, each in table.columns.items()}
-    reading.tables[name] = StandingTable(columns, tuple(new if column == old else column for column in table.key))
+    reading.tables[name] = SchemaTable(columns, tuple(new if column == old else column for column in table.key))
 
 
-def _apply_index(reading: _Reading, text: str) -> None:
+def _apply_index(reading: _ScriptReading, text: str) -> None:
     if (found := _INDEX.match(text)) is None:
-        raise _Unread
+        raise _UnreadText
     change = reading.indexes.add if found["verb"].upper() == "CREATE" else reading.indexes.discard
     change(found["name"].lower())
 
@@ -135,13 +135,13 @@ def _parsed(text: str) -> Any:
     try:
         tree = parse_one(_OPTIONS.sub("", text), read="tsql")
     except SqlglotError as error:
-        raise _Unread from error
+        raise _UnreadText from error
     if isinstance(tree, exp.Command):
-        raise _Unread
+        raise _UnreadText
     return tree
 
 
-def _apply_table(reading: _Reading, word: str, tree: Any) -> None:
+def _apply_table(reading: _ScriptReading, word: str, tree: Any) -> None:
     if tree is None:
         return
     if word == "DROP":
@@ -150,28 +150,28 @@ def _apply_table(reading: _Reading, word: str, tree: Any) -> None:
         return
     name = tree.this.this.name if word == "CREATE" and tree.this.key == "schema" else tree.this.name
     if word == "CREATE":
-        reading.tables[name.lower()] = StandingTable({}, ())
+        reading.tables[name.lower()] = SchemaTable({}, ())
     elif name.lower() not in reading.tables:
         return  # a table of ours, or of a different room
     for each in tree.this.expressions if word == "CREATE" else tree.args["actions"]:
         _change(reading, name.lower(), each)
 
 
-def _change(reading: _Reading, name: str, each: Any) -> None:
+def _change(reading: _ScriptReading, name: str, each: Any) -> None:
     """Apply a column or a constraint of CREATE TABLE, or an action of ALTER TABLE."""
-    changes: Mapping[str, Callable[[_Reading, str, Any], None]] = {
+    changes: Mapping[str, Callable[[_ScriptReading, str, Any], None]] = {
         "columndef": _add_column, "altercolumn": _alter_column, "drop": _drop, "primarykey": _set_key,
         "constraint": _constrain, "addconstraint": _each, "foreignkey": _ignore,
         "checkcolumnconstraint": _ignore, "uniquecolumnconstraint": _ignore, "schema": _each,
     }  # fmt: skip
     if each.key not in changes:
-        raise _Unread
+        raise _UnreadText
     changes[each.key](reading, name, each)
 
 
-def _add_column(reading: _Reading, name: str, each: Any) -> None:
+def _add_column(reading: _ScriptReading, name: str, each: Any) -> None:
     if each.name.upper() == "INDEX" and not each.this.args.get("quoted"):
-        raise _Unread
+        raise _UnreadText
     constraints = {one.kind.key: one.kind for one in each.args.get("constraints") or []}
     required = constraints.get("notnullcolumnconstraint")
     collation = constraints.get("collatecolumnconstraint")
@@ -184,13 +184,13 @@ def _add_column(reading: _Reading, name: str, each: Any) -> None:
     )
     table = reading.tables[name]
     key = (each.name.lower(),) if is_key else table.key
-    reading.tables[name] = StandingTable({**table.columns, each.name.lower(): column}, key)
+    reading.tables[name] = SchemaTable({**table.columns, each.name.lower(): column}, key)
 
 
-def _alter_column(reading: _Reading, name: str, each: Any) -> None:
+def _alter_column(reading: _ScriptReading, name: str, each: Any) -> None:
     table, column = reading.tables[name], each.this.name.lower()
     if each.args.get("dtype") is None or column not in table.columns:
-        raise _Unread
+        raise _UnreadText
     collation = each.args.get("collate")
     changed = replace(
         table.columns[column],
@@ -201,7 +201,7 @@ def _alter_column(reading: _Reading, name: str, each: Any) -> None:
     reading.tables[name] = replace(table, columns={**table.columns, column: changed})
 
 
-def _drop(reading: _Reading, name: str, each: Any) -> None:
+def _drop(reading: _ScriptReading, name: str, each: Any) -> None:
     table, names = reading.tables[name], {one.name.lower() for one in each.args["tables"]}
     if each.args["kind"] == "CONSTRAINT":
         gone = reading.keys.get(name) in names
@@ -210,28 +210,28 @@ def _drop(reading: _Reading, name: str, each: Any) -> None:
         left = {column: one for column, one in table.columns.items() if column not in names}
         reading.tables[name] = replace(table, columns=left)
     else:
-        raise _Unread
+        raise _UnreadText
 
 
-def _set_key(reading: _Reading, name: str, each: Any) -> None:
+def _set_key(reading: _ScriptReading, name: str, each: Any) -> None:
     table = reading.tables[name]
     key = tuple(one.name.lower() or one.this.name.lower() for one in each.expressions)
     columns = {
         column: replace(one, is_required=one.is_required or column in key) for column, one in table.columns.items()
     }
-    reading.tables[name] = StandingTable(columns, key)
+    reading.tables[name] = SchemaTable(columns, key)
 
 
-def _constrain(reading: _Reading, name: str, each: Any) -> None:
+def _constrain(reading: _ScriptReading, name: str, each: Any) -> None:
     if any(one.key == "primarykey" for one in each.expressions):
         reading.keys[name] = each.name.lower()
     _each(reading, name, each)
 
 
-def _each(reading: _Reading, name: str, each: Any) -> None:
+def _each(reading: _ScriptReading, name: str, each: Any) -> None:
     for one in each.expressions:
         _change(reading, name, one)
 
 
-def _ignore(reading: _Reading, name: str, each: Any) -> None:
+def _ignore(reading: _ScriptReading, name: str, each: Any) -> None:
     """Change nothing: the rule of a constraint is not compared."""

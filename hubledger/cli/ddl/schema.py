@@ -20,7 +20,7 @@ class StandingColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class StandingTable:
+class SchemaTable:
     """A table with its columns by name, and the names of its key."""
 
     columns: Mapping[str, StandingColumn]
@@ -34,14 +34,14 @@ class Schema:
     `unclear` has every word of the statements that were not understood: a table with such a name is not compared.
     """
 
-    tables: Mapping[str, StandingTable]
+    tables: Mapping[str, SchemaTable]
     indexes: frozenset[str]
     unread: tuple[str, ...] = ()
     unclear: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class SchemaScript:
     """The text of a migration, and the file that a person knows it by."""
 
     place: str
@@ -53,7 +53,7 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", text.lower()))
 
 
-def scripts_of(room_folder: Path, engine: Engine) -> tuple[Script, ...]:
+def scripts_of(room_folder: Path, engine: Engine) -> tuple[SchemaScript, ...]:
     """Return the migrations of a room in their order; none for a room that has none yet."""
     paths = sorted((room_folder / MIGRATIONS / engine).glob("*.sql"))
-    return tuple(Script(f"{engine}/{path.name}", path.read_text(encoding="utf-8-sig")) for path in paths)
+    return tuple(SchemaScript(f"{engine}/{path.name}", path.read_text(encoding="utf-8-sig")) for path in paths)

@@ -29,11 +29,11 @@ def statements_of(text: str) -> Iterator[Statement]:
     """Yield the statements of a script in order. Conditions, BEGIN and END are statements of their own."""
     from sqlglot.dialects.tsql import TSQL  # a tool of development, which no deployment has
 
-    class Words(TSQL.Tokenizer):
+    class EngineWords(TSQL.Tokenizer):
         COMMANDS = set()  # noqa: RUF012 - the base takes all that follows PRINT and END for a text, up to a semicolon
 
     started, depth = list[Any](), 0
-    for before, token, after in _with_neighbours(Words(dialect="tsql").tokenize(text)):
+    for before, token, after in _with_neighbours(EngineWords(dialect="tsql").tokenize(text)):
         ends = token.text == ";" and depth == 0
         if started and (ends or (depth == 0 and _begins(before, token, after, started[0]))):
             yield _statement(text, started)

@@ -9,7 +9,7 @@ from rich.text import Text
 from hubledger.cli.console import UsageFault, program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
 from hubledger.cli.operate.letters import Number, PartitionId, Revealed, attempts_table, facts_of, segment
-from hubledger.cli.remote.client import Answer
+from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.views.output import BAD, Column, Output, toned, yes_or_no
 from hubledger.cli.views.texts import brief, text_of
 from hubledger.cli.views.waiting import Job, wait_for
@@ -40,7 +40,12 @@ def explain(at: At, partition: PartitionId, number: Number, revealed: Revealed =
         out.show(out.facts(facts_of(out, value["letter"])), attempts_table(out, value["history"]))
     if value["rows"]:
         rows = [[one["table"], one["ordinal"], one["commit_number"], brief(one["columns"])] for one in value["rows"]]
-        columns = (Column("table"), Column("ordinal", number=True), Column("commit", number=True), Column("columns"))
+        columns = (
+            Column("table"),
+            Column("ordinal", number=True),
+            Column("commit", number=True),
+            Column("columns"),
+        )
         out.show(out.table(columns, rows, "rows"))
     if value["changes"]:
         out.show(out.table(_CHANGES, [_change(out, one) for one in value["changes"]], "changes since"))
@@ -116,7 +121,7 @@ def audit(
     return _audited(at, wait_for(Job("audit", lambda: at.app.get(path), "done", left=left), at.out))
 
 
-def _audited(at: At, found: Answer) -> int:
+def _audited(at: At, found: AppAnswer) -> int:
     value, out = found.value, at.out
     is_open = value.get("status") == "open"
     is_good = not value["faults"] and value.get("status") != "failed" and (value["balanced"] or is_open)

@@ -19,7 +19,7 @@ from hubledger.cli.operate.letters import (
     table_of,
 )
 from hubledger.cli.operate.redrives import shown, wait_for_redrive
-from hubledger.cli.remote.client import Answer
+from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.remote.problems import Refusal
 from hubledger.cli.views.output import Column
 from hubledger.cli.views.texts import counted
@@ -109,7 +109,7 @@ def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_w
     return wait_for_redrive(at, redrive_id)
 
 
-def _accepted(at: At, order: dict[str, Any]) -> Answer:
+def _accepted(at: At, order: dict[str, Any]) -> AppAnswer:
     """Order the job. Letters of a filter come and go: with --yes, nobody has confirmed their count."""
     for _ in range(COUNTS if at.yes and "filter" in order else 0):
         try:
@@ -131,7 +131,12 @@ def _previewed(at: At, move: str, chosen: dict[str, Any]) -> int:
         at.out.json(answer.text)
     count = int(found["count"])
     if count and not at.out.as_json:
-        columns = (Column("cause"), Column("class"), Column("error type"), Column("letters", number=True))
+        columns = (
+            Column("cause"),
+            Column("class"),
+            Column("error type"),
+            Column("letters", number=True),
+        )
         rows = [
             [one["fingerprint"], one["error_class"], short_type(one["error_type"]), one["letters"]]
             for one in found["causes"]

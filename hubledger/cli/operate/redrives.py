@@ -8,7 +8,7 @@ import typer
 from hubledger.cli.console import program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
 from hubledger.cli.operate.letters import segment
-from hubledger.cli.remote.client import Answer
+from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.views.output import Column, Output, toned
 from hubledger.cli.views.texts import brief, counted, text_of
 from hubledger.cli.views.waiting import Job, wait_for
@@ -56,7 +56,7 @@ def show_redrive(at: At, redrive_id: RedriveId) -> int:
     return shown(at, at.app.get(f"redrives/{segment(redrive_id)}"))
 
 
-def shown(at: At, found: Answer) -> int:
+def shown(at: At, found: AppAnswer) -> int:
     """Print a job; return 1 when it failed."""
     value, out = found.value, at.out
     if out.as_json:
@@ -120,7 +120,12 @@ def list_moved(
         if at.out.as_json:
             at.out.json(page.text)
         rows += page.value["letters"]
-    columns = (Column("partition"), Column("number", number=True), Column("moved"), Column("status"))
+    columns = (
+        Column("partition"),
+        Column("number", number=True),
+        Column("moved"),
+        Column("status"),
+    )
     cells = [
         [one["partition_id"], one["sequence_number"], at.out.when(one["moved_at"]), toned(one["status"])]
         for one in rows

@@ -10,7 +10,7 @@ from hubledger.cli.console import UsageFault, program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
 from hubledger.cli.operate.letters import segment
 from hubledger.cli.operate.redrives import history, times
-from hubledger.cli.remote.client import Answer
+from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.views.output import Column, Output, toned
 from hubledger.cli.views.texts import brief, counted, read_instant, text_of
 from hubledger.cli.views.waiting import Job, wait_for
@@ -76,7 +76,7 @@ def _place(text: str | None) -> dict[str, str] | None:
     return {"enqueued_at": text}
 
 
-def _finished(at: At, accepted: Answer) -> int:
+def _finished(at: At, accepted: AppAnswer) -> int:
     """Wait for a replay, and print its end; return 0 when it is done."""
     job_id, is_dry = accepted.value["job_id"], accepted.value["dry_run"]
     name = "dry run" if is_dry else "replay"
@@ -125,7 +125,7 @@ def show(at: At, job_id: JobId) -> int:
     return shown(at, at.app.get(f"replays/{segment(job_id)}"))
 
 
-def shown(at: At, found: Answer) -> int:
+def shown(at: At, found: AppAnswer) -> int:
     """Print a replay; return 1 when it failed."""
     value, out = found.value, at.out
     if out.as_json:
@@ -189,7 +189,13 @@ def _show_diff(at: At, job_id: str, limit: int, everything: bool) -> None:
         rows += [row for event in page.value["events"] for row in _diff_rows(event)]
         following = page.value["next"]
     if not at.out.as_json:
-        columns = (Column("partition"), Column("number", number=True), Column("change"), Column("table"), Column("row"))
+        columns = (
+            Column("partition"),
+            Column("number", number=True),
+            Column("change"),
+            Column("table"),
+            Column("row"),
+        )
         at.out.show(Group(at.out.table(columns, rows, "rows that would change")))
     if following:
         at.out.say(f"There are more: {program()} replay diff {job_id} --all")

@@ -10,7 +10,7 @@ from hubledger.cli.console import UsageFault, program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
 from hubledger.cli.operate.letters import segment
 from hubledger.cli.operate.redrives import times
-from hubledger.cli.remote.client import Answer
+from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.views.output import BAD, WARNING, Column, Output, toned, yes_or_no
 from hubledger.cli.views.texts import brief, seconds, text_of
 from hubledger.cli.views.waiting import Job, wait_for
@@ -127,7 +127,7 @@ def _ages(given: list[str] | None) -> dict[str, int] | None:
     return ages or None
 
 
-def _finished(at: At, accepted: Answer, name: str) -> int:
+def _finished(at: At, accepted: AppAnswer, name: str) -> int:
     purge_id = accepted.value["purge_id"]
     at.out.say(f"{name} {purge_id}")
     left = f"To stop it: {program()} purge cancel {purge_id} --reason WHY"
@@ -194,7 +194,7 @@ def cancel_purge(at: At, purge_id: PurgeId, reason: Why) -> int:
     return shown(at, at.app.post(f"purges/{segment(purge_id)}/cancel", {"reason": reason}))
 
 
-def shown(at: At, found: Answer) -> int:
+def shown(at: At, found: AppAnswer) -> int:
     """Print a purge; return 1 when it failed."""
     value, out = found.value, at.out
     if out.as_json:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
 from hubledger.cli.operate.letters import Revealed, segment
-from hubledger.cli.remote.client import Answer
+from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.views.output import BAD, WARNING, Column, Output, toned
 from hubledger.cli.views.texts import lines_of, seconds, text_of
 
@@ -98,7 +98,7 @@ def show_run(at: At, run_id: RunId, revealed: Revealed = False) -> int:
     return _shown(at, at.app.get(f"revealed/{path}" if revealed else path))
 
 
-def _shown(at: At, found: Answer) -> int:
+def _shown(at: At, found: AppAnswer) -> int:
     run, out = found.value["run"], at.out
     if out.as_json:
         out.json(found.text)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hubledger.cli.console import UsageFault
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
-from hubledger.cli.remote.client import Answer, Interrupted, NoConnection
+from hubledger.cli.remote.client import AppAnswer, Interrupted, NoConnection
 from hubledger.cli.remote.problems import Refusal
 from hubledger.cli.views.output import BAD, WARNING, Column, Output, yes_or_no
 from hubledger.cli.views.output import GOOD as GREEN
@@ -142,7 +142,7 @@ def health(at: At) -> int:
     """
     found = {name: _checked(at, name) for name in ("live", "ready", "ledger")}
     refusals = [one for one in found.values() if isinstance(one, Refusal)]
-    answers = {name: one for name, one in found.items() if isinstance(one, Answer)}
+    answers = {name: one for name, one in found.items() if isinstance(one, AppAnswer)}
     if at.out.as_json:
         for answer in answers.values():
             at.out.json(answer.text)
@@ -158,7 +158,7 @@ def health(at: At) -> int:
 _CHECKS = (Column("check"), Column("result"), Column("detail"))
 
 
-def _checked(at: At, name: str) -> Answer | Refusal:
+def _checked(at: At, name: str) -> AppAnswer | Refusal:
     """Read one health; without a right to it, the others are shown all the same."""
     try:
         return at.app.get(f"health/{name}", also=(503,))
@@ -166,7 +166,7 @@ def _checked(at: At, name: str) -> Answer | Refusal:
         return refusal
 
 
-def _check(name: str, found: Answer | Refusal) -> list[object]:
+def _check(name: str, found: AppAnswer | Refusal) -> list[object]:
     if isinstance(found, Refusal):
         return [name, Text("unknown", style=WARNING), "the app refuses to tell"]
     return [name, yes_or_no(found.value["healthy"], "healthy", "NOT HEALTHY"), _why(found.value)]

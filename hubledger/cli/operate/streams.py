@@ -9,7 +9,7 @@ from rich.text import Text
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
 from hubledger.cli.operate.letters import Revealed
 from hubledger.cli.operate.status import stop_line
-from hubledger.cli.remote.client import Answer
+from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.views.output import BAD, Column, yes_or_no
 from hubledger.cli.views.texts import text_of
 
@@ -69,7 +69,7 @@ def next_incarnation(
         )
 
 
-def _show(at: At, found: Answer) -> None:
+def _show(at: At, found: AppAnswer) -> None:
     value, out = found.value, at.out
     if out.as_json:
         return out.json(found.text)

@@ -50,7 +50,7 @@ class Interrupted(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AppAnswer:
     """An answer of the app: its text, and the same as a value."""
 
     text: str
@@ -101,14 +101,14 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self._session.close()
 
-    def get(self, path: str, query: Values | None = None, also: Sequence[int] = ()) -> Answer:
+    def get(self, path: str, query: Values | None = None, also: Sequence[int] = ()) -> AppAnswer:
         """Read an address below /api. Statuses in `also` are answers too."""
         level = "counting" if path in _COUNTING else "reading"
         level = "revealing" if path.startswith("revealed/") or path.endswith("/diff") else level
         given = {name: value for name, value in (query or {}).items() if value is not None}
         return _read(*self._send("GET", path, level, params=given), level, also)
 
-    def pages(self, path: str, query: Values, everything: bool) -> Iterator[Answer]:
+    def pages(self, path: str, query: Values, everything: bool) -> Iterator[AppAnswer]:
         """Yield the first page, or all of them."""
         page = self.get(path, query)
         yield page
@@ -116,7 +116,7 @@ class Client:
             page = self.get(path, {**query, "cursor": page.value["next"]})
             yield page
 
-    def post(self, path: str, body: Values) -> Answer:
+    def post(self, path: str, body: Values) -> AppAnswer:
         """Request a change, once: a repetition of the request has the same key."""
         key, until = str(uuid4()), time.monotonic() + PATIENCE
         given = {name: value for name, value in body.items() if value is not None}
@@ -164,7 +164,7 @@ def _site(answer: requests.Response) -> str:
     return str(answer.url).partition("/api/")[0]
 
 
-def _read(answer: requests.Response, octets: bytes, level: str, also: Sequence[int]) -> Answer:
+def _read(answer: requests.Response, octets: bytes, level: str, also: Sequence[int]) -> AppAnswer:
     try:
         text = octets.decode("utf-8")
         value = json.loads(text, object_hook=Fields) if text else None
@@ -172,7 +172,7 @@ def _read(answer: requests.Response, octets: bytes, level: str, also: Sequence[i
         value = text = None
     is_problem = answer.headers.get("Content-Type", "").startswith("application/problem+json")
     if (answer.ok or answer.status_code in also) and isinstance(value, dict) and not is_problem:
-        return Answer(text or "", value, answer.status_code)
+        return AppAnswer(text or "", value, answer.status_code)
     if answer.ok or (answer.status_code == 404 and not is_problem):
         raise NoConnection(f"{_site(answer)} is no Hubledger: look at {URL}")
     raise refusal_of(answer.status_code, value if isinstance(value, dict) and is_problem else {}, level)

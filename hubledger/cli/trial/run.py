@@ -24,7 +24,7 @@ CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid4, chance=random.random)
 
 
 @dataclass(slots=True)
-class Outcome:
+class TrialOutcome:
     """The outcome of a file: counts of all events, and the first `limit` rows, letters and filtered lines."""
 
     file: EventFile
@@ -104,7 +104,7 @@ def _ingest(batch: EventBatch, means: Means) -> Iterator[IngestReport]:
             return
 
 
-def states_of(outcome: Outcome, store: Letters) -> Iterable[tuple[type, list[tuple[int, Row]]]]:
+def states_of(outcome: TrialOutcome, store: Letters) -> Iterable[tuple[type, list[tuple[int, Row]]]]:
     """Return the states that the store has of the first keys, each with the line of its newest event."""
     for row_class, keys in outcome.keys.items():
         found = store.read_references(keys)

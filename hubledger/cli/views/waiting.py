@@ -8,7 +8,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from hubledger.cli.console import printable
-from hubledger.cli.remote.client import Answer, Interrupted, NoConnection
+from hubledger.cli.remote.client import AppAnswer, Interrupted, NoConnection
 from hubledger.cli.remote.problems import Refusal
 from hubledger.cli.views.output import Output
 from hubledger.cli.views.texts import text_of
@@ -24,13 +24,13 @@ class Job:
     person is told who leaves it."""
 
     name: str
-    read: Callable[[], Answer]
+    read: Callable[[], AppAnswer]
     done: str
     total: str = "total"
     left: str = ""
 
 
-def wait_for(job: Job, out: Output, every: float = EVERY) -> Answer:
+def wait_for(job: Job, out: Output, every: float = EVERY) -> AppAnswer:
     """Return the answer about a job when it has ended or is paused. Ctrl-C ends the wait, not the job."""
     silent = 0
     with _bar(out) as bar:

@@ -22,7 +22,7 @@ from core.model.aggregates import aggregate_table
 from examples.flight_info.aggregates.flight_punctuality import FlightPunctuality
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs.as_of import counted_where, counting, portions, removed, removed_where, rows_of_windows, standing_windows
-from jobs.ranges import CommitSpan, LedgerRange, Slice, slices_of
+from jobs.ranges import CommitSpan, MergedRange, Slice, slices_of
 from jobs.sqlite_words import SqliteWords
 from tests.fakes.rooms import migrate_examples
 from tests.offenders import holds_for
@@ -56,7 +56,7 @@ class History:
     chance: random.Random
     connection: sqlite3.Connection
     facts: list[Fact] = field(default_factory=list)
-    ledger: list[LedgerRange] = field(default_factory=list)
+    ledger: list[MergedRange] = field(default_factory=list)
     commits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PARTITIONS, 0))
     last: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PARTITIONS, -1))
 
@@ -72,7 +72,7 @@ class History:
             span = range(first, min(self.last[of], first + self.chance.randrange(4)) + 1)
             self._remove(of, span)
         written = [self._write(of, number) for number in span if self.chance.random() < 0.8]
-        self.ledger.append(LedgerRange(1, of, self.commits[of], kind, span[0], span[-1], len(written)))
+        self.ledger.append(MergedRange(1, of, self.commits[of], kind, span[0], span[-1], len(written)))
 
     def _write(self, of: str, number: int) -> Fact:
         home, late = f"home-{self.chance.randrange(2)}", timedelta(minutes=self.chance.choice([0, 0, 14, 15, -1]))

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r jobs/requirements.txt")
 
 from core.model.aggregates import EPOCH, SLICES
-from jobs.comparison import NO_RUN, Target, targets
+from jobs.comparison import NO_RUN, ComparedTable, targets
 from jobs.tables import Run, later_where, newest_where, run_of
 
 COMMITTED = Run("a", "job", 4, '{"1/0":4}', '{"1/0":5}', 1, "committed", 0, EPOCH)
@@ -16,20 +16,20 @@ def run(number: int, slices: int, cut: str, status: str = "submitted") -> Run:
 
 
 def test_without_a_run_nothing_is_right_in_any_slice() -> None:
-    assert targets(None, []) == [Target(NO_RUN, "{}", 0, SLICES)]
+    assert targets(None, []) == [ComparedTable(NO_RUN, "{}", 0, SLICES)]
 
 
 def test_a_committed_run_is_the_last_of_all_slices_whatever_it_staged() -> None:
-    assert targets(COMMITTED, []) == [Target(4, COMMITTED.cut_to, 0, SLICES)]
+    assert targets(COMMITTED, []) == [ComparedTable(4, COMMITTED.cut_to, 0, SLICES)]
 
 
 def test_an_open_run_is_the_last_of_the_slices_that_it_has_committed() -> None:
     opened = run(6, 100, '{"1/0":9}')
     assert targets(COMMITTED, [opened]) == [
-        Target(6, '{"1/0":9}', 0, 100),
-        Target(4, COMMITTED.cut_to, 100, SLICES),
+        ComparedTable(6, '{"1/0":9}', 0, 100),
+        ComparedTable(4, COMMITTED.cut_to, 100, SLICES),
     ]
-    assert targets(None, [opened])[1] == Target(NO_RUN, "{}", 100, SLICES)
+    assert targets(None, [opened])[1] == ComparedTable(NO_RUN, "{}", 100, SLICES)
 
 
 def test_a_repair_that_failed_halfway_is_the_last_of_its_slices_until_a_later_run_has_them() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install -r jobs/requirements.txt")
 
-from jobs.ranges import CommitSpan, LedgerRange, Slice, replayed_spans, slices_of
+from jobs.ranges import CommitSpan, MergedRange, Slice, replayed_spans, slices_of
 from jobs.tables import LEDGER_COLUMNS, ledger_query
 from tests.offenders import holds_for
 
@@ -24,7 +24,7 @@ Row = tuple[int, str, int, str, int, int, int]
 Link = tuple[int, str, int, int, int, int, int]
 
 
-def read(rows: list[Row], *spans: CommitSpan, links: list[Link] | None = None) -> list[LedgerRange]:
+def read(rows: list[Row], *spans: CommitSpan, links: list[Link] | None = None) -> list[MergedRange]:
     """Return the ranges that SQL gives of a ledger, and of the chain of what was purged from it."""
     with sqlite3.connect(":memory:") as connection:
         connection.execute(TABLE)
@@ -33,7 +33,7 @@ def read(rows: list[Row], *spans: CommitSpan, links: list[Link] | None = None) -
         connection.executemany("INSERT INTO batch_ledger VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         found = connection.execute(ledger_query(spans)).fetchall()
     connection.close()
-    return sorted((LedgerRange(*one) for one in found), key=lambda one: one.commit_number)
+    return sorted((MergedRange(*one) for one in found), key=lambda one: one.commit_number)
 
 
 def batch(number: int, first: int, last: int, of: str = "0") -> Row:
@@ -44,10 +44,10 @@ def test_adjacent_batches_are_one_range_and_other_commits_stay_alone() -> None:
     rows = [batch(number, 100 * number, 100 * number + 99) for number in range(1, 1_000)]
     rows += [(1, "0", 1_000, "retry", 5, 9, 2), (1, "0", 1_001, "replay", 5, 9, 0), (1, "0", 1_002, "retry", 5, 9, 0)]
     assert read(rows, CommitSpan(1, "0", 2, 2_000)) == [
-        LedgerRange(1, "0", 499, "batch", 300, 49_999, 49_700),
-        LedgerRange(1, "0", 999, "batch", 50_000, 99_999, 50_000),
-        LedgerRange(1, "0", 1_000, "retry", 5, 9, 2),
-        LedgerRange(1, "0", 1_001, "replay", 5, 9, 0),
+        MergedRange(1, "0", 499, "batch", 300, 49_999, 49_700),
+        MergedRange(1, "0", 999, "batch", 50_000, 99_999, 50_000),
+        MergedRange(1, "0", 1_000, "retry", 5, 9, 2),
+        MergedRange(1, "0", 1_001, "replay", 5, 9, 0),
     ]
 
 
@@ -67,9 +67,9 @@ def test_the_links_of_purged_commits_have_their_ranges() -> None:
     ]
     rows = [batch(10, 120_100, 120_109), batch(1, 0, 9, "1")]
     assert read(rows, CommitSpan(1, "0", 0, 20), links=links) == [
-        LedgerRange(1, "0", 5, "batch", 100, 60_099, 60_000),
-        LedgerRange(1, "0", 9, "batch", 60_100, 120_099, 30_000),
-        LedgerRange(1, "0", 10, "batch", 120_100, 120_109, 10),
+        MergedRange(1, "0", 5, "batch", 100, 60_099, 60_000),
+        MergedRange(1, "0", 9, "batch", 60_100, 120_099, 30_000),
+        MergedRange(1, "0", 10, "batch", 120_100, 120_109, 10),
     ]
     assert [one.commit_number for one in read(rows, CommitSpan(1, "0", 9, 20), links=links)] == [10]
 
@@ -93,7 +93,7 @@ def test_slices_of_merged_ranges_hold_the_same_rows_as_those_of_the_ledger_itsel
             end += length
     begin, stop = sorted((chance.randrange(0, 40), chance.randrange(0, 40)))
     span = CommitSpan(1, "0", begin, stop)
-    whole = [LedgerRange(*row) for row in rows if begin < row[2] <= stop]
+    whole = [MergedRange(*row) for row in rows if begin < row[2] <= stop]
     assert _covered(slices_of([span], read(rows, span), 1)) == _covered(slices_of([span], whole, 1))
     assert f"{LEDGER_COLUMNS}," in ledger_query([span])
 

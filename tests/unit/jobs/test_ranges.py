@@ -3,18 +3,18 @@
 import random
 from collections import Counter
 
-from jobs.ranges import MOST_SLICES, CommitSpan, LedgerRange, Slice, replayed_spans, slices_of, spans_between
+from jobs.ranges import MOST_SLICES, CommitSpan, MergedRange, Slice, replayed_spans, slices_of, spans_between
 from tests.offenders import holds_for
 
 SPAN = CommitSpan(1, "0", 0, 99)
 
 
-def batch(number: int, first: int, last: int, rows: int | None = None) -> LedgerRange:
-    return LedgerRange(1, "0", number, "batch", first, last, last - first + 1 if rows is None else rows)
+def batch(number: int, first: int, last: int, rows: int | None = None) -> MergedRange:
+    return MergedRange(1, "0", number, "batch", first, last, last - first + 1 if rows is None else rows)
 
 
-def later(number: int, kind: str, first: int, last: int, rows: int = 1) -> LedgerRange:
-    return LedgerRange(1, "0", number, kind, first, last, rows)
+def later(number: int, kind: str, first: int, last: int, rows: int = 1) -> MergedRange:
+    return MergedRange(1, "0", number, kind, first, last, rows)
 
 
 def test_spans_are_the_partitions_that_moved() -> None:
@@ -59,7 +59,7 @@ def test_without_batches_a_replay_is_asked_for_whole() -> None:
 
 def test_only_a_span_with_a_replay_can_have_removed_rows() -> None:
     spans = [SPAN, CommitSpan(1, "1", 0, 9), CommitSpan(2, "0", 0, 9)]
-    ledger = [batch(1, 0, 9), later(2, "retry", 0, 9), LedgerRange(2, "0", 3, "replay", 0, 9, 0)]
+    ledger = [batch(1, 0, 9), later(2, "retry", 0, 9), MergedRange(2, "0", 3, "replay", 0, 9, 0)]
     assert replayed_spans(spans, ledger) == [spans[2]]
 
 
@@ -72,7 +72,7 @@ def test_every_row_of_the_commits_is_in_one_slice_and_no_other_row_in_any(seed: 
     chance = random.Random(seed)
     rows: dict[int, tuple[int, str]] = {}  # sequence number: the commit that wrote its row, and its kind
     letters: set[int] = set()
-    ledger: list[LedgerRange] = []
+    ledger: list[MergedRange] = []
     end = 0
     for number in range(1, chance.randrange(2, 30)):
         kind = chance.choice(["batch", "batch", "retry", "replay"]) if end else "batch"

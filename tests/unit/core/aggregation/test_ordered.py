@@ -17,8 +17,8 @@ from core.aggregation.runs import (
     EngineAnswer,
     RunLimits,
     RunStatus,
+    RunStep,
     Standing,
-    Step,
     next_step,
 )
 from core.aggregation.spark import JobState
@@ -99,13 +99,13 @@ def test_a_repair_with_committed_slices_is_given_up_after_its_last_attempt_and_a
     limits, failed = RunLimits(attempts=2), EngineAnswer("j", JobState.FAILED)
     run = AggregationRun("r", "job", 1, CUT, CUT, "local", 2, 2, "submitted", EPOCH, EPOCH, "j", EPOCH)
     repair = replace(run, kind="repair", committed_slices=7)
-    assert next_step(repair, failed, None, EPOCH, limits) is Step.GIVE_UP
-    assert next_step(replace(repair, kind="backfill"), failed, None, EPOCH, limits) is Step.TRY_AGAIN
+    assert next_step(repair, failed, None, EPOCH, limits) is RunStep.GIVE_UP
+    assert next_step(replace(repair, kind="backfill"), failed, None, EPOCH, limits) is RunStep.TRY_AGAIN
     spent = replace(repair, status="submitting", engine_job_id=None, submits=limits.submits)
     late = EPOCH + timedelta(days=1)
-    assert next_step(spent, EngineAnswer(None, None), None, late, limits) is Step.GIVE_UP
+    assert next_step(spent, EngineAnswer(None, None), None, late, limits) is RunStep.GIVE_UP
     assert next_step(replace(spent, kind="increment"), EngineAnswer(None, None), None, late, limits) is (
-        Step.SUBMIT_AGAIN
+        RunStep.SUBMIT_AGAIN
     )
 
 

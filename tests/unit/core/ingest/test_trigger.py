@@ -12,7 +12,7 @@ from core.errors import HubUnreachable
 from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.silence import Healed, Looked, SilenceCheck, Standing, Unhealed
+from core.ingest.silence import Healed, Looked, PartitionStanding, SilenceCheck, Unhealed
 from core.ingest.trigger import HostCheckpoint, HostStorageUnreachable, carrying_of
 from core.model.commits import Checkpoint, PartitionStop
 from core.model.events import Partition
@@ -80,7 +80,7 @@ class World:
         return list(self.check.run("timer-1"))
 
     def said(self, after: float = 0.0) -> list[str]:
-        return [one.words for one in self.look(after) if isinstance(one, Standing)]
+        return [one.words for one in self.look(after) if isinstance(one, PartitionStanding)]
 
     def stops(self, id: str = "0") -> tuple[PartitionStop, ...]:
         return self.store.read_partition(partition(id)).stops
@@ -267,7 +267,7 @@ class TestATriggerThatStandsAlthoughItWasLifted:
         assert world.look(after=60) == []
         assert world.stops() == ()
         assert world.look(after=119) == []
-        assert [type(one) for one in world.look(after=1)] == [Healed, Standing]
+        assert [type(one) for one in world.look(after=1)] == [Healed, PartitionStanding]
 
     def test_has_no_record_when_it_commits_again_and_nothing_waits(self) -> None:
         world = World()

@@ -7,7 +7,7 @@ import pytest
 from core.errors import ReplayRefused
 from core.model.hub import Place
 from core.replay.job import PartitionRange, Replayable
-from core.replay.ranges import Reach, ReplayOrder, ranges_of
+from core.replay.ranges import ReplayOrder, ReplayReach, ranges_of
 from tests.fakes.builders import EPOCH, STREAM, events
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.replaying import order
@@ -20,7 +20,7 @@ def replayable(id: str, first: int, checkpoint: int) -> Replayable:
     return Replayable(id, first, checkpoint)  # type: ignore[arg-type]
 
 
-REACH = Reach(STREAM, [replayable("0", 10, 90), replayable("1", 0, 49)], HUB, 1_000)
+REACH = ReplayReach(STREAM, [replayable("0", 10, 90), replayable("1", 0, 49)], HUB, 1_000)
 
 
 def spans(asked: ReplayOrder) -> dict[str, tuple[int, int]]:
@@ -117,7 +117,7 @@ def test_what_cannot_be_replayed_is_refused_by_the_field_that_says_it(case: str)
 
 def test_more_events_over_all_partitions_than_are_allowed_are_refused() -> None:
     with pytest.raises(ReplayRefused, match="131 events, but REPLAY_MOST_EVENTS allows 130"):
-        ranges_of(order(), Reach(STREAM, REACH.replayable, HUB, 130))
+        ranges_of(order(), ReplayReach(STREAM, REACH.replayable, HUB, 130))
 
 
 def test_a_partition_named_twice_is_replayed_once() -> None:
@@ -126,4 +126,4 @@ def test_a_partition_named_twice_is_replayed_once() -> None:
 
 def test_a_stream_without_a_commit_has_nothing_to_replay() -> None:
     with pytest.raises(ReplayRefused, match="no event is committed yet"):
-        ranges_of(order(), Reach(STREAM, (), HUB, 1_000))
+        ranges_of(order(), ReplayReach(STREAM, (), HUB, 1_000))

@@ -1,14 +1,14 @@
 """hubledger/cli/ddl/parsed.py: the T-SQL that people write is read, or named with its line."""
 
 from hubledger.cli.ddl.parsed import read_server
-from hubledger.cli.ddl.schema import Schema, Script
+from hubledger.cli.ddl.schema import Schema, SchemaScript
 from tests.offenders import holds_for
 
-BEFORE = Script("1.sql", "CREATE TABLE hubledger.t (a int NOT NULL, CONSTRAINT pk_t PRIMARY KEY (a))")
+BEFORE = SchemaScript("1.sql", "CREATE TABLE hubledger.t (a int NOT NULL, CONSTRAINT pk_t PRIMARY KEY (a))")
 
 
 def after(text: str) -> Schema:
-    return read_server([BEFORE, Script("2.sql", text)])
+    return read_server([BEFORE, SchemaScript("2.sql", text)])
 
 
 def columns_after(text: str) -> str:

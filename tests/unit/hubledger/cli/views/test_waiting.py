@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hubledger.cli.remote.client import Answer, NoConnection
+from hubledger.cli.remote.client import AppAnswer, NoConnection
 from hubledger.cli.remote.problems import Refusal
 from hubledger.cli.views.output import Output
 from hubledger.cli.views.waiting import Job, wait_for
 
 HOSTILE = "\x1b]0;owned\x07[bold]b[/bold][/]\x9b2J"
-Read = Callable[[], Answer]
+Read = Callable[[], AppAnswer]
 
 
-def wait(read: Read, out: Output | None = None) -> Answer:
+def wait(read: Read, out: Output | None = None) -> AppAnswer:
     """Wait for a job without a pause between two looks."""
     return wait_for(Job("replay", read, "done"), out or Output(), every=0)
 
@@ -32,11 +32,11 @@ def reading(*found: dict[str, Any] | Exception) -> Read:
     """Read these, one after the other."""
     left = iter(found)
 
-    def read() -> Answer:
+    def read() -> AppAnswer:
         one = next(left)
         if isinstance(one, Exception):
             raise one
-        return Answer("", one)
+        return AppAnswer("", one)
 
     return read
 
