@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 from dataclasses import dataclass
 
+from core.letters.plan import RetryRules
 from core.letters.store.letters import Letters
 from core.model.clock import Clock
 from core.model.events import Stream
@@ -21,3 +22,8 @@ class Keeper:
     clock: Clock
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     lone: Lone = nullcontext
+
+    @property
+    def rules(self) -> RetryRules:
+        """The part that decides the outcome of a retry."""
+        return RetryRules(self.transform, self.clock, self.letters)

@@ -218,7 +218,7 @@ class _ChunkRetry:
             [letter.event for letter in run if is_to_run(letter)], keeper.transform, self.hold.partition
         )
         references = References(keeper.store.read_references(keys) if keys else {})
-        return plan_retry(self.hold, run, references, keeper, self.invocation_id)
+        return plan_retry(self.hold, run, references, keeper.rules, self.invocation_id)
 
     def _note_commit(self, run: Letters, commit: RetryCommit, outcomes: Sequence[LetterOutcome]) -> None:
         self.idle_turns = 0

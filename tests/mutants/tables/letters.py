@@ -92,13 +92,13 @@ MUTANTS = (
         ),
         (
             "attempts are not counted",
-            "letter.attempts + 1, keeper.letters.backoff",
-            "letter.attempts, keeper.letters.backoff",
+            "letter.attempts + 1, rules.letters.backoff",
+            "letter.attempts, rules.letters.backoff",
         ),
         (
             "a letter that failed is due at once",
-            "due_at = keeper.clock.now() + backoff.pause(attempts, keeper.clock.chance())",
-            "due_at = keeper.clock.now()",
+            "due_at = rules.clock.now() + backoff.pause(attempts, rules.clock.chance())",
+            "due_at = rules.clock.now()",
         ),
         ("a filtered letter says that its rows were written", "if number in written else", "if settled else"),
     ),
