@@ -3,6 +3,7 @@ schema's name in every text."""
 
 import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
 from core.store.migrations import Migration, load_migrations
 from core.store.sqlserver.odbc import Access
 from core.store.sqlserver.schema import MigrationRun, in_schema, migrate_server
+from core.transforms.rooms import Room
 from tests.fakes.odbc_driver import FakeDriver, Server, fault
 
 CONNECTION = "SERVER=host;UID=app;PWD=secret"
@@ -70,6 +72,17 @@ def test_each_migration_tells_when_it_begins_and_how_long_it_took() -> None:
         f"{word} {one.title}" for one in ALL for word in ("applying", "applied")
     ]
     assert all(re.fullmatch(r"applied .* in \d+\.\d s", line) for line in told[1::2])
+
+
+@pytest.mark.parametrize(("edition", "word"), [(3, "ON"), (5, "ON"), (8, "ON"), (2, "OFF"), (4, "OFF")])
+def test_an_index_is_built_online_where_the_edition_can(edition: int, word: str, tmp_path: Path) -> None:
+    for engine in ("sqlite", "sqlserver"):
+        (tmp_path / "migrations" / engine).mkdir(parents=True)
+        text = "CREATE INDEX ix_parcel ON hubledger.parcel (at) WITH (ONLINE = ON);\n"
+        (tmp_path / "migrations" / engine / "0001_parcels.sql").write_text(text)
+    driver = FakeDriver(Server(edition=edition))
+    migrate_server(CONNECTION, access=Access(lambda: driver), rooms=(Room("apps.parcels", tmp_path),))
+    assert [text for text in texts(driver) if f"(at) WITH (ONLINE = {word});" in text]
 
 
 MIGRATING = ("sp_getapplock", fault("42000", 51001, "a different migration is running"))
