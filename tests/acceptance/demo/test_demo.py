@@ -65,8 +65,8 @@ def test_a_demo_in_chaos_proves_it_too_and_has_healed_every_loss_of_the_host(sta
         assert figures["gaps"]["healed"] > 0 == figures["gaps"]["absent"]
         if transform == "flight_info":
             assert_flights(figures)
-        read = 16 - figures.get("undeliverable", {"stopped": 0})["stopped"]  # the others have stopped readers
-        assert figures["chaos"].pop("skipped_batches") >= read, "the first of each partition at least"
+        # A process that is killed before the first batch of a partition takes the request to skip that batch with it.
+        assert figures["chaos"].pop("skipped_batches") > 0
         assert (figures["kills"], figures["chaos"]) == (1, {"cuts": 2, "locks": 1})
         for printed in ("killing the functions host", "skipping: the host loses", "cutting every", "locking the store"):
             assert any(line.startswith(printed) for line in out), printed
