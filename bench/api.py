@@ -120,7 +120,7 @@ def app_on(path: Path) -> Callable[..., Any]:
     """Return a function that runs an operation over this store, as the HTTP functions do."""
     os.environ.update(STORE_CONNECTION=f"sqlite:{path}", EVENTHUB_NAME="telemetry", EVENTHUB_CONSUMER_GROUP="hubledger")
     os.environ["EVENTHUB"] = "Endpoint=sb://bench;SharedAccessKeyName=n;SharedAccessKey=s"
-    from handlers.api import ROUTES, operations
+    from handlers.api import OPERATIONS, ROUTES
     from handlers.app import HUB_ENDS, app
     from handlers.remembered import Remembered
     from handlers.web.answering import answer
@@ -133,7 +133,7 @@ def app_on(path: Path) -> Callable[..., Any]:
             name: values.pop(name) for name in ("partition_id", "sequence_number") if operation == "explain_number"
         }
         request = func.HttpRequest("GET", "/api", params=values, route_params=in_path, body=b"")
-        response = answer(request, routes[operation], operations(), "bench")
+        response = answer(request, routes[operation], OPERATIONS, "bench")
         if response.status_code not in (200, 503):
             raise RuntimeError(response.get_body().decode())
         return response

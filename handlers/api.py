@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -89,14 +88,27 @@ def _register(route: Route) -> None:
         bp.durable_client_input(client_name="client")(served)
 
 
-@cache
-def operations() -> Mapping[Route, "Operation"]:
-    """Load the operation of each route, at the first request."""
-    found = {}
-    for route in ROUTES:
-        module, _, name = route.operation.rpartition(".")
-        found[route] = getattr(import_module(f"handlers.operations.{module}" if route in OWN else module), name)
-    return found
+class Operations(Mapping[Route, "Operation"]):
+    """The operation of each route, loaded at its first request: a module that cannot be loaded ends no other route."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[Route, Operation] = {}
+
+    def __getitem__(self, route: Route) -> "Operation":
+        if route not in self._loaded:
+            module, _, name = route.operation.rpartition(".")
+            found = import_module(f"handlers.operations.{module}" if route in OWN else module)
+            self._loaded[route] = getattr(found, name)
+        return self._loaded[route]
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(ROUTES)
+
+    def __len__(self) -> int:
+        return len(ROUTES)
+
+
+OPERATIONS = Operations()
 
 
 def _function_of(route: Route) -> Callable[..., Any]:
@@ -105,7 +117,7 @@ def _function_of(route: Route) -> Callable[..., Any]:
     def respond(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
         from handlers.web.answering import answer
 
-        return answer(req, route, operations(), context.invocation_id)
+        return answer(req, route, OPERATIONS, context.invocation_id)
 
     async def respond_and_drive(req: func.HttpRequest, context: func.Context, client: Any) -> func.HttpResponse:
         from handlers.web.answering import answer_unexpected

@@ -3,8 +3,9 @@
 A name is loaded when a module imports it: the command line is in this package too, and runs without the app's packages.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from hubledger.lazy import loader
 
 if TYPE_CHECKING:
     from core.errors import MissingReference, PoisonEvent
@@ -39,11 +40,4 @@ __all__ = (
 _PLACES = ("errors", "model.rows", "model.measures", "model.rollups", "model.aggregates", "model.events")
 
 if not TYPE_CHECKING:  # for a type checker a name that is not above is a fault
-
-    def __getattr__(name: str) -> object:
-        if name in __all__:
-            for place in _PLACES:
-                module = import_module(f"core.{place}")
-                if hasattr(module, name):
-                    return getattr(module, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__ = loader(__name__, __all__, _PLACES)

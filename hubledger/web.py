@@ -3,8 +3,9 @@
 A name is loaded when a module imports it: the routes of a room are read before the first request.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from hubledger.lazy import loader
 
 if TYPE_CHECKING:
     from core.api.cursors import key_of, page_of, query_of
@@ -15,15 +16,6 @@ if TYPE_CHECKING:
     from core.api.room_store import RoomMeans, RoomStore, Windows
     from core.api.route import LINKING, OPEN, READING, REVEALING, Link, OperatorPage, Route, linked
 
-_PLACES = {
-    "cursors": ("key_of", "page_of", "query_of"),
-    "links": ("Signer",),
-    "operation": ("Answer", "Answered", "Call", "Cursor", "Instant", "Nothing", "Shape", "operation", "utc"),
-    "pages": ("page",),
-    "problems": ("CONFLICT", "NOT_FOUND", "Problem", "invalid", "not_found"),
-    "room_store": ("RoomMeans", "RoomStore", "Windows"),
-    "route": ("LINKING", "OPEN", "READING", "REVEALING", "Link", "OperatorPage", "Route", "linked"),
-}
 __all__ = (
     "CONFLICT",
     "LINKING",
@@ -56,11 +48,7 @@ __all__ = (
     "query_of",
     "utc",
 )
+_PLACES = ("api.route", "api.operation", "api.problems", "api.pages", "api.cursors", "api.links", "api.room_store")
 
 if not TYPE_CHECKING:  # for a type checker a name that is not above is a fault
-
-    def __getattr__(name: str) -> object:
-        for place, names in _PLACES.items():
-            if name in names:
-                return getattr(import_module(f"core.api.{place}"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__ = loader(__name__, __all__, _PLACES)

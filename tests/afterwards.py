@@ -1,4 +1,4 @@
-"""What is closed when a test is over, in the thread that opened it: the garbage collector would close it in any."""
+"""Stores that are closed when a test ends, in the thread that opened them: the garbage collector takes any thread."""
 
 from collections.abc import Callable
 

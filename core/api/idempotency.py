@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Literal
 
-from core.store.columns import instant_of, instant_text
+from core.store.columns import instant_text
 from core.store.database import Database, write
+from core.store.decoding import decoder
 
 KEPT_FOR = timedelta(days=1)  # the time for which an answer is stored
 WORK_AT_MOST = timedelta(minutes=10)  # the host ends invocations earlier: the process of an older claim is dead
@@ -68,10 +69,7 @@ class Keys:
     def read_key(self, key: str) -> KeptKey | None:
         """Return the stored key, or None."""
         found = self._database.ask("read_key", request_key=key)
-        if not found:
-            return None
-        request_hash, claimed_at, expires_at, answer = found[0]
-        return KeptKey(request_hash, instant_of(claimed_at), instant_of(expires_at), answer)
+        return decoder(KeptKey)(found[0]) if found else None
 
     def claim_key(self, claim: KeyClaim) -> bool:
         """Claim a key that `standing` calls free; False when another request was first. Deletes expired keys."""

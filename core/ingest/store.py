@@ -5,9 +5,10 @@ from datetime import datetime
 from uuid import UUID
 
 from core.model.commits import PartitionState
-from core.model.spans import Span, span
-from core.store.columns import cut, instant_of, instant_text, place_of
+from core.model.spans import Span
+from core.store.columns import cut, instant_text, place_of
 from core.store.database import Database, write
+from core.store.decoding import decoder
 
 INVOCATION_LENGTH = 100  # characters of an invocation's id that are stored
 
@@ -34,10 +35,7 @@ class Attempts:
     def read_attempt(self, state: PartitionState) -> AttemptMark | None:
         """Return the mark of the newest attempt at a partition."""
         found = self._database.ask("read_attempt", **place_of(state))
-        if not found:
-            return None
-        first, last, attempt_id, begun_at, invocation_id = found[0]
-        return AttemptMark(span(first, last), UUID(str(attempt_id)), instant_of(begun_at), invocation_id)
+        return decoder(AttemptMark)(found[0]) if found else None
 
     def begin_attempt(self, state: PartitionState, mark: AttemptMark) -> None:
         """Set the mark, in the place of the one before it."""

@@ -29,7 +29,7 @@ CRASHED = (  # a dead holder and one slower than its lease look the same, so the
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """What decides an outcome: the transform, the clock, and the policy of letters."""
+    """The transform, the clock and the policy of letters, which decide what a retry does."""
 
     transform: Transform
     clock: Clock

@@ -1,4 +1,4 @@
-"""Show letters, numbers, stops and runs with what quotes events, or names their subjects; each answer is logged."""
+"""Show letters, numbers, stops and runs with the texts that quote events or name people; each answer is logged."""
 
 import msgspec
 

@@ -22,7 +22,7 @@ const PLACES = [
   [/^#\/ledger\/([^/?]+)\/([^/?]+)$/, ledger, "ledger"],
 ];
 
-/** A page that the app's room brings: the status names its module, whose function of the same name fills a place. */
+/** A page of the app's room. The status names its module; the function of the same name in it draws the page. */
 const ROOM = /^#\/([a-z][a-z-]*)$/;
 
 /** Show a page of the room; an address that is none shows the overview. */

@@ -77,17 +77,22 @@ class _Shapes:
         components = _in_ecma(components)
         self.refs = dict(zip(dict.fromkeys(types), found, strict=True))
         self._all = components
-        of_parameters = {shape.__name__ for one in operations for shape in (one.path, one.query)} | {"Nothing"}
+        of_parameters = {self._name(shape) for one in operations for shape in (one.path, one.query, Nothing)}
         self.components = {name: shape for name, shape in components.items() if name not in of_parameters}
         for shape in dict.fromkeys(types):
-            _require_one_of(shape, self.components)
+            if names := getattr(shape, "ONE_OF", ()):
+                _require_one_of(names, self.components[self._name(shape)])
         self.components["ProblemAnswer"]["properties"]["type"]["enum"] = [kind.uri for kind in TYPES]
 
     def parameters(self, shape: type[Shape], place: str) -> list[dict[str, Any]]:
         """Describe the fields of a shape as parameters of the path or the query."""
-        schema = self._all[shape.__name__] if shape is not Nothing else {"properties": {}}
+        schema = self._all[self._name(shape)] if shape is not Nothing else {"properties": {}}
         required = schema.get("required", ())
         return [_parameter(name, place, of, name in required) for name, of in schema["properties"].items()]
+
+    def _name(self, shape: type) -> str:
+        """Return the name of a shape among the components: longer than its own where two shapes have the same."""
+        return str(self.refs[shape]["$ref"].rpartition("/")[2])
 
 
 def _in_ecma(schema: Any) -> Any:
@@ -98,14 +103,12 @@ def _in_ecma(schema: Any) -> Any:
     return [_in_ecma(one) for one in schema] if isinstance(schema, list) else schema
 
 
-def _require_one_of(shape: type, components: Mapping[str, dict[str, Any]]) -> None:
-    """Require exactly one of the fields in ONE_OF; these fields are never null."""
-    names: tuple[str, ...] = getattr(shape, "ONE_OF", ())
+def _require_one_of(names: tuple[str, ...], component: dict[str, Any]) -> None:
+    """Require exactly one of these fields of a component; they are never null."""
+    properties = component["properties"]
     for name in names:
-        properties = components[shape.__name__]["properties"]
         properties[name] = next(one for one in properties[name]["anyOf"] if one.get("type") != "null")
-    if names:
-        components[shape.__name__]["oneOf"] = [{"required": [name]} for name in names]
+    component["oneOf"] = [{"required": [name]} for name in names]
 
 
 def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool) -> dict[str, Any]:

@@ -145,7 +145,7 @@ class Aggregations:
         return bool(self._remove(staged.staging_id, "remove_staging"))
 
     def clear_staging(self) -> None:
-        """Delete what closed runs have staged, in small transactions: no commit waits for it."""
+        """Delete the staged rows of closed runs, in small transactions, so that no commit waits."""
         for level in (level for one in load_aggregates(self.row_classes) for level in one.levels):
             remove = of_rows("remove_staged", level.of)
             for (staging_id,) in self._database.ask(of_rows("find_staging", level.of)):

@@ -7,7 +7,8 @@ from typing import Any
 from core.ledger.retention.burn_down import LETTERS, Kind, OpenCount, OpenGap
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.store.columns import instant_of, instant_or_none, instant_text
+from core.store.columns import instant_or_none, instant_text
+from core.store.decoding import decoded
 from core.store.stream import OneStream
 
 MOST_GAPS = 1000
@@ -35,8 +36,7 @@ class BurnDowns:
         )
 
     def read_open_gaps(self) -> tuple[OpenGap, ...]:
-        found = self._stream.ask("read_open_gaps", most=MOST_GAPS)
-        return tuple(OpenGap(PartitionId(id), SequenceNumber(first), instant_of(at)) for id, first, at in found)
+        return decoded(OpenGap, self._stream.ask("read_open_gaps", most=MOST_GAPS))
 
     def _count(self, kind: Kind, partition_id: PartitionId, given: dict[str, object]) -> list[tuple[Any, ...]]:
         own = {"partition_id": partition_id, "body_kept": int(kind == "kept")}

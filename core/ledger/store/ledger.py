@@ -137,10 +137,7 @@ class Explanations(PurgeLinks):
 
     def _gap(self, position: dict[str, Any]) -> NotedGap | None:
         """Return the gap that includes the number, or None."""
-        gaps = [
-            NotedGap(row[0], row[1], row[2], instant_of(row[3]), row[4])
-            for row in self._stream.ask("find_gap", **position)
-        ]
+        gaps = decoded(NotedGap, self._stream.ask("find_gap", **position))
         return next((gap for gap in gaps if gap.last >= position["sequence_number"]), None)
 
     def _rows(self, partition_id: PartitionId, number: SequenceNumber) -> tuple[WrittenRow, ...]:

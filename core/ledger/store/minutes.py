@@ -3,7 +3,8 @@
 from datetime import datetime
 
 from core.ledger.minutes import KEPT, Minute
-from core.store.columns import instant_of, instant_text
+from core.store.columns import instant_text
+from core.store.decoding import decoded
 from core.store.script import Script, Step
 from core.store.stream import OneStream
 
@@ -19,8 +20,7 @@ class Minutes:
             self._stream.database.run(minute_script(stream_id, minute))
 
     def read_minutes(self, since: datetime) -> tuple[Minute, ...]:
-        found = self._stream.ask("read_minutes", since_at=instant_text(since))
-        return tuple(Minute(instant_of(at), lag, accounted) for at, lag, accounted in found)
+        return decoded(Minute, self._stream.ask("read_minutes", since_at=instant_text(since)))
 
 
 def minute_script(stream_id: int, minute: Minute) -> Script:

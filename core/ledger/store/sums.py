@@ -7,6 +7,7 @@ from core.ledger.store.purge_links import PurgeLinks
 from core.ledger.sums import COUNTS, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
+from core.store.decoding import decoded
 from core.store.stream import OneStream
 
 _NO_ENDS = (-1, 0, 0, 0)  # of a partition in a database without its stream
@@ -58,13 +59,13 @@ class RangeSums(PurgeLinks):
     def find_range_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[RangeFault, ...]:
         place = _place(partition_id, commits)
         found = self._stream.ask("find_range_faults", **place, previous_last=commits.previous_last, most=most)
-        return tuple(RangeFault(*row) for row in found)
+        return decoded(RangeFault, found)
 
     def find_letter_faults(
         self, partition_id: PartitionId, commits: Commits, at_least: int, most: int
     ) -> tuple[LetterFault, ...]:
         found = self._stream.ask("find_letter_faults", **_place(partition_id, commits), at_least=at_least, most=most)
-        return tuple(LetterFault(*row) for row in found)
+        return decoded(LetterFault, found)
 
     def find_missing_commits(
         self, partition_id: PartitionId, commits: Commits, most: int

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -79,5 +80,19 @@ def test_a_different_app_has_none_of_them(app: Path, tmp_path: Path) -> None:
     try:
         answers = [other.get(path) for path in ("customers/Ada/orders", "customers/Ada", "ops/customer.js")]
         assert [(one.status, one.headers["content-type"]) for one in answers] == [(404, "application/problem+json")] * 3
+    finally:
+        other.close()
+
+
+def test_views_that_fail_to_import_end_no_other_route(app: Path, tmp_path: Path) -> None:
+    broken = app.parent / "broken"
+    copytree(app, broken)
+    (broken / "apps" / "orders" / "views.py").write_text("import no_such_module\n", encoding="utf-8")
+    rooms = (Room("apps.orders", broken / "apps" / "orders"),)
+    other = Served(tmp_path, (broken, rooms), TRANSFORM="apps.orders")
+    try:
+        own = other.get("customers/Ada")
+        assert (own.status, own.headers["content-type"]) == (500, "application/problem+json")
+        assert [other.get(path).status for path in ("health/live", "ops", "dead-letters")] == [200, 200, 200]
     finally:
         other.close()

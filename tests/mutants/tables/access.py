@@ -25,9 +25,11 @@ MUTANTS = (
         ("a room takes an address of the app", "    if faults:\n", "    if not own:\n"),
         (
             "a fault in the routes of a room is silent",
-            "    except Exception as error:\n        raise InvalidTransform(",
-            "    except Exception as error:\n        return RoomRoutes()\n        raise InvalidTransform(",
+            "if isinstance(error, ModuleNotFoundError) and ",
+            "if isinstance(error, Exception) or ",
         ),
+        ("a room takes requests of the app by an address with a placeholder", 'b.startswith("{")', "False"),
+        ("a room takes requests of the app by an address in capitals", "other.lower().split", "other.split"),
     ),
     *in_file(
         "core/api/route.py",

@@ -1,4 +1,4 @@
-"""core/api/idempotency.py: what a request under a key has to do with what is kept under it."""
+"""core/api/idempotency.py: whether a request runs, gets the answer of an earlier one, or is refused."""
 
 from dataclasses import replace
 from datetime import timedelta

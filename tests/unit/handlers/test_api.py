@@ -11,7 +11,7 @@ from core.api.route import LEVELS, linked
 from examples.home_security import views
 from examples.home_security.routes import LINK
 from handlers import operations as package
-from handlers.api import OWN, ROUTES, operations
+from handlers.api import OPERATIONS, OWN, ROUTES
 from tests.unit.handlers.running import functions
 
 ALL = (*LEVELS, linked(LINK))
@@ -91,7 +91,7 @@ def test_every_operation_has_one_row_and_every_row_an_operation() -> None:
 
 
 def test_a_row_has_the_function_and_the_path_of_its_operation() -> None:
-    for route, operation in operations().items():
+    for route, operation in OPERATIONS.items():
         assert operation.name == route.name
         assert route.name in functions()
         in_path = {field.encode_name for field in msgspec.structs.fields(operation.path)}

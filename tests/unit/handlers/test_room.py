@@ -1,64 +1,126 @@
-"""handlers/room.py: a room brings its routes and pages, and a fault in them is told at the start."""
+"""handlers/room.py: a room brings its routes and pages, and the app says at its start what is wrong with them."""
 
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from core.api.route import OPEN, READING, OperatorPage, Route
 from core.errors import InvalidTransform
+from handlers.api import OWN
 from handlers.room import RoomRoutes, routes_of, with_room
 
-OWN = (Route("GET", "status", OPEN, "status.status"), Route("GET", "letters", READING, "letters.list_letters"))
+IMPORTS = "from hubledger.web import OPEN, OperatorPage, Route\n"
+Made = Callable[..., str]
 
 
-def test_the_room_of_the_transform_brings_its_routes_pages_and_files() -> None:
-    room = routes_of("examples.home_security")
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Made]:
+    """Make a room of texts by file, with a page "orders", and return its package."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def make(routes: str, init: str = "", pages: tuple[str, ...] = ("orders.js",)) -> str:
+        (tmp_path / "shop_room" / "pages").mkdir(parents=True)
+        (tmp_path / "shop_room" / "__init__.py").write_text(init)
+        (tmp_path / "shop_room" / "routes.py").write_text(routes)
+        for name in pages:
+            (tmp_path / "shop_room" / "pages" / name).write_text("")
+        return "shop_room"
+
+    yield make
+    for name in ("shop_room", "shop_room.routes"):
+        sys.modules.pop(name, None)
+
+
+def refusal_of(package: str) -> tuple[str, ...]:
+    with pytest.raises(InvalidTransform) as caught:
+        routes_of(package)
+    return caught.value.faults
+
+
+@pytest.mark.parametrize("transform", ["examples.home_security", "examples.home_security.transform"])
+def test_the_room_of_the_transform_brings_its_routes_pages_and_files(transform: str) -> None:
+    room = routes_of(transform)
     assert [one.template for one in room.routes][:2] == ["homes", "homes/{home_id}/activity"]
     assert room.pages == (OperatorPage("homes", "Homes", "homes.js"),)
     assert {"home.html", "home.js", "homes.js"} <= set(room.files())
 
 
-@pytest.mark.parametrize("transform", ["examples.flight_info", "local.dangerous", "no.such.room", ""])
+@pytest.mark.parametrize(
+    "transform", ["examples.flight_info", "local.dangerous", "no.such.room", "examples.nothing", "", "a..b", "no room"]
+)
 def test_a_transform_without_routes_brings_none(transform: str) -> None:
     assert routes_of(transform) == RoomRoutes()
     assert RoomRoutes().files() == {}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("routes", "init", "said"),
     [
-        ("ROUTES = ", "SyntaxError"),
-        ("import no_such_module", "No module named 'no_such_module'"),
-        ("", "has no attribute 'ROUTES'"),
+        ("ROUTES = ", "", "SyntaxError"),
+        ("import no_such_module", "", "No module named 'no_such_module'"),
+        ("", "", "has no attribute 'ROUTES'"),
+        ("ROUTES = 3", "", "'int' object is not iterable"),
+        ("ROUTES = ('x',)", "", "each entry must be a Route"),
+        (f"{IMPORTS}ROUTES = ()\nOPERATOR_PAGES = (OPEN,)", "", "each entry must be a OperatorPage"),
+        ("raise ValueError('a slip')", "", "a slip"),
+        ("ROUTES = ()", "ROOM = ", "SyntaxError"),
+        ("ROUTES = ()", "raise ValueError('a slip')", "a slip"),
     ],
 )
-def test_routes_that_cannot_be_read_are_a_fault_that_names_the_file(
-    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_routes_that_cannot_be_read_are_a_fault_that_names_the_module(
+    routes: str, init: str, said: str, made: Made
 ) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "broken_room").mkdir()
-    for name in ("__init__.py", "routes.py"):
-        (tmp_path / "broken_room" / name).write_text(text if name == "routes.py" else "")
-    with pytest.raises(
-        InvalidTransform, match=r"broken_room.routes\.py: the routes of the room cannot be read"
-    ) as caught:
-        routes_of("broken_room")
-    assert said in str(caught.value)
-    for name in ("broken_room", "broken_room.routes"):
-        sys.modules.pop(name, None)
+    (fault,) = refusal_of(made(routes, init))
+    assert fault.startswith("shop_room.routes: the routes of the room cannot be read: ")
+    assert said in fault
 
 
-def test_a_room_may_not_take_a_name_or_an_address_of_the_app() -> None:
-    room = RoomRoutes(
-        (Route("GET", "letters", OPEN, "apps.shop.views.letters"), Route("GET", "x", OPEN, "apps.shop.status"))
-    )
+@pytest.mark.parametrize(
+    ("page", "files", "said"),
+    [
+        ("'orders', 'Orders', 'lost.js'", ("orders.js",), "the page orders has no file pages/lost.js"),
+        ("'letters', 'Orders', 'orders.js'", ("orders.js",), "the page letters has the name of a page of ours"),
+        ("'orders', 'Orders', 'orders.js'", ("orders.js", "dom.js"), "pages/dom.js has the name of a file of ours"),
+    ],
+)
+def test_pages_need_their_files_and_names_of_their_own(
+    page: str, files: tuple[str, ...], said: str, made: Made
+) -> None:
+    package = made(f"{IMPORTS}ROUTES = ()\nOPERATOR_PAGES = (OperatorPage({page}),)", pages=files)
+    assert refusal_of(package) == (f"shop_room: {said}",)
+
+
+SHOP = "apps.shop.views"
+LISTED = Route("GET", "customers/{customer}/orders", READING, f"{SHOP}.list_orders")
+
+
+@pytest.mark.parametrize(
+    ("route", "said"),
+    [
+        (("GET", "status", "x"), f"GET /api/status of the room ({SHOP}.x) takes requests of GET /api/status"),
+        (("GET", "Status", "x"), f"GET /api/Status of the room ({SHOP}.x) takes requests of GET /api/status"),
+        (("GET", "ledger/{a}/{b}", "x"), "takes requests of GET /api/ledger/{partition_id}/{sequence_number}"),
+        (("GET", "replays/mine", "x"), "takes requests of GET /api/replays/{job_id}"),
+        (("GET", "{first}/ready", "x"), "takes requests of GET /api/health/ready"),
+        (("GET", "{*path}", "x"), "takes every address"),
+        (("GET", "y", "list_letters"), f"({SHOP}.list_letters) has the name of letters.list_letters"),
+        (("GET", "customers/{id}/orders", "x"), "takes requests of GET /api/customers/{customer}/orders"),
+        (("GET", "y", "list_orders"), f"({SHOP}.list_orders) has the name of {SHOP}.list_orders"),
+        (("GET", "y", "zz_top"), "has a name that sorts after zz_no_such_route"),
+    ],
+)
+def test_a_route_of_a_room_takes_no_request_and_no_name_of_another(route: tuple[str, str, str], said: str) -> None:
+    method, template, name = route
     with pytest.raises(InvalidTransform) as caught:
-        with_room(OWN, room)
-    assert caught.value.faults == (
-        "the route GET /api/letters of the room (apps.shop.views.letters) has the address of one of the app"
-        " (letters.list_letters)",
-        "the route GET /api/x of the room (apps.shop.status) has the name of one of the app (status.status)",
-    )
-    fine = RoomRoutes((Route("GET", "orders", READING, "apps.shop.views.orders"),))
-    assert with_room(OWN, fine) == (*OWN, *fine.routes)
+        with_room(OWN, RoomRoutes((LISTED, Route(method, template, OPEN, f"{SHOP}.{name}"))))
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "template"), [("POST", "status"), ("GET", "customers/first/orders"), ("GET", "a/{b}/{c}/{d}")]
+)
+def test_a_route_of_a_different_method_or_form_is_taken(method: str, template: str) -> None:
+    room = RoomRoutes((LISTED, Route(method, template, READING, f"{SHOP}.x")))
+    assert with_room(OWN, room) == (*OWN, *room.routes)

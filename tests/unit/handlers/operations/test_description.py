@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from core.api.operation import Call, Nothing
 from core.api.room_store import RoomMeans
-from handlers.api import operations
+from handlers.api import OPERATIONS
 from handlers.operations.description import openapi
 
 
@@ -13,5 +13,5 @@ def unused() -> RoomMeans:
 
 
 def test_a_second_request_for_the_description_makes_no_new_one() -> None:
-    call = Call(Nothing(), Nothing(), Nothing(), "anybody", datetime(2026, 1, 1, tzinfo=UTC), operations(), unused)
+    call = Call(Nothing(), Nothing(), Nothing(), "anybody", datetime(2026, 1, 1, tzinfo=UTC), OPERATIONS, unused)
     assert openapi.run(call) is openapi.run(call)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from handlers.api import operations
+from handlers.api import OPERATIONS
 from handlers.web.openapi import describe
 
 
@@ -22,7 +22,7 @@ def patterns(within: Any) -> Iterator[str]:
 
 
 def of_requests() -> set[str]:
-    shapes = [shape for one in operations().values() for shape in (one.path, one.query, one.body)]
+    shapes = [shape for one in OPERATIONS.values() for shape in (one.path, one.query, one.body)]
     return {found for shape in shapes for found in patterns(msgspec.json.schema(shape))}
 
 
@@ -32,6 +32,6 @@ def test_a_pattern_ends_at_the_end_of_the_text_and_not_before_a_newline() -> Non
 
 
 def test_the_description_has_patterns_of_ecma_which_has_no_capital_z() -> None:
-    described = set(patterns(describe(operations())))
+    described = set(patterns(describe(OPERATIONS)))
     assert {pattern.replace("\\Z", "$") for pattern in of_requests()} <= described
     assert [pattern for pattern in described if "\\Z" in pattern] == []

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from handlers.api import operations
+from handlers.api import OPERATIONS
 from handlers.web.openapi import describe
 from tests.unit.hubledger.cli.small_app import Reply, Request, problem
 
@@ -19,7 +19,7 @@ ACTED_ON = {"status": "done", "outcome": "dry_run", "kind": "repair"}
 @cache
 def description() -> dict[str, Any]:
     """The description of the API."""
-    described: dict[str, Any] = json.loads(json.dumps(describe(operations()), default=str))
+    described: dict[str, Any] = json.loads(json.dumps(describe(OPERATIONS), default=str))
     return described
 
 

@@ -1,0 +1,31 @@
+"""handlers/web/openapi.py: what a room brings is described beside what the app has."""
+
+from core.api.operation import Answered, Call, Nothing, Shape, operation
+from core.api.route import OPEN, Route
+from handlers.api import OPERATIONS, OWN
+from handlers.operations.description import FilePath as OurPath
+from handlers.web.openapi import describe
+
+
+class FilePath(Shape):
+    """A path of a room, under a name that a path of the app has too."""
+
+    invoice: str
+
+
+@operation("An invoice", "invoices")
+def show_invoice(call: Call[FilePath, Nothing, Nothing]) -> Answered:
+    """Show an invoice."""
+    return Answered()
+
+
+def test_a_path_of_a_room_may_have_the_name_of_a_path_of_the_app() -> None:
+    own = {route: OPERATIONS[route] for route in OWN}
+    route = Route("GET", "invoices/{invoice}", OPEN, "apps.shop.show_invoice")
+    described = describe({**own, route: show_invoice})
+    (shown,) = described["paths"]["/invoices/{invoice}"]["get"]["parameters"]
+    (file,) = described["paths"]["/ops/{file}"]["get"]["parameters"]
+    assert (shown["name"], file["name"]) == ("invoice", "file")
+    assert OurPath.__name__ == FilePath.__name__
+    added = described["components"]["schemas"].keys() - describe(own)["components"]["schemas"].keys()
+    assert added == {"Answered"}
