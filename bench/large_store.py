@@ -30,17 +30,21 @@ WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < :range
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
         written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version, invocation_id,
-        committed_at, rows_checksum, ledger_checksum)
+        committed_at, rows_checksum, ledger_checksum,
+        total_commits, total_written, total_filtered, total_dead_lettered, total_held, total_absent)
 SELECT 1, :partition_id, i + 1, 'batch', i * {EVENTS}, i * {EVENTS} + {EVENTS - 1},
-       {EVENTS} - (i < :letters), 0, i < :letters, 0, 0, {EVENTS}, 0, 'v', 'i', '2026-01-01T00:00:00.000000Z', 0, 0
+       {EVENTS} - (i < :letters), 0, i < :letters, 0, 0, {EVENTS}, 0, 'v', 'i', '2026-01-01T00:00:00.000000Z', 0, 0,
+       i + 1, {EVENTS} * (i + 1) - MIN(i + 1, :letters), 0, MIN(i + 1, :letters), 0, 0
   FROM n
 """
 _CHECKSUMS = f"UPDATE batch_ledger SET ledger_checksum = checksum_of({', '.join(LEDGER_ROW)})"
 _CHECKPOINT = f"""
 INSERT INTO event_hub_checkpoint
-       (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at)
+       (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at,
+        first_sequence_number, commits, written, filtered, dead_lettered, held, absent, letters, verified_commit)
 SELECT 1, :partition_id, :ranges * {EVENTS} - 1, 'o', '2026-01-01T00:00:00.000000Z', :ranges,
-       '00000000-0000-0000-0000-000000000001', '2026-01-01T00:00:00.000000Z'
+       '00000000-0000-0000-0000-000000000001', '2026-01-01T00:00:00.000000Z',
+       0, :ranges, :ranges * {EVENTS} - :letters, 0, :letters, 0, 0, :letters, 0
 """
 _LETTERS = f"""
 WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < :letters - 1)
@@ -80,7 +84,7 @@ class Size:
 
 
 def fill(path: Path, size: Size) -> None:
-    """Create a store whose books balance; no sum of its ranges is remembered yet."""
+    """Create a store whose books balance; no audit has read it yet."""
     migrate_sqlite(path, ROOMS)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")

@@ -29,15 +29,17 @@ SELECT 1, CAST(number % {PARTITIONS} AS TEXT), number / {PARTITIONS}, 0, number 
 _LEDGER = """
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, written, filtered,
-        dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at)
+        dead_lettered, held, absent, rows_written, rows_appended, transform_version, invocation_id, committed_at,
+        rows_checksum, ledger_checksum, total_commits, total_written, total_filtered, total_dead_lettered, total_held,
+        total_absent)
 SELECT 1, partition_id, commit_number, 'batch', MIN(sequence_number), MAX(sequence_number), COUNT(*), 0, 0, 0, 0,
-       COUNT(*), 'test/1', 'i', '2026-01-01T00:00:00.000000Z'
+       COUNT(*), COUNT(*), 'test/1', 'i', '2026-01-01T00:00:00.000000Z', 0, 0, commit_number, 0, 0, 0, 0, 0
   FROM sensor_reading
  GROUP BY partition_id, commit_number
 """
 _CHECKPOINT = """
 INSERT INTO event_hub_checkpoint
-SELECT 1, partition_id, MAX(last_sequence_number), '0', 'at', MAX(commit_number), 'id', 'at'
+SELECT 1, partition_id, MAX(last_sequence_number), '0', 'at', MAX(commit_number), 'id', 'at', 0, 0, 0, 0, 0, 0, 0, 0, 0
   FROM batch_ledger GROUP BY partition_id
 """
 _WINDOWS = """
@@ -66,8 +68,8 @@ UPDATE sensor_reading SET ppm = 1, commit_number = :commit_number
 """
 _REPLAY = """
 INSERT INTO batch_ledger
-VALUES (1, :partition_id, :commit_number, 'replay', :number, :number, 1, 0, 0, 0, 0, 1, 'test/2', 'i',
-        '2026-01-01T00:00:00.000000Z', NULL, NULL, NULL)
+VALUES (1, :partition_id, :commit_number, 'replay', :number, :number, 1, 0, 0, 0, 0, 1, 1, 'test/2', 'i',
+        '2026-01-01T00:00:00.000000Z', 0, 0, 0, 0, 0, 0, 0, 0)
 """
 _MOVE = "UPDATE event_hub_checkpoint SET commit_number = :commit_number WHERE partition_id = :partition_id"
 

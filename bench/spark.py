@@ -31,8 +31,9 @@ STREAM = (
 )
 _LEDGER = (
     "INSERT INTO batch_ledger VALUES"
-    " (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, ?, 't', 'i', '2026-02-02T00:00:00Z', 0, 0)"
+    " (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, ?, 't', 'i', '2026-02-02T00:00:00Z', 0, 0, 0, 0, 0, 0, 0, 0)"
 )
+_CHECKPOINT = "INSERT OR REPLACE INTO event_hub_checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0)"
 _CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -190,7 +191,7 @@ def _fill(path: Path, first: int, last: int) -> None:
             )
             connection.executemany(_LEDGER, ranges)
             place = (1, str(partition), end - 1, "0", "at", end // each, "id", "at")
-            connection.execute("INSERT OR REPLACE INTO event_hub_checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?)", place)
+            connection.execute(_CHECKPOINT, place)
         connection.execute("COMMIT")
 
 

@@ -44,7 +44,6 @@
             ├── StagingRefused         a staged result is not what its job staged; its slice was not committed
             ├── DataRefused            the database refuses a row of this commit; nothing was written
             ├── StoreMisconfigured     the login, database, driver or token is wrong: a setting has to change
-            ├── LedgerNotSummed        the ledger has more ranges than one request may sum; the next request goes on
             ├── SchemaMismatch         the database's schema is older or newer than this code
             └── StoreUnavailable       the database did not answer, or not in time; nothing was written
                 └── StoreUnreachable   there is no connection: the next one is opened after a pause
@@ -273,15 +272,6 @@ class DataRefused(StoreFault):
 
 class StoreMisconfigured(StoreFault):
     """The settings of the store cannot work."""
-
-
-class LedgerNotSummed(StoreFault):
-    """The books are read from sums, and the sums do not reach the newest ranges yet."""
-
-    def __init__(self, stream: object, summed: int, commits: int) -> None:
-        super().__init__(f"the books of {stream} are summed up to {summed} of {commits} commits: ask again to go on")
-        self.summed = summed
-        self.commits = commits
 
 
 class SchemaMismatch(StoreFault):

@@ -3,9 +3,9 @@
 A name is loaded when a module imports it: the command line is in this package too, and runs without the app's packages.
 """
 
+from collections.abc import Callable, Collection, Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING
-
-from hubledger.lazy import loader
 
 if TYPE_CHECKING:
     from core.errors import MissingReference, PoisonEvent
@@ -38,6 +38,21 @@ __all__ = (
 )
 
 _PLACES = ("errors", "model.rows", "model.measures", "model.rollups", "model.aggregates", "model.events")
+
+
+def loader(face: str, names: Collection[str], places: Iterable[str]) -> Callable[[str], object]:
+    """Return the `__getattr__` of a module: it finds the names in the modules of `core` at these places, in order."""
+
+    def load(name: str) -> object:
+        if name in names:
+            for place in places:
+                module = import_module(f"core.{place}")
+                if hasattr(module, name):
+                    return getattr(module, name)
+        raise AttributeError(f"module {face!r} has no attribute {name!r}")
+
+    return load
+
 
 if not TYPE_CHECKING:  # for a type checker a name that is not above is a fault
     __getattr__ = loader(__name__, __all__, _PLACES)

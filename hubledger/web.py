@@ -5,7 +5,7 @@ A name is loaded when a module imports it: the routes of a room are read before 
 
 from typing import TYPE_CHECKING
 
-from hubledger.lazy import loader
+from hubledger import loader
 
 if TYPE_CHECKING:
     from core.api.cursors import key_of, page_of, query_of

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from core.errors import HubledgerError, HubUnreachable, LedgerNotSummed, StoreMisconfigured, StoreUnavailable
+from core.errors import HubledgerError, HubUnreachable, StoreMisconfigured, StoreUnavailable
 
 PREFIX = "urn:hubledger:problem:"
-PASSING = (StoreUnavailable, HubUnreachable, LedgerNotSummed)  # these may pass by themselves
+PASSING = (StoreUnavailable, HubUnreachable)  # these may pass by themselves
 PATIENCE = "5"  # seconds that a client should wait for them
 SHOWN_TEXT = 200  # characters of a caller's text in a problem or a log line
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from core.ledger.books import READS, PartitionLedger
@@ -33,6 +34,15 @@ class LetterFault:
     last: SequenceNumber
     dead_lettered: int
     letters: int
+
+
+@dataclass(frozen=True, slots=True)
+class TotalFault:
+    """A commit whose totals are not those of the commit before it and its own counts."""
+
+    commit_number: int
+    first: SequenceNumber
+    last: SequenceNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +106,17 @@ class AuditStore(ComparisonStore, SumStore, Protocol):
     ) -> tuple[tuple[int, int], ...]:
         """Return the first ranges of commit numbers, among some commits, for which the ledger has no row."""
 
-    def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int]:
-        """Count the letters that replays recorded as made from events that were no letters before, and how many of them
-        exist."""
+    def find_total_faults(
+        self, partition_id: PartitionId, commits: Commits, before: RangeSum, most: int
+    ) -> tuple[TotalFault, ...]:
+        """Return the first of some commits whose totals are not those of the commit before it and its own counts.
+
+        `before` is the sum of the ranges before these commits, where no row has it.
+        """
+
+    def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int, int | None]:
+        """Count the letters that replays recorded as made from events that were no letters before, how many of them
+        exist, and how many the checkpoint counts."""
 
 
 def audit(store: AuditStore, partition_id: PartitionId | None, reading: Reading = WHOLE) -> Audit:
@@ -120,7 +138,7 @@ def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], readin
 
 
 def _read(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
-    ranges = RangeAudit(store, id, reading, lambda commits, piece: _faults_of_piece(store, id, commits, piece))
+    ranges = RangeAudit(store, id, reading, partial(_faults_of_piece, store, id))
     ends = store.read_ledger_ends(id)
     ranges.read(ends.last_commit)
     ledger, since, until = ends.ledger(ranges.summed), ranges.since, ranges.summed
@@ -135,7 +153,9 @@ def _read(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: 
     return AuditedPartition(ledger, tuple(faults), since.commit_number, until.commit_number, complete)
 
 
-def _faults_of_piece(store: AuditStore, id: PartitionId, commits: Commits, piece: RangeSum) -> Iterator[LedgerFault]:
+def _faults_of_piece(
+    store: AuditStore, id: PartitionId, commits: Commits, before: RangeSum, piece: RangeSum
+) -> Iterator[LedgerFault]:
     """Name the faults of some commits; their sum shows which faults are possible."""
     if piece.holes:
         yield from (_range_fault(id, found) for found in store.find_range_faults(id, commits, FAULT_LIMIT))
@@ -145,6 +165,7 @@ def _faults_of_piece(store: AuditStore, id: PartitionId, commits: Commits, piece
         yield from (_letter_fault(id, one) for one in store.find_letter_faults(id, commits, 1, FAULT_LIMIT))
     if piece.absent:
         yield from absent_faults(store, id, commits)
+    yield from (_total_fault(id, found) for found in store.find_total_faults(id, commits, before, FAULT_LIMIT))
 
 
 def _without_checkpoint(id: PartitionId, ledger: PartitionLedger) -> LedgerFault:
@@ -232,6 +253,11 @@ def _letter_fault(id: PartitionId, one: LetterFault) -> LedgerFault:
     return LedgerFault(id, "letters", one.first, one.last, text)
 
 
+def _total_fault(id: PartitionId, one: TotalFault) -> LedgerFault:
+    text = f"the totals of commit {one.commit_number} are not those of the commit before it and its own counts"
+    return LedgerFault(id, "totals", one.first, one.last, text)
+
+
 def _missing_commits(store: AuditStore, id: PartitionId, commits: Commits, piece: RangeSum) -> Iterator[LedgerFault]:
     """Yield the commits without a row. A missing batch is also a hole; a missing retry or replay shows only here."""
     for first, last in store.find_missing_commits(id, commits, FAULT_LIMIT):
@@ -251,10 +277,15 @@ def _uncounted_commits(ledger: PartitionLedger) -> Iterator[LedgerFault]:
 
 def _replay_letters(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
     id = ledger.partition.partition_id
-    made, found = store.count_replay_letters(id)
+    made, found, counted = store.count_replay_letters(id)
     if made != found:
         text = f"replays made {made} letters from events that were no letters before, but {found} of them exist"
         yield LedgerFault(id, "replay_letters", ledger.first, ledger.last, text)
+    if counted not in (None, made):
+        text = (
+            f"replays made {made} letters from events that were no letters before, but the checkpoint counts {counted}"
+        )
+        yield LedgerFault(id, "totals", ledger.first, ledger.last, text)
 
 
 def _next(number: SequenceNumber) -> SequenceNumber:

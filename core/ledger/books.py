@@ -67,28 +67,26 @@ class PartitionLedger(Outcomes):
 
 @dataclass(frozen=True, slots=True)
 class PartitionBooks(Outcomes):
-    """The ledger of a partition, summed. `summed_to` is the commit number up to which the store remembers the sum.
-
-    Without the row of its anchor, `anchor` is None and the ledger begins at `first`.
+    """The totals of a partition, as its checkpoint carries them: `commits` and the outcomes are of batches from number
+    `first` on, and `letters` counts those that replays made too. Without the row of its anchor, `anchor` is None.
+    `is_recorded`: the ledger's row of the newest commit has the same totals.
     """
 
     partition_id: PartitionId
     checkpoint: SequenceNumber
     enqueued_at: datetime
     commit_number: int
-    summed_to: int | None
     first: SequenceNumber
-    last: SequenceNumber
     commits: int
-    holes: int
     written: int
     filtered: int
     dead_lettered: int
     held: int
     absent: int
-    fresh_commits: int
+    letters: int
     anchor: SequenceNumber | None = None
     open_gaps: int = 0
+    is_recorded: bool = True
 
     @property
     def numbers(self) -> int:
@@ -97,23 +95,21 @@ class PartitionBooks(Outcomes):
 
     @property
     def balanced(self) -> bool:
-        """True when the ranges cover the log from the anchor to the checkpoint, and each number has one outcome."""
-        return self.holes == 0 and self.last == self.checkpoint and self.accounted == self.numbers
+        """True when there are as many outcomes as numbers from the anchor to the checkpoint, and the ledger agrees."""
+        return self.is_recorded and self.accounted == self.numbers
 
 
 @dataclass(frozen=True, slots=True)
 class CountedLetters:
-    """The letters of a stream by status. Replays made `replayed` letters from events that were no letters before, and
-    `purged` letters exist no more."""
+    """The letters of a stream by status; `purged` letters exist no more."""
 
     counts: Mapping[LetterStatus, int]
-    replayed: int
     purged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LetterBooks:
-    """The letters of a stream by status at one moment, and the number that the ledger requires: `dead_lettered` from
+    """The letters of a stream by status at one moment, and the number that the checkpoints count: `dead_lettered` from
     batches, held events included, and `replayed` from replays. `oldest` is the open letter that failed first."""
 
     counts: Mapping[LetterStatus, int]
@@ -156,10 +152,10 @@ class BookStore(Protocol):
     """Reads the books of one stream."""
 
     def read_books(self) -> tuple[PartitionBooks, ...]:
-        """Return the books of every partition, in order. Ranges in a remembered sum are not read again."""
+        """Return the books of every partition, in order: one read, however long the ledger is."""
 
     def count_letters(self) -> CountedLetters:
-        """Count the letters of each status, and those that replays made, at one moment."""
+        """Count the letters of each status at one moment."""
 
     def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
         """Return the letter in one of these statuses that failed first."""
@@ -177,9 +173,8 @@ def read_letter_books(store: BookStore) -> LetterBooks:
     """
     partitions = store.read_books()
     for _ in range(READS):
-        counted = store.count_letters()
-        dead_lettered = sum(one.lettered for one in partitions)
-        letters = LetterBooks(counted.counts, dead_lettered, counted.replayed, purged=counted.purged)
+        counted, (dead_lettered, replayed) = store.count_letters(), _made(partitions)
+        letters = LetterBooks(counted.counts, dead_lettered, replayed, purged=counted.purged)
         if letters.balanced:
             break
         before, partitions = partitions, store.read_books()
@@ -190,11 +185,18 @@ def read_letter_books(store: BookStore) -> LetterBooks:
     return replace(letters, oldest=store.find_oldest_letter(OPEN) if letters.open else None)
 
 
+def _made(partitions: Sequence[PartitionBooks]) -> tuple[int, int]:
+    """Count the letters that batches made, and those that replays made."""
+    of_batches = sum(one.lettered for one in partitions)
+    return of_batches, sum(one.letters for one in partitions) - of_batches
+
+
 def _in_between(letters: LetterBooks, before: Sequence[PartitionBooks], after: Sequence[PartitionBooks]) -> LetterBooks:
-    """Return the letters with the ledger's count that fits them best, between the counts before and after them."""
-    least, most = (sum(one.lettered for one in partitions) for partitions in (before, after))
-    fitting = sum(letters.counts.values()) + letters.purged - letters.replayed
-    return replace(letters, dead_lettered=min(max(fitting, least), most))
+    """Return the letters with the checkpoints' counts that fit them best, between those before and after them."""
+    (least, less), (most, more) = _made(before), _made(after)
+    found = sum(letters.counts.values()) + letters.purged
+    replayed = min(max(found - most, less), more)
+    return replace(letters, dead_lettered=min(max(found - replayed, least), most), replayed=replayed)
 
 
 def lag_of(books: PartitionBooks | None, hub_end: int | None) -> int | None:

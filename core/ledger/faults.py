@@ -27,7 +27,7 @@ FaultKind = Literal[
     "replay_letters",
     "attempts",
     "replays",
-    "remembered_sum",
+    "totals",
     "rows",
     "rows_missing",
     "rows_added",

@@ -1,7 +1,7 @@
-"""The sum of a partition's ranges, piece by piece, from a sum that an audit verified before; and the faults found."""
+"""The sum of a partition's ranges, piece by piece, from the last commit that an audit verified, and their faults."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,8 +38,8 @@ class RangeSum(Outcomes):
         return RangeSum(piece.commit_number, first, max(self.last, piece.last), **added)
 
     def equals(self, other: "RangeSum") -> bool:
-        """Return True when both sums are of the same ranges and outcomes."""
-        return all(getattr(self, name) == getattr(other, name) for name in ("first", "last", *COUNTS))
+        """Return True when both sums are of as many ranges from the same number on, with the same outcomes."""
+        return all(getattr(self, name) == getattr(other, name) for name in ("first", *COUNTS))
 
 
 def purged_sum(link: PurgeLink | None) -> RangeSum:
@@ -52,6 +52,16 @@ def purged_sum(link: PurgeLink | None) -> RangeSum:
 
 COUNTS = ("commits", "written", "filtered", "dead_lettered", "held", "absent")
 NOTHING = RangeSum()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointTotals:
+    """The totals that a checkpoint carries, and those of the commit up to which an audit found no fault. `verified` is
+    None where the ledger has no row of that commit."""
+
+    counted: RangeSum
+    verified_commit: int
+    verified: RangeSum | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +107,8 @@ class SumStore(Protocol):
     def sum_ranges(self, partition_id: PartitionId, commits: Commits) -> RangeSum:
         """Return the sum of the ranges of some commits."""
 
-    def read_verified_sum(self, partition_id: PartitionId) -> RangeSum | None:
-        """Return the sum that an audit verified."""
+    def read_totals(self, partition_id: PartitionId) -> CheckpointTotals | None:
+        """Return the totals of a partition; None without a checkpoint."""
 
     def read_links(self, partition_id: PartitionId, after: int, most: int) -> tuple[PurgeLink, ...]:
         """Return the links of a partition's chain after a number, in order."""
@@ -112,18 +122,15 @@ class SumStore(Protocol):
     def sum_absent_gaps(self, partition_id: PartitionId, last: SequenceNumber) -> int:
         """Return the sum of the absent gaps that begin up to a number."""
 
-    def read_remembered_sum(self, partition_id: PartitionId) -> RangeSum | None:
-        """Return the sum that the books remember."""
-
-    def keep_verified_sum(self, partition_id: PartitionId, verified: RangeSum, expected: RangeSum | None) -> None:
-        """Store a verified sum, unless a different audit has replaced the expected one."""
+    def move_verified_commit(self, partition_id: PartitionId, commit_number: int, expected: int) -> None:
+        """Store the commit up to which there is no fault, unless a different audit has moved the expected one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The ranges that an audit reads: those after the verified sum, or all of them (`whole`), until its time is over.
+    """The ranges that an audit reads: those after the verified commit, or all of them (`whole`).
 
-    One statement reads `piece` commits; the time is compared between two of them.
+    One statement reads `piece` commits; between two of them the audit ends if its time is over.
     """
 
     whole: bool
@@ -132,7 +139,7 @@ class Reading:
 
 
 WHOLE = Reading(whole=True, is_over=lambda: False)
-FindFaults = Callable[[Commits, RangeSum], Iterator[LedgerFault]]
+FindFaults = Callable[[Commits, RangeSum, RangeSum], Iterator[LedgerFault]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,96 +168,70 @@ def pieces(
 
 
 class RangeAudit:
-    """The audit of the ranges of one partition; `find_faults` names the faults of a piece whose sum shows one.
+    """The audit of the ranges of one partition; `find_faults` names those of a piece, from the sums before and of it.
 
-    It begins after the ranges that were purged. It reads the known sums at once, and then the caller reads the end of
-    the ledger: a sum that ends after it is a fault, also while different processes add ranges and sum them.
+    It begins after the ranges that were purged, or at the verified commit. It reads the totals of the checkpoint at
+    once, and then the caller reads the end of the ledger: totals of a commit after it are a fault, also while different
+    processes add ranges.
     """
 
     def __init__(self, store: SumStore, id: PartitionId, reading: Reading, find_faults: FindFaults) -> None:
         self._store, self._id, self._reading, self._find_faults = store, id, reading, find_faults
-        self._verified, self._remembered = store.read_verified_sum(id), store.read_remembered_sum(id)
+        self._totals = store.read_totals(id)
+        self._verified_commit = self._totals.verified_commit if self._totals else 0
         self.link = store.read_last_link(id)
-        self._known: list[tuple[str, RangeSum]] = []
         self._clean = True
         self._by_kind: Counter[str] = Counter()
         self.since = self.summed = purged_sum(self.link)
         self.faults: list[LedgerFault] = []
 
     def read(self, last: int) -> None:
-        """Read the ranges up to a commit, or until the time is over; store each sum without a fault as verified."""
-        self._begin(last)
-        cut = Pieces(self._reading.piece, tuple(known.commit_number for _, known in self._known))
+        """Read the ranges up to a commit, or until the time is over; each piece without a fault is verified."""
+        counted = self._totals.counted if self._totals else None
+        verified = self._totals.verified if self._totals else None
+        if verified and not self._reading.whole and self.since.commit_number <= verified.commit_number <= last:
+            self.since = self.summed = verified
+        cut = Pieces(self._reading.piece, (counted.commit_number,) if counted else ())
         for after, end in pieces(self._store, self._id, self.since.commit_number, last, cut):
+            if counted and counted.commit_number <= after:
+                self._compare(counted)
+                counted = None
             if self._reading.is_over():
                 return
             self._read(Commits(after, end, self.summed.last))
-        self._compare([*self._known])
-
-    def _begin(self, last: int) -> None:
-        """Choose the sum to begin with, and the sums to compare on the way.
-
-        A remembered sum that ends before it is compared at once, unless that reads more than one piece.
-        """
-        verified, remembered = self._verified, self._remembered
-        fits = verified is not None and self.since.commit_number <= verified.commit_number <= last
-        if verified is not None and fits and not self._reading.whole:
-            self.since = self.summed = verified
-        elif verified is not None:
-            self._known.append((VERIFIED, verified))
-            self._compare([one for one in self._known if one[1].commit_number == self.since.commit_number])
-        if remembered is None:
-            return
-        if remembered.commit_number > self.since.commit_number:
-            self._known.append((REMEMBERED, remembered))
-        elif self.since.commit_number - remembered.commit_number <= self._reading.piece:
-            between = Commits(remembered.commit_number, self.since.commit_number, remembered.last)
-            if not remembered.plus(self._store.sum_ranges(self._id, between)).equals(self.since):
-                self._add(self._stale(REMEMBERED, remembered))
+        if counted:
+            self._compare(counted)
 
     def _read(self, commits: Commits) -> None:
         before = self.summed
         piece = self._store.sum_ranges(self._id, commits)
         self.summed = before.plus(piece)
-        for fault in self._find_faults(commits, piece):
+        for fault in self._find_faults(commits, before, piece):
             self._add(fault)
-            self._end_clean(before)
-        self._compare([one for one in self._known if one[1].commit_number == commits.last])
-        if self._clean and (self._verified is None or self._verified.commit_number < commits.last):
-            self._keep(self.summed)
+            self._end_clean(before.commit_number)
+        if self._clean and self._verified_commit < commits.last:
+            self._store.move_verified_commit(self._id, commits.last, self._verified_commit)
+            self._verified_commit = commits.last
 
-    def _compare(self, known: Sequence[tuple[str, RangeSum]]) -> None:
-        """Compare known sums with the sum of the same ranges."""
-        for name, one in known:
-            self._known.remove((name, one))
-            if not one.equals(self.summed):
-                self._add(self._stale(name, one))
-                self._clean = self._clean and name != VERIFIED
+    def _compare(self, counted: RangeSum) -> None:
+        """Compare the totals of the checkpoint with the sum of the same ranges."""
+        if not counted.equals(self.summed):
+            text = f"the checkpoint counts {counted.accounted} numbers in {counted.commits} ranges up to commit"
+            text = f"{text} {counted.commit_number}, but the ranges have a different sum"
+            self._add(LedgerFault(self._id, "totals", counted.first, counted.last, text))
 
-    def _end_clean(self, before: RangeSum) -> None:
-        """Note the first fault: this audit verifies no sum after it, and the next one begins before it.
+    def _end_clean(self, verified: int) -> None:
+        """Note the first fault: this audit verifies no commit after it, and the next one begins before it.
 
-        A different audit may have moved the verified sum meanwhile, so it is read again.
+        A different audit may have moved the verified commit meanwhile, so it is read again.
         """
         if not self._clean:
             return
         self._clean = False
-        while (verified := self._store.read_verified_sum(self._id)) and verified.commit_number > before.commit_number:
-            self._store.keep_verified_sum(self._id, before, verified)
-
-    def _keep(self, verified: RangeSum) -> None:
-        self._store.keep_verified_sum(self._id, verified, self._verified)
-        self._verified = verified
+        while (totals := self._store.read_totals(self._id)) and totals.verified_commit > verified:
+            self._store.move_verified_commit(self._id, verified, totals.verified_commit)
 
     def _add(self, fault: LedgerFault) -> None:
         self._by_kind[fault.kind] += 1
         if self._by_kind[fault.kind] <= FAULT_LIMIT:
             self.faults.append(fault)
-
-    def _stale(self, name: str, known: RangeSum) -> LedgerFault:
-        text = f"{name} {known.accounted} numbers in {known.commits} ranges up to commit {known.commit_number}, but the"
-        text = f"{text} ranges have a different sum"
-        return LedgerFault(self._id, "remembered_sum", known.first, known.last, text)
-
-
-REMEMBERED, VERIFIED = "the store remembers", "an audit verified"

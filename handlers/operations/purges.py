@@ -77,7 +77,6 @@ def purge_means(own: App) -> PurgeMeans:
     """Return the means of purges."""
 
     def verify(id: PartitionId, until: datetime) -> int | None:
-        own.ledger.remember_books()
         done = audit(own.ledger, id, Reading(whole=False, is_over=lambda: own.clock.now() >= until))
         return len(done.faults) if done.faults or done.complete else None
 

@@ -12,10 +12,6 @@ SELECT (SELECT MIN(n.partition_id) FROM event_hub_checkpoint AS n
          WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS dead_letter_attempt,
        (SELECT MIN(n.partition_id) FROM retracted_row AS n
          WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS retracted_row,
-       (SELECT MIN(n.partition_id) FROM ledger_sum AS n
-         WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS ledger_sum,
-       (SELECT MIN(n.partition_id) FROM verified_sum AS n
-         WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS verified_sum,
        (SELECT MIN(n.partition_id) FROM sequence_gap AS n
          WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id AND n.status <> 'open') AS sequence_gap,
        (SELECT MIN(n.partition_id) FROM partition_anchor AS n

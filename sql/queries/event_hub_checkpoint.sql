@@ -34,11 +34,13 @@ SELECT c.partition_id, (
 -- name: open_checkpoint
 -- Insert a partition's first checkpoint; a key violation means that another owner was first. Touches no row in a
 -- closed stream.
--- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7)
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7), first_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint
 SET @commit_number = 1;  -- sqlserver only
 INSERT INTO event_hub_checkpoint
-       (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at)
-SELECT :stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, 1, :commit_id, :updated_at
+       (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at,
+        first_sequence_number, commits, written, filtered, dead_lettered, held, absent, letters, verified_commit)
+SELECT :stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, 1, :commit_id, :updated_at,
+       :first_sequence_number, 1, :written, :filtered, :dead_lettered, :held, :absent, :dead_lettered + :held, 0
  WHERE NOT EXISTS (
        SELECT 1 FROM event_hub_checkpoint AS c  -- sqlserver only
         WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id)  -- sqlserver only
@@ -49,11 +51,15 @@ ON CONFLICT (stream_id, partition_id) DO NOTHING  -- sqlite only
 RETURNING commit_number;  -- sqlite only
 
 -- name: advance_checkpoint
--- Compare and set: touches no row when another owner moved the checkpoint first, or the stream is closed.
--- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7), expected bigint
+-- Compare and set: touches no row when another owner moved the checkpoint first, or the stream is closed. The totals move
+-- with it.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7), written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, expected bigint
 UPDATE event_hub_checkpoint
    SET sequence_number = :sequence_number, offset_token = :offset_token, enqueued_at = :enqueued_at,
-       @commit_number = commit_number = commit_number + 1, commit_id = :commit_id, updated_at = :updated_at
+       @commit_number = commit_number = commit_number + 1, commit_id = :commit_id, updated_at = :updated_at,
+       commits = commits + 1, written = written + :written, filtered = filtered + :filtered,
+       dead_lettered = dead_lettered + :dead_lettered, held = held + :held, absent = absent + :absent,
+       letters = letters + :dead_lettered + :held
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND sequence_number = :expected
    AND NOT EXISTS (
        SELECT 1 FROM event_stream AS e WITH (REPEATABLEREAD)
@@ -93,3 +99,34 @@ SELECT @commit_number = c.commit_number
 UPDATE event_hub_checkpoint
    SET commit_number = commit_number
  WHERE stream_id = :stream_id AND partition_id = :partition_id;
+
+-- name: count_made_letters
+-- Count the letters that a replay made; the checkpoint is locked already.
+-- params: stream_id int, partition_id varchar(8000), letters_added bigint
+UPDATE event_hub_checkpoint
+   SET letters = letters + :letters_added
+ WHERE stream_id = :stream_id AND partition_id = :partition_id;
+
+-- name: read_totals
+-- Read the totals of a partition's batches as its checkpoint carries them, and as the row of the commit carries them up
+-- to which an audit found no fault (NULL: there is no such row).
+-- params: stream_id int, partition_id varchar(8000)
+SELECT c.commit_number, c.first_sequence_number,
+       c.first_sequence_number + c.written + c.filtered + c.dead_lettered + c.held + c.absent - 1 AS last_sequence_number,
+       c.commits, c.written, c.filtered, c.dead_lettered, c.held, c.absent, c.verified_commit,
+       l.commit_number AS verified_to,
+       c.first_sequence_number AS verified_first,
+       c.first_sequence_number + l.total_written + l.total_filtered + l.total_dead_lettered + l.total_held
+       + l.total_absent - 1 AS verified_last,
+       l.total_commits, l.total_written, l.total_filtered, l.total_dead_lettered, l.total_held, l.total_absent
+  FROM event_hub_checkpoint AS c
+  LEFT JOIN batch_ledger AS l
+    ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.commit_number = c.verified_commit
+ WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id;
+
+-- name: move_verified_commit
+-- Compare and set: touches no row when another audit moved it.
+-- params: stream_id int, partition_id varchar(8000), verified_commit bigint, expected bigint
+UPDATE event_hub_checkpoint
+   SET verified_commit = :verified_commit
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND verified_commit = :expected;

@@ -94,6 +94,38 @@ SELECT r.commit_number, r.previous_last, r.first_sequence_number
  ORDER BY r.commit_number
  LIMIT :most;
 
+-- name: find_total_faults
+-- Find rows of some commits of a partition whose totals are not those of the row of the commit before and their own
+-- counts. The totals before these commits are given, for the case that no row has them.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, commits_before bigint, written_before bigint, filtered_before bigint, dead_lettered_before bigint, held_before bigint, absent_before bigint, most int
+WITH counted AS (
+    SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number,
+           CASE WHEN l.kind = 'batch' THEN 1 ELSE 0 END AS counts,
+           l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.total_commits, l.total_written, l.total_filtered,
+           l.total_dead_lettered, l.total_held, l.total_absent,
+           LAG(l.commit_number, 1, :after_commit) OVER (ORDER BY l.commit_number) AS commit_before,
+           LAG(l.total_commits, 1, :commits_before) OVER (ORDER BY l.commit_number) AS commits_before,
+           LAG(l.total_written, 1, :written_before) OVER (ORDER BY l.commit_number) AS written_before,
+           LAG(l.total_filtered, 1, :filtered_before) OVER (ORDER BY l.commit_number) AS filtered_before,
+           LAG(l.total_dead_lettered, 1, :dead_lettered_before) OVER (ORDER BY l.commit_number) AS dead_lettered_before,
+           LAG(l.total_held, 1, :held_before) OVER (ORDER BY l.commit_number) AS held_before,
+           LAG(l.total_absent, 1, :absent_before) OVER (ORDER BY l.commit_number) AS absent_before
+      FROM batch_ledger AS l
+     WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id
+       AND l.commit_number >= :after_commit AND l.commit_number <= :last_commit
+)
+SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number
+  FROM counted AS n
+ WHERE n.commit_number > :after_commit AND n.commit_number = n.commit_before + 1
+   AND (n.total_commits <> n.commits_before + n.counts
+        OR n.total_written <> n.written_before + n.counts * n.written
+        OR n.total_filtered <> n.filtered_before + n.counts * n.filtered
+        OR n.total_dead_lettered <> n.dead_lettered_before + n.counts * n.dead_lettered
+        OR n.total_held <> n.held_before + n.counts * n.held
+        OR n.total_absent <> n.absent_before + n.counts * n.absent)
+ ORDER BY n.commit_number
+ LIMIT :most;
+
 -- name: find_letter_faults
 -- Find ranges of some commits of a partition that count at least so many letters, but have a different number of them.
 -- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, at_least int, most int
@@ -138,7 +170,8 @@ SELECT r.previous + 1 AS first_commit_number, r.commit_number - 1 AS last_commit
  LIMIT :most;
 
 -- name: count_replay_letters
--- Count the letters that replays recorded in a partition, and how many of them exist or were purged.
+-- Count the letters that replays recorded in a partition, how many of them exist or were purged, and how many the
+-- checkpoint counts (NULL: there is none).
 -- params: stream_id int, partition_id varchar(8000)
 SELECT (SELECT COALESCE(SUM(p.letters_added), 0)
           FROM replay_progress AS p
@@ -151,7 +184,9 @@ SELECT (SELECT COALESCE(SUM(p.letters_added), 0)
        + COALESCE((SELECT k.replay_letters FROM purge_link AS k
                    WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id
                    ORDER BY k.link_number DESC
-                    LIMIT 1), 0) AS letters;
+                    LIMIT 1), 0) AS letters,
+       (SELECT c.letters - c.dead_lettered - c.held FROM event_hub_checkpoint AS c
+         WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id) AS counted;
 
 -- name: find_absent
 -- Find the absent gaps of a partition that reach into a range, in order.

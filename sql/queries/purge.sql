@@ -1,13 +1,9 @@
 -- name: read_purge_reach
--- Read what decides how far the ledger of a partition may be purged: its checkpoint, the commits up to which the books
--- remember and an audit has verified the sums, the first number and the first request of its open replays, and the open
--- audit jobs of the stream.
+-- Read what decides how far the ledger of a partition may be purged: its checkpoint, the commit up to which an audit found
+-- no fault, the first number and the first request of its open replays, and the open audit jobs of the stream.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT c.sequence_number AS committed_to,
-       COALESCE((SELECT s.commit_number FROM ledger_sum AS s
-                  WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id), 0) AS remembered_to,
-       COALESCE((SELECT s.commit_number FROM verified_sum AS s
-                  WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id), 0) AS verified_to,
+       c.verified_commit AS verified_to,
        (SELECT MIN(p.first_sequence_number)
           FROM replay_job AS j
          INNER JOIN replay_progress AS p ON p.job_id = j.job_id AND p.partition_id = :partition_id

@@ -30,8 +30,6 @@ GRANT SELECT, INSERT, DELETE ON hubledger.aggregation_failure TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.staged_result TO hubledger_app;
 GRANT SELECT, UPDATE, DELETE ON hubledger.staged_slice TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.idempotency_key TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE ON hubledger.ledger_sum TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE ON hubledger.verified_sum TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.audit_job TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.purge_job TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.purge_link TO hubledger_app;

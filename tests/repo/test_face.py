@@ -106,10 +106,10 @@ def test_a_name_that_the_face_lacks_is_no_attribute() -> None:
 
 
 def test_the_face_loads_nothing_until_a_name_is_asked_for_and_then_values_alone() -> None:
-    assert loaded("import hubledger") == {"hubledger", "hubledger.lazy"}
+    assert loaded("import hubledger") == {"hubledger"}
     found = loaded("from hubledger import *")
     values = {name for name in found if name.startswith("core.model.")}
-    assert found - values == {"hubledger", "hubledger.lazy", "core", "core.errors", "core.model"}
+    assert found - values == {"hubledger", "core", "core.errors", "core.model"}
 
 
 def loaded(line: str) -> set[str]:

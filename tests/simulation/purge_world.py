@@ -150,7 +150,6 @@ class PurgeWorld(ReplayWorld):
 
     def _purging(self, desk: OperatorStores) -> PurgeMeans:
         def verify(id: PartitionId, until: Any) -> int | None:
-            desk.ledger.remember_books()
             done = audit(desk.ledger, id, Reading(whole=False, is_over=lambda: self.clock.now() >= until))
             assert not done.faults, done.faults
             return 0 if done.complete else None

@@ -39,7 +39,8 @@ COMMIT = (
 COLUMNS = (
     "stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, written, filtered,"
     " dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at, rows_appended,"
-    " rows_checksum, ledger_checksum"
+    " rows_checksum, ledger_checksum, total_commits, total_written, total_filtered, total_dead_lettered, total_held,"
+    " total_absent"
 )
 OF_COMMIT = "WHERE partition_id = :partition_id AND commit_number = :c"
 NEWEST = "SELECT partition_id, MAX(commit_number) AS c FROM batch_ledger WHERE partition_id = '1'"
@@ -96,14 +97,8 @@ def copied_row(number: str, ordinal: int, where: str = OF_READING) -> str:
 def copied_commit(values: str) -> str:
     return (
         f"INSERT INTO batch_ledger ({COLUMNS}) SELECT stream_id, partition_id, 100000, kind, {values},"
-        f" transform_version, invocation_id, committed_at, 0, 0, 0 FROM batch_ledger {OF_COMMIT}"
-    )
-
-
-def remembered_sum(written: str, filtered: str) -> str:
-    return (
-        "INSERT INTO ledger_sum SELECT stream_id, partition_id, 1, first_sequence_number, last_sequence_number, 1, 0,"
-        f" {written}, {filtered}, dead_lettered, held, absent FROM batch_ledger {OF_COMMIT}"
+        f" transform_version, invocation_id, committed_at, 0, 0, 0, total_commits, total_written, total_filtered,"
+        f" total_dead_lettered, total_held, total_absent FROM batch_ledger {OF_COMMIT}"
     )
 
 
@@ -125,6 +120,7 @@ def retracted(kinds: str, words: str, which: str, changes: str | None = None) ->
 def counted(more: str, less: str, kinds: str = "ledger_changed", of: str = "batch") -> Tampering:
     """One event of a commit, counted with a different outcome."""
     words = f"commit {{c}} ({of})" if kinds.startswith("ledger_changed") else "commit {c} "
+    kinds = f"{kinds} totals totals" if of == "batch" else kinds  # its own totals, and those of the checkpoint
     changes = f"{more} = {more} + 1, {less} = {less} - 1"
     pick = COMMIT.format(f"kind = '{of}' AND {less} > 0")
     return Tampering(kinds, words, pick, (update("batch_ledger", changes, OF_COMMIT),))
@@ -239,10 +235,12 @@ LEDGER = {
         "ledger_changed", "commit {c} (batch)", COMMIT.format("kind = 'batch'"), "transform_version = 'other/1'"
     ),
     "the first range deleted": commit(
-        "commits hole letters_outside rows", "commit {c}", COMMIT.format("kind = 'batch'")
+        "commits hole letters_outside rows totals", "commit {c}", COMMIT.format("kind = 'batch'")
     ),
-    "a range in the middle deleted": commit("hole commits", "", COMMIT.format("kind = 'batch' AND commit_number = 4")),
-    "the last range deleted": commit("short commits letters_outside", "", NEWEST_BATCH),
+    "a range in the middle deleted": commit(
+        "hole commits totals", "", COMMIT.format("kind = 'batch' AND commit_number = 4")
+    ),
+    "the last range deleted": commit("short commits letters_outside totals", "", NEWEST_BATCH),
     "a retry deleted from the ledger": commit("commits", "no row for commit {c}", COMMIT.format("kind = 'retry'")),
     "the newest commit deleted, which is a replay": commit(
         "commits replays rows rows", "no row for commit {c}", NEWEST
@@ -265,9 +263,9 @@ LEDGER = {
         (copied_commit("first_sequence_number, last_sequence_number, 0, 0, 0, 0, 0, 0"),),
     ),
     "a range widened": commit(
-        "overlap ledger_changed", "", COMMIT.format("kind = 'batch' AND commit_number = 4"), WIDER
+        "overlap ledger_changed totals totals", "", COMMIT.format("kind = 'batch' AND commit_number = 4"), WIDER
     ),
-    "the last range widened": commit("beyond ledger_changed", "", NEWEST_BATCH, WIDER),
+    "the last range widened": commit("beyond ledger_changed totals totals", "", NEWEST_BATCH, WIDER),
     "the range of a retry widened": commit(
         "ledger_changed",
         "commit {c} (retry)",
@@ -280,17 +278,79 @@ LEDGER = {
         COMMIT.format("kind = 'retry'"),
         "commit_number = 100000",
     ),
-    "two outcomes of a remembered sum exchanged": Tampering(
-        "remembered_sum",
-        "up to commit 1",
-        COMMIT.format("kind = 'batch' AND commit_number = 1 AND written > 0"),
-        (remembered_sum("written - 1", "filtered + 1"),),
+}
+
+OF_TOTALS = "the checkpoint counts"
+OLDER = (
+    "SELECT l.partition_id, l.commit_number AS c, l.last_sequence_number AS last, l.total_commits AS commits,"
+    " l.total_written AS written, l.total_filtered AS filtered, l.total_dead_lettered AS dead_lettered,"
+    " l.total_held AS held, l.total_absent AS absent FROM batch_ledger AS l"
+    " WHERE l.partition_id = '1' AND l.kind = 'batch' AND l.commit_number > 2 ORDER BY l.commit_number LIMIT 1"
+)
+OUTCOMES = ("written", "filtered", "dead_lettered", "held", "absent")
+TOTALS = {
+    "a total of a checkpoint raised": checkpoint("totals", OF_TOTALS, "written = written + 1"),
+    "a range too many in the totals of a checkpoint": checkpoint("totals", OF_TOTALS, "commits = commits + 1"),
+    "two totals of a checkpoint exchanged": checkpoint(
+        "totals", OF_TOTALS, "written = written - 1, filtered = filtered + 1"
     ),
-    "a remembered sum raised": Tampering(
-        "remembered_sum",
-        "up to commit 1",
-        COMMIT.format("kind = 'batch' AND commit_number = 1"),
-        (remembered_sum("written + 1", "filtered"),),
+    "the beginning of the totals of a checkpoint moved": checkpoint(
+        "totals", OF_TOTALS, "first_sequence_number = first_sequence_number + 1"
+    ),
+    "a letter too many in the totals of a checkpoint": checkpoint("totals", OF_TOTALS, "letters = letters + 1"),
+    "the totals of a commit raised": commit(
+        "totals totals",
+        "the totals of commit {c} ",
+        COMMIT.format("kind = 'batch' AND commit_number = 4"),
+        "total_written = total_written + 1",
+    ),
+    "the totals of a retry raised": commit(
+        "totals totals", "the totals of commit {c} ", COMMIT.format("kind = 'retry'"), "total_held = total_held + 1"
+    ),
+    "the totals of the newest commit raised": commit(
+        "totals", "the totals of commit {c} ", NEWEST, "total_commits = total_commits + 1"
+    ),
+    "the totals of a checkpoint and of all its commits raised": Tampering(
+        "totals totals",
+        OF_TOTALS,
+        CHECKPOINT,
+        (
+            update("batch_ledger", "total_written = total_written + 1", "WHERE partition_id = :partition_id"),
+            update("event_hub_checkpoint", "written = written + 1", "WHERE partition_id = :partition_id"),
+        ),
+    ),
+    "a checkpoint replaced by an older copy of itself": Tampering(
+        "beyond commits",
+        "after the checkpoint at {last}",
+        OLDER,
+        (
+            update(
+                "event_hub_checkpoint",
+                "sequence_number = :last, commit_number = :c, commits = :commits,"
+                " letters = letters - dead_lettered - held + :dead_lettered + :held, "
+                + ", ".join(f"{name} = :{name}" for name in OUTCOMES),
+                "WHERE partition_id = :partition_id",
+            ),
+        ),
+    ),
+    "the last range deleted together with its totals": Tampering(
+        "short commits letters_outside",
+        "before the checkpoint",
+        NEWEST_BATCH,
+        (
+            update(
+                "event_hub_checkpoint",
+                "commits = commits - 1, letters = letters - (SELECT l.dead_lettered + l.held FROM batch_ledger AS l"
+                " WHERE l.partition_id = :partition_id AND l.commit_number = :c), "
+                + ", ".join(
+                    f"{name} = {name} - (SELECT l.{name} FROM batch_ledger AS l"
+                    " WHERE l.partition_id = :partition_id AND l.commit_number = :c)"
+                    for name in OUTCOMES
+                ),
+                "WHERE partition_id = :partition_id",
+            ),
+            delete("batch_ledger", OF_COMMIT),
+        ),
     ),
 }
 
@@ -305,7 +365,7 @@ PARTITIONS = {
     "an anchor deleted": Tampering("anchor", "no anchor", CHECKPOINT, everything_of("partition_anchor")),
     "an anchor moved on": checkpoint("beyond", "", "sequence_number = 2", "partition_anchor"),
     "the ledger of a partition deleted": Tampering(
-        "short commits letters_outside absent absent replays replays replays replays rows rows rows",
+        "short commits letters_outside absent absent replays replays replays replays rows rows rows totals",
         "",
         CHECKPOINT,
         everything_of("batch_ledger"),
@@ -454,4 +514,4 @@ HUB = {
 }
 
 
-TAMPERINGS = ROWS | LEDGER | PARTITIONS | LETTERS | GAPS | HUB
+TAMPERINGS = ROWS | LEDGER | TOTALS | PARTITIONS | LETTERS | GAPS | HUB

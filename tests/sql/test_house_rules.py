@@ -125,8 +125,7 @@ def test_a_first_row_that_two_may_open_at_once_catches_the_duplicate_outside_of_
     opening = {name for name, text in texts.items() if "INSERT INTO" in text and if_none.search(text)}
     assert catching == opening == {
         "open_stream", "anchor_partition", "note_stop",
-        "take_ownership", "claim_new_key", "open_sum", "open_cut", "begin_attempt",
-        "open_verified_sum", "open_purge",
+        "take_ownership", "claim_new_key", "open_cut", "begin_attempt", "open_purge",
     }  # fmt: skip
     assert all(not re.search("XACT_ABORT|TRANSACTION", every_batch()[f"query {name}"]) for name in catching)
 
@@ -292,7 +291,8 @@ def test_a_job_is_opened_under_the_lock_of_its_stream_which_an_earlier_statement
 @holds_for([*retries(), *replays()])
 def test_a_retry_or_replay_never_moves_the_checkpoint_and_never_takes_the_id_of_a_batch(name: str) -> None:
     changed = re.findall(r"UPDATE hubledger\.event_hub_checkpoint\s+SET (.*?)\s+WHERE", every_run()[name][0], re.S)
-    assert changed == ["@commit_number = commit_number = commit_number + 1"]
+    assert changed[0] == "@commit_number = commit_number = commit_number + 1"
+    assert changed[1:] in ([], ["letters = letters + @letters_added"])
 
 
 @holds_for(aggregations())

@@ -43,6 +43,7 @@ AGAIN = {  # statements that lock a row which an earlier step of their transacti
     "note_gap_again": "the checkpoint, or the range where it will be: lock_partition, or the statement itself. The row"
     " of the stream comes after it; only the next incarnation takes that row alone, and it locks no checkpoint",
     "note_gap": "as note_gap_again",
+    "count_made_letters": "the checkpoint: count_replay",
     "end_replay_job": "the job: hold_replay_job",
     "end_redrive_job": "the job: hold_redrive_job",
 }
@@ -126,7 +127,7 @@ def test_a_planted_insert_that_locks_its_owner_by_the_foreign_key_is_seen_and_no
 
 
 def test_a_statement_that_locks_a_row_again_is_sent_and_would_break_the_order() -> None:
-    first = {"note_gap_again": "lock_partition", "note_gap": "lock_partition"}
+    first = {"note_gap_again": "lock_partition", "note_gap": "lock_partition", "count_made_letters": "count_replay"}
     sent = [[str(step.statement) for step in one.script.steps] for one in every_sent().values()]
     for name in AGAIN:
         holding = first.get(name, name.replace("end_", "hold_"))

@@ -25,13 +25,14 @@ class PurgeConflict(StoreFault):
 
 @dataclass(frozen=True, slots=True)
 class PurgeReach:
-    """What decides how far a partition's ledger may be purged: its last link (number 0: none), the commit of its newest
-    batch, the commits up to which the books remember and an audit has verified the sums, the commit at which the oldest
-    open replay begins and the time of its request, and whether an audit job is open."""
+    """What decides how far a partition's ledger may be purged.
+
+    Its last link (number 0: none), the commit of its newest batch, the commit up to which an audit has verified the
+    ledger, the commit at which the oldest open replay begins, the time of its request, and whether an audit is open.
+    """
 
     link: PurgeLink
     newest_batch: int
-    remembered_to: int
     verified_to: int
     replay_from: int | None
     replay_at: datetime | None

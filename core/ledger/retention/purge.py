@@ -10,7 +10,7 @@ from core.model.events import PartitionId
 
 PurgeStatus = Literal["open", "done", "cancelled", "failed"]
 PurgedTable = Literal[
-    "verified_sum",  # nothing goes from it: an audit moves it before the ledger is purged
+    "event_hub_checkpoint",  # nothing goes from it: an audit moves its verified commit before the ledger is purged
     "batch_ledger",
     "event_hub_dead_letter",
     "retracted_row",
@@ -22,7 +22,9 @@ PurgedTable = Literal[
     "aggregation_failure",
 ]
 
-BY_PARTITION: tuple[PurgedTable, ...] = ("verified_sum", "batch_ledger", "retracted_row", "event_hub_dead_letter")
+BY_PARTITION: tuple[PurgedTable, ...] = (
+    "event_hub_checkpoint", "batch_ledger", "retracted_row", "event_hub_dead_letter",
+)  # fmt: skip
 BY_STREAM: tuple[PurgedTable, ...] = (
     "staged_event", "replay_diff", "redrive_piece", "audit_job", "purge_job", "aggregation_failure",
 )  # fmt: skip

@@ -6,15 +6,15 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, cast
 
-from core.ledger.books import CountedLetters
+from core.ledger.books import CountedLetters, PartitionBooks
 from core.ledger.explain import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
 from core.ledger.hub_comparison import LetterEvent
 from core.ledger.recount import ChangedCommit, CommitRows, LetteredRow, RowCount
-from core.ledger.store.books import BookSums
 from core.ledger.store.changed import ChangedCommits
 from core.ledger.store.comparison import Comparison
 from core.ledger.store.minutes import Minutes
 from core.ledger.store.purge_links import PurgeLinks
+from core.ledger.store.sums import RangeSums
 from core.letters.listing import LetterKey
 from core.letters.store.listing import LetterListing
 from core.model.commits import LetterStatus, PartitionStop
@@ -29,9 +29,12 @@ from core.store.stream import OneStream
 STATUSES: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted", "resolved", "discarded")
 
 
-class Ledger(Comparison, BookSums, Minutes):
+class Ledger(Comparison, RangeSums, Minutes):
     """A BookStore, WatchStore, MinuteStore, AuditStore and RecountStore over one stream, whose rows are of these
     classes."""
+
+    def read_books(self) -> tuple[PartitionBooks, ...]:
+        return decoded(PartitionBooks, self._stream.ask("read_books"))
 
     def read_incarnation(self) -> Incarnation | None:
         found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))
@@ -46,9 +49,9 @@ class Ledger(Comparison, BookSums, Minutes):
     def count_letters(self) -> CountedLetters:
         found = self._stream.ask("count_letters")
         if not found:
-            return CountedLetters({}, 0)
-        *counts, replayed, purged = found[0]
-        return CountedLetters(dict(zip(STATUSES, counts, strict=True)), replayed, purged)
+            return CountedLetters({})
+        *counts, purged = found[0]
+        return CountedLetters(dict(zip(STATUSES, counts, strict=True)), purged)
 
     def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
         found = [row for status in statuses for row in self._stream.ask("find_oldest_letter", status=status)]
@@ -67,9 +70,10 @@ class Ledger(Comparison, BookSums, Minutes):
         found = self._stream.ask("read_anchor", partition_id=partition_id)
         return found[0][0] if found else None
 
-    def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int]:
+    def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int, int | None]:
         found = self._stream.ask("count_replay_letters", partition_id=partition_id)
-        return (found[0][0], found[0][1]) if found else (0, 0)
+        made, exist, counted = found[0] if found else (0, 0, None)
+        return made, exist, counted
 
     def find_absent(self, partition_id: PartitionId, span: Span, most: int) -> tuple[Span, ...]:
         found = self._stream.ask("find_absent", partition_id=partition_id, **span_values(span), most=most)

@@ -103,12 +103,11 @@ class Purges(PurgeJobs):
         link = self.read_last_link(partition_id) or self.before_first(partition_id)
         found = self._stream.ask("read_purge_reach", partition_id=partition_id)
         if not found:
-            return PurgeReach(link, 0, 0, 0, None, None, audit_is_open=False)
-        checkpoint, remembered_to, verified_to, replay_first, replay_at, open_audits = found[0]
+            return PurgeReach(link, 0, 0, None, None, audit_is_open=False)
+        checkpoint, verified_to, replay_first, replay_at, open_audits = found[0]
         return PurgeReach(
             link,
             self._commit_of(partition_id, checkpoint) or 0,
-            remembered_to,
             verified_to,
             None if replay_first is None else self._commit_of(partition_id, replay_first) or 0,
             instant_or_none(replay_at),

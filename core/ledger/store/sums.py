@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from core.ledger.audit import LetterFault, RangeFault
+from core.ledger.audit import LetterFault, RangeFault, TotalFault
 from core.ledger.store.purge_links import PurgeLinks
-from core.ledger.sums import COUNTS, Commits, LedgerEnds, RangeSum
+from core.ledger.sums import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from core.store.decoding import decoded
@@ -32,29 +32,27 @@ class RangeSums(PurgeLinks):
             return RangeSum(commits.last)
         return RangeSum(commits.last, *found[0])
 
-    def read_verified_sum(self, partition_id: PartitionId) -> RangeSum | None:
-        found = self._stream.ask("read_verified_sum", partition_id=partition_id)
-        return RangeSum(*found[0]) if found else None
+    def read_totals(self, partition_id: PartitionId) -> CheckpointTotals | None:
+        found = self._stream.ask("read_totals", partition_id=partition_id)
+        if not found:
+            return None
+        row, width = found[0], len(COUNTS) + 3
+        verified = None if row[width + 1] is None else RangeSum(*row[width + 1 :])
+        return CheckpointTotals(RangeSum(*row[:width]), row[width], verified)
 
     def sum_absent_gaps(self, partition_id: PartitionId, last: SequenceNumber) -> int:
         found = self._stream.ask("sum_absent_gaps", partition_id=partition_id, last_sequence_number=last)
         return int(found[0][0]) if found else 0
 
-    def read_remembered_sum(self, partition_id: PartitionId) -> RangeSum | None:
-        found = self._stream.ask("read_remembered_sum", partition_id=partition_id)
-        return RangeSum(*found[0]) if found else None
+    def move_verified_commit(self, partition_id: PartitionId, commit_number: int, expected: int) -> None:
+        self._stream.write("move_verified_commit", partition_id, verified_commit=commit_number, expected=expected)
 
-    def keep_verified_sum(self, partition_id: PartitionId, verified: RangeSum, expected: RangeSum | None) -> None:
-        values: dict[str, Any] = {
-            "commit_number": verified.commit_number,
-            "first_sequence_number": verified.first,
-            "last_sequence_number": verified.last,
-            **{name: getattr(verified, name) for name in COUNTS},
-        }
-        if expected is None:
-            self._stream.write("open_verified_sum", partition_id, **values)
-        else:
-            self._stream.write("move_verified_sum", partition_id, **values, expected=expected.commit_number)
+    def find_total_faults(
+        self, partition_id: PartitionId, commits: Commits, before: RangeSum, most: int
+    ) -> tuple[TotalFault, ...]:
+        sums = {f"{name}_before": getattr(before, name) for name in COUNTS}
+        found = self._stream.ask("find_total_faults", **_place(partition_id, commits), **sums, most=most)
+        return decoded(TotalFault, found)
 
     def find_range_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[RangeFault, ...]:
         place = _place(partition_id, commits)

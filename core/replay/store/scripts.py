@@ -196,7 +196,8 @@ def _letter_steps(commit: ReplayCommit, touched: Values, at: str) -> list[Step]:
     """Return the steps that reopen existing letters and add the others."""
     letters = [letter_values(letter, commit.transform_version, at) for letter in commit.settled.letters]
     added = Step("add_replayed_letters", touched, many=letters, counts="letters_added")
-    return [Step("reopen_letters", touched, many=letters), added] if letters else []
+    made = Step("count_made_letters", place_of(commit.state))
+    return [Step("reopen_letters", touched, many=letters), added, made] if letters else []
 
 
 def _record_values(commit: ReplayCommit, at: str) -> Values:

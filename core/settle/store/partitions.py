@@ -262,13 +262,25 @@ def _checkpoint_steps(commit: BatchCommit) -> list[Step]:
         "enqueued_at": instant_text(last.enqueued_at),
         "commit_id": str(commit.commit_id),
         "updated_at": instant_text(commit.committed_at),
+        **_outcomes(commit),
     }
     if commit.expected is None:
-        key = ("pk_event_hub_checkpoint",)
+        key, values = ("pk_event_hub_checkpoint",), {**values, "first_sequence_number": commit.first}
         return [Step("open_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number", races=key)]
     values["expected"] = commit.expected
     advance = Step("advance_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number")
     return [advance, *order_steps(commit.state, commit.invocation_id, conflict)]
+
+
+def _outcomes(commit: BatchCommit) -> Values:
+    settled = commit.settled
+    return {
+        "written": settled.written,
+        "filtered": settled.filtered,
+        "dead_lettered": settled.dead_lettered,
+        "held": settled.held,
+        "absent": commit.absent,
+    }
 
 
 def _ledger_values(commit: BatchCommit) -> Values:
@@ -277,11 +289,7 @@ def _ledger_values(commit: BatchCommit) -> Values:
         **place_of(commit.state),
         "first_sequence_number": commit.first,
         "last_sequence_number": commit.last.sequence_number,
-        "written": settled.written,
-        "filtered": settled.filtered,
-        "dead_lettered": settled.dead_lettered,
-        "held": settled.held,
-        "absent": commit.absent,
+        **_outcomes(commit),
         "rows_written": settled.rows_written,
         "rows_appended": settled.rows_appended,
         "transform_version": commit.transform_version,

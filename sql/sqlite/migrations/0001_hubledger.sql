@@ -17,14 +17,23 @@ CREATE TABLE event_stream (
 
 -- The newest commit of each partition: the fence of every transaction.
 CREATE TABLE event_hub_checkpoint (
-    stream_id       INTEGER NOT NULL,
-    partition_id    TEXT NOT NULL,
-    sequence_number INTEGER NOT NULL,
-    offset_token    TEXT NOT NULL,
-    enqueued_at     TEXT NOT NULL,
-    commit_number   INTEGER NOT NULL,
-    commit_id       TEXT NOT NULL,
-    updated_at      TEXT NOT NULL,
+    stream_id             INTEGER NOT NULL,
+    partition_id          TEXT NOT NULL,
+    sequence_number       INTEGER NOT NULL,
+    offset_token          TEXT NOT NULL,
+    enqueued_at           TEXT NOT NULL,
+    commit_number         INTEGER NOT NULL,
+    commit_id             TEXT NOT NULL,
+    updated_at            TEXT NOT NULL,
+    first_sequence_number INTEGER NOT NULL,  -- the first one that the totals count
+    commits               INTEGER NOT NULL,  -- the totals of all batches, like the next five
+    written               INTEGER NOT NULL,
+    filtered              INTEGER NOT NULL,
+    dead_lettered         INTEGER NOT NULL,
+    held                  INTEGER NOT NULL,
+    absent                INTEGER NOT NULL,
+    letters               INTEGER NOT NULL,  -- that batches and replays made
+    verified_commit       INTEGER NOT NULL,  -- an audit found no fault in the ledger up to this commit
     CONSTRAINT pk_event_hub_checkpoint PRIMARY KEY (stream_id, partition_id),
     CONSTRAINT fk_event_hub_checkpoint_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id)
 ) STRICT, WITHOUT ROWID;
@@ -58,7 +67,13 @@ CREATE TABLE batch_ledger (
     invocation_id         TEXT NOT NULL,
     committed_at          TEXT NOT NULL,
     rows_checksum         INTEGER NOT NULL,  -- of the rows that the commit appended
-    ledger_checksum       INTEGER NOT NULL,  -- of this row itself
+    ledger_checksum       INTEGER NOT NULL,  -- of this row itself, without its totals
+    total_commits         INTEGER NOT NULL,  -- of all batches up to this commit, like the next five
+    total_written         INTEGER NOT NULL,
+    total_filtered        INTEGER NOT NULL,
+    total_dead_lettered   INTEGER NOT NULL,
+    total_held            INTEGER NOT NULL,
+    total_absent          INTEGER NOT NULL,
     CONSTRAINT pk_batch_ledger PRIMARY KEY (stream_id, partition_id, commit_number),
     CONSTRAINT ck_batch_ledger_kind CHECK (kind IN ('batch', 'retry', 'replay')),
     CONSTRAINT ck_batch_ledger_counts CHECK (
@@ -388,39 +403,6 @@ CREATE TABLE staged_event (
 
 CREATE INDEX ix_staged_event_staged
     ON staged_event (stream_id, staged_at);
-
--- The ranges of kind batch up to a commit number, summed: what was read once need not be read again.
-CREATE TABLE ledger_sum (
-    stream_id             INTEGER NOT NULL,
-    partition_id          TEXT NOT NULL,
-    commit_number         INTEGER NOT NULL,
-    first_sequence_number INTEGER NOT NULL,
-    last_sequence_number  INTEGER NOT NULL,
-    commits               INTEGER NOT NULL,
-    holes                 INTEGER NOT NULL,
-    written               INTEGER NOT NULL,
-    filtered              INTEGER NOT NULL,
-    dead_lettered         INTEGER NOT NULL,
-    held                  INTEGER NOT NULL,
-    absent                INTEGER NOT NULL,
-    CONSTRAINT pk_ledger_sum PRIMARY KEY (stream_id, partition_id)
-) STRICT, WITHOUT ROWID;
-
--- The ranges of kind batch up to a commit number, summed and without a fault.
-CREATE TABLE verified_sum (
-    stream_id             INTEGER NOT NULL,
-    partition_id          TEXT NOT NULL,
-    commit_number         INTEGER NOT NULL,
-    first_sequence_number INTEGER NOT NULL,
-    last_sequence_number  INTEGER NOT NULL,
-    commits               INTEGER NOT NULL,
-    written               INTEGER NOT NULL,
-    filtered              INTEGER NOT NULL,
-    dead_lettered         INTEGER NOT NULL,
-    held                  INTEGER NOT NULL,
-    absent                INTEGER NOT NULL,
-    CONSTRAINT pk_verified_sum PRIMARY KEY (stream_id, partition_id)
-) STRICT, WITHOUT ROWID;
 
 -- Audits that run as jobs. One job of a stream is open at a time, in all processes together.
 CREATE TABLE audit_job (

@@ -18,14 +18,23 @@ CREATE TABLE hubledger.event_stream (
 
 -- The newest commit of each partition: the fence of every transaction.
 CREATE TABLE hubledger.event_hub_checkpoint (
-    stream_id       int NOT NULL,
-    partition_id    varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    sequence_number bigint NOT NULL,
-    offset_token    nvarchar(200) NOT NULL,
-    enqueued_at     datetime2(7) NOT NULL,
-    commit_number   bigint NOT NULL,
-    commit_id       uniqueidentifier NOT NULL,
-    updated_at      datetime2(7) NOT NULL,
+    stream_id             int NOT NULL,
+    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sequence_number       bigint NOT NULL,
+    offset_token          nvarchar(200) NOT NULL,
+    enqueued_at           datetime2(7) NOT NULL,
+    commit_number         bigint NOT NULL,
+    commit_id             uniqueidentifier NOT NULL,
+    updated_at            datetime2(7) NOT NULL,
+    first_sequence_number bigint NOT NULL,  -- the first one that the totals count
+    commits               bigint NOT NULL,  -- the totals of all batches, like the next five
+    written               bigint NOT NULL,
+    filtered              bigint NOT NULL,
+    dead_lettered         bigint NOT NULL,
+    held                  bigint NOT NULL,
+    absent                bigint NOT NULL,
+    letters               bigint NOT NULL,  -- that batches and replays made
+    verified_commit       bigint NOT NULL,  -- an audit found no fault in the ledger up to this commit
     CONSTRAINT pk_event_hub_checkpoint PRIMARY KEY (stream_id, partition_id),
     CONSTRAINT fk_event_hub_checkpoint_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
 );
@@ -59,7 +68,13 @@ CREATE TABLE hubledger.batch_ledger (
     invocation_id         nvarchar(100) NOT NULL,
     committed_at          datetime2(7) NOT NULL,
     rows_checksum         bigint NOT NULL,  -- of the rows that the commit appended
-    ledger_checksum       bigint NOT NULL,  -- of this row itself
+    ledger_checksum       bigint NOT NULL,  -- of this row itself, without its totals
+    total_commits         bigint NOT NULL,  -- of all batches up to this commit, like the next five
+    total_written         bigint NOT NULL,
+    total_filtered        bigint NOT NULL,
+    total_dead_lettered   bigint NOT NULL,
+    total_held            bigint NOT NULL,
+    total_absent          bigint NOT NULL,
     CONSTRAINT pk_batch_ledger PRIMARY KEY (stream_id, partition_id, commit_number),
     CONSTRAINT ck_batch_ledger_kind CHECK (kind IN ('batch', 'retry', 'replay')),
     CONSTRAINT ck_batch_ledger_counts CHECK (
@@ -392,39 +407,6 @@ CREATE TABLE hubledger.staged_event (
 
 CREATE INDEX ix_staged_event_staged
     ON hubledger.staged_event (stream_id, staged_at);
-
--- The ranges of kind batch up to a commit number, summed: what was read once need not be read again.
-CREATE TABLE hubledger.ledger_sum (
-    stream_id             int NOT NULL,
-    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    commit_number         bigint NOT NULL,
-    first_sequence_number bigint NOT NULL,
-    last_sequence_number  bigint NOT NULL,
-    commits               bigint NOT NULL,
-    holes                 bigint NOT NULL,
-    written               bigint NOT NULL,
-    filtered              bigint NOT NULL,
-    dead_lettered         bigint NOT NULL,
-    held                  bigint NOT NULL,
-    absent                bigint NOT NULL,
-    CONSTRAINT pk_ledger_sum PRIMARY KEY (stream_id, partition_id)
-);
-
--- The ranges of kind batch up to a commit number, summed and without a fault.
-CREATE TABLE hubledger.verified_sum (
-    stream_id             int NOT NULL,
-    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    commit_number         bigint NOT NULL,
-    first_sequence_number bigint NOT NULL,
-    last_sequence_number  bigint NOT NULL,
-    commits               bigint NOT NULL,
-    written               bigint NOT NULL,
-    filtered              bigint NOT NULL,
-    dead_lettered         bigint NOT NULL,
-    held                  bigint NOT NULL,
-    absent                bigint NOT NULL,
-    CONSTRAINT pk_verified_sum PRIMARY KEY (stream_id, partition_id)
-);
 
 -- Audits that run as jobs. One job of a stream is open at a time, in all processes together.
 CREATE TABLE hubledger.audit_job (

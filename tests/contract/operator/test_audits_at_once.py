@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 
 from core.ledger.audit import Audit, audit
-from core.ledger.store import books as store_books
 from core.ledger.store.operators import OperatorStores, operator_stores
 from core.ledger.sums import Reading
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import STREAM, partition, reading, settled
-from tests.fakes.noted_database import NotedDatabase
 from tests.sql.values import ROW_CLASSES
 
 P = partition().partition_id
@@ -38,12 +36,6 @@ class Interrupted:
         self._database.close()
 
 
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let few ranges be enough for a remembered sum."""
-    monkeypatch.setattr(store_books, "REMEMBERED_FROM", 3)
-
-
 def fill(office: Office, first: int, last: int) -> None:
     for number in range(first, last + 1):
         office.commit(number, number, settled({number: [reading()]}))
@@ -61,14 +53,13 @@ def kinds(done: Audit) -> list[str]:
     return [fault.kind for fault in done.faults]
 
 
-@pytest.mark.parametrize("statement", ["read_ledger_ends", "read_verified_sum", "read_remembered_sum", "sum_ranges"])
+@pytest.mark.parametrize("statement", ["read_ledger_ends", "read_totals", "sum_ranges", "find_total_faults"])
 @pytest.mark.parametrize("whole", [True, False])
-def test_ranges_that_a_different_process_adds_sums_and_verifies_meanwhile_are_no_fault(
+def test_ranges_that_a_different_process_adds_and_verifies_meanwhile_are_no_fault(
     make_office: Callable[[], Office], statement: str, whole: bool
 ) -> None:
     here, there = make_office(), make_office()
     fill(here, 0, 3)
-    there.desk.ledger.read_books()
 
     def meanwhile() -> None:
         fill(there, 4, 9)
@@ -95,16 +86,3 @@ def test_a_fault_is_named_by_later_audits_though_a_different_one_verified_newer_
     desk = interrupted(here, "sum_ranges", meanwhile)
     assert "commits" in kinds(audit(desk.ledger, None, Reading(True, lambda: False, piece=2)))
     assert "commits" in kinds(fresh(here))
-
-
-def test_a_remembered_sum_that_is_far_before_the_verified_one_is_compared_by_whole_audits_only(office: Office) -> None:
-    fill(office, 0, 4)
-    office.desk.ledger.read_books()
-    fill(office, 5, 10)
-    assert fresh(office).balanced
-    noted = NotedDatabase(office.store.database)
-    desk = operator_stores(noted, STREAM, ROW_CLASSES)
-    for whole, pieces, reads in ((False, 2, 0), (False, 6, 1), (True, 300, 2)):
-        noted.calls.clear()
-        assert audit(desk.ledger, None, Reading(whole, lambda: False, pieces)).balanced
-        assert noted.calls.count("sum_ranges") == reads

@@ -1,8 +1,6 @@
-"""Promises of every store about the books: summed once, the same as summed from the first range."""
+"""Promises of every store about the books: the totals that each checkpoint carries, and what an audit makes of them."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from itertools import islice
 
 import pytest
 
@@ -10,7 +8,6 @@ from core.ledger.audit import audit
 from core.ledger.books import read_books
 from core.ledger.explain import explain
 from core.ledger.recount import LAST_NUMBER
-from core.ledger.store import books as store_books
 from core.letters.listing import OPEN, LetterKey
 from core.model.commits import SequenceGap
 from core.model.events import PartitionId
@@ -38,12 +35,12 @@ def test_reading_the_books_opens_no_stream(office: Office) -> None:
     assert office.desk.stream.find() is None
 
 
-def test_the_books_sum_all_outcomes_and_count_letters(office: Office) -> None:
+def test_the_books_count_all_outcomes_and_count_letters(office: Office) -> None:
     office.commit(10, 12, settled({10: [reading()]}, filtered=2))
     office.commit(13, 15, settled({13: [reading()]}, letters=[letter(event(14)), letter(event(15))]))
     books = read_books(office.desk.ledger)
     (one,) = books.partitions
-    assert (one.first, one.last, one.checkpoint, one.commits, one.holes) == (10, 15, 15, 2, 0)
+    assert (one.first, one.checkpoint, one.commits, one.commit_number, one.letters) == (10, 15, 2, 2, 2)
     assert (one.written, one.filtered, one.dead_lettered, one.held, one.absent) == (2, 2, 2, 0, 0)
     assert one.enqueued_at == event(15).enqueued_at
     assert (books.numbers, books.accounted, books.letters.open, books.balanced) == (6, 6, 2, True)
@@ -60,70 +57,23 @@ def test_a_hole_shows_and_the_books_do_not_balance(office: Office) -> None:
     for first, last in [(0, 4), (7, 9), (10, 12)]:
         office.commit(first, last)
     books = read_books(office.desk.ledger)
-    assert (books.partitions[0].holes, books.accounted, books.numbers, books.balanced) == (1, 11, 13, False)
+    assert (books.accounted, books.numbers, books.balanced) == (11, 13, False)
 
 
-class TestRemembered:
-    """Sums that were written down."""
-
-    def fill(self, office: Office, ranges: int, *, start: int = 0) -> None:
-        for number in range(start, start + ranges):
-            first = number * 3
-            outcome = settled({first: [reading()]}, letters=[letter(event(first + 1))], filtered=1)
-            office.commit(first, first + 2, outcome)
-
-    @pytest.fixture(autouse=True)
-    def soon(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """So that few ranges are enough."""
-        monkeypatch.setattr(store_books, "REMEMBERED_FROM", 5)
-
-    def test_few_ranges_are_not_worth_it(self, office: Office) -> None:
-        self.fill(office, 4)
-        office.desk.ledger.read_books()
-        assert office.desk.ledger.read_books()[0].summed_to is None
-
-    def test_they_go_on_from_where_they_were(self, office: Office) -> None:
-        seen = []
-        for start in range(0, 24, 6):
-            self.fill(office, 6, start=start)
-            (one,) = office.desk.ledger.read_books()
-            seen.append((one.summed_to, one.fresh_commits, one.accounted, one.balanced))
-        assert seen == [(None, 6, 18, True), (6, 6, 36, True), (12, 6, 54, True), (18, 6, 72, True)]
-
-    def test_a_hole_right_after_them_shows(self, office: Office) -> None:
-        self.fill(office, 5)
-        office.desk.ledger.read_books()
-        office.commit(16, 16)
-        (one,) = office.desk.ledger.read_books()
-        assert (one.summed_to, one.holes, one.balanced) == (5, 1, False)
-
-    def test_they_equal_the_sums_from_the_first_range(self, office: Office) -> None:
-        for start in range(0, 30, 5):
-            self.fill(office, 5, start=start)
-            office.desk.ledger.read_books()
-        (books,) = office.desk.ledger.read_books()
-        (whole,) = office.store.read_ledgers()
-        for name in ("first", "last", "commits", "holes", "written", "filtered", "dead_lettered", "held", "absent"):
-            assert getattr(books, name) == getattr(whole, name)
-        assert (books.summed_to, books.fresh_commits) == (30, 0)
-
-    def test_of_two_readers_at_once_each_sum_is_written_once(self, make_office: Callable[[], Office]) -> None:
-        here, there = make_office(), make_office()
-        self.fill(here, 6)
-        (stale,) = here.desk.ledger.read_books()
-        self.fill(here, 6, start=6)
-        there.desk.ledger.read_books()
-        here.desk.ledger._remember(stale)  # a reader that comes late with what it read before
-        here.desk.ledger._remember(replace(stale, summed_to=6))
-        (one,) = here.desk.ledger.read_books()
-        assert (one.summed_to, one.accounted, one.balanced) == (12, 36, True)
-
-    def test_an_audit_sees_a_sum_that_is_not_that_of_the_ranges(self, office: Office) -> None:
-        self.fill(office, 6)
-        (one,) = office.desk.ledger.read_books()
-        assert audit(office.desk.ledger, None).balanced
-        office.desk.ledger._remember(replace(one, summed_to=6, written=one.written + 1))
-        assert [fault.kind for fault in audit(office.desk.ledger, None).faults] == ["remembered_sum"]
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE event_hub_checkpoint SET written = written + 1, filtered = filtered - 1",
+        "UPDATE batch_ledger SET total_absent = total_absent + 1 WHERE commit_number = 2",
+        "DELETE FROM batch_ledger WHERE commit_number = 2",
+    ],
+)
+def test_a_newest_commit_without_the_totals_of_the_checkpoint_shows(office: Office, change: str) -> None:
+    office.commit(0, 4, settled({0: [reading()]}, filtered=4))
+    office.commit(5, 9, settled({5: [reading()]}, filtered=4))
+    assert read_books(office.desk.ledger).balanced
+    office.engine.by_hand(change)
+    assert not read_books(office.desk.ledger).balanced
 
 
 class TestLetters:
@@ -252,16 +202,3 @@ class TestGaps:
         (books,) = office.desk.ledger.read_books()
         assert (books.anchor, books.numbers, books.balanced) == (3, 7, False)
         assert [(one.kind, one.first, one.last) for one in audit(office.desk.ledger, None).faults] == [("hole", 3, 4)]
-
-
-def test_holes_are_the_same_whether_ranges_were_summed_before_or_not(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store_books, "REMEMBERED_FROM", 3)
-    numbers = iter([0, 2, 3, 7, 8, 9, 20, 21, 30, 31, 32, 40])
-    while chosen := list(islice(numbers, 2)):
-        for number in chosen:
-            office.commit(number, number)
-        (one,) = office.desk.ledger.read_books()
-        (whole,) = office.store.read_ledgers()
-        assert (one.holes, one.last, one.accounted) == (whole.holes, whole.last, whole.accounted)

@@ -140,7 +140,7 @@ class TestReplayed:
         (one,) = done.partitions
         whole = Span(one.ledger.first, SequenceNumber(LAST_NUMBER))
         assert recount_rows(one, whole, office.desk.ledger).faults == ()
-        assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (1, 1)
+        assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (1, 1, 1)
 
     def test_a_dry_run_touches_no_number_and_makes_no_letter(self, office: Office) -> None:
         world = World(office.store, {"0": log_of("home h 1", "look h")})
@@ -153,7 +153,7 @@ class TestReplayed:
         found = asked(office, 1)
         assert found is not None
         assert (found.outcome, found.found.changes) == ("written", ())
-        assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (0, 0)
+        assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (0, 0, 0)
         assert read_books(office.desk.ledger).balanced
 
     def test_what_a_replay_found_gone_stands_as_it_was(self, office: Office) -> None:
@@ -206,7 +206,7 @@ class TestStaged:
     def test_a_letter_of_an_absent_event_is_explained_and_the_books_balance(self, office: Office) -> None:
         world = self.replayed(office, event(6, "reading h"), event(7, "poison"))
         assert [outcome(office, number) for number in (6, 7)] == ["written", "dead_lettered"]
-        assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (1, 1)
+        assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (1, 1, 1)
         self.assert_balanced(office, world)
 
     def test_the_explanation_of_a_staged_part_says_that_it_may_have_left_no_row(self, office: Office) -> None:

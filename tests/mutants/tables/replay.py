@@ -129,8 +129,13 @@ MUTANTS = (
         ),
         (
             "a letter whose event fails again keeps its old reason",
-            '[Step("reopen_letters", touched, many=letters), added] if letters else []',
-            "[added] if letters else []",
+            '[Step("reopen_letters", touched, many=letters), added, made] if letters else []',
+            "[added, made] if letters else []",
+        ),
+        (
+            "a replay does not count the letters that it makes",
+            ", added, made] if letters else []",
+            ", added] if letters else []",
         ),
     ),
     *in_file(

@@ -9,9 +9,9 @@ MUTANTS = (
         "sql/sqlserver/permissions.sql",
         "tests/sql/test_rights.py",
         (
-            "the app may not update its sums",
-            "GRANT SELECT, INSERT, UPDATE ON hubledger.ledger_sum TO hubledger_app;",
-            "GRANT SELECT, INSERT ON hubledger.ledger_sum TO hubledger_app;",
+            "the app may not move its checkpoints",
+            "GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_checkpoint TO hubledger_app;",
+            "GRANT SELECT, INSERT ON hubledger.event_hub_checkpoint TO hubledger_app;",
         ),
         (
             "the app may change the chain of what was purged",

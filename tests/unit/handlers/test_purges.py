@@ -51,7 +51,7 @@ def test_a_partition_with_a_fault_is_left_as_it_is(filled: Running) -> None:
     tick()
     found = shown(filled, job)
     assert (found["status"], found["rows"], rows(filled, "batch_ledger")) == ("done", 0, 2)
-    (verified,) = [one for one in found["tables"] if one["table"] == "verified_sum"]
+    (verified,) = [one for one in found["tables"] if one["table"] == "event_hub_checkpoint"]
     assert "nothing of it is purged until an audit finds none" in verified["notes"][0]
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from core.ledger.audit import LetterFault, RangeFault, audit
+from core.ledger.audit import LetterFault, RangeFault, TotalFault, audit
 from core.ledger.books import PartitionLedger
 from core.ledger.comparison import AbsentFault, AttemptFault, ReplayFault, RetryFault
 from core.ledger.retention.chain import PurgeLink
-from core.ledger.sums import COUNTS, Commits, LedgerEnds, RangeSum
+from core.ledger.sums import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import partition
@@ -23,11 +23,12 @@ class Ledger:
     ledger: PartitionLedger = EVEN
     ranges: tuple[RangeFault, ...] = ()
     letters: dict[int, tuple[LetterFault, ...]] = field(default_factory=dict)
-    remembered: RangeSum | None = None
-    verified: RangeSum | None = None
+    counted: RangeSum | None = None
+    verified_commit: int = 0
+    totals: tuple[TotalFault, ...] = ()
     anchor: SequenceNumber | None = EVEN.first
     missing: tuple[tuple[int, int], ...] = ()
-    replay_letters: tuple[int, int] = (2, 2)
+    replay_letters: tuple[int, int, int | None] = (2, 2, 2)
 
     tables: tuple[str, ...] = ("event_hub_checkpoint", "batch_ledger", "partition_anchor")
     incarnations: tuple[int, int, int] = (1, 1, 1)
@@ -79,7 +80,7 @@ class Ledger:
     ) -> tuple[tuple[int, int], ...]:
         return self.missing[:most]
 
-    def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int]:
+    def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int, int | None]:
         return self.replay_letters
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
@@ -97,15 +98,17 @@ class Ledger:
         rows = commits.last - commits.after - len(self.missing)
         return RangeSum(commits.last, self.ledger.first, self.ledger.last, **counts, rows=rows)
 
-    def read_verified_sum(self, partition_id: PartitionId) -> RangeSum | None:
-        return self.verified
+    def read_totals(self, partition_id: PartitionId) -> CheckpointTotals | None:
+        return None if self.counted is None else CheckpointTotals(self.counted, self.verified_commit, None)
 
-    def read_remembered_sum(self, partition_id: PartitionId) -> RangeSum | None:
-        return self.remembered
+    def move_verified_commit(self, partition_id: PartitionId, commit_number: int, expected: int) -> None:
+        assert expected == self.verified_commit
+        self.verified_commit = commit_number
 
-    def keep_verified_sum(self, partition_id: PartitionId, verified: RangeSum, expected: RangeSum | None) -> None:
-        assert expected == self.verified
-        self.verified = verified
+    def find_total_faults(
+        self, partition_id: PartitionId, commits: Commits, before: RangeSum, most: int
+    ) -> tuple[TotalFault, ...]:
+        return self.totals
 
     def find_range_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[RangeFault, ...]:
         return self.ranges
@@ -164,11 +167,22 @@ def test_a_commit_without_a_row_in_the_ledger_is_told_by_its_number() -> None:
 
 
 def test_letters_of_replays_are_held_against_what_the_replays_counted() -> None:
-    assert kinds(Ledger(replay_letters=(2, 1))) == [("replay_letters", 10, 19)]
+    assert kinds(Ledger(replay_letters=(2, 1, 2))) == [("replay_letters", 10, 19)]
+    assert kinds(Ledger(replay_letters=(2, 2, 3))) == [("totals", 10, 19)]
+    assert kinds(Ledger(replay_letters=(2, 2, None))) == []
 
 
-def test_a_remembered_sum_that_differs_is_told() -> None:
-    assert kinds(Ledger(remembered=RangeSum(2, N(10), N(19), 2, 7, 2, 2))) == [("remembered_sum", 10, 19)]
+def test_totals_of_the_checkpoint_that_differ_from_the_ranges_are_told() -> None:
+    assert kinds(Ledger(counted=RangeSum(2, N(10), N(19), 2, 6, 2, 2))) == []
+    assert kinds(Ledger(counted=RangeSum(2, N(10), N(19), 2, 7, 2, 1))) == [("totals", 10, 19)]
+    assert kinds(Ledger(counted=RangeSum(0, N(10), N(19), 2, 6, 2, 2))) == [("totals", 10, 19)]
+
+
+def test_a_row_with_totals_that_do_not_follow_from_the_row_before_is_named_and_verified_by_nobody() -> None:
+    ledger = Ledger(totals=(TotalFault(2, N(15), N(19)),), counted=RangeSum(2, N(10), N(19), 2, 6, 2, 2))
+    (fault,) = audit(ledger, None).faults
+    assert fault.detail == "the totals of commit 2 are not those of the commit before it and its own counts"
+    assert ledger.verified_commit == 0
 
 
 def test_a_ledger_that_does_not_begin_at_the_anchor_is_told() -> None:

@@ -22,7 +22,7 @@ FAILED, STATUS, CAUSE = (f"ix_{LETTERS}_{name}" for name in ("failed", "status",
 OPEN, HELD = (f"ix_{LETTERS}_{name}" for name in ("open", "held"))
 BY_COMMIT = "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number>?"
 BY_INDEX = {
-    "read_books": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number>? AND commit_number<?)",
+    "read_books": "PRIMARY KEY (stream_id=?)",
     "count_letters": f"COVERING INDEX {STATUS} (stream_id=? AND status=?)",
     "count_open_letters": f"COVERING INDEX {OPEN} (stream_id=? AND partition_id=?)",
     "read_open_gaps": "PRIMARY KEY (stream_id=?)",
@@ -54,8 +54,8 @@ BY_INDEX = {
     "sum_ranges": f"{BY_COMMIT} AND commit_number<?)",
     "find_range_faults": f"{BY_COMMIT} AND commit_number<?)",
     "find_missing_commits": f"{BY_COMMIT} AND commit_number<?)",
-    "read_verified_sum": "PRIMARY KEY (stream_id=? AND partition_id=?)",
-    "read_remembered_sum": "PRIMARY KEY (stream_id=? AND partition_id=?)",
+    "find_total_faults": f"{BY_COMMIT} AND commit_number<?)",
+    "read_totals": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number=?)",
     "read_reach": f"{BY_COMMIT} AND commit_number<?)",
     "read_oldest_commit": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number=?)",
     "read_failures": "PRIMARY KEY (run_id=?)",

@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 
 from bench.large_store import STREAM, Size, fill, start_worker
-from core.errors import LedgerNotSummed
 from core.ledger.audit import audit
 from core.ledger.explain import explain
-from core.ledger.store.books import Summing
 from core.ledger.store.operators import OperatorStores, operator_stores
 from core.ledger.sums import WHOLE, Reading
 from core.letters.listing import FIRST_PAGE, OPEN, LetterFilter
@@ -65,13 +63,12 @@ class Measured:
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Measured, Measured]]:
-    """A store with few ranges and one with many, whose ranges are summed and verified."""
+    """A store with few ranges and one with many, whose ranges are verified."""
     folder = tmp_path_factory.mktemp("scans")
     made = []
     for name, size in (("few", FEW), ("many", MANY)):
         fill(folder / name, size)
         made.append(Measured(folder / name))
-        made[-1].desk.ledger.read_books()
         assert audit(made[-1].desk.ledger, None, FRESH).balanced
     few, many = made
     with closing(few.database), closing(many.database):
@@ -107,16 +104,3 @@ def test_the_work_does_not_grow_with_the_ranges(stores: tuple[Measured, Measured
 def test_a_scan_would_be_seen(stores: tuple[Measured, Measured]) -> None:
     few, many = (one.steps_of(lambda of: audit(of.desk.ledger, P, WHOLE)) for one in stores)
     assert many > MORE / 2 * few
-
-
-def test_the_first_sum_of_the_books_is_read_in_pieces_too(stores: tuple[Measured, Measured]) -> None:
-    def begin_to_sum(of: Measured) -> None:
-        of.desk.ledger.summing = Summing(most=10, piece=10, seconds=0)
-        with pytest.raises(LedgerNotSummed):
-            of.desk.ledger.read_books()
-
-    for one in stores:
-        with closing(sqlite3.connect(one.path, isolation_level=None)) as connection:
-            connection.execute("DELETE FROM ledger_sum")
-    few, many = (one.steps_of(begin_to_sum) for one in stores)
-    assert many <= 1.1 * few + 5, f"{few} hundred steps with {FEW.ranges} ranges, {many} with {MANY.ranges}"

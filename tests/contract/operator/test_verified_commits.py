@@ -1,4 +1,4 @@
-"""An audit goes on from the sums that were verified before, in pieces, until its time is over."""
+"""An audit goes on from the commit that was verified before, in pieces, until its time is over."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -45,7 +45,7 @@ def kinds(done: Audit) -> list[str]:
     return [fault.kind for fault in done.faults]
 
 
-class TestVerifiedSums:
+class TestVerifiedCommits:
     def test_an_audit_reads_only_the_ranges_since_the_one_before(self, office: Office) -> None:
         fill(office, 0, 4)
         assert reads(audit(office.desk.ledger, None, FRESH)) == (0, 5, True, True)
@@ -67,7 +67,7 @@ class TestVerifiedSums:
             assert reads(audit(office.desk.ledger, None, Reading(False, after(pieces), piece=2))) == expected
         assert reads(audit(office.desk.ledger, None, FRESH)) == (6, 7, True, True)
 
-    def test_commits_of_every_kind_count_and_a_lone_partition_has_a_separate_sum(self, office: Office) -> None:
+    def test_commits_of_every_kind_count_and_a_lone_partition_is_verified_apart(self, office: Office) -> None:
         fill(office, 0, 1)
         office.commit(0, 0, of=partition("1"))
         assert reads(audit(office.desk.ledger, partition("1").partition_id, FRESH)) == (0, 1, True, True)
@@ -89,18 +89,19 @@ class TestVerifiedSums:
         assert audit(office.desk.ledger, None, FRESH).balanced
         assert audit(office.desk.ledger, None, FRESH).balanced
 
-    def test_two_audits_at_once_verify_each_sum_once(self, make_office: Callable[[], Office]) -> None:
+    def test_of_two_audits_at_once_the_late_one_moves_nothing_back(self, make_office: Callable[[], Office]) -> None:
         here, there = make_office(), make_office()
         fill(here, 0, 3)
-        early = here.desk.ledger.read_verified_sum(P)
-        audit(there.desk.ledger, None, Reading(False, after(1), piece=2))
-        verified = there.desk.ledger.read_verified_sum(P)
-        assert verified is not None
         audit(there.desk.ledger, None, FRESH)
-        here.desk.ledger.keep_verified_sum(P, verified, early)  # an audit that comes late with what it read before
-        newest = here.desk.ledger.read_verified_sum(P)
+        here.desk.ledger.move_verified_commit(P, 2, expected=0)  # it comes late with what it read before
+        newest = here.desk.ledger.read_totals(P)
         assert newest is not None
-        assert (newest.commit_number, newest.accounted) == (4, 4)
+        assert newest.verified is not None
+        assert (newest.verified_commit, newest.verified.accounted, newest.verified.equals(newest.counted)) == (
+            4,
+            4,
+            True,
+        )
 
 
 class TestChangedRanges:
@@ -119,10 +120,11 @@ class TestChangedRanges:
         embedded.engine.by_hand("UPDATE batch_ledger SET written = 0, filtered = 1 WHERE commit_number = 3")
         return embedded
 
-    def test_only_a_whole_audit_sees_them_and_each_one_does(self, changed: Office) -> None:
+    def test_a_whole_audit_sees_them_first_and_then_each_one_does(self, changed: Office) -> None:
         assert kinds(audit(changed.desk.ledger, None, FRESH)) == []
         for _ in range(2):
-            assert kinds(audit(changed.desk.ledger, None, WHOLE)) == ["remembered_sum"]
+            assert kinds(audit(changed.desk.ledger, None, WHOLE)) == ["totals", "totals"]
+        assert kinds(audit(changed.desk.ledger, None, FRESH)) == ["totals", "totals"]  # it begins before the fault now
 
     def test_after_a_whole_audit_found_a_fault_the_next_ones_begin_before_it(self, embedded: Office) -> None:
         fill(embedded, 0, 7)
@@ -134,27 +136,20 @@ class TestChangedRanges:
         assert "commits" in kinds(done)
         assert reads(done)[0] < 5
 
-    def test_a_partition_of_which_only_the_verified_sum_is_left_is_named(self, embedded: Office) -> None:
-        fill(embedded, 0, 1)
-        assert audit(embedded.desk.ledger, None, FRESH).balanced
-        for table in ("batch_ledger", "event_hub_checkpoint", "partition_anchor", "sensor_reading"):
-            embedded.engine.by_hand(f"DELETE FROM {table}")
-        assert kinds(audit(embedded.desk.ledger, None, FRESH)) == ["partition"]
-
     def test_letters_that_no_range_counts_are_looked_for_until_the_time_is_over(self, embedded: Office) -> None:
         fill(embedded, 0, 5)
         assert audit(embedded.desk.ledger, None, FRESH).balanced
         embedded.letters(letter(event(6)))
         embedded.engine.by_hand("UPDATE event_hub_dead_letter SET sequence_number = 2")
         embedded.engine.by_hand("UPDATE batch_ledger SET dead_lettered = 0, filtered = 1 WHERE commit_number = 7")
-        assert kinds(audit(embedded.desk.ledger, None, FRESH)) == ["letters"]
-        (fault,) = audit(embedded.desk.ledger, None, Reading(False, after(0))).faults
+        assert kinds(audit(embedded.desk.ledger, None, FRESH)) == ["totals", "totals", "letters"]
+        fault = audit(embedded.desk.ledger, None, Reading(False, after(1))).faults[-1]
         assert fault.kind == "letters_outside"
         assert "the time was over" in fault.detail
 
-    def test_a_ledger_that_ends_before_its_verified_sum_is_read_from_the_first_range(self, embedded: Office) -> None:
+    def test_a_ledger_that_ends_before_its_verified_commit_is_read_from_the_first_range(self, embedded: Office) -> None:
         fill(embedded, 0, 5)
         assert audit(embedded.desk.ledger, None, FRESH).balanced
         embedded.engine.by_hand("DELETE FROM batch_ledger WHERE commit_number > 2")
         embedded.engine.by_hand("UPDATE event_hub_checkpoint SET commit_number = 2, sequence_number = 1")
-        assert kinds(audit(embedded.desk.ledger, None, FRESH)) == ["remembered_sum"]
+        assert kinds(audit(embedded.desk.ledger, None, FRESH)) == ["totals"]

@@ -1,0 +1,49 @@
+-- name: read_books
+-- Read the books of a stream: the totals that each checkpoint carries, and if the ledger's row of its newest commit has
+-- the same.
+-- params: stream_id int
+SELECT c.partition_id, c.sequence_number, CONVERT(varchar(33), c.enqueued_at, 126) AS enqueued_at, c.commit_number,
+       c.first_sequence_number, c.commits, c.written, c.filtered, c.dead_lettered, c.held, c.absent, c.letters,
+       a.sequence_number AS anchor,
+       (SELECT COUNT(*) FROM sequence_gap AS g
+         WHERE g.stream_id = c.stream_id AND g.partition_id = c.partition_id AND g.status = 'open') AS open_gaps,
+       (SELECT COUNT(*) FROM batch_ledger AS l
+         WHERE l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.commit_number = c.commit_number
+           AND l.total_commits = c.commits AND l.total_written = c.written AND l.total_filtered = c.filtered
+           AND l.total_dead_lettered = c.dead_lettered AND l.total_held = c.held
+           AND l.total_absent = c.absent) AS is_recorded
+  FROM event_hub_checkpoint AS c
+  LEFT JOIN partition_anchor AS a ON a.stream_id = c.stream_id AND a.partition_id = c.partition_id
+ WHERE c.stream_id = :stream_id
+ ORDER BY LEN(c.partition_id), c.partition_id;
+
+-- name: count_letters
+-- Count the letters of a stream by status, and those that were purged.
+-- params: stream_id int
+SELECT (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.status = 'waiting') AS waiting,
+       (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.status = 'retrying') AS retrying,
+       (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.status = 'held') AS held,
+       (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.status = 'exhausted') AS exhausted,
+       (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.status = 'resolved') AS resolved,
+       (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.status = 'discarded') AS discarded,
+       (SELECT COALESCE(SUM(k.letters + k.replay_letters), 0)
+          FROM event_hub_checkpoint AS c
+         INNER JOIN purge_link AS k ON k.stream_id = c.stream_id AND k.partition_id = c.partition_id
+         WHERE c.stream_id = :stream_id
+           AND k.link_number = (SELECT MAX(n.link_number) FROM purge_link AS n
+                                 WHERE n.stream_id = c.stream_id AND n.partition_id = c.partition_id)) AS purged;
+
+-- name: find_oldest_letter
+-- Find the letter in a status that failed first.
+-- params: stream_id int, status varchar(8000)
+SELECT CONVERT(varchar(33), d.failed_at, 126) AS failed_at, d.partition_id, d.sequence_number
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.status = :status
+ ORDER BY d.failed_at, d.partition_id, d.sequence_number
+ LIMIT 1;
