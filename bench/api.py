@@ -45,7 +45,7 @@ def measure() -> Iterator[Figure]:
 def _figures(path: Path) -> Iterator[Figure]:
     yield from _limited({"start of a worker, its part in SQL": lambda: _start_worker(path)})
     ask = app_on(path)
-    yield Figure("status, all ranges summed for the first time", _milliseconds(lambda: _summed(ask), 1), "ms", "", None)
+    yield Figure("first status, all letters counted", _milliseconds(lambda: _summed(ask), 1), "ms", "", None)
     limited = {
         "status": lambda: ask("status"),
         "health of the ledger": lambda: _forgetting_health(ask),

@@ -26,7 +26,8 @@ from core.ingest.ingest import Means
 from core.ingest.interpreter import prepare_interpreter
 from core.ingest.lines import BatchLines
 from core.ingest.silence import SilenceCheck
-from core.ledger.books import LetterBooks, read_letter_books
+from core.ledger.balance import read_letter_books
+from core.ledger.books import LetterBooks
 from core.ledger.next_incarnation import IncarnationMeans
 from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
 from core.ledger.store.audits import Audits

@@ -16,7 +16,7 @@ SLICE = timedelta(seconds=45)  # of work in one tick; the partition that was beg
 @bp.timer_trigger(arg_name="timer", schedule=os.environ.get("AUDIT_SCHEDULE") or "*/10 * * * * *", use_monitor=False)
 def run_audits(timer: func.TimerRequest) -> None:
     """Work on the open audit, if there is one. A fault waits in the job for the next tick."""
-    from core.ledger.audit_job import work_on_audit
+    from core.ledger.audit_work import work_on_audit
     from handlers.app import app
     from handlers.operations.audit_findings import audit_means
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from core.errors import HubledgerError, HubUnreachable
-from core.ledger.books import read_books
+from core.ledger.balance import read_books
 from core.ledger.store.ledger import Ledger
 from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.reader import SdkHubReader

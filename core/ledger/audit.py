@@ -1,48 +1,21 @@
 """The audit: check every partition that any table names: its ranges, its letters, and all records of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
-from core.ledger.books import READS, PartitionLedger
-from core.ledger.comparison import ComparisonStore, absent_faults, compare_tables
-from core.ledger.faults import FAULT_LIMIT, NO_PARTITION, LedgerFault
+from core.ledger.balance import READS
+from core.ledger.books import PartitionLedger
+from core.ledger.comparison import absent_faults, compare_tables
+from core.ledger.faults import FAULT_LIMIT, NO_PARTITION, LedgerFault, LetterFault, RangeFault, TotalFault
 from core.ledger.purged import purge_faults
-from core.ledger.sums import WHOLE, Commits, LedgerEnds, RangeAudit, RangeSum, Reading, SumStore, pieces
+from core.ledger.ranges import WHOLE, RangeAudit, Reading, pieces
+from core.ledger.store.ledger import Ledger
+from core.ledger.sums import Commits, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 
 CHECKPOINTS, LEDGER, ONLY_ANCHORED = "event_hub_checkpoint", "batch_ledger", ("partition_anchor",)
-
-
-@dataclass(frozen=True, slots=True)
-class RangeFault:
-    """A range that does not begin where the range before it ended."""
-
-    commit_number: int
-    previous_last: SequenceNumber
-    first: SequenceNumber
-
-
-@dataclass(frozen=True, slots=True)
-class LetterFault:
-    """A range that counts a different number of letters than it has; held events count as dead-lettered."""
-
-    commit_number: int
-    first: SequenceNumber
-    last: SequenceNumber
-    dead_lettered: int
-    letters: int
-
-
-@dataclass(frozen=True, slots=True)
-class TotalFault:
-    """A commit whose totals are not those of the commit before it and its own counts."""
-
-    commit_number: int
-    first: SequenceNumber
-    last: SequenceNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,48 +51,7 @@ class Audit:
         return all(one.complete for one in self.partitions)
 
 
-class AuditStore(ComparisonStore, SumStore, Protocol):
-    """Reads one stream, a partition at a time, and its ranges in pieces."""
-
-    def count_incarnations(self) -> tuple[int, int, int]:
-        """Count the incarnations of the stream, and return the first and the last one."""
-
-    def find_traces(self) -> Mapping[PartitionId, tuple[str, ...]]:
-        """Return every partition that a table names, in order of number, with these tables; open gaps do not count."""
-
-    def read_ledger_ends(self, partition_id: PartitionId) -> LedgerEnds:
-        """Return where a partition ends."""
-
-    def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
-        """Return the first number of a partition that counts, if it has an anchor."""
-
-    def find_range_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[RangeFault, ...]:
-        """Return the first ranges of some commits that do not begin where the range before them ended."""
-
-    def find_letter_faults(
-        self, partition_id: PartitionId, commits: Commits, at_least: int, most: int
-    ) -> tuple[LetterFault, ...]:
-        """Return the first ranges of some commits that count `at_least` letters but have a different number of them."""
-
-    def find_missing_commits(
-        self, partition_id: PartitionId, commits: Commits, most: int
-    ) -> tuple[tuple[int, int], ...]:
-        """Return the first ranges of commit numbers, among some commits, for which the ledger has no row."""
-
-    def find_total_faults(
-        self, partition_id: PartitionId, commits: Commits, before: RangeSum, most: int
-    ) -> tuple[TotalFault, ...]:
-        """Return the first of some commits whose totals are not those of the commit before it and its own counts.
-
-        `before` is the sum of the ranges before these commits, where no row has it.
-        """
-
-    def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int, int | None]:
-        """Count the letters that replays recorded as made from events that were no letters before, how many of them
-        exist, and how many the checkpoint counts."""
-
-
-def audit(store: AuditStore, partition_id: PartitionId | None, reading: Reading = WHOLE) -> Audit:
+def audit(store: Ledger, partition_id: PartitionId | None, reading: Reading = WHOLE) -> Audit:
     """READ the ledgers, and the faults of those that do not balance; DECIDE what to report."""
     traces = store.find_traces()
     chosen = [id for id, tables in traces.items() if partition_id in (None, id) and tables != ONLY_ANCHORED]
@@ -127,7 +59,7 @@ def audit(store: AuditStore, partition_id: PartitionId | None, reading: Reading 
     return Audit(audited, tuple(stream_faults(store)), frozenset(traces))
 
 
-def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
+def _audited(store: Ledger, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
     """Audit a partition, and once more if a purge has moved its chain meanwhile."""
     for _ in range(READS):
         link = store.read_last_link(id)
@@ -137,7 +69,7 @@ def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], readin
     return found
 
 
-def _read(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
+def _read(store: Ledger, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
     ranges = RangeAudit(store, id, reading, partial(_faults_of_piece, store, id))
     ends = store.read_ledger_ends(id)
     ranges.read(ends.last_commit)
@@ -154,7 +86,7 @@ def _read(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: 
 
 
 def _faults_of_piece(
-    store: AuditStore, id: PartitionId, commits: Commits, before: RangeSum, piece: RangeSum
+    store: Ledger, id: PartitionId, commits: Commits, before: RangeSum, piece: RangeSum
 ) -> Iterator[LedgerFault]:
     """Name the faults of some commits; their sum shows which faults are possible."""
     if piece.holes:
@@ -173,7 +105,7 @@ def _without_checkpoint(id: PartitionId, ledger: PartitionLedger) -> LedgerFault
     return LedgerFault(id, "checkpoint", ledger.first, ledger.last, text)
 
 
-def stream_faults(store: AuditStore) -> Iterator[LedgerFault]:
+def stream_faults(store: Ledger) -> Iterator[LedgerFault]:
     """Yield the faults of the stream's incarnations."""
     count, first, last = store.count_incarnations()
     if count and (first, last) != (1, count):
@@ -182,7 +114,7 @@ def stream_faults(store: AuditStore) -> Iterator[LedgerFault]:
 
 
 def _faults(
-    store: AuditStore, ledger: PartitionLedger, found: Sequence[LedgerFault], reading: Reading
+    store: Ledger, ledger: PartitionLedger, found: Sequence[LedgerFault], reading: Reading
 ) -> Iterator[LedgerFault]:
     """Name the faults of a ledger that was read to its end, besides those that were found in its ranges."""
     id = ledger.partition.partition_id
@@ -230,7 +162,7 @@ def _fault_of_ends(id: PartitionId, ledger: PartitionLedger) -> Iterator[LedgerF
         yield LedgerFault(id, "counts", ledger.first, ledger.last, text)
 
 
-def _letters_outside(store: AuditStore, ledger: PartitionLedger, reading: Reading) -> Iterator[LedgerFault]:
+def _letters_outside(store: Ledger, ledger: PartitionLedger, reading: Reading) -> Iterator[LedgerFault]:
     """Name the ranges without letters in their counts that have some; else the letters lie outside of all ranges."""
     id = ledger.partition.partition_id
     faulty: list[LetterFault] = []
@@ -258,7 +190,7 @@ def _total_fault(id: PartitionId, one: TotalFault) -> LedgerFault:
     return LedgerFault(id, "totals", one.first, one.last, text)
 
 
-def _missing_commits(store: AuditStore, id: PartitionId, commits: Commits, piece: RangeSum) -> Iterator[LedgerFault]:
+def _missing_commits(store: Ledger, id: PartitionId, commits: Commits, piece: RangeSum) -> Iterator[LedgerFault]:
     """Yield the commits without a row. A missing batch is also a hole; a missing retry or replay shows only here."""
     for first, last in store.find_missing_commits(id, commits, FAULT_LIMIT):
         named = f"commit {first}" if first == last else f"commits {first} to {last}"
@@ -275,7 +207,7 @@ def _uncounted_commits(ledger: PartitionLedger) -> Iterator[LedgerFault]:
         yield LedgerFault(id, "commits", ledger.first, ledger.last, text)
 
 
-def _replay_letters(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
+def _replay_letters(store: Ledger, ledger: PartitionLedger) -> Iterator[LedgerFault]:
     id = ledger.partition.partition_id
     made, found, counted = store.count_replay_letters(id)
     if made != found:

@@ -1,16 +1,13 @@
 """The books of a stream at one moment: the numbers that are accounted for, the letters, and whether both balance."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from core.letters.listing import OPEN, LetterKey
 from core.model.commits import LetterStatus
 from core.model.events import Partition, PartitionId
 from core.model.spans import SequenceNumber
-
-READS = 5  # the most reads of the books while commits come between two statements
 
 
 class Outcomes:
@@ -146,57 +143,6 @@ class Books:
     @property
     def balanced(self) -> bool:
         return self.letters.balanced and all(one.balanced for one in self.partitions)
-
-
-class BookStore(Protocol):
-    """Reads the books of one stream."""
-
-    def read_books(self) -> tuple[PartitionBooks, ...]:
-        """Return the books of every partition, in order: one read, however long the ledger is."""
-
-    def count_letters(self) -> CountedLetters:
-        """Count the letters of each status at one moment."""
-
-    def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
-        """Return the letter in one of these statuses that failed first."""
-
-
-def read_books(store: BookStore) -> Books:
-    """Return the books now. Letters are counted one by one, which takes a while for millions of letters."""
-    return Books(store.read_books(), read_letter_books(store))
-
-
-def read_letter_books(store: BookStore) -> LetterBooks:
-    """Return the letters of one moment.
-
-    While they do not balance, count again, until no commit comes during the count.
-    """
-    partitions = store.read_books()
-    for _ in range(READS):
-        counted, (dead_lettered, replayed) = store.count_letters(), _made(partitions)
-        letters = LetterBooks(counted.counts, dead_lettered, replayed, purged=counted.purged)
-        if letters.balanced:
-            break
-        before, partitions = partitions, store.read_books()
-        if [one.commit_number for one in partitions] == [one.commit_number for one in before]:
-            break
-    else:
-        letters = _in_between(letters, before, partitions)
-    return replace(letters, oldest=store.find_oldest_letter(OPEN) if letters.open else None)
-
-
-def _made(partitions: Sequence[PartitionBooks]) -> tuple[int, int]:
-    """Count the letters that batches made, and those that replays made."""
-    of_batches = sum(one.lettered for one in partitions)
-    return of_batches, sum(one.letters for one in partitions) - of_batches
-
-
-def _in_between(letters: LetterBooks, before: Sequence[PartitionBooks], after: Sequence[PartitionBooks]) -> LetterBooks:
-    """Return the letters with the checkpoints' counts that fit them best, between those before and after them."""
-    (least, less), (most, more) = _made(before), _made(after)
-    found = sum(letters.counts.values()) + letters.purged
-    replayed = min(max(found - most, less), more)
-    return replace(letters, dead_lettered=min(max(found - replayed, least), most), replayed=replayed)
 
 
 def lag_of(books: PartitionBooks | None, hub_end: int | None) -> int | None:

@@ -1,90 +1,14 @@
 """Compare the tables of the books with each other: gaps, held letters, attempts and replays with the ledger."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
 
-from core.ledger.faults import FAULT_LIMIT, LedgerFault
+from core.ledger.faults import FAULT_LIMIT, AbsentFault, AttemptFault, LedgerFault, ReplayFault, RetryFault
+from core.ledger.store.ledger import Ledger
 from core.ledger.sums import Commits
-from core.model.commits import LetterStatus
 from core.model.events import PartitionId
-from core.model.spans import SequenceNumber, Span
 
 
-@dataclass(frozen=True, slots=True)
-class AbsentFault:
-    """A range that counts a different number of absent numbers than the gaps that begin in it."""
-
-    commit_number: int
-    first: SequenceNumber
-    last: SequenceNumber
-    absent: int
-    in_gaps: int
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptFault:
-    """A letter whose attempts do not lead to its status; `newest_status` is that of the last attempt, if any."""
-
-    sequence_number: SequenceNumber
-    status: LetterStatus
-    attempts: int
-    newest: int
-    newest_status: LetterStatus | None
-
-
-@dataclass(frozen=True, slots=True)
-class RetryFault:
-    """A retry whose counts of letters differ from those of the attempts that name it."""
-
-    commit_number: int
-    first: SequenceNumber
-    last: SequenceNumber
-    tried: int
-    succeeded: int
-    attempts: int
-    resolved: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayFault:
-    """A replay whose progress in a partition differs from its commits or from its retracted rows."""
-
-    job_id: str
-    first: SequenceNumber
-    last: SequenceNumber
-    written: int
-    written_of_commits: int
-    rows_written: int
-    rows_of_commits: int
-    rows_retracted: int
-    retracted_rows: int
-
-
-class ComparisonStore(Protocol):
-    """Compares the tables of one partition; every method returns the first `most` differences."""
-
-    def find_absent_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[AbsentFault, ...]:
-        """Return ranges of some commits whose count of absent numbers is not the sum of the absent gaps that begin
-        in them."""
-
-    def find_stray_gaps(self, partition_id: PartitionId, most: int) -> tuple[Span, ...]:
-        """Return absent gaps that begin in no range that counts absent numbers."""
-
-    def find_held_faults(self, partition_id: PartitionId, most: int) -> tuple[SequenceNumber, ...]:
-        """Return the numbers of letters that are held, although no commit of their number held any event."""
-
-    def find_attempt_faults(self, partition_id: PartitionId, most: int) -> tuple[AttemptFault, ...]:
-        """Return letters whose status is not that of their last attempt, and letters with a hole in their attempts."""
-
-    def find_retry_faults(self, partition_id: PartitionId, most: int) -> tuple[RetryFault, ...]:
-        """Return retries whose counts of letters differ from those of the attempts that name them."""
-
-    def find_replay_faults(self, partition_id: PartitionId, most: int) -> tuple[ReplayFault, ...]:
-        """Return replays, dry runs apart, whose progress differs from their commits or their retracted rows."""
-
-
-def compare_tables(store: ComparisonStore, id: PartitionId) -> Iterator[LedgerFault]:
+def compare_tables(store: Ledger, id: PartitionId) -> Iterator[LedgerFault]:
     """Yield the faults of a partition's gaps, letters, attempts and replays, besides those of absent numbers."""
     for gap in store.find_stray_gaps(id, FAULT_LIMIT):
         text = f"the gap from {gap.first} to {gap.last} is absent, but no range counts its numbers as absent"
@@ -97,7 +21,7 @@ def compare_tables(store: ComparisonStore, id: PartitionId) -> Iterator[LedgerFa
     yield from (_replay_fault(id, one) for one in store.find_replay_faults(id, FAULT_LIMIT))
 
 
-def absent_faults(store: ComparisonStore, id: PartitionId, commits: Commits) -> Iterator[LedgerFault]:
+def absent_faults(store: Ledger, id: PartitionId, commits: Commits) -> Iterator[LedgerFault]:
     """Yield the faults of the absent numbers of some commits."""
     yield from (_absent_fault(id, one) for one in store.find_absent_faults(id, commits, FAULT_LIMIT))
 

@@ -2,16 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal
 
 from core.ledger.retention.chain import PurgeLink
-from core.letters.listing import WholeLetter
-from core.model.commits import GapStatus
+from core.ledger.store.ledger import Explanations
+from core.ledger.whereabouts import LedgerRange, Whereabouts
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-
-MOST_CHANGES = 100
 
 Outcome = Literal[
     "not_yet",
@@ -28,63 +25,6 @@ Outcome = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerRange:
-    """One row of the ledger."""
-
-    commit_number: int
-    kind: Literal["batch", "retry", "replay"]
-    first: SequenceNumber
-    last: SequenceNumber
-    written: int
-    filtered: int
-    dead_lettered: int
-    held: int
-    absent: int
-    rows_written: int
-    transform_version: str
-    invocation_id: str
-    committed_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class NotedGap:
-    """A gap that a number is part of."""
-
-    first: SequenceNumber
-    last: SequenceNumber
-    status: GapStatus
-    found_at: datetime
-    attempts: int
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenRow:
-    """A row that carries the number; `ordinal` counts the appended rows of an event, and is None for a state."""
-
-    table: str
-    ordinal: int | None
-    commit_number: int
-    columns: Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class Whereabouts:
-    """The facts that the store has about a number. `range` is the last range that begins at or before the number, and
-    may end before it. `changes` are the later replays and retries that touched the number, the newest first. `purged`
-    is the link with which the range of the number was purged."""
-
-    checkpoint: SequenceNumber
-    first: SequenceNumber | None
-    range: LedgerRange | None
-    changes: tuple[LedgerRange, ...]
-    letter: WholeLetter | None
-    gap: NotedGap | None
-    rows: tuple[WrittenRow, ...]
-    states_declared: bool
-    purged: PurgeLink | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """The outcome of a number, in one word and in one sentence, and the evidence."""
 
@@ -95,17 +35,7 @@ class Explanation:
     found: Whereabouts
 
 
-class ExplanationStore(Protocol):
-    """Reads everything that a store knows about one number."""
-
-    def find_whereabouts(self, partition_id: PartitionId, number: SequenceNumber) -> Whereabouts | None:
-        """Return the facts about a number; None for a partition without a commit.
-
-        States have no index by number, so whole tables are read.
-        """
-
-
-def explain(partition_id: PartitionId, number: SequenceNumber, store: ExplanationStore) -> Explanation | None:
+def explain(partition_id: PartitionId, number: SequenceNumber, store: Explanations) -> Explanation | None:
     """READ everything that is known about a number and DECIDE its outcome; None for a partition without a commit."""
     found = store.find_whereabouts(partition_id, number)
     if found is None:

@@ -3,12 +3,12 @@
 import json
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from core.ingest.incarnation import created_differently, differing_event
 from core.ledger.faults import LedgerFault
+from core.ledger.store.ledger import Ledger
+from core.ledger.whereabouts import LetterEvent
 from core.model.commits import PartitionState
 from core.model.events import Event, Incarnation, PartitionId
 from core.model.hub import HubReader
@@ -21,30 +21,10 @@ UNREAD = {"$amqp", "$json"}  # the names under which properties that could not b
 PRECISION = timedelta(milliseconds=1)  # of the hub's enqueued times
 
 
-@dataclass(frozen=True, slots=True)
-class LetterEvent:
-    """The event of a letter as the store holds it, its properties as JSON; `body` is None where it was not stored."""
-
-    sequence_number: SequenceNumber
-    enqueued_at: datetime
-    partition_key: str | None
-    properties: Mapping[str, object]
-    body: bytes | None
-
-
-class LetterEventStore(Protocol):
-    """Reads the events of letters."""
-
-    def read_letter_events(
-        self, partition_id: PartitionId, after: SequenceNumber, last: SequenceNumber, most: int
-    ) -> tuple[LetterEvent, ...]:
-        """Return the events of the first letters after a number and up to a second one, in order."""
-
-
 class LetterComparison:
     """Compares the letters of a range with the hub's events, in order; letters without an event are ignored."""
 
-    def __init__(self, store: LetterEventStore, id: PartitionId, span: Span) -> None:
+    def __init__(self, store: Ledger, id: PartitionId, span: Span) -> None:
         self._id = id
         self._letters = _letters(store, id, span)
         self._letter = next(self._letters, None)
@@ -96,7 +76,7 @@ def find_unbooked(
             yield LedgerFault(partition.partition_id, "partition", extent.beginning, extent.last, text)
 
 
-def _letters(store: LetterEventStore, id: PartitionId, span: Span) -> Iterator[LetterEvent]:
+def _letters(store: Ledger, id: PartitionId, span: Span) -> Iterator[LetterEvent]:
     after = SequenceNumber(span.first - 1)
     while page := store.read_letter_events(id, after, span.last, PAGE):
         yield from page

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Protocol
 
 KEPT = timedelta(days=1)
 
@@ -16,16 +15,6 @@ class Minute:
     at: datetime
     lag: int
     accounted: int
-
-
-class MinuteStore(Protocol):
-    """Stores the minutes of one stream."""
-
-    def store_minute(self, minute: Minute) -> None:
-        """Store a minute, unless there is one for the same minute of the clock; remove the minutes older than KEPT."""
-
-    def read_minutes(self, since: datetime) -> tuple[Minute, ...]:
-        """Return the minutes since a time, in order."""
 
 
 def rates(minutes: Sequence[Minute]) -> list[float | None]:

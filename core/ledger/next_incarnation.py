@@ -4,15 +4,16 @@ A person requests it (docs/operator.md). The old books stay as they are, with th
 in every partition of the hub at an anchor. A dry run shows beforehand which events will be read.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from core.errors import CommitOutcomeUnknown, HubledgerError, HubUnreachable
 from core.ingest.anchor import Anchoring, choose_anchor
 from core.ingest.incarnation import contradiction, created_differently
-from core.ledger.books import Books, BookStore, read_books
+from core.ledger.balance import read_books
+from core.ledger.books import Books
+from core.ledger.store.incarnations import Incarnations, Opening
+from core.ledger.store.ledger import Ledger
 from core.model.clock import Clock
 from core.model.commits import PartitionState
 from core.model.events import Incarnation, Partition, PartitionId, Stream
@@ -54,19 +55,6 @@ class Beginning:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
-    """All that the transaction of the next incarnation writes."""
-
-    closed: Incarnation
-    stream: Stream
-    hub_created_at: datetime
-    anchors: Mapping[PartitionId, SequenceNumber]
-    opened_by: str
-    opened_why: str
-    opened_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class IncarnationReport:
     """The report of an opening or of its dry run: the closed incarnation, its books, and the beginnings of the next."""
 
@@ -100,29 +88,13 @@ class HubFits(HubledgerError):
         )
 
 
-class IncarnationStore(Protocol):
-    """Reads and opens the incarnations of a stream."""
-
-    def read_incarnation(self, stream: Stream) -> Incarnation:
-        """Return the newest incarnation of a stream; a stream that the store does not know yet is opened."""
-
-    def read_partition(self, partition: Partition) -> PartitionState:
-        """Return the partition's state in the newest incarnation."""
-
-    def open_incarnation(self, opening: Opening) -> None:
-        """Close an incarnation and open the next one with its anchors, in one transaction.
-
-        Stops of reason `incarnation` end, and so do open replays of the closed stream. Raises IncarnationConflict.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class IncarnationMeans:
     """The means to open the next incarnation of a stream."""
 
     stream: Stream
-    store: IncarnationStore
-    books: BookStore
+    store: Incarnations
+    books: Ledger
     hub: HubReader
     clock: Clock
 
@@ -175,7 +147,7 @@ def _opening(
     return Opening(found, means.stream, created_at, anchors, by, why, means.clock.now())
 
 
-def _open(opening: Opening, store: IncarnationStore) -> None:
+def _open(opening: Opening, store: Incarnations) -> None:
     try:
         store.open_incarnation(opening)
     except CommitOutcomeUnknown:

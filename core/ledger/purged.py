@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from core.ledger.faults import FAULT_LIMIT, LedgerFault
 from core.ledger.retention.chain import PurgeLink, chain_faults
-from core.ledger.sums import SumStore
+from core.ledger.store.ledger import Ledger
 from core.model.events import PartitionId
 
 LINKS = 1_000  # that one statement reads
@@ -12,7 +12,7 @@ NEWEST = 100  # links that an audit compares which does not read the whole ledge
 
 
 def purge_faults(
-    store: SumStore, id: PartitionId, last: PurgeLink | None, last_commit: int, whole: bool
+    store: Ledger, id: PartitionId, last: PurgeLink | None, last_commit: int, whole: bool
 ) -> Iterator[LedgerFault]:
     """Yield the faults of a partition's chain: of all its links, or of the newest ones."""
     if last is None:
@@ -25,7 +25,7 @@ def purge_faults(
         yield LedgerFault(id, "absent", last.first, last.last, text)
 
 
-def _of_links(store: SumStore, id: PartitionId, after: int) -> Iterator[LedgerFault]:
+def _of_links(store: Ledger, id: PartitionId, after: int) -> Iterator[LedgerFault]:
     before, found = store.before_first(id), 0
     if after:
         (before,) = store.read_links(id, after - 1, 1) or (before,)
@@ -36,7 +36,7 @@ def _of_links(store: SumStore, id: PartitionId, after: int) -> Iterator[LedgerFa
         before = links[-1]
 
 
-def _of_neighbours(store: SumStore, id: PartitionId, last: PurgeLink, last_commit: int) -> Iterator[LedgerFault]:
+def _of_neighbours(store: Ledger, id: PartitionId, last: PurgeLink, last_commit: int) -> Iterator[LedgerFault]:
     """Compare the end of the chain with the first commit that has a row."""
     oldest = store.find_piece_end(id, 0, last.commit_number)
     if oldest is not None and oldest <= last.commit_number:

@@ -3,13 +3,12 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from core.ledger.audit import AuditedPartition
 from core.ledger.books import PartitionLedger
-from core.ledger.faults import FAULT_LIMIT, FaultKind, LedgerFault
-from core.ledger.hub_comparison import LetterComparison, LetterEventStore
-from core.model.commits import LetterStatus
+from core.ledger.faults import FAULT_LIMIT, CommitRows, FaultKind, LedgerFault, LetteredRow, RowCount
+from core.ledger.hub_comparison import LetterComparison
+from core.ledger.store.ledger import Ledger
 from core.model.events import PartitionId
 from core.model.hub import Extent, HubReader
 from core.model.spans import SequenceNumber, Span
@@ -18,47 +17,6 @@ MOST_NUMBERS = 10_000_000  # numbers of a partition whose rows one recount count
 MOST_EVENTS = 20_000  # events of a partition that one recount reads from the hub
 ABSENT_LIMIT, HOLE_LIMIT = 1_000, 100  # absent ranges that are read, and holes that are reported
 LAST_NUMBER = SequenceNumber(2**63 - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class RowCount:
-    """The rows of one table in a range. `unaccounted` counts the rows that no commit covering their number wrote."""
-
-    table: str
-    rows: int
-    unaccounted: int
-
-
-@dataclass(frozen=True, slots=True)
-class CommitRows:
-    """A commit that appended more or fewer rows than the tables hold; rows that replays retracted are counted too."""
-
-    commit_number: int
-    kind: str
-    first: SequenceNumber
-    last: SequenceNumber
-    appended: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedCommit:
-    """A commit whose rows, or else whose row in the ledger, do not fit the checksum."""
-
-    commit_number: int
-    kind: str
-    first: SequenceNumber
-    last: SequenceNumber
-    rows: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LetteredRow:
-    """A letter that is not resolved, although a table has rows of its number."""
-
-    sequence_number: SequenceNumber
-    status: LetterStatus
-    table: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +42,6 @@ class HubRecount:
     faults: tuple[LedgerFault, ...]
 
 
-class RecountStore(LetterEventStore, Protocol):
-    """Reads the rows of one stream by partition and range."""
-
-    def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
-        """Count the rows of a range in every table of the transform. Reads all these rows."""
-
-    def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
-        """Return the first commits that lie wholly in a range and appended more or fewer rows than the tables hold."""
-
-    def find_changed_commits(self, partition_id: PartitionId, span: Span, most: int) -> tuple[ChangedCommit, ...]:
-        """Return the first commits wholly in a range whose checksums do not fit. Reads all rows of the range."""
-
-    def find_lettered_rows(self, partition_id: PartitionId, span: Span, most: int) -> tuple[LetteredRow, ...]:
-        """Return the first letters of a range that are not resolved, although rows of their number were appended."""
-
-    def find_absent(self, partition_id: PartitionId, span: Span, most: int) -> tuple[Span, ...]:
-        """Return the absent ranges that overlap this range, in order."""
-
-
 def window(
     ledger: PartitionLedger, first: SequenceNumber | None, last: SequenceNumber | None, most: int
 ) -> Span | None:
@@ -117,7 +56,7 @@ def window(
     return Span(begin, end) if begin <= end else None
 
 
-def recount_rows(audited: AuditedPartition, span: Span, store: RecountStore) -> RowRecount:
+def recount_rows(audited: AuditedPartition, span: Span, store: Ledger) -> RowRecount:
     """Find rows that no commit accounts for, and commits with missing or additional rows.
 
     For states, only the first check is possible: newer states replace them without a trace.
@@ -158,7 +97,7 @@ def _of_letter(id: PartitionId, one: LetteredRow) -> LedgerFault:
     return LedgerFault(id, "letters", one.sequence_number, one.sequence_number, text)
 
 
-def _changed(id: PartitionId, span: Span, miscounted: Collection[int], store: RecountStore) -> Iterator[LedgerFault]:
+def _changed(id: PartitionId, span: Span, miscounted: Collection[int], store: Ledger) -> Iterator[LedgerFault]:
     """Yield the changed commits that no fault names yet.
 
     Each is read a second time: a replay may have moved its rows during the first read.
@@ -175,9 +114,7 @@ def _changed(id: PartitionId, span: Span, miscounted: Collection[int], store: Re
             yield LedgerFault(id, "rows_changed", one.first, one.last, text)
 
 
-def recount_hub(
-    audited: AuditedPartition, span: Span, hub: HubReader, store: RecountStore, deadline: datetime
-) -> HubRecount:
+def recount_hub(audited: AuditedPartition, span: Span, hub: HubReader, store: Ledger, deadline: datetime) -> HubRecount:
     """Read a range from the hub, and compare its letters with it. Raises HubUnreachable or HubRefused.
 
     Reports numbers that are recorded as absent although the hub has them, and a checkpoint after the hub's end.

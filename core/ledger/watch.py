@@ -7,13 +7,13 @@ or runs in a different instance changes nothing.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from core.ledger.books import Books, LetterBooks, PartitionBooks, lag_time
 from core.ledger.minutes import Minute
-from core.ledger.retention.burn_down import HOUR, LETTERS, ONLY_IN_HUB, BurnDown, Kind
+from core.ledger.retention.burn_down import HOUR, ONLY_IN_HUB, BurnDown
+from core.ledger.retention.open_counts import LETTERS, Kind
+from core.ledger.store.ledger import Ledger
 from core.letters.listing import LetterKey
-from core.model.commits import PartitionStop
 from core.model.events import Partition, PartitionId, Stream
 from core.model.hub import HubReader
 from core.model.spans import SequenceNumber
@@ -22,25 +22,6 @@ from core.model.spans import SequenceNumber
 ABSENT_WITHIN = timedelta(minutes=15)
 STOPPED_AFTER = timedelta(minutes=5)  # as long as the longest likely invocation
 READ_FROM = timedelta(minutes=1)  # for a shorter lag, the checkpoint's time is close enough: the hub is not read
-
-
-class WatchStore(Protocol):
-    """Reads the books and the recent commits of one stream."""
-
-    def read_books(self) -> tuple[PartitionBooks, ...]:
-        """Return the books of every partition."""
-
-    def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
-        """Return the first number of a partition that counts; None for a partition without an anchor."""
-
-    def read_last_batches(self) -> Mapping[PartitionId, datetime]:
-        """Return the time of the newest batch of each partition."""
-
-    def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:
-        """Return the stops of each partition that is stopped, on purpose or by the database."""
-
-    def count_absent(self, since: datetime) -> int:
-        """Count the numbers that commits since a time found absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +51,7 @@ class Watching:
     its failures since a time, and `burn_down` at what the hub still holds."""
 
     stream: Stream
-    store: WatchStore
+    store: Ledger
     hub: HubReader
     letters: Callable[[], LetterBooks]
     enqueued_at: Callable[[LetterKey], datetime | None]

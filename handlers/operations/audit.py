@@ -8,8 +8,8 @@ from core.api.operation import Answer, Call, Nothing, number_of, operation
 from core.api.problems import BUSY, NOT_FOUND, Problem, invalid, not_found
 from core.ledger.audit import audit
 from core.ledger.audit_job import AuditJob, AuditRequest
+from core.ledger.ranges import Reading
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
-from core.ledger.sums import Reading
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from handlers.app import CLOCK, app

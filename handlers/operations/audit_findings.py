@@ -6,11 +6,13 @@ import msgspec
 
 from core.api.shown import written
 from core.ledger.audit import ONLY_ANCHORED, AuditedPartition, audit, stream_faults
-from core.ledger.audit_job import AuditJob, AuditMeans, AuditRequest
+from core.ledger.audit_job import AuditJob, AuditRequest
+from core.ledger.audit_work import AuditMeans
 from core.ledger.faults import LedgerFault
 from core.ledger.hub_comparison import find_unbooked, incarnation_faults
+from core.ledger.ranges import Reading
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS, HubRecount, RowRecount, recount_hub, recount_rows, window
-from core.ledger.sums import FIRST, Reading
+from core.ledger.sums import FIRST
 from core.model.events import PartitionId
 from core.model.spans import Span
 from handlers.app import App

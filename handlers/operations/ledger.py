@@ -17,8 +17,9 @@ from core.api.operation import (
 )
 from core.api.problems import NOT_FOUND, not_found
 from core.api.shown import shape_of, written
-from core.ledger.explain import Explanation, LedgerRange, NotedGap, Outcome, WrittenRow, explain
+from core.ledger.explain import Explanation, Outcome, explain
 from core.ledger.retention.chain import PurgeLink
+from core.ledger.whereabouts import LedgerRange, NotedGap, WrittenRow
 from core.model.events import PartitionId
 from handlers.app import app
 from handlers.operations.letters import (

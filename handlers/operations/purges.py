@@ -7,9 +7,9 @@ from core.api.cursors import Moment, key_of, page_of
 from core.api.operation import Answer, Call, Nothing, operation
 from core.api.problems import BUSY, CONFLICT, NOT_FOUND, Problem, invalid, not_found
 from core.ledger.audit import audit
+from core.ledger.ranges import Reading
 from core.ledger.retention.purge import BY_PARTITION, BY_STREAM, PurgeJob, PurgeRequest
 from core.ledger.retention.work import PurgeMeans
-from core.ledger.sums import Reading
 from core.model.events import PartitionId
 from core.model.retention import DEFAULT_DAYS
 from handlers.app import CLOCK, App, app

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from core.api.operation import Answered, Call, Nothing, operation
-from core.ledger.retention.burn_down import HOUR, LETTERS, WITHIN, BurnDown, Kind
+from core.ledger.retention.burn_down import HOUR, WITHIN, BurnDown
+from core.ledger.retention.open_counts import LETTERS, Kind
 from core.model.events import PartitionId
 from handlers.app import app
 

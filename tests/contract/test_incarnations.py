@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 
 from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict, ReplayRefused
-from core.ledger.next_incarnation import Opening
-from core.ledger.store.incarnations import Incarnations
+from core.ledger.store.incarnations import Incarnations, Opening
 from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.clock import Clock

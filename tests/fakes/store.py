@@ -10,8 +10,9 @@ from core.aggregation.store.commits import Aggregations
 from core.api.room_store import RoomStore
 from core.ingest.store import Attempts
 from core.ledger.books import PartitionBooks, PartitionLedger
+from core.ledger.ranges import pieces
 from core.ledger.store.ledger import Ledger
-from core.ledger.sums import NOTHING, Commits, pieces
+from core.ledger.sums import NOTHING, Commits
 from core.letters.store.letters import Letters
 from core.letters.store.redrives import Redrives
 from core.model.events import Stream

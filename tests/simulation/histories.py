@@ -14,9 +14,9 @@ from core.ledger.audit import Audit, audit
 from core.ledger.explain import Explanation, explain
 from core.ledger.faults import LedgerFault
 from core.ledger.hub_comparison import find_unbooked
+from core.ledger.ranges import Reading
 from core.ledger.recount import MOST_NUMBERS, recount_hub, recount_rows, window
 from core.ledger.store.operators import OperatorStores, operator_stores
-from core.ledger.sums import Reading
 from core.letters.keeper import Keeper
 from core.letters.moves import Mover, discard, requeue
 from core.letters.retry import claim_due, retry_chunk

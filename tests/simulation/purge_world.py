@@ -12,10 +12,10 @@ from typing import Any, cast
 from uuid import UUID
 
 from core.ledger.audit import audit
+from core.ledger.ranges import Reading
 from core.ledger.retention.purge import PurgeRequest
 from core.ledger.retention.work import LEASE, PurgeMeans, work_on_purge
 from core.ledger.store.operators import OperatorStores, operator_stores
-from core.ledger.sums import Reading
 from core.letters.listing import LetterFilter
 from core.letters.moves import LetterOrder, Mover
 from core.letters.redrive import RedriveOverlap, TooManyRedrives

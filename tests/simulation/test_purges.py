@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from core.ledger.audit import audit
-from core.ledger.books import read_books
+from core.ledger.balance import read_books
 from core.ledger.explain import explain
+from core.ledger.ranges import WHOLE
 from core.ledger.recount import recount_rows
-from core.ledger.sums import WHOLE
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
 from tests.fakes.engines import SqliteEngine

@@ -17,12 +17,11 @@ from core.aggregation.store.pipeline import discard_result_script, discard_run_s
 from core.aggregation.store.plans import plan_script
 from core.ledger.audit_job import AuditRequest
 from core.ledger.minutes import Minute
-from core.ledger.next_incarnation import Opening
 from core.ledger.retention.chain import LedgerRow, SettledLetter, before_first, linked
-from core.ledger.retention.port import LedgerPiece, LetterPiece, RowPiece
+from core.ledger.retention.pieces import LedgerPiece, LetterPiece, RowPiece
 from core.ledger.retention.purge import BY_STREAM, PurgeJob, PurgeRequest, Task
 from core.ledger.store.audits import open_script as open_audit_script
-from core.ledger.store.incarnations import opening_script
+from core.ledger.store.incarnations import Opening, opening_script
 from core.ledger.store.minutes import minute_script
 from core.ledger.store.purge_scripts import ledger_script, letter_script, retracted_steps, row_script, row_steps
 from core.letters.listing import LetterFilter

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.ledger.retention.port import RowPiece
+from core.ledger.retention.pieces import RowPiece
 from core.ledger.retention.purge import Task
 from core.ledger.store.purge_scripts import retracted_steps
 from core.letters.listing import LetterFilter

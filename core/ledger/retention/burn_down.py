@@ -8,58 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Literal, Protocol
 
 from core.errors import HubRefused, HubUnreachable
+from core.ledger.retention.open_counts import Kind, OpenCount, OpenGap
+from core.ledger.store.burn_down import BurnDowns
 from core.model.events import PartitionId, Stream
 from core.model.hub import HubReader
 from core.model.spans import SequenceNumber
 
-Kind = Literal["kept", "unkept", "gap"]  # a letter with a stored body, a letter without, a gap
 KINDS: tuple[Kind, ...] = ("kept", "unkept", "gap")
-LETTERS: tuple[Kind, ...] = ("kept", "unkept")
 ONLY_IN_HUB: tuple[Kind, ...] = ("unkept", "gap")  # their events are lost when the hub forgets them
 WITHIN = (timedelta(hours=1), timedelta(hours=6), timedelta(hours=24))
 HOUR = timedelta(hours=1)
 NEVER = datetime(1, 1, 1, tzinfo=UTC)  # no event was enqueued before
-
-
-@dataclass(frozen=True, slots=True)
-class OpenCount:
-    """The open letters or gaps of one kind in a partition. The hub no longer holds the events of `gone`; a gap is gone
-    with its first event. Of the others, the first event was enqueued at `first_at`, and `by_cut` counts the events that
-    were enqueued up to each of the cuts."""
-
-    partition_id: PartitionId
-    kind: Kind
-    open: int
-    gone: int
-    first_at: datetime | None
-    by_cut: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class OpenGap:
-    """An open gap: its first number, and a time before which the event of that number was not enqueued."""
-
-    partition_id: PartitionId
-    first: SequenceNumber
-    after_at: datetime
-
-
-class BurnDownStore(Protocol):
-    """Reads the open letters and gaps of one stream."""
-
-    def read_partition_ids(self) -> tuple[PartitionId, ...]:
-        """Return the partitions that have a checkpoint: no other partition has letters."""
-
-    def count_open_letters(
-        self, partition_id: PartitionId, beginning: SequenceNumber, cuts: Sequence[datetime]
-    ) -> tuple[OpenCount, ...]:
-        """Count the open letters of a partition by kind; those before `beginning` are gone."""
-
-    def read_open_gaps(self) -> tuple[OpenGap, ...]:
-        """Return the open gaps by partition and number, as many as a person can look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +29,7 @@ class BurnDownMeans:
     forecast, only the events that the hub no longer holds."""
 
     stream: Stream
-    store: BurnDownStore
+    store: BurnDowns
     hub: HubReader
     retention: timedelta | None
 

@@ -7,8 +7,9 @@ from itertools import accumulate
 
 from core.errors import InfrastructureFault
 from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter, linked, with_ledger_rows, with_letters
-from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, PurgeReach, PurgeStore
+from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeConflict, PurgeReach
 from core.ledger.retention.purge import NOTHING_FOUND, Found, PurgeJob, Task, tasks_of
+from core.ledger.store.purges import Purges
 from core.model.events import PartitionId
 from core.model.locks import ROWS_AT_ONCE
 
@@ -33,7 +34,7 @@ class PurgeMeans:
     """The parts of a purge. `jobs` are the aggregates that the app runs; `now` is the clock. A transaction has at most
     `rows_of_piece` rows of a table, attempts included, and at most `letters_of_piece` letters."""
 
-    store: PurgeStore
+    store: Purges
     verify: Verify
     jobs: tuple[str, ...]
     now: Callable[[], datetime]

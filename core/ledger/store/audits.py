@@ -20,12 +20,13 @@ PERSON_LENGTH = 200  # characters that are stored
 
 
 class Audits:
-    """An AuditJobStore over one stream."""
+    """The audits of one stream that run as jobs."""
 
     def __init__(self, stream: OneStream) -> None:
         self.stream = self._stream = stream
 
     def open_audit(self, request: AuditRequest) -> bool:
+        """Store a job; return False, with nothing stored, while another one is open, or the stream is unknown."""
         stream_id = self._stream.find()
         if stream_id is None:
             return False
@@ -34,14 +35,17 @@ class Audits:
         return self.find_audit(request.audit_id) is not None  # also if the statement was sent again
 
     def find_open_audit(self) -> UUID | None:
+        """Return the job that is open, or None."""
         found = self._stream.ask("find_open_audit")
         return UUID(found[0][0]) if found else None
 
     def find_audit(self, audit_id: UUID) -> AuditJob | None:
+        """Return a job, or None."""
         found = self._stream.database.ask("find_audit", audit_id=str(audit_id))
         return _job(found[0]) if found else None
 
     def claim_audit(self, now: datetime, until: datetime) -> AuditJob | None:
+        """Claim the open job until a time; None when there is none, or another process has claimed it."""
         stream_id = self._stream.find()
         if stream_id is None or not self._stream.ask("find_open_audit"):
             return None
@@ -50,6 +54,7 @@ class Audits:
         return self.find_audit(UUID(found[0][0])) if found else None
 
     def record_audit(self, job: AuditJob, now: datetime, until: datetime) -> bool:
+        """Store the next step of a claimed job, claimed until a time; False when another process has claimed it."""
         return bool(
             self._write(
                 "record_audit",

@@ -10,7 +10,7 @@ from functools import cache, reduce
 from itertools import islice
 from typing import Any
 
-from core.ledger.recount import ChangedCommit
+from core.ledger.faults import ChangedCommit
 from core.model.events import PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span

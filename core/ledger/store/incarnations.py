@@ -1,9 +1,13 @@
 """Incarnations in SQL: the transaction that closes one and opens the next."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 from core.errors import IncarnationConflict
-from core.ledger.next_incarnation import Opening
+from core.model.events import Incarnation, PartitionId, Stream
+from core.model.spans import SequenceNumber
 from core.replay.store.scripts import forget_states
 from core.settle.store.partitions import Partitions
 from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_text
@@ -12,10 +16,27 @@ from core.store.script import Script, Step
 WHY_CANCELLED = "the next incarnation of the stream was opened: the numbers of this job are of the old hub"
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """All that the transaction of the next incarnation writes."""
+
+    closed: Incarnation
+    stream: Stream
+    hub_created_at: datetime
+    anchors: Mapping[PartitionId, SequenceNumber]
+    opened_by: str
+    opened_why: str
+    opened_at: datetime
+
+
 class Incarnations(Partitions):
-    """An IncarnationStore over a database."""
+    """An Incarnations over a database."""
 
     def open_incarnation(self, opening: Opening) -> None:
+        """Close an incarnation and open the next one with its anchors, in one transaction.
+
+        Stops of reason `incarnation` end, and so do open replays of the closed stream. Raises IncarnationConflict.
+        """
         self._database.run(opening_script(opening))
         forget_states(self._database)
 

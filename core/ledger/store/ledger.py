@@ -7,14 +7,13 @@ from datetime import datetime
 from typing import Any, cast
 
 from core.ledger.books import CountedLetters, PartitionBooks
-from core.ledger.explain import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
-from core.ledger.hub_comparison import LetterEvent
-from core.ledger.recount import ChangedCommit, CommitRows, LetteredRow, RowCount
+from core.ledger.faults import ChangedCommit, CommitRows, LetteredRow, RowCount
 from core.ledger.store.changed import ChangedCommits
 from core.ledger.store.comparison import Comparison
 from core.ledger.store.minutes import Minutes
 from core.ledger.store.purge_links import PurgeLinks
 from core.ledger.store.sums import RangeSums
+from core.ledger.whereabouts import MOST_CHANGES, LedgerRange, LetterEvent, NotedGap, Whereabouts, WrittenRow
 from core.letters.listing import LetterKey
 from core.letters.store.listing import LetterListing
 from core.model.commits import LetterStatus, PartitionStop
@@ -30,23 +29,26 @@ STATUSES: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted"
 
 
 class Ledger(Comparison, RangeSums, Minutes):
-    """A BookStore, WatchStore, MinuteStore, AuditStore and RecountStore over one stream, whose rows are of these
-    classes."""
+    """The books, the ranges, the rows and the minutes of one stream, whose rows are of these classes."""
 
     def read_books(self) -> tuple[PartitionBooks, ...]:
+        """Return the books of every partition."""
         return decoded(PartitionBooks, self._stream.ask("read_books"))
 
     def read_incarnation(self) -> Incarnation | None:
+        """Return the newest incarnation of a stream; a stream that the store does not know yet is opened."""
         found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))
         return decoder(Incarnation)(found[0]) if found else None
 
     def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:
+        """Return the stops of each partition that is stopped, on purpose or by the database."""
         stops: dict[PartitionId, tuple[PartitionStop, ...]] = {}
         for id, *stop in self._stream.ask("read_stream_stops"):
             stops[PartitionId(id)] = (*stops.get(PartitionId(id), ()), decoder(PartitionStop)(stop))
         return stops
 
     def count_letters(self) -> CountedLetters:
+        """Count the letters that `read_settled_letters` would return."""
         found = self._stream.ask("count_letters")
         if not found:
             return CountedLetters({})
@@ -54,40 +56,50 @@ class Ledger(Comparison, RangeSums, Minutes):
         return CountedLetters(dict(zip(STATUSES, counts, strict=True)), purged)
 
     def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
+        """Return the letter in one of these statuses that failed first."""
         found = [row for status in statuses for row in self._stream.ask("find_oldest_letter", status=status)]
         keys = [LetterKey(instant_of(at), PartitionId(id), SequenceNumber(number)) for at, id, number in found]
         return min(keys, key=lambda key: key.failed_at, default=None)
 
     def read_last_batches(self) -> Mapping[PartitionId, datetime]:
+        """Return the time of the newest batch of each partition."""
         found = self._stream.ask("read_last_batches")
         return {PartitionId(id): instant_of(at) for id, at in found if at is not None}  # None: no range is left
 
     def count_absent(self, since: datetime) -> int:
+        """Count the numbers that commits since a time found absent."""
         found = self._stream.ask("count_absent", since_at=instant_text(since))
         return int(found[0][0]) if found else 0
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
+        """Return the first number of a partition that counts; None for a partition without an anchor."""
         found = self._stream.ask("read_anchor", partition_id=partition_id)
         return found[0][0] if found else None
 
     def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int, int | None]:
+        """Count the letters that replays recorded as made from events that were no letters before, how many of them
+        exist, and how many the checkpoint counts."""
         found = self._stream.ask("count_replay_letters", partition_id=partition_id)
         made, exist, counted = found[0] if found else (0, 0, None)
         return made, exist, counted
 
     def find_absent(self, partition_id: PartitionId, span: Span, most: int) -> tuple[Span, ...]:
+        """Return the absent ranges that overlap this range, in order."""
         found = self._stream.ask("find_absent", partition_id=partition_id, **span_values(span), most=most)
         return tuple(Span(SequenceNumber(first), SequenceNumber(last)) for first, last in found)
 
     def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
+        """Return the first commits that lie wholly in a range and appended more or fewer rows than the tables hold."""
         place = {"partition_id": partition_id, **span_values(span), "most": most}
         found = self._stream.ask(of_rows("find_row_faults", *self._row_classes), **place)
         return tuple(CommitRows(*row) for row in found)
 
     def find_changed_commits(self, partition_id: PartitionId, span: Span, most: int) -> tuple[ChangedCommit, ...]:
+        """Return the first commits wholly in a range whose checksums do not fit. Reads all rows of the range."""
         return ChangedCommits(self._stream, self._row_classes, partition_id).find(span, most)
 
     def find_lettered_rows(self, partition_id: PartitionId, span: Span, most: int) -> tuple[LetteredRow, ...]:
+        """Return the first letters of a range that are not resolved, although rows of their number were appended."""
         place = {"partition_id": partition_id, **span_values(span), "most": most}
         appended = [row_class for row_class in self._row_classes if not row_table(row_class).key]
         return tuple(
@@ -99,10 +111,12 @@ class Ledger(Comparison, RangeSums, Minutes):
     def read_letter_events(
         self, partition_id: PartitionId, after: SequenceNumber, last: SequenceNumber, most: int
     ) -> tuple[LetterEvent, ...]:
+        """Return the events of the first letters after a number and up to a second one, in order."""
         place = {"partition_id": partition_id, "after_number": after, "last_sequence_number": last, "most": most}
         return tuple(map(_letter_event, self._stream.ask("read_letter_events", **place)))
 
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
+        """Count the old rows of a table that has no chain."""
         counted = []
         for row_class in self._row_classes:
             table = row_table(row_class)
@@ -112,7 +126,7 @@ class Ledger(Comparison, RangeSums, Minutes):
 
 
 class Explanations(PurgeLinks):
-    """An ExplanationStore over one stream."""
+    """Reads everything that is known about one sequence number of a stream."""
 
     def __init__(self, stream: OneStream, row_classes: tuple[type, ...]) -> None:
         self._stream = stream
@@ -120,6 +134,10 @@ class Explanations(PurgeLinks):
         self._letters = LetterListing(stream)
 
     def find_whereabouts(self, partition_id: PartitionId, number: SequenceNumber) -> Whereabouts | None:
+        """Return the facts about a number; None for a partition without a commit.
+
+        States have no index by number, so whole tables are read.
+        """
         checkpoint = self._stream.ask("read_checkpoint", partition_id=partition_id)
         if not checkpoint:
             return None

@@ -10,16 +10,18 @@ from core.store.stream import OneStream
 
 
 class Minutes:
-    """A MinuteStore over one stream."""
+    """The minutes of one stream."""
 
     _stream: OneStream
 
     def store_minute(self, minute: Minute) -> None:
+        """Store a minute, unless there is one for the same minute of the clock; remove the minutes older than KEPT."""
         stream_id = self._stream.find()
         if stream_id is not None:
             self._stream.database.run(minute_script(stream_id, minute))
 
     def read_minutes(self, since: datetime) -> tuple[Minute, ...]:
+        """Return the minutes since a time, in order."""
         return decoded(Minute, self._stream.ask("read_minutes", since_at=instant_text(since)))
 
 

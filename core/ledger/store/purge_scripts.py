@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from core.ledger.retention.chain import PurgeLink
-from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, RowPiece
+from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeConflict, RowPiece
 from core.ledger.retention.purge import Found, PurgeJob
 from core.ledger.store.purge_links import LINK_COLUMNS, RENAMED
 from core.store.columns import cut, instant_text, numbers_json

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from core.errors import CommitOutcomeUnknown
 from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter
-from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict, PurgeReach, RowPiece
+from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeConflict, PurgeReach, RowPiece
 from core.ledger.retention.purge import Found, PurgeJob, PurgeRequest, Task
 from core.ledger.store.purge_links import PurgeLinks
 from core.ledger.store.purge_scripts import (
@@ -36,12 +36,13 @@ ALL = 2**31 - 1  # rows: the largest number that TOP takes
 
 
 class PurgeJobs(PurgeLinks):
-    """A PurgeJobStore over one stream."""
+    """The purges of one stream as jobs."""
 
     def __init__(self, stream: OneStream) -> None:
         self._stream = stream
 
     def open_purge(self, request: PurgeRequest) -> bool:
+        """Store a job; return False, with nothing stored, while another one is open, or the stream is unknown."""
         stream_id = self._stream.find()
         if stream_id is None:
             return False
@@ -58,23 +59,28 @@ class PurgeJobs(PurgeLinks):
         return self.find_purge(request.purge_id) is not None  # also if the statement was sent again
 
     def find_open_purge(self) -> UUID | None:
+        """Return the job that is open, or None."""
         found = self._stream.ask("find_open_purge")
         return UUID(found[0][0]) if found else None
 
     def find_purge(self, purge_id: UUID) -> PurgeJob | None:
+        """Return a job, or None."""
         found = self._stream.database.ask("find_purge", purge_id=str(purge_id))
         return _job_of(found[0]) if found else None
 
     def read_purges(self, most: int, before: tuple[datetime, UUID] | None) -> tuple[PurgeJob, ...]:
+        """Return jobs, the newest first, after one of them."""
         at, purge_id = LATEST if before is None else before
         page = {"requested_at": instant_text(at), "purge_id": str(purge_id), "most": most}
         return tuple(map(_job_of, self._stream.ask("read_purges", **page)))
 
     def find_last_purge(self) -> datetime | None:
+        """Return the time of the last request that was no dry run."""
         found = self._stream.ask("find_last_purge")
         return instant_or_none(found[0][0]) if found else None
 
     def claim_purge(self, now: datetime, until: datetime) -> PurgeJob | None:
+        """Claim the open job until a time; None when there is none, or another process has claimed it."""
         stream_id = self._stream.find()
         if stream_id is None or not self._stream.ask("find_open_purge"):
             return None
@@ -83,9 +89,11 @@ class PurgeJobs(PurgeLinks):
         return self.find_purge(UUID(found[0][0])) if found else None
 
     def record_purge(self, job: PurgeJob, now: datetime, until: datetime) -> bool:
+        """Store the next step of a claimed job, claimed until a time; False when the job has moved on without it."""
         return bool(self._write("record_purge", **recorded(job, now, until)))
 
     def cancel_purge(self, purge_id: UUID, why: str, now: datetime) -> bool:
+        """Cancel an open job; False when it is over. What was purged stays purged."""
         values = {"purge_id": str(purge_id), "fault": cut(why, FAULT_LENGTH), "now_at": instant_text(now)}
         return bool(self._write("cancel_purge", **values))
 
@@ -94,12 +102,18 @@ class PurgeJobs(PurgeLinks):
 
 
 class Purges(PurgeJobs):
-    """A PurgeStore over one stream."""
+    """Reads and purges the tables of one stream.
+
+    A piece is one transaction, with the next step of its job. It raises PurgeConflict when the job, the chain or the
+    rows have moved on without it, and then nothing was deleted.
+    """
 
     def read_purge_partitions(self) -> tuple[PartitionId, ...]:
+        """Return the partitions that have a checkpoint."""
         return tuple(PartitionId(id) for id, _ in self._stream.ask("read_last_batches"))
 
     def read_reach(self, partition_id: PartitionId) -> PurgeReach:
+        """Return what decides how far a partition may be purged."""
         link = self.read_last_link(partition_id) or self.before_first(partition_id)
         found = self._stream.ask("read_purge_reach", partition_id=partition_id)
         if not found:
@@ -115,17 +129,21 @@ class Purges(PurgeJobs):
         )
 
     def read_cuts(self, partition_id: PartitionId) -> Mapping[str, int]:
+        """Return the commit that each aggregation job has passed in a partition."""
         place = f"{self._stream.find()}/{partition_id}"
         return {job: json.loads(text).get(place, 0) for job, text in self._stream.database.ask("read_all_cuts")}
 
     def read_ledger_rows(self, partition_id: PartitionId, after: int, most: int) -> tuple[LedgerRow, ...]:
+        """Return the next ledger rows after a commit, in order."""
         found = self._stream.ask("read_ledger_rows", partition_id=partition_id, after_commit=after, most=most)
         return decoded(LedgerRow, found)
 
     def find_changed(self, rows: Sequence[LedgerRow]) -> tuple[int, ...]:
+        """Return the commits of those rows that no longer have their checksum."""
         return tuple(row.commit_number for row in rows if row.ledger_checksum != _checksum_of(row))
 
     def count_retracted(self, partition_id: PartitionId, after: int, last: int) -> Mapping[int, int]:
+        """Count the rows that each replay commit in a range retracted."""
         place = {"partition_id": partition_id, "after_commit": after, "last_commit": last}
         found = self._stream.ask("count_retracted_by_commit", **place)
         return {row[0]: row[1] for row in found}
@@ -133,16 +151,20 @@ class Purges(PurgeJobs):
     def read_settled_letters(
         self, partition_id: PartitionId, link: PurgeLink, before: datetime, most: int
     ) -> tuple[SettledLetter, ...]:
+        """Return the first letters that were settled before a time, of numbers and commits that a link covers."""
         found = self._stream.ask("read_settled_letters", **_covered(partition_id, link, before), most=most)
         return decoded(SettledLetter, found)
 
     def purge_ledger(self, piece: LedgerPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
+        """Delete ledger rows, add the link, and take them out of the counts of their replays."""
         self._run(ledger_script(self._stream_id(), piece, job, now, until), job)
 
     def purge_letters(self, piece: LetterPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
+        """Delete letters with their attempts, and add the link."""
         self._run(letter_script(self._stream_id(), piece, job, now, until), job)
 
     def find_rows(self, task: Task, before: datetime, most: int) -> RowPiece:
+        """Return the next piece of a table that has no chain."""
         piece, old = RowPiece(task, before, most), {"before_at": instant_text(before), "most": most}
         if task.table in PARTS:
             found = self._stream.ask(PARTS[task.table][0], **old)
@@ -154,6 +176,7 @@ class Purges(PurgeJobs):
         return replace(piece, rows=rows, is_last=max(rows, unseen) < most)
 
     def purge_rows(self, piece: RowPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
+        """Delete the rows of a piece, and note when staged events were first seen."""
         id = piece.task.partition_id
         if piece.task.table == "retracted_row" and id is not None:
             steps = retracted_steps(self._retracted(id), piece)
@@ -162,6 +185,7 @@ class Purges(PurgeJobs):
         self._run(row_script(self._stream_id(), steps, piece, job, (now, until)), job)
 
     def count_rows(self, task: Task, before: datetime) -> Found:
+        """Count the old rows of a table that has no chain."""
         return self._count(task, before, ALL)
 
     def _count(self, task: Task, before: datetime, most: int) -> Found:
@@ -178,6 +202,8 @@ class Purges(PurgeJobs):
     def count_ledger(
         self, partition_id: PartitionId, after: int, last: int, before: datetime
     ) -> tuple[Found, PurgeLink]:
+        """Count the old ledger rows of a range of commits, and return the link that a purge of them would reach, with
+        its commit and its last number."""
         place = {"partition_id": partition_id, "after_commit": after, "last_commit": last}
         ((rows, oldest, newest, commit, number),) = self._stream.ask(
             "count_old_ledger_rows", **place, before_at=instant_text(before)
@@ -187,6 +213,7 @@ class Purges(PurgeJobs):
         return _found_of((rows, 0, oldest, newest)), reached
 
     def count_letters(self, partition_id: PartitionId, link: PurgeLink, before: datetime) -> Found:
+        """Count the letters that `read_settled_letters` would return."""
         return _found_of(self._stream.ask("count_settled_letters", **_covered(partition_id, link, before))[0])
 
     def _stream_id(self) -> int:

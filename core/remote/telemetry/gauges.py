@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from core.ledger.retention.burn_down import HOUR, LETTERS, WITHIN, BurnDown
+from core.ledger.retention.burn_down import HOUR, WITHIN, BurnDown
+from core.ledger.retention.open_counts import LETTERS
 from core.ledger.watch import Observation, ages, watch_facts
 from core.model.events import Stream
 from core.remote.telemetry import names

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from core.errors import HubUnreachable
-from core.ledger.audit_job import DEADLINE, LEASE, STREAM, AuditJob, AuditMeans, AuditRequest, work_on_audit
-from core.ledger.next_incarnation import Opening
-from core.ledger.store.incarnations import Incarnations
+from core.ledger.audit_job import DEADLINE, AuditJob, AuditRequest
+from core.ledger.audit_work import LEASE, STREAM, AuditMeans, work_on_audit
+from core.ledger.store.incarnations import Incarnations, Opening
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from tests.contract.operator.conftest import Office

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from core.ledger.audit import Audit, audit
+from core.ledger.ranges import Reading
 from core.ledger.store.operators import OperatorStores, operator_stores
-from core.ledger.sums import Reading
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
 from tests.contract.operator.conftest import Office

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from core.ledger.audit import audit
-from core.ledger.books import read_books
+from core.ledger.balance import read_books
 from core.ledger.explain import explain
 from core.ledger.recount import LAST_NUMBER
 from core.letters.listing import OPEN, LetterKey

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from core.ledger.retention.burn_down import OpenCount, OpenGap
+from core.ledger.retention.open_counts import OpenCount, OpenGap
 from core.model.commits import DeadLetter, LetterStatus
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span

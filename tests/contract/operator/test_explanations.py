@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from core.errors import PoisonEvent
 from core.ledger.audit import audit
-from core.ledger.books import read_books
+from core.ledger.balance import read_books
 from core.ledger.explain import Explanation, explain
 from core.ledger.recount import LAST_NUMBER, recount_hub, recount_rows
 from core.letters.keeper import Keeper

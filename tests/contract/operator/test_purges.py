@@ -10,14 +10,14 @@ import pytest
 
 from core.ledger.audit import Audit, audit
 from core.ledger.audit_job import AuditRequest
-from core.ledger.books import read_books
+from core.ledger.balance import read_books
 from core.ledger.explain import Outcome, explain
+from core.ledger.ranges import WHOLE, Reading
 from core.ledger.recount import recount_rows
 from core.ledger.retention.chain import linked, row_hash, with_ledger_rows, with_letters
-from core.ledger.retention.port import LedgerPiece, LetterPiece, PurgeConflict
+from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeConflict
 from core.ledger.retention.purge import PurgedTable, PurgeJob, PurgeRequest, Task
 from core.ledger.retention.work import PurgeMeans, work_on_purge
-from core.ledger.sums import WHOLE, Reading
 from core.model.events import PartitionId
 from core.model.letters import LetterMove, Move
 from core.model.retention import DEFAULT_DAYS

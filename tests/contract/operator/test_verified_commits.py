@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.ledger.audit import Audit, AuditedPartition, audit
+from core.ledger.ranges import WHOLE, Reading
 from core.ledger.store.operators import operator_stores
-from core.ledger.sums import WHOLE, Reading
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import STREAM, event, letter, partition, reading, settled
 from tests.fakes.engines import SqliteEngine

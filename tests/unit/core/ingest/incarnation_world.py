@@ -10,8 +10,7 @@ from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.ingest.silence import SilenceCheck
-from core.ledger.next_incarnation import Opening
-from core.ledger.store.incarnations import Incarnations
+from core.ledger.store.incarnations import Incarnations, Opening
 from core.model.events import Event, PartitionId
 from core.model.spans import SequenceNumber
 from examples.home_security.transform import SensorReading

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from core.ledger.audit import LetterFault, RangeFault, TotalFault, audit
+from core.ledger.audit import audit
 from core.ledger.books import PartitionLedger
-from core.ledger.comparison import AbsentFault, AttemptFault, ReplayFault, RetryFault
+from core.ledger.faults import AbsentFault, AttemptFault, LetterFault, RangeFault, ReplayFault, RetryFault, TotalFault
 from core.ledger.retention.chain import PurgeLink
+from core.ledger.store.ledger import Ledger as StoredLedger
 from core.ledger.sums import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
@@ -17,8 +18,8 @@ EVEN = PartitionLedger(partition(), N(19), N(10), N(19), 2, 0, 6, 2, 2, 0, 0, 2,
 
 
 @dataclass
-class Ledger:
-    """An AuditStore that holds one partition, with what is wrong with it."""
+class Ledger(StoredLedger):
+    """A ledger that holds one partition, with what is wrong with it."""
 
     ledger: PartitionLedger = EVEN
     ranges: tuple[RangeFault, ...] = ()

@@ -6,17 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from core.ledger.books import (
-    READS,
-    Books,
-    CountedLetters,
-    LetterBooks,
-    PartitionBooks,
-    PartitionLedger,
-    lag_of,
-    lag_time,
-    read_letter_books,
-)
+from core.ledger.balance import READS, read_letter_books
+from core.ledger.books import Books, CountedLetters, LetterBooks, PartitionBooks, PartitionLedger, lag_of, lag_time
+from core.ledger.store.ledger import Ledger as StoredLedger
 from core.letters.listing import LetterKey
 from core.model.commits import LetterStatus
 from core.model.events import PartitionId
@@ -27,8 +19,8 @@ FIRST, LAST = SequenceNumber(10), SequenceNumber(19)
 EVEN = PartitionBooks(PartitionId("0"), LAST, EPOCH, 3, FIRST, 3, 4, 4, 2, 0, 0, 2)
 
 
-class Ledger:
-    """A BookStore whose books come one after the other; commits come between the statements of a reader."""
+class Ledger(StoredLedger):
+    """A ledger whose books come one after the other; commits come between the statements of a reader."""
 
     def __init__(self, *moments: tuple[PartitionBooks, int]) -> None:
         self.moments = list(moments)

@@ -8,7 +8,9 @@ from typing import Any
 
 from msgspec import structs
 
-from core.ledger.hub_comparison import LetterComparison, LetterEvent, incarnation_faults
+from core.ledger.hub_comparison import LetterComparison, incarnation_faults
+from core.ledger.store.ledger import Ledger
+from core.ledger.whereabouts import LetterEvent
 from core.model.events import Incarnation, PartitionId
 from core.model.spans import SequenceNumber, Span
 from core.model.values import encode_properties
@@ -68,8 +70,13 @@ def letter_faults(stored: dict[str, Any], sent: dict[str, Any]) -> list[str]:
     read = structs.replace(event(7), properties=sent)
     kept = LetterEvent(NUMBER, read.enqueued_at, None, json.loads(encode_properties(stored)), None)
 
-    class Letters:
-        def read_letter_events(self, _: object, after: int, *rest: object) -> tuple[LetterEvent, ...]:
+    class Letters(Ledger):
+        def __init__(self) -> None:
+            pass
+
+        def read_letter_events(
+            self, partition_id: PartitionId, after: SequenceNumber, last: SequenceNumber, most: int
+        ) -> tuple[LetterEvent, ...]:
             return (kept,) if after < NUMBER else ()
 
     compared = LetterComparison(Letters(), PartitionId("0"), Span(NUMBER, NUMBER)).see(read)

@@ -13,11 +13,10 @@ from core.ledger.next_incarnation import (
     IncarnationMeans,
     IncarnationOrder,
     IncarnationReport,
-    Opening,
     StateDiffers,
     next_incarnation,
 )
-from core.ledger.store.incarnations import Incarnations
+from core.ledger.store.incarnations import Incarnations, Opening
 from core.ledger.store.ledger import Ledger
 from core.model.hub import Extent
 from core.store.stream import OneStream

@@ -10,19 +10,11 @@ from msgspec import structs
 
 from core.ledger.audit import AuditedPartition
 from core.ledger.books import PartitionLedger
-from core.ledger.hub_comparison import PAGE, LetterEvent, find_unbooked
-from core.ledger.recount import (
-    LAST_NUMBER,
-    ChangedCommit,
-    CommitRows,
-    HubRecount,
-    LetteredRow,
-    RowCount,
-    RowRecount,
-    recount_hub,
-    recount_rows,
-    window,
-)
+from core.ledger.faults import ChangedCommit, CommitRows, LetteredRow, RowCount
+from core.ledger.hub_comparison import PAGE, find_unbooked
+from core.ledger.recount import LAST_NUMBER, HubRecount, RowRecount, recount_hub, recount_rows, window
+from core.ledger.store.ledger import Ledger
+from core.ledger.whereabouts import LetterEvent
 from core.model.events import Event, Incarnation, Partition, PartitionId
 from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import EPOCH, event, partition
@@ -34,8 +26,8 @@ WHOLE = Span(N(10), N(19))
 
 
 @dataclass
-class Store:
-    """A RecountStore of one partition."""
+class Store(Ledger):
+    """The rows of one partition."""
 
     counts: tuple[RowCount, ...] = (RowCount("sensor_reading", 6, 0), RowCount("home", 1, 0))
     commits: tuple[CommitRows, ...] = ()

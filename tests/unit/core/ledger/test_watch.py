@@ -8,7 +8,9 @@ import pytest
 
 from core.errors import HubUnreachable
 from core.ledger.books import LetterBooks, PartitionBooks
-from core.ledger.retention.burn_down import BurnDown, OpenCount
+from core.ledger.retention.burn_down import BurnDown
+from core.ledger.retention.open_counts import OpenCount
+from core.ledger.store.ledger import Ledger
 from core.ledger.watch import (
     ABSENT_WITHIN,
     READ_FROM,
@@ -40,8 +42,8 @@ def books(checkpoint: int, ago: timedelta) -> PartitionBooks:
 
 
 @dataclass
-class Books:
-    """A WatchStore."""
+class Books(Ledger):
+    """A ledger with these books."""
 
     books: tuple[PartitionBooks, ...] = ()
     moved: dict[PartitionId, datetime] = field(default_factory=dict)

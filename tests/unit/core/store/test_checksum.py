@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from core.ledger.recount import LAST_NUMBER, ChangedCommit
+from core.ledger.faults import ChangedCommit
+from core.ledger.recount import LAST_NUMBER
 from core.ledger.store.changed import NUMBERS, ChangedCommits
 from core.model.commits import BatchCommit
 from core.model.events import PartitionId

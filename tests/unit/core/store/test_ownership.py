@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from azure.eventhub.aio import CheckpointStore
 
-from core.ledger.next_incarnation import Opening
-from core.ledger.store.incarnations import Incarnations
+from core.ledger.store.incarnations import Incarnations, Opening
 from core.model.events import PartitionId, stream_of
 from core.model.spans import SequenceNumber
 from core.worker.ownership import SqlCheckpointStore

@@ -16,8 +16,8 @@ import pytest
 from bench.large_store import STREAM, Size, fill, start_worker
 from core.ledger.audit import audit
 from core.ledger.explain import explain
+from core.ledger.ranges import WHOLE, Reading
 from core.ledger.store.operators import OperatorStores, operator_stores
-from core.ledger.sums import WHOLE, Reading
 from core.letters.listing import FIRST_PAGE, OPEN, LetterFilter
 from core.model.events import PartitionId
 from core.model.room import DEFAULT_TRANSFORM

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.ledger.next_incarnation import Opening
-from core.ledger.store.incarnations import Incarnations
+from core.ledger.store.incarnations import Incarnations, Opening
 from core.model.events import Partition
 from handlers import next_incarnation as command
 from handlers.app import app

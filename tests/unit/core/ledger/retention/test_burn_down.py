@@ -4,16 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from core.ledger.retention.burn_down import (
-    LETTERS,
-    ONLY_IN_HUB,
-    BurnDown,
-    BurnDownMeans,
-    Kind,
-    OpenCount,
-    OpenGap,
-    read_burn_down,
-)
+from core.ledger.retention.burn_down import ONLY_IN_HUB, BurnDown, BurnDownMeans, read_burn_down
+from core.ledger.retention.open_counts import LETTERS, Kind, OpenCount, OpenGap
+from core.ledger.store.burn_down import BurnDowns
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, STREAM, event
@@ -29,8 +22,8 @@ def hours(count: float) -> datetime:
 
 
 @dataclass
-class Open:
-    """A BurnDownStore of partition 0, with letters of these numbers by kind, one event an hour."""
+class Open(BurnDowns):
+    """The open letters and gaps of partition 0, with letters of these numbers by kind, one event an hour."""
 
     letters: dict[Kind, list[int]]
     gaps: tuple[OpenGap, ...] = ()

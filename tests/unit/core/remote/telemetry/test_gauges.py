@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from core.ledger.books import Books, LetterBooks
-from core.ledger.retention.burn_down import BurnDown, OpenCount
+from core.ledger.retention.burn_down import BurnDown
+from core.ledger.retention.open_counts import OpenCount
 from core.ledger.watch import LaggingPartition, Observation
 from core.model.events import PartitionId
 from core.remote.telemetry import names

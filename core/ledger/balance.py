@@ -1,0 +1,48 @@
+"""The books and the letters of a stream, read at one moment while commits come."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from core.ledger.books import Books, LetterBooks, PartitionBooks
+from core.ledger.store.ledger import Ledger
+from core.letters.listing import OPEN
+
+READS = 5  # the most reads of the books while commits come between two statements
+
+
+def read_books(store: Ledger) -> Books:
+    """Return the books now. Letters are counted one by one, which takes a while for millions of letters."""
+    return Books(store.read_books(), read_letter_books(store))
+
+
+def read_letter_books(store: Ledger) -> LetterBooks:
+    """Return the letters of one moment.
+
+    While they do not balance, count again, until no commit comes during the count.
+    """
+    partitions = store.read_books()
+    for _ in range(READS):
+        counted, (dead_lettered, replayed) = store.count_letters(), _made(partitions)
+        letters = LetterBooks(counted.counts, dead_lettered, replayed, purged=counted.purged)
+        if letters.balanced:
+            break
+        before, partitions = partitions, store.read_books()
+        if [one.commit_number for one in partitions] == [one.commit_number for one in before]:
+            break
+    else:
+        letters = _in_between(letters, before, partitions)
+    return replace(letters, oldest=store.find_oldest_letter(OPEN) if letters.open else None)
+
+
+def _made(partitions: Sequence[PartitionBooks]) -> tuple[int, int]:
+    """Count the letters that batches made, and those that replays made."""
+    of_batches = sum(one.lettered for one in partitions)
+    return of_batches, sum(one.letters for one in partitions) - of_batches
+
+
+def _in_between(letters: LetterBooks, before: Sequence[PartitionBooks], after: Sequence[PartitionBooks]) -> LetterBooks:
+    """Return the letters with the checkpoints' counts that fit them best, between those before and after them."""
+    (least, less), (most, more) = _made(before), _made(after)
+    found = sum(letters.counts.values()) + letters.purged
+    replayed = min(max(found - most, less), more)
+    return replace(letters, dead_lettered=min(max(found - replayed, least), most), replayed=replayed)

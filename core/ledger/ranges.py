@@ -1,0 +1,121 @@
+"""The walk of an audit over the ranges of a partition, piece by piece, from the last commit that an audit verified."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from core.ledger.faults import FAULT_LIMIT, LedgerFault
+from core.ledger.store.ledger import Ledger
+from core.ledger.sums import Commits, RangeSum, purged_sum
+from core.model.events import PartitionId
+
+PIECE = 50_000  # commits that one statement reads
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The ranges that an audit reads: those after the verified commit, or all of them (`whole`).
+
+    One statement reads `piece` commits; between two of them the audit ends if its time is over.
+    """
+
+    whole: bool
+    is_over: Callable[[], bool]
+    piece: int = PIECE
+
+
+WHOLE = Reading(whole=True, is_over=lambda: False)
+FindFaults = Callable[[Commits, RangeSum, RangeSum], Iterator[LedgerFault]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A cut of commits into pieces of up to `most`, each of which ends at the next stop at the latest."""
+
+    most: int = PIECE
+    stops: tuple[int, ...] = ()
+
+
+BY_PIECES = Pieces()
+
+
+def pieces(store: Ledger, id: PartitionId, after: int, last: int, cut: Pieces = BY_PIECES) -> Iterator[tuple[int, int]]:
+    """Yield the commits after one number and up to a second one in pieces.
+
+    A piece ends at a commit that has a row, so missing commits that follow each other are in one piece.
+    """
+    while after < last:
+        end = store.find_piece_end(id, after, after + cut.most) or last
+        end = min([end, last, *(stop for stop in cut.stops if stop > after)])
+        yield after, end
+        after = end
+
+
+class RangeAudit:
+    """The audit of the ranges of one partition; `find_faults` names those of a piece, from the sums before and of it.
+
+    It begins after the ranges that were purged, or at the verified commit. It reads the totals of the checkpoint at
+    once, and then the caller reads the end of the ledger: totals of a commit after it are a fault, also while different
+    processes add ranges.
+    """
+
+    def __init__(self, store: Ledger, id: PartitionId, reading: Reading, find_faults: FindFaults) -> None:
+        self._store, self._id, self._reading, self._find_faults = store, id, reading, find_faults
+        self._totals = store.read_totals(id)
+        self._verified_commit = self._totals.verified_commit if self._totals else 0
+        self.link = store.read_last_link(id)
+        self._clean = True
+        self._by_kind: Counter[str] = Counter()
+        self.since = self.summed = purged_sum(self.link)
+        self.faults: list[LedgerFault] = []
+
+    def read(self, last: int) -> None:
+        """Read the ranges up to a commit, or until the time is over; each piece without a fault is verified."""
+        counted = self._totals.counted if self._totals else None
+        verified = self._totals.verified if self._totals else None
+        if verified and not self._reading.whole and self.since.commit_number <= verified.commit_number <= last:
+            self.since = self.summed = verified
+        cut = Pieces(self._reading.piece, (counted.commit_number,) if counted else ())
+        for after, end in pieces(self._store, self._id, self.since.commit_number, last, cut):
+            if counted and counted.commit_number <= after:
+                self._compare(counted)
+                counted = None
+            if self._reading.is_over():
+                return
+            self._read(Commits(after, end, self.summed.last))
+        if counted:
+            self._compare(counted)
+
+    def _read(self, commits: Commits) -> None:
+        before = self.summed
+        piece = self._store.sum_ranges(self._id, commits)
+        self.summed = before.plus(piece)
+        for fault in self._find_faults(commits, before, piece):
+            self._add(fault)
+            self._end_clean(before.commit_number)
+        if self._clean and self._verified_commit < commits.last:
+            self._store.move_verified_commit(self._id, commits.last, self._verified_commit)
+            self._verified_commit = commits.last
+
+    def _compare(self, counted: RangeSum) -> None:
+        """Compare the totals of the checkpoint with the sum of the same ranges."""
+        if not counted.equals(self.summed):
+            text = f"the checkpoint counts {counted.accounted} numbers in {counted.commits} ranges up to commit"
+            text = f"{text} {counted.commit_number}, but the ranges have a different sum"
+            self._add(LedgerFault(self._id, "totals", counted.first, counted.last, text))
+
+    def _end_clean(self, verified: int) -> None:
+        """Note the first fault: this audit verifies no commit after it, and the next one begins before it.
+
+        A different audit may have moved the verified commit meanwhile, so it is read again.
+        """
+        if not self._clean:
+            return
+        self._clean = False
+        while (totals := self._store.read_totals(self._id)) and totals.verified_commit > verified:
+            self._store.move_verified_commit(self._id, verified, totals.verified_commit)
+
+    def _add(self, fault: LedgerFault) -> None:
+        self._by_kind[fault.kind] += 1
+        if self._by_kind[fault.kind] <= FAULT_LIMIT:
+            self.faults.append(fault)

@@ -1,0 +1,71 @@
+"""The pieces of a purge: what decides how far it reaches, and what one transaction deletes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from core.errors import StoreFault
+from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter
+from core.ledger.retention.purge import Task
+from core.model.events import PartitionId
+
+
+class PurgeConflict(StoreFault):
+    """The compare-and-set of a purge touched no row."""
+
+    def __init__(self, purge_id: UUID) -> None:
+        super().__init__(
+            f"purge {purge_id} has progressed in another worker or was cancelled, an audit was opened, or a row has"
+            " changed; nothing was deleted"
+        )
+        self.purge_id = purge_id
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeReach:
+    """What decides how far a partition's ledger may be purged.
+
+    Its last link (number 0: none), the commit of its newest batch, the commit up to which an audit has verified the
+    ledger, the commit at which the oldest open replay begins, the time of its request, and whether an audit is open.
+    """
+
+    link: PurgeLink
+    newest_batch: int
+    verified_to: int
+    replay_from: int | None
+    replay_at: datetime | None
+    audit_is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerPiece:
+    """The next ledger rows of a partition, and the link that says so. `retracted` counts the rows that each replay
+    commit among them retracted."""
+
+    partition_id: PartitionId
+    rows: tuple[LedgerRow, ...]
+    link: PurgeLink
+    retracted: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LetterPiece:
+    """Settled letters of a partition, and the link that says so."""
+
+    partition_id: PartitionId
+    letters: tuple[SettledLetter, ...]
+    link: PurgeLink
+
+
+@dataclass(frozen=True, slots=True)
+class RowPiece:
+    """The next old rows of a table without a chain: their number, at most `most`. `part_of` is the job whose parts they
+    are; after the last piece the table has no old row."""
+
+    task: Task
+    before: datetime
+    most: int
+    part_of: str | None = None
+    rows: int = 0
+    is_last: bool = True

@@ -1,0 +1,81 @@
+"""Everything that the store knows about one sequence number."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from core.ledger.retention.chain import PurgeLink
+from core.letters.listing import WholeLetter
+from core.model.commits import GapStatus
+from core.model.spans import SequenceNumber
+
+MOST_CHANGES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRange:
+    """One row of the ledger."""
+
+    commit_number: int
+    kind: Literal["batch", "retry", "replay"]
+    first: SequenceNumber
+    last: SequenceNumber
+    written: int
+    filtered: int
+    dead_lettered: int
+    held: int
+    absent: int
+    rows_written: int
+    transform_version: str
+    invocation_id: str
+    committed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NotedGap:
+    """A gap that a number is part of."""
+
+    first: SequenceNumber
+    last: SequenceNumber
+    status: GapStatus
+    found_at: datetime
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRow:
+    """A row that carries the number; `ordinal` counts the appended rows of an event, and is None for a state."""
+
+    table: str
+    ordinal: int | None
+    commit_number: int
+    columns: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """The facts that the store has about a number. `range` is the last range that begins at or before the number, and
+    may end before it. `changes` are the later replays and retries that touched the number, the newest first. `purged`
+    is the link with which the range of the number was purged."""
+
+    checkpoint: SequenceNumber
+    first: SequenceNumber | None
+    range: LedgerRange | None
+    changes: tuple[LedgerRange, ...]
+    letter: WholeLetter | None
+    gap: NotedGap | None
+    rows: tuple[WrittenRow, ...]
+    states_declared: bool
+    purged: PurgeLink | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LetterEvent:
+    """The event of a letter as the store holds it, its properties as JSON; `body` is None where it was not stored."""
+
+    sequence_number: SequenceNumber
+    enqueued_at: datetime
+    partition_key: str | None
+    properties: Mapping[str, object]
+    body: bytes | None
