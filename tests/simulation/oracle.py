@@ -58,6 +58,21 @@ def check_balance(truth: Truth, books: Books) -> set[int]:
     return set(absent)
 
 
+def check_totals(truth: Truth, books: Books) -> None:
+    """Check that each commit has the totals of all batches up to it, and the checkpoint those of its newest commit."""
+    place, found = truth.place, []
+    totals: tuple[int, ...] = (0,) * 6
+    for one in books.ledger[place]:
+        if one.kind == "batch":
+            own = (1, one.written, one.filtered, one.dead_lettered, one.held, one.absent)
+            totals = tuple(total + count for total, count in zip(totals, own, strict=True))
+        found.append(totals)
+    assert books.totals_of_commits[place] == found, (place, "totals of commits")
+    if found:
+        (anchor,) = books.anchors[place] or [0]
+        assert books.totals[place] == [(anchor, *totals, len(books.letters[place]))], (place, "totals", totals)
+
+
 def check_letters(truth: Truth, books: Books) -> None:
     """Check that every letter is settled and whole, and that its attempts lead to its status."""
     made: dict[int, list[Attempt]] = defaultdict(list)
@@ -314,6 +329,7 @@ def check(sql: Sql, truths: list[Truth], told: set[tuple[str, int]], is_ordered:
     cases = []
     for truth in truths:
         absent = check_balance(truth, books)
+        check_totals(truth, books)
         check_letters(truth, books)
         check_retries(truth, books)
         cases.append(Case(truth, absent, touches_of(truth, books, absent)))

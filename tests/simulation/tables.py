@@ -109,6 +109,18 @@ class Books:
         self.checkpoints = read_by_place(
             sql, "SELECT stream_id, partition_id, sequence_number, commit_number FROM event_hub_checkpoint", _pair
         )
+        self.totals = read_by_place(
+            sql,
+            "SELECT stream_id, partition_id, first_sequence_number, commits, written, filtered, dead_lettered, held,"
+            " absent, letters FROM event_hub_checkpoint",
+            lambda *one: one,
+        )
+        self.totals_of_commits = read_by_place(
+            sql,
+            "SELECT stream_id, partition_id, total_commits, total_written, total_filtered, total_dead_lettered,"
+            " total_held, total_absent FROM batch_ledger ORDER BY commit_number",
+            lambda *one: one,
+        )
         self.anchors = read_by_place(
             sql, "SELECT stream_id, partition_id, sequence_number FROM partition_anchor", lambda one: one
         )
