@@ -4,7 +4,8 @@ A body is T-SQL with `:name`, `||`, LIMIT, RETURNING and `UPDATE t AS x`, and it
 gets it without the hints of the other. SQLite's are `INDEXED BY` and `+` before a column. SQL Server's are `COLLATE`,
 `CONVERT`, `WITH (UPDLOCK)`, `N''`, and `@kept =` for a number that the script keeps. A line may end with
 `-- sqlite only` or `-- sqlserver only`. Two marks read JSON: `rows(:p) AS n (a int, b int)` reads an array of arrays,
-`list(:p) AS n (a int)` an array of values. A third, `exact(x = :p)`, compares two texts with their blanks.
+`list(:p) AS n (a int)` an array of values. A third, `exact(x = :p)`, compares two texts with their blanks. A DELETE or
+an UPDATE of the first rows ends with `LIMIT :most BY` and their key.
 """
 
 import re
@@ -14,7 +15,11 @@ BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"  # of ids; a text from JSON or
 DUPLICATE = (2601, 2627)  # SQL Server's errors for a key that exists
 _NESTED = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))"  # a character, or brackets with brackets in them
 _JSON = rf"\b(?P<mark>rows|list)\(:(?P<param>\w+)\) AS (?P<alias>\w+) \((?P<columns>{_NESTED}+)\)"
-_WRONG = r"\b(?:rows|list|exact)\(.*|-- \w+ only$|^-- \w+:.*"
+_WRONG = r"\b(?:rows|list|exact)\(.*|-- \w+ only$|^-- \w+:.*|LIMIT \S+ BY.*"
+_FIRST = (
+    r"\A(?P<verb>DELETE FROM|UPDATE) (?P<table>\w+)(?P<changes>\n(?s:.*?)|)\n WHERE (?P<condition>(?s:.*?))"
+    r"\s+(?P<limit>(?:ORDER BY [\w, ]+ )?LIMIT (?P<most>:\w+)) BY (?P<key>[\w, ]+);$"
+)
 _ALIASED = r"^UPDATE (\S+) AS (\w+)\n((?s:.*?))(?=^ WHERE )"
 
 Rules = tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...]
@@ -50,7 +55,7 @@ _SQLSERVER: Rules = (
 
 def sqlite_text(body: str) -> str:
     """Return the text for SQLite; ValueError for a mark that is wrong."""
-    return _checked(_json_each(_ruled(body, _SQLITE)))
+    return _checked(_json_each(re.sub(_FIRST, _first_by_key, _ruled(body, _SQLITE))))
 
 
 def server_text(body: str, types: Mapping[str, str], race: str = "") -> str:
@@ -58,7 +63,8 @@ def server_text(body: str, types: Mapping[str, str], race: str = "") -> str:
 
     With `race`, a duplicate is no fault, for that reason.
     """
-    text = _top(_checked(re.sub(_JSON, _openjson, _ruled(body, _SQLSERVER))))
+    text = re.sub(_FIRST, _first_by_top, _ruled(body, _SQLSERVER))
+    text = _top(_checked(re.sub(_JSON, _openjson, text)))
     text = _output(re.sub(_ALIASED, r"UPDATE \2\n\3  FROM \1 AS \2\n", _in_schema(text), flags=re.M))
     text = re.sub(r"NULLIF\(:(\w+), ''\)", lambda found: _unless_empty(found, types), text)
     text = re.sub(r"(?<!\w):(?=[a-z])", "@", text)
@@ -83,6 +89,18 @@ def _checked(text: str) -> str:
 def _unconverted(value: str, alias: str | None) -> str:
     """Return a value as it is: SQLite stores times, days and ids as the texts that are read."""
     return value if alias in (None, value.partition(".")[2]) else f"{value} AS {alias}"
+
+
+def _first_by_key(found: re.Match[str]) -> str:
+    key, inner = found["key"], found["condition"].replace("\n", "\n       ")
+    first = f"SELECT {key} FROM {found['table']}\n        WHERE {inner}\n        {found['limit']}"
+    return f"{found['verb']} {found['table']}{found['changes']}\n WHERE ({key}) IN (\n       {first});"
+
+
+def _first_by_top(found: re.Match[str]) -> str:
+    verb = found["verb"].replace(" FROM", "")
+    of = f"FROM {found['table']}" if found["verb"] != verb else f"hubledger.{found['table']}"
+    return f"{verb} TOP ({found['most']}) {of}{found['changes']}\n WHERE {found['condition']};"
 
 
 def _json_each(text: str) -> str:
@@ -137,7 +155,7 @@ def _output(text: str) -> str:
 
 def _in_schema(text: str) -> str:
     """Give every table its schema; a name that WITH makes has none."""
-    made = "|".join(re.findall(r"(\w+) AS \(", text)) or "-"
+    made = "|".join([*re.findall(r"(\w+) AS \(", text), "TOP"])
     return re.sub(rf"\b(FROM|JOIN|INTO|UPDATE) (?!(?:{made})\b)(?=\w+\b(?!\())", r"\1 hubledger.", text)
 
 

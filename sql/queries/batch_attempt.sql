@@ -1,14 +1,10 @@
 -- name: read_attempt
 -- Read the attempt at a partition that is not known to have ended.
 -- params: stream_id int, partition_id varchar(8000)
-SELECT first_sequence_number, last_sequence_number, attempt_id, begun_at, invocation_id
-  FROM batch_attempt
- WHERE stream_id = :stream_id AND partition_id = :partition_id;
--- sqlserver:
 SELECT a.first_sequence_number, a.last_sequence_number, CONVERT(varchar(36), a.attempt_id) AS attempt_id, a.begun_at,
        a.invocation_id
-  FROM hubledger.batch_attempt AS a
- WHERE a.stream_id = @stream_id AND a.partition_id = @partition_id;
+  FROM batch_attempt AS a
+ WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id;
 
 -- name: begin_attempt
 -- Store the newest attempt at a partition, in the place of the one before it.

@@ -1,14 +1,10 @@
 -- name: read_checkpoint
 -- Read the checkpoint of a partition.
 -- params: stream_id int, partition_id varchar(8000)
-SELECT sequence_number, offset_token, enqueued_at, commit_number, commit_id
-  FROM event_hub_checkpoint
- WHERE stream_id = :stream_id AND partition_id = :partition_id;
--- sqlserver:
 SELECT c.sequence_number, c.offset_token, c.enqueued_at, c.commit_number,
        CONVERT(varchar(36), c.commit_id) AS commit_id
-  FROM hubledger.event_hub_checkpoint AS c
- WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id;
+  FROM event_hub_checkpoint AS c
+ WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id;
 
 -- name: count_replay
 -- Count a commit that leaves the checkpoint in place; the row is its lock. Touches no row for events after the

@@ -1,34 +1,21 @@
 -- name: find_stream
 -- Find the stream of a hub and consumer group, in its newest incarnation.
 -- params: event_hub nvarchar(4000), consumer_group nvarchar(4000)
-SELECT stream_id
-  FROM event_stream
- WHERE event_hub = :event_hub AND consumer_group = :consumer_group
- ORDER BY incarnation DESC
+SELECT e.stream_id
+  FROM event_stream AS e
+ WHERE e.event_hub = :event_hub AND e.consumer_group = :consumer_group
+ ORDER BY e.incarnation DESC
  LIMIT 1;
--- sqlserver:
-SELECT TOP (1) e.stream_id
-  FROM hubledger.event_stream AS e
- WHERE e.event_hub = @event_hub AND e.consumer_group = @consumer_group
- ORDER BY e.incarnation DESC;
 
 -- name: open_stream
 -- Insert the first incarnation of a stream; does nothing when another process opened it first.
 -- params: event_hub nvarchar(4000), consumer_group nvarchar(4000), anchored_at datetime2(7)
+-- races: opened by another process at the same moment
 INSERT INTO event_stream (event_hub, consumer_group, incarnation, anchored_at)
-VALUES (:event_hub, :consumer_group, 1, :anchored_at)
-ON CONFLICT (event_hub, consumer_group, incarnation) DO NOTHING;
--- sqlserver:
-BEGIN TRY
-    INSERT INTO hubledger.event_stream (event_hub, consumer_group, incarnation, anchored_at)
-    SELECT @event_hub, @consumer_group, 1, @anchored_at
-     WHERE NOT EXISTS (
-           SELECT 1 FROM hubledger.event_stream AS e
-            WHERE e.event_hub = @event_hub AND e.consumer_group = @consumer_group AND e.incarnation = 1);
-END TRY
-BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- opened by another process at the same moment
-END CATCH;
+SELECT :event_hub, :consumer_group, 1, :anchored_at
+ WHERE NOT EXISTS (
+       SELECT 1 FROM event_stream AS e
+        WHERE e.event_hub = :event_hub AND e.consumer_group = :consumer_group AND e.incarnation = 1);
 
 -- name: read_incarnation
 -- Read the newest incarnation of a stream, with its hub, its opening, and the reason.

@@ -144,14 +144,8 @@ DELETE FROM dead_letter_attempt
 -- Delete the first retracted rows of a partition whose replay commit has no ledger row any more.
 -- params: stream_id int, partition_id varchar(8000), last_commit bigint, most int
 DELETE FROM retracted_row
- WHERE stream_id = :stream_id AND partition_id = :partition_id
-   AND (commit_number, table_name, sequence_number, ordinal) IN (
-       SELECT r.commit_number, r.table_name, r.sequence_number, r.ordinal FROM retracted_row AS r
-        WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.commit_number <= :last_commit
-        ORDER BY r.commit_number, r.table_name, r.sequence_number, r.ordinal LIMIT :most);
--- sqlserver:
-DELETE TOP (@most) FROM hubledger.retracted_row
- WHERE stream_id = @stream_id AND partition_id = @partition_id AND commit_number <= @last_commit;
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND commit_number <= :last_commit
+ ORDER BY commit_number, table_name, sequence_number, ordinal LIMIT :most BY stream_id, partition_id, commit_number, table_name, sequence_number, ordinal;
 
 -- name: count_old_retracted
 -- Count the retracted rows of a partition up to a commit, at most so many.
@@ -167,31 +161,18 @@ SELECT COUNT(*) AS row_count, 0 AS row_bytes, NULL AS oldest, NULL AS newest
 -- params: stream_id int, seen_at datetime2(7), most int
 UPDATE staged_event
    SET staged_at = :seen_at
- WHERE stream_id = :stream_id
-   AND rowid IN (
-       SELECT s.rowid FROM staged_event AS s
-        WHERE s.stream_id = :stream_id AND s.staged_at IS NULL LIMIT :most);
--- sqlserver:
-UPDATE TOP (@most) hubledger.staged_event
-   SET staged_at = @seen_at
- WHERE stream_id = @stream_id AND staged_at IS NULL;
+ WHERE stream_id = :stream_id AND staged_at IS NULL
+ LIMIT :most BY rowid;
 
 -- name: delete_staged
 -- Delete the first staged events that were seen before a time, while no replay of the stream is open.
 -- params: stream_id int, before_at datetime2(7), most int
 DELETE FROM staged_event
- WHERE rowid IN (
-       SELECT s.rowid FROM staged_event AS s
-        WHERE s.stream_id = :stream_id AND s.staged_at < :before_at ORDER BY s.staged_at LIMIT :most)
+ WHERE stream_id = :stream_id AND staged_at < :before_at
    AND NOT EXISTS (
        SELECT 1 FROM replay_job AS j
-        WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused'));
--- sqlserver:
-DELETE TOP (@most) FROM hubledger.staged_event
- WHERE stream_id = @stream_id AND staged_at < @before_at
-   AND NOT EXISTS (
-       SELECT 1 FROM hubledger.replay_job AS j
-        WHERE j.stream_id = @stream_id AND j.status IN ('planned', 'running', 'paused'));
+        WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused'))
+ ORDER BY staged_at LIMIT :most BY rowid;
 
 -- name: count_staged
 -- Count the staged events that `delete_staged` deletes and those that `mark_staged` marks, at most so many of each.
@@ -241,12 +222,7 @@ SELECT j.job_id,
 -- params: job_id varchar(8000), most int
 DELETE FROM replay_diff
  WHERE job_id = :job_id
-   AND (partition_id, sequence_number) IN (
-       SELECT d.partition_id, d.sequence_number FROM replay_diff AS d WHERE d.job_id = :job_id
-        ORDER BY d.partition_id, d.sequence_number LIMIT :most);
--- sqlserver:
-DELETE TOP (@most) FROM hubledger.replay_diff
- WHERE job_id = @job_id;
+ ORDER BY partition_id, sequence_number LIMIT :most BY job_id, partition_id, sequence_number;
 
 -- name: count_old_diffs
 -- Count the diffs of ended dry runs of a stream, and their bytes.
@@ -262,12 +238,8 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.diff)), 0) AS row_bytes,
 -- Delete the first audit jobs of a stream that ended before a time.
 -- params: stream_id int, before_at datetime2(7), most int
 DELETE FROM audit_job
- WHERE audit_id IN (
-       SELECT j.audit_id FROM audit_job AS j
-        WHERE j.stream_id = :stream_id AND j.ended_at < :before_at ORDER BY j.ended_at LIMIT :most);
--- sqlserver:
-DELETE TOP (@most) FROM hubledger.audit_job
- WHERE stream_id = @stream_id AND ended_at < @before_at;
+ WHERE stream_id = :stream_id AND ended_at < :before_at
+ ORDER BY ended_at LIMIT :most BY audit_id;
 
 -- name: count_old_audits
 -- Count the audit jobs of a stream that ended before a time, at most so many, and their bytes.
@@ -284,12 +256,8 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(f.size), 0) AS row_bytes,
 -- Delete the first failures of runs before a time.
 -- params: before_at datetime2(7), most int
 DELETE FROM aggregation_failure
- WHERE (run_id, submit_number) IN (
-       SELECT f.run_id, f.submit_number FROM aggregation_failure AS f
-        WHERE f.failed_at < :before_at ORDER BY f.failed_at LIMIT :most);
--- sqlserver:
-DELETE TOP (@most) FROM hubledger.aggregation_failure
- WHERE failed_at < @before_at;
+ WHERE failed_at < :before_at
+ ORDER BY failed_at LIMIT :most BY run_id, submit_number;
 
 -- name: count_old_failures
 -- Count the failures of runs before a time, at most so many.
@@ -320,11 +288,7 @@ SELECT j.redrive_id,
 -- params: redrive_id varchar(8000), most int
 DELETE FROM redrive_piece
  WHERE redrive_id = :redrive_id
-   AND piece IN (
-       SELECT p.piece FROM redrive_piece AS p WHERE p.redrive_id = :redrive_id ORDER BY p.piece LIMIT :most);
--- sqlserver:
-DELETE TOP (@most) FROM hubledger.redrive_piece
- WHERE redrive_id = @redrive_id;
+ ORDER BY piece LIMIT :most BY redrive_id, piece;
 
 -- name: count_old_redrive_pieces
 -- Count the pieces of ended redrives of a stream, and their bytes.

@@ -84,13 +84,8 @@ RETURNING step;
 -- Delete the first old jobs of a stream.
 -- params: stream_id int, before_at datetime2(7), most int
 DELETE FROM purge_job
- WHERE purge_id IN (
-       SELECT j.purge_id FROM purge_job AS j
-        WHERE j.stream_id = :stream_id AND j.requested_at < :before_at AND j.status <> 'open'
-        ORDER BY j.requested_at LIMIT :most);
--- sqlserver:
-DELETE TOP (@most) FROM hubledger.purge_job
- WHERE stream_id = @stream_id AND requested_at < @before_at AND status <> 'open';
+ WHERE stream_id = :stream_id AND requested_at < :before_at AND status <> 'open'
+ ORDER BY requested_at LIMIT :most BY purge_id;
 
 -- name: count_old_purges
 -- Count the old jobs of a stream, at most so many.

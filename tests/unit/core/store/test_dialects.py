@@ -31,6 +31,21 @@ RULES = {
         "SELECT TOP (@most) a, (SELECT TOP (1) b FROM hubledger.u ORDER BY b) AS c\n  FROM hubledger.t\n"
         " WHERE a IN (SELECT 2);",
     ),
+    "the first rows to delete are found by their key, or by TOP": (
+        "DELETE FROM t\n WHERE a = :a\n   AND NOT EXISTS (\n       SELECT 1 FROM u AS x WHERE x.a = :a)\n"
+        " ORDER BY b LIMIT :most BY a, c;",
+        "DELETE FROM t\n WHERE (a, c) IN (\n       SELECT a, c FROM t\n        WHERE a = :a\n"
+        "          AND NOT EXISTS (\n"
+        "              SELECT 1 FROM u AS x WHERE x.a = :a)\n        ORDER BY b LIMIT :most);",
+        "DELETE TOP (@most) FROM hubledger.t\n WHERE a = @a\n   AND NOT EXISTS (\n"
+        "       SELECT 1 FROM hubledger.u AS x WHERE x.a = @a);",
+    ),
+    "so are the first rows to update, which need no order": (
+        "UPDATE t\n   SET a = :a\n WHERE b = :b\n LIMIT :most BY rowid;",
+        "UPDATE t\n   SET a = :a\n WHERE (rowid) IN (\n       SELECT rowid FROM t\n        WHERE b = :b\n"
+        "        LIMIT :most);",
+        "UPDATE TOP (@most) hubledger.t\n   SET a = @a\n WHERE b = @b;",
+    ),
     "an update puts its columns out before the condition": (
         "UPDATE t\n   SET a = :a\n WHERE b = :b\nRETURNING c, d;",
         "UPDATE t\n   SET a = :a\n WHERE b = :b\nRETURNING c, d;",
@@ -131,6 +146,7 @@ def test_a_duplicate_of_a_race_is_caught_on_the_server() -> None:
         "SELECT 1 FROM list(:p) AS n (a int, b int);",
         "SELECT 1 WHERE exact(a, :p);",
         "SELECT 1;  -- server only",
+        "DELETE FROM t WHERE a = 1 LIMIT :most BY a;",
         "SELECT 1;\n-- server:\nSELECT 2;",
     ],
 )
