@@ -264,7 +264,7 @@ MUTANTS = (
     *in_file(
         "sql/queries/event_hub_checkpoint.sql",
         "tests/contract/operator/test_books.py",
-        ("a batch adds no outcome to the totals", "written = written + :written,", "written = written,"),
+        ("a batch adds no outcome to the totals", "written = written + :written,", "written = :written,"),
         (
             "a batch of which events are held adds no letter",
             "letters = letters + :dead_lettered + :held",
@@ -286,7 +286,7 @@ MUTANTS = (
         (
             "the first commit after a purge may have any totals",
             "LAG(l.total_written, 1, :written_before)",
-            "LAG(l.total_written)",
+            "LAG(l.total_written, 1, NULLIF(:written_before, :written_before))",
         ),
     ),
     *in_file(

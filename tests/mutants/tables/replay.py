@@ -132,6 +132,10 @@ MUTANTS = (
             '[Step("reopen_letters", touched, many=letters), added, made] if letters else []',
             "[added, made] if letters else []",
         ),
+    ),
+    *in_file(
+        "core/replay/store/scripts.py",
+        "tests/contract/operator/test_explanations.py",
         (
             "a replay does not count the letters that it makes",
             ", added, made] if letters else []",
