@@ -15,7 +15,7 @@ AuditStatus = Literal["open", "done", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class AuditRequest:
-    """The request of an audit: one partition, or all; the ranges since the verified commit, or the `whole` ledger; and a
+    """The request of an audit: one partition, or all; the ranges since the verified commit, or the `whole` ledger; a
     recount of the rows, of the hub, of the numbers from `first` to `last`."""
 
     audit_id: UUID
