@@ -7,9 +7,7 @@ from typing import Literal
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 
-Kind = Literal[
-    "kept", "unkept", "gap"
-]  # a letter with a stored body, a letter without, a gap  # a letter with a stored body, a letter without, a gap
+Kind = Literal["kept", "unkept", "gap"]  # a letter with a stored body, a letter without, a gap
 LETTERS: tuple[Kind, ...] = ("kept", "unkept")
 
 
