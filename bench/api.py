@@ -21,7 +21,7 @@ from core.store.sqlite.database import SqliteDatabase
 
 SIZE = Size(int(os.environ.get("BENCH_RANGES", "10000000")), int(os.environ.get("BENCH_LETTERS", "1000000")))
 ROUNDS = 30
-LIMIT_MS = 50.0
+LIMIT_MS, STATUS_MS = 50.0, 5.0  # of a request, and of what the page asks for every few seconds
 AUDIT_MS = 500.0  # of a partition whose ranges are verified
 
 
@@ -46,10 +46,13 @@ def _figures(path: Path) -> Iterator[Figure]:
     yield from _limited({"start of a worker, its part in SQL": lambda: _start_worker(path)})
     ask = app_on(path)
     yield Figure("first status, all letters counted", _milliseconds(lambda: ask("status"), 1), "ms", "", None)
-    limited = {
+    polled: dict[str, Callable[[], Any]] = {
         "status": lambda: ask("status"),
         "health of the ledger": lambda: _forgetting_health(ask),
         "facts of the watch": _watch,
+    }
+    yield from _limited(polled, STATUS_MS)
+    limited = {
         "first page of letters": lambda: ask("list_letters"),
         "first page of the letters of a status": lambda: ask("list_letters", status="waiting"),
         "first page of the letters of a cause": lambda: ask("list_letters", fingerprint=f"{7:016x}"),
@@ -63,10 +66,10 @@ def _figures(path: Path) -> Iterator[Figure]:
     yield from _audits(ask)
 
 
-def _limited(calls: Mapping[str, Callable[[], Any]]) -> Iterator[Figure]:
+def _limited(calls: Mapping[str, Callable[[], Any]], limit: float = LIMIT_MS) -> Iterator[Figure]:
     for name, call in calls.items():
         taken = _milliseconds(call, ROUNDS)
-        yield Figure(f"{name}, median of {ROUNDS}", taken, "ms", f"< {LIMIT_MS:g}", taken < LIMIT_MS)
+        yield Figure(f"{name}, median of {ROUNDS}", taken, "ms", f"< {limit:g}", taken < limit)
 
 
 def _audits(ask: Callable[..., Any]) -> Iterator[Figure]:
