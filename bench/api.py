@@ -49,10 +49,10 @@ def _figures(path: Path) -> Iterator[Figure]:
     polled: dict[str, Callable[[], Any]] = {
         "status": lambda: ask("status"),
         "health of the ledger": lambda: _forgetting_health(ask),
-        "facts of the watch": _watch,
     }
     yield from _limited(polled, STATUS_MS)
-    limited = {
+    limited: dict[str, Callable[[], Any]] = {
+        "facts of the watch": _watch,
         "first page of letters": lambda: ask("list_letters"),
         "first page of the letters of a status": lambda: ask("list_letters", status="waiting"),
         "first page of the letters of a cause": lambda: ask("list_letters", fingerprint=f"{7:016x}"),
