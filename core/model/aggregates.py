@@ -1,12 +1,12 @@
 """Aggregates: classes that name their measures once; the tables, the statements and the job's columns follow from them.
 
-    @aggregate_of(SensorReading, "home_activity", at="observed_at", window=timedelta(minutes=15))
+    @aggregate_of(OrderLine, "shop_sales", at="placed_at", window=timedelta(minutes=15))
     @dataclass(frozen=True, slots=True)
-    class HomeActivity:
-        home_id: Annotated[str, Key(32)]
+    class ShopSales:
+        shop_id: Annotated[str, Key(32)]
         window_start: datetime
-        readings: Annotated[int, Count()]
-        most_ppm: Annotated[int | None, Most("ppm")]
+        lines: Annotated[int, Count()]
+        most_cents: Annotated[int | None, Most("cents")]
 
 `docs/your-own-aggregate.md` leads through all steps.
 """
@@ -139,7 +139,7 @@ def aggregate_of(
 ) -> Callable[[type[Declared]], type[Declared]]:
     """Declare an aggregate of appended rows: their windows of event time, by the column `at`, in the table `name`.
 
-    `rollups` are coarser levels by name, the finer first: the level `day` of `home_activity` is `home_activity_day`.
+    `rollups` are coarser levels by name, the finer first: the level `day` of `shop_sales` is `shop_sales_day`.
     """
 
     def declare(declared: type[Declared]) -> type[Declared]:

@@ -103,7 +103,7 @@ def _columns(row_class: type[Row]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The length of the column of a text, in UTF-16 units: `home_id: Annotated[str, Text(32)]`.
+    """The length of the column of a text, in UTF-16 units: `shop_id: Annotated[str, Text(32)]`.
 
     `ascii`: the text has no other characters, and the column takes a byte for each.
     """

@@ -1,4 +1,4 @@
-"""Rooms: the folders in which an app keeps its own code. `apps/orders/` and `examples/home_security/` are rooms.
+"""Rooms: the folders in which an app keeps its own code. `apps/orders/` and `examples/flight_info/` are rooms.
 
 A room is a package with
 

@@ -17,7 +17,7 @@ Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True)
 class ModulePart:
-    """A part of a module: the path of a name, such as ("Reading", "home_id"); empty for the module itself."""
+    """A part of a module: the path of a name, such as ("OrderLine", "shop_id"); empty for the module itself."""
 
     module: ModuleType
     path: tuple[str, ...] = ()
