@@ -94,7 +94,10 @@ def test_the_app_does_not_know_the_business_of_its_example() -> None:
     assert (found, len(OF_THE_APP) > 200) == ([], True)
 
 
-@pytest.mark.parametrize("text", ["class Home:", "/api/homes", 'nav [data-page="home"]', "one home more", "class HomeActivity:", "home_id: str"])
+@pytest.mark.parametrize(
+    "text",
+    ["class Home:", "/api/homes", 'nav [data-page="home"]', "one home more", "class HomeActivity:", "home_id: str"],
+)
 def test_a_word_of_the_example_is_seen(text: str) -> None:
     assert WORD.search(text)
 
