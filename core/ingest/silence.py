@@ -194,15 +194,18 @@ class SilenceCheck:
         return True
 
     def _carry(self, state: PartitionState, commits: Sequence[BatchCommit]) -> None:
-        """Remember that the own reader brought the partition so far, unless another owner committed in between."""
+        """Remember that the own reader brought the partition so far, unless another owner committed in between.
+
+        A second run of this check may have let the partition go meanwhile: then it begins anew.
+        """
         following = state.next_number
         for commit in commits:
             if commit.first != following:
                 self._let_go(state)
                 return
             following = SequenceNumber(commit.last.sequence_number + 1)
-        if commits:
-            seen = self.standing[state.partition]
+        seen = self.standing.get(state.partition)
+        if commits and seen is not None:
             begun = Carrying(state.next_number - 1, seen.since, self.means.clock.now())
             self.standing[state.partition] = Standstill(following, seen.since, seen.carrying or begun)
 

@@ -14,6 +14,7 @@ from core.ingest.gaps import NOT_HEALING, Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import Healed, Looked, SilenceCheck, Unhealed
+from core.model.commits import BatchCommit
 from core.model.events import Event
 from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import FakeClock, batch, event, events, partition, stamps
@@ -77,6 +78,24 @@ def test_a_partition_that_stands_still_behind_the_hubs_end_is_healed_after_the_g
     assert_equals_one_pass(world.store, {"0": world.log, "1": world.log})
     assert [(kept.first, kept.last, kept.status) for kept in world.store.gaps()] == [(10, 19, "healed")] * 2
     assert world.look(after=500) == []
+
+
+def test_a_second_run_of_the_check_while_the_first_one_heals_disturbs_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.look()
+    commit, meanwhile = world.store.commit_batch, [lambda: list(world.check.run("timer-2"))]
+
+    def commit_and_be_overtaken(made: BatchCommit) -> int:
+        number = commit(made)
+        if meanwhile:
+            meanwhile.pop()()
+        return number
+
+    monkeypatch.setattr(world.store, "commit_batch", commit_and_be_overtaken)
+    assert [type(one) for one in world.look(after=120)] == [Healed]
+    assert world.ranges() == world.ranges("1") == [(0, 9, 0), (10, 19, 0)]
+    assert_equals_one_pass(world.store, {"0": world.log, "1": world.log})
 
 
 def test_a_clock_that_was_ahead_delays_no_healing(world: World) -> None:
