@@ -107,7 +107,7 @@ MUTANTS = (
         (
             "the next audit reads every range again",
             "            self.since = self.summed = verified\n",
-            "            self.since = self.summed = NOTHING\n",
+            "            self.since = self.summed = purged_sum(None)\n",
         ),
     ),
     *in_file(
