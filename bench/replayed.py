@@ -48,7 +48,7 @@ INSERT INTO {level}
         first_observed_at, last_observed_at, run_number, slice)
 SELECT home_id,
        strftime('%Y-%m-%dT%H:%M:%S', unixepoch(observed_at) / {width} * {width}, 'unixepoch') || '.000000Z' AS start,
-       kind, COUNT(*), 0, 100 * SUM(ppm), 100 * MIN(ppm), 100 * MAX(ppm), MIN(observed_at), MAX(observed_at), 0, NULL
+       kind, COUNT(*), 0, 100 * SUM(ppm), 100 * MIN(ppm), 100 * MAX(ppm), MIN(observed_at), MAX(observed_at), 0, 0
   FROM sensor_reading GROUP BY home_id, start, kind
 """
 _GREATEST = """
