@@ -91,15 +91,10 @@ def _register(route: Route) -> None:
 class Operations(Mapping[Route, "Operation"]):
     """The operation of each route, loaded at its first request: a module that cannot be loaded ends no other route."""
 
-    def __init__(self) -> None:
-        self._loaded: dict[Route, Operation] = {}
-
     def __getitem__(self, route: Route) -> "Operation":
-        if route not in self._loaded:
-            module, _, name = route.operation.rpartition(".")
-            found = import_module(f"handlers.operations.{module}" if route in OWN else module)
-            self._loaded[route] = getattr(found, name)
-        return self._loaded[route]
+        module, _, name = route.operation.rpartition(".")
+        found: Operation = getattr(import_module(f"handlers.operations.{module}" if route in OWN else module), name)
+        return found
 
     def __iter__(self) -> Iterator[Route]:
         return iter(ROUTES)

@@ -52,11 +52,11 @@ def pieces(store: Ledger, id: PartitionId, after: int, last: int, cut: Pieces = 
 
 
 class RangeAudit:
-    """The audit of the ranges of one partition; `find_faults` names those of a piece, from the sums before and of it.
+    """The audit of the ranges of one partition.
 
-    It begins after the ranges that were purged, or at the verified commit. It reads the totals of the checkpoint at
-    once, and then the caller reads the end of the ledger: totals of a commit after it are a fault, also while different
-    processes add ranges.
+    It begins after the ranges that were purged, or after the verified commit. `find_faults` names the faults of a
+    piece; it gets the sum before the piece, and the sum of the piece. The totals of the checkpoint are read before the
+    caller reads the end of the ledger. So totals of a commit after that end are a fault, even while others add ranges.
     """
 
     def __init__(self, store: Ledger, id: PartitionId, reading: Reading, find_faults: FindFaults) -> None:

@@ -5,7 +5,7 @@ gets it without the hints of the other. SQLite's are `INDEXED BY` and `+` before
 `CONVERT`, `WITH (UPDLOCK)`, `N''`, and `@kept =` for a number that the script keeps. A line may end with
 `-- sqlite only` or `-- sqlserver only`. Two marks read JSON: `rows(:p) AS n (a int, b int)` reads an array of arrays,
 `list(:p) AS n (a int)` an array of values. A third, `exact(x = :p)`, compares two texts with their blanks. A DELETE or
-an UPDATE of the first rows ends with `LIMIT :most BY` and their key.
+an UPDATE of at most so many rows ends with `LIMIT :most BY` and the key of its table.
 """
 
 import re
@@ -92,6 +92,7 @@ def _unconverted(value: str, alias: str | None) -> str:
 
 
 def _first_by_key(found: re.Match[str]) -> str:
+    """Let SQLite find the rows in a query of their keys, because it has no limit there."""
     key, inner = found["key"], found["condition"].replace("\n", "\n       ")
     first = f"SELECT {key} FROM {found['table']}\n        WHERE {inner}\n        {found['limit']}"
     return f"{found['verb']} {found['table']}{found['changes']}\n WHERE ({key}) IN (\n       {first});"

@@ -1,5 +1,5 @@
 -- name: record_batch
--- Record the outcomes of a range of events, and the totals of the checkpoint, which counts them already.
+-- Record the outcomes of a range of events. The totals are those of the checkpoint, which was moved before.
 -- params: stream_id int, partition_id varchar(8000), commit_number bigint, first_sequence_number bigint, last_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, rows_written int, rows_appended int, transform_version nvarchar(4000), invocation_id nvarchar(4000), committed_at datetime2(7), rows_checksum bigint, ledger_checksum bigint
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,

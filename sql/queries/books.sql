@@ -1,6 +1,6 @@
 -- name: read_books
--- Read the books of a stream: the totals that each checkpoint carries, and if the ledger's row of its newest commit has
--- the same.
+-- Read the books of a stream: the totals of each checkpoint, and 1 if the ledger's row of its newest commit has the same
+-- totals, else 0.
 -- params: stream_id int
 SELECT c.partition_id, c.sequence_number, CONVERT(varchar(33), c.enqueued_at, 126) AS enqueued_at, c.commit_number,
        c.first_sequence_number, c.commits, c.written, c.filtered, c.dead_lettered, c.held, c.absent, c.letters,

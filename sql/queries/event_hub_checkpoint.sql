@@ -104,17 +104,18 @@ UPDATE event_hub_checkpoint
  WHERE stream_id = :stream_id AND partition_id = :partition_id;
 
 -- name: read_totals
--- Read the totals of a partition's batches as its checkpoint carries them, and as the row of the commit carries them up
--- to which an audit found no fault (NULL: there is no such row).
+-- Read the totals of a partition's batches: those of its checkpoint, and those of the commit up to which an audit found no
+-- fault (NULL if the ledger has no row of it).
 -- params: stream_id int, partition_id varchar(8000)
 SELECT c.commit_number, c.first_sequence_number,
        c.first_sequence_number + c.written + c.filtered + c.dead_lettered + c.held + c.absent - 1 AS last_sequence_number,
-       c.commits, c.written, c.filtered, c.dead_lettered, c.held, c.absent, c.verified_commit,
+       c.commits, c.written, c.filtered, c.dead_lettered, c.held, c.absent, 0 AS holes, 0 AS rows_read, c.verified_commit,
        l.commit_number AS verified_to,
        c.first_sequence_number AS verified_first,
        c.first_sequence_number + l.total_written + l.total_filtered + l.total_dead_lettered + l.total_held
        + l.total_absent - 1 AS verified_last,
-       l.total_commits, l.total_written, l.total_filtered, l.total_dead_lettered, l.total_held, l.total_absent
+       l.total_commits, l.total_written, l.total_filtered, l.total_dead_lettered, l.total_held, l.total_absent,
+       0 AS verified_holes, 0 AS verified_rows
   FROM event_hub_checkpoint AS c
   LEFT JOIN batch_ledger AS l
     ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.commit_number = c.verified_commit

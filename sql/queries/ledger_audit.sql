@@ -95,8 +95,8 @@ SELECT r.commit_number, r.previous_last, r.first_sequence_number
  LIMIT :most;
 
 -- name: find_total_faults
--- Find rows of some commits of a partition whose totals are not those of the row of the commit before and their own
--- counts. The totals before these commits are given, for the case that no row has them.
+-- Find commits of a partition, of some, with wrong totals. Right are the totals of the row before plus its own counts.
+-- The caller gives the totals before the first of these commits; they count if the ledger has no row there.
 -- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, commits_before bigint, written_before bigint, filtered_before bigint, dead_lettered_before bigint, held_before bigint, absent_before bigint, most int
 WITH counted AS (
     SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number,

@@ -1,6 +1,6 @@
 -- name: read_purge_reach
--- Read what decides how far the ledger of a partition may be purged: its checkpoint, the commit up to which an audit found
--- no fault, the first number and the first request of its open replays, and the open audit jobs of the stream.
+-- Read the limits of a purge of a partition's ledger: its checkpoint, the commit up to which an audit found no fault, the
+-- first number and the first request of its open replays, and the open audit jobs of the stream.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT c.sequence_number AS committed_to,
        c.verified_commit AS verified_to,

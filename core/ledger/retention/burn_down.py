@@ -79,7 +79,7 @@ class BurnDown:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What the hub still holds: its first number of each partition, and when the first event of a gap was enqueued."""
+    """The first number that the hub still holds of each partition, and the time of the first event of each gap."""
 
     beginnings: Mapping[PartitionId, SequenceNumber]
     gaps_at: Mapping[PartitionId, datetime]

@@ -1,4 +1,4 @@
-"""The pieces of a purge: what decides how far it reaches, and what one transaction deletes."""
+"""The pieces of a purge: its limits in a partition, and the rows that one transaction deletes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class PurgeConflict(StoreFault):
 
 @dataclass(frozen=True, slots=True)
 class PurgeReach:
-    """What decides how far a partition's ledger may be purged.
+    """The limits of a purge of one partition's ledger.
 
     Its last link (number 0: none), the commit of its newest batch, the commit up to which an audit has verified the
     ledger, the commit at which the oldest open replay begins, the time of its request, and whether an audit is open.

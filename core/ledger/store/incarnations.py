@@ -18,7 +18,7 @@ WHY_CANCELLED = "the next incarnation of the stream was opened: the numbers of t
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """All that the transaction of the next incarnation writes."""
+    """The values that the transaction of the next incarnation writes."""
 
     closed: Incarnation
     stream: Stream
@@ -30,7 +30,7 @@ class Opening:
 
 
 class Incarnations(Partitions):
-    """An Incarnations over a database."""
+    """Opens the next incarnations of streams."""
 
     def open_incarnation(self, opening: Opening) -> None:
         """Close an incarnation and open the next one with its anchors, in one transaction.

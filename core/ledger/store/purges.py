@@ -113,7 +113,7 @@ class Purges(PurgeJobs):
         return tuple(PartitionId(id) for id, _ in self._stream.ask("read_last_batches"))
 
     def read_reach(self, partition_id: PartitionId) -> PurgeReach:
-        """Return what decides how far a partition may be purged."""
+        """Return the limits of a purge of a partition's ledger."""
         link = self.read_last_link(partition_id) or self.before_first(partition_id)
         found = self._stream.ask("read_purge_reach", partition_id=partition_id)
         if not found:

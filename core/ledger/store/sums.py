@@ -7,7 +7,7 @@ from core.ledger.store.purge_links import PurgeLinks
 from core.ledger.sums import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.store.decoding import decoded
+from core.store.decoding import decoded, decoder
 from core.store.stream import OneStream
 
 _NO_ENDS = (-1, 0, 0, 0)  # of a partition in a database without its stream
@@ -38,11 +38,7 @@ class RangeSums(PurgeLinks):
     def read_totals(self, partition_id: PartitionId) -> CheckpointTotals | None:
         """Return the totals of a partition; None without a checkpoint."""
         found = self._stream.ask("read_totals", partition_id=partition_id)
-        if not found:
-            return None
-        row, width = found[0], len(COUNTS) + 3
-        verified = None if row[width + 1] is None else RangeSum(*row[width + 1 :])
-        return CheckpointTotals(RangeSum(*row[:width]), row[width], verified)
+        return decoder(CheckpointTotals)(found[0]) if found else None
 
     def sum_absent_gaps(self, partition_id: PartitionId, last: SequenceNumber) -> int:
         """Return the sum of the absent gaps that begin up to a number."""
@@ -58,7 +54,7 @@ class RangeSums(PurgeLinks):
     ) -> tuple[TotalFault, ...]:
         """Return the first of some commits whose totals are not those of the commit before it and its own counts.
 
-        `before` is the sum of the ranges before these commits, where no row has it.
+        `before` is the sum of the ranges before these commits. It counts if the ledger has no row of the commit before.
         """
         sums = {f"{name}_before": getattr(before, name) for name in COUNTS}
         found = self._stream.ask("find_total_faults", **_place(partition_id, commits), **sums, most=most)
