@@ -90,7 +90,7 @@ def with_room(own: tuple[Route, ...], room: RoomRoutes) -> tuple[Route, ...]:
         faults += [f"{told} takes requests of {each.method} /api/{each.template} ({each.operation})" for each in taken]
         faults += [f"{told} has the name of {each.operation}" for each in (*own, *before) if each.name == one.name]
         if "*" in one.template:
-            faults.append(f"{told} takes every address")
+            faults.append(f"{told} takes addresses of any length: name each part")
         if one.name >= CATCH_ALL:
             faults.append(f"{told} has a name that sorts after {CATCH_ALL}, so it would never be called")
     if faults:
@@ -99,9 +99,10 @@ def with_room(own: tuple[Route, ...], room: RoomRoutes) -> tuple[Route, ...]:
 
 
 def _all_of(kind: type[Kind], given: Iterable[object]) -> tuple[Kind, ...]:
-    found = tuple(one for one in given if isinstance(one, kind))
-    if len(found) != len(tuple(given)):
-        raise TypeError(f"each entry must be a {kind.__name__}")
+    entries = tuple(given)
+    found = tuple(one for one in entries if isinstance(one, kind))
+    if len(found) != len(entries):
+        raise TypeError(f"each entry must be of the type {kind.__name__}")
     return found
 
 

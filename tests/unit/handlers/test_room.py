@@ -62,8 +62,8 @@ def test_a_transform_without_routes_brings_none(transform: str) -> None:
         ("import no_such_module", "", "No module named 'no_such_module'"),
         ("", "", "has no attribute 'ROUTES'"),
         ("ROUTES = 3", "", "'int' object is not iterable"),
-        ("ROUTES = ('x',)", "", "each entry must be a Route"),
-        (f"{IMPORTS}ROUTES = ()\nOPERATOR_PAGES = (OPEN,)", "", "each entry must be a OperatorPage"),
+        ("ROUTES = ('x',)", "", "each entry must be of the type Route"),
+        (f"{IMPORTS}ROUTES = ()\nOPERATOR_PAGES = (OPEN,)", "", "each entry must be of the type OperatorPage"),
         ("raise ValueError('a slip')", "", "a slip"),
         ("ROUTES = ()", "ROOM = ", "SyntaxError"),
         ("ROUTES = ()", "raise ValueError('a slip')", "a slip"),
@@ -75,6 +75,11 @@ def test_routes_that_cannot_be_read_are_a_fault_that_names_the_module(
     (fault,) = refusal_of(made(routes, init))
     assert fault.startswith("shop_room.routes: the routes of the room cannot be read: ")
     assert said in fault
+
+
+def test_routes_may_come_one_by_one(made: Made) -> None:
+    package = made(f"{IMPORTS}ROUTES = (one for one in [Route('GET', 'orders', OPEN, 'shop_room.views.list_orders')])")
+    assert [one.name for one in routes_of(package).routes] == ["list_orders"]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +109,8 @@ LISTED = Route("GET", "customers/{customer}/orders", READING, f"{SHOP}.list_orde
         (("GET", "ledger/{a}/{b}", "x"), "takes requests of GET /api/ledger/{partition_id}/{sequence_number}"),
         (("GET", "replays/mine", "x"), "takes requests of GET /api/replays/{job_id}"),
         (("GET", "{first}/ready", "x"), "takes requests of GET /api/health/ready"),
-        (("GET", "{*path}", "x"), "takes every address"),
+        (("GET", "{*path}", "x"), "takes addresses of any length"),
+        (("GET", "shops/{*rest}", "x"), "takes addresses of any length"),
         (("GET", "y", "list_letters"), f"({SHOP}.list_letters) has the name of letters.list_letters"),
         (("GET", "customers/{id}/orders", "x"), "takes requests of GET /api/customers/{customer}/orders"),
         (("GET", "y", "list_orders"), f"({SHOP}.list_orders) has the name of {SHOP}.list_orders"),
