@@ -2,8 +2,8 @@
 
 import azure.functions as func
 
-from handlers import aggregation, api, audits, dead_letters, gaps, ingest, lake, purges, redrives, replays, watch
+from handlers import aggregation, api, dead_letters, gaps, ingest, lake, tasks, watch
 
 app = func.FunctionApp()
-for module in (ingest, gaps, watch, dead_letters, redrives, replays, audits, purges, aggregation, lake, api):
+for module in (ingest, gaps, watch, dead_letters, tasks, aggregation, lake, api):
     app.register_functions(module.bp)

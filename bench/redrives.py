@@ -63,17 +63,19 @@ def _figures(move: OrderedMove, ask: Callable[..., Any], wanted: LetterFilter) -
 
 def _redrive(move: OrderedMove, wanted: LetterFilter) -> tuple[int, float]:
     from core.letters.redrive import Redrive
-    from core.letters.redrive_run import redrive_slice, request_redrive
+    from core.letters.redrive_run import request_redrive
     from core.model.letters import MOVES
+    from core.tasks.run import work_on
     from handlers.app import app
+    from handlers.operations.redrives import kind
 
-    means = app().redriving
+    means = kind(app())
     count = means.chosen.count_matching(wanted, MOVES[move].sources)
     job = request_redrive(LetterOrder(move, wanted, count, PERSON), None, means)
     if not isinstance(job, Redrive):
         raise RuntimeError(f"{count} letters were expected: {job}")
     began = time.perf_counter()
-    redrive_slice(job.request.redrive_id, means, datetime.now(UTC) + timedelta(hours=1))
+    work_on(job.request.redrive_id, None, means, datetime.now(UTC) + timedelta(hours=1))
     seconds = time.perf_counter() - began
     ended = means.store.find_redrive(job.request.redrive_id)
     if ended is None or ended.moved != count:

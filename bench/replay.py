@@ -16,11 +16,12 @@ from core.model.events import Event, EventBatch, Partition
 from core.model.hub import Extent, Place
 from core.model.spans import SequenceNumber
 from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay.run import ReplayKind, request_replay
 from core.replay.store.replays import Replays
 from core.settle.store.partitions import Partitions
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
+from core.tasks.run import open_parts, work_on
 from core.transforms import load_transform
 
 EVENTS, HOMES = 30_000, 1_000
@@ -74,12 +75,12 @@ def _timed(run: Callable[[], object]) -> float:
 
 def _replay(store: Replays, is_dry_run: bool) -> None:
     transform = load_transform("examples.home_security")
-    means = ReplayMeans(PARTITION.stream, store, ListedHub(_events()), transform, STAMPS)
+    means = ReplayKind(PARTITION.stream, store, ListedHub(_events()), transform, STAMPS)
     order = ReplayOrder(None, None, None, "{}", is_dry_run, "bench", "to be measured")
     job_id = request_replay(order, means, EVENTS).request.job_id
-    while ids := open_partitions(job_id, means):
+    while ids := open_parts(job_id, means):
         for id in ids:
-            replay_slice(job_id, id, means, datetime.now(UTC) + timedelta(seconds=30))
+            work_on(job_id, id, means, datetime.now(UTC) + timedelta(seconds=30))
     job = store.find_replay(job_id)
     if job is None or (job.status, job.counts.events, job.counts.events_changed) != ("done", EVENTS, 0):
         raise RuntimeError(f"the replay did not end as expected, with {EVENTS} unchanged events: {job}")

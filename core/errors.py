@@ -10,12 +10,10 @@
     ├── RowsRefused                the database refuses the rows of this event                      (data)
     ├── TooManyRows                the transform makes more rows of this event than one may have    (data)
     ├── ReplayRefused              the requested range cannot be replayed
-    ├── ReplayOverlap              a different replay is working on part of the range
+    ├── TaskOverlap                an open task of the same kind is about the same
     ├── AggregationConflict        the aggregation is not in the state that an order needs
     ├── OffsetRefused              the hub does not accept an offset             (in core/model/hub.py)
-    ├── TooManyReplays             as many replays are open as the limit allows  (in core/replay/job.py)
-    ├── RedriveOverlap             an open redrive has the same letters chosen   (in core/letters/redrive.py)
-    ├── TooManyRedrives            as many redrives are open as the limit allows (in core/letters/redrive.py)
+    ├── TooManyTasks               as many tasks of a kind are open as the limit allows
     ├── StateDiffers               the stream or hub changed since the dry run   (in core/ledger/next_incarnation.py)
     ├── HubFits                    the hub is still the one that was read        (in core/ledger/next_incarnation.py)
     └── InfrastructureFault        always leaves the handler, so that the host retries
@@ -37,9 +35,7 @@
             ├── CheckpointConflict     another owner committed first, or the stream is closed; nothing was written
             ├── IncarnationConflict    the stream is not in the expected incarnation; nothing was written
             ├── LetterConflict         the claim of this retry lost letters; nothing was written
-            ├── ReplayConflict         the replay has progressed, or has stopped; nothing was written
-            ├── PurgeConflict          the purge has progressed, or a row has changed (in core/ledger/retention/port.py)
-            ├── RedriveConflict        the redrive has progressed, or has stopped        (in core/letters/redrive.py)
+            ├── TaskConflict           the task has progressed elsewhere, or does not run; nothing was written
             ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
             ├── StagingRefused         a staged result is not what its job staged; its slice was not committed
             ├── DataRefused            the database refuses a row of this commit; nothing was written
@@ -113,12 +109,23 @@ class ReplayRefused(HubledgerError):
         self.field, self.why = field, why
 
 
-class ReplayOverlap(HubledgerError):
-    """A different replay holds part of the range until it is done or cancelled."""
+_HOLDS = {"replay": "working on part of this range", "redrive": "open for the same letters"}
 
-    def __init__(self, job_id: UUID) -> None:
-        super().__init__(f"replay {job_id} is working on part of this range: wait until it is done, or cancel it")
-        self.job_id = job_id
+
+class TaskOverlap(HubledgerError):
+    """An open task of the same kind is about the same: it has the same key, or some of the same numbers."""
+
+    def __init__(self, kind: str, task_id: UUID) -> None:
+        super().__init__(f"{kind} {task_id} is {_HOLDS.get(kind, 'open')}: wait until it is done, or cancel it")
+        self.task_id = task_id
+
+
+class TooManyTasks(HubledgerError):
+    """As many tasks of a kind are open as may be, paused ones and dry runs included."""
+
+    def __init__(self, kind: str, limit: int) -> None:
+        super().__init__(f"{limit} {kind}s are open, which is the limit: wait until one is done, or cancel one")
+        self.limit = limit
 
 
 class AggregationConflict(HubledgerError):
@@ -237,13 +244,15 @@ class IncarnationConflict(StoreFault):
         self.expected = expected
 
 
-class ReplayConflict(StoreFault):
-    """The compare-and-set of a replay's progress touched no row."""
+class TaskConflict(StoreFault):
+    """The compare-and-set of a task touched no row."""
 
-    def __init__(self, partition: object, job_id: UUID) -> None:
-        super().__init__(f"replay {job_id} of {partition} has progressed elsewhere or has stopped; nothing was written")
-        self.partition = partition
-        self.job_id = job_id
+    def __init__(self, kind: str, task_id: UUID) -> None:
+        super().__init__(
+            f"{kind} {task_id} has progressed in another worker, was paused or cancelled, its stream was closed, or the"
+            " rows that it was about to change have changed; nothing was written"
+        )
+        self.task_id = task_id
 
 
 class LetterConflict(StoreFault):

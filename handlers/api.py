@@ -10,8 +10,8 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.api.route import CHANGING, COUNTING, OPEN, READING, REVEALING, Route
-from handlers.driving import DRIVEN_BY, drive
 from handlers.room import own_room, with_room
+from handlers.tasks import drive
 
 if TYPE_CHECKING:
     from core.api.operation import Operation
@@ -22,32 +22,23 @@ OWN = (
     Route("GET", "retention", COUNTING, "retention.show_retention"),
     Route("GET", "ledger/{partition_id}/{sequence_number}", READING, "ledger.explain_number"),
     Route("GET", "ledger/audit", READING, "audit.audit_ledger"),
-    Route("POST", "audits", CHANGING, "audit.request_audit"),
-    Route("GET", "audits/{audit_id}", READING, "audit.show_audit"),
-    Route("POST", "purges", CHANGING, "purges.request_purge"),
-    Route("GET", "purges", READING, "purges.list_purges"),
-    Route("GET", "purges/{purge_id}", READING, "purges.show_purge"),
-    Route("POST", "purges/{purge_id}/cancel", CHANGING, "purges.cancel_purge"),
     Route("GET", "dead-letters", READING, "letters.list_letters"),
     Route("GET", "dead-letters/groups", READING, "letters.group_letters"),
     Route("GET", "dead-letters/{partition_id}/{sequence_number}", READING, "letters.show_letter"),
     Route("POST", "dead-letters/retry", CHANGING, "letter_orders.retry_letters_now"),
     Route("POST", "dead-letters/discard", CHANGING, "letter_orders.discard_letters"),
     Route("GET", "dead-letters/preview", READING, "redrives.preview_redrive"),
-    Route("POST", "redrives", CHANGING, "redrives.start_redrive", drives="drive_redrive"),
-    Route("GET", "redrives", READING, "redrives.list_redrives"),
-    Route("GET", "redrives/{redrive_id}", READING, "redrives.show_redrive"),
-    Route("GET", "redrives/{redrive_id}/letters", READING, "redrives.list_redriven"),
-    Route("POST", "redrives/{redrive_id}/pause", CHANGING, "redrives.pause_redrive"),
-    Route("POST", "redrives/{redrive_id}/resume", CHANGING, "redrives.resume_redrive", drives="drive_redrive"),
-    Route("POST", "redrives/{redrive_id}/cancel", CHANGING, "redrives.cancel_redrive"),
-    Route("POST", "replays", CHANGING, "replays.start_replay", drives="drive_replay"),
-    Route("GET", "replays", READING, "replays.list_replays"),
-    Route("GET", "replays/{job_id}", READING, "replays.show_replay"),
-    Route("GET", "replays/{job_id}/diff", REVEALING, "replays.show_replay_diff"),
-    Route("POST", "replays/{job_id}/pause", CHANGING, "replays.pause_replay"),
-    Route("POST", "replays/{job_id}/resume", CHANGING, "replays.resume_replay", drives="drive_replay"),
-    Route("POST", "replays/{job_id}/cancel", CHANGING, "replays.cancel_replay"),
+    Route("POST", "redrives", CHANGING, "redrives.start_redrive", drives=True),
+    Route("POST", "replays", CHANGING, "replays.start_replay", drives=True),
+    Route("POST", "purges", CHANGING, "purges.request_purge", drives=True),
+    Route("POST", "audits", CHANGING, "audit.request_audit", drives=True),
+    Route("GET", "tasks", READING, "tasks.list_tasks"),
+    Route("GET", "tasks/{task_id}", READING, "tasks.show_task"),
+    Route("GET", "tasks/{task_id}/diff", REVEALING, "replays.show_replay_diff"),
+    Route("GET", "tasks/{task_id}/letters", READING, "redrives.list_redriven"),
+    Route("POST", "tasks/{task_id}/pause", CHANGING, "tasks.pause_task"),
+    Route("POST", "tasks/{task_id}/resume", CHANGING, "tasks.resume_task", drives=True),
+    Route("POST", "tasks/{task_id}/cancel", CHANGING, "tasks.cancel_task"),
     Route("POST", "streams/next-incarnation", CHANGING, "streams.open_next_incarnation"),
     Route("POST", "aggregations", CHANGING, "aggregations.start_aggregation"),
     Route("GET", "aggregations", READING, "aggregations.list_aggregations"),
@@ -120,9 +111,8 @@ def _function_of(route: Route) -> Callable[..., Any]:
         response = await asyncio.to_thread(respond, req, context)
         if response.status_code < 300:
             try:
-                id_name = DRIVEN_BY[route.drives].id_name
-                await drive(client, route.drives, json.loads(response.get_body())[id_name])
-            except Exception:  # noqa: BLE001 - the job is stored, and its timer drives it
+                await drive(client, json.loads(response.get_body())["task_id"])
+            except Exception:  # noqa: BLE001 - the task is stored, and the timer drives it
                 return answer_unexpected(route, context.invocation_id)
         return response
 

@@ -20,6 +20,7 @@ from core.aggregation.tick import Aggregation
 from core.api.idempotency import Keys
 from core.api.links import Signer
 from core.api.room_store import RoomMeans, RoomStore
+from core.errors import StoreUnavailable
 from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
@@ -30,13 +31,11 @@ from core.ledger.balance import read_letter_books
 from core.ledger.books import LetterBooks
 from core.ledger.next_incarnation import IncarnationMeans
 from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
-from core.ledger.store.audits import Audits
 from core.ledger.store.incarnations import Incarnations
 from core.ledger.store.ledger import Explanations, Ledger
 from core.ledger.store.operators import operator_stores
 from core.ledger.store.purges import Purges
 from core.letters.keeper import Keeper
-from core.letters.redrive_run import RedriveMeans
 from core.letters.store.letters import Letters
 from core.letters.store.listing import LetterListing
 from core.letters.store.redrives import Redrives
@@ -50,7 +49,6 @@ from core.remote.hub.reader import SdkHubReader
 from core.remote.telemetry.opening import open_work
 from core.remote.telemetry.work import Work
 from core.remote.trigger.blobs import BlobCheckpoints
-from core.replay.run import ReplayMeans
 from core.replay.store.replays import Replays
 from core.settings import Settings, read_settings
 from core.settle.store.partitions import Partitions
@@ -59,6 +57,7 @@ from core.store.connect import briefly_patient, open_database
 from core.store.database import Database, PatientDatabase, invocation
 from core.store.memory import Memory
 from core.store.observed import observed
+from core.tasks.store import Tasks
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
 from core.transforms.watchdog import Watchdog
@@ -116,11 +115,19 @@ class App:
     listing: LetterListing
     keys: Keys
     room: RoomMeans
-    audits: Audits
+    tasks: Tasks
+    purges: Purges
     find_stream: Callable[[], int | None]
     letter_counts: Remembered[LetterCount]
     burn_down: Remembered[BurnDown]
     close: Callable[[], None]
+
+    def open_stream(self) -> int:
+        """Return the id of the stream, whose first commit opens it; StoreUnavailable if it has just been closed."""
+        found = self.find_stream()
+        if found is None:
+            raise StoreUnavailable("the stream has no open incarnation at this moment")
+        return found
 
     @property
     def clock(self) -> Clock:
@@ -140,27 +147,11 @@ class App:
         return IncarnationMeans(self.settings.stream, self.incarnations, self.ledger, self.hub, self.clock)
 
     @property
-    def purges(self) -> Purges:
-        """The purges of the stream."""
-        return Purges(self.audits.stream)
-
-    @property
     def keeper(self) -> Keeper:
         """The keeper of the stream's letters."""
         own, lone = self.settings, self.means.journal.lone
         clock = self.store.keepers_clock(CLOCK)
         return Keeper(own.stream, self.store, self.transform, self.hub.find_event, clock, own.letters, lone)
-
-    @property
-    def redriving(self) -> RedriveMeans:
-        """The means to retry or discard letters of the stream as a job."""
-        return RedriveMeans(self.settings.stream, self.redrives, self.listing, self.clock, _rest)
-
-    @property
-    def replaying(self) -> ReplayMeans:
-        """The means to replay the stream."""
-        own = self.settings
-        return ReplayMeans(own.stream, self.replays, self.hub, self.transform, self.clock, own.letters)
 
 
 class OnFirstUse(Generic[Made]):
@@ -211,7 +202,8 @@ def _open_app() -> App:
         listing=desk.letters,
         keys=Keys(brief),
         room=_room(settings, brief, transform),
-        audits=desk.audits,
+        tasks=desk.tasks,
+        purges=desk.purges,
         find_stream=desk.stream.find,
         letter_counts=Remembered(lambda: LetterCount(read_letter_books(desk.ledger), datetime.now(UTC)), LETTER_COUNTS),
         burn_down=_burn_down(BurnDownMeans(settings.stream, desk.burn_downs, hub, settings.hub_retention)),
@@ -254,10 +246,6 @@ def _open_batch_log(settings: Settings, closing: ExitStack) -> BatchLog:
     batch_log = BatchLog(BatchLines(settings.batch_lines, threading.Lock()), CLOCK.now)
     closing.callback(batch_log.close)
     return batch_log
-
-
-def _rest(pause: timedelta) -> None:
-    time.sleep(pause.total_seconds())
 
 
 def _verification(hub: HubReader) -> HubVerification:

@@ -15,7 +15,7 @@ bp = func.Blueprint()
 
 
 @bp.function_name("heal_gaps")
-@bp.timer_trigger(arg_name="timer", schedule=os.environ.get("GAP_CHECK_SCHEDULE") or "0 * * * * *", use_monitor=False)
+@bp.timer_trigger(arg_name="timer", schedule=os.environ.get("WATCH_SCHEDULE") or "15 * * * * *", use_monitor=False)
 def heal_gaps(timer: func.TimerRequest, context: func.Context) -> None:
     """Check every partition. A fault of one is logged, and its check is repeated at the next tick."""
     from handlers.app import app, in_time

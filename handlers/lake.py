@@ -5,7 +5,6 @@
 
 import argparse
 import logging
-import os
 import shlex
 import sys
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ bp = func.Blueprint()
 
 
 @bp.function_name("maintain_lake")
-@bp.timer_trigger(arg_name="timer", schedule=os.environ.get("LAKE_SCHEDULE") or "0 40 3 * * *")
+@bp.timer_trigger(arg_name="timer", schedule="0 40 3 * * *")
 def maintain_lake(timer: func.TimerRequest) -> None:
     """Maintain the tables of all jobs, if there is a lake."""
     from handlers.app import aggregation

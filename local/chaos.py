@@ -24,7 +24,7 @@ DUPLICATES = 0.001  # the share of events that come twice, beside those that cut
 LOCK_PATIENCE = 30.0  # seconds to wait for the lock of the store
 LONGEST_DELAY = 0.4  # seconds: about as long as a few batches take
 # The app looks early for gaps that no batch follows; an outage of the store reaches the host.
-SETTINGS = {"GAP_CHECK_SCHEDULE": "*/2 * * * * *", "GAP_GRACE_SECONDS": "5", "STORE_PATIENCE_SECONDS": "1"}
+SETTINGS = {"WATCH_SCHEDULE": "*/2 * * * * *", "GAP_GRACE_SECONDS": "5", "STORE_PATIENCE_SECONDS": "1"}
 # Where events are dangerous: letters that kill the process are retried soon, and the events of a home stay in order.
 DANGEROUS = {**SETTINGS, "ORDER_POLICY": "hold_key", "TRANSFORM_DEADLINE_SECONDS": "30"}
 UNDELIVERABLE = 5  # events that the trigger cannot deliver: one of each kind

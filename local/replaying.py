@@ -68,15 +68,15 @@ def replay(address: str, chosen: Range, pause: Pause, show: Callable[[str], obje
         raise NotReplayed(f"POST /api/replays has no answer: {error}") from error
     if code != 202:
         raise NotReplayed(f"POST /api/replays answers {code}: {job}")
-    counts = _ended(address, job["job_id"], pause)["counts"]
+    counts = _ended(address, job["task_id"], pause)["counts"]
     show(f"replayed {counts['events']:,} events: {counts['rows_retracted']:,} rows were replaced")
 
 
-def _ended(address: str, job_id: str, pause: Pause) -> dict[str, Any]:
+def _ended(address: str, task_id: str, pause: Pause) -> dict[str, Any]:
     looks, seen, last = 0, None, ""
     while looks < LOOKS:
         try:
-            job: dict[str, Any] = json.loads(get(address, f"/api/replays/{job_id}"))
+            job: dict[str, Any] = json.loads(get(address, f"/api/tasks/{task_id}"))
         except (BooksUnavailable, OSError, http.client.HTTPException, ValueError) as error:
             last = str(error)
         else:
@@ -88,4 +88,4 @@ def _ended(address: str, job_id: str, pause: Pause) -> dict[str, Any]:
             looks, seen = (looks if job == seen else 0), job
         looks += 1
         pause(LOOK_EVERY)
-    raise NotReplayed(f"replay {job_id} is not done: {last}")
+    raise NotReplayed(f"replay {task_id} is not done: {last}")

@@ -72,7 +72,7 @@ class Answer:
 
 
 Run = Callable[[Any], Answered | Answer]
-Answers = Mapping[int, type[Answered] | str]
+Answers = Mapping[int, Any]  # a shape, a union of shapes, or a media type
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # an operation equals only itself, so it is a key

@@ -42,8 +42,7 @@ NOT_FOUND = ProblemType("not-found", "The request names something that does not 
 METHOD = ProblemType("method-not-allowed", "The route does not take this method", 405)
 IN_WORK = ProblemType("request-in-work", "A request under this key is still running", 409)
 CONFLICT = ProblemType("conflict", "The current state does not allow the request", 409)
-OVERLAP = ProblemType("replay-overlap", "A different replay is working on part of the range", 409)
-REDRIVE_OVERLAP = ProblemType("redrive-overlap", "A different redrive is working on the same letters", 409)
+TASK_OVERLAP = ProblemType("task-overlap", "A different task is open about the same", 409)
 BUSY = ProblemType("busy", "The same work is running for another request", 409)
 COUNT_DIFFERS = ProblemType("count-differs", "The count differs from the expected one", 409)
 STATE_DIFFERS = ProblemType("state-differs", "The stream is not in the state that the request expects", 412)
@@ -55,8 +54,8 @@ UNEXPECTED = ProblemType("unexpected", "The app failed, and its log has the reas
 UNAVAILABLE = ProblemType("unavailable", "A service that the answer needs cannot be used", 503)
 
 TYPES = (
-    INVALID, NO_ROUTE, NOT_FOUND, METHOD, IN_WORK, BUSY, CONFLICT, OVERLAP, REDRIVE_OVERLAP, COUNT_DIFFERS,
-    STATE_DIFFERS, TOO_LARGE, NOT_JSON, KEY_REUSED, NOT_ALLOWED, UNEXPECTED, UNAVAILABLE,
+    INVALID, NO_ROUTE, NOT_FOUND, METHOD, IN_WORK, BUSY, CONFLICT, TASK_OVERLAP, COUNT_DIFFERS, STATE_DIFFERS,
+    TOO_LARGE, NOT_JSON, KEY_REUSED, NOT_ALLOWED, UNEXPECTED, UNAVAILABLE,
 )  # fmt: skip
 
 

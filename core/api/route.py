@@ -45,15 +45,15 @@ class Route(NamedTuple):
     """One row of the table of routes.
 
     `template` is the path below the prefix of `host.json`. `operation` is a module and a name in it: of the app below
-    `handlers/operations`, such as `letters.show_letter`, and of a room with all packages. `drives` names the
-    orchestration of the job that the operation leaves.
+    `handlers/operations`, such as `letters.show_letter`, and of a room with all packages. `drives` is true
+    when the operation leaves a task that an orchestration drives.
     """
 
     method: str
     template: str
     level: Level
     operation: str
-    drives: str = ""
+    drives: bool = False
 
     @property
     def methods(self) -> tuple[str, ...]:

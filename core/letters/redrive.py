@@ -7,48 +7,21 @@ moved once, however many workers drive the job, and a job that is not `running` 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from json import dumps
 from uuid import UUID
 
-from core.errors import HubledgerError, StoreFault
 from core.letters.listing import LetterFilter, ListedLetter
 from core.model.commits import LetterStatus
 from core.model.events import PartitionId, Stream
-from core.model.jobs import JobStatus
 from core.model.letters import TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
 from core.model.spans import SequenceNumber, Span
+from core.model.tasks import TaskStatus
+from core.tasks.task import Task, TaskPart, report_of
 
 MOST_OPEN = 10  # planned, running and paused jobs of a stream
-LONGEST_REST = timedelta(seconds=2)  # between two pieces: a second of the cap, and one between the clocks of two hosts
-
-
-class RedriveOverlap(HubledgerError):
-    """An open redrive has the same filter or selection."""
-
-    def __init__(self, redrive_id: UUID) -> None:
-        super().__init__(f"redrive {redrive_id} is open for the same letters: wait until it is done, or cancel it")
-        self.redrive_id = redrive_id
-
-
-class TooManyRedrives(HubledgerError):
-    """MOST_OPEN redrives of the stream are open, paused ones included."""
-
-    def __init__(self) -> None:
-        super().__init__(f"{MOST_OPEN} redrives are open, which is the limit: wait until one is done, or cancel one")
-
-
-class RedriveConflict(StoreFault):
-    """The compare-and-set of a redrive touched no row."""
-
-    def __init__(self, redrive_id: UUID) -> None:
-        super().__init__(
-            f"redrive {redrive_id} has progressed in another worker, was paused or cancelled, or its stream was closed;"
-            " nothing was written"
-        )
-        self.redrive_id = redrive_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +75,30 @@ class RedriveRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class RedriveReport:
+    """What a task stores of the letters of a partition."""
+
+    moved: int = 0
+    unmoved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveAsked:
+    """What a task stores of the request of a redrive: the given fields of the filter, or None for a selection."""
+
+    move: OrderedMove
+    chosen: dict[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeAsked:
+    """What a task stores of the request in a partition."""
+
+    letters: int
+    numbers: tuple[SequenceNumber, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class RedriveProgress:
     """The progress of a job in one partition: the last number that it walked to.
 
@@ -111,8 +108,8 @@ class RedriveProgress:
 
     range: RedriveRange
     walked_to: SequenceNumber
-    moved: int = 0
-    unmoved: int = 0
+    report: RedriveReport = field(default_factory=RedriveReport)
+    step: int = 0
     closed_at: datetime | None = None
 
 
@@ -121,7 +118,7 @@ class Redrive:
     """A job as it is now. `fault` is the fault that holds it up or ended it; `history` has one JSON object per line."""
 
     request: RedriveRequest
-    status: JobStatus
+    status: TaskStatus
     progress: tuple[RedriveProgress, ...]
     pieces: int
     next_piece_at: datetime
@@ -133,16 +130,45 @@ class Redrive:
 
     @property
     def moved(self) -> int:
-        return sum(one.moved for one in self.progress)
+        return sum(one.report.moved for one in self.progress)
 
     @property
     def unmoved(self) -> int:
-        return sum(one.unmoved for one in self.progress)
+        return sum(one.report.unmoved for one in self.progress)
 
     @property
     def open_progress(self) -> RedriveProgress | None:
         """The partition of the next piece; None when all are closed."""
         return next((one for one in self.progress if one.closed_at is None), None)
+
+
+def redrive_of(task: Task) -> Redrive:
+    """Return the redrive that a task is."""
+    asked = report_of(task.asked, RedriveAsked)
+    progress = tuple(map(progress_of, task.parts))
+    request = RedriveRequest(
+        redrive_id=task.task_id,
+        stream=task.stream,
+        stream_id=task.stream_id,
+        move=asked.move,
+        wanted=None if asked.chosen is None else filter_of_fields(asked.chosen),
+        ranges=tuple(one.range for one in progress),
+        total=task.total,
+        per_second=task.per_second,
+        requested_by=task.requested_by,
+        reason=task.reason,
+        requested_at=task.requested_at,
+    )
+    times = (task.next_piece_at, task.started_at, task.ended_at, task.updated_at)
+    return Redrive(request, task.status, progress, task.pieces, *times, task.fault, task.history)
+
+
+def progress_of(part: TaskPart) -> RedriveProgress:
+    """Return the progress of a redrive in a partition, which is a part of its task."""
+    assert part.span is not None  # a redrive is about numbers
+    asked, report = report_of(part.asked, RangeAsked), report_of(part.report, RedriveReport)
+    ranged = RedriveRange(PartitionId(part.name), part.span, asked.letters, asked.numbers)
+    return RedriveProgress(ranged, SequenceNumber(part.position), report, part.step, part.closed_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +185,10 @@ class RedrivePiece:
     """Everything that one transaction of a job writes: the move of its letters, and the progress after it."""
 
     job: Redrive
+    progress: RedriveProgress
     move: LetterMove
     walked_to: SequenceNumber
     next_piece_at: datetime
-
-    @property
-    def latest(self) -> datetime:
-        """The latest time that a clock which is right sets for the next piece."""
-        return self.move.moved_at + LONGEST_REST
 
 
 @dataclass(frozen=True, slots=True)

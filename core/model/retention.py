@@ -4,15 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 # The days after which rows of each table go, unless a setting or a request names others. The rows of retracted_row and
-# dead_letter_attempt go with those of the ledger and of the letters.
+# dead_letter_attempt go with those of the ledger and of the letters; of the tasks, audits and purges go.
 DEFAULT_DAYS: Mapping[str, int] = {
     "batch_ledger": 400,
     "event_hub_dead_letter": 90,
     "staged_event": 30,
     "replay_diff": 30,
     "redrive_piece": 90,
-    "audit_job": 90,
-    "purge_job": 400,
+    "task": 400,
     "aggregation_failure": 90,
 }
 MOST_DAYS = 36_500

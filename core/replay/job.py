@@ -5,25 +5,18 @@ progress of the job, by compare and set: so a piece is done once, however many w
 not `running` does not proceed. The ranges of planned, running and paused jobs do not overlap, except dry runs.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from core.errors import HubledgerError
 from core.model.events import Partition, PartitionId, Stream
-from core.model.jobs import JobStatus
 from core.model.spans import SequenceNumber, Span
+from core.model.tasks import TaskStatus
+from core.tasks.task import Task, TaskPart, report_of
 
 # The limit of planned, running and paused jobs of a stream. Each open job has an orchestration with links of its own to
 # the hub, and dry runs store diffs: without a limit, one caller in a loop could use up the hub's links and the store.
 MOST_OPEN = 20
-
-
-class TooManyReplays(HubledgerError):
-    """MOST_OPEN replays of the stream are open, dry runs and paused ones included."""
-
-    def __init__(self) -> None:
-        super().__init__(f"{MOST_OPEN} replays are open, which is the limit: wait until one is done, or cancel one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +82,36 @@ class ReplayCounts:
 
 
 COUNTS: tuple[str, ...] = tuple(ReplayCounts.__dataclass_fields__)
+COUNTED = ("letters_added", "letters_resolved", "rows_retracted")  # only the transaction of a piece knows them
 MOST_GONE_RANGES = 1_000  # ranges that a partition lists; `gone` counts the numbers of all ranges
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport(ReplayCounts):
+    """What a task stores of a partition: its counts, the first ranges that are gone, and the part of the counts whose
+    commits were purged."""
+
+    gone_ranges: tuple[Span, ...] = ()
+    purged_written: int = 0
+    purged_rows_written: int = 0
+    purged_rows_retracted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a task stores of the request in a partition: which requested numbers were left out."""
+
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayAsked:
+    """What a task stores of the request of a replay: the range as JSON, as the person requested it, the partitions in
+    which nothing can be replayed, and the version of the transform."""
+
+    asked: str
+    left_out: tuple[LeftOut, ...]
+    transform_version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +120,28 @@ class PartitionProgress:
 
     range: PartitionRange
     next_number: SequenceNumber
-    counts: ReplayCounts = field(default_factory=ReplayCounts)
-    gone_ranges: tuple[Span, ...] = ()
+    report: ReplayReport = field(default_factory=ReplayReport)
+    step: int = 0
     closed_at: datetime | None = None
+
+    @property
+    def counts(self) -> ReplayCounts:
+        """The counts so far."""
+        return self.report
+
+    @property
+    def gone_ranges(self) -> tuple[Span, ...]:
+        """The first ranges of numbers that are gone."""
+        return self.report.gone_ranges
+
+    def report_after(self, counts: ReplayCounts, gone_ranges: tuple[Span, ...]) -> ReplayReport:
+        """Return the report after a piece with these counts, and with all ranges that are gone by then."""
+        counted = {name: getattr(self.report, name) + getattr(counts, name) for name in COUNTS}
+        return replace(self.report, **counted, gone_ranges=gone_ranges)
+
+    def after(self, next_number: SequenceNumber, report: ReplayReport) -> "PartitionProgress":
+        """Return the progress after a piece."""
+        return replace(self, next_number=next_number, report=report, step=self.step + 1)
 
     @property
     def is_through(self) -> bool:
@@ -113,7 +154,7 @@ class ReplayJob:
     """A job as it is now. `fault` is the fault that holds it up or ended it; `history` has one JSON object per line."""
 
     request: ReplayRequest
-    status: JobStatus
+    status: TaskStatus
     partitions: tuple[PartitionProgress, ...]
     started_at: datetime | None
     ended_at: datetime | None
@@ -134,6 +175,34 @@ class ReplayJob:
     def progress_of(self, partition_id: PartitionId) -> PartitionProgress | None:
         """Return the progress in a partition; None for a partition that the job does not touch."""
         return next((one for one in self.partitions if one.range.partition_id == partition_id), None)
+
+
+def replay_of(task: Task) -> ReplayJob:
+    """Return the replay that a task is."""
+    asked = report_of(task.asked, ReplayAsked)
+    parts = tuple(map(progress_of, task.parts))
+    request = ReplayRequest(
+        job_id=task.task_id,
+        stream=task.stream,
+        ranges=tuple(one.range for one in parts),
+        left_out=asked.left_out,
+        asked=asked.asked,
+        is_dry_run=task.is_dry_run,
+        transform_version=asked.transform_version,
+        requested_by=task.requested_by,
+        reason=task.reason,
+        requested_at=task.requested_at,
+    )
+    times = (task.started_at, task.ended_at, task.updated_at)
+    return ReplayJob(request, task.status, parts, *times, task.fault, task.history)
+
+
+def progress_of(part: TaskPart) -> PartitionProgress:
+    """Return the progress of a replay in a partition, which is a part of its task."""
+    assert part.span is not None  # a replay is about numbers
+    ranged = PartitionRange(PartitionId(part.name), part.span, report_of(part.asked, Note).note)
+    report = report_of(part.report, ReplayReport)
+    return PartitionProgress(ranged, SequenceNumber(part.position), report, part.step, part.closed_at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,21 @@
 
 import threading
 from datetime import timedelta
-from uuid import UUID
 
 from core.api.operation import Answer, Call, Nothing, number_of, operation
-from core.api.problems import BUSY, NOT_FOUND, Problem, invalid, not_found
+from core.api.problems import BUSY, NOT_FOUND, TASK_OVERLAP, Problem, invalid, not_found
 from core.ledger.audit import audit
-from core.ledger.audit_job import AuditJob, AuditRequest
+from core.ledger.audit_task import AuditAsked, AuditKind, audit_request
 from core.ledger.ranges import Reading
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from handlers.app import CLOCK, app
-from handlers.operations.audit_findings import audited_partitions, fault_answer, job_answer, partition_answer
-from handlers.operations.audit_shapes import AuditAnswer, AuditJobAnswer, AuditPath, AuditQuery, AuditShape
+from core.tasks.run import open_task
+from core.tasks.task import TaskOrder
+from handlers.app import CLOCK, App, app
+from handlers.operations.audit_findings import audit_means, audited_partitions, fault_answer, partition_answer, shown
+from handlers.operations.audit_shapes import AuditAnswer, AuditJobAnswer, AuditQuery, AuditShape
+from handlers.operations.task_shapes import begun, opening
 
 AT_MOST = timedelta(seconds=20)  # of one request; the next one goes on
 
@@ -38,31 +40,27 @@ def audit_ledger(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:
         _auditing.release()
 
 
-@operation("Request an audit of all ranges, the rows or the hub", "ledger", {202: AuditJobAnswer}, (NOT_FOUND, BUSY))
+@operation(
+    "Request an audit of all ranges, the rows or the hub", "tasks", {202: AuditJobAnswer}, (NOT_FOUND, TASK_OVERLAP)
+)
 def request_audit(call: Call[Nothing, Nothing, AuditShape]) -> Answer:
-    """Store a job; the timer `run_audits` works on it. One job is open at a time, in all processes together."""
+    """Store a job; its orchestration works on it. One job is open at a time, in all processes together."""
     own, asked = app(), call.body
     first, last = _ends(asked)
     id = None if asked.partition_id is None else PartitionId(asked.partition_id)
-    if not audited_partitions(own, id):
+    partitions = audited_partitions(own, id)
+    if not partitions:
         raise not_found("partition_id", "there is no commit" if id is None else f"partition {id} has no commit")
-    request = AuditRequest(CLOCK.new_id(), call.who, call.at, id, asked.whole, asked.rows, asked.hub, first, last)
-    if not own.audits.open_audit(request):
-        standing = own.audits.find_open_audit()
-        more = {} if standing is None else {"audit_id": str(standing)}  # it may have ended at this moment
-        raise Problem(BUSY, "a different audit is open: wait until it ends", more=more, headers={"Retry-After": "10"})
-    return Answer(
-        job_answer(AuditJob(request)), 202, {"Location": f"/api/audits/{request.audit_id}", "Retry-After": "5"}
-    )
+    order = TaskOrder(CLOCK.new_id(), own.open_stream(), call.who, "", call.at)
+    wanted = AuditAsked(id, asked.whole, asked.rows, asked.hub, first, last)
+    with opening():
+        task = open_task(audit_request(order, wanted, partitions), own.tasks)
+    return begun(shown(task))
 
 
-@operation("One audit that runs as a job, with its findings so far", "ledger", problems=(NOT_FOUND,))
-def show_audit(call: Call[AuditPath, Nothing, Nothing]) -> AuditJobAnswer:
-    """Show a job."""
-    found = app().audits.find_audit(UUID(call.path.audit_id))
-    if found is None:
-        raise not_found("audit_id", f"there is no audit {call.path.audit_id}")
-    return job_answer(found)
+def kind(own: App) -> AuditKind:
+    """Return the audits of the stream."""
+    return AuditKind(own.purges.stream.database, *audit_means(own), own.clock)
 
 
 def _audited(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:

@@ -1,20 +1,20 @@
 """The findings of an audit: of one partition, with its rows and the hub where they are requested, and of the stream."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
-
-import msgspec
 
 from core.api.shown import written
 from core.ledger.audit import ONLY_ANCHORED, AuditedPartition, audit, stream_faults
-from core.ledger.audit_job import AuditJob, AuditRequest
-from core.ledger.audit_work import AuditMeans
+from core.ledger.audit_task import DEADLINE, STREAM, AuditAsked
 from core.ledger.faults import LedgerFault
 from core.ledger.hub_comparison import find_unbooked, incarnation_faults
 from core.ledger.ranges import Reading
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS, HubRecount, RowRecount, recount_hub, recount_rows, window
+from core.ledger.retention.work import Verify
 from core.ledger.sums import FIRST
 from core.model.events import PartitionId
 from core.model.spans import Span
+from core.tasks.task import Task, report_of, report_text
 from handlers.app import App
 from handlers.operations.audit_shapes import (
     AuditedAnswer,
@@ -25,23 +25,33 @@ from handlers.operations.audit_shapes import (
     NumbersAnswer,
     RowRecountAnswer,
 )
+from handlers.operations.task_shapes import of_every_kind
 
+AuditPartition = Callable[[AuditAsked, PartitionId, datetime], str]
+AuditStream = Callable[[AuditAsked], str]
 READING = timedelta(seconds=60)  # to read the events of one partition from the hub
 
 
-def audit_means(own: App) -> AuditMeans:
-    """Return the means of the audits that run as jobs."""
+def audit_means(own: App) -> tuple[AuditPartition, AuditStream]:
+    """Return what audits a partition until a time, and what audits the stream."""
 
-    def of_partition(request: AuditRequest, id: PartitionId, until: datetime) -> str:
-        return _written(_of_partition(own, request, id, Reading(request.whole, lambda: own.clock.now() >= until)))
+    def of_partition(asked: AuditAsked, id: PartitionId, until: datetime) -> str:
+        return _written(_of_partition(own, asked, id, Reading(asked.whole, lambda: own.clock.now() >= until)))
 
-    def of_stream(request: AuditRequest) -> str:
-        return _written(Finding([fault_answer(one) for one in _stream_faults(own, request)]))
+    def of_stream(asked: AuditAsked) -> str:
+        return _written(Finding([fault_answer(one) for one in _stream_faults(own, asked)]))
 
-    def partitions(request: AuditRequest) -> tuple[PartitionId, ...]:
-        return audited_partitions(own, request.partition_id)
+    return of_partition, of_stream
 
-    return AuditMeans(own.audits, partitions, of_partition, of_stream, own.clock.now)
+
+def verified(own: App) -> Verify:
+    """Return what audits a partition until a time, for a purge of it."""
+
+    def verify(id: PartitionId, until: datetime) -> int | None:
+        done = audit(own.ledger, id, Reading(whole=False, is_over=lambda: own.clock.now() >= until))
+        return len(done.faults) if done.faults or done.complete else None
+
+    return verify
 
 
 def audited_partitions(own: App, chosen: PartitionId | None) -> tuple[PartitionId, ...]:
@@ -50,15 +60,15 @@ def audited_partitions(own: App, chosen: PartitionId | None) -> tuple[PartitionI
     return tuple(id for id, tables in traces.items() if chosen in (None, id) and tables != ONLY_ANCHORED)
 
 
-def _of_partition(own: App, request: AuditRequest, id: PartitionId, reading: Reading) -> Finding:
+def _of_partition(own: App, asked: AuditAsked, id: PartitionId, reading: Reading) -> Finding:
     done = audit(own.ledger, id, reading)
     if not done.partitions:
         return Finding([fault_answer(_vanished(id))])
     (one,) = done.partitions
-    rows = _rows(own, one, window(one.ledger, request.first, request.last, MOST_NUMBERS)) if request.rows else None
-    hub = _hub(own, one, window(one.ledger, request.first, request.last, MOST_EVENTS)) if request.hub else None
+    rows = _rows(own, one, window(one.ledger, asked.first, asked.last, MOST_NUMBERS)) if asked.rows else None
+    hub = _hub(own, one, window(one.ledger, asked.first, asked.last, MOST_EVENTS)) if asked.hub else None
     faults = [*one.faults, *(rows.faults if rows else ()), *(hub.faults if hub else ())]
-    if request.hub:
+    if asked.hub:
         state = own.incarnations.read_partition(one.ledger.partition)
         faults += incarnation_faults([state], own.ledger.read_incarnation(), own.hub)
     return Finding([fault_answer(fault) for fault in faults], partition_answer(one, rows, hub))
@@ -69,31 +79,24 @@ def _vanished(id: PartitionId) -> LedgerFault:
     return LedgerFault(id, "partition", FIRST, FIRST, text)
 
 
-def _stream_faults(own: App, request: AuditRequest) -> list[LedgerFault]:
+def _stream_faults(own: App, asked: AuditAsked) -> list[LedgerFault]:
     faults = [*stream_faults(own.ledger)]
-    if request.hub and request.partition_id is None:
+    if asked.hub and asked.partition_id is None:
         named, incarnation = frozenset(own.ledger.find_traces()), own.ledger.read_incarnation()
         faults += find_unbooked(own.hub, named, incarnation, own.clock.now())
     return faults
 
 
-def job_answer(job: AuditJob) -> AuditJobAnswer:
-    """Return a job with its findings so far."""
-    request, found = job.request, [msgspec.json.decode(text, type=Finding) for text in job.findings.values()]
+def shown(task: Task) -> AuditJobAnswer:
+    """Show an audit with its findings so far."""
+    done = [one for one in task.parts if one.closed_at is not None]
+    found = [report_of(one.report, Finding) for one in done]
     faults = [fault for one in found for fault in one.faults]
     partitions = [one.partition for one in found if one.partition is not None]
     return AuditJobAnswer(
-        audit_id=str(request.audit_id),
-        status=job.status,
-        requested_by=request.requested_by,
-        requested_at=request.requested_at,
-        deadline_at=request.deadline_at,
-        ended_at=job.ended_at,
-        fault=job.fault,
-        done=len(job.partitions or ()) - len(job.left),
-        total=None if job.partitions is None else len(job.partitions),
+        **of_every_kind(task, sum(one.name != STREAM for one in done), task.total, task.requested_at + DEADLINE),
         balanced=not faults,
-        complete=job.status == "done" and all(one.complete for one in partitions),
+        complete=task.status == "done" and all(one.complete for one in partitions),
         accounted=sum(one.accounted for one in partitions),
         faults=faults,
         partitions=partitions,
@@ -101,7 +104,7 @@ def job_answer(job: AuditJob) -> AuditJobAnswer:
 
 
 def _written(finding: Finding) -> str:
-    return msgspec.json.encode(finding).decode()
+    return report_text(finding)
 
 
 def _rows(own: App, one: AuditedPartition, span: Span | None) -> RowRecount | None:

@@ -7,10 +7,9 @@ import msgspec
 
 from core.api.operation import Answered, NumberText, PartitionText, Shape
 from core.api.shown import shape_of
-from core.ledger.audit_job import AuditStatus
 from core.ledger.faults import FaultKind, LedgerFault
 from core.model.spans import Span
-from handlers.operations.replay_shapes import JobText
+from handlers.operations.task_shapes import TaskAnswer
 
 
 class AuditQuery(Shape):
@@ -30,12 +29,6 @@ class AuditShape(Shape):
     hub: bool = False
     first: NumberText | None = None
     last: NumberText | None = None
-
-
-class AuditPath(Shape):
-    """An audit that runs as a job."""
-
-    audit_id: JobText
 
 
 _Fault: Any = shape_of(LedgerFault, kind=FaultKind)
@@ -112,19 +105,9 @@ class AuditAnswer(Answered):
     partitions: list[AuditedAnswer]
 
 
-class AuditJobAnswer(Answered):
-    """An audit that runs as a job, with its findings so far: `done` of `total` partitions (null: not begun). `fault` is
-    the last fault of an open job, or the reason why the job failed; an open job fails at `deadline_at`."""
+class AuditJobAnswer(TaskAnswer, tag_field="kind", tag="audit"):
+    """An audit that runs as a task, with its findings so far: `done` of `total` partitions."""
 
-    audit_id: str
-    status: AuditStatus
-    requested_by: str
-    requested_at: datetime
-    deadline_at: datetime
-    ended_at: datetime | None
-    fault: str | None
-    done: int
-    total: int | None
     balanced: bool
     complete: bool
     accounted: int

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import msgspec
 
-from core.api.operation import Answered, Cursor, Reason, Shape
-from core.ledger.retention.purge import PurgeStatus
+from core.api.operation import Answered, Reason, Shape
 from core.model.retention import DEFAULT_DAYS, MOST_DAYS
-from handlers.operations.replay_shapes import PAGE, JobText, Limit
+from handlers.operations.task_shapes import TaskAnswer
 
 Days = Annotated[int, msgspec.Meta(ge=0, le=MOST_DAYS)]
 _NAMED = msgspec.Meta(extra_json_schema={"propertyNames": {"enum": list(DEFAULT_DAYS)}})
@@ -23,25 +22,6 @@ class PurgeShape(Shape):
     dry_run: bool = True
 
 
-class PurgePath(Shape):
-    """A purge."""
-
-    purge_id: JobText
-
-
-class CancelPurgeShape(Shape):
-    """The reason to cancel a purge."""
-
-    reason: Reason
-
-
-class PurgesQuery(Shape):
-    """A page of purges, the newest first."""
-
-    limit: Limit = PAGE
-    cursor: Cursor | None = None
-
-
 class PurgedTableAnswer(Answered):
     """The rows of a table that a purge deleted, or that a dry run counted, and an estimate of their bytes. Letters
     count with their attempts. `notes` say what keeps old rows."""
@@ -54,27 +34,9 @@ class PurgedTableAnswer(Answered):
     notes: list[str]
 
 
-class PurgeAnswer(Answered):
-    """A purge so far. `left` counts the tables that it has not finished, once for each partition (null: not begun).
-    `fault` is the last fault of an open purge, or the reason why it ended."""
+class PurgeAnswer(TaskAnswer, tag_field="kind", tag="purge"):
+    """A purge so far: `done` of `total` parts, one for each table, or for each table of a partition."""
 
-    purge_id: str
-    status: PurgeStatus
-    dry_run: bool
     older_than_days: dict[str, int]
     rows: int
     tables: list[PurgedTableAnswer]
-    left: int | None
-    requested_by: str
-    reason: str
-    requested_at: datetime
-    updated_at: datetime | None
-    ended_at: datetime | None
-    fault: str | None
-
-
-class PurgesAnswer(Answered):
-    """A page of purges."""
-
-    purges: list[PurgeAnswer]
-    next: str | None

@@ -7,16 +7,12 @@ import msgspec
 
 from core.api.operation import Answered, Cursor, Instant, NumberText, PartitionText, Reason, Shape
 from core.api.shown import shape_of
-from core.model.jobs import JobStatus
 from core.model.spans import Span
 from core.replay.job import LeftOut, ReplayCounts
+from handlers.operations.task_shapes import PAGE, Limit, TaskAnswer
 
-PAGE, MOST_OF_A_PAGE = 20, 100
-UUID_FORM = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z"
-JobText = Annotated[str, msgspec.Meta(pattern=UUID_FORM, description="A job's id.")]
 OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}\Z", description="The hub's own text.")]
 Partitions = Annotated[list[PartitionText], msgspec.Meta(min_length=1, max_length=2000)]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=MOST_OF_A_PAGE)]
 
 
 class PlaceShape(Shape):
@@ -36,25 +32,6 @@ class ReplayShape(Shape):
     from_: PlaceShape | None = msgspec.field(name="from", default=None)
     to: PlaceShape | None = None
     dry_run: bool = True
-
-
-class JobPath(Shape):
-    """A job."""
-
-    job_id: JobText
-
-
-class MoveShape(Shape):
-    """The reason to pause, resume or cancel a job."""
-
-    reason: Reason
-
-
-class ReplaysQuery(Shape):
-    """A page of jobs, the newest first."""
-
-    limit: Limit = PAGE
-    cursor: Cursor | None = None
 
 
 class DiffQuery(Shape):
@@ -101,43 +78,14 @@ class LeftOutAnswer(_LeftOut):
     """A partition in which nothing can be replayed."""
 
 
-class MoveAnswer(Answered):
-    """A change of a job's status: its author, time and reason."""
+class ReplayAnswer(TaskAnswer, tag_field="kind", tag="replay"):
+    """A replay."""
 
-    at: datetime
-    move: str
-    by: str
-    why: str
-
-
-class ReplayAnswer(Answered):
-    """A job. `fault` is the fault that holds it up now, or that ended it."""
-
-    job_id: str
-    status: JobStatus
-    dry_run: bool
     asked: dict[str, Any]
-    total: int
-    done: int
     counts: CountsAnswer
     partitions: list[PartitionAnswer]
     left_out: list[LeftOutAnswer]
     transform_version: str
-    requested_by: str
-    reason: str
-    requested_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    updated_at: datetime
-    fault: str | None
-    history: list[MoveAnswer]
-
-
-class ReplaysAnswer(Answered):
-    """A page of jobs."""
-
-    replays: list[ReplayAnswer]
-    next: str | None
 
 
 class RowAnswer(Answered):

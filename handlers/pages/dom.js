@@ -26,6 +26,7 @@ function fill(node, attributes, children) {
 }
 
 export const count = (value) => (value === null || value === undefined ? "?" : Number(value).toLocaleString("en"));
+export const capital = (word) => word[0].toUpperCase() + word.slice(1);
 export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 
 /** Group the digits of a sequence number: it may have more digits than a number of JavaScript. */
@@ -82,7 +83,7 @@ const TONES = {
   good: ["written", "resolved", "done", "balanced", "healed", "committed"],
   warn: ["waiting", "retrying", "held", "not_yet", "planned", "running", "paused",
     "written_or_filtered", "submitting", "submitted"],
-  bad: ["exhausted", "dead_lettered", "missing", "absent", "failed", "open"],
+  bad: ["exhausted", "dead_lettered", "missing", "absent", "failed", "open", "not balanced"],
 };
 
 /** Show a word in its tone; the word alone says the same. */

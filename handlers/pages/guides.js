@@ -5,11 +5,11 @@ const [OVERVIEW, LETTERS, LEDGER] = ["## The overview", "## From a poison event 
 const OPERATOR = {
   [OVERVIEW]: ["Ledger", "Over time", "Partitions"],
   "## A partition is stopped": ["Stopped partitions"],
-  "## The audit": ["Audit"],
-  [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "Attempts", "New replay", "Jobs",
-    "Dry run", "Replay", "What would change", "By partition", "Moves"],
-  "## Many letters at once": ["Redrives"],
-  "## Old rows": ["Purges"],
+  "## The audit": ["Audit", "Audit of the ledger", "Faults"],
+  [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "Attempts", "New replay", "Tasks",
+    "Dry run", "Replay", "What would change", "By partition", "Moves of the task"],
+  "## Many letters at once": ["Redrives", "Letters that it moved"],
+  "## Old rows": ["Purges", "Purge", "By table"],
   [LEDGER]: ["Find a number", "Outcome", "Commit", "Letter", "Gap", "Rows", "Changes by retries and replays"],
 };
 const FOUND = new Map([

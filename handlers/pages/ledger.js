@@ -3,6 +3,7 @@
 import { get, Problem } from "./api.js";
 import { ago, badge, card, count, dated, el, facts, fault, field, grouped, messageOf, table } from "./dom.js";
 import { purgesCard } from "./purges.js";
+import { taskAddress } from "./tasks.js";
 
 export async function ledger(place, left, partition = "", number = "") {
   const id = el("input", { name: "partition", size: 6, required: true, value: partition, autocomplete: "off" });
@@ -23,7 +24,7 @@ export async function ledger(place, left, partition = "", number = "") {
     await show(found, left, partition, number);
     return;
   }
-  const purges = await purgesCard();
+  const purges = await purgesCard(taskAddress);
   if (!left.aborted) place.append(purges);
 }
 

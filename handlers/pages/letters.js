@@ -5,6 +5,7 @@ import { confirm } from "./confirm.js";
 import { ago, badge, button, card, choice, count, dated, el, facts, fault, field, grouped, messageOf, plural, table }
   from "./dom.js";
 import { redrivesCard } from "./redrives.js";
+import { taskAddress, tasksTable } from "./tasks.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
 const CLASSES = ["", "poison", "reference", "refused", "unknown", "crash"];
@@ -38,7 +39,7 @@ async function show(body, left, chosen, again) {
   const groups = (await get("dead-letters/groups", { ...chosen, limit: 100 })).groups;
   if (left.aborted) return;
   const list = el("div", {});
-  const jobs = await redrivesCard(chosen);
+  const jobs = await redrivesCard(chosen, taskAddress, tasksTable);
   if (left.aborted) return;
   body.replaceChildren(groupsCard(groups, chosen, again), jobs, list);
   if (groups.length) await pageOf(list, chosen, again);
@@ -184,7 +185,7 @@ function parts(whole, path, again) {
       el("div", { class: "row actions" },
         allowed.includes("retry") ? moveButton("retry", ask) : null,
         el("a", { href: `#/ledger/${here}` }, "Where it went"),
-        el("a", { href: `#/replays?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Replay it")),
+        el("a", { href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Replay it")),
       allowed.includes("discard") ? el("div", { class: "apart" }, moveButton("discard", ask)) : null),
     el("div", { class: "columns" },
       card("Why", el("pre", {}, messageOf(one)), facts([

@@ -5,18 +5,16 @@ import { fault, keepTime, notice } from "./dom.js";
 import { ledger } from "./ledger.js";
 import { letter, letters } from "./letters.js";
 import { nameStream, overview } from "./overview.js";
-import { redrive } from "./redrives.js";
-import { replay, replays } from "./replays.js";
 import { runs } from "./runs.js";
+import { task, tasks } from "./tasks.js";
 import { themeButton } from "./theme.js";
 
 const PLACES = [
   [/^#?\/?$/, overview, "overview"],
   [/^#\/letters(?:\?(.*))?$/, letters, "letters"],
   [/^#\/letters\/([^/?]+)\/([^/?]+)$/, letter, "letters"],
-  [/^#\/redrives\/([^/?]+)$/, redrive, "letters"],
-  [/^#\/replays(?:\?(.*))?$/, replays, "replays"],
-  [/^#\/replays\/([^/?]+)$/, replay, "replays"],
+  [/^#\/tasks(?:\?(.*))?$/, tasks, "tasks"],
+  [/^#\/tasks\/([^/?]+)$/, task, "tasks"],
   [/^#\/runs$/, runs, "runs"],
   [/^#\/ledger$/, ledger, "ledger"],
   [/^#\/ledger\/([^/?]+)\/([^/?]+)$/, ledger, "ledger"],

@@ -6,6 +6,7 @@ import { ago, badge, button, card, count, el, facts, fault, grouped, instant, pl
 import { minutesOfApp, overTime } from "./history.js";
 import { byPartition } from "./partitions.js";
 import { burnDown, burnDownOfApp } from "./retention.js";
+import { taskAddress } from "./tasks.js";
 
 const EVERY_MS = 2000;
 const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lettered", "dead-lettered"],
@@ -148,7 +149,8 @@ function auditing() {
     tell("Reading the ranges…");
     const asked = Object.fromEntries(Object.entries(boxes).filter(([, box]) => box.checked).map(([name]) => [name, true]));
     try {
-      const done = await (Object.keys(asked).length ? auditAsJob(asked, found, tell) : auditNow(found, tell));
+      if (Object.keys(asked).length) location.hash = taskAddress(await post("audits", asked));
+      const done = Object.keys(asked).length ? null : await auditNow(found, tell);
       if (done) found.replaceChildren(audited(done));
     } catch (problem) {
       found.replaceChildren(fault(problem));
@@ -156,7 +158,7 @@ function auditing() {
     start.disabled = false;
   });
   return card("Audit", el("p", { class: "quiet" },
-    "The audit compares the ranges since the last audit with letters, gaps, attempts and checkpoints. A job reads every range again, the rows and the hub; one job runs at a time."),
+    "The audit compares the ranges since the last audit with letters, gaps, attempts and checkpoints. With a box, a task reads every range again, the rows or the hub; one runs at a time."),
   el("div", { class: "row actions" }, start, el("label", { class: "inline" }, boxes.whole, "every range"),
     el("label", { class: "inline" }, boxes.rows, "and the rows"),
     el("label", { class: "inline" }, boxes.hub, "and the hub")), found);
@@ -172,18 +174,6 @@ async function auditNow(found, tell) {
   return null;
 }
 
-/** Follow a job until it ends; null when the page was left. */
-async function auditAsJob(asked, found, tell) {
-  let job = await post("audits", asked);
-  while (found.isConnected) {
-    if (job.status !== "open") return job;
-    tell(`${job.done} of ${job.total ?? "all"} partitions audited${job.fault ? `; it waits: ${job.fault}` : ""}…`);
-    await new Promise((resolve) => setTimeout(resolve, 2000));
-    job = await get(`audits/${job.audit_id}`);
-  }
-  return null;
-}
-
 function verdict(done) {
   if (!done.balanced) return `${plural(done.faults.length, "fault")} found.`;
   return done.complete ? `Balanced: ${count(done.accounted)} numbers, each with one outcome.`
@@ -195,12 +185,9 @@ function audited(done) {
     ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`], ["Detail", (one) => one.detail, "wide"]];
   return el("div", {},
     el("p", { class: done.balanced && done.complete ? "good" : "bad" }, verdict(done)),
-    done.status === "failed" ? el("p", { class: "bad" }, done.fault) : null,
     done.complete ? null : el("p", {}, "Some ranges were not read."),
     done.partitions.some((one) => one.since !== "0")
       ? el("p", { class: "quiet" }, "Ranges that an audit had verified before were not read again.") : null,
-    facts([["Read at", instant(done.at ?? done.ended_at)], ["Partitions", count(done.partitions.length)]]),
-    done.partitions.some((one) => one.rows?.complete === false)
-      ? el("p", {}, "In some partitions only the newest rows were recounted: an audit has a limit.") : null,
+    facts([["Read at", instant(done.at)], ["Partitions", count(done.partitions.length)]]),
     done.faults.length ? table("Faults", columns, done.faults) : null);
 }

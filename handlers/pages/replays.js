@@ -2,49 +2,14 @@
 
 import { get, isRefusal, post, Problem } from "./api.js";
 import { confirm } from "./confirm.js";
-import { ago, badge, button, card, choice, count, dated, el, facts, fault, field, grouped, plural, renew, table }
-  from "./dom.js";
+import { badge, button, card, choice, count, el, fault, field, grouped, plural, renew, table } from "./dom.js";
 
-const EVERY_MS = 1000;
-const PAGE = 20;
-const GONE = [400, 404];
-const ENDED = ["done", "cancelled", "failed"];
 const WAYS = [["", "everything committed"], ["sequence_number", "by sequence number"],
   ["enqueued_at", "by enqueued time (UTC)"], ["offset", "by offset"]];
-const address = (job) => `#/replays/${encodeURIComponent(job.job_id)}`;
+const address = (task) => `#/tasks/${encodeURIComponent(task.task_id)}`;
 
-export async function replays(place, left, asked = "") {
-  const found = el("div", {});
-  place.append(el("h1", {}, "Replays"), newReplay(new URLSearchParams(asked)), found);
-  const show = async (cursor, before) => {
-    try {
-      const page = await get("replays", { limit: PAGE, cursor });
-      if (!left.aborted) found.replaceChildren(list(page, cursor, before, show));
-    } catch (problem) {
-      if (!(problem instanceof Problem) || problem.needsKey) throw problem;
-      found.replaceChildren(fault(problem));
-    }
-  };
-  await show("", []);
-}
-
-function list(page, cursor, before, show) {
-  const columns = [
-    ["Requested", (one) => el("a", { href: address(one) }, ago(one.requested_at))],
-    ["Kind", (one) => (one.dry_run ? "dry run" : "replay")],
-    ["Status", (one) => badge(one.status)],
-    ["Done", (one) => `${count(one.done)} of ${count(one.total)}`, "amount"],
-    ["By", (one) => one.requested_by],
-    ["Why", (one) => one.reason, "wide"],
-  ];
-  return card("Jobs", page.replays.length ? table("Replays", columns, page.replays)
-    : el("p", {}, "No replay has been requested yet."),
-  el("div", { class: "row" },
-    before.length ? button("Newer", () => show(before.at(-1), before.slice(0, -1))) : null,
-    page.next ? button("Older", () => show(page.next, [...before, cursor])) : null));
-}
-
-function newReplay(asked) {
+/** The form of a new replay; an address may fill it in. */
+export function newReplay(asked) {
   const way = choice("way", WAYS, asked.get("first") ? "sequence_number" : "");
   const first = el("input", { name: "first", size: 20, value: asked.get("first") ?? "", autocomplete: "off" });
   const last = el("input", { name: "last", size: 20, value: asked.get("last") ?? "", autocomplete: "off" });
@@ -82,58 +47,32 @@ function order(way, first, last, partitions, reason) {
     ...(way && first.trim() ? { from: place(first) } : {}), ...(way && last.trim() ? { to: place(last) } : {}) };
 }
 
-export async function replay(place, left, id) {
-  const [trouble, head, diff, more] = [1, 2, 3, 4].map(() => el("div", {}));
-  place.append(el("h1", {}, "Replay"), trouble, head, diff, more);
-  const shown = { state: "" };
-  while (!left.aborted) {
-    try {
-      const job = await get(`replays/${encodeURIComponent(id)}`);
-      if (left.aborted) return;
-      trouble.replaceChildren();
-      renew(head, progress(job));
-      renew(more, ranges(job), moves(job));
-      await follow(diff, job, shown);
-      if (ENDED.includes(job.status)) return;
-    } catch (problem) {
-      if (!(problem instanceof Problem) || problem.needsKey || GONE.includes(problem.status)) throw problem;
-      trouble.replaceChildren(fault(problem)); // it may pass by itself
-    }
-    await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
-  }
-}
+export const replay = {
+  stays: "the events that it replayed stay replayed",
+  title: (found) => (found.dry_run ? "Dry run" : "Replay"),
+  done: (found) => `${count(found.done)} of ${count(found.total)}`,
+  facts: (found) => [outcomes(found.counts), effects(found), [["Transform", found.transform_version]]],
+  notes: (found) => el("p", { class: "quiet" }, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `)),
+  actions: (found) => (found.dry_run && found.status === "done"
+    ? button("Replay it for good", () => commit(found), { class: "main", id: "commit" }) : null),
+  more: (found) => [ranges(found)],
+  follow: async (place, found, shown, isOver) => {
+    const state = `${found.status} ${found.done}`;
+    if (!found.dry_run || state === shown.state) return; // the differences are shown again when the dry run has advanced
+    shown.state = state;
+    await differences(place, found.task_id, isOver);
+  },
+};
 
-/** Show the differences again when the dry run has advanced. */
-async function follow(place, job, shown) {
-  const state = `${job.status} ${job.done}`;
-  if (!job.dry_run || state === shown.state) return;
-  shown.state = state;
-  await differences(place, job.job_id, ENDED.includes(job.status));
-}
+const outcomes = (counts) => [["Written", count(counts.written)], ["Filtered", count(counts.filtered)],
+  ["Dead letters", count(counts.dead_lettered)], counts.held ? ["Held", count(counts.held)] : null,
+  ["Gone from the hub", count(counts.gone)], ["Letters resolved", count(counts.letters_resolved)],
+  ["Letters added", count(counts.letters_added)]];
 
-function progress(job) {
-  const counts = job.counts;
-  const allowed = ENDED.includes(job.status) ? [] : [job.status === "paused" ? "resume" : "pause", "cancel"];
-  return card(job.dry_run ? "Dry run" : "Replay",
-    el("p", { class: "verdict", id: "replay-status" }, badge(job.status), `${count(job.done)} of ${count(job.total)}`),
-    el("progress", { max: Math.max(1, job.total), value: job.total ? job.done : 1, "aria-label": "progress" }),
-    job.fault ? fault({ detail: job.fault }) : null,
-    el("div", { class: "columns" },
-      facts([["Written", count(counts.written)], ["Filtered", count(counts.filtered)],
-        ["Dead letters", count(counts.dead_lettered)], counts.held ? ["Held", count(counts.held)] : null,
-        ["Gone from the hub", count(counts.gone)], ["Letters resolved", count(counts.letters_resolved)],
-        ["Letters added", count(counts.letters_added)]]),
-      facts(job.dry_run ? [["Events that change", count(counts.events_changed)],
-        ["Rows added", count(counts.rows_added)],
-        ["Rows removed", count(counts.rows_removed)], ["Rows changed", count(counts.rows_changed)]]
-        : [["Rows written", count(counts.rows_written)], ["Rows removed", count(counts.rows_retracted)]]),
-      facts([["Requested by", job.requested_by], ["Why", job.reason], ["Requested", dated(job.requested_at)],
-        ["Transform", job.transform_version], ["Ended", dated(job.ended_at)]])),
-    el("p", { class: "quiet" }, job.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `)),
-    el("div", { class: "row" }, allowed.map((move) => button(capital(move), () => ask(job, move))),
-      job.dry_run && job.status === "done"
-        ? button("Replay it for good", () => commit(job), { class: "main", id: "commit" }) : null));
-}
+const effects = ({ counts, dry_run: isDry }) => (isDry
+  ? [["Events that change", count(counts.events_changed)], ["Rows added", count(counts.rows_added)],
+    ["Rows removed", count(counts.rows_removed)], ["Rows changed", count(counts.rows_changed)]]
+  : [["Rows written", count(counts.rows_written)], ["Rows removed", count(counts.rows_retracted)]]);
 
 /** Show the progress of each partition, and the numbers that the hub no longer has. */
 function ranges(job) {
@@ -150,22 +89,6 @@ function ranges(job) {
     job.partitions.filter((one) => one.note).map((one) => el("p", { class: "quiet" },
       `Partition ${one.partition_id}: ${one.note}`)));
 }
-
-const moves = (job) => (job.history.length
-  ? card("Moves", el("ol", { class: "attempts" }, job.history.map(moved))) : null);
-
-const moved = (one) => el("li", {}, badge(one.move), ` by ${one.by}, `, ago(one.at),
-  one.why ? el("p", { class: "quiet" }, one.why) : null);
-
-const capital = (word) => word[0].toUpperCase() + word.slice(1);
-
-const WORDS = { pause: "The replay stops between two pieces, and can be resumed there.",
-  resume: "The replay continues where it was paused.",
-  cancel: "The replay ends for good; the events that it replayed stay replayed." };
-
-const ask = (job, move) => confirm({ title: `${capital(move)} the replay`, word: capital(move), number: null,
-  text: () => `${WORDS[move]} It covers ${plural(job.total, "event")}.`, grave: move === "cancel",
-  act: async (_, reason) => { await post(`replays/${job.job_id}/${move}`, { reason }); return `${move}: done`; } });
 
 /** Replay the range of the dry run for good: one partition by its numbers, several as they were requested. */
 function commit(job) {
@@ -189,7 +112,7 @@ const byNumbers = (one) => ({ partitions: [one.partition_id], from: { sequence_n
 async function differences(place, id, isWhole, cursor = "") {
   let page;
   try {
-    page = await get(`replays/${encodeURIComponent(id)}/diff`, { limit: 50, cursor });
+    page = await get(`tasks/${encodeURIComponent(id)}/diff`, { limit: 50, cursor });
   } catch (problem) {
     if (!isRefusal(problem)) throw problem;
     renew(place, card("What would change", el("p", { id: "hidden-changes" },

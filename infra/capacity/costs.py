@@ -158,8 +158,6 @@ def extras(sizing: Sizing) -> tuple[Extra, ...]:
     """Return the costs of choices that differ from the defaults."""
     memory = sizing.memory / 1024
     ready = memory * SECONDS * prices.READY_GB_SECOND
-    saved = round(SECONDS / TIMERS["run_audits"] - SECONDS / 60)
-    audits = saved * memory * prices.ON_DEMAND_GB_SECOND
     network = ENDPOINTS * HOURS * prices.ENDPOINT_HOUR + ZONES * prices.DNS_ZONE
     unit = HOURS * (prices.UNIT_HOUR + prices.CAPTURE_UNIT_HOUR)
     return (
@@ -169,7 +167,6 @@ def extras(sizing: Sizing) -> tuple[Extra, ...]:
             network,
             f"{ENDPOINTS} private endpoints x {HOURS} h x {prices.ENDPOINT_HOUR} + {ZONES} DNS zones, without traffic",
         ),
-        Extra("`AUDIT_SCHEDULE` every minute", -audits, f"{saved:,} executions of {memory:g} GB less"),
         Extra("one always-ready instance more", ready, f"{memory:g} GB x {SECONDS:,} s x {prices.READY_GB_SECOND:f}"),
         _replica("busy", prices.VCPU_SECOND),
         _replica("idle", prices.IDLE_VCPU_SECOND),

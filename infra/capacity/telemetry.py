@@ -44,12 +44,9 @@ TIMERS = {
     "aggregate": 300,
     "heal_gaps": 60,
     "maintain_lake": DAY,
-    "run_audits": 10,
-    "run_purges": 60,
     "watch": 60,
     "watch_dead_letters": 60,
-    "watch_redrives": 60,
-    "watch_replays": 60,
+    "watch_tasks": 60,
 }
 LETTER_ROUNDS = 30
 OUTCOMES, CALLS, STATUSES = 7, 2, 12  # values of an event's outcome, of a call's operation, of a letter's status

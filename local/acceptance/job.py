@@ -121,7 +121,7 @@ class Acceptance:
         code, job = post(self.target.host.address, "/api/redrives", order)
         if code != 202:  # a letter was tried in between
             return 0
-        path = f"/api/redrives/{job['redrive_id']}"
+        path = f"/api/tasks/{job['task_id']}"
         ended = self._until("redrive", lambda: self._get(path), lambda seen: seen["status"] == "done")
         return int(ended["moved"])
 

@@ -18,7 +18,7 @@ from core.model.events import Event, EventBatch
 from core.model.rows import Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.replay.run import ReplayMeans
+from core.replay.run import ReplayKind
 from core.replay.store.replays import Replays
 from core.store.database import Database
 from core.store.decoding import row_reader
@@ -55,7 +55,7 @@ def check_replay_identity(transform: Given, events: Iterable[object], *, referen
         if not any(before.values()):
             raise AssertionError("no event became a row, so that a replay shows nothing: give events that do")
         hub = TrialLog(lambda: log, len(log))
-        replay_all(ReplayMeans(STREAM, Replays(database), hub, loaded, _clock(seed=1)), is_dry_run=False)
+        replay_all(ReplayKind(STREAM, Replays(database), hub, loaded, _clock(seed=1)), is_dry_run=False)
         _compare(log, before, _written(database, loaded, len(log)))
 
 

@@ -13,7 +13,8 @@ from core.model.rows import Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay.run import ReplayKind, request_replay
+from core.tasks.run import open_parts, work_on
 from local.trials.outcomes import BEGINNING, event_of
 
 STREAM = Stream("trial/events", "trial")
@@ -28,14 +29,14 @@ def register(rows: Sequence[Row], means: Means) -> None:
         ingest_batch(EventBatch(KNOWN, (event_of(b""),), "known"), replace(means, transform=seeding))
 
 
-def replay_all(means: ReplayMeans, *, is_dry_run: bool) -> UUID:
+def replay_all(means: ReplayKind, *, is_dry_run: bool) -> UUID:
     """Replay every event of a trial to the end, and return the id of the job."""
     order = ReplayOrder((EVENTS.partition_id,), None, None, "{}", is_dry_run, "trial", "replay of every event")
     last = means.hub.extent(EVENTS).last
     job_id = request_replay(order, means, most_events=last + 1).request.job_id
-    while partition_ids := open_partitions(job_id, means):
+    while partition_ids := open_parts(job_id, means):
         for each in partition_ids:
-            replay_slice(job_id, each, means, means.clock.now() + DAY)
+            work_on(job_id, each, means, means.clock.now() + DAY)
     return job_id
 
 

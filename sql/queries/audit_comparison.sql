@@ -145,6 +145,17 @@ WITH done AS (
       FROM batch_ledger AS l INDEXED BY ix_batch_ledger_change
      WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind <> 'batch' AND l.kind = 'replay'
      GROUP BY l.invocation_id
+), reported AS (
+    SELECT t.task_id, p.first_sequence_number, p.last_sequence_number,
+           CONVERT(bigint, JSON_VALUE(p.report, '$.written')) AS written,
+           CONVERT(bigint, JSON_VALUE(p.report, '$.rows_written')) AS rows_written,
+           CONVERT(bigint, JSON_VALUE(p.report, '$.rows_retracted')) AS rows_retracted,
+           CONVERT(bigint, JSON_VALUE(p.report, '$.purged_written')) AS purged_written,
+           CONVERT(bigint, JSON_VALUE(p.report, '$.purged_rows_written')) AS purged_rows_written,
+           CONVERT(bigint, JSON_VALUE(p.report, '$.purged_rows_retracted')) AS purged_rows_retracted
+      FROM task AS t
+     INNER JOIN task_part AS p ON p.task_id = t.task_id AND p.part = :partition_id
+     WHERE t.stream_id = :stream_id AND t.kind = 'replay' AND t.is_dry_run = 0
 ), taken AS (
     SELECT l.invocation_id, COUNT(*) AS rows_retracted
       FROM retracted_row AS r
@@ -153,19 +164,17 @@ WITH done AS (
      WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id
      GROUP BY l.invocation_id
 )
-SELECT p.job_id, p.first_sequence_number, p.last_sequence_number, p.written,
+SELECT p.task_id, p.first_sequence_number, p.last_sequence_number, p.written,
        COALESCE(d.written, 0) + p.purged_written AS written_of_commits, p.rows_written,
        COALESCE(d.rows_written, 0) + p.purged_rows_written AS rows_of_commits,
        p.rows_retracted, COALESCE(t.rows_retracted, 0) + p.purged_rows_retracted AS retracted_rows
-  FROM replay_progress AS p
- INNER JOIN replay_job AS j ON j.job_id = p.job_id
-  LEFT JOIN done AS d ON d.invocation_id COLLATE Latin1_General_100_BIN2 = p.job_id
-  LEFT JOIN taken AS t ON t.invocation_id COLLATE Latin1_General_100_BIN2 = p.job_id
- WHERE p.stream_id = :stream_id AND p.partition_id = :partition_id AND j.is_dry_run = 0
-   AND (p.rows_written <> COALESCE(d.rows_written, 0) + p.purged_rows_written
-        OR p.rows_retracted <> COALESCE(t.rows_retracted, 0) + p.purged_rows_retracted
-        OR p.written <> COALESCE(d.written, 0) + p.purged_written)
- ORDER BY p.job_id
+  FROM reported AS p
+  LEFT JOIN done AS d ON d.invocation_id COLLATE Latin1_General_100_BIN2 = p.task_id
+  LEFT JOIN taken AS t ON t.invocation_id COLLATE Latin1_General_100_BIN2 = p.task_id
+ WHERE (p.rows_written <> COALESCE(d.rows_written, 0) + p.purged_rows_written
+    OR p.rows_retracted <> COALESCE(t.rows_retracted, 0) + p.purged_rows_retracted
+    OR p.written <> COALESCE(d.written, 0) + p.purged_written)
+ ORDER BY p.task_id
  LIMIT :most;
 
 -- name: read_checked_commits

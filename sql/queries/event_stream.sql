@@ -84,24 +84,3 @@ SELECT n.stream_id, p.partition_id, p.sequence_number, @anchored_at
 -- params: stream_id int
 DELETE FROM partition_stop
  WHERE stream_id = :stream_id AND reason = 'incarnation';
-
--- name: cancel_replays_of_stream
--- Cancel the open replays of a closed stream: its numbers mean different events in the hub now.
--- params: stream_id int, moved_at datetime2(7), fault nvarchar(4000)
-UPDATE replay_job
-   SET status = 'cancelled', updated_at = :moved_at, ended_at = :moved_at, fault = :fault
- WHERE stream_id = :stream_id AND status IN ('planned', 'running', 'paused');
-
--- name: fail_audit_of_stream
--- Fail the open audit of a closed stream: a process that works on it records nothing more.
--- params: stream_id int, moved_at datetime2(7), fault nvarchar(4000)
-UPDATE audit_job
-   SET status = 'failed', updated_at = :moved_at, ended_at = :moved_at, fault = :fault
- WHERE stream_id = :stream_id AND status = 'open';
-
--- name: fail_purge_of_stream
--- Fail the open purge of a closed stream: a process that works on it purges nothing more.
--- params: stream_id int, moved_at datetime2(7), fault nvarchar(4000)
-UPDATE purge_job
-   SET status = 'failed', updated_at = :moved_at, ended_at = :moved_at, fault = :fault
- WHERE stream_id = :stream_id AND status = 'open';

@@ -173,10 +173,10 @@ SELECT r.previous + 1 AS first_commit_number, r.commit_number - 1 AS last_commit
 -- Count the letters that replays recorded in a partition, how many of them exist or were purged, and how many the
 -- checkpoint counts (NULL: there is none).
 -- params: stream_id int, partition_id varchar(8000)
-SELECT (SELECT COALESCE(SUM(p.letters_added), 0)
-          FROM replay_progress AS p
-         INNER JOIN replay_job AS j ON j.job_id = p.job_id
-         WHERE p.stream_id = :stream_id AND p.partition_id = :partition_id AND j.is_dry_run = 0) AS added,
+SELECT (SELECT COALESCE(SUM(CONVERT(bigint, JSON_VALUE(p.report, '$.letters_added'))), 0)
+          FROM task AS t
+         INNER JOIN task_part AS p ON p.task_id = t.task_id AND p.part = :partition_id
+         WHERE t.stream_id = :stream_id AND t.kind = 'replay' AND t.is_dry_run = 0) AS added,
        (SELECT COUNT(*)
           FROM event_hub_dead_letter AS d
          WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id

@@ -1,19 +1,23 @@
 -- name: read_purge_reach
 -- Read the limits of a purge of a partition's ledger: its checkpoint, the commit up to which an audit found no fault, the
--- first number and the first request of its open replays, and the open audit jobs of the stream.
+-- first number and the first request of its open replays, and the open audits of the stream.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT c.sequence_number AS committed_to,
        c.verified_commit AS verified_to,
        (SELECT MIN(p.first_sequence_number)
-          FROM replay_job AS j
-         INNER JOIN replay_progress AS p ON p.job_id = j.job_id AND p.partition_id = :partition_id
-         WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused')) AS replay_first,
+          FROM task AS t
+         INNER JOIN task_part AS p ON p.task_id = t.task_id AND p.part = :partition_id
+         WHERE t.stream_id = :stream_id AND t.kind = 'replay' AND t.status IN ('planned', 'running', 'paused'))
+           AS replay_first,
        CONVERT(varchar(33), (
-           SELECT MIN(j.requested_at)
-             FROM replay_job AS j
-            INNER JOIN replay_progress AS p ON p.job_id = j.job_id AND p.partition_id = :partition_id
-            WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused')), 126) AS replay_at,
-       (SELECT COUNT(*) FROM audit_job AS j WHERE j.stream_id = :stream_id AND j.status = 'open') AS open_audits
+           SELECT MIN(t.requested_at)
+             FROM task AS t
+            INNER JOIN task_part AS p ON p.task_id = t.task_id AND p.part = :partition_id
+            WHERE t.stream_id = :stream_id AND t.kind = 'replay'
+              AND t.status IN ('planned', 'running', 'paused')), 126) AS replay_at,
+       (SELECT COUNT(*) FROM task AS t
+         WHERE t.stream_id = :stream_id AND t.kind = 'audit' AND t.status IN ('planned', 'running', 'paused'))
+           AS open_audits
   FROM event_hub_checkpoint AS c
  WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id;
 
@@ -67,23 +71,6 @@ SELECT r.commit_number, COUNT(*) AS row_count
 DELETE FROM batch_ledger
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND commit_number > :after_commit
    AND commit_number <= :last_commit;
-
--- name: note_purged_replay
--- Add the counts of purged commits to the progress of their replays.
--- params: partition_id varchar(8000), purged_replays rows (job_id, written, rows_written, rows_retracted)
-UPDATE replay_progress
-   SET purged_written = purged_written + :written, purged_rows_written = purged_rows_written + :rows_written,
-       purged_rows_retracted = purged_rows_retracted + :rows_retracted
- WHERE partition_id = :partition_id AND job_id = :job_id;
--- sqlserver:
-UPDATE p
-   SET purged_written = p.purged_written + r.written, purged_rows_written = p.purged_rows_written + r.rows_written,
-       purged_rows_retracted = p.purged_rows_retracted + r.rows_retracted
-  FROM hubledger.replay_progress AS p
- INNER JOIN OPENJSON(@purged_replays) WITH (
-       job_id varchar(36) '$[0]', written bigint '$[1]', rows_written bigint '$[2]', rows_retracted bigint '$[3]') AS r
-    ON p.job_id = r.job_id COLLATE Latin1_General_100_BIN2
- WHERE p.partition_id = @partition_id;
 
 -- name: read_settled_letters
 -- Read the first letters of a partition that were settled before a time, up to a number, all of whose attempts are of
@@ -170,8 +157,9 @@ UPDATE staged_event
 DELETE FROM staged_event
  WHERE stream_id = :stream_id AND staged_at < :before_at
    AND NOT EXISTS (
-       SELECT 1 FROM replay_job AS j
-        WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused'))
+       SELECT 1 FROM task AS t
+        WHERE t.stream_id = :stream_id AND t.kind = 'replay'
+          AND t.status IN ('planned', 'running', 'paused'))
  ORDER BY staged_at LIMIT :most BY rowid;
 
 -- name: count_staged
@@ -182,8 +170,9 @@ SELECT (SELECT COUNT(*)
                   FROM staged_event AS s
                  WHERE s.stream_id = :stream_id AND s.staged_at < :before_at
                    AND NOT EXISTS (
-                       SELECT 1 FROM replay_job AS j
-                        WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused'))
+                       SELECT 1 FROM task AS t
+                        WHERE t.stream_id = :stream_id AND t.kind = 'replay'
+                          AND t.status IN ('planned', 'running', 'paused'))
                  LIMIT :most) AS o) AS old,
        (SELECT COUNT(*)
           FROM (SELECT u.staged_at
@@ -201,56 +190,38 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(s.body)), 0) AS row_bytes,
  WHERE s.stream_id = :stream_id AND s.staged_at < :before_at;
 
 -- name: find_old_dry_run
--- Find the oldest ended dry run of a stream that still has diffs, and count these, at most so many.
+-- Find the oldest ended replay of a stream that still has diffs, and count these, at most so many.
 -- params: stream_id int, before_at datetime2(7), most int
-SELECT j.job_id,
+SELECT t.task_id,
        (SELECT COUNT(*)
           FROM (SELECT 1  -- sqlite only
-          FROM (SELECT TOP (:most) f.job_id  -- sqlserver only
+          FROM (SELECT TOP (:most) f.task_id  -- sqlserver only
                   FROM replay_diff AS f
-                 WHERE f.job_id = j.job_id
+                 WHERE f.task_id = t.task_id
                  LIMIT :most  -- sqlite only
                ) AS c) AS row_count
-  FROM replay_job AS j
- WHERE j.stream_id = :stream_id AND j.is_dry_run = 1 AND j.ended_at < :before_at
-   AND EXISTS (SELECT 1 FROM replay_diff AS d WHERE d.job_id = j.job_id)
- ORDER BY j.ended_at
+  FROM task AS t
+ WHERE t.stream_id = :stream_id AND t.kind = 'replay' AND t.requested_at < :before_at AND t.ended_at < :before_at
+   AND EXISTS (SELECT 1 FROM replay_diff AS d WHERE d.task_id = t.task_id)
+ ORDER BY t.requested_at
  LIMIT 1;
 
 -- name: delete_diffs
 -- Delete the first diffs of a dry run.
--- params: job_id varchar(8000), most int
+-- params: of_task varchar(8000), most int
 DELETE FROM replay_diff
- WHERE job_id = :job_id
- ORDER BY partition_id, sequence_number LIMIT :most BY job_id, partition_id, sequence_number;
+ WHERE task_id = :of_task
+ ORDER BY partition_id, sequence_number LIMIT :most BY task_id, partition_id, sequence_number;
 
 -- name: count_old_diffs
 -- Count the diffs of ended dry runs of a stream, and their bytes.
 -- params: stream_id int, before_at datetime2(7)
 SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.diff)), 0) AS row_bytes,
-       CONVERT(varchar(33), MIN(j.ended_at), 126) AS oldest,
-       CONVERT(varchar(33), MAX(j.ended_at), 126) AS newest
-  FROM replay_job AS j
- INNER JOIN replay_diff AS d ON d.job_id = j.job_id
- WHERE j.stream_id = :stream_id AND j.is_dry_run = 1 AND j.ended_at < :before_at;
-
--- name: delete_audits
--- Delete the first audit jobs of a stream that ended before a time.
--- params: stream_id int, before_at datetime2(7), most int
-DELETE FROM audit_job
- WHERE stream_id = :stream_id AND ended_at < :before_at
- ORDER BY ended_at LIMIT :most BY audit_id;
-
--- name: count_old_audits
--- Count the audit jobs of a stream that ended before a time, at most so many, and their bytes.
--- params: stream_id int, before_at datetime2(7), most int
-SELECT COUNT(*) AS row_count, COALESCE(SUM(f.size), 0) AS row_bytes,
-       CONVERT(varchar(33), MIN(f.ended_at), 126) AS oldest,
-       CONVERT(varchar(33), MAX(f.ended_at), 126) AS newest
-  FROM (SELECT j.ended_at, DATALENGTH(j.findings) AS size
-          FROM audit_job AS j
-         WHERE j.stream_id = :stream_id AND j.ended_at < :before_at
-         LIMIT :most) AS f;
+       CONVERT(varchar(33), MIN(t.ended_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(t.ended_at), 126) AS newest
+  FROM task AS t
+ INNER JOIN replay_diff AS d ON d.task_id = t.task_id
+ WHERE t.stream_id = :stream_id AND t.kind = 'replay' AND t.requested_at < :before_at AND t.ended_at < :before_at;
 
 -- name: delete_failures
 -- Delete the first failures of runs before a time.
@@ -269,33 +240,88 @@ SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(o.failed_
 -- name: find_old_redrive
 -- Find the oldest ended redrive of a stream that still has pieces, and count these, at most so many.
 -- params: stream_id int, before_at datetime2(7), most int
-SELECT j.redrive_id,
+SELECT t.task_id,
        (SELECT COUNT(*)
           FROM (SELECT 1  -- sqlite only
           FROM (SELECT TOP (:most) f.piece  -- sqlserver only
                   FROM redrive_piece AS f
-                 WHERE f.redrive_id = j.redrive_id
+                 WHERE f.task_id = t.task_id
                  LIMIT :most  -- sqlite only
                ) AS c) AS row_count
-  FROM redrive_job AS j
- WHERE j.stream_id = :stream_id AND j.ended_at < :before_at
-   AND EXISTS (SELECT 1 FROM redrive_piece AS p WHERE p.redrive_id = j.redrive_id)
- ORDER BY j.ended_at
+  FROM task AS t
+ WHERE t.stream_id = :stream_id AND t.kind = 'redrive' AND t.requested_at < :before_at AND t.ended_at < :before_at
+   AND EXISTS (SELECT 1 FROM redrive_piece AS d WHERE d.task_id = t.task_id)
+ ORDER BY t.requested_at
  LIMIT 1;
 
 -- name: delete_redrive_pieces
 -- Delete the first pieces of a redrive.
--- params: redrive_id varchar(8000), most int
+-- params: of_task varchar(8000), most int
 DELETE FROM redrive_piece
- WHERE redrive_id = :redrive_id
- ORDER BY piece LIMIT :most BY redrive_id, piece;
+ WHERE task_id = :of_task
+ ORDER BY piece LIMIT :most BY task_id, piece;
 
 -- name: count_old_redrive_pieces
 -- Count the pieces of ended redrives of a stream, and their bytes.
 -- params: stream_id int, before_at datetime2(7)
 SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(p.numbers)), 0) AS row_bytes,
-       CONVERT(varchar(33), MIN(j.ended_at), 126) AS oldest,
-       CONVERT(varchar(33), MAX(j.ended_at), 126) AS newest
-  FROM redrive_job AS j
- INNER JOIN redrive_piece AS p ON p.redrive_id = j.redrive_id
- WHERE j.stream_id = :stream_id AND j.ended_at < :before_at;
+       CONVERT(varchar(33), MIN(t.ended_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(t.ended_at), 126) AS newest
+  FROM task AS t
+ INNER JOIN redrive_piece AS p ON p.task_id = t.task_id
+ WHERE t.stream_id = :stream_id AND t.kind = 'redrive' AND t.requested_at < :before_at AND t.ended_at < :before_at;
+
+-- name: find_old_task
+-- Find the oldest audit or purge of a stream that has ended before a time and still has parts, and count these, at most
+-- so many.
+-- params: stream_id int, before_at datetime2(7), most int
+SELECT t.task_id,
+       (SELECT COUNT(*)
+          FROM (SELECT 1  -- sqlite only
+          FROM (SELECT TOP (:most) f.part  -- sqlserver only
+                  FROM task_part AS f
+                 WHERE f.task_id = t.task_id
+                 LIMIT :most  -- sqlite only
+               ) AS c) AS row_count
+  FROM task AS t
+ WHERE t.stream_id = :stream_id AND t.requested_at < :before_at AND t.kind IN ('audit', 'purge')
+   AND t.ended_at < :before_at AND EXISTS (SELECT 1 FROM task_part AS p WHERE p.task_id = t.task_id)
+ ORDER BY t.requested_at
+ LIMIT 1;
+
+-- name: delete_parts
+-- Delete the first parts of a task.
+-- params: of_task varchar(8000), most int
+DELETE FROM task_part
+ WHERE task_id = :of_task
+ ORDER BY part LIMIT :most BY task_id, part;
+
+-- name: count_old_parts
+-- Count the parts of audits and purges of a stream that ended before a time, and their bytes.
+-- params: stream_id int, before_at datetime2(7)
+SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(p.report)), 0) AS row_bytes,
+       CONVERT(varchar(33), MIN(t.ended_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(t.ended_at), 126) AS newest
+  FROM task AS t
+ INNER JOIN task_part AS p ON p.task_id = t.task_id
+ WHERE t.stream_id = :stream_id AND t.requested_at < :before_at AND t.kind IN ('audit', 'purge')
+   AND t.ended_at < :before_at;
+
+-- name: delete_tasks
+-- Delete the first audits and purges of a stream that ended before a time and have no parts any more.
+-- params: stream_id int, before_at datetime2(7), most int
+DELETE FROM task
+ WHERE stream_id = :stream_id AND requested_at < :before_at AND kind IN ('audit', 'purge') AND ended_at < :before_at
+   AND NOT EXISTS (SELECT 1 FROM task_part AS p WHERE p.task_id = task.task_id)
+ ORDER BY requested_at LIMIT :most BY task_id;
+
+-- name: count_old_tasks
+-- Count the audits and purges of a stream that ended before a time, at most so many.
+-- params: stream_id int, before_at datetime2(7), most int
+SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(f.ended_at), 126) AS oldest,
+       CONVERT(varchar(33), MAX(f.ended_at), 126) AS newest
+  FROM (SELECT t.ended_at
+          FROM task AS t
+         WHERE t.stream_id = :stream_id AND t.requested_at < :before_at AND t.kind IN ('audit', 'purge')
+           AND t.ended_at < :before_at
+         LIMIT :most) AS f;

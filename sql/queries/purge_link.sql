@@ -34,7 +34,7 @@ SELECT {link}
  LIMIT 1;
 
 -- name: add_link
--- Insert the next link of a chain; touches no row while an audit job of the stream is open. A key violation means that
+-- Insert the next link of a chain; touches no row while an audit of the stream is open. A key violation means that
 -- a different purge was first.
 -- params: stream_id int, partition_id varchar(8000), link_number int, purge_id varchar(8000), purged_by nvarchar(4000), purged_at datetime2(7), commit_number bigint, first_sequence_number bigint, last_sequence_number bigint, batches bigint, retries bigint, replays bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, rows_written bigint, letters bigint, replay_letters bigint, attempts bigint, rows_hash varchar(8000), link_hash varchar(8000)
 INSERT INTO purge_link
@@ -44,7 +44,9 @@ INSERT INTO purge_link
 SELECT :stream_id, :partition_id, :link_number, :purge_id, :purged_by, :purged_at, :commit_number,
        :first_sequence_number, :last_sequence_number, :batches, :retries, :replays, :written, :filtered,
        :dead_lettered, :held, :absent, :rows_written, :letters, :replay_letters, :attempts, :rows_hash, :link_hash
- WHERE NOT EXISTS (SELECT 1 FROM audit_job AS j WHERE j.stream_id = :stream_id AND j.status = 'open');
+ WHERE NOT EXISTS (
+       SELECT 1 FROM task AS t
+        WHERE t.stream_id = :stream_id AND t.kind = 'audit' AND t.status IN ('planned', 'running', 'paused'));
 
 -- name: sum_absent_gaps
 -- Sum the absent gaps of a partition that begin up to a number.

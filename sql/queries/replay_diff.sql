@@ -1,17 +1,17 @@
 -- name: add_replay_diffs
 -- Insert the changes of events in a dry run, from a JSON array of [sequence_number, diff].
--- params: job_id varchar(8000), partition_id varchar(8000), diffs nvarchar(max)
-INSERT INTO replay_diff (job_id, partition_id, sequence_number, diff)
-SELECT :job_id, :partition_id, d.sequence_number, d.diff
+-- params: task_id varchar(8000), partition_id varchar(8000), diffs nvarchar(max)
+INSERT INTO replay_diff (task_id, partition_id, sequence_number, diff)
+SELECT :task_id, :partition_id, d.sequence_number, d.diff
   FROM rows(:diffs) AS d (sequence_number bigint, diff nvarchar(max));
 
 -- name: read_replay_diffs
 -- Read the changes of a dry run, by partition and number, from after an event. The server reads of each partition as
 -- many as the page has at most: the key does not order partitions by number, and a sort of all changes would read all.
--- params: job_id varchar(8000), partition_id varchar(8000), sequence_number bigint, most int
+-- params: task_id varchar(8000), partition_id varchar(8000), sequence_number bigint, most int
 SELECT d.partition_id, d.sequence_number, d.diff
   FROM replay_diff AS d
- WHERE d.job_id = :job_id
+ WHERE d.task_id = :task_id
    AND (LENGTH(d.partition_id) > LENGTH(:partition_id)
         OR LENGTH(d.partition_id) = LENGTH(:partition_id)
            AND (d.partition_id > :partition_id
@@ -20,15 +20,15 @@ SELECT d.partition_id, d.sequence_number, d.diff
  LIMIT :most;
 -- sqlserver:
 SELECT TOP (@most) p.partition_id, f.sequence_number, f.diff
-  FROM (SELECT q.partition_id, LEN(q.partition_id) AS width,
-               CASE WHEN q.partition_id = @partition_id THEN @sequence_number ELSE -1 END AS after_number
-          FROM hubledger.replay_progress AS q
-         WHERE q.job_id = @job_id
-           AND (LEN(q.partition_id) > LEN(@partition_id)
-                OR LEN(q.partition_id) = LEN(@partition_id) AND q.partition_id >= @partition_id)) AS p
+  FROM (SELECT q.part AS partition_id, LEN(q.part) AS width,
+               CASE WHEN q.part = @partition_id THEN @sequence_number ELSE -1 END AS after_number
+          FROM hubledger.task_part AS q
+         WHERE q.task_id = @task_id
+           AND (LEN(q.part) > LEN(@partition_id)
+                OR LEN(q.part) = LEN(@partition_id) AND q.part >= @partition_id)) AS p
  CROSS APPLY (
        SELECT TOP (@most) d.sequence_number, d.diff
          FROM hubledger.replay_diff AS d
-        WHERE d.job_id = @job_id AND d.partition_id = p.partition_id AND d.sequence_number > p.after_number
+        WHERE d.task_id = @task_id AND d.partition_id = p.partition_id AND d.sequence_number > p.after_number
         ORDER BY d.sequence_number) AS f
  ORDER BY p.width, p.partition_id, f.sequence_number;

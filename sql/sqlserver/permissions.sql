@@ -15,11 +15,9 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.batch_attempt TO hubledger_app
 GRANT SELECT, INSERT, DELETE ON hubledger.batch_ledger TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.event_hub_dead_letter TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.dead_letter_attempt TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE ON hubledger.redrive_job TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE ON hubledger.redrive_progress TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.task TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.task_part TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.redrive_piece TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE ON hubledger.replay_job TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE ON hubledger.replay_progress TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.replay_diff TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.replay_state TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.retracted_row TO hubledger_app;
@@ -30,8 +28,6 @@ GRANT SELECT, INSERT, DELETE ON hubledger.aggregation_failure TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.staged_result TO hubledger_app;
 GRANT SELECT, UPDATE, DELETE ON hubledger.staged_slice TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.idempotency_key TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.audit_job TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.purge_job TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.purge_link TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.stream_minute TO hubledger_app;
 

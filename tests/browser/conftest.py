@@ -37,7 +37,7 @@ CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAM
 NO_PLAYWRIGHT = "Playwright is not installed: python -m pip install -r requirements-dev.txt"
 NO_BROWSER = "no Chromium: apt-get install chromium, or name one in CHROMIUM"
 DEADLINE_S = 60.0  # of an idle machine
-SCHEDULES = {"WATCH_SCHEDULE": "0 0 0 1 1 *", "PURGE_SCHEDULE": "* * * * * *"}  # the tests store minutes
+SCHEDULES = {"WATCH_SCHEDULE": "0 0 0 1 1 *", "TASK_SCHEDULE": "* * * * * *"}  # the tests store minutes
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>{{7*7}}\'; DROP TABLE home; --'
 KEEP_STOPS = "CREATE TRIGGER stops_stay BEFORE DELETE ON partition_stop BEGIN SELECT RAISE(IGNORE); END"
 STOP = """

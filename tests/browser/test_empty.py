@@ -29,7 +29,7 @@ def run(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterato
 SAID = {  # by each part before the first event
     "": "No event has arrived yet",
     "letters": "No event has failed: there is no letter.",
-    "replays": "No replay has been requested yet.",
+    "tasks": "No task has been requested yet.",
     "runs": "No run is planned yet.",
     "homes": "No home is registered yet.",
 }

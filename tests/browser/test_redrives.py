@@ -10,7 +10,7 @@ from tests.browser.test_ops import order, show
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-STATUS = "#redrive-status .badge"
+STATUS = "#task-status .badge"
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_from_a_preview_to_the_letters_that_a_redrive_discarded(page: "Page", po
     order(page, "3")
     page.click("dialog button.grave")
     page.wait_for_selector(f"{STATUS}:has-text('done')")
-    assert page.inner_text("#redrive-status").split("\n")[-1] == "3 of 3"
+    assert page.inner_text("#task-status").split("\n")[-1] == "3 of 3"
     page.wait_for_selector("table[aria-label='Moved letters'] tbody tr:nth-child(3)")
     moved = page.locator("table[aria-label='Moved letters'] tbody tr").all_inner_texts()
     assert all(line.startswith("11 / ") and "discarded" in line for line in moved)

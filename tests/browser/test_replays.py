@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 Picture = Callable[..., None]
-STATUS = "#replay-status .badge"
+STATUS = "#task-status .badge"
 
 
 def rows(run: Run, statement: str, *values: object) -> list[tuple[object, ...]]:
@@ -62,10 +62,10 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
     order(page, "2")
     page.click("dialog button.grave")
     page.wait_for_selector("#notice:has-text('2 letters discarded')")
-    show(page, "#/replays")
+    show(page, "#/tasks")
     ask(page, poisoned)
     page.wait_for_selector(f"{STATUS}:has-text('done')")
-    assert page.inner_text("#replay-status").split("\n")[-1] == "45 of 45"
+    assert page.inner_text("#task-status").split("\n")[-1] == "45 of 45"
     page.wait_for_selector("table[aria-label=Differences] > tbody > tr:nth-child(2)")
     told = page.locator("table[aria-label=Differences] > tbody > tr").all_inner_texts()
     assert len(told) == 2
@@ -92,7 +92,7 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
 
 
 def test_a_replay_is_paused_resumed_and_goes_through(page: "Page", run: Run) -> None:
-    show(page, "#/replays")
+    show(page, "#/tasks")
     with run.halted_hub():
         ask(page, "10", "0", "40", "to be paused")
         page.wait_for_selector(f"{STATUS}:has-text('running')")
@@ -107,7 +107,7 @@ def test_a_replay_is_paused_resumed_and_goes_through(page: "Page", run: Run) -> 
 
 
 def test_a_replay_is_cancelled_and_only_after_a_reason(page: "Page", run: Run) -> None:
-    show(page, "#/replays")
+    show(page, "#/tasks")
     with run.halted_hub():
         ask(page, "11", "0", "40", "to be cancelled")
         page.wait_for_selector(f"{STATUS}:has-text('running')")
@@ -120,7 +120,7 @@ def test_a_replay_is_cancelled_and_only_after_a_reason(page: "Page", run: Run) -
 
 
 def test_a_range_that_is_none_is_refused_in_words_and_stays_in_the_form(page: "Page") -> None:
-    show(page, "#/replays")
+    show(page, "#/tasks")
     for partitions, first, last, field in (
         ("0", "40", "0", "to: the range is backwards"),
         ("0", "twelve", "", "from.sequence_number"),
@@ -136,19 +136,19 @@ def test_a_range_that_is_none_is_refused_in_words_and_stays_in_the_form(page: "P
 
 
 def test_hostile_words_of_a_replay_are_shown_as_text(page: "Page") -> None:
-    show(page, "#/replays")
+    show(page, "#/tasks")
     ask(page, "12", reason=HOSTILE)
     page.wait_for_selector(f"{STATUS}:has-text('done')")
     assert HOSTILE in page.inner_text("main")
-    show(page, "#/replays")
-    page.wait_for_selector("table[aria-label=Replays] tbody tr")
-    assert HOSTILE in page.inner_text("table[aria-label=Replays]")
+    show(page, "#/tasks")
+    page.wait_for_selector("table[aria-label=Tasks] tbody tr")
+    assert HOSTILE in page.inner_text("table[aria-label=Tasks]")
     assert page.locator("main img, main script").count() == 0
     assert page.evaluate("window.hacked") is None
 
 
 def test_a_replay_is_requested_and_committed_by_keyboard(page: "Page") -> None:
-    press_until(page, "Replays")
+    press_until(page, "Tasks")
     page.keyboard.press("Enter")
     page.wait_for_selector("input[name=partitions]")
     press_until(page, "partitions")

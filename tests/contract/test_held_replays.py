@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.errors import ReplayConflict
+from core.errors import TaskConflict
 from core.ingest.ingest import Means, ingest_batch
 from core.letters.keeper import Keeper
 from core.letters.moves import Mover, discard
@@ -19,7 +19,8 @@ from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.job import ReplayCounts, ReplayJob
 from core.replay.pieces import ReplayCommit
-from core.replay.run import ReplayMeans, open_partitions, replay_slice
+from core.replay.run import ReplayKind
+from core.tasks.run import open_parts, work_on
 from examples.home_security.transform import SensorReading
 from tests.contract.test_held_letters import HOLDING, statuses, written
 from tests.fakes.builders import STREAM, batch, event
@@ -54,9 +55,9 @@ def of(store: Store) -> Callable[..., World]:
 def replay(world: World, first: int, last: int, *, dry_run: bool = False, piece: int = 500) -> ReplayJob:
     """Replay in pieces of so many events."""
     job, means = world.ask(order(["0"], first, last, dry_run=dry_run)), replace(world.means, piece=piece)
-    while ids := open_partitions(job.request.job_id, means):
+    while ids := open_parts(job.request.job_id, means):
         for id in ids:
-            replay_slice(job.request.job_id, id, means, world.clock.now() + timedelta(minutes=1))
+            work_on(job.request.job_id, id, means, world.clock.now() + timedelta(minutes=1))
     return world.find(job.request.job_id)
 
 
@@ -168,7 +169,7 @@ def test_a_replay_that_does_not_know_of_a_different_one_is_refused(of: Callable[
     class Overtaken(Store):
         """A store in which a different replay commits between the reading and the writing of a piece."""
 
-        def commit_replay(self, commit: object) -> int:
+        def commit_replay(self, commit: object) -> ReplayCounts:
             overtaking = world.ask(order(["0"], 0, 0))
             world.transform = breaking(0)
             world.work(overtaking)
@@ -176,23 +177,23 @@ def test_a_replay_that_does_not_know_of_a_different_one_is_refused(of: Callable[
 
     job = world.ask(order(["0"], 2, 3))
     means = replace(world.means, store=Overtaken(world.store.database))
-    open_partitions(job.request.job_id, means)
-    with pytest.raises(ReplayConflict):
+    open_parts(job.request.job_id, means)
+    with pytest.raises(TaskConflict):
         means.store.commit_replay(_planned(job, means))
     assert written(engine) == [1, 2, 3]
 
 
-def _planned(job: ReplayJob, means: ReplayMeans) -> ReplayCommit:
+def _planned(job: ReplayJob, means: ReplayKind) -> ReplayCommit:
     """Return the commit of the first piece of a job, as it is planned before a different replay commits."""
     planned: list[ReplayCommit] = []
 
     class Noting(Store):
-        def commit_replay(self, commit: ReplayCommit) -> int:
+        def commit_replay(self, commit: ReplayCommit) -> ReplayCounts:
             planned.append(commit)
             raise KeyboardInterrupt
 
     assert isinstance(means.store, Store)
     store = Noting(means.store.database)
     with pytest.raises(KeyboardInterrupt):
-        replay_slice(job.request.job_id, PartitionId("0"), replace(means, store=store), means.clock.now())
+        work_on(job.request.job_id, PartitionId("0"), replace(means, store=store), means.clock.now())
     return planned[0]

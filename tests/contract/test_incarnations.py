@@ -248,7 +248,7 @@ def test_a_replay_that_the_next_incarnation_cancels_leaves_no_carried_states(sto
     store.commit_batch(commit(store.read_partition(P), 0, 9))
     job = request()
     store.open_replay(job)
-    place = {"job_id": str(job.job_id), "partition_id": "0"}
+    place = {"task_id": str(job.job_id), "partition_id": "0"}
     write(store.database, "a replay", "carry_states", **place, carried='[["key", 4, "{}"]]')
     assert store.database.ask("read_carried", **place, keys='[["key"]]') != []
     open_next(store)

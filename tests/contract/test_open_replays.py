@@ -9,14 +9,13 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import ReplayOverlap
+from core.errors import TaskOverlap, TooManyTasks
 from core.model.events import PartitionId
-from core.model.jobs import JobMove, JobVerb
 from core.model.locks import ROWS_AT_ONCE
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import MOST_OPEN, PartitionRange, ReplayRequest, TooManyReplays
+from core.model.tasks import TaskMove, TaskVerb
+from core.replay.job import MOST_OPEN, PartitionRange, ReplayRequest
 from core.store.database import write
-from core.store.jobs import job_move_values
 from tests.fakes.builders import EPOCH, commit, partition, settled
 from tests.fakes.store import Store
 
@@ -30,8 +29,8 @@ def request(number: int, *, dry_run: bool = True, partition_id: str = "0") -> Re
     return ReplayRequest(id, P.stream, ranges, (), '{"from": null}', dry_run, "test/1", "somebody", "because", EPOCH)
 
 
-def moved(store: Store, number: int, name: JobVerb) -> bool:
-    return store.move_replay(JobMove(UUID(int=number, version=4), name, "somebody", "why", EPOCH + timedelta(hours=1)))
+def moved(store: Store, number: int, name: TaskVerb) -> bool:
+    return store.tasks.move(TaskMove(UUID(int=number, version=4), name, "somebody", "why", EPOCH + timedelta(hours=1)))
 
 
 @pytest.fixture
@@ -46,9 +45,9 @@ def full(store: Store) -> Store:
 
 
 def test_no_more_replays_are_open_than_the_limit_dry_runs_included(full: Store) -> None:
-    with pytest.raises(TooManyReplays, match=f"{MOST_OPEN} replays are open"):
+    with pytest.raises(TooManyTasks, match=f"{MOST_OPEN} replays are open"):
         full.open_replay(request(MOST_OPEN))
-    with pytest.raises(ReplayOverlap):
+    with pytest.raises(TaskOverlap):
         full.open_replay(request(MOST_OPEN, dry_run=False))
     assert full.find_replay(UUID(int=MOST_OPEN, version=4)) is None
     assert len(full.read_replays(P.stream, 100, None)) == MOST_OPEN
@@ -58,7 +57,7 @@ def test_no_more_replays_are_open_than_the_limit_dry_runs_included(full: Store) 
 def test_a_replay_that_is_over_makes_room_for_one_more(full: Store, number: int) -> None:
     assert moved(full, number, "cancel")
     full.open_replay(request(MOST_OPEN))
-    with pytest.raises(TooManyReplays):
+    with pytest.raises(TooManyTasks):
         full.open_replay(request(MOST_OPEN + 1))
 
 
@@ -75,7 +74,7 @@ def test_of_requests_at_the_same_time_for_different_partitions_one_has_the_last_
     def ask(number: int) -> None:
         try:
             stores[number].open_replay(request(MOST_OPEN + number, partition_id=str(number)))
-        except TooManyReplays:
+        except TooManyTasks:
             refused.append(number)
 
     with ThreadPoolExecutor(4) as pool:
@@ -86,7 +85,7 @@ def test_of_requests_at_the_same_time_for_different_partitions_one_has_the_last_
 def test_a_replay_that_ends_leaves_none_of_its_many_states_and_none_of_a_job_that_ended_before(store: Store) -> None:
     """They are deleted after the end of the job, a part at a time; a process that dies leaves some to the next end."""
     keys = [f"key {number}" for number in range(2 * ROWS_AT_ONCE + 1)]
-    places = [{"job_id": str(request(number).job_id), "partition_id": "0"} for number in (1, 2)]
+    places = [{"task_id": str(request(number).job_id), "partition_id": "0"} for number in (1, 2)]
     store.open_replay(request(3))
     for number, place in enumerate(places, 1):
         store.open_replay(request(number))
@@ -97,10 +96,11 @@ def test_a_replay_that_ends_leaves_none_of_its_many_states_and_none_of_a_job_tha
         asked = json.dumps([[key] for key in keys])
         return [len(store.database.ask("read_carried", **place, keys=asked)) for place in places]
 
-    values = job_move_values(JobMove(request(1).job_id, "cancel", "somebody", "it dies right after", EPOCH))
-    write(store.database, "a replay", "move_replay_job", job_id=places[0]["job_id"], **values)
+    store.tasks.move(TaskMove(request(1).job_id, "cancel", "somebody", "it dies right after", EPOCH))
     assert left() == [len(keys), len(keys)]
     assert moved(store, 3, "cancel")
+    store.forget_states()
     assert left() == [0, len(keys)]
     assert moved(store, 2, "cancel")
+    store.forget_states()
     assert left() == [0, 0]

@@ -9,15 +9,16 @@ from uuid import UUID
 
 import pytest
 
+from core.errors import TaskConflict, TaskOverlap, TooManyTasks
 from core.letters.listing import LetterFilter
 from core.letters.moves import CountDiffers, LetterOrder
-from core.letters.redrive import MOST_OPEN, RedriveConflict, RedriveOverlap, TooManyRedrives, Walked
+from core.letters.redrive import MOST_OPEN, Walked
 from core.letters.redrive_run import plan_piece, request_redrive
 from core.letters.store.redrives import LOOKED_AT
 from core.model.events import PartitionId
-from core.model.jobs import JOB_MOVES, JobVerb
 from core.model.letters import LetterPosition, OrderedMove
 from core.model.spans import SequenceNumber
+from core.model.tasks import TASK_MOVES, TaskVerb
 from tests.fakes.builders import commit, event, keep_letters, letter, partition, settled
 from tests.fakes.kept import Engine
 from tests.fakes.redriving import ALL, PERSON, Redriving, with_exhausted_letters
@@ -70,7 +71,7 @@ def test_a_walk_looks_at_so_many_letters_at_once_and_goes_on_after_them(store: S
     looked_at = []
     while not desk.slice(job, 0).is_over:
         (progress,) = desk.now(job).progress
-        looked_at.append((abs(progress.walked_to - (first if move == "requeue" else last)) + 1, progress.moved))
+        looked_at.append((abs(progress.walked_to - (first if move == "requeue" else last)) + 1, progress.report.moved))
     assert looked_at[:3] == [(LOOKED_AT, 1), (2 * LOOKED_AT, 1), (last + 1, 2)]
     ended = desk.now(job)
     assert (ended.status, ended.moved, ended.unmoved) == ("done", 2, 0)
@@ -116,9 +117,9 @@ def test_a_letter_that_changed_is_unmoved_and_keeps_its_status(desk: Redriving, 
 
 def test_the_same_filter_has_one_open_job_whatever_the_move(desk: Redriving) -> None:
     job = desk.ask(6, ZERO)
-    with pytest.raises(RedriveOverlap) as overlap:
+    with pytest.raises(TaskOverlap) as overlap:
         desk.ask(6, ZERO, "discard")
-    assert overlap.value.redrive_id == job.request.redrive_id
+    assert overlap.value.task_id == job.request.redrive_id
     desk.ask(12)
     desk.slice(job)
     desk.ask(6, ZERO)
@@ -126,7 +127,7 @@ def test_the_same_filter_has_one_open_job_whatever_the_move(desk: Redriving) -> 
 
 def test_the_same_selection_has_one_open_job(desk: Redriving) -> None:
     job = desk.ask(2, positions("0", 2, 4))
-    with pytest.raises(RedriveOverlap):
+    with pytest.raises(TaskOverlap):
         desk.ask(2, positions("0", 4, 2))
     desk.move(job, "cancel")
     desk.ask(2, positions("0", 4, 2))
@@ -135,7 +136,7 @@ def test_the_same_selection_has_one_open_job(desk: Redriving) -> None:
 def test_no_more_jobs_are_open_than_the_limit(desk: Redriving) -> None:
     for number in range(MOST_OPEN):
         desk.ask(1, positions("0", 2 * (number % 6)) if number < 6 else positions("1", 2 * (number - 6)))
-    with pytest.raises(TooManyRedrives):
+    with pytest.raises(TooManyTasks):
         desk.ask(12)
 
 
@@ -146,7 +147,7 @@ def test_of_requests_at_the_same_time_one_opens_its_job(desk: Redriving, make_st
     def ask(one: Redriving) -> None:
         try:
             one.ask(12)
-        except RedriveOverlap:
+        except TaskOverlap:
             refused.append(one)
 
     with ThreadPoolExecutor(4) as pool:
@@ -154,8 +155,8 @@ def test_of_requests_at_the_same_time_one_opens_its_job(desk: Redriving, make_st
     assert len(refused) == 3
 
 
-@pytest.mark.parametrize("verb", JOB_MOVES)
-def test_a_job_that_does_not_run_writes_nothing(desk: Redriving, engine: Engine, verb: JobVerb) -> None:
+@pytest.mark.parametrize("verb", TASK_MOVES)
+def test_a_job_that_does_not_run_writes_nothing(desk: Redriving, engine: Engine, verb: TaskVerb) -> None:
     planned = desk.ask(12)
     desk.move(planned, "begin")
     job = desk.now(planned)
@@ -167,12 +168,12 @@ def test_a_job_that_does_not_run_writes_nothing(desk: Redriving, engine: Engine,
         return
     assert desk.move(job, verb)
     before, letters = desk.now(job), engine.letters()
-    with pytest.raises(RedriveConflict):
+    with pytest.raises(TaskConflict):
         desk.store.commit_piece(piece)
-    with pytest.raises(RedriveConflict):
+    with pytest.raises(TaskConflict):
         desk.store.close_partition(job, desk.clock.now())
     assert (desk.now(job), engine.letters(), engine.attempts()) == (before, letters, [])
-    assert before.status == JOB_MOVES[verb].target
+    assert before.status == TASK_MOVES[verb].target
 
 
 def test_a_piece_that_is_sent_again_is_refused_and_changes_nothing(desk: Redriving, engine: Engine) -> None:
@@ -184,7 +185,7 @@ def test_a_piece_that_is_sent_again_is_refused_and_changes_nothing(desk: Redrivi
     piece = plan_piece(job, progress, walked(0, 2), desk.clock.now())
     desk.store.commit_piece(piece)
     after, letters = desk.now(job), engine.letters()
-    with pytest.raises(RedriveConflict):
+    with pytest.raises(TaskConflict):
         desk.store.commit_piece(piece)
     assert (desk.now(job), engine.letters()) == (after, letters)
     assert after.moved == len(engine.attempts()) == 2
@@ -200,7 +201,7 @@ def test_no_piece_begins_before_its_time_which_a_clock_that_was_ahead_does_not_s
     assert job.open_progress is not None
     assert job.next_piece_at == desk.clock.now() + timedelta(seconds=0.25)
     early = plan_piece(job, job.open_progress, walked(2), desk.clock.now() + timedelta(seconds=0.24))
-    with pytest.raises(RedriveConflict):
+    with pytest.raises(TaskConflict):
         desk.store.commit_piece(early)
     past = plan_piece(job, job.open_progress, walked(2), desk.clock.now() - timedelta(hours=1))
     desk.store.commit_piece(past)
@@ -263,5 +264,5 @@ def test_a_job_is_kept_as_it_was_requested(desk: Redriving) -> None:
     job = desk.ask(6, replace(wanted, failed_from=desk.clock.now() - timedelta(days=9)), rate=7)
     assert desk.now(job) == job
     assert (job.request.requested_by, job.request.reason, job.status) == ("somebody", "because", "planned")
-    desk.store.note_redrive_fault(job.request.redrive_id, "the database is away", desk.clock.now())
+    desk.store.tasks.note_fault(job.request.redrive_id, "the database is away", desk.clock.now())
     assert desk.now(job).fault == "the database is away"

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import DataRefused, ReplayConflict, ReplayOverlap
+from core.errors import DataRefused, TaskConflict, TaskOverlap
 from core.model.commits import PartitionState
 from core.model.events import PartitionId
-from core.model.jobs import JOB_MOVES, JobMove, JobStatus, JobVerb
 from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber, Span
+from core.model.tasks import TASK_MOVES, TaskMove, TaskStatus, TaskVerb
 from core.replay.job import LeftOut, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, EventDiff, Piece, RehearsedPiece, ReplayCommit, StandingState
 from examples.home_security.transform import Home, SensorReading
@@ -40,8 +40,8 @@ def request(
     )
 
 
-def move(name: JobVerb, job_id: UUID = JOB, *, fault: str | None = None) -> JobMove:
-    return JobMove(job_id, name, "somebody\n", "why not?", EPOCH + timedelta(hours=1), fault)
+def move(name: TaskVerb, job_id: UUID = JOB, *, fault: str | None = None) -> TaskMove:
+    return TaskMove(job_id, name, "somebody\n", "why not?", EPOCH + timedelta(hours=1), fault)
 
 
 def found(store: Store) -> ReplayJob:
@@ -64,7 +64,7 @@ def ingested(store: Store) -> Store:
 def running(ingested: Store) -> Store:
     """Return the store with a replay job that runs."""
     ingested.open_replay(request())
-    assert ingested.move_replay(move("begin"))
+    assert ingested.tasks.move(move("begin"))
     return ingested
 
 
@@ -88,12 +88,12 @@ def test_a_new_job_is_kept_as_it_was_asked_for(ingested: Store) -> None:
 
 def test_a_job_that_was_never_opened_is_not_found(store: Store) -> None:
     assert store.find_replay(JOB) is None
-    assert not store.move_replay(move("cancel"))
+    assert not store.tasks.move(move("cancel"))
 
 
 def test_a_job_is_opened_once(ingested: Store) -> None:
     ingested.open_replay(request(dry_run=True))
-    with pytest.raises(DataRefused):
+    with pytest.raises(TaskOverlap):
         ingested.open_replay(request(dry_run=True))
 
 
@@ -108,9 +108,9 @@ def test_a_second_job_over_part_of_a_range_is_refused_and_names_the_first(
     if not overlaps:
         ingested.open_replay(request(OTHER, first, last))
         return
-    with pytest.raises(ReplayOverlap) as overlap:
+    with pytest.raises(TaskOverlap) as overlap:
         ingested.open_replay(request(OTHER, first, last))
-    assert overlap.value.job_id == JOB
+    assert overlap.value.task_id == JOB
     assert ingested.find_replay(OTHER) is None
 
 
@@ -127,13 +127,13 @@ def test_dry_runs_hold_nothing_and_are_held_up_by_nothing(ingested: Store) -> No
 
 
 @pytest.mark.parametrize("last", ["cancel", "fail"])
-def test_a_range_is_free_again_when_its_job_has_ended(ingested: Store, last: JobVerb) -> None:
+def test_a_range_is_free_again_when_its_job_has_ended(ingested: Store, last: TaskVerb) -> None:
     ingested.open_replay(request())
-    ingested.move_replay(move("begin"))
-    ingested.move_replay(move("pause"))
-    with pytest.raises(ReplayOverlap):
+    ingested.tasks.move(move("begin"))
+    ingested.tasks.move(move("pause"))
+    with pytest.raises(TaskOverlap):
         ingested.open_replay(request(OTHER))
-    assert ingested.move_replay(move(last))
+    assert ingested.tasks.move(move(last))
     ingested.open_replay(request(OTHER))
 
 
@@ -145,8 +145,8 @@ def test_of_jobs_asked_for_at_the_same_time_one_gets_the_range(
     def ask(number: int) -> None:
         try:
             stores[number].open_replay(request(UUID(int=number + 10, version=4)))
-        except ReplayOverlap as overlap:
-            refused.append(overlap.job_id)
+        except TaskOverlap as overlap:
+            refused.append(overlap.task_id)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(ask, range(4)))
@@ -154,7 +154,7 @@ def test_of_jobs_asked_for_at_the_same_time_one_gets_the_range(
     assert refused == [job.request.job_id] * 3
 
 
-WAYS: dict[JobStatus, list[JobVerb]] = {
+WAYS: dict[TaskStatus, list[TaskVerb]] = {
     "planned": [],
     "running": ["begin"],
     "paused": ["pause"],
@@ -164,19 +164,19 @@ WAYS: dict[JobStatus, list[JobVerb]] = {
 
 
 @pytest.mark.parametrize("status", WAYS)
-@pytest.mark.parametrize("name", JOB_MOVES)
+@pytest.mark.parametrize("name", TASK_MOVES)
 def test_a_move_is_made_where_the_table_allows_it_and_nowhere_else(
-    ingested: Store, status: JobStatus, name: JobVerb
+    ingested: Store, status: TaskStatus, name: TaskVerb
 ) -> None:
     ingested.open_replay(request())
     for each in WAYS[status]:
-        assert ingested.move_replay(move(each))
+        assert ingested.tasks.move(move(each))
     before = found(ingested)
     assert before.status == status
-    allowed = status in JOB_MOVES[name].sources
-    assert ingested.move_replay(move(name, fault="why it ended")) == allowed
+    allowed = status in TASK_MOVES[name].sources
+    assert ingested.tasks.move(move(name, fault="why it ended")) == allowed
     after = found(ingested)
-    assert after == before if not allowed else after.status == JOB_MOVES[name].target
+    assert after == before if not allowed else after.status == TASK_MOVES[name].target
     if allowed:
         assert after.fault == "why it ended"
         assert after.history.count("\n") == len(WAYS[status]) + 1
@@ -185,23 +185,24 @@ def test_a_move_is_made_where_the_table_allows_it_and_nowhere_else(
 
 
 def test_the_fault_that_holds_up_a_job_is_stored_until_it_is_gone(running: Store) -> None:
-    running.note_replay_fault(JOB, "the hub does not answer", EPOCH)
+    running.tasks.note_fault(JOB, "the hub does not answer", EPOCH)
     assert found(running).fault == "the hub does not answer"
-    running.note_replay_fault(JOB, "x" + "👩" * 2_000, EPOCH)  # two UTF-16 units each, as the server counts
+    running.tasks.note_fault(JOB, "x" + "👩" * 2_000, EPOCH)  # two UTF-16 units each, as the server counts
     assert found(running).fault == "x" + "👩" * 999
-    running.note_replay_fault(JOB, None, EPOCH)
+    running.tasks.note_fault(JOB, None, EPOCH)
     assert found(running).fault is None
-    running.move_replay(move("cancel"))
-    running.note_replay_fault(JOB, "too late", EPOCH)
+    running.tasks.move(move("cancel"))
+    running.tasks.note_fault(JOB, "too late", EPOCH)
     assert found(running).fault is None
 
 
 def test_a_piece_moves_the_progress_with_its_effect(running: Store, engine: Engine) -> None:
-    number = running.commit_replay(piece_of(running, 0, 3))
+    counts = running.commit_replay(piece_of(running, 0, 3))
+    assert (counts.written, counts.rows_retracted) == (4, 3)
     (progress,) = found(running).partitions
     assert (progress.next_number, progress.counts.events, progress.counts.written) == (4, 4, 4)
     assert (progress.counts.rows_written, progress.counts.rows_retracted) == (4, 3)
-    assert [one.commit_number for one in engine.replays()] == [number] == [2]
+    assert [one.commit_number for one in engine.replays()] == [2]
     state = running.read_partition(P).checkpoint
     assert state is not None
     assert (state.sequence_number, state.commit_number) == (9, 2)
@@ -217,30 +218,30 @@ def test_a_piece_that_another_one_did_first_writes_nothing(running: Store, engin
     running.commit_replay(piece_of(running, 0, 3))
     before = everything(running, engine)
     for again in (late, piece_of(running, 4, 5, progress=late.progress)):
-        with pytest.raises(ReplayConflict):
+        with pytest.raises(TaskConflict):
             running.commit_replay(again)
-        with pytest.raises(ReplayConflict):
+        with pytest.raises(TaskConflict):
             running.note_rehearsal(RehearsedPiece(again, again.counts, ()))
     assert everything(running, engine) == before
 
 
 @pytest.mark.parametrize("name", ["pause", "cancel", "fail"])
-def test_a_piece_of_a_job_that_does_not_run_writes_nothing(running: Store, engine: Engine, name: JobVerb) -> None:
+def test_a_piece_of_a_job_that_does_not_run_writes_nothing(running: Store, engine: Engine, name: TaskVerb) -> None:
     piece = piece_of(running, 0, 3)
-    running.move_replay(move(name))
+    running.tasks.move(move(name))
     before = everything(running, engine)
-    with pytest.raises(ReplayConflict):
+    with pytest.raises(TaskConflict):
         running.commit_replay(piece)
-    with pytest.raises(ReplayConflict):
+    with pytest.raises(TaskConflict):
         running.note_rehearsal(RehearsedPiece(piece, piece.counts, ()))
-    with pytest.raises(ReplayConflict):
+    with pytest.raises(TaskConflict):
         running.close_replay(found(running), piece.progress, ROW_CLASSES, EPOCH)
     assert everything(running, engine) == before
 
 
 def test_a_piece_after_the_checkpoint_writes_nothing(running: Store, engine: Engine) -> None:
     before = everything(running, engine)
-    with pytest.raises(ReplayConflict):
+    with pytest.raises(TaskConflict):
         running.commit_replay(piece_of(running, 0, 10))
     assert everything(running, engine) == before
 
@@ -282,12 +283,14 @@ def test_gone_numbers_are_listed_and_keep_their_rows(running: Store, engine: Eng
 
 def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(ingested: Store) -> None:
     ingested.open_replay(request(ids=("0", "1")))
-    ingested.move_replay(move("begin"))
+    ingested.tasks.move(move("begin"))
     ingested.commit_replay(piece_of(ingested, 0, 5))
     job = found(ingested)
-    ingested.close_replay(job, job.partitions[0], ROW_CLASSES, EPOCH)
-    assert [one.closed_at for one in found(ingested).partitions] == [None, None]
     ingested.commit_replay(piece_of(ingested, 6, 9))
+    with pytest.raises(TaskConflict):  # the progress is of the time before the last piece
+        ingested.close_replay(job, job.partitions[0], ROW_CLASSES, EPOCH)
+    assert [one.closed_at for one in found(ingested).partitions] == [None, None]
+    job = found(ingested)
     ingested.close_replay(job, job.partitions[0], ROW_CLASSES, EPOCH)
     job = found(ingested)
     assert ([one.closed_at for one in job.partitions], job.status) == ([EPOCH, None], "running")
@@ -296,6 +299,7 @@ def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(inge
     key, carried = ReferenceKey(Home, ("a",)), CarriedState(SequenceNumber(1), home("a"))
     ingested.commit_replay(replace(last, carried={key: carried}))
     assert ingested.read_carried(JOB, PartitionId("1"), [key]) == {key: carried}
+    job = found(ingested)
     ingested.close_replay(job, job.partitions[1], ROW_CLASSES, EPOCH + timedelta(days=3))
     job = found(ingested)
     assert (job.status, job.ended_at) == ("done", EPOCH + timedelta(days=3))
@@ -318,7 +322,8 @@ def test_states_that_are_carried_along_are_found_again_until_the_job_ends(runnin
     }
     assert running.read_carried(OTHER, P.partition_id, keys) == {}
     assert running.read_carried(JOB, PartitionId("1"), keys) == {}
-    running.move_replay(move("cancel"))
+    running.tasks.move(move("cancel"))
+    running.forget_states()
     assert running.read_carried(JOB, P.partition_id, keys) == {}
 
 
@@ -382,16 +387,16 @@ def _order(key: tuple[datetime, UUID]) -> tuple[datetime, str]:
 def test_what_is_open_is_planned_or_running(ingested: Store) -> None:
     for job_id in (JOB, OTHER, THIRD):
         ingested.open_replay(request(job_id, dry_run=True))
-    ingested.move_replay(move("begin"))
-    ingested.move_replay(move("pause", OTHER))
-    assert set(ingested.read_open_replays(P.stream)) == {JOB, THIRD}
-    assert ingested.read_open_replays(partition(group="other").stream) == ()
+    ingested.tasks.move(move("begin"))
+    ingested.tasks.move(move("pause", OTHER))
+    assert set(ingested.read_open_tasks(P.stream)) == {JOB, THIRD}
+    assert ingested.read_open_tasks(partition(group="other").stream) == ()
 
 
 def test_diffs_are_read_in_order_of_partition_and_number_after_any_of_them(ingested: Store) -> None:
     places = [("2", 5), ("2", 9), ("10", 1), ("10", 100), ("10", 2**62)]
     ingested.open_replay(request(ids=("2", "10"), last=9, dry_run=True))
-    ingested.move_replay(move("begin"))
+    ingested.tasks.move(move("begin"))
     for id in ("10", "2"):
         own = found(ingested).progress_of(PartitionId(id))
         assert own is not None

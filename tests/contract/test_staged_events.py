@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 from msgspec import structs
 
-from core.errors import ReplayConflict, StreamIncarnationChanged
+from core.errors import StreamIncarnationChanged, TaskConflict
 from core.model.events import Event
-from core.model.jobs import JobMove
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber, Span
+from core.model.tasks import TaskMove
 from core.replay.job import PartitionProgress, PartitionRange
 from core.replay.pieces import Piece, ReplayCommit
 from examples.home_security.transform import SensorReading
@@ -155,10 +155,10 @@ def test_a_piece_that_comes_to_nothing_forgets_nothing(world: World, engine: Eng
     commit = ReplayCommit(
         job.request.job_id, state, piece, settled({}, filtered=1), {}, ROW_CLASSES, progress, "plain/2", EPOCH
     )
-    with pytest.raises(ReplayConflict):
+    with pytest.raises(TaskConflict):
         world.store.commit_replay(commit)  # the job does not run
     assert engine.staged() == [("0", 0)]
-    world.store.move_replay(JobMove(job.request.job_id, "begin", "somebody", "", EPOCH, None))
+    world.store.tasks.move(TaskMove(job.request.job_id, "begin", "somebody", "", EPOCH, None))
     world.store.rehearse_replay(commit)
     assert engine.staged() == [("0", 0)]
     world.store.commit_replay(commit)

@@ -8,12 +8,13 @@ from uuid import UUID
 from core.letters.listing import LetterFilter
 from core.letters.moves import LetterOrder, Mover
 from core.letters.redrive import Redrive
-from core.letters.redrive_run import RedriveMeans, RedriveSliceReport, redrive_slice, request_redrive
+from core.letters.redrive_run import RedriveKind, request_redrive
 from core.letters.store.listing import LetterListing
 from core.model.clock import Clock
-from core.model.jobs import JobMove, JobVerb
 from core.model.letters import OrderedMove, Selection
+from core.model.tasks import TaskMove, TaskVerb
 from core.store.stream import OneStream
+from core.tasks.run import SliceReport, work_on
 from tests.fakes.builders import STREAM, FakeClock, ids, keep_letters
 from tests.fakes.store import Store
 
@@ -34,7 +35,7 @@ class Redriving:
         source = iter(ids(self.seed + 1_000))
         clock = Clock(self.clock.now, lambda: next(source))
         listing = LetterListing(OneStream(self.store.database, STREAM))
-        self.means = RedriveMeans(STREAM, self.store, listing, clock, self._rest)
+        self.means = RedriveKind(STREAM, self.store, listing, clock, self._rest)
 
     def _rest(self, pause: timedelta) -> None:
         self.rests.append(pause)
@@ -48,14 +49,14 @@ class Redriving:
         assert isinstance(job, Redrive), job
         return job
 
-    def slice(self, job: Redrive, seconds: float = 3_600) -> RedriveSliceReport:
+    def slice(self, job: Redrive, seconds: float = 3_600) -> SliceReport:
         """Drive a job for some time."""
         until = self.clock.now() + timedelta(seconds=seconds)
-        return redrive_slice(job.request.redrive_id, self.means, until)
+        return work_on(job.request.redrive_id, None, self.means, until)
 
-    def move(self, job: Redrive, verb: JobVerb) -> bool:
+    def move(self, job: Redrive, verb: TaskVerb) -> bool:
         """Pause, resume or cancel a job."""
-        return self.store.move_redrive(JobMove(job.request.redrive_id, verb, "somebody", "why", self.clock.now()))
+        return self.store.tasks.move(TaskMove(job.request.redrive_id, verb, "somebody", "why", self.clock.now()))
 
     def now(self, job: Redrive | UUID) -> Redrive:
         """Return the job as it is now."""

@@ -15,7 +15,8 @@ from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.job import ReplayJob
 from core.replay.ranges import ReplayOrder
-from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay.run import ReplayKind, request_replay
+from core.tasks.run import open_parts, work_on
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.plain_transform import PLAIN
@@ -70,17 +71,17 @@ class World:
         return Means(self.store, self.transform, self.own, letters=self.letters)
 
     @property
-    def means(self) -> ReplayMeans:
-        return ReplayMeans(STREAM, self.store, self.hub, self.transform, self.own, self.letters)
+    def means(self) -> ReplayKind:
+        return ReplayKind(STREAM, self.store, self.hub, self.transform, self.own, self.letters)
 
     def ask(self, asked: ReplayOrder | None = None) -> ReplayJob:
         return request_replay(asked or order(), self.means, MOST)
 
     def work(self, job: ReplayJob) -> ReplayJob:
         """Drive a job until no work is left."""
-        while ids := open_partitions(job.request.job_id, self.means):
+        while ids := open_parts(job.request.job_id, self.means):
             for id in ids:
-                replay_slice(job.request.job_id, id, self.means, self.clock.now() + timedelta(minutes=1))
+                work_on(job.request.job_id, id, self.means, self.clock.now() + timedelta(minutes=1))
         return self.find(job.request.job_id)
 
     def replay(self, asked: ReplayOrder | None = None) -> ReplayJob:

@@ -3,8 +3,9 @@
 import time
 from collections.abc import Callable
 from copy import copy
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Self
+from uuid import UUID
 
 from core.aggregation.store.commits import Aggregations
 from core.api.room_store import RoomStore
@@ -13,9 +14,11 @@ from core.ledger.books import PartitionBooks, PartitionLedger
 from core.ledger.ranges import pieces
 from core.ledger.store.ledger import Ledger
 from core.ledger.sums import NOTHING, Commits
+from core.letters.redrive import Redrive, redrive_of
 from core.letters.store.letters import Letters
 from core.letters.store.redrives import Redrives
 from core.model.events import Stream
+from core.replay.job import ReplayJob, replay_of
 from core.replay.store.replays import Replays
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.memory import Memory
@@ -46,6 +49,23 @@ class Store(Letters, Redrives, Replays, Ownerships, Attempts):
     def read_books(self, stream: Stream = STREAM) -> tuple[PartitionBooks, ...]:
         """Return the books of every partition of a stream, as operators see them."""
         return Ledger(OneStream(self.database, stream), ()).read_books()
+
+    def read_replays(
+        self, stream: Stream, most: int, before: tuple[datetime, UUID] | None = None
+    ) -> tuple[ReplayJob, ...]:
+        """Return replays of a stream, the newest first."""
+        return tuple(map(replay_of, self.tasks.read(self.open_stream(stream), most, before, kind="replay")))
+
+    def read_redrives(
+        self, stream: Stream, most: int, before: tuple[datetime, UUID] | None = None
+    ) -> tuple[Redrive, ...]:
+        """Return redrives of a stream, the newest first."""
+        return tuple(map(redrive_of, self.tasks.read(self.open_stream(stream), most, before, kind="redrive")))
+
+    def read_open_tasks(self, stream: Stream) -> tuple[UUID, ...]:
+        """Return the tasks of a stream that are planned or running."""
+        found = self.tasks.read_open(self.open_stream(stream))
+        return tuple(id for id, _, status in found if status != "paused")
 
     def remembering(self, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> Self:
         """Return this store with its own memory."""

@@ -66,11 +66,10 @@ def test_an_idle_database_pays_for_the_minimum_of_the_template() -> None:
 
 def test_the_sentences_about_idle_environments_follow_from_the_table() -> None:
     idle = {one.part: EUROPE * one.idle for one in costs(SIZING, 16)}
-    audits = EUROPE * next(one.dollars for one in extras(SIZING) if one.choice.startswith("`AUDIT"))
     ready = EUROPE * next(one.dollars for one in extras(SIZING) if one.choice.startswith("one always-ready"))
-    small = idle["**together**"] - idle["Capture"] - 2 * ready + audits
+    small = idle["**together**"] - idle["Capture"] - 2 * ready
     stopped = idle["Event Hubs, Standard"] + idle["alerts"]
-    assert f"with audits every minute, costs about {round(small, -1):.0f} $" in PAGE
+    assert f"Capture and always-ready instances costs about {round(small, -1):.0f} $" in PAGE
     assert f"hub and alerts remain: about {round(stopped, -1):.0f} $" in PAGE
 
 

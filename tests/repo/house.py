@@ -26,7 +26,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 # The figures that the house must keep, by the names of their rows.
 LIMITS = {
-    "rooms in core/": 14,
+    "rooms in core/": 15,
     "floors of core/, by room": 9,
     "store modules named by engine": 0,
     "pass-through methods": 0,

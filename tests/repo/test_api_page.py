@@ -14,8 +14,8 @@ from handlers.api import ROUTES
 from handlers.operations.aggregation_shapes import MOST_RUNS
 from handlers.operations.letter_orders import MOST_SELECTED
 from handlers.operations.letters import MOST_GROUPS, MOST_LETTERS
-from handlers.operations.replay_shapes import MOST_OF_A_PAGE
 from handlers.operations.revealed import LARGEST_SHOWN
+from handlers.operations.task_shapes import MOST_OF_A_PAGE
 from handlers.web.requests import LARGEST_BODY, LARGEST_QUERY
 from tests.repo.product import ROOT
 from tests.unit.handlers.test_function_app import index
@@ -33,7 +33,8 @@ LIMITS = {
     "letters named in one order": MOST_SELECTED,
     "letters moved by one order": ORDER_LIMIT,
     "octets of a letter's body that are shown": LARGEST_SHOWN,
-    "replays, or changed events, of a page": MOST_OF_A_PAGE,
+    "tasks of a page": MOST_OF_A_PAGE,
+    "changed events of a page": MOST_OF_A_PAGE,
     "replays that are open: planned, running or paused, dry runs included": MOST_OPEN,
     "runs of a page": MOST_RUNS,
     "numbers of a partition whose rows an audit recounts at once": MOST_NUMBERS,

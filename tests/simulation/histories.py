@@ -23,7 +23,8 @@ from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
-from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay.run import ReplayKind, request_replay
+from core.tasks.run import open_parts, work_on
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import STREAM, batch, event, partition, stamps
 from tests.fakes.engines import SqliteEngine
@@ -136,9 +137,9 @@ def settle_by_hand(world: ReplayWorld) -> None:
 
 def replay_some(world: ReplayWorld) -> None:
     """Replay some ranges: over gaps, over discarded letters, and over events that the current transform refuses."""
-    means = ReplayMeans(STREAM, world.record, world.hub, TRANSFORMS[1], stamps(8, world.clock), piece=7)
+    means = ReplayKind(STREAM, world.record, world.hub, TRANSFORMS[1], stamps(8, world.clock), piece=7)
     for asked in (order(dry_run=True), order()):
         job = request_replay(asked, means, 10**9).request.job_id
-        while ids := open_partitions(job, means):
+        while ids := open_parts(job, means):
             for id in ids:
-                replay_slice(job, id, means, world.clock.now() + timedelta(minutes=1))
+                work_on(job, id, means, world.clock.now() + timedelta(minutes=1))

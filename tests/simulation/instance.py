@@ -23,7 +23,7 @@ from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.replay.run import ReplayMeans
+from core.replay.run import ReplayKind
 from core.settle.children import TRIES
 from core.settle.settle import EventKilled
 from core.store.clock import store_clock
@@ -87,7 +87,7 @@ class Instance:
             policy,
             self._lone,
         )
-        self.replays = ReplayMeans(STREAM, patient, site.hub, harmless, self.clock, policy, piece=7)
+        self.replays = ReplayKind(STREAM, patient, site.hub, harmless, self.clock, policy, piece=7)
 
     @property
     def is_dead(self) -> bool:

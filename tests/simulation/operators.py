@@ -5,21 +5,22 @@ from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
 
-from core.errors import ReplayOverlap, ReplayRefused
+from core.errors import ReplayRefused, TaskOverlap
 from core.ledger.next_incarnation import HubFits, IncarnationOrder, StateDiffers, next_incarnation
 from core.letters.moves import Mover, discard, requeue
 from core.model.events import PartitionId
 from core.model.hub import Place
-from core.model.jobs import JobMove, JobVerb
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
-from core.replay.run import open_partitions, replay_slice, request_replay
+from core.model.tasks import TaskMove, TaskVerb
+from core.replay.run import request_replay
+from core.tasks.run import open_parts, work_on
 from tests.fakes.replaying import order
 from tests.simulation.instance import Instance
 from tests.simulation.trouble import Trouble
 
 PERSON = Mover("somebody", "the world asks")
-MOVES: tuple[JobVerb, ...] = ("pause", "pause", "resume", "resume", "cancel")
+MOVES: tuple[TaskVerb, ...] = ("pause", "pause", "resume", "resume", "cancel")
 MOST = 10**9
 SLICE = timedelta(seconds=30)
 
@@ -65,7 +66,7 @@ class Operators:
         if self._chance.random() < 0.7:
             ends = sorted(self._chance.randint(0, 60) for _ in ends)  # type: ignore[assignment]
         self._counts["operator: dry run" if is_dry_run else "operator: replay"] += 1
-        with suppress(ReplayOverlap, ReplayRefused):
+        with suppress(TaskOverlap, ReplayRefused):
             job = request_replay(order(ids, *ends, dry_run=is_dry_run), instance.replays, MOST)
             self.asked.append(job.request.job_id)
 
@@ -74,14 +75,15 @@ class Operators:
         if self.asked:
             self.move(instance, self._chance.choice(self.asked), self._chance.choice(MOVES))
 
-    def move(self, instance: Instance, job_id: UUID, move: JobVerb) -> None:
+    def move(self, instance: Instance, job_id: UUID, move: TaskVerb) -> None:
         """Move one replay, if its status allows it."""
         self._counts[f"operator: {move}"] += 1
-        instance.replays.store.move_replay(JobMove(job_id, move, "somebody", "", instance.now()))
+        instance.replays.store.tasks.move(TaskMove(job_id, move, "somebody", "", instance.now()))
 
     def all_jobs(self, instance: Instance) -> list[UUID]:
         """Return all jobs, also those whose request was not answered."""
-        return [job.request.job_id for job in instance.replays.store.read_replays(instance.replays.stream, MOST, None)]
+        store = instance.replays.store
+        return [task.task_id for task in store.tasks.read(store.open_stream(instance.replays.stream), MOST)]
 
     def open_incarnation(self, instance: Instance) -> None:
         """Open the next incarnation of the stream, if a partition is stopped because its hub is a different one."""
@@ -94,6 +96,7 @@ class Operators:
 
     def drive(self, instance: Instance) -> None:
         """Work on a partition of a job, as its orchestration or a second one does."""
-        for job_id in instance.replays.store.read_open_replays(instance.replays.stream):
-            for id in open_partitions(job_id, instance.replays):
-                replay_slice(job_id, id, instance.replays, instance.now() + SLICE)
+        store = instance.replays.store
+        for job_id, _, _ in store.tasks.read_open(store.open_stream(instance.replays.stream)):
+            for id in open_parts(job_id, instance.replays):
+                work_on(job_id, id, instance.replays, instance.now() + SLICE)

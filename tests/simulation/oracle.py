@@ -33,6 +33,14 @@ class Case:
     touches: dict[int, list[Touch]]
 
 
+# Of each partition of a replay: the numbers of its task, the counts in its report, and the ranges that are gone.
+PROGRESS = """
+    SELECT p.task_id, t.stream_id, p.part, p.first_sequence_number, p.position, p.report ->> 'written',
+           p.report ->> 'filtered', p.report ->> 'dead_lettered', p.report ->> 'gone_ranges', p.last_sequence_number
+      FROM task_part AS p JOIN task AS t USING (task_id) WHERE t.kind = 'replay'
+"""
+
+
 def check_balance(truth: Truth, books: Books) -> set[int]:
     """Check that the batches tile [anchor, end of the log], each number with one outcome; return the absent ones."""
     place, ranges = truth.place, books.ledger[truth.place]
@@ -301,11 +309,9 @@ def check_remembered(sql: Sql) -> None:
 def check_replays(sql: Sql, truths: Iterable[Truth]) -> None:
     """Check the pieces of each job, its counts against its commits, and its gone numbers against the log."""
     gone = {truth.place: truth.gone for truth in truths}
-    columns = "stream_id, partition_id, first_sequence_number, next_sequence_number, written, filtered, dead_lettered"
-    for job_id, status, is_dry_run in sql("SELECT job_id, status, is_dry_run FROM replay_job"):
-        found = sql(
-            f"SELECT {columns}, gone_ranges, last_sequence_number FROM replay_progress WHERE job_id = ?", job_id
-        )
+    for job_id, status, is_dry_run in sql("SELECT task_id, status, is_dry_run FROM task WHERE kind = 'replay'"):
+        found = sql(f"SELECT * FROM ({PROGRESS}) WHERE task_id = ?", job_id)
+        found = [tuple(row[1:]) for row in found]
         for stream_id, id, first, following, *counts, ranges, last in found:
             own = sql(
                 "SELECT first_sequence_number, last_sequence_number, written, filtered, dead_lettered FROM batch_ledger"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
-from core.errors import HeldLettersFull, InfrastructureFault, PoisonEvent, ReplayOverlap, ReplayRefused
+from core.errors import HeldLettersFull, InfrastructureFault, PoisonEvent, ReplayRefused, TaskOverlap
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck
@@ -22,9 +22,10 @@ from core.model.letters import LetterChunk, LetterPolicy, LetterPosition
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay.run import ReplayKind, request_replay
 from core.store.database import Database
 from core.store.script import Script
+from core.tasks.run import open_parts, work_on
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, ids, partition
 from tests.fakes.faulty_database import Killed
@@ -172,22 +173,22 @@ class OrderWorld:
         place = self.chance.choice(list(self.logs))
         start = self.chance.randint(0, max(0, self._committed(place) - 1))
         asked = order([place], start, start + self.chance.randint(0, 12), dry_run=self.chance.random() < 0.2)
-        with suppress(ReplayRefused, ReplayOverlap):
+        with suppress(ReplayRefused, TaskOverlap):
             request_replay(asked, self._replaying(process), 10**9)
 
     def _drive(self, process: Process) -> None:
         for job_id in self._open_jobs():
-            for id in open_partitions(job_id, self._replaying(process)):
+            for id in open_parts(job_id, self._replaying(process)):
                 until = self.clock.now() + timedelta(seconds=self.chance.choice([0, 9]))
-                self.seen["replayed"] += replay_slice(job_id, id, self._replaying(process), until).events
+                self.seen["replayed"] += work_on(job_id, id, self._replaying(process), until).looked_at
 
     def _open_jobs(self) -> list[UUID]:
         jobs = self.record.read_replays(STREAM, 100, None)
         return [job.request.job_id for job in jobs if job.status in ("planned", "running")]
 
-    def _replaying(self, process: Process) -> ReplayMeans:
+    def _replaying(self, process: Process) -> ReplayKind:
         store, piece = self._troubled(), self.chance.randint(1, 5)
-        return ReplayMeans(STREAM, store, self.hub, self._transform(kills=False), self.own, self.policy, piece)
+        return ReplayKind(STREAM, store, self.hub, self._transform(kills=False), self.own, self.policy, piece)
 
     def _keeper(self, store: Store) -> Keeper:
         return Keeper(STREAM, store, self._transform(kills=True), self.hub.find_event, self.own, self.policy)

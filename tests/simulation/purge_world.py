@@ -11,20 +11,23 @@ from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID
 
+from core.errors import TaskOverlap, TooManyTasks
 from core.ledger.audit import audit
 from core.ledger.ranges import Reading
-from core.ledger.retention.purge import PurgeRequest
-from core.ledger.retention.work import LEASE, PurgeMeans, work_on_purge
+from core.ledger.retention.purge import purge_request
+from core.ledger.retention.work import PurgeKind
 from core.ledger.store.operators import OperatorStores, operator_stores
 from core.letters.listing import LetterFilter
 from core.letters.moves import LetterOrder, Mover
-from core.letters.redrive import RedriveOverlap, TooManyRedrives
-from core.letters.redrive_run import RedriveMeans, redrive_slice, request_redrive
+from core.letters.redrive_run import RedriveKind, request_redrive
 from core.letters.store.listing import LetterListing
 from core.model.events import PartitionId
 from core.model.letters import OrderedMove
 from core.model.retention import DEFAULT_DAYS
+from core.model.tasks import TaskKind, TaskMove
 from core.store.stream import OneStream
+from core.tasks.run import open_task, work_on
+from core.tasks.task import TaskOrder
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.aggregation_engines import AggregatingStore
 from tests.fakes.builders import STREAM, partition
@@ -49,16 +52,19 @@ LINK = (
     "(SELECT 1 + COALESCE(MAX(link_number), 0) FROM purge_link"
     " WHERE stream_id = OLD.stream_id AND partition_id = OLD.partition_id)"
 )
-IS_OLD = "< (SELECT STRFTIME('%Y-%m-%dT%H:%M:%fZ', requested_at, '-1 day') FROM purge_job WHERE status = 'open')"
+IS_OLD = (
+    "< (SELECT STRFTIME('%Y-%m-%dT%H:%M:%fZ', requested_at, '-1 day') FROM task"
+    " WHERE kind = 'purge' AND status = 'running')"
+)
 COPIED = {  # each table, and what its copy has as its link: none for a row that no purge may delete at that moment
     "batch_ledger": LINK,
     "event_hub_dead_letter": LINK,
     "dead_letter_attempt": LINK,
     "retracted_row": LINK,
     "staged_event": f"COALESCE(OLD.staged_at {IS_OLD}, FALSE) AND NOT EXISTS"
-    " (SELECT 1 FROM replay_job WHERE status IN ('planned', 'running', 'paused'))",
-    "replay_diff": f"(SELECT COUNT(*) FROM replay_job WHERE job_id = OLD.job_id AND ended_at {IS_OLD})",
-    "redrive_piece": f"(SELECT COUNT(*) FROM redrive_job WHERE redrive_id = OLD.redrive_id AND ended_at {IS_OLD})",
+    " (SELECT 1 FROM task WHERE kind = 'replay' AND status IN ('planned', 'running', 'paused'))",
+    "replay_diff": f"(SELECT COUNT(*) FROM task WHERE task_id = OLD.task_id AND ended_at {IS_OLD})",
+    "redrive_piece": f"(SELECT COUNT(*) FROM task WHERE task_id = OLD.task_id AND ended_at {IS_OLD})",
 }
 UNCHAINED = ("staged_event", "replay_diff", "redrive_piece")
 SUMS = """
@@ -119,51 +125,56 @@ class PurgeWorld(ReplayWorld):
             self._aggregate,
             self._cancel,
             self._stage,
-            self._work,
-            self._work,
+            *[self._work] * 5,
         ]
-        own += [self._steal] * 3
         return [*super()._acts(), *own]
 
+    @property
+    def stream_id(self) -> int:
+        return self.desk.purges.stream.find() or 0
+
     def _age(self) -> None:
-        self.clock.advance(self.chance.choice([LEASE.total_seconds(), DAY, 3 * DAY]))
+        self.clock.advance(self.chance.choice([600.0, DAY, 3 * DAY]))
+
+    def _open(self, kind: TaskKind) -> list[UUID]:
+        return [id for id, name, _ in self.desk.tasks.read_open(self.stream_id) if name == kind]
 
     def _request(self, desk: OperatorStores, is_dry_run: bool) -> None:
-        if self.desk.purges.find_open_purge() is None:
+        if not self.stream_id:
+            return  # there is no commit yet
+        if not self._open("purge"):
             self.clock.advance(2 * DAY)
-        days = {**dict.fromkeys(DEFAULT_DAYS, 1), "purge_job": 36_500}
-        asked = PurgeRequest(self._own.new_id(), "ann", "room", self.clock.now(), days, is_dry_run)
-        desk.purges.open_purge(asked)
+        days = {**dict.fromkeys(DEFAULT_DAYS, 1), "task": 36_500}
+        order = TaskOrder(self._own.new_id(), self.stream_id, "ann", "room", self.clock.now())
+        with suppress(TaskOverlap):
+            request = purge_request(order, days, desk.purges.read_purge_partitions(), is_dry_run=is_dry_run)
+            open_task(request, desk.tasks)
 
     def _work(self) -> None:
         """Let one of several workers work for a while; others act between any two of its calls."""
         process = self._troubled().database
         try:
-            work_on_purge(self._purging(self._desk(process)), self.clock.now() + SLICE)
+            for task_id in self._open("purge"):
+                work_on(task_id, None, self._purging(self._desk(process)), self.clock.now() + SLICE)
         finally:
             self.met["a worker died"] += cast(ProcessDatabase, process).is_dead
 
-    def _steal(self) -> None:
-        """Work although a different worker has not given the job back: its claim is over."""
-        self.clock.advance(LEASE.total_seconds())
-        self._work()
-
-    def _purging(self, desk: OperatorStores) -> PurgeMeans:
+    def _purging(self, desk: OperatorStores) -> PurgeKind:
         def verify(id: PartitionId, until: Any) -> int | None:
             done = audit(desk.ledger, id, Reading(whole=False, is_over=lambda: self.clock.now() >= until))
             assert not done.faults, done.faults
             return 0 if done.complete else None
 
         pieces = {"rows_of_piece": self.chance.randint(1, 4), "letters_of_piece": self.chance.randint(1, 3)}
-        return PurgeMeans(desk.purges, verify, (JOB,), self.clock.now, **pieces)
+        return PurgeKind(desk.purges, verify, (JOB,), self._own, **pieces)
 
     def _desk(self, database: Any) -> OperatorStores:
         return operator_stores(database, STREAM, ROW_CLASSES)
 
     def _cancel(self) -> None:
-        open_job = self.desk.purges.find_open_purge()
-        if open_job is not None:
-            self.met["a purge was cancelled"] += self.desk.purges.cancel_purge(open_job, "stop", self.clock.now())
+        for task_id in self._open("purge"):
+            cancelled = self.desk.tasks.move(TaskMove(task_id, "cancel", "ann", "stop", self.clock.now()))
+            self.met["a purge was cancelled"] += cancelled
 
     def _redrive(self) -> None:
         """Discard or requeue all letters by a job, or go on with one."""
@@ -172,16 +183,16 @@ class PurgeWorld(ReplayWorld):
         move: OrderedMove = self.chance.choice(["requeue", "discard", "discard"])
         ((count,),) = self.sql("SELECT COUNT(*) FROM event_hub_dead_letter WHERE status = ?", status)
         chosen = LetterFilter(status=cast(Any, status))
-        with suppress(RedriveOverlap, TooManyRedrives):
+        with suppress(TaskOverlap, TooManyTasks):
             request_redrive(LetterOrder(move, chosen, count, Mover("bob", "because")), None, means)
         self._go_on_with_redrives(means)
 
-    def _redriving(self, store: Store) -> RedriveMeans:
-        return RedriveMeans(STREAM, store, LetterListing(OneStream(store.database, STREAM)), self._own, lambda _: None)
+    def _redriving(self, store: Store) -> RedriveKind:
+        return RedriveKind(STREAM, store, LetterListing(OneStream(store.database, STREAM)), self._own, lambda _: None)
 
-    def _go_on_with_redrives(self, means: RedriveMeans) -> None:
-        for (job,) in self.sql("SELECT redrive_id FROM redrive_job WHERE ended_at IS NULL"):
-            redrive_slice(UUID(job), means, self.clock.now() + SLICE)
+    def _go_on_with_redrives(self, means: RedriveKind) -> None:
+        for task_id in self._open("redrive"):
+            work_on(task_id, None, means, self.clock.now() + SLICE)
 
     def _stage(self) -> None:
         """Stage some events that were read, as a replay from Capture does."""
@@ -225,9 +236,8 @@ class PurgeWorld(ReplayWorld):
         self._age()
         self.clock.advance(DAY)
         self._request(self.desk, is_dry_run=False)
-        while self.desk.purges.find_open_purge() is not None:
-            self.clock.advance(LEASE.total_seconds())
-            work_on_purge(self._purging(self.desk), self.clock.now() + SLICE)
+        while found := self._open("purge"):
+            work_on(found[0], None, self._purging(self.desk), self.clock.now() + SLICE)
 
     def gone(self, table: str) -> int:
         ((count,),) = self.sql(f"SELECT COUNT(*) FROM gone_{table} WHERE link > 0")

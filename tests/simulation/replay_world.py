@@ -7,14 +7,15 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from core.errors import InfrastructureFault, ReplayOverlap, ReplayRefused
+from core.errors import InfrastructureFault, ReplayRefused, TaskOverlap
 from core.ingest.ingest import Means, ingest_batch
 from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event
-from core.model.jobs import JobMove, JobVerb
-from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.model.tasks import TaskMove, TaskVerb
+from core.replay.run import ReplayKind, request_replay
 from core.store.script import Script
+from core.tasks.run import open_parts, work_on
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.faulty_database import Killed
 from tests.fakes.memory_hub import MemoryHub
@@ -37,7 +38,7 @@ VERBS = [
     "poison",
 ]
 STEPS = 50
-MOVES: list[JobVerb] = ["pause", "resume", "resume", "cancel"]
+MOVES: list[TaskVerb] = ["pause", "resume", "resume", "cancel"]
 
 
 class ReplayWorld:
@@ -92,8 +93,8 @@ class ReplayWorld:
         found = [self.record.read_partition(partition(id)).checkpoint for id in self.logs]
         return [None if one is None else (one.sequence_number, one.commit_id) for one in found]
 
-    def means(self, store: Any) -> ReplayMeans:
-        return ReplayMeans(STREAM, store, self.hub, self.transform, self._own, piece=self.chance.randint(1, 9))
+    def means(self, store: Any) -> ReplayKind:
+        return ReplayKind(STREAM, store, self.hub, self.transform, self._own, piece=self.chance.randint(1, 9))
 
     def _acts(self) -> list[Callable[[], None]]:
         return [
@@ -119,7 +120,7 @@ class ReplayWorld:
         )
         try:
             self._jobs.append(request_replay(asked, self.means(self._troubled()), 10**9).request.job_id)
-        except (ReplayRefused, ReplayOverlap):
+        except (ReplayRefused, TaskOverlap):
             pass
         finally:
             known = self.record.read_replays(STREAM, 100, None)
@@ -129,22 +130,22 @@ class ReplayWorld:
         """Let one of several orchestrations work on a slice of an open job."""
         if self._jobs:
             job_id, means = self.chance.choice(self._jobs), self.means(self._troubled())
-            for id in open_partitions(job_id, means):
+            for id in open_parts(job_id, means):
                 if self.chance.random() < 0.7:
-                    replay_slice(job_id, id, means, self.clock.now() + timedelta(seconds=self.chance.choice([0, 0, 9])))
+                    work_on(job_id, id, means, self.clock.now() + timedelta(seconds=self.chance.choice([0, 0, 9])))
 
     def _finish(self, job_id: UUID) -> None:
         means = self.means(self.record)
-        while ids := open_partitions(job_id, means):
+        while ids := open_parts(job_id, means):
             for id in ids:
-                replay_slice(job_id, id, means, self.clock.now() + timedelta(seconds=self.chance.choice([0, 9])))
+                work_on(job_id, id, means, self.clock.now() + timedelta(seconds=self.chance.choice([0, 9])))
 
     def _steer(self) -> None:
         if self._jobs:
             self._move(self.chance.choice(self._jobs), self.chance.choice(MOVES))
 
-    def _move(self, job_id: UUID, move: JobVerb) -> None:
-        self.record.move_replay(JobMove(job_id, move, "somebody", "", self.clock.now()))
+    def _move(self, job_id: UUID, move: TaskVerb) -> None:
+        self.record.tasks.move(TaskMove(job_id, move, "somebody", "", self.clock.now()))
 
     def _deploy(self) -> None:
         self.transform = self.chance.choice(TRANSFORMS)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.aggregation.store.commits import Aggregations
 from core.aggregation.tick import Aggregation, aggregate
-from core.errors import ReplayOverlap
+from core.errors import TaskOverlap
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck
@@ -29,8 +29,9 @@ from core.model.backoff import Backoff
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber
-from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay.run import ReplayKind, request_replay
 from core.store.stream import OneStream
+from core.tasks.run import open_parts, work_on
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH, STREAM, batch, event, partition
@@ -103,9 +104,9 @@ def _discard(process: Process) -> None:
     discard(positions, keeper, Mover("somebody", "the sweep asks"))
 
 
-def _replays(process: Process) -> ReplayMeans:
+def _replays(process: Process) -> ReplayKind:
     bench = process.bench
-    return ReplayMeans(STREAM, process.store, bench.hub, SECOND, bench.own, FEW_TRIES, piece=4)
+    return ReplayKind(STREAM, process.store, bench.hub, SECOND, bench.own, FEW_TRIES, piece=4)
 
 
 def _replay(is_dry_run: bool, bodies: list[str] = BODIES) -> Callable[[Bench], None]:
@@ -120,16 +121,16 @@ def _replay(is_dry_run: bool, bodies: list[str] = BODIES) -> Callable[[Bench], N
 
 def _request(process: Process) -> None:
     """Request a replay until there is an answer, as a person does."""
-    if not process.bench.store.sql("SELECT 1 FROM replay_job"):
-        with suppress(ReplayOverlap):
+    if not process.bench.store.sql("SELECT 1 FROM task"):
+        with suppress(TaskOverlap):
             request_replay(order(), _replays(process), MOST)
 
 
 def _drive(process: Process) -> None:
     means, bench = _replays(process), process.bench
-    for job_id in process.store.read_open_replays(STREAM):
-        for id in open_partitions(job_id, means):
-            replay_slice(job_id, id, means, bench.clock.now() + timedelta(seconds=10))
+    for job_id in process.store.read_open_tasks(STREAM):
+        for id in open_parts(job_id, means):
+            work_on(job_id, id, means, bench.clock.now() + timedelta(seconds=10))
 
 
 def _in_order(bench: Bench) -> None:

@@ -38,7 +38,8 @@ OWN_TO_A_TRY = {
     "attempts of partition_stop",
     "submits of aggregation_run",
     "aggregation_failure",
-    "history of replay_job",
+    "history of task",
+    "task_key of task",  # of a replay: its id
     "replay_state",  # those of jobs that are over stay until the next end, when the answer of their deletion is lost
     "ledger_checksum of batch_ledger",  # it covers the times
 }

@@ -1,5 +1,6 @@
 """All tables of a database at rest as the oracle reads them: by separate statements, by partition."""
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -158,7 +159,10 @@ class Books:
             self.rows[place] += rows
         self.homes = sql("SELECT home_id, armed, stream_id, partition_id, sequence_number FROM home")
         self.gone_in_replays = read_by_place(
-            sql, "SELECT stream_id, partition_id, job_id, gone_ranges FROM replay_progress", _gone_in
+            sql,
+            "SELECT t.stream_id, p.part, p.task_id, p.report ->> 'gone_ranges'"
+            " FROM task_part AS p JOIN task AS t USING (task_id) WHERE t.kind = 'replay'",
+            _gone_in,
         )
 
 
@@ -179,6 +183,5 @@ def _gone_in(job_id: str, ranges: str) -> tuple[str, set[int]]:
 
 
 def gone_numbers(ranges: str) -> set[int]:
-    """Return the numbers of a JSON array of [first, last]."""
-    spans = [map(int, one.split(",")) for one in ranges.replace(" ", "").strip("[]").split("],[") if one]
-    return {number for first, last in spans for number in range(first, last + 1)}
+    """Return the numbers of a JSON array of {first, last}."""
+    return {number for one in json.loads(ranges) for number in range(one["first"], one["last"] + 1)}

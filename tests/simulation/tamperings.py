@@ -71,7 +71,7 @@ OF_RETRACTED = (
 )
 PARTITION = "SELECT '1' AS partition_id"
 TABLES = ("event_hub_checkpoint", "partition_anchor", "batch_ledger", "event_hub_dead_letter", "sequence_gap")
-RECORDS = ("dead_letter_attempt", "retracted_row", "sensor_reading", "home_alert", "home", "replay_progress")
+RECORDS = ("dead_letter_attempt", "retracted_row", "sensor_reading", "home_alert", "home")
 WIDER = "last_sequence_number = last_sequence_number + 1, filtered = filtered + 1"
 
 
@@ -466,13 +466,13 @@ GAPS = {
     "the counts of a replay's job changed": Tampering(
         "replays replays replays replays",
         "",
-        "SELECT p.partition_id FROM replay_progress AS p INNER JOIN replay_job AS j ON j.job_id = p.job_id"
-        " WHERE j.is_dry_run = 0 AND p.written > 0 AND p.partition_id = '1' LIMIT 1",
+        "SELECT p.part AS partition_id FROM task_part AS p INNER JOIN task AS t ON t.task_id = p.task_id"
+        " WHERE t.kind = 'replay' AND t.is_dry_run = 0 AND p.report ->> 'written' > 0 AND p.part = '1' LIMIT 1",
         (
             update(
-                "replay_progress",
-                "rows_written = rows_written + 1",
-                "WHERE partition_id = :partition_id AND written > 0",
+                "task_part",
+                "report = json_set(report, '$.rows_written', report ->> 'rows_written' + 1)",
+                "WHERE part = :partition_id AND report ->> 'written' > 0",
             ),
         ),
     ),

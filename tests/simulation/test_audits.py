@@ -58,7 +58,9 @@ def test_a_number_tells_its_commit_its_letter_and_the_replays_that_touched_it(ma
     assert (discarded.letter.letter.status, mended.letter.letter.status) == ("discarded", "resolved")
     assert [change.kind for change in mended.changes] == ["replay", "retry"]
     assert [attempt.kind for attempt in mended.letter.attempts][:2] == ["requeue", "retry"]
-    (job_id,) = made.engine.sql("SELECT job_id FROM replay_job WHERE is_dry_run = 0 ORDER BY requested_at DESC LIMIT 1")
+    (job_id,) = made.engine.sql(
+        "SELECT task_id FROM task WHERE kind = 'replay' AND is_dry_run = 0 ORDER BY requested_at DESC LIMIT 1"
+    )
     assert mended.changes[0].invocation_id == job_id[0]
     assert mended.range is not None
     assert mended.range.kind == "batch"

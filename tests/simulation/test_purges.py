@@ -13,6 +13,7 @@ from core.ledger.balance import read_books
 from core.ledger.explain import explain
 from core.ledger.ranges import WHOLE
 from core.ledger.recount import recount_rows
+from core.ledger.retention.purge import purge_of
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
 from tests.fakes.engines import SqliteEngine
@@ -69,9 +70,9 @@ def assert_explained(world: PurgeWorld) -> None:
 def assert_counted(world: PurgeWorld) -> None:
     """Check that exactly the rows are gone that the jobs list as purged, and that none went too early."""
     said: Counter[str] = Counter()
-    for job in world.desk.purges.read_purges(1_000, None):
-        if not job.request.is_dry_run:
-            said.update({table: found.rows for table, found in job.found.items()})
+    for task in world.desk.tasks.read(world.stream_id, 1_000, kind="purge"):
+        if not task.is_dry_run:
+            said.update({table: found.rows for table, found in purge_of(task).found.items()})
     for table in ("batch_ledger", "event_hub_dead_letter", "retracted_row", *UNCHAINED):
         assert said[table] == world.gone(table), table
 
@@ -88,7 +89,9 @@ def test_the_worlds_meet_deaths_cancels_redrives_cuts_and_purge_rows_of_each_tab
         world = purged(seed, tmp_path / f"{seed}.db")
         met += world.met
         met.update({table: world.gone(table) for table in COPIED})
-        met.update({"letters were redriven": world.sql("SELECT COALESCE(SUM(moved), 0) FROM redrive_progress")[0][0]})
+        met.update(
+            {"letters were redriven": world.sql("SELECT COALESCE(SUM(report ->> 'moved'), 0) FROM task_part")[0][0]}
+        )
         met.update({"links": world.sql("SELECT COUNT(*) FROM purge_link")[0][0]})
     assert min(met[name] for name in (*met, "a worker died", "letters were redriven", "the cut moved")) > 0, met
     assert met["links"] > 20, met

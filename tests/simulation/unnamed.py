@@ -62,10 +62,10 @@ UNNAMED = {  # by their sentences in docs/api.md
         every("partition_anchor", f"anchored_at = {LATER}"),
         every("sequence_gap", f"found_at = {LATER}, attempts = attempts + 1"),
     ),
-    "a text, a time or a count of a replay is changed, other than its rows and its events written": (
-        every("replay_job", f"reason = 'none', requested_by = 'me', transform_version = 'x', requested_at = {LATER}"),
+    "a text, a time or a count of a task is changed, other than the rows and the events written of a replay": (
+        every("task", f"reason = 'none', requested_by = 'me', requested_at = {LATER}"),
         every(
-            "replay_progress", f"filtered = filtered + 1, events = events + 1, gone = gone + 1, updated_at = {LATER}"
+            "task_part", "step = step + 1, report = json_set(report, '$.filtered', 99, '$.events', 99, '$.gone', 99)"
         ),
     ),
 }

@@ -10,7 +10,7 @@ from tests.fakes.memory_store import MemoryStore
 
 LEASE = 300  # seconds of a claim
 FINAL = ("batch_ledger", "partition_anchor", "dead_letter_attempt", "retracted_row")  # rows that never change
-KEPT = ("event_hub_checkpoint", "event_hub_dead_letter", "sequence_gap", "replay_job", "event_stream")
+KEPT = ("event_hub_checkpoint", "event_hub_dead_letter", "sequence_gap", "task", "event_stream")
 NOTE = "INSERT INTO sim_violation VALUES"
 APPENDED = ("sensor_reading", "home_alert")
 PLACE = "NEW.stream_id || '/' || NEW.partition_id"
@@ -115,13 +115,12 @@ SCRIPT = "\n".join(
             LETTER,
         ),
         _when(
-            "replay_progress",
+            "task_part",
             "UPDATE",
-            "step_of_a_job_that_stands",
-            "NEW.next_sequence_number <> OLD.next_sequence_number AND (NEW.next_sequence_number"
-            " < OLD.next_sequence_number OR (SELECT j.status FROM replay_job AS j WHERE j.job_id = NEW.job_id)"
-            " <> 'running')",
-            "NEW.job_id",
+            "step_of_a_task_that_stands",
+            "NEW.position <> OLD.position AND (NEW.position < OLD.position OR NEW.step <> OLD.step + 1"
+            " OR (SELECT t.status FROM task AS t WHERE t.task_id = NEW.task_id) <> 'running')",
+            "NEW.task_id",
         ),
         _when(
             "sequence_gap",

@@ -340,7 +340,7 @@ class World:
             wanted = self.chance.choice(["resume", "resume", "cancel"])
             self.operators.move(self.instances[0], job_id, wanted)  # type: ignore[arg-type]
         self._as(self.operators.drive)
-        return not self.sql("SELECT 1 FROM replay_job WHERE status IN ('planned', 'running', 'paused')")
+        return not self.sql("SELECT 1 FROM task WHERE status IN ('planned', 'running', 'paused')")
 
     def _settle_letters(self) -> bool:
         """Retry all waiting letters once the last is due; discard the exhausted letters that others wait for."""

@@ -15,8 +15,9 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event, EventBatch
 from core.model.spans import SequenceNumber
 from core.replay.job import ReplayJob
-from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay.run import ReplayKind, request_replay
 from core.store.sqlite.database import SqliteDatabase
+from core.tasks.run import open_parts, work_on
 from core.transforms import load_transform
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from jobs.capture import partition_of, read_events
@@ -74,10 +75,10 @@ class Replaying:
     def replay(self, *, dry_run: bool = False) -> ReplayJob:
         """Replay all that is committed, by number, with an empty hub."""
         store, hub, given = Store(self.sqlite.database()), MemoryHub({"1": []}), stamps(7 + dry_run)
-        means = ReplayMeans(STREAM, store, hub, load_transform(TRANSFORM), given)
+        means = ReplayKind(STREAM, store, hub, load_transform(TRANSFORM), given)
         job_id = request_replay(order(["1"], 0, len(BODIES), dry_run=dry_run), means, 1_000).request.job_id
-        for id in open_partitions(job_id, means):
-            replay_slice(job_id, id, means, given.now() + timedelta(minutes=1))
+        for id in open_parts(job_id, means):
+            work_on(job_id, id, means, given.now() + timedelta(minutes=1))
         job = store.find_replay(job_id)
         store.close()
         assert job is not None

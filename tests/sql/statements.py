@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import get_args
 from uuid import UUID
@@ -15,12 +15,12 @@ from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Part, Po
 from core.aggregation.store.commits import close_script, ended_script, portion_script
 from core.aggregation.store.pipeline import discard_result_script, discard_run_script
 from core.aggregation.store.plans import plan_script
-from core.ledger.audit_job import AuditRequest
+from core.errors import TaskConflict
+from core.ledger.audit_task import AuditAsked, audit_request
 from core.ledger.minutes import Minute
 from core.ledger.retention.chain import LedgerRow, SettledLetter, before_first, linked
 from core.ledger.retention.pieces import LedgerPiece, LetterPiece, RowPiece
-from core.ledger.retention.purge import BY_STREAM, PurgeJob, PurgeRequest, Task
-from core.ledger.store.audits import open_script as open_audit_script
+from core.ledger.retention.purge import BY_STREAM, PurgeTarget, purge_request
 from core.ledger.store.incarnations import Opening, opening_script
 from core.ledger.store.minutes import minute_script
 from core.ledger.store.purge_scripts import ledger_script, letter_script, retracted_steps, row_script, row_steps
@@ -28,8 +28,8 @@ from core.letters.listing import LetterFilter
 from core.letters.redrive import Redrive, RedrivePiece, RedriveProgress, RedriveRange, RedriveRequest
 from core.letters.store.letters import claim_script, move_script, retry_script, taking_script
 from core.letters.store.redrives import close_script as close_redrive_script
-from core.letters.store.redrives import open_script as open_redrive_script
 from core.letters.store.redrives import piece_script
+from core.letters.store.redrives import task_request as redrive_request
 from core.model.aggregates import SLICES
 from core.model.commits import (
     BatchCommit,
@@ -48,11 +48,11 @@ from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
+from core.replay.store.replays import task_request
 from core.replay.store.scripts import close_script as close_replay_script
 from core.replay.store.scripts import (
     commit_script,
     note_script,
-    open_script,
     rehearsal_script,
 )
 from core.settle.store.gaps import noting_script
@@ -62,6 +62,8 @@ from core.store.queries import SQL, load_queries
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import Batch, ask_batch, run_batch
 from core.store.sqlserver.rows import rows_query
+from core.tasks.store import Ending, advance_steps, open_script
+from core.tasks.task import Advance, TaskOrder
 from core.transforms.aggregates import find_aggregate, load_aggregates
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.rooms import all_migrations
@@ -112,8 +114,7 @@ def every_script() -> Mapping[str, Script]:
     gap = {"gap noted": noting_script(commit_of((), first=False, letters=False).state, Span(*GAP), EPOCH)}
     minute = {"minute": minute_script(1, Minute(EPOCH, 7, 9))}
     orders = {**replays(), **jobs(), **redrives(), **purges()}
-    audit = {"audit open": open_audit_script(1, AuditRequest(UUID(int=9), "ann", EPOCH))}
-    return {**commits(), **gap, **letters, **orders, **audit, **aggregations(), **incarnations(), **minute}
+    return {**commits(), **gap, **letters, **orders, **tasks(), **aggregations(), **incarnations(), **minute}
 
 
 def purges() -> Mapping[str, Script]:
@@ -121,20 +122,34 @@ def purges() -> Mapping[str, Script]:
     partition = commit_of((), first=True, letters=False).partition
     begun = before_first(partition.stream, 1, partition.partition_id)
     link = linked(begun, begun, str(UUID(int=7)), "ann", EPOCH)
-    job = PurgeJob(PurgeRequest(UUID(int=7), "ann", "room", EPOCH, DEFAULT_DAYS, is_dry_run=False), tasks=())
+    ending = Ending(UUID(int=7), EPOCH, partial(TaskConflict, "purge", UUID(int=7)))
+    ahead = Advance("a part", 3, 0, "{}")
     row = LedgerRow(1, "replay", *GAP, 1, 0, 0, 0, 0, 1, 1, "test/1", str(UUID(int=8)), EPOCH, 7, 9)
     letter = SettledLetter(GAP[0], "resolved", "poison", "", "", "test/1", 1, EPOCH, EPOCH, None, None, 1, 0)
     rows = LedgerPiece(partition.partition_id, (row,), link, {1: 2})
     letters = LetterPiece(partition.partition_id, (letter,), link)
-    pieces = {table: RowPiece(Task(table), EPOCH, 9, "job", 7) for table in BY_STREAM}
+    pieces = {table: RowPiece(PurgeTarget(table), EPOCH, 9, "task", 7) for table in BY_STREAM}
     steps = {table: row_steps(1, piece, EPOCH) for table, piece in pieces.items()}
-    pieces["retracted_row"] = RowPiece(Task("retracted_row", partition.partition_id), EPOCH, 9, rows=7)
+    pieces["retracted_row"] = RowPiece(PurgeTarget("retracted_row", partition.partition_id), EPOCH, 9, rows=7)
     place = {"stream_id": 1, "partition_id": partition.partition_id, "last_commit": 1}
     steps["retracted_row"] = retracted_steps(place, pieces["retracted_row"])
     return {
-        "purge ledger": ledger_script(1, rows, job, EPOCH, EPOCH),
-        "purge letters": letter_script(1, letters, job, EPOCH, EPOCH),
-        **{f"purge {name}": row_script(1, steps[name], piece, job, (EPOCH, EPOCH)) for name, piece in pieces.items()},
+        "purge ledger": ledger_script(1, rows, ending, ahead),
+        "purge letters": letter_script(1, letters, ending, ahead),
+        **{f"purge {name}": row_script(1, steps[name], ending, ahead) for name in pieces},
+    }
+
+
+def tasks() -> Mapping[str, Script]:
+    """Return the opening of an audit and of a purge, and pieces that only advance parts."""
+    order, ids = TaskOrder(UUID(int=9), 1, "ann", "room", EPOCH), (PartitionId("0"),)
+    ending = Ending(UUID(int=9), EPOCH, partial(TaskConflict, "audit", UUID(int=9)))
+    ahead = Advance("0", 0, 0, "{}")
+    return {
+        "audit open": open_script(audit_request(order, AuditAsked(), ids)),
+        "task open": open_script(purge_request(order, DEFAULT_DAYS, ids)),
+        "part closed": Script("audit", tuple(advance_steps(ending, replace(ahead, is_last=True)))),
+        "part advanced": Script("audit", tuple(advance_steps(ending, ahead))),
     }
 
 
@@ -191,8 +206,8 @@ def jobs() -> Mapping[str, Script]:
     request = request_of(is_dry_run=False)
     job = ReplayJob(request, "running", (commit.progress,), EPOCH, None, EPOCH, None, "")
     return {
-        "job open": open_script(request, 1),
-        "job open dry": open_script(request_of(is_dry_run=True), 1),
+        "job open": open_script(task_request(request, 1)),
+        "job open dry": open_script(task_request(request_of(is_dry_run=True), 1)),
         "job rehearsed": note_script(RehearsedPiece(commit, commit.counts, ())),
         "job close": close_replay_script(job, commit.progress, 0, EPOCH),
     }
@@ -208,8 +223,8 @@ def redrives() -> Mapping[str, Script]:
         request = RedriveRequest(ID, stream, 1, move, LetterFilter(), ranges, 2, 5, "somebody", "because", EPOCH)
         progress = (RedriveProgress(ranges[0], SequenceNumber(6)),)
         job = Redrive(request, "running", progress, 3, EPOCH, EPOCH, None, EPOCH, None, "")
-        named[f"redrive open {move}"] = open_redrive_script(request)
-        named[f"redrive piece {move}"] = piece_script(RedrivePiece(job, letters, SequenceNumber(9), EPOCH))
+        named[f"redrive open {move}"] = open_script(redrive_request(request))
+        named[f"redrive piece {move}"] = piece_script(RedrivePiece(job, progress[0], letters, SequenceNumber(9), EPOCH))
         named[f"redrive close {move}"] = close_redrive_script(job, EPOCH)
     return named
 

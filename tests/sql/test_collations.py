@@ -13,27 +13,27 @@ from tests.sql.values import EPOCH
 TABLES = columns_of(one.text for one in all_migrations("sqlserver"))
 IDS = "OPENJSON(@ids) WITH (id varchar(40) '$[0]', n bigint '$[1]') AS j"
 VALUES = "(VALUES (1, N'0')) AS v (n, id)"
-LETTERS, JOBS = "hubledger.event_hub_dead_letter AS d", "hubledger.replay_job AS r"  # status: of the database
+LETTERS, JOBS = "hubledger.event_hub_dead_letter AS d", "hubledger.task AS r"  # status: of the database
 BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
 OFFENDERS = {
     "a join": f"SELECT d.status FROM {LETTERS} INNER JOIN {IDS} ON d.partition_id = j.id;",
     "a join the other way round": f"SELECT d.status FROM {IDS} INNER JOIN {LETTERS} ON j.id = d.partition_id;",
     "a list": f"SELECT d.status FROM {LETTERS} WHERE d.partition_id IN (SELECT j.id FROM {IDS});",
-    "what is not in a list": f"DELETE FROM hubledger.replay_job WHERE job_id NOT IN (SELECT j.id FROM {IDS});",
+    "what is not in a list": f"DELETE FROM hubledger.task WHERE task_id NOT IN (SELECT j.id FROM {IDS});",
     "a value": f"SELECT 1 FROM {LETTERS} WHERE d.partition_id IN (SELECT j.value FROM OPENJSON(@ids) AS j);",
-    "the key of a value": f"SELECT 1 FROM {JOBS} INNER JOIN OPENJSON(@ids) AS j ON j.[key] = r.job_id;",
+    "the key of a value": f"SELECT 1 FROM {JOBS} INNER JOIN OPENJSON(@ids) AS j ON j.[key] = r.task_id;",
     "an update": f"UPDATE d SET status = j.id FROM {LETTERS} INNER JOIN {IDS} ON d.partition_id = j.id;",
-    "a subquery": f"DELETE r FROM {JOBS} WHERE EXISTS (SELECT 1 FROM {IDS} WHERE j.n = 1 AND j.id > r.job_id);",
-    "a named query": f"WITH x AS (SELECT j.id AS i FROM {IDS}) SELECT 1 FROM x INNER JOIN {JOBS} ON x.i = r.job_id;",
+    "a subquery": f"DELETE r FROM {JOBS} WHERE EXISTS (SELECT 1 FROM {IDS} WHERE j.n = 1 AND j.id > r.task_id);",
+    "a named query": f"WITH x AS (SELECT j.id AS i FROM {IDS}) SELECT 1 FROM x INNER JOIN {JOBS} ON x.i = r.task_id;",
     "a derived text": (
         "SELECT 1 FROM hubledger.staged_slice AS d"
         " INNER JOIN (SELECT CONCAT(N'', s.slice) AS sums FROM hubledger.staged_slice AS s) AS f ON f.sums = d.sums;"
     ),
-    "a highest text": f"SELECT 1 FROM {JOBS} WHERE r.job_id = (SELECT MAX(j.id) FROM {IDS});",
-    "a text that is put together": f"SELECT 1 FROM {JOBS} INNER JOIN {IDS} ON r.job_id + N'.' = j.id + N'.';",
+    "a highest text": f"SELECT 1 FROM {JOBS} WHERE r.task_id = (SELECT MAX(j.id) FROM {IDS});",
+    "a text that is put together": f"SELECT 1 FROM {JOBS} INNER JOIN {IDS} ON r.task_id + N'.' = j.id + N'.';",
     "a text of a table of values": f"SELECT 1 FROM {VALUES} INNER JOIN {LETTERS} ON d.partition_id = v.id;",
-    "a text that is run": f"EXEC(N'SELECT 1 FROM {LETTERS} INNER JOIN {JOBS} ON d.claimed_by = r.job_id;');",
-    "two columns": f"SELECT 1 FROM {LETTERS} INNER JOIN {JOBS} ON d.claimed_by = r.job_id;",
+    "a text that is run": f"EXEC(N'SELECT 1 FROM {LETTERS} INNER JOIN {JOBS} ON d.claimed_by = r.task_id;');",
+    "two columns": f"SELECT 1 FROM {LETTERS} INNER JOIN {JOBS} ON d.claimed_by = r.task_id;",
 }
 INNOCENT = {
     "a collated text": f"SELECT 1 FROM {LETTERS} INNER JOIN {IDS} ON d.partition_id = j.id {BY_CODE_POINT};",
@@ -44,7 +44,7 @@ INNOCENT = {
     "a variable and a text in quotes": f"SELECT 1 FROM {LETTERS} WHERE d.partition_id IN (@id, '0');",
     "a set value": f"UPDATE d SET partition_id = j.id FROM {LETTERS} INNER JOIN {IDS} ON d.sequence_number = j.n;",
     "a number of a table of values": f"SELECT 1 FROM {VALUES} INNER JOIN {JOBS} ON r.stream_id = v.n;",
-    "two ids": f"SELECT 1 FROM {JOBS} INNER JOIN hubledger.replay_progress AS p ON p.job_id = r.job_id;",
+    "two ids": f"SELECT 1 FROM {JOBS} INNER JOIN hubledger.task_part AS p ON p.task_id = r.task_id;",
     "a remark": f"SELECT 1 FROM {LETTERS} -- {IDS} ON d.partition_id = j.id\n WHERE d.status = @status;",
 }
 

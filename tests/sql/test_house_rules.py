@@ -125,7 +125,7 @@ def test_a_first_row_that_two_may_open_at_once_catches_the_duplicate_outside_of_
     opening = {name for name, text in texts.items() if "INSERT INTO" in text and if_none.search(text)}
     assert catching == opening == {
         "open_stream", "anchor_partition", "note_stop",
-        "take_ownership", "claim_new_key", "open_cut", "begin_attempt", "open_purge",
+        "take_ownership", "claim_new_key", "open_cut", "begin_attempt",
     }  # fmt: skip
     assert all(not re.search("XACT_ABORT|TRANSACTION", every_batch()[f"query {name}"]) for name in catching)
 
@@ -214,8 +214,8 @@ LAST = {
     "commit ordered": ["batch_ledger", "partition_stop"],
     "commit ": ["batch_ledger"],
     "retry ": ["event_hub_dead_letter", "dead_letter_attempt", "dead_letter_attempt", "batch_ledger"],
-    "replay carrying": ["replay_job", "replay_progress", "replay_state", "replay_state"],
-    "replay ": ["replay_job", "replay_progress"],
+    "replay carrying": ["task", "task_part", "replay_state", "replay_state"],
+    "replay ": ["task", "task_part"],
     "rehearsal ": ["batch_ledger"],
 }
 
@@ -235,22 +235,24 @@ def test_transactions_of_events_begin_with_the_checkpoint_and_end_after_the_ledg
 
 
 @holds_for(name for name in redrives() if "piece" in name)
-def test_a_piece_of_a_redrive_locks_its_letters_before_its_job(name: str) -> None:
+def test_a_piece_of_a_redrive_locks_its_letters_before_its_task(name: str) -> None:
     written = re.findall(
         r"(?:INSERT INTO|UPDATE|UPDATE d\s+SET[^;]*?FROM) hubledger\.(\w+)", every_run()[name][0], re.S
     )
-    assert written[-3:] == ["redrive_job", "redrive_progress", "redrive_piece"]
+    assert written[-3:] == ["task", "task_part", "redrive_piece"]
     assert ("event_hub_checkpoint" in written) == name.endswith("discard")
 
 
 @holds_for(purges())
-def test_a_piece_of_a_purge_locks_its_rows_before_its_link_and_its_job(name: str) -> None:
+def test_a_piece_of_a_purge_locks_its_rows_before_its_link_and_its_task(name: str) -> None:
     changing = (
         r"(?:INSERT INTO|(?:UPDATE|DELETE)(?: TOP \(@most\))?(?: FROM)?|UPDATE p\s+SET[^;]*?FROM) hubledger\.(\w+)"
     )
     written = re.findall(changing, every_run()[name][0], re.S)
     assert len(written) > 1
-    assert written[-1] == "purge_job"
+    below = {"purge redrive_piece": ["redrive_piece"], "purge task_part": ["task_part"]}.get(name, [])
+    below = ["task_part"] if name == "purge ledger" else below  # that of the replay whose rows are purged
+    assert written[-2 - len(below) :] == ["task", "task_part", *below]
 
 
 @holds_for([*purges(), "audit open"])
@@ -277,12 +279,10 @@ def test_a_gap_is_noted_under_the_lock_of_its_checkpoint_which_both_statements_c
     assert text.count("WITH (UPDLOCK, HOLDLOCK)") == text.count(">= @next_sequence_number)") == 2
 
 
-@holds_for(name for name in every_script() if name.startswith(("job open", "redrive open")))
+@holds_for(name for name in every_script() if " open" in name)
 def test_a_job_is_opened_under_the_lock_of_its_stream_which_an_earlier_statement_takes(name: str) -> None:
     """A statement that waits for a lock counts the jobs of the time before its wait, if it reads versions of rows."""
-    locked, opened = without_comments(every_run()[name][0]).partition(
-        f"INSERT INTO hubledger.{'redrive' if name.startswith('redrive') else 'replay'}_job"
-    )[::2]
+    locked, opened = without_comments(every_run()[name][0]).partition("INSERT INTO hubledger.task")[::2]
     assert "hubledger.event_stream AS e WITH (UPDLOCK)" in locked.rpartition(";")[0]
     assert "COUNT(*)" not in locked
     assert "COUNT(*)" in opened.partition(";")[0]
@@ -318,29 +318,34 @@ EXPECTING = {
     "retry ": ["count_commit", "settle_letters"],
     "gap noted": [],
     "minute": [],
-    "purge ledger": ["lock_stream", "delete_ledger_rows", "add_link", "record_purge"],
-    "purge retracted_row": ["lock_stream", "delete_retracted", "record_purge"],
-    "purge staged_event": ["lock_stream", "delete_staged", "record_purge"],
-    "purge replay_diff": ["lock_stream", "delete_diffs", "record_purge"],
-    "purge redrive_piece": ["lock_stream", "delete_redrive_pieces", "record_purge"],
-    "purge audit_job": ["lock_stream", "delete_audits", "record_purge"],
-    "purge purge_job": ["lock_stream", "delete_purges", "record_purge"],
-    "purge aggregation_failure": ["lock_stream", "delete_failures", "record_purge"],
-    "purge letters": ["lock_stream", "delete_settled_letters", "delete_attempts", "add_link", "record_purge"],
+    "purge ledger": ["lock_stream", "delete_ledger_rows", "add_link", "hold_task", "advance_part"],
+    "purge retracted_row": ["lock_stream", "delete_retracted", "hold_task", "advance_part"],
+    "purge staged_event": ["lock_stream", "delete_staged", "hold_task", "advance_part"],
+    "purge replay_diff": ["lock_stream", "delete_diffs", "hold_task", "advance_part"],
+    "purge redrive_piece": ["lock_stream", "hold_task", "advance_part", "delete_redrive_pieces"],
+    "purge task_part": ["lock_stream", "hold_task", "advance_part", "delete_parts"],
+    "purge task": ["lock_stream", "delete_tasks", "hold_task", "advance_part"],
+    "purge aggregation_failure": ["lock_stream", "delete_failures", "hold_task", "advance_part"],
+    "purge letters": [
+        "lock_stream", "delete_settled_letters", "delete_attempts", "add_link", "hold_task", "advance_part",
+    ],
     "move ": [],
     "claim": [],
     "taking": [],
-    "replay ordered": ["count_replay", "stay_in_order", "hold_replay_job", "advance_replay"],
-    "replay ": ["count_replay", "hold_replay_job", "advance_replay"],
+    "replay ordered": ["count_replay", "stay_in_order", "hold_task", "advance_replay"],
+    "replay ": ["count_replay", "hold_task", "advance_replay"],
     "rehearsal ordered": ["count_replay", "stay_in_order"],
     "rehearsal ": ["count_replay"],
-    "job open": ["lock_stream", "add_replay_job"],
-    "audit open": ["lock_stream"],
-    "job rehearsed": ["hold_replay_job", "advance_replay"],
-    "job close": ["hold_replay_job"],
-    "redrive open": ["lock_stream", "add_redrive_job"],
-    "redrive piece": ["advance_redrive_job"],
-    "redrive close": ["hold_redrive_job", "end_redrive_job"],
+    "job open": ["lock_stream", "add_task"],
+    "audit open": ["lock_stream", "add_task"],
+    "task open": ["lock_stream", "add_task"],
+    "part closed": ["hold_task", "advance_part"],
+    "part advanced": ["hold_task", "advance_part"],
+    "job rehearsed": ["hold_task", "advance_replay"],
+    "job close": ["hold_task", "advance_part"],
+    "redrive open": ["lock_stream", "add_task"],
+    "redrive piece": ["hold_task", "advance_redrive"],
+    "redrive close": ["hold_task", "advance_part"],
     "incarnation next": ["close_incarnation"],
     "run plan ordered": ["number_run", "end_order"],
     "run plan": ["number_run"],
@@ -385,7 +390,8 @@ def test_a_variable_of_a_text_is_wider_than_every_column_of_its_name_so_that_non
 
 
 OURS = {  # texts that only we write, in the width of their column
-    "partition_id", "status", "error_class", "fingerprint", "state_key", "job_id", "redrive_id", "reason",
+    "partition_id", "status", "error_class", "fingerprint", "state_key", "task_id", "kind", "task_key", "part",
+    "reason", "replay_id",
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from core.aggregation.commit import PORTION
-from core.ledger.retention.work import PurgeMeans
+from core.ledger.retention.work import PurgeKind
 from core.model.letters import TRANSACTION_LIMIT
 from core.model.locks import ROWS_AT_ONCE
 from core.store.queries import load_queries
@@ -21,12 +21,12 @@ from tests.sql.verbs import sent_by_verbs
 
 TABLE_LOCK = 5_000  # locks that one statement holds in one index, at which SQL Server locks the table
 KEY_AND_PAGE, OLD_AND_NEW = 2, 2
-OF_PIECE: Mapping[str, Any] = {one.name: one.default for one in fields(PurgeMeans) if one.name.endswith("_of_piece")}
+OF_PIECE: Mapping[str, Any] = {one.name: one.default for one in fields(PurgeKind) if one.name.endswith("_of_piece")}
 BOUNDED = re.compile(r"\b(?:UPDATE|DELETE) TOP \(@most\)")
 LIMITS = {  # the most rows that a statement changes; `most` of the others comes with their calls
     **dict.fromkeys(("claim_letters", "free_without_order", "forget_states"), ROWS_AT_ONCE),
     **dict.fromkeys(("mark_staged", "delete_staged", "delete_retracted", "delete_diffs"), OF_PIECE["rows_of_piece"]),
-    **dict.fromkeys(("delete_audits", "delete_failures", "delete_purges"), OF_PIECE["rows_of_piece"]),
+    **dict.fromkeys(("delete_parts", "delete_failures", "delete_tasks"), OF_PIECE["rows_of_piece"]),
     **dict.fromkeys(("delete_redrive_pieces", "delete_ledger_rows", "delete_attempts"), OF_PIECE["rows_of_piece"]),
     "delete_settled_letters": OF_PIECE["letters_of_piece"],
     "move_letters": TRANSACTION_LIMIT,

@@ -44,8 +44,7 @@ AGAIN = {  # statements that lock a row which an earlier step of their transacti
     " of the stream comes after it; only the next incarnation takes that row alone, and it locks no checkpoint",
     "note_gap": "as note_gap_again",
     "count_made_letters": "the checkpoint: count_replay",
-    "end_replay_job": "the job: hold_replay_job",
-    "end_redrive_job": "the job: hold_redrive_job",
+    "end_task": "the task: hold_task",
 }
 
 
@@ -135,16 +134,16 @@ def test_a_statement_that_locks_a_row_again_is_sent_and_would_break_the_order() 
 
 
 PLANTED = {
-    "a piece that holds its job last": [
-        ("carry_states", "INSERT INTO hubledger.replay_state (job_id) SELECT 1;"),
-        ("hold", "UPDATE hubledger.replay_job SET a = 1;"),
+    "a piece that holds its task last": [
+        ("carry_states", "INSERT INTO hubledger.replay_state (task_id) SELECT 1;"),
+        ("hold", "UPDATE hubledger.task SET a = 1;"),
     ],
     "a read that locks": [
         ("add", "INSERT INTO hubledger.batch_ledger (a) SELECT 1;"),
         ("look", "SELECT 1 FROM hubledger.event_stream AS e WITH (UPDLOCK) WHERE e.a = 1;"),
     ],
     "a delete of a joined table": [
-        ("note", "UPDATE hubledger.purge_job SET a = 1;"),
+        ("note", "UPDATE hubledger.task SET a = 1;"),
         ("take", "DELETE TOP (@most) FROM hubledger.staged_event WHERE a = 1;"),
     ],
 }

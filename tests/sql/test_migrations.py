@@ -121,7 +121,7 @@ def test_a_table_that_commits_write_is_not_locked_while_a_migration_builds_a_fur
 
 def test_a_migration_that_holds_a_table_while_it_builds_a_further_index_is_seen_and_no_other() -> None:
     letters, jobs = (
-        f"CREATE INDEX a ON hubledger.{name} (a) WITH (ONLINE = ON);" for name in ("event_hub_dead_letter", "audit_job")
+        f"CREATE INDEX a ON hubledger.{name} (a) WITH (ONLINE = ON);" for name in ("event_hub_dead_letter", "task")
     )
     is_held = {
         letters + jobs: True,

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from core.ledger.retention.pieces import RowPiece
-from core.ledger.retention.purge import Task
+from core.ledger.retention.purge import PurgeTarget
 from core.ledger.store.purge_scripts import retracted_steps
 from core.letters.listing import LetterFilter
 from core.letters.redrive import Redrive
@@ -113,7 +113,7 @@ def test_a_whole_piece_of_a_purge_locks_its_rows_and_not_their_table(hasty: Stor
     text = in_schema(f"SET LOCK_TIMEOUT 2000; {RETRACTED}", shared_schema(CONNECTION))
     places = [place_of(hasty.read_partition(partition(id))) for id in "01"]
     server_session.run(text, [*places[0].values(), LongText(json.dumps([*range(ROWS_AT_ONCE)]))])
-    piece = RowPiece(Task("retracted_row", partition().partition_id), NOON, ROWS_AT_ONCE, rows=ROWS_AT_ONCE)
+    piece = RowPiece(PurgeTarget("retracted_row", partition().partition_id), NOON, ROWS_AT_ONCE, rows=ROWS_AT_ONCE)
     with under_way(Script("a purge", retracted_steps({**places[0], "last_commit": 2}, piece))):
         server_session.run(text, [*places[1].values(), LongText("[0]")])
 

@@ -12,8 +12,7 @@ from uuid import uuid4
 import pytest
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable
-from core.ledger.audit_job import AuditRequest
-from core.ledger.store.audits import Audits
+from core.ledger.audit_task import AuditAsked, audit_request
 from core.model.commits import SequenceGap
 from core.model.spans import SequenceNumber, Span
 from core.store.columns import instant_text
@@ -22,7 +21,7 @@ from core.store.sqlserver.batch import run_batch
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Deadlines, Session, connect
 from core.store.sqlserver.schema import in_schema, open_session
-from core.store.stream import OneStream
+from core.tasks.task import TaskOrder
 from tests.contract.test_open_replays import request
 from tests.contract.test_retries import resolved, retry
 from tests.fakes.builders import EPOCH, NOON, PATIENCE, STREAM, claim, commit, hold, keep_letters, partition, settled
@@ -231,10 +230,12 @@ def test_commits_share_the_row_of_their_stream_with_each_other_and_with_an_openi
 
 def test_an_audit_is_opened_after_the_piece_of_a_purge_that_is_under_way(hasty: Store) -> None:
     hasty.commit_batch(commit(hasty.read_partition(partition()), 0, 4))
-    audits, asked = Audits(OneStream(hasty.database, STREAM)), AuditRequest(uuid4(), "ann", NOON)
+    order = TaskOrder(uuid4(), hasty.open_stream(STREAM), "ann", "", NOON)
+    asked = audit_request(order, AuditAsked(), (partition().partition_id,))
     with stream_locked("SELECT stream_id FROM {} WITH (UPDLOCK)"), pytest.raises(StoreUnavailable):
-        audits.open_audit(asked)
-    assert audits.open_audit(asked)
+        hasty.tasks.open(asked)
+    hasty.tasks.open(asked)
+    assert hasty.tasks.find(order.task_id) is not None
 
 
 def test_each_process_that_stops_a_partition_is_counted(engine: Engine) -> None:

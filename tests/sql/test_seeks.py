@@ -36,17 +36,17 @@ SEEKS = {  # statement, alias: table, index, the columns that are sought
     ("delete_retracted", ""): ("retracted_row", "pk_retracted_row", (*PARTITION, "commit_number")),
     ("mark_staged", ""): ("staged_event", "ix_staged_event_staged", ("stream_id", "staged_at")),
     ("delete_staged", ""): ("staged_event", "ix_staged_event_staged", ("stream_id", "staged_at")),
-    ("delete_diffs", ""): ("replay_diff", "pk_replay_diff", ("job_id",)),
-    ("forget_states", "s"): ("replay_state", "pk_replay_state", ("job_id",)),
-    ("delete_redrive_pieces", ""): ("redrive_piece", "pk_redrive_piece", ("redrive_id",)),
-    ("delete_audits", ""): ("audit_job", "ix_audit_job_ended", ("stream_id", "ended_at")),
+    ("delete_diffs", ""): ("replay_diff", "pk_replay_diff", ("task_id",)),
+    ("forget_states", "s"): ("replay_state", "pk_replay_state", ("task_id",)),
+    ("delete_redrive_pieces", ""): ("redrive_piece", "pk_redrive_piece", ("task_id",)),
+    ("delete_parts", ""): ("task_part", "pk_task_part", ("task_id",)),
     ("delete_failures", ""): ("aggregation_failure", "ix_aggregation_failure_at", ("failed_at",)),
-    ("delete_purges", ""): ("purge_job", "ix_purge_job_requested", ("stream_id", "requested_at")),
+    ("delete_tasks", ""): ("task", "ix_task_requested", ("stream_id", "requested_at")),
     ("find_changes", "l"): ("batch_ledger", "ix_batch_ledger_change", (*PARTITION, "first_sequence_number")),
     ("read_ledger_ends", "d"): (LETTERS, OPEN, PARTITION),
     ("read_ledger_ends", "s"): (LETTERS, f"ix_{LETTERS}_settled", PARTITION),
     ("read_ledger_ends", "r"): (LETTERS, f"ix_{LETTERS}_replayed", PARTITION),
-    ("read_replay_diffs", "d"): ("replay_diff", "pk_replay_diff", ("job_id", "partition_id", "sequence_number")),
+    ("read_replay_diffs", "d"): ("replay_diff", "pk_replay_diff", ("task_id", "partition_id", "sequence_number")),
 }
 
 

@@ -3,23 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
-from core.errors import StoreFault
 from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter
-from core.ledger.retention.purge import Task
+from core.ledger.retention.purge import PurgeTarget
 from core.model.events import PartitionId
-
-
-class PurgeConflict(StoreFault):
-    """The compare-and-set of a purge touched no row."""
-
-    def __init__(self, purge_id: UUID) -> None:
-        super().__init__(
-            f"purge {purge_id} has progressed in another worker or was cancelled, an audit was opened, or a row has"
-            " changed; nothing was deleted"
-        )
-        self.purge_id = purge_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +50,7 @@ class RowPiece:
     """The next old rows of a table without a chain: their number, at most `most`. `part_of` is the job whose parts they
     are; after the last piece the table has no old row."""
 
-    task: Task
+    target: PurgeTarget
     before: datetime
     most: int
     part_of: str | None = None

@@ -1,14 +1,13 @@
-"""A purge as a job: its request, its tasks, and the figures of each table. One is open at a time."""
+"""A purge as a task: a part for each table, and the figures of each. One is open at a time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
-from uuid import UUID
+from typing import Literal, cast
 
 from core.model.events import PartitionId
+from core.tasks.task import PartRequest, Task, TaskOrder, TaskRequest, report_of, report_text
 
-PurgeStatus = Literal["open", "done", "cancelled", "failed"]
 PurgedTable = Literal[
     "event_hub_checkpoint",  # nothing goes from it: an audit moves its verified commit before the ledger is purged
     "batch_ledger",
@@ -17,8 +16,8 @@ PurgedTable = Literal[
     "staged_event",
     "replay_diff",
     "redrive_piece",
-    "audit_job",
-    "purge_job",
+    "task_part",
+    "task",
     "aggregation_failure",
 ]
 
@@ -26,46 +25,51 @@ BY_PARTITION: tuple[PurgedTable, ...] = (
     "event_hub_checkpoint", "batch_ledger", "retracted_row", "event_hub_dead_letter",
 )  # fmt: skip
 BY_STREAM: tuple[PurgedTable, ...] = (
-    "staged_event", "replay_diff", "redrive_piece", "audit_job", "purge_job", "aggregation_failure",
+    "staged_event", "replay_diff", "redrive_piece", "task_part", "task", "aggregation_failure",
 )  # fmt: skip
 MOST_NOTES = 100
 
 
-@dataclass(frozen=True, slots=True)
-class PurgeRequest:
-    """The request of a purge, with the days of each table; a dry run only counts."""
+GOVERNED = {"retracted_row": "batch_ledger", "task_part": "task"}  # rows that go with those of another table
 
-    purge_id: UUID
-    requested_by: str
-    reason: str
-    requested_at: datetime
+
+@dataclass(frozen=True, slots=True)
+class PurgeAsked:
+    """The request of a purge: the days of each table."""
+
     days: Mapping[str, int]
-    is_dry_run: bool = True
-
-    def before(self, table: str) -> datetime:
-        """Return the time before which the rows of a table are old."""
-        governing = "batch_ledger" if table == "retracted_row" else table
-        return self.requested_at - timedelta(days=self.days[governing])
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One table, of one partition, or of the stream."""
+class PurgeTarget:
+    """What a part of a purge is about: one table, of one partition, or of the stream."""
 
     table: PurgedTable
     partition_id: PartitionId | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the part."""
+        return self.table if self.partition_id is None else f"{self.table}/{self.partition_id}"
+
+
+def target_of(name: str) -> PurgeTarget:
+    """Return the target that a part has as its name."""
+    table, _, id = name.partition("/")
+    return PurgeTarget(cast(PurgedTable, table), PartitionId(id) if id else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """The figures of a table: the rows that were purged, or that a dry run counted, with an estimate of their bytes.
-    `notes` say what keeps old rows."""
+    `notes` say what keeps old rows; a partition that `is_left` is not purged further."""
 
     rows: int = 0
     bytes: int = 0
     oldest: datetime | None = None
     newest: datetime | None = None
     notes: tuple[str, ...] = ()
+    is_left: bool = False
 
     def plus(self, other: "Found") -> "Found":
         """Return these figures and others of the same table."""
@@ -77,6 +81,7 @@ class Found:
             min(ends, default=None),
             max(ends, default=None),
             tuple(notes)[:MOST_NOTES],
+            self.is_left or other.is_left,
         )
 
 
@@ -84,27 +89,45 @@ NOTHING_FOUND = Found()
 
 
 @dataclass(frozen=True, slots=True)
-class PurgeJob:
-    """A job so far. `tasks` are those that are left, and None until it has begun. `fault` is the last fault of an open
-    job, or why the job ended. `step` counts its changes."""
+class Purge:
+    """A purge so far: its task, and the days of each table. A dry run only counts."""
 
-    request: PurgeRequest
-    status: PurgeStatus = "open"
-    step: int = 0
-    tasks: tuple[Task, ...] | None = None
-    found: Mapping[str, Found] = field(default_factory=dict)
-    fault: str | None = None
-    updated_at: datetime | None = None
-    ended_at: datetime | None = None
+    task: Task
+    days: Mapping[str, int]
 
-    def after(self, found: Found, left: tuple[Task, ...]) -> "PurgeJob":
-        """Return the job after a piece of its first task, with the tasks that are left."""
-        table = (self.tasks or ())[0].table
-        figures = {**self.found, table: self.found.get(table, NOTHING_FOUND).plus(found)}
-        return replace(self, tasks=left, found=figures, fault=None)
+    def before(self, table: str) -> datetime:
+        """Return the time before which the rows of a table are old."""
+        return self.task.requested_at - timedelta(days=self.days[GOVERNED.get(table, table)])
+
+    def has_left(self, id: PartitionId) -> bool:
+        """Return True when a piece before has left a partition as it is."""
+        own = [one for one in self.task.parts if target_of(one.name).partition_id == id]
+        return any(report_of(one.report, Found).is_left for one in own)
+
+    @property
+    def found(self) -> Mapping[str, Found]:
+        """The figures of each table that has been looked at."""
+        figures: dict[str, Found] = {}
+        for part in self.task.parts:
+            if part.step:
+                table = target_of(part.name).table
+                figures[table] = figures.get(table, NOTHING_FOUND).plus(report_of(part.report, Found))
+        return figures
 
 
-def tasks_of(partitions: tuple[PartitionId, ...]) -> tuple[Task, ...]:
-    """Return all tasks in order: an audit comes first, and a letter goes after the ledger rows of its number."""
-    of_partitions = (Task(table, id) for id in partitions for table in BY_PARTITION)
-    return (*of_partitions, *(Task(table) for table in BY_STREAM))
+def purge_of(task: Task) -> Purge:
+    """Return the purge that a task is."""
+    return Purge(task, report_of(task.asked, PurgeAsked).days)
+
+
+def purge_request(
+    order: TaskOrder, days: Mapping[str, int], partitions: tuple[PartitionId, ...], *, is_dry_run: bool = True
+) -> TaskRequest:
+    """Return the task of a purge of these partitions.
+
+    An audit of each partition comes first, and a letter goes after the ledger rows of its number.
+    """
+    targets = [PurgeTarget(table, id) for id in partitions for table in BY_PARTITION]
+    targets += [PurgeTarget(table) for table in BY_STREAM]
+    parts = tuple(PartRequest(one.name, report=report_text(NOTHING_FOUND)) for one in targets)
+    return TaskRequest(order, "purge", "", report_text(PurgeAsked(days)), parts, is_dry_run=is_dry_run)

@@ -1,28 +1,34 @@
-"""Work on the open purge, piece by piece: each is one transaction that also moves the job."""
+"""The purges of a stream, piece by piece: each is one transaction that also advances its part."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import accumulate
 
-from core.errors import InfrastructureFault
+from core.errors import TaskConflict
 from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter, linked, with_ledger_rows, with_letters
-from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeConflict, PurgeReach
-from core.ledger.retention.purge import NOTHING_FOUND, Found, PurgeJob, Task, tasks_of
+from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeReach
+from core.ledger.retention.purge import NOTHING_FOUND, Found, Purge, PurgeTarget, purge_of, target_of
 from core.ledger.store.purges import Purges
+from core.model.clock import Clock
 from core.model.events import PartitionId
 from core.model.locks import ROWS_AT_ONCE
+from core.store.script import Script
+from core.tasks.run import Done, Kind
+from core.tasks.store import Ending, Tasks, advance_steps
+from core.tasks.task import Advance, Task, TaskPart, report_of, report_text
 
-LEASE = timedelta(minutes=10)  # of a process that works on a job: if it dies, another one goes on after that
-DEADLINE = timedelta(days=2)  # of a job: an open one keeps all others out
+VERIFYING = timedelta(minutes=5)  # of one partition, in one piece
+DEADLINE = timedelta(days=2)  # an open purge keeps all others out
 LEDGER_ROW, LETTER, ATTEMPT = 289, 530, 310  # bytes of a row, a letter without its body: docs/capacity.md measures them
-ROW_BYTES = {  # the last four are assumed
+ROW_BYTES = {  # the last three are assumed
     "retracted_row": 340,
     "staged_event": 230,
-    "replay_diff": 550,
+    "replay_diff": 510,
     "redrive_piece": 4_000,
-    "audit_job": 3_000,
-    "purge_job": 3_000,
+    "task_part": 1_000,
+    "task": 1_000,
     "aggregation_failure": 3_000,
 }
 
@@ -30,167 +36,161 @@ Verify = Callable[[PartitionId, datetime], int | None]  # the faults of an audit
 
 
 @dataclass(frozen=True, slots=True)
-class PurgeMeans:
-    """The parts of a purge. `jobs` are the aggregates that the app runs; `now` is the clock. A transaction has at most
+class PurgeKind(Kind):
+    """The purges of one stream, and their means. `jobs` are the aggregates that the app runs. A transaction has at most
     `rows_of_piece` rows of a table, attempts included, and at most `letters_of_piece` letters."""
 
     store: Purges
     verify: Verify
     jobs: tuple[str, ...]
-    now: Callable[[], datetime]
+    clock: Clock
     rows_of_piece: int = ROWS_AT_ONCE
     letters_of_piece: int = ROWS_AT_ONCE
 
+    name = "purge"
+    deadline = DEADLINE
 
-def work_on_purge(means: PurgeMeans, until: datetime) -> PurgeJob | None:
-    """Work on the open job until a time; return it, or None when there is nothing to do.
+    @property
+    def tasks(self) -> Tasks:
+        return Tasks(self.store.stream.database)
 
-    Each step is stored. After a fault, the job waits for the next call; at its deadline, it fails.
-    """
-    following = means.store.claim_purge(means.now(), means.now() + LEASE)
-    while (job := following) is not None and job.status == "open":
-        if means.now() >= job.request.requested_at + DEADLINE:
-            return _stored(means, replace(job, fault=_late(job), status="failed", ended_at=means.now()))
-        if means.now() >= until:
-            return _stored(means, job, claim_for=timedelta())
-        try:
-            following = _step(means, job)
-        except PurgeConflict:
-            return means.store.find_purge(job.request.purge_id)  # the next call continues, unless the job is over
-        except InfrastructureFault as fault:
-            return _stored(means, replace(job, fault=str(fault)), claim_for=timedelta())
-    return job
-
-
-def _late(job: PurgeJob) -> str:
-    return f"the purge was not done in {DEADLINE}" + (f": {job.fault}" if job.fault else "")
+    def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
+        """Purge the next piece of a table, or count its old rows; an audit comes before the ledger of a partition."""
+        piece, target = _PieceOfPurge(self, purge_of(task), part), target_of(part.name)
+        id = target.partition_id
+        if id is not None and piece.purge.has_left(id):
+            return piece.pass_over()
+        if id is not None and target.table == "event_hub_checkpoint":
+            return piece.verify(id)
+        if id is not None and target.table == "batch_ledger":
+            return piece.purge_ledger(id)
+        if id is not None and target.table == "event_hub_dead_letter":
+            return piece.purge_letters(id)
+        return piece.purge_rows(target)
 
 
-def _stored(means: PurgeMeans, job: PurgeJob, claim_for: timedelta = LEASE) -> PurgeJob | None:
-    now = means.now()
-    return replace(job, step=job.step + 1) if means.store.record_purge(job, now, now + claim_for) else None
+@dataclass(frozen=True, slots=True)
+class _PieceOfPurge:
+    """One piece of a purge."""
 
+    kind: PurgeKind
+    purge: Purge
+    part: TaskPart
 
-def _step(means: PurgeMeans, job: PurgeJob) -> PurgeJob | None:
-    """Find the tasks; then take one piece of the first task after the other; then end."""
-    if job.tasks is None:
-        return _stored(means, replace(job, tasks=tasks_of(means.store.read_purge_partitions()), fault=None))
-    if not job.tasks:
-        return _stored(means, replace(job, status="done", fault=None, ended_at=means.now()))
-    task, id = job.tasks[0], job.tasks[0].partition_id
-    if id is not None and task.table == "event_hub_checkpoint":
-        return _stored(means, _verified(means, job, id))
-    if id is not None and task.table == "batch_ledger":
-        return _ledger(means, job, id)
-    if id is not None and task.table == "event_hub_dead_letter":
-        return _letters(means, job, id)
-    return _rows(means, job, task)
+    def pass_over(self) -> Done:
+        """Do nothing: the partition was left as it is."""
+        return self._note(NOTHING_FOUND)
 
+    def verify(self, id: PartitionId) -> Done:
+        """Audit a partition; one with faults is left as it is, because what is purged can no longer be looked at."""
+        faults = self.kind.verify(id, self.kind.clock.now() + VERIFYING)
+        if not faults:
+            return self._note(NOTHING_FOUND, is_last=faults is not None)
+        return self._leave(f"partition {id} has {faults} faults: nothing of it is purged until an audit finds none")
 
-def _verified(means: PurgeMeans, job: PurgeJob, id: PartitionId) -> PurgeJob:
-    """Audit a partition; one with faults is left as it is, because what is purged can no longer be looked at."""
-    tasks, faults = job.tasks or (), means.verify(id, means.now() + LEASE / 2)
-    if faults is None:
-        return job.after(NOTHING_FOUND, tasks)
-    if not faults:
-        return job.after(NOTHING_FOUND, tasks[1:])
-    note = f"partition {id} has {faults} faults: nothing of it is purged until an audit finds none"
-    left = tuple(one for one in tasks if one.partition_id != id)
-    return job.after(Found(notes=(note,)), left)
+    def purge_ledger(self, id: PartitionId) -> Done:
+        """Purge the next old ledger rows that nothing needs any more."""
+        store, reach = self.kind.store, self.kind.store.read_reach(id)
+        last, why = ledger_limit(reach, store.read_cuts(id), self.kind.jobs)
+        before, after = self._old_before(reach), reach.link.commit_number
+        if self._is_dry_run or reach.audit_is_open or last <= after:
+            found = store.count_ledger(id, after, last, before)[0] if last > after else NOTHING_FOUND
+            wait = "an audit is open" if reach.audit_is_open else why
+            counted = replace(found, bytes=LEDGER_ROW * found.rows) if self._is_dry_run else NOTHING_FOUND
+            return self._note(replace(counted, notes=(f"partition {id}: {wait}",)))
+        rows = _old_rows(store.read_ledger_rows(id, after, self.kind.rows_of_piece), last, before)
+        if not rows:
+            return self._note(NOTHING_FOUND)
+        if changed := store.find_changed(rows):
+            # an audit reads no range twice, and after a purge nobody could see the change
+            text = f"commit {changed[0]} has changed since it was written, so its ledger and its letters stay"
+            return self._leave(f"partition {id}: {text}")
+        ending = self._ending()
+        link = self._linked(reach.link, with_ledger_rows(reach.link, rows), ending)
+        retracted = store.count_retracted(id, after, rows[-1].commit_number)
+        times = [row.committed_at for row in rows]
+        found = Found(len(rows), LEDGER_ROW * len(rows), min(times), max(times))
+        ahead = self._ahead(found, is_last=len(rows) < self.kind.rows_of_piece)
+        store.purge_ledger(LedgerPiece(id, rows, link, retracted), ending, ahead)
+        return Done(1, len(rows))
 
+    def purge_letters(self, id: PartitionId) -> Done:
+        """Purge the next settled letters of numbers whose ledger rows are gone."""
+        store, reach = self.kind.store, self.kind.store.read_reach(id)
+        before = self.purge.before("event_hub_dead_letter")
+        if self._is_dry_run:
+            counted = store.count_letters(id, self._reached(id, reach), before)
+            size = counted.bytes + (LETTER + ATTEMPT) * counted.rows  # one attempt each
+            return self._note(replace(counted, bytes=size))
+        read = store.read_settled_letters(id, reach.link, before, self.kind.letters_of_piece)
+        letters = _within(read, self.kind.rows_of_piece)
+        if reach.audit_is_open or not letters:
+            return self._note(NOTHING_FOUND)
+        ending = self._ending()
+        link = self._linked(reach.link, with_letters(reach.link, letters), ending)
+        times = [one.settled_at for one in letters]
+        bytes_ = sum(LETTER + one.body_bytes + ATTEMPT * one.attempts for one in letters)
+        found = Found(len(letters), bytes_, min(times), max(times))
+        ahead = self._ahead(found, is_last=len(letters) == len(read) < self.kind.letters_of_piece)
+        store.purge_letters(LetterPiece(id, letters, link), ending, ahead)
+        return Done(1, len(letters))
 
-def _ledger(means: PurgeMeans, job: PurgeJob, id: PartitionId) -> PurgeJob | None:
-    reach = means.store.read_reach(id)
-    last, why = ledger_limit(reach, means.store.read_cuts(id), means.jobs)
-    before, after = _before(job, reach), reach.link.commit_number
-    if job.request.is_dry_run or reach.audit_is_open or last <= after:
-        found = means.store.count_ledger(id, after, last, before)[0] if last > after else NOTHING_FOUND
-        wait = "an audit job is open" if reach.audit_is_open else why
-        counted = replace(found, bytes=LEDGER_ROW * found.rows) if job.request.is_dry_run else NOTHING_FOUND
-        return _stored(means, job.after(replace(counted, notes=(f"partition {id}: {wait}",)), _rest(job)))
-    rows = _old_rows(means.store.read_ledger_rows(id, after, means.rows_of_piece), last, before)
-    if not rows:
-        return _stored(means, job.after(NOTHING_FOUND, _rest(job)))
-    if changed := means.store.find_changed(rows):
-        return _stored(means, _left(job, id, changed[0]))
-    now = means.now()
-    link = _linked(job, reach.link, with_ledger_rows(reach.link, rows), now)
-    retracted = means.store.count_retracted(id, after, rows[-1].commit_number)
-    piece = LedgerPiece(id, rows, link, retracted)
-    times = [row.committed_at for row in rows]
-    found = Found(len(rows), LEDGER_ROW * len(rows), min(times), max(times))
-    following = job.after(found, job.tasks or () if len(rows) == means.rows_of_piece else _rest(job))
-    means.store.purge_ledger(piece, following, now, now + LEASE)
-    return replace(following, step=job.step + 1)
+    def purge_rows(self, target: PurgeTarget) -> Done:
+        """Purge the next old rows of a table without a chain."""
+        store, before = self.kind.store, self.purge.before(target.table)
+        if self._is_dry_run:
+            counted = store.count_rows(target, before)
+            return self._note(replace(counted, bytes=max(counted.bytes, ROW_BYTES[target.table] * counted.rows)))
+        ending, piece = self._ending(), store.find_rows(target, before, self.kind.rows_of_piece)
+        found = Found(piece.rows, ROW_BYTES[target.table] * piece.rows)
+        store.purge_rows(piece, ending, self._ahead(found, is_last=piece.is_last))
+        return Done(1, piece.rows)
 
+    @property
+    def _is_dry_run(self) -> bool:
+        return self.purge.task.is_dry_run
 
-def _left(job: PurgeJob, id: PartitionId, commit: int) -> PurgeJob:
-    """Leave a partition: an audit reads no range twice, and after a purge nobody could see the change."""
-    note = f"partition {id}: commit {commit} has changed since it was written, so its ledger and its letters stay"
-    return job.after(Found(notes=(note,)), tuple(one for one in job.tasks or () if one.partition_id != id))
+    def _ending(self) -> Ending:
+        task_id = self.purge.task.task_id
+        return Ending(task_id, self.kind.clock.now(), partial(TaskConflict, "purge", task_id))
 
+    def _ahead(self, found: Found, *, is_last: bool) -> Advance:
+        report = report_text(report_of(self.part.report, Found).plus(found))
+        return Advance(self.part.name, self.part.step, self.part.position, report, is_last)
 
-def _letters(means: PurgeMeans, job: PurgeJob, id: PartitionId) -> PurgeJob | None:
-    reach, before = means.store.read_reach(id), job.request.before("event_hub_dead_letter")
-    if job.request.is_dry_run:
-        link = _reached(means, job, id, reach)
-        counted = means.store.count_letters(id, link, before)
-        size = counted.bytes + (LETTER + ATTEMPT) * counted.rows  # one attempt each
-        return _stored(means, job.after(replace(counted, bytes=size), _rest(job)))
-    read = means.store.read_settled_letters(id, reach.link, before, means.letters_of_piece)
-    letters = _within(read, means.rows_of_piece)
-    if reach.audit_is_open or not letters:
-        return _stored(means, job.after(NOTHING_FOUND, _rest(job)))
-    now = means.now()
-    link = _linked(job, reach.link, with_letters(reach.link, letters), now)
-    times = [one.settled_at for one in letters]
-    bytes_ = sum(LETTER + one.body_bytes + ATTEMPT * one.attempts for one in letters)
-    found = Found(len(letters), bytes_, min(times), max(times))
-    is_last = len(letters) == len(read) < means.letters_of_piece
-    following = job.after(found, _rest(job) if is_last else job.tasks or ())
-    means.store.purge_letters(LetterPiece(id, letters, link), following, now, now + LEASE)
-    return replace(following, step=job.step + 1)
+    def _note(self, found: Found, *, is_last: bool = True) -> Done:
+        """Record what was found, without a change of anything else."""
+        return self._write(self._ahead(found, is_last=is_last))
+
+    def _leave(self, note: str) -> Done:
+        """Leave a partition as it is: nothing more of it is purged."""
+        return self._note(Found(notes=(note,), is_left=True))
+
+    def _write(self, ahead: Advance) -> Done:
+        ending = self._ending()
+        steps = tuple(advance_steps(ending, ahead))
+        self.kind.store.stream.database.run(Script(f"purge {ending.task_id}", steps))
+        return Done(1, 0)
+
+    def _reached(self, id: PartitionId, reach: PurgeReach) -> PurgeLink:
+        """Return the link that the ledger of a dry run would reach."""
+        store, after = self.kind.store, reach.link.commit_number
+        last, _ = ledger_limit(reach, store.read_cuts(id), self.kind.jobs)
+        return store.count_ledger(id, after, last, self._old_before(reach))[1] if last > after else reach.link
+
+    def _linked(self, before: PurgeLink, sums: PurgeLink, ending: Ending) -> PurgeLink:
+        return linked(before, sums, str(ending.task_id), self.purge.task.requested_by, ending.at)
+
+    def _old_before(self, reach: PurgeReach) -> datetime:
+        """Return the time before which ledger rows are old; those since an open replay's request may be its own."""
+        old = self.purge.before("batch_ledger")
+        return old if reach.replay_at is None else min(old, reach.replay_at)
 
 
 def _within(letters: tuple[SettledLetter, ...], most: int) -> tuple[SettledLetter, ...]:
     """Return the first of these letters that have no more attempts together than this number, and at least one."""
     sums = accumulate(one.attempts for one in letters)
     return letters[: max(1, sum(attempts <= most for attempts in sums))]
-
-
-def _reached(means: PurgeMeans, job: PurgeJob, id: PartitionId, reach: PurgeReach) -> PurgeLink:
-    """Return the link that the ledger of a dry run would reach."""
-    last, _ = ledger_limit(reach, means.store.read_cuts(id), means.jobs)
-    after = reach.link.commit_number
-    return means.store.count_ledger(id, after, last, _before(job, reach))[1] if last > after else reach.link
-
-
-def _rows(means: PurgeMeans, job: PurgeJob, task: Task) -> PurgeJob | None:
-    before = job.request.before(task.table)
-    if job.request.is_dry_run:
-        counted = means.store.count_rows(task, before)
-        size = max(counted.bytes, ROW_BYTES[task.table] * counted.rows)
-        return _stored(means, job.after(replace(counted, bytes=size), _rest(job)))
-    now = means.now()
-    piece = means.store.find_rows(task, before, means.rows_of_piece)
-    found = Found(piece.rows, ROW_BYTES[task.table] * piece.rows)
-    following = job.after(found, _rest(job) if piece.is_last else job.tasks or ())
-    means.store.purge_rows(piece, following, now, now + LEASE)
-    return replace(following, step=job.step + 1)
-
-
-def _linked(job: PurgeJob, before: PurgeLink, sums: PurgeLink, now: datetime) -> PurgeLink:
-    return linked(before, sums, str(job.request.purge_id), job.request.requested_by, now)
-
-
-def _rest(job: PurgeJob) -> tuple[Task, ...]:
-    return (job.tasks or ())[1:]
-
-
-def _before(job: PurgeJob, reach: PurgeReach) -> datetime:
-    """Return the time before which ledger rows are old: those since the request of an open replay may be its own."""
-    old = job.request.before("batch_ledger")
-    return old if reach.replay_at is None else min(old, reach.replay_at)
 
 
 def _old_rows(rows: tuple[LedgerRow, ...], last: int, before: datetime) -> tuple[LedgerRow, ...]:

@@ -63,9 +63,6 @@ def opening_script(opening: Opening) -> Script:
             Step("open_incarnation", {**stream_id, **opened}),
             Step("anchor_incarnation", {**stream_id, "anchored_at": at}, many=anchors),
             Step("clear_incarnation_stops", stream_id),
-            Step("cancel_replays_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
-            Step("cancel_redrives_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
-            Step("fail_audit_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
-            Step("fail_purge_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
+            Step("cancel_tasks_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
         ),
     )

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from core.ledger.store.audits import Audits
 from core.ledger.store.burn_down import BurnDowns
 from core.ledger.store.ledger import Explanations, Ledger
 from core.ledger.store.purges import Purges
@@ -10,6 +9,7 @@ from core.letters.store.listing import LetterListing
 from core.model.events import Stream
 from core.store.database import Database
 from core.store.stream import OneStream
+from core.tasks.store import Tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class OperatorStores:
     ledger: Ledger
     letters: LetterListing
     explanations: Explanations
-    audits: Audits
+    tasks: Tasks
     purges: Purges
     burn_downs: BurnDowns
 
@@ -30,5 +30,5 @@ def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...
     stream = OneStream(database, of)
     explanations = Explanations(stream, row_classes)
     letters = LetterListing(stream)
-    audits, purges, burn_downs = Audits(stream), Purges(stream), BurnDowns(stream)
-    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, audits, purges, burn_downs)
+    tasks, purges, burn_downs = Tasks(database), Purges(stream), BurnDowns(stream)
+    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, tasks, purges, burn_downs)

@@ -1,112 +1,37 @@
-"""Purges as jobs in SQL, and the pieces that they delete."""
+"""Purges in SQL: what they may delete, and the pieces."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
-from core.errors import CommitOutcomeUnknown
 from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter
-from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeConflict, PurgeReach, RowPiece
-from core.ledger.retention.purge import Found, PurgeJob, PurgeRequest, Task
+from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeReach, RowPiece
+from core.ledger.retention.purge import Found, PurgeTarget
 from core.ledger.store.purge_links import PurgeLinks
-from core.ledger.store.purge_scripts import (
-    PARTS,
-    ledger_script,
-    letter_script,
-    recorded,
-    retracted_steps,
-    row_script,
-    row_steps,
-)
+from core.ledger.store.purge_scripts import PARTS, ledger_script, letter_script, retracted_steps, row_script, row_steps
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from core.store.checksum import LEDGER_ROW, ledger_checksum
-from core.store.columns import cut, instant_of, instant_or_none, instant_text
-from core.store.database import write
+from core.store.columns import instant_or_none, instant_text
 from core.store.decoding import decoded
-from core.store.jobs import FAULT_LENGTH, LATEST
-from core.store.script import Script
 from core.store.stream import OneStream
+from core.tasks.store import Ending
+from core.tasks.task import Advance
 
-PERSON_LENGTH, REASON_LENGTH = 200, 1_000  # characters that are stored
 ALL = 2**31 - 1  # rows: the largest number that TOP takes
 
 
-class PurgeJobs(PurgeLinks):
-    """The purges of one stream as jobs."""
-
-    def __init__(self, stream: OneStream) -> None:
-        self._stream = stream
-
-    def open_purge(self, request: PurgeRequest) -> bool:
-        """Store a job; return False, with nothing stored, while another one is open, or the stream is unknown."""
-        stream_id = self._stream.find()
-        if stream_id is None:
-            return False
-        self._write(
-            "open_purge",
-            stream_id=stream_id,
-            purge_id=str(request.purge_id),
-            is_dry_run=int(request.is_dry_run),
-            asked=json.dumps(dict(request.days)),
-            requested_by=cut(request.requested_by, PERSON_LENGTH),
-            reason=cut(request.reason, REASON_LENGTH),
-            requested_at=instant_text(request.requested_at),
-        )
-        return self.find_purge(request.purge_id) is not None  # also if the statement was sent again
-
-    def find_open_purge(self) -> UUID | None:
-        """Return the job that is open, or None."""
-        found = self._stream.ask("find_open_purge")
-        return UUID(found[0][0]) if found else None
-
-    def find_purge(self, purge_id: UUID) -> PurgeJob | None:
-        """Return a job, or None."""
-        found = self._stream.database.ask("find_purge", purge_id=str(purge_id))
-        return _job_of(found[0]) if found else None
-
-    def read_purges(self, most: int, before: tuple[datetime, UUID] | None) -> tuple[PurgeJob, ...]:
-        """Return jobs, the newest first, after one of them."""
-        at, purge_id = LATEST if before is None else before
-        page = {"requested_at": instant_text(at), "purge_id": str(purge_id), "most": most}
-        return tuple(map(_job_of, self._stream.ask("read_purges", **page)))
-
-    def find_last_purge(self) -> datetime | None:
-        """Return the time of the last request that was no dry run."""
-        found = self._stream.ask("find_last_purge")
-        return instant_or_none(found[0][0]) if found else None
-
-    def claim_purge(self, now: datetime, until: datetime) -> PurgeJob | None:
-        """Claim the open job until a time; None when there is none, or another process has claimed it."""
-        stream_id = self._stream.find()
-        if stream_id is None or not self._stream.ask("find_open_purge"):
-            return None
-        times = {"now_at": instant_text(now), "claimed_until": instant_text(until)}
-        found = self._write("claim_purge", stream_id=stream_id, **times)
-        return self.find_purge(UUID(found[0][0])) if found else None
-
-    def record_purge(self, job: PurgeJob, now: datetime, until: datetime) -> bool:
-        """Store the next step of a claimed job, claimed until a time; False when the job has moved on without it."""
-        return bool(self._write("record_purge", **recorded(job, now, until)))
-
-    def cancel_purge(self, purge_id: UUID, why: str, now: datetime) -> bool:
-        """Cancel an open job; False when it is over. What was purged stays purged."""
-        values = {"purge_id": str(purge_id), "fault": cut(why, FAULT_LENGTH), "now_at": instant_text(now)}
-        return bool(self._write("cancel_purge", **values))
-
-    def _write(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        return write(self._stream.database, f"purge of {self._stream.stream}", statement, **values)
-
-
-class Purges(PurgeJobs):
+class Purges(PurgeLinks):
     """Reads and purges the tables of one stream.
 
-    A piece is one transaction, with the next step of its job. It raises PurgeConflict when the job, the chain or the
-    rows have moved on without it, and then nothing was deleted.
+    A piece is one transaction that also advances its part of the task. It raises TaskConflict when the task, the chain
+    or the rows have moved on without it, and then nothing was deleted.
     """
+
+    def __init__(self, stream: OneStream) -> None:
+        self.stream = self._stream = stream
 
     def read_purge_partitions(self) -> tuple[PartitionId, ...]:
         """Return the partitions that have a checkpoint."""
@@ -155,49 +80,48 @@ class Purges(PurgeJobs):
         found = self._stream.ask("read_settled_letters", **_covered(partition_id, link, before), most=most)
         return decoded(SettledLetter, found)
 
-    def purge_ledger(self, piece: LedgerPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
+    def purge_ledger(self, piece: LedgerPiece, ending: Ending, ahead: Advance) -> None:
         """Delete ledger rows, add the link, and take them out of the counts of their replays."""
-        self._run(ledger_script(self._stream_id(), piece, job, now, until), job)
+        self._stream.database.run(ledger_script(self._stream_id(), piece, ending, ahead))
 
-    def purge_letters(self, piece: LetterPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
+    def purge_letters(self, piece: LetterPiece, ending: Ending, ahead: Advance) -> None:
         """Delete letters with their attempts, and add the link."""
-        self._run(letter_script(self._stream_id(), piece, job, now, until), job)
+        self._stream.database.run(letter_script(self._stream_id(), piece, ending, ahead))
 
-    def find_rows(self, task: Task, before: datetime, most: int) -> RowPiece:
+    def find_rows(self, target: PurgeTarget, before: datetime, most: int) -> RowPiece:
         """Return the next piece of a table that has no chain."""
-        piece, old = RowPiece(task, before, most), {"before_at": instant_text(before), "most": most}
-        if task.table in PARTS:
-            found = self._stream.ask(PARTS[task.table][0], **old)
+        piece, old = RowPiece(target, before, most), {"before_at": instant_text(before), "most": most}
+        if target.table in PARTS:
+            found = self._stream.ask(PARTS[target.table][0], **old)
             return replace(piece, part_of=found[0][0], rows=found[0][1], is_last=False) if found else piece
-        if task.table == "staged_event":
+        if target.table == "staged_event":
             ((rows, unseen),) = self._stream.ask("count_staged", **old)
         else:
-            rows, unseen = self._count(task, before, most).rows, 0
+            rows, unseen = self._count(target, before, most).rows, 0
         return replace(piece, rows=rows, is_last=max(rows, unseen) < most)
 
-    def purge_rows(self, piece: RowPiece, job: PurgeJob, now: datetime, until: datetime) -> None:
+    def purge_rows(self, piece: RowPiece, ending: Ending, ahead: Advance) -> None:
         """Delete the rows of a piece, and note when staged events were first seen."""
-        id = piece.task.partition_id
-        if piece.task.table == "retracted_row" and id is not None:
+        id = piece.target.partition_id
+        if piece.target.table == "retracted_row" and id is not None:
             steps = retracted_steps(self._retracted(id), piece)
         else:
-            steps = row_steps(self._stream_id(), piece, now)
-        self._run(row_script(self._stream_id(), steps, piece, job, (now, until)), job)
+            steps = row_steps(self._stream_id(), piece, ending.at)
+        self._stream.database.run(row_script(self._stream_id(), steps, ending, ahead))
 
-    def count_rows(self, task: Task, before: datetime) -> Found:
+    def count_rows(self, target: PurgeTarget, before: datetime) -> Found:
         """Count the old rows of a table that has no chain."""
-        return self._count(task, before, ALL)
+        return self._count(target, before, ALL)
 
-    def _count(self, task: Task, before: datetime, most: int) -> Found:
+    def _count(self, target: PurgeTarget, before: datetime, most: int) -> Found:
         old, database = {"before_at": instant_text(before)}, self._stream.database
-        if task.table in _COUNTED_WHOLE:
-            return _found_of(self._stream.ask(_COUNTED_WHOLE[task.table], **old)[0])
-        if task.table == "retracted_row" and task.partition_id is not None:
-            return _found_of(database.ask("count_old_retracted", **self._retracted(task.partition_id), most=most)[0])
-        if task.table == "aggregation_failure":
+        if target.table in _COUNTED_WHOLE:
+            return _found_of(self._stream.ask(_COUNTED_WHOLE[target.table], **old)[0])
+        if target.table == "retracted_row" and target.partition_id is not None:
+            return _found_of(database.ask("count_old_retracted", **self._retracted(target.partition_id), most=most)[0])
+        if target.table == "aggregation_failure":
             return _found_of(database.ask("count_old_failures", **old, most=most)[0])
-        counting = "count_old_audits" if task.table == "audit_job" else "count_old_purges"
-        return _found_of(self._stream.ask(counting, **old, most=most)[0])
+        return _found_of(self._stream.ask("count_old_tasks", **old, most=most)[0])
 
     def count_ledger(
         self, partition_id: PartitionId, after: int, last: int, before: datetime
@@ -231,12 +155,6 @@ class Purges(PurgeJobs):
         found = self._stream.ask("find_range", partition_id=partition_id, sequence_number=number)
         return found[0][0] if found else None
 
-    def _run(self, script: Script, job: PurgeJob) -> None:
-        try:
-            self._stream.database.run(script)
-        except CommitOutcomeUnknown:
-            raise PurgeConflict(job.request.purge_id) from None  # the next piece begins where the chain ends
-
 
 def _found_of(row: tuple[Any, ...]) -> Found:
     rows, size, oldest, newest = row
@@ -252,22 +170,11 @@ def _covered(partition_id: PartitionId, link: PurgeLink, before: datetime) -> di
     }
 
 
-def _job_of(row: tuple[Any, ...]) -> PurgeJob:
-    purge_id, by, reason, requested_at, is_dry_run, asked, status, step, tasks, found, fault, updated_at, ended_at = row
-    request = PurgeRequest(UUID(purge_id), by, reason, instant_of(requested_at), json.loads(asked), bool(is_dry_run))
-    named = json.loads(tasks)
-    figures = {
-        table: Found(rows, size, instant_or_none(oldest), instant_or_none(newest), tuple(notes))
-        for table, (rows, size, oldest, newest, notes) in json.loads(found).items()
-    }
-    left = None if named is None else tuple(Task(table, id) for table, id in named)
-    return PurgeJob(request, status, step, left, figures, fault, instant_or_none(updated_at), instant_or_none(ended_at))
-
-
 _COUNTED_WHOLE = {  # by a dry run
     "staged_event": "count_old_staged",
     "replay_diff": "count_old_diffs",
     "redrive_piece": "count_old_redrive_pieces",
+    "task_part": "count_old_parts",
 }
 
 

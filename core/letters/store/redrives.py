@@ -1,40 +1,40 @@
 """Redrives in SQL: jobs, the walk through their letters, and the transaction of a piece."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from types import MappingProxyType
 from uuid import UUID
 
+from core.errors import TaskConflict
 from core.letters.redrive import (
     MOST_OPEN,
+    RangeAsked,
     Redrive,
-    RedriveConflict,
+    RedriveAsked,
     RedrivenLetter,
-    RedriveOverlap,
     RedrivePiece,
     RedriveProgress,
     RedriveRange,
+    RedriveReport,
     RedriveRequest,
-    TooManyRedrives,
     Walked,
-    filter_of_fields,
+    redrive_of,
     until_request,
 )
 from core.letters.store.letters import move_steps
 from core.letters.store.listing import filter_values
 from core.model.commits import LetterStatus
-from core.model.events import PartitionId, Stream
-from core.model.jobs import JobMove
-from core.model.spans import SequenceNumber, Span
-from core.settle.store.partitions import Partitions, keys_json
-from core.store.columns import cut, instant_of, instant_or_none, instant_text, span_values
-from core.store.database import write
+from core.model.spans import SequenceNumber
+from core.settle.store.partitions import Partitions
+from core.store.columns import instant_text, span_values
 from core.store.decoding import decoded
-from core.store.jobs import FAULT_LENGTH, LATEST, job_move_values
 from core.store.script import Script, Step
-from core.store.stream import lock_step
+from core.store.stream import StreamClosed
+from core.tasks.run import open_task
+from core.tasks.store import Ending, Tasks, advance_steps
+from core.tasks.task import Advance, PartRequest, TaskOrder, TaskRequest, report_text
 
 LOOKED_AT = 1_000  # letters that one statement of a walk reads
 
@@ -42,58 +42,28 @@ LOOKED_AT = 1_000  # letters that one statement of a walk reads
 class Redrives(Partitions):
     """Redrives and their progress. A change of a job conflicts when its status or its pieces are not as expected."""
 
-    def open_redrive(self, request: RedriveRequest) -> None:
-        """Write a new job, planned.
+    def open_redrive(self, request: RedriveRequest) -> Redrive:
+        """Open a job, and return it, planned.
 
-        Raises RedriveOverlap and TooManyRedrives, with nothing written, and RedriveConflict when the stream was closed.
-        Raises CommitOutcomeUnknown when the answer was lost.
+        Raises TaskOverlap, TooManyTasks, and TaskConflict when the stream was closed, each with nothing written. Raises
+        CommitOutcomeUnknown when the answer was lost.
         """
-        stream_id = request.stream_id
-        while True:
-            try:
-                self._database.run(open_script(request))
-            except _NotAdded:
-                found = self._database.ask("find_chosen_redrive", stream_id=stream_id, chosen_key=request.chosen_key)
-                if found:
-                    raise RedriveOverlap(UUID(found[0][0])) from None
-                ((count,),) = self._database.ask("count_open_redrives", stream_id=stream_id)
-                if count >= MOST_OPEN:  # otherwise that job has just ended
-                    raise TooManyRedrives from None
-            else:
-                return
+        try:
+            return redrive_of(open_task(task_request(request), self.tasks))
+        except StreamClosed:
+            raise TaskConflict("redrive", request.redrive_id) from None
 
     def find_redrive(self, redrive_id: UUID) -> Redrive | None:
         """Return a job as it is now, or None."""
-        found = self._redrives("find_redrive_job", redrive_id=str(redrive_id))
-        return found[0] if found else None
-
-    def read_redrives(self, stream: Stream, most: int, before: tuple[datetime, UUID] | None) -> tuple[Redrive, ...]:
-        """Return jobs of a stream, the newest first; with `before`, only those after the job of that time and id."""
-        at, redrive_id = LATEST if before is None else before
-        page = {"requested_at": instant_text(at), "redrive_id": str(redrive_id), "most": most}
-        return self._redrives("read_redrive_jobs", stream_id=self.open_stream(stream), **page)
-
-    def read_open_redrives(self, stream: Stream) -> tuple[UUID, ...]:
-        """Return the jobs of a stream that are planned or running."""
-        found = self._database.ask("read_open_redrives", stream_id=self.open_stream(stream))
-        return tuple(UUID(redrive_id) for (redrive_id,) in found)
+        found = self.tasks.find(redrive_id)
+        return redrive_of(found) if found is not None and found.kind == "redrive" else None
 
     def read_redriven(self, job: Redrive, after: tuple[int, int], most: int) -> tuple[RedrivenLetter, ...]:
         """Return letters that a job moved, in the order of its pieces, after a place in a piece."""
         redrive_id, (piece, within) = str(job.request.redrive_id), after
         page = {"after_piece": piece, "after_place": within, "most": most}
-        found = self._database.ask("read_redriven_letters", redrive_id=redrive_id, **page)
+        found = self._database.ask("read_redriven_letters", task_id=redrive_id, **page)
         return decoded(RedrivenLetter, found)
-
-    def move_redrive(self, move: JobMove) -> bool:
-        """Change a job's status if JOB_MOVES allows it; otherwise return False and change nothing."""
-        values = {"redrive_id": str(move.job_id), **job_move_values(move)}
-        return bool(write(self._database, f"redrive {move.job_id}", "move_redrive_job", **values))
-
-    def note_redrive_fault(self, redrive_id: UUID, fault: str | None, at: datetime) -> None:
-        """Record the fault that holds up an open job, or None when the job continues."""
-        values = {"redrive_id": str(redrive_id), "fault": cut(fault or "", FAULT_LENGTH), "moved_at": instant_text(at)}
-        write(self._database, f"redrive {redrive_id}", "note_redrive_fault", **values)
 
     def walk(self, job: Redrive, statuses: Sequence[LetterStatus], most: int) -> Walked | None:
         """Look at the next letters of the open partition of a job, and return those of its filter, at most this number;
@@ -119,7 +89,7 @@ class Redrives(Partitions):
     def commit_piece(self, piece: RedrivePiece) -> None:
         """Move the letters whose status allows it, add an attempt to each, and count the piece, in one transaction.
 
-        A discard locks the partition and frees the next held letter of the key of each. Raises RedriveConflict (another
+        A discard locks the partition and frees the next held letter of the key of each. Raises TaskConflict (another
         driver was first, the job does not run, or it is not yet time), with nothing written. Raises
         CommitOutcomeUnknown when the answer was lost.
         """
@@ -129,44 +99,33 @@ class Redrives(Partitions):
         """Close the open partition of a job; the last one ends the job. Raises as commit_piece does."""
         self._database.run(close_script(job, at))
 
-    def _redrives(self, name: str, **values: Any) -> tuple[Redrive, ...]:
-        jobs = self._database.ask(name, **values)
-        found = self._database.ask("read_redrive_progress", redrive_ids=keys_json((job[0],) for job in jobs))
-        progress: dict[str, list[RedriveProgress]] = {}
-        for row in found:
-            progress.setdefault(row[0], []).append(_progress_of(row[1:]))
-        return tuple(_job_of(job, tuple(progress.get(job[0], ()))) for job in jobs)
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks of the same database."""
+        return Tasks(self._database)
 
 
-class _NotAdded(Exception):
-    """The job was not added: an open job has the same letters chosen, or too many jobs are open."""
-
-
-def open_script(request: RedriveRequest) -> Script:
-    """Return the transaction of a new job; it locks the stream, whose jobs are opened one after the other."""
-    job = {"redrive_id": str(request.redrive_id)}
-    values = {
-        **job,
-        "stream_id": request.stream_id,
-        "move": request.move,
-        "chosen_key": request.chosen_key,
-        "chosen": json.dumps(request.chosen),
-        "total": request.total,
-        "per_second": request.per_second,
-        "requested_by": request.requested_by,
-        "reason": request.reason,
-        "requested_at": instant_text(request.requested_at),
-        "most_open": MOST_OPEN,
-    }
-    closed = partial(RedriveConflict, request.redrive_id)
-    return Script(
-        f"redrive {request.redrive_id}",
-        (
-            lock_step(request.stream_id, closed),
-            Step("add_redrive_job", values, expect=1, otherwise=_NotAdded),
-            Step("add_redrive_progress", {**job, "progress": _progress_json(request)}),
-        ),
+def task_request(request: RedriveRequest) -> TaskRequest:
+    """Return the task that a redrive is."""
+    order = TaskOrder(request.redrive_id, request.stream_id, request.requested_by, request.reason, request.requested_at)
+    return TaskRequest(
+        order=order,
+        kind="redrive",
+        key=request.chosen_key,
+        asked=report_text(RedriveAsked(request.move, None if request.chosen is None else dict(request.chosen))),
+        parts=tuple(_part(request, one) for one in request.ranges),
+        total=request.total,
+        per_second=request.per_second,
+        most_open=MOST_OPEN,
     )
+
+
+def _part(request: RedriveRequest, one: RedriveRange) -> PartRequest:
+    """Return a partition of a new job: the walk begins next to its first letter."""
+    first, last = one.span.ends
+    start = first - 1 if request.walks_up else last + 1
+    asked = report_text(RangeAsked(one.letters, one.numbers))
+    return PartRequest(one.partition_id, start, one.span, asked, report_text(RedriveReport()))
 
 
 def piece_script(piece: RedrivePiece) -> Script:
@@ -175,20 +134,18 @@ def piece_script(piece: RedrivePiece) -> Script:
     It need not be durable: a loss of power takes back the move together with its progress.
     """
     job, move, stream_id = piece.job, piece.move, piece.job.request.stream_id
-    own = {"redrive_id": str(job.request.redrive_id), "moved_at": instant_text(move.moved_at)}
     place = {"stream_id": stream_id, "partition_id": move.partition.partition_id}
     steps = move_steps(move, stream_id, counts="moved")
     numbers = steps[-1].values["sequence_numbers"]
-    counted = {**own, "pieces": job.pieces}
-    times = {"next_piece_at": instant_text(piece.next_piece_at), "latest": instant_text(piece.latest)}
-    progress = {**own, **place, "walked_to": piece.walked_to, "looked_at": len(move.sequence_numbers)}
-    moved = {**counted, **place, "sequence_numbers": numbers, "move_id": move.move_id}
+    own = {"task_id": str(job.request.redrive_id), "pieces": job.pieces, "moved_at": instant_text(move.moved_at)}
+    moved = {**own, **place, "sequence_numbers": numbers, "move_id": move.move_id}
+    looked_at = {"looked_at": len(move.sequence_numbers)}
+    ahead = _advance(piece.progress, piece.walked_to, piece.progress.report, counts=looked_at)
     return Script(
         f"{move.partition}: redrive {job.request.redrive_id}",
         (
             *steps,
-            Step("advance_redrive_job", {**counted, **times}, expect=1, otherwise=_conflict(job)),
-            Step("advance_redrive_progress", progress),
+            *advance_steps(_ending(job, move.moved_at, piece.next_piece_at), ahead, "advance_redrive"),
             Step("add_redrive_piece", moved),
         ),
         durable=False,
@@ -196,60 +153,29 @@ def piece_script(piece: RedrivePiece) -> Script:
 
 
 def close_script(job: Redrive, at: datetime) -> Script:
-    """Return the transaction that closes the open partition of a job; with the last one, it ends the job."""
-    values = {"redrive_id": str(job.request.redrive_id), "pieces": job.pieces, "moved_at": instant_text(at)}
+    """Return the transaction that closes the open partition of a job; with the last one, it ends the job.
+
+    A letter of the request that the job did not move had changed.
+    """
     progress = job.open_progress
-    closed = [] if progress is None else [{**values, "partition_id": progress.range.partition_id}]
-    return Script(
-        f"redrive {job.request.redrive_id}",
-        (
-            Step("hold_redrive_job", values, expect=1, otherwise=_conflict(job)),
-            *(Step("close_redrive_progress", one) for one in closed),
-            Step("end_redrive_job", values, expect=1, otherwise=_conflict(job)),
-        ),
-    )
+    assert progress is not None  # a job that runs has one
+    unmoved = max(0, progress.range.letters - progress.report.moved)
+    report = replace(progress.report, unmoved=unmoved)
+    ahead = _advance(progress, progress.walked_to, report, is_last=True)
+    return Script(f"redrive {job.request.redrive_id}", tuple(advance_steps(_ending(job, at), ahead)))
 
 
-def _conflict(job: Redrive) -> partial[RedriveConflict]:
-    return partial(RedriveConflict, job.request.redrive_id)
+def _ending(job: Redrive, at: datetime, next_piece_at: datetime | None = None) -> Ending:
+    task_id = job.request.redrive_id
+    return Ending(task_id, at, partial(TaskConflict, "redrive", task_id), next_piece_at)
 
 
-def _progress_json(request: RedriveRequest) -> str:
-    """Return the partitions of a new job as JSON: a walk begins next to its first letter."""
-    rows = []
-    for one in request.ranges:
-        first, last = one.span.ends
-        start = first - 1 if request.walks_up else last + 1
-        numbers = None if one.numbers is None else json.dumps(one.numbers)
-        rows.append((one.partition_id, first, last, start, one.letters, numbers))
-    return json.dumps(rows)
-
-
-def _progress_of(row: Sequence[Any]) -> RedriveProgress:
-    partition_id, first, last, walked_to, letters, moved, unmoved, numbers, closed_at = row
-    own = None if numbers is None else tuple(map(SequenceNumber, json.loads(numbers)))
-    ranged = RedriveRange(PartitionId(partition_id), Span(first, last), letters, own)
-    return RedriveProgress(ranged, SequenceNumber(walked_to), moved, unmoved, instant_or_none(closed_at))
-
-
-def _job_of(row: Sequence[Any], progress: tuple[RedriveProgress, ...]) -> Redrive:
-    redrive_id, stream_id, move, status, chosen, total, pieces, per_second, next_piece_at, by, reason, *times = row[:15]
-    fault, history, hub, group = row[15:]
-    requested_at, started_at, ended_at, updated_at = times
-    fields = json.loads(chosen)
-    request = RedriveRequest(
-        UUID(redrive_id),
-        Stream(hub, group),
-        stream_id,
-        move,
-        None if fields is None else filter_of_fields(fields),
-        tuple(one.range for one in progress),
-        total,
-        per_second,
-        by,
-        reason,
-        instant_of(requested_at),
-    )
-    started, ended = instant_or_none(started_at), instant_or_none(ended_at)
-    due = instant_of(next_piece_at)
-    return Redrive(request, status, progress, pieces, due, started, ended, instant_of(updated_at), fault, history)
+def _advance(
+    progress: RedriveProgress,
+    position: int,
+    report: RedriveReport,
+    *,
+    is_last: bool = False,
+    counts: Mapping[str, int] = MappingProxyType({}),
+) -> Advance:
+    return Advance(progress.range.partition_id, progress.step, position, report_text(report), is_last, counts)

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict, ReplayConflict, StoreUnavailable
-from core.letters.redrive import RedriveConflict
+from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict, StoreUnavailable, TaskConflict
 from core.model.connection import embedded_path
 from core.remote.telemetry.instruments import Instruments, Value
 from core.remote.telemetry.names import (
@@ -18,7 +17,7 @@ from core.remote.telemetry.names import (
     TRANSIENT_FAULTS,
 )
 
-LOST_RACES = (CheckpointConflict, IncarnationConflict, LetterConflict, RedriveConflict, ReplayConflict)
+LOST_RACES = (CheckpointConflict, IncarnationConflict, LetterConflict, TaskConflict)
 
 
 @dataclass(slots=True)

@@ -99,7 +99,7 @@ def work_of(
     return Work(
         signals.ingest,
         signals.retry,
-        signals.replay,
+        signals.task,
         signals.aggregate,
         signals.healed,
         Gauges(instruments).watched,

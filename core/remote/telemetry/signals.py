@@ -23,7 +23,8 @@ from core.remote.telemetry import names
 from core.remote.telemetry.calls import Calls, counted_calls
 from core.remote.telemetry.instruments import Instruments, Value, note_fault
 from core.remote.telemetry.links import producer_links
-from core.replay.run import ReplayMeans, SliceReport, replay_slice
+from core.replay.run import ReplayKind
+from core.tasks.run import Kind, SliceReport, work_on
 
 Attributes = Mapping[str, Value]
 KINDS = {"consumer": SpanKind.CONSUMER, "internal": SpanKind.INTERNAL}
@@ -96,18 +97,20 @@ class Signals:
             self._instruments.count(names.LETTERS_RETRIED, getattr(report, status), told)
         return report
 
-    def replay(self, job_id: UUID, partition_id: PartitionId, means: ReplayMeans, until: datetime) -> SliceReport:
-        """Replay a slice of a partition."""
-        of_all = of_stream(means.stream)
-        attributes = {**of_partition(means.stream.partition(partition_id)), names.REPLAY: str(job_id)}
+    def task(self, task_id: UUID, part: str | None, kind: Kind, until: datetime) -> SliceReport:
+        """Work on a slice of a task. Only replays have a span and metrics."""
+        if not isinstance(kind, ReplayKind) or part is None:
+            return work_on(task_id, part, kind, until)
+        of_all = of_stream(kind.stream)
+        attributes = {**of_partition(kind.stream.partition(PartitionId(part))), names.REPLAY: str(task_id)}
 
         def note(seen: Observed) -> None:
             self._instruments.record(names.REPLAY_DURATION, seen.seconds, {**of_all, **seen.error})
 
         with self._span(names.REPLAY_SPAN, names.REPLAY_SPAN.name, (attributes, ()), note) as seen:
-            report = replay_slice(job_id, partition_id, means, until)
-            seen.span.set_attributes({names.PIECES: report.pieces, names.EVENTS: report.events})
-        self._instruments.count(names.REPLAYED, report.events, of_all)
+            report = work_on(task_id, part, kind, until)
+            seen.span.set_attributes({names.PIECES: report.pieces, names.EVENTS: report.looked_at})
+        self._instruments.count(names.REPLAYED, report.looked_at, of_all)
         return report
 
     def aggregate(self, own: Aggregation, job: str) -> AggregationReport:

@@ -14,9 +14,9 @@ from core.ingest.silence import Healed
 from core.ledger.watch import Observation
 from core.letters.keeper import Keeper
 from core.letters.retry import retry_chunk
-from core.model.events import EventBatch, PartitionId, Stream
+from core.model.events import EventBatch, Stream
 from core.model.letters import LetterChunk, RetryReport
-from core.replay.run import ReplayMeans, SliceReport, replay_slice
+from core.tasks.run import Kind, SliceReport, work_on
 
 NoteCall = Callable[[str, float, Exception | None], None]  # the operation, its seconds, and its fault
 
@@ -39,7 +39,7 @@ class Work:
 
     ingest: Callable[[EventBatch, Means], IngestReport] = ingest_batch
     retry: Callable[[LetterChunk, Keeper, str], RetryReport] = retry_chunk
-    replay: Callable[[UUID, PartitionId, ReplayMeans, datetime], SliceReport] = replay_slice
+    task: Callable[[UUID, str | None, Kind, datetime], SliceReport] = work_on
     aggregate: Callable[[Aggregation, str], AggregationReport] = aggregate
     healed: Callable[[Healed], None] = not_counted
     watched: Callable[[Stream, Observation], None] = not_sent

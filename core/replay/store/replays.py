@@ -3,26 +3,28 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from core.errors import ReplayOverlap, ReplayRefused
+from core.errors import ReplayRefused
 from core.model.commits import PartitionState
 from core.model.events import Event, PartitionId, Stream
-from core.model.jobs import JobMove
 from core.model.rows import ReferenceKey, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import (
+    COUNTED,
     MOST_OPEN,
-    LeftOut,
+    Note,
     PartitionProgress,
-    PartitionRange,
     Replayable,
+    ReplayAsked,
     ReplayCounts,
     ReplayJob,
+    ReplayReport,
     ReplayRequest,
-    TooManyReplays,
+    replay_of,
 )
 from core.replay.pieces import (
     CarriedState,
@@ -34,25 +36,23 @@ from core.replay.pieces import (
     StandingState,
 )
 from core.replay.store.scripts import (
-    Overlapped,
     close_script,
     commit_script,
     forget_states,
     note_script,
-    open_script,
     opened_key,
-    ranges_json,
     rehearsal_script,
     state_key,
 )
 from core.settle.order import OpenLetter
 from core.settle.store.partitions import Partitions, keys_json
-from core.store.columns import cut, instant_of, instant_or_none, instant_text, place_of, span_values
-from core.store.database import write
+from core.store.columns import place_of, span_values
 from core.store.decoding import decoded, row_of_json, row_reader
-from core.store.jobs import FAULT_LENGTH, LATEST, job_move_values
 from core.store.script import of_rows
 from core.store.stream import StreamClosed
+from core.tasks.run import open_task
+from core.tasks.store import Tasks
+from core.tasks.task import PartRequest, TaskOrder, TaskRequest, report_text
 
 CLOSED = (
     "their numbers are of a former hub, because the next incarnation of the stream is open; request the replay again"
@@ -68,47 +68,25 @@ class Replays(Partitions):
         found = self._database.ask("read_replayable", stream_id=self.open_stream(stream))
         return tuple(Replayable(PartitionId(row[0]), SequenceNumber(row[1]), SequenceNumber(row[2])) for row in found)
 
-    def open_replay(self, request: ReplayRequest) -> None:
-        """Write a new job, planned.
+    def open_replay(self, request: ReplayRequest) -> ReplayJob:
+        """Open a job, and return it, planned.
 
-        Raises ReplayOverlap, with nothing written, when an open job holds part of its range; dry runs hold no range.
-        Raises TooManyReplays, with nothing written, when MOST_OPEN jobs of the stream are open.
+        Raises TaskOverlap, with nothing written, when an open job holds part of its range; dry runs hold no range.
+        Raises TooManyTasks, with nothing written, when MOST_OPEN jobs of the stream are open.
         Raises ReplayRefused, with nothing written, when the stream was closed after its numbers were read.
         Raises CommitOutcomeUnknown when the answer was lost.
         """
-        while True:
-            stream_id = self.open_stream(request.stream)
-            try:
-                self._database.run(open_script(request, stream_id))
-            except StreamClosed:
-                if self._memory:
-                    self._memory.forget_stream(request.stream)
-                raise ReplayRefused("partitions", CLOSED) from None
-            except Overlapped:
-                ((standing,),) = self._database.ask("find_overlap", stream_id=stream_id, ranges=ranges_json(request))
-                if standing is not None and not request.is_dry_run:
-                    raise ReplayOverlap(UUID(standing)) from None
-                ((count,),) = self._database.ask("count_open_replays", stream_id=stream_id)
-                if count >= MOST_OPEN:  # otherwise that job has just ended
-                    raise TooManyReplays from None
-            else:
-                return
+        try:
+            return replay_of(open_task(task_request(request, self.open_stream(request.stream)), self.tasks))
+        except StreamClosed:
+            if self._memory:
+                self._memory.forget_stream(request.stream)
+            raise ReplayRefused("partitions", CLOSED) from None
 
     def find_replay(self, job_id: UUID) -> ReplayJob | None:
         """Return a job as it is now, or None."""
-        found = self._jobs("find_replay_job", job_id=str(job_id))
-        return found[0] if found else None
-
-    def read_replays(self, stream: Stream, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
-        """Return jobs of a stream, the newest first; with `before`, only those after the job of that time and id."""
-        at, job_id = LATEST if before is None else before
-        page = {"requested_at": instant_text(at), "job_id": str(job_id), "most": most}
-        return self._jobs("read_replay_jobs", stream_id=self.open_stream(stream), **page)
-
-    def read_open_replays(self, stream: Stream) -> tuple[UUID, ...]:
-        """Return the jobs of a stream that are planned or running."""
-        found = self._database.ask("read_open_replays", stream_id=self.open_stream(stream))
-        return tuple(UUID(job_id) for (job_id,) in found)
+        found = self.tasks.find(job_id)
+        return replay_of(found) if found is not None and found.kind == "replay" else None
 
     def read_replay_diffs(
         self, job_id: UUID, after: tuple[PartitionId, SequenceNumber] | None, most: int
@@ -116,21 +94,12 @@ class Replays(Partitions):
         """Return the diffs of a dry run that come after an event, by partition and number."""
         partition_id, number = ("", -1) if after is None else after
         page = {"partition_id": partition_id, "sequence_number": number, "most": most}
-        found = self._database.ask("read_replay_diffs", job_id=str(job_id), **page)
+        found = self._database.ask("read_replay_diffs", task_id=str(job_id), **page)
         return tuple(EventDiff(PartitionId(row[0]), SequenceNumber(row[1]), row[2]) for row in found)
 
-    def move_replay(self, move: JobMove) -> bool:
-        """Change a job's status if JOB_MOVES allows it; otherwise return False and change nothing."""
-        values = {"job_id": str(move.job_id), **job_move_values(move)}
-        moved = bool(write(self._database, f"replay {move.job_id}", "move_replay_job", **values))
-        if move.move in ("cancel", "fail"):
-            forget_states(self._database)
-        return moved
-
-    def note_replay_fault(self, job_id: UUID, fault: str | None, at: datetime) -> None:
-        """Record the fault that holds up an open job, or None when the job continues."""
-        values = {"job_id": str(job_id), "fault": cut(fault or "", FAULT_LENGTH), "moved_at": instant_text(at)}
-        write(self._database, f"replay {job_id}", "note_replay_fault", **values)
+    def forget_states(self) -> None:
+        """Delete the states that jobs carried which are over."""
+        forget_states(self._database)
 
     def read_standing_states(
         self, state: PartitionState, keys: Iterable[ReferenceKey]
@@ -148,7 +117,7 @@ class Replays(Partitions):
         """Return the states of these keys that the pieces of a job have written so far."""
         wanted = {state_key(key): key for key in keys}
         given = keys_json((key,) for key in wanted)
-        found = self._database.ask("read_carried", job_id=str(job_id), partition_id=partition_id, keys=given)
+        found = self._database.ask("read_carried", task_id=str(job_id), partition_id=partition_id, keys=given)
         return {
             wanted[key]: CarriedState(SequenceNumber(number), row_of_json(wanted[key].row_class, row))
             for key, number, row in found
@@ -158,7 +127,7 @@ class Replays(Partitions):
         """Return the last letter of each of these partition keys that a dry run would have left open so far."""
         wanted = {opened_key(key): key for key in sorted(keys)}
         given = keys_json((key,) for key in wanted)
-        found = self._database.ask("read_carried", job_id=str(job_id), partition_id=partition_id, keys=given)
+        found = self._database.ask("read_carried", task_id=str(job_id), partition_id=partition_id, keys=given)
         return {wanted[key]: OpenLetter(SequenceNumber(number), json.loads(row)) for key, number, row in found}
 
     def find_crashed(self, state: PartitionState, span: Span, transform_version: str) -> frozenset[SequenceNumber]:
@@ -177,17 +146,18 @@ class Replays(Partitions):
         found = self._database.ask("read_kept_events", **place_of(state), **span_values(span), most=most)
         return decoded(Event, found)
 
-    def commit_replay(self, commit: ReplayCommit) -> int:
+    def commit_replay(self, commit: ReplayCommit) -> ReplayCounts:
         """Retract the rows of the events, write their new rows, settle their letters, write a ledger row, remove the
-        staged events, and move the progress, in one transaction; return its commit number. The partition's commit
+        staged events, and move the progress, in one transaction; return the counts of the piece. The partition's commit
         number is raised, but its checkpoint does not move. If the state has open keys, all open letters of the keys of
         this piece are held and freed by their order.
 
-        Raises ReplayConflict (the progress has moved, the job does not run, or a different replay has committed since
+        Raises TaskConflict (the progress has moved, the job does not run, or a different replay has committed since
         the state was read and may have opened letters) and DataRefused; neither writes anything. Raises
         CommitOutcomeUnknown when the answer was lost.
         """
-        return self._database.run(commit_script(commit)).kept["commit_number"]
+        kept = self._database.run(commit_script(commit)).kept
+        return replace(commit.counts, **{name: kept[name] for name in COUNTED if name in kept})
 
     def rehearse_replay(self, commit: ReplayCommit) -> Rehearsal:
         """Do a commit except for the job's own rows, roll it back, and return its effects. Raises DataRefused."""
@@ -197,7 +167,7 @@ class Replays(Partitions):
         return Rehearsal(retracted, done.kept.get("letters_added", 0), done.kept["letters_resolved"])
 
     def note_rehearsal(self, rehearsed: RehearsedPiece) -> None:
-        """Move the progress of a dry run, and write its diffs. Raises ReplayConflict and CommitOutcomeUnknown."""
+        """Move the progress of a dry run, and write its diffs. Raises TaskConflict and CommitOutcomeUnknown."""
         self._database.run(note_script(rehearsed))
 
     def close_replay(
@@ -220,13 +190,31 @@ class Replays(Partitions):
         standing = sum(self._database.ask(of_rows("count_states", each), **values)[0][0] for each in states)
         return max(0, int(standing) - progress.counts.states_rewritten)
 
-    def _jobs(self, name: str, **values: Any) -> tuple[ReplayJob, ...]:
-        jobs = self._database.ask(name, **values)
-        found = self._database.ask("read_replay_progress", job_ids=keys_json((job[0],) for job in jobs))
-        partitions: dict[str, list[PartitionProgress]] = {}
-        for row in found:
-            partitions.setdefault(row[0], []).append(_progress_of(row[1:]))
-        return tuple(_job_of(job, tuple(partitions.get(job[0], ()))) for job in jobs)
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks of the same database."""
+        return Tasks(self._database)
+
+
+def task_request(request: ReplayRequest, stream_id: int) -> TaskRequest:
+    """Return the task that a replay is."""
+    parts = [
+        PartRequest(
+            one.partition_id, one.span.first, one.span, report_text(Note(one.note)), report_text(ReplayReport())
+        )
+        for one in request.ranges
+    ]
+    return TaskRequest(
+        order=TaskOrder(request.job_id, stream_id, request.requested_by, request.reason, request.requested_at),
+        kind="replay",
+        key=str(request.job_id),
+        asked=report_text(ReplayAsked(request.asked, request.left_out, request.transform_version)),
+        parts=tuple(parts),
+        total=sum(one.span.length for one in request.ranges),
+        is_dry_run=request.is_dry_run,
+        holds_numbers=True,
+        most_open=MOST_OPEN,
+    )
 
 
 def _standing_of(row_class: type, row: Sequence[Any], state: PartitionState) -> tuple[ReferenceKey, StandingState]:
@@ -240,34 +228,3 @@ def _standing_of(row_class: type, row: Sequence[Any], state: PartitionState) -> 
 def _retracted_of(row: Sequence[Any], row_classes: Mapping[str, type]) -> RetractedRow:
     table_name, number, ordinal, columns = row
     return RetractedRow(SequenceNumber(number), ordinal, row_of_json(row_classes[table_name], columns))
-
-
-def _progress_of(row: Sequence[Any]) -> PartitionProgress:
-    partition_id, first, last, following, note = row[:5]
-    *counts, gone_ranges, closed_at = row[5:]
-    return PartitionProgress(
-        PartitionRange(PartitionId(partition_id), Span(first, last), note),
-        SequenceNumber(following),
-        ReplayCounts(*counts),
-        tuple(Span(*span) for span in json.loads(gone_ranges)),
-        instant_or_none(closed_at),
-    )
-
-
-def _job_of(row: Sequence[Any], partitions: tuple[PartitionProgress, ...]) -> ReplayJob:
-    job_id, _, is_dry_run, status, asked, left_out, version, by, reason, *times, fault, history, hub, group = row
-    requested_at, started_at, ended_at, updated_at = times
-    request = ReplayRequest(
-        UUID(job_id),
-        Stream(hub, group),
-        tuple(one.range for one in partitions),
-        tuple(LeftOut(PartitionId(id), why) for id, why in json.loads(left_out)),
-        asked,
-        bool(is_dry_run),
-        version,
-        by,
-        reason,
-        instant_of(requested_at),
-    )
-    started, ended = instant_or_none(started_at), instant_or_none(ended_at)
-    return ReplayJob(request, status, partitions, started, ended, instant_of(updated_at), fault, history)

@@ -4,15 +4,16 @@ import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from core.errors import ReplayConflict, StoreUnavailable
+from core.errors import StoreUnavailable, TaskConflict
 from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import ReferenceKey, row_table
 from core.model.spans import SequenceNumber
 from core.replay.diff import document
-from core.replay.job import COUNTS, MOST_OPEN, PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
+from core.replay.job import COUNTED, PartitionProgress, ReplayCounts, ReplayJob
 from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.settle.store.held import freed_by, order_steps
 from core.settle.store.partitions import Values, letter_values
@@ -21,39 +22,10 @@ from core.store.columns import instant_text, numbers_json, place_of, span_values
 from core.store.database import Database
 from core.store.rows import in_table_order
 from core.store.script import Script, Step, of_rows
-from core.store.stream import StreamClosed, lock_step
+from core.tasks.store import Ending, advance_steps
+from core.tasks.task import Advance, report_text
 
 WHY_RESOLVED = "a replay wrote or filtered it"
-
-
-class Overlapped(Exception):
-    """The job was not added: an open job holds part of its range, or too many jobs are open."""
-
-
-def open_script(request: ReplayRequest, stream_id: int) -> Script:
-    """Return the transaction of a new job; it locks the stream, whose jobs are opened one after the other."""
-    job = {"job_id": str(request.job_id), "stream_id": stream_id}
-    at, ranges = instant_text(request.requested_at), {"ranges": ranges_json(request)}
-    values = {
-        **job,
-        **ranges,
-        "is_dry_run": int(request.is_dry_run),
-        "asked": request.asked,
-        "left_out": json.dumps([(one.partition_id, one.why) for one in request.left_out]),
-        "transform_version": request.transform_version,
-        "requested_by": request.requested_by,
-        "reason": request.reason,
-        "requested_at": at,
-        "most_open": MOST_OPEN,
-    }
-    return Script(
-        f"replay {request.job_id}",
-        (
-            lock_step(stream_id, StreamClosed),
-            Step("add_replay_job", values, expect=1, otherwise=Overlapped),
-            Step("add_replay_progress", {**job, **ranges, "requested_at": at}),
-        ),
-    )
 
 
 def forget_states(database: Database) -> None:
@@ -86,7 +58,7 @@ def note_script(rehearsed: RehearsedPiece) -> Script:
     """Return the transaction that moves the progress of a dry run and stores its diffs."""
     commit = rehearsed.commit
     values = {
-        "job_id": str(commit.job_id),
+        "task_id": str(commit.job_id),
         "partition_id": commit.partition.partition_id,
         "diffs": json.dumps([(one.sequence_number, one.diff) for one in rehearsed.diffs]),
     }
@@ -97,18 +69,11 @@ def note_script(rehearsed: RehearsedPiece) -> Script:
 
 def close_script(job: ReplayJob, progress: PartitionProgress, states_left: int, at: datetime) -> Script:
     """Return the transaction that closes a partition; with the last partition, it ends the job, whose row it locks."""
-    job_id, ended = str(job.request.job_id), instant_text(at)
-    held = {"job_id": job_id, "committed_at": ended}
-    values = {**held, "partition_id": progress.range.partition_id, "states_left": states_left}
-    conflict = partial(ReplayConflict, job.partition_of(progress), job.request.job_id)
-    return Script(
-        f"replay {job_id}",
-        (
-            Step("hold_replay_job", held, expect=1, otherwise=conflict),
-            Step("close_replay_progress", values),
-            Step("end_replay_job", held),
-        ),
-    )
+    job_id = job.request.job_id
+    report = report_text(replace(progress.report, states_left=states_left))
+    closed = Advance(progress.range.partition_id, progress.step, progress.next_number, report, is_last=True)
+    ending = Ending(job_id, at, partial(TaskConflict, "replay", job_id))
+    return Script(f"replay {job_id}", tuple(advance_steps(ending, closed)))
 
 
 def state_key(key: ReferenceKey) -> str:
@@ -124,7 +89,7 @@ def opened_key(key: str) -> str:
 
 def _writing_steps(commit: ReplayCommit) -> list[Step]:
     place, at = place_of(commit.state), instant_text(commit.committed_at)
-    span, conflict = span_values(commit.piece.span), partial(ReplayConflict, commit.partition, commit.job_id)
+    span, conflict = span_values(commit.piece.span), partial(TaskConflict, "replay", commit.job_id)
     reach = {**place, "last_sequence_number": span["last_sequence_number"]}
     touched = {**place, "touched_by": commit.touched_by}
     resolved = {
@@ -219,26 +184,16 @@ def _record_values(commit: ReplayCommit, at: str) -> Values:
 def _progress_steps(
     commit: ReplayCommit, counts: ReplayCounts, opened: Sequence[tuple[str, SequenceNumber, str]] = ()
 ) -> list[Step]:
-    job, at = {"job_id": str(commit.job_id)}, {"committed_at": instant_text(commit.committed_at)}
-    partition = {**job, "partition_id": commit.partition.partition_id}
-    conflict = partial(ReplayConflict, commit.partition, commit.job_id)
-    values = {
-        **{name: getattr(counts, name) for name in COUNTS if name != "states_left"},
-        **partition,
-        **at,
-        "expected_next": commit.progress.next_number,
-        "next_sequence_number": commit.next_number,
-        "gone_ranges": json.dumps([span.ends for span in commit.gone_ranges]),
-    }
+    own = {"task_id": str(commit.job_id), "partition_id": commit.partition.partition_id}
+    conflict = partial(TaskConflict, "replay", commit.job_id)
+    ending = Ending(commit.job_id, commit.committed_at, conflict)
+    counted = {name: getattr(counts, name) for name in COUNTED}
+    known = replace(counts, **dict.fromkeys(COUNTED, 0))
+    report = report_text(commit.progress.report_after(known, commit.gone_ranges))
+    ahead = Advance(own["partition_id"], commit.progress.step, commit.next_number, report, counts=counted)
     carried = [(state_key(key), one.number, json.dumps(document(one.row))) for key, one in commit.carried.items()]
     carried += opened
     return [
-        Step("hold_replay_job", {**job, **at}, expect=1, otherwise=conflict),
-        Step("advance_replay", values, expect=1, otherwise=conflict),
-        *([Step("carry_states", {**partition, "carried": json.dumps(carried)})] if carried else []),
+        *advance_steps(ending, ahead, "advance_replay"),
+        *([Step("carry_states", {**own, "carried": json.dumps(carried)})] if carried else []),
     ]
-
-
-def ranges_json(request: ReplayRequest) -> str:
-    """Return the ranges of a request as JSON."""
-    return json.dumps([(one.partition_id, *one.span.ends, one.note) for one in request.ranges])

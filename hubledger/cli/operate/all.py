@@ -2,7 +2,18 @@
 
 import typer
 
-from hubledger.cli.operate import ledger, letter_moves, letters, redrives, replays, retention, runs, status, streams
+from hubledger.cli.operate import (
+    ledger,
+    letter_moves,
+    letters,
+    redrives,
+    replays,
+    retention,
+    runs,
+    status,
+    streams,
+    tasks,
+)
 from hubledger.cli.operate.command import Work, add_command
 
 CHANGING = True
@@ -19,28 +30,21 @@ GROUPS: dict[str, _Group] = {
             "discard": (letter_moves.discard, CHANGING),
         },
     ),
-    "redrives": (
-        "The jobs that retry or discard letters.",
+    "tasks": (
+        "What takes longer than one request: replays, redrives, purges and audits.",
         {
-            "list": (redrives.list_redrives, False),
-            "show": (redrives.show_redrive, False),
+            "list": (tasks.list_tasks, False),
+            "show": (tasks.show_task, False),
             "letters": (redrives.list_moved, False),
-            "pause": (redrives.pause_redrive, CHANGING),
-            "resume": (redrives.resume_redrive, CHANGING),
-            "cancel": (redrives.cancel_redrive, CHANGING),
+            "diff": (replays.diff, False),
+            "pause": (tasks.pause_task, CHANGING),
+            "resume": (tasks.resume_task, CHANGING),
+            "cancel": (tasks.cancel_task, CHANGING),
         },
     ),
     "replay": (
         "Replay events that are committed: a dry run by default.",
-        {
-            "start": (replays.start, CHANGING),
-            "list": (replays.list_replays, False),
-            "show": (replays.show, False),
-            "diff": (replays.diff, False),
-            "pause": (replays.pause, CHANGING),
-            "resume": (replays.resume, CHANGING),
-            "cancel": (replays.cancel, CHANGING),
-        },
+        {"start": (replays.start, CHANGING)},
     ),
     "ledger": (
         "Where a number went, and whether the ledger has faults.",
@@ -67,12 +71,7 @@ GROUPS: dict[str, _Group] = {
     ),
     "purge": (
         "Remove old rows of the store: a dry run by default.",
-        {
-            "start": (retention.start_purge, CHANGING),
-            "list": (retention.list_purges, False),
-            "show": (retention.show_purge, False),
-            "cancel": (retention.cancel_purge, CHANGING),
-        },
+        {"start": (retention.start_purge, CHANGING)},
     ),
 }
 

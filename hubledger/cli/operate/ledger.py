@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
-from hubledger.cli.console import UsageFault, program
+from hubledger.cli.console import UsageFault
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
+from hubledger.cli.operate.kinds import audit_facts, audit_tables
 from hubledger.cli.operate.letters import Number, PartitionId, Revealed, attempts_table, facts_of, segment
+from hubledger.cli.operate.tasks import finished, shown
 from hubledger.cli.remote.client import AppAnswer
-from hubledger.cli.views.output import BAD, Column, Output, toned, yes_or_no
+from hubledger.cli.views.output import Column, Output, toned
 from hubledger.cli.views.texts import brief, text_of
-from hubledger.cli.views.waiting import Job, wait_for
 
 _Partition = Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition; default: all.")]
 _Whole = Annotated[bool, typer.Option("--whole", help="Every range, also those that an audit verified before.")]
@@ -20,7 +20,6 @@ _Rows = Annotated[bool, typer.Option("--rows", help="Recount the rows too.")]
 _Hub = Annotated[bool, typer.Option("--hub", help="Read the hub too.")]
 _First = Annotated[str | None, typer.Option(metavar="NUMBER", help="The first number of a recount.")]
 _Last = Annotated[str | None, typer.Option(metavar="NUMBER", help="The last number of a recount.")]
-_Show = Annotated[str | None, typer.Option("--show", metavar="ID", help="Show this audit, and start none.")]
 _NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app has accepted the job.")]
 
 
@@ -94,7 +93,6 @@ def audit(
     hub: _Hub = False,
     first: _First = None,
     last: _Last = None,
-    show: _Show = None,
     no_wait: _NoWait = False,
 ) -> int:
     """Audit the ledger: the ranges since the last audit, at once; --whole, --rows and --hub run as a job.
@@ -106,69 +104,19 @@ def audit(
     is_job = whole or rows or hub
     if (first or last) and not (rows or hub):
         raise UsageFault("--first and --last are for a recount: give --rows or --hub")
-    if show:
-        return _audited(at, at.app.get(f"audits/{segment(show)}"))
     if not is_job:
         return _audited(at, at.app.get("ledger/audit", {"partition_id": partition}))
     order = {"partition_id": partition, "whole": whole, "rows": rows, "hub": hub, "first": first, "last": last}
     accepted = at.app.post("audits", order)
-    audit_id = accepted.value["audit_id"]
-    at.out.say(f"audit {audit_id}")
-    if no_wait:
-        return _audited(at, accepted)
-    path = f"audits/{segment(audit_id)}"
-    left = f"Look at it: {program()} ledger audit --show {audit_id}"
-    return _audited(at, wait_for(Job("audit", lambda: at.app.get(path), "done", left=left), at.out))
+    return shown(at, accepted) if no_wait else finished(at, accepted, "audit")
 
 
 def _audited(at: At, found: AppAnswer) -> int:
     value, out = found.value, at.out
-    is_open = value.get("status") == "open"
-    is_good = not value["faults"] and value.get("status") != "failed" and (value["balanced"] or is_open)
     if out.as_json:
         out.json(found.text)
     else:
-        out.show(out.facts(_facts(out, value)), out.table(_AUDITED, [_partition(one) for one in value["partitions"]]))
-        if value["faults"]:
-            out.show(out.table(_FAULTS, [_fault(one) for one in value["faults"]], "faults"))
-        if not value["complete"] and not is_open:
+        out.show(out.facts(audit_facts(out, value)), *audit_tables(out, value))
+        if not value["complete"]:
             out.say("It is not complete: run it again, and it goes on from there.")
-    return GOOD if is_good else UNHEALTHY
-
-
-_AUDITED = (
-    Column("partition"), Column("first", number=True, wide=True), Column("last", number=True),
-    Column("commits", number=True),
-    Column("accounted", number=True), Column("letters", number=True, wide=True), Column("complete"), Column("state"),
-)  # fmt: skip
-_FAULTS = (
-    Column("partition"),
-    Column("kind"),
-    Column("first", number=True),
-    Column("last", number=True),
-    Column("detail"),
-)
-
-
-def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
-    count = len(value["faults"])
-    return {
-        "audit": value.get("audit_id"),
-        "status": value.get("status") and toned(value["status"]),
-        "ledger": yes_or_no(value["balanced"], "balanced", "NOT BALANCED"),
-        "accounted": value["accounted"],
-        "faults": Text(text_of(count), style=BAD if count else ""),
-        "partitions": value.get("total") and f"{text_of(value['done'])} of {text_of(value['total'])}",
-        "fault of the job": value.get("fault"),
-    }
-
-
-def _partition(one: Mapping[str, Any]) -> list[object]:
-    return [
-        one["partition_id"], one["first"], one["last"], one["commits"], one["accounted"], one["letters"],
-        one["complete"], yes_or_no(one["balanced"], "ok", "NOT BALANCED"),
-    ]  # fmt: skip
-
-
-def _fault(one: Mapping[str, Any]) -> list[object]:
-    return [one["partition_id"], Text(text_of(one["kind"]), style=BAD), one["first"], one["last"], one["detail"]]
+    return GOOD if value["balanced"] and not value["faults"] else UNHEALTHY

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from hubledger.cli.console import UsageFault
-from hubledger.cli.operate.command import GOOD, At, Why
+from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
+from hubledger.cli.operate.kinds import moved_of
 from hubledger.cli.operate.letters import (
     Before,
     Cause,
@@ -18,7 +19,7 @@ from hubledger.cli.operate.letters import (
     short_type,
     table_of,
 )
-from hubledger.cli.operate.redrives import shown, wait_for_redrive
+from hubledger.cli.operate.tasks import shown, wait_for_task
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.remote.problems import Refusal
 from hubledger.cli.views.output import Column
@@ -102,11 +103,23 @@ def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_w
         return GOOD
     at.confirm(f"{move.capitalize()} {counted(count, 'letter')}?")
     job = _accepted(at, {"move": move, **chosen, **order, "expected_count": count})
-    redrive_id = job.value["redrive_id"]
-    at.out.say(f"redrive {redrive_id}")
     if no_wait:
+        at.out.say(f"redrive {job.value['task_id']}")
         return shown(at, job) if at.out.as_json else GOOD
-    return wait_for_redrive(at, redrive_id)
+    return _ended(at, wait_for_task(at, job, "redrive"))
+
+
+def _ended(at: At, found: AppAnswer) -> int:
+    """Print the end of a redrive; return 0 when it is done."""
+    value = found.value
+    if at.out.as_json:
+        at.out.json(found.text)
+    at.out.say(f"{value['status']}: moved {moved_of(value)}")
+    if value["unmoved"]:
+        at.out.say(f"{counted(value['unmoved'], 'letter')} not moved: changed since")
+    if value["fault"]:
+        at.out.say(f"fault: {value['fault']}")
+    return GOOD if value["status"] == "done" else UNHEALTHY
 
 
 def _accepted(at: At, order: dict[str, Any]) -> AppAnswer:

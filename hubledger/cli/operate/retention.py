@@ -6,16 +6,12 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from hubledger.cli.console import UsageFault, program
-from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
-from hubledger.cli.operate.letters import segment
-from hubledger.cli.operate.redrives import times
-from hubledger.cli.remote.client import AppAnswer
-from hubledger.cli.views.output import BAD, WARNING, Column, Output, toned, yes_or_no
-from hubledger.cli.views.texts import brief, seconds, text_of
-from hubledger.cli.views.waiting import Job, wait_for
+from hubledger.cli.console import UsageFault
+from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
+from hubledger.cli.operate.tasks import finished, shown
+from hubledger.cli.views.output import BAD, WARNING, Column, Output, yes_or_no
+from hubledger.cli.views.texts import seconds, text_of
 
-PurgeId = Annotated[str, typer.Argument(metavar="ID")]
 _Older = Annotated[
     list[str] | None,
     typer.Option(
@@ -110,10 +106,10 @@ def start_purge(
     dry = at.app.post("purges", {**order, "dry_run": True})
     if no_wait:
         return shown(at, dry)
-    code = _finished(at, dry, "dry run")
+    code = finished(at, dry, "dry run")
     if code == GOOD and for_real:
         at.confirm("Remove these rows for good?")
-        code = _finished(at, at.app.post("purges", {**order, "dry_run": False}), "purge")
+        code = finished(at, at.app.post("purges", {**order, "dry_run": False}), "purge")
     return code
 
 
@@ -125,111 +121,3 @@ def _ages(given: list[str] | None) -> dict[str, int] | None:
             raise UsageFault(f"--older-than {one}: write TABLE=DAYS, such as event_hub_dead_letter=180")
         ages[table] = int(days)
     return ages or None
-
-
-def _finished(at: At, accepted: AppAnswer, name: str) -> int:
-    purge_id = accepted.value["purge_id"]
-    at.out.say(f"{name} {purge_id}")
-    left = f"To stop it: {program()} purge cancel {purge_id} --reason WHY"
-    path = f"purges/{segment(purge_id)}"
-    found = wait_for(Job(name, lambda: at.app.get(path), "rows", left=left), at.out)
-    shown(at, found)
-    return GOOD if found.value["status"] == "done" else UNHEALTHY
-
-
-def list_purges(
-    at: At,
-    limit: Annotated[int, typer.Option(min=1, max=100, help="Purges of a page.")] = 20,
-    everything: Everything = False,
-) -> None:
-    """List purges, the newest first.
-
-    Example: python -m hubledger purge list
-    """
-    rows: list[Mapping[str, Any]] = []
-    for page in at.app.pages("purges", {"limit": limit}, everything):
-        if at.out.as_json:
-            at.out.json(page.text)
-        rows += page.value["purges"]
-    columns = (
-        Column("id"),
-        Column("kind"),
-        Column("status"),
-        Column("requested"),
-        Column("by", wide=True),
-        Column("reason", wide=True),
-    )
-    if not at.out.as_json:
-        at.out.show(at.out.table(columns, [_row(at.out, one) for one in rows]))
-
-
-def _row(out: Output, one: Mapping[str, Any]) -> list[object]:
-    kind = "dry run" if one["dry_run"] else "real"
-    return [
-        one["purge_id"],
-        kind,
-        toned(one["status"]),
-        out.when(one["requested_at"]),
-        one["requested_by"],
-        one["reason"],
-    ]
-
-
-def show_purge(at: At, purge_id: PurgeId) -> int:
-    """Show one purge with the rows of each table.
-
-    Ends with 1 when the purge has failed.
-
-    Example: python -m hubledger purge show 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10
-    """
-    return shown(at, at.app.get(f"purges/{segment(purge_id)}"))
-
-
-def cancel_purge(at: At, purge_id: PurgeId, reason: Why) -> int:
-    """Cancel a purge; the rows that it removed stay removed.
-
-    Example: python -m hubledger purge cancel 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "wait for the audit"
-    """
-    at.confirm(f"Cancel purge {purge_id}?")
-    return shown(at, at.app.post(f"purges/{segment(purge_id)}/cancel", {"reason": reason}))
-
-
-def shown(at: At, found: AppAnswer) -> int:
-    """Print a purge; return 1 when it failed."""
-    value, out = found.value, at.out
-    if out.as_json:
-        out.json(found.text)
-    else:
-        columns = (
-            Column("table"), Column("rows", number=True), Column("octets", number=True, wide=True),
-            Column("oldest", wide=True),            Column("newest", wide=True),
-            Column("what stays", wide=True, optional=True),
-        )  # fmt: skip
-        out.show(out.facts(_purge(out, value)), out.table(columns, [_table(out, one) for one in value["tables"]]))
-    return UNHEALTHY if value["status"] == "failed" else GOOD
-
-
-def _purge(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
-    return {
-        "purge": value["purge_id"],
-        "kind": "dry run: nothing was removed" if value["dry_run"] else "for real",
-        "status": toned(value["status"]),
-        "rows": value["rows"],
-        "tables left": value["left"],
-        "ages in days": brief(value["older_than_days"]),
-        "reason": value["reason"],
-        "requested": f"{out.ago(value['requested_at'])} by {value['requested_by']}",
-        **times(out, value),
-        "fault": value["fault"],
-    }
-
-
-def _table(out: Output, one: Mapping[str, Any]) -> list[object]:
-    return [
-        one["table"],
-        one["rows"],
-        one["bytes"],
-        out.when(one["oldest"]),
-        out.when(one["newest"]),
-        "; ".join(one["notes"]),
-    ]

@@ -9,12 +9,7 @@ from hubledger.cli.console import Refused, program
 PREFIX = "urn:hubledger:problem:"
 ROLES = {"reading": "Hubledger.Read", "revealing": "Hubledger.Reveal", "changing": "Hubledger.Operate"}
 # Members of a problem that name a thing, and the command that shows it.
-_SHOWN_BY = {
-    "job_id": "replay show",
-    "redrive_id": "redrives show",
-    "purge_id": "purge show",
-    "audit_id": "ledger audit --show",
-}
+_SHOWN_BY = {"task_id": "tasks show"}
 
 
 @dataclass(eq=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 from core.model.transform import Transform
 from core.replay.job import ReplayCounts
-from core.replay.run import ReplayMeans
+from core.replay.run import ReplayKind
 from core.replay.store.replays import Replays
 from core.store.database import Database
 from hubledger.cli.lines import EventFile
@@ -29,7 +29,7 @@ class Difference:
 def difference(file: EventFile, events: int, database: Database, transform: Transform, limit: int) -> Difference:
     """Rehearse a replay of a file, of which the database has the rows of a different transform."""
     store = Replays(database)
-    means = ReplayMeans(STREAM, store, TrialLog(lambda: file, events), transform, CLOCK)
+    means = ReplayKind(STREAM, store, TrialLog(lambda: file, events), transform, CLOCK)
     job_id = replay_all(means, is_dry_run=True)
     job = store.find_replay(job_id)
     found = store.read_replay_diffs(job_id, None, limit)

@@ -232,16 +232,17 @@ CREATE TABLE dead_letter_attempt (
     CONSTRAINT ck_dead_letter_attempt_status CHECK (status IN ('waiting', 'resolved', 'exhausted', 'discarded'))
 ) STRICT, WITHOUT ROWID;
 
--- Redrives: jobs that retry or discard letters of any number.
-CREATE TABLE redrive_job (
-    redrive_id    TEXT NOT NULL,
+-- Tasks: what a person requested and what takes more than one transaction.
+CREATE TABLE task (
+    task_id       TEXT NOT NULL,
     stream_id     INTEGER NOT NULL,
-    move          TEXT NOT NULL,
+    kind          TEXT NOT NULL,  -- which part of the app does it: replay, redrive, purge, audit
     status        TEXT NOT NULL,
-    chosen_key    TEXT NOT NULL,  -- a digest of the filter or the selection: one open job of each
-    chosen        TEXT NOT NULL,  -- the filter as a JSON object; null for a selection
-    total         INTEGER NOT NULL,
-    pieces        INTEGER NOT NULL,  -- counts the pieces, so that two drivers never move a piece twice
+    is_dry_run    INTEGER NOT NULL,
+    task_key      TEXT NOT NULL,  -- of what it is about: one open task of a kind has it
+    asked         TEXT NOT NULL,  -- a JSON object: the request, as its kind reads it
+    total         INTEGER NOT NULL,  -- numbers, letters or parts at the request
+    pieces        INTEGER NOT NULL,
     per_second    INTEGER,
     next_piece_at TEXT NOT NULL,
     requested_by  TEXT NOT NULL,
@@ -252,122 +253,61 @@ CREATE TABLE redrive_job (
     updated_at    TEXT NOT NULL,
     fault         TEXT,  -- the fault that holds it up, or ended it
     history       TEXT NOT NULL,  -- a JSON object a line: who moved it, when and why
-    CONSTRAINT pk_redrive_job PRIMARY KEY (redrive_id),
-    CONSTRAINT fk_redrive_job_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id),
-    CONSTRAINT ck_redrive_job_move CHECK (move IN ('requeue', 'discard')),
-    CONSTRAINT ck_redrive_job_status CHECK (status IN ('planned', 'running', 'paused', 'done', 'cancelled', 'failed'))
+    CONSTRAINT pk_task PRIMARY KEY (task_id),
+    CONSTRAINT fk_task_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id),
+    CONSTRAINT ck_task_status CHECK (status IN ('planned', 'running', 'paused', 'done', 'cancelled', 'failed'))
 ) STRICT, WITHOUT ROWID;
 
-CREATE UNIQUE INDEX uq_redrive_job_open
-    ON redrive_job (stream_id, chosen_key) WHERE status IN ('planned', 'running', 'paused');
+CREATE UNIQUE INDEX uq_task_open
+    ON task (stream_id, kind, task_key) WHERE status IN ('planned', 'running', 'paused');
 
-CREATE INDEX ix_redrive_job_ended
-    ON redrive_job (stream_id, ended_at);
+CREATE INDEX ix_task_requested
+    ON task (stream_id, requested_at, task_id);
 
--- The progress of a redrive in each partition.
-CREATE TABLE redrive_progress (
-    redrive_id            TEXT NOT NULL,
-    partition_id          TEXT NOT NULL,
-    first_sequence_number INTEGER NOT NULL,
-    last_sequence_number  INTEGER NOT NULL,
-    walked_to             INTEGER NOT NULL,  -- a retry walks up, a discard walks down
-    letters               INTEGER NOT NULL,  -- at the request
-    moved                 INTEGER NOT NULL,
-    unmoved               INTEGER NOT NULL,
-    numbers               TEXT,  -- of a selection: a JSON array; NULL for a filter
+-- The parts of a task, one for each partition or table: how far each one is, and what it found.
+CREATE TABLE task_part (
+    task_id               TEXT NOT NULL,
+    part                  TEXT NOT NULL,  -- a partition's id, or what its kind calls it
+    ordinal               INTEGER NOT NULL,  -- the place among the parts
+    first_sequence_number INTEGER,
+    last_sequence_number  INTEGER,
+    position              INTEGER NOT NULL,  -- where the next piece begins, as its kind counts
+    step                  INTEGER NOT NULL,  -- counts the pieces, so that two drivers never do one twice
+    asked                 TEXT NOT NULL,  -- JSON: the request of this part, as its kind reads it
+    report                TEXT NOT NULL,  -- a JSON object: what the part has found or done so far
     closed_at             TEXT,
-    CONSTRAINT pk_redrive_progress PRIMARY KEY (redrive_id, partition_id),
-    CONSTRAINT fk_redrive_progress_job FOREIGN KEY (redrive_id) REFERENCES redrive_job (redrive_id)
+    CONSTRAINT pk_task_part PRIMARY KEY (task_id, part),
+    CONSTRAINT fk_task_part_task FOREIGN KEY (task_id) REFERENCES task (task_id)
 ) STRICT, WITHOUT ROWID;
 
 -- The letters that each piece of a redrive moved.
 CREATE TABLE redrive_piece (
-    redrive_id   TEXT NOT NULL,
+    task_id      TEXT NOT NULL,
     piece        INTEGER NOT NULL,
     partition_id TEXT NOT NULL,
     numbers      TEXT NOT NULL,  -- a JSON array of the sequence numbers of the letters that it moved
     moved_at     TEXT NOT NULL,
-    CONSTRAINT pk_redrive_piece PRIMARY KEY (redrive_id, piece),
-    CONSTRAINT fk_redrive_piece_job FOREIGN KEY (redrive_id) REFERENCES redrive_job (redrive_id)
-) STRICT, WITHOUT ROWID;
-
--- Replays: jobs that transform a range of events again.
-CREATE TABLE replay_job (
-    job_id            TEXT NOT NULL,
-    stream_id         INTEGER NOT NULL,
-    is_dry_run        INTEGER NOT NULL,
-    status            TEXT NOT NULL,
-    asked             TEXT NOT NULL,  -- the range as JSON, in the words of the request
-    left_out          TEXT NOT NULL,  -- a JSON array of [partition_id, why]
-    transform_version TEXT NOT NULL,  -- at the request; each commit names its own
-    requested_by      TEXT NOT NULL,
-    reason            TEXT NOT NULL,
-    requested_at      TEXT NOT NULL,
-    started_at        TEXT,
-    ended_at          TEXT,
-    updated_at        TEXT NOT NULL,
-    fault             TEXT,  -- the fault that holds it up, or ended it
-    history           TEXT NOT NULL,  -- a JSON object a line: who moved it, when and why
-    CONSTRAINT pk_replay_job PRIMARY KEY (job_id),
-    CONSTRAINT fk_replay_job_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id),
-    CONSTRAINT ck_replay_job_status CHECK (status IN ('planned', 'running', 'paused', 'done', 'cancelled', 'failed'))
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX ix_replay_job_ended
-    ON replay_job (stream_id, ended_at) WHERE is_dry_run = 1;
-
--- The progress of a replay in each partition.
-CREATE TABLE replay_progress (
-    job_id                TEXT NOT NULL,
-    partition_id          TEXT NOT NULL,
-    stream_id             INTEGER NOT NULL,
-    first_sequence_number INTEGER NOT NULL,
-    last_sequence_number  INTEGER NOT NULL,
-    next_sequence_number  INTEGER NOT NULL,  -- of the first event of the next piece
-    note                  TEXT,
-    events                INTEGER NOT NULL,
-    written               INTEGER NOT NULL,
-    filtered              INTEGER NOT NULL,
-    dead_lettered         INTEGER NOT NULL,
-    held                  INTEGER NOT NULL CONSTRAINT df_replay_progress_held DEFAULT 0,  -- How many events of a replay were held.
-    gone                  INTEGER NOT NULL,
-    letters_added         INTEGER NOT NULL,
-    letters_resolved      INTEGER NOT NULL,
-    rows_written          INTEGER NOT NULL,
-    rows_retracted        INTEGER NOT NULL,
-    events_changed        INTEGER NOT NULL,
-    rows_added            INTEGER NOT NULL,
-    rows_removed          INTEGER NOT NULL,
-    rows_changed          INTEGER NOT NULL,
-    states_rewritten      INTEGER NOT NULL,
-    states_left           INTEGER NOT NULL,
-    gone_ranges           TEXT NOT NULL,  -- a JSON array of [first, last]
-    closed_at             TEXT,
-    updated_at            TEXT NOT NULL,
-    purged_written        INTEGER NOT NULL CONSTRAINT df_replay_progress_purged_written DEFAULT 0,  -- the part of the counts whose commits were purged, like the next two
-    purged_rows_written   INTEGER NOT NULL CONSTRAINT df_replay_progress_purged_rows_written DEFAULT 0,
-    purged_rows_retracted INTEGER NOT NULL CONSTRAINT df_replay_progress_purged_rows_retracted DEFAULT 0,
-    CONSTRAINT pk_replay_progress PRIMARY KEY (job_id, partition_id),
-    CONSTRAINT fk_replay_progress_job FOREIGN KEY (job_id) REFERENCES replay_job (job_id)
+    CONSTRAINT pk_redrive_piece PRIMARY KEY (task_id, piece),
+    CONSTRAINT fk_redrive_piece_task FOREIGN KEY (task_id) REFERENCES task (task_id)
 ) STRICT, WITHOUT ROWID;
 
 -- The difference that a dry run found, by event.
 CREATE TABLE replay_diff (
-    job_id          TEXT NOT NULL,
+    task_id         TEXT NOT NULL,
     partition_id    TEXT NOT NULL,
     sequence_number INTEGER NOT NULL,
     diff            TEXT NOT NULL,  -- a JSON object
-    CONSTRAINT pk_replay_diff PRIMARY KEY (job_id, partition_id, sequence_number)
+    CONSTRAINT pk_replay_diff PRIMARY KEY (task_id, partition_id, sequence_number)
 ) STRICT, WITHOUT ROWID;
 
 -- The states that a replay carries along.
 CREATE TABLE replay_state (
-    job_id          TEXT NOT NULL,
+    task_id         TEXT NOT NULL,
     partition_id    TEXT NOT NULL,
     state_key       TEXT NOT NULL,  -- a digest of the table and the key
     sequence_number INTEGER NOT NULL,
     row             TEXT NOT NULL,  -- its columns as a JSON object
-    CONSTRAINT pk_replay_state PRIMARY KEY (job_id, partition_id, state_key)
+    CONSTRAINT pk_replay_state PRIMARY KEY (task_id, partition_id, state_key)
 ) STRICT, WITHOUT ROWID;
 
 -- The rows that replays took away.
@@ -403,60 +343,6 @@ CREATE TABLE staged_event (
 
 CREATE INDEX ix_staged_event_staged
     ON staged_event (stream_id, staged_at);
-
--- Audits that run as jobs. One job of a stream is open at a time, in all processes together.
-CREATE TABLE audit_job (
-    audit_id      TEXT NOT NULL,
-    stream_id     INTEGER NOT NULL,
-    status        TEXT NOT NULL,
-    asked         TEXT NOT NULL,  -- the request as JSON
-    requested_by  TEXT NOT NULL,
-    requested_at  TEXT NOT NULL,
-    updated_at    TEXT NOT NULL,
-    ended_at      TEXT,
-    claimed_until TEXT NOT NULL,
-    step          INTEGER NOT NULL,  -- counts the changes of the job
-    partitions    TEXT NOT NULL,  -- a JSON array, or null before the first step
-    findings      TEXT NOT NULL,  -- a JSON object: a text of each audited partition
-    fault         TEXT,
-    CONSTRAINT pk_audit_job PRIMARY KEY (audit_id),
-    CONSTRAINT fk_audit_job_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id),
-    CONSTRAINT ck_audit_job_status CHECK (status IN ('open', 'done', 'failed'))
-) STRICT, WITHOUT ROWID;
-
-CREATE UNIQUE INDEX uq_audit_job_open
-    ON audit_job (stream_id) WHERE status = 'open';
-
-CREATE INDEX ix_audit_job_ended
-    ON audit_job (stream_id, ended_at);
-
--- Purges: jobs that remove old rows.
-CREATE TABLE purge_job (
-    purge_id      TEXT NOT NULL,
-    stream_id     INTEGER NOT NULL,
-    status        TEXT NOT NULL,
-    is_dry_run    INTEGER NOT NULL,
-    asked         TEXT NOT NULL,  -- a JSON object: the days of each table
-    requested_by  TEXT NOT NULL,
-    reason        TEXT NOT NULL,
-    requested_at  TEXT NOT NULL,
-    updated_at    TEXT NOT NULL,
-    ended_at      TEXT,
-    claimed_until TEXT NOT NULL,
-    step          INTEGER NOT NULL,  -- counts the changes of the job
-    tasks         TEXT NOT NULL,  -- a JSON array of [table, partition_id] that are left, or null before the first step
-    found         TEXT NOT NULL,  -- a JSON object: the figures of each table
-    fault         TEXT,
-    CONSTRAINT pk_purge_job PRIMARY KEY (purge_id),
-    CONSTRAINT fk_purge_job_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id),
-    CONSTRAINT ck_purge_job_status CHECK (status IN ('open', 'done', 'cancelled', 'failed'))
-) STRICT, WITHOUT ROWID;
-
-CREATE UNIQUE INDEX uq_purge_job_open
-    ON purge_job (stream_id) WHERE status = 'open';
-
-CREATE INDEX ix_purge_job_requested
-    ON purge_job (stream_id, requested_at, purge_id);
 
 -- Each link has the sums of everything that was purged from the partition so far, and two hashes: the running one of the
 -- purged rows, and that of the link and the links before it.

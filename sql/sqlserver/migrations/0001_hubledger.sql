@@ -235,16 +235,17 @@ CREATE TABLE hubledger.dead_letter_attempt (
     CONSTRAINT ck_dead_letter_attempt_status CHECK (status IN ('waiting', 'resolved', 'exhausted', 'discarded'))
 );
 
--- Redrives: jobs that retry or discard letters of any number.
-CREATE TABLE hubledger.redrive_job (
-    redrive_id    varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+-- Tasks: what a person requested and what takes more than one transaction.
+CREATE TABLE hubledger.task (
+    task_id       varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
     stream_id     int NOT NULL,
-    move          varchar(10) NOT NULL,
+    kind          varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- which part of the app does it: replay, redrive, purge, audit
     status        varchar(10) NOT NULL,
-    chosen_key    varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- a digest of the filter or the selection: one open job of each
-    chosen        nvarchar(max) NOT NULL,  -- the filter as a JSON object; null for a selection
-    total         bigint NOT NULL,
-    pieces        bigint NOT NULL,  -- counts the pieces, so that two drivers never move a piece twice
+    is_dry_run    bit NOT NULL,
+    task_key      varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- of what it is about: one open task of a kind has it
+    asked         nvarchar(max) NOT NULL,  -- a JSON object: the request, as its kind reads it
+    total         bigint NOT NULL,  -- numbers, letters or parts at the request
+    pieces        bigint NOT NULL,
     per_second    int,
     next_piece_at datetime2(7) NOT NULL,
     requested_by  nvarchar(200) NOT NULL,
@@ -255,122 +256,61 @@ CREATE TABLE hubledger.redrive_job (
     updated_at    datetime2(7) NOT NULL,
     fault         nvarchar(2000),  -- the fault that holds it up, or ended it
     history       nvarchar(max) NOT NULL,  -- a JSON object a line: who moved it, when and why
-    CONSTRAINT pk_redrive_job PRIMARY KEY (redrive_id),
-    CONSTRAINT fk_redrive_job_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
-    CONSTRAINT ck_redrive_job_move CHECK (move IN ('requeue', 'discard')),
-    CONSTRAINT ck_redrive_job_status CHECK (status IN ('planned', 'running', 'paused', 'done', 'cancelled', 'failed'))
+    CONSTRAINT pk_task PRIMARY KEY (task_id),
+    CONSTRAINT fk_task_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
+    CONSTRAINT ck_task_status CHECK (status IN ('planned', 'running', 'paused', 'done', 'cancelled', 'failed'))
 );
 
-CREATE UNIQUE INDEX uq_redrive_job_open
-    ON hubledger.redrive_job (stream_id, chosen_key) WHERE status IN ('planned', 'running', 'paused');
+CREATE UNIQUE INDEX uq_task_open
+    ON hubledger.task (stream_id, kind, task_key) WHERE status IN ('planned', 'running', 'paused');
 
-CREATE INDEX ix_redrive_job_ended
-    ON hubledger.redrive_job (stream_id, ended_at);
+CREATE INDEX ix_task_requested
+    ON hubledger.task (stream_id, requested_at, task_id);
 
--- The progress of a redrive in each partition.
-CREATE TABLE hubledger.redrive_progress (
-    redrive_id            varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    first_sequence_number bigint NOT NULL,
-    last_sequence_number  bigint NOT NULL,
-    walked_to             bigint NOT NULL,  -- a retry walks up, a discard walks down
-    letters               bigint NOT NULL,  -- at the request
-    moved                 bigint NOT NULL,
-    unmoved               bigint NOT NULL,
-    numbers               nvarchar(max),  -- of a selection: a JSON array; NULL for a filter
+-- The parts of a task, one for each partition or table: how far each one is, and what it found.
+CREATE TABLE hubledger.task_part (
+    task_id               varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    part                  varchar(80) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- a partition's id, or what its kind calls it
+    ordinal               int NOT NULL,  -- the place among the parts
+    first_sequence_number bigint,
+    last_sequence_number  bigint,
+    position              bigint NOT NULL,  -- where the next piece begins, as its kind counts
+    step                  int NOT NULL,  -- counts the pieces, so that two drivers never do one twice
+    asked                 nvarchar(max) NOT NULL,  -- JSON: the request of this part, as its kind reads it
+    report                nvarchar(max) NOT NULL,  -- a JSON object: what the part has found or done so far
     closed_at             datetime2(7),
-    CONSTRAINT pk_redrive_progress PRIMARY KEY (redrive_id, partition_id),
-    CONSTRAINT fk_redrive_progress_job FOREIGN KEY (redrive_id) REFERENCES hubledger.redrive_job (redrive_id)
+    CONSTRAINT pk_task_part PRIMARY KEY (task_id, part),
+    CONSTRAINT fk_task_part_task FOREIGN KEY (task_id) REFERENCES hubledger.task (task_id)
 );
 
 -- The letters that each piece of a redrive moved.
 CREATE TABLE hubledger.redrive_piece (
-    redrive_id   varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    task_id      varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
     piece        bigint NOT NULL,
     partition_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     numbers      nvarchar(max) NOT NULL,  -- a JSON array of the sequence numbers of the letters that it moved
     moved_at     datetime2(7) NOT NULL,
-    CONSTRAINT pk_redrive_piece PRIMARY KEY (redrive_id, piece),
-    CONSTRAINT fk_redrive_piece_job FOREIGN KEY (redrive_id) REFERENCES hubledger.redrive_job (redrive_id)
-);
-
--- Replays: jobs that transform a range of events again.
-CREATE TABLE hubledger.replay_job (
-    job_id            varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    stream_id         int NOT NULL,
-    is_dry_run        bit NOT NULL,
-    status            varchar(10) NOT NULL,
-    asked             nvarchar(max) NOT NULL,  -- the range as JSON, in the words of the request
-    left_out          nvarchar(max) NOT NULL,  -- a JSON array of [partition_id, why]
-    transform_version nvarchar(100) NOT NULL,  -- at the request; each commit names its own
-    requested_by      nvarchar(200) NOT NULL,
-    reason            nvarchar(1000) NOT NULL,
-    requested_at      datetime2(7) NOT NULL,
-    started_at        datetime2(7),
-    ended_at          datetime2(7),
-    updated_at        datetime2(7) NOT NULL,
-    fault             nvarchar(2000),  -- the fault that holds it up, or ended it
-    history           nvarchar(max) NOT NULL,  -- a JSON object a line: who moved it, when and why
-    CONSTRAINT pk_replay_job PRIMARY KEY (job_id),
-    CONSTRAINT fk_replay_job_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
-    CONSTRAINT ck_replay_job_status CHECK (status IN ('planned', 'running', 'paused', 'done', 'cancelled', 'failed'))
-);
-
-CREATE INDEX ix_replay_job_ended
-    ON hubledger.replay_job (stream_id, ended_at) WHERE is_dry_run = 1;
-
--- The progress of a replay in each partition.
-CREATE TABLE hubledger.replay_progress (
-    job_id                varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    stream_id             int NOT NULL,
-    first_sequence_number bigint NOT NULL,
-    last_sequence_number  bigint NOT NULL,
-    next_sequence_number  bigint NOT NULL,  -- of the first event of the next piece
-    note                  nvarchar(1000),
-    events                bigint NOT NULL,
-    written               bigint NOT NULL,
-    filtered              bigint NOT NULL,
-    dead_lettered         bigint NOT NULL,
-    held                  bigint NOT NULL CONSTRAINT df_replay_progress_held DEFAULT 0,  -- How many events of a replay were held.
-    gone                  bigint NOT NULL,
-    letters_added         bigint NOT NULL,
-    letters_resolved      bigint NOT NULL,
-    rows_written          bigint NOT NULL,
-    rows_retracted        bigint NOT NULL,
-    events_changed        bigint NOT NULL,
-    rows_added            bigint NOT NULL,
-    rows_removed          bigint NOT NULL,
-    rows_changed          bigint NOT NULL,
-    states_rewritten      bigint NOT NULL,
-    states_left           bigint NOT NULL,
-    gone_ranges           nvarchar(max) NOT NULL,  -- a JSON array of [first, last]
-    closed_at             datetime2(7),
-    updated_at            datetime2(7) NOT NULL,
-    purged_written        bigint NOT NULL CONSTRAINT df_replay_progress_purged_written DEFAULT 0,  -- the part of the counts whose commits were purged, like the next two
-    purged_rows_written   bigint NOT NULL CONSTRAINT df_replay_progress_purged_rows_written DEFAULT 0,
-    purged_rows_retracted bigint NOT NULL CONSTRAINT df_replay_progress_purged_rows_retracted DEFAULT 0,
-    CONSTRAINT pk_replay_progress PRIMARY KEY (job_id, partition_id),
-    CONSTRAINT fk_replay_progress_job FOREIGN KEY (job_id) REFERENCES hubledger.replay_job (job_id)
+    CONSTRAINT pk_redrive_piece PRIMARY KEY (task_id, piece),
+    CONSTRAINT fk_redrive_piece_task FOREIGN KEY (task_id) REFERENCES hubledger.task (task_id)
 );
 
 -- The difference that a dry run found, by event.
 CREATE TABLE hubledger.replay_diff (
-    job_id          varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    task_id         varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
     partition_id    varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     sequence_number bigint NOT NULL,
     diff            nvarchar(max) NOT NULL,  -- a JSON object
-    CONSTRAINT pk_replay_diff PRIMARY KEY (job_id, partition_id, sequence_number)
+    CONSTRAINT pk_replay_diff PRIMARY KEY (task_id, partition_id, sequence_number)
 );
 
 -- The states that a replay carries along.
 CREATE TABLE hubledger.replay_state (
-    job_id          varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    task_id         varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
     partition_id    varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     state_key       varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- a digest of the table and the key
     sequence_number bigint NOT NULL,
     row             nvarchar(max) NOT NULL,  -- its columns as a JSON object
-    CONSTRAINT pk_replay_state PRIMARY KEY (job_id, partition_id, state_key)
+    CONSTRAINT pk_replay_state PRIMARY KEY (task_id, partition_id, state_key)
 );
 
 -- The rows that replays took away.
@@ -407,60 +347,6 @@ CREATE TABLE hubledger.staged_event (
 
 CREATE INDEX ix_staged_event_staged
     ON hubledger.staged_event (stream_id, staged_at);
-
--- Audits that run as jobs. One job of a stream is open at a time, in all processes together.
-CREATE TABLE hubledger.audit_job (
-    audit_id      varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    stream_id     int NOT NULL,
-    status        varchar(10) NOT NULL,
-    asked         nvarchar(max) NOT NULL,  -- the request as JSON
-    requested_by  nvarchar(200) NOT NULL,
-    requested_at  datetime2(7) NOT NULL,
-    updated_at    datetime2(7) NOT NULL,
-    ended_at      datetime2(7),
-    claimed_until datetime2(7) NOT NULL,
-    step          int NOT NULL,  -- counts the changes of the job
-    partitions    nvarchar(max) NOT NULL,  -- a JSON array, or null before the first step
-    findings      nvarchar(max) NOT NULL,  -- a JSON object: a text of each audited partition
-    fault         nvarchar(2000),
-    CONSTRAINT pk_audit_job PRIMARY KEY (audit_id),
-    CONSTRAINT fk_audit_job_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
-    CONSTRAINT ck_audit_job_status CHECK (status IN ('open', 'done', 'failed'))
-);
-
-CREATE UNIQUE INDEX uq_audit_job_open
-    ON hubledger.audit_job (stream_id) WHERE status = 'open';
-
-CREATE INDEX ix_audit_job_ended
-    ON hubledger.audit_job (stream_id, ended_at);
-
--- Purges: jobs that remove old rows.
-CREATE TABLE hubledger.purge_job (
-    purge_id      varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    stream_id     int NOT NULL,
-    status        varchar(10) NOT NULL,
-    is_dry_run    bit NOT NULL,
-    asked         nvarchar(max) NOT NULL,  -- a JSON object: the days of each table
-    requested_by  nvarchar(200) NOT NULL,
-    reason        nvarchar(1000) NOT NULL,
-    requested_at  datetime2(7) NOT NULL,
-    updated_at    datetime2(7) NOT NULL,
-    ended_at      datetime2(7),
-    claimed_until datetime2(7) NOT NULL,
-    step          int NOT NULL,  -- counts the changes of the job
-    tasks         nvarchar(max) NOT NULL,  -- a JSON array of [table, partition_id] that are left, or null before the first step
-    found         nvarchar(max) NOT NULL,  -- a JSON object: the figures of each table
-    fault         nvarchar(2000),
-    CONSTRAINT pk_purge_job PRIMARY KEY (purge_id),
-    CONSTRAINT fk_purge_job_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
-    CONSTRAINT ck_purge_job_status CHECK (status IN ('open', 'done', 'cancelled', 'failed'))
-);
-
-CREATE UNIQUE INDEX uq_purge_job_open
-    ON hubledger.purge_job (stream_id) WHERE status = 'open';
-
-CREATE INDEX ix_purge_job_requested
-    ON hubledger.purge_job (stream_id, requested_at, purge_id);
 
 -- Each link has the sums of everything that was purged from the partition so far, and two hashes: the running one of the
 -- purged rows, and that of the link and the links before it.

@@ -14,6 +14,7 @@ from core.replay.job import PartitionRange, ReplayRequest
 from examples.home_security.shapes import HomesQuery
 from handlers.operations.aggregation_shapes import AggregationsQuery
 from handlers.operations.letters import LettersQuery, RevealedLettersQuery
+from handlers.operations.task_shapes import TasksQuery
 from tests.acceptance.api.served import HUB
 from tests.fakes.builders import EPOCH, partition
 
@@ -34,8 +35,8 @@ BOUND: Mapping[str, object] = {
     "revealed/dead-letters": query_of(RevealedLettersQuery()),
     "homes": query_of(HomesQuery()),
     "aggregations": query_of(AggregationsQuery()),
-    "replays": "replays",
-    f"replays/{JOB}/diff": JOB,
+    "tasks": ("tasks", query_of(TasksQuery())),
+    f"tasks/{JOB}/diff": JOB,
 }
 OF_LETTERS: tuple[Any, ...] = (
     *([at, "0", 1] for at in MOMENTS),
@@ -47,8 +48,8 @@ WRONG: Mapping[str, tuple[Any, ...]] = {
     "revealed/dead-letters": OF_LETTERS,
     "homes": tuple([id] for id in TEXTS),
     "aggregations": tuple([number] for number in NUMBERS),
-    "replays": (*([at, JOB] for at in MOMENTS), *([AT, id] for id in IDS)),
-    f"replays/{JOB}/diff": (*([id, 1] for id in TEXTS), *(["0", number] for number in NUMBERS)),
+    "tasks": (*([at, JOB] for at in MOMENTS), *([AT, id] for id in IDS)),
+    f"tasks/{JOB}/diff": (*([id, 1] for id in TEXTS), *(["0", number] for number in NUMBERS)),
 }
 
 

@@ -9,10 +9,7 @@ JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"  # of a replay that does not exist
 VALUES = {
     "partition_id": "0",
     "sequence_number": "1",
-    "job_id": JOB,
-    "audit_id": JOB,
-    "redrive_id": JOB,
-    "purge_id": JOB,
+    "task_id": JOB,
     "run_id": "0123456789abcdef",
     "file": "ops.js",
     "home_id": "H000001",

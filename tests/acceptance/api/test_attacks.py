@@ -77,12 +77,12 @@ def test_of_many_threads_with_one_key_one_moves_the_letters_and_all_are_answered
 
 
 def test_of_many_threads_that_request_a_replay_under_one_key_one_opens_it(own: Served) -> None:
-    key, body, before = uuid4().hex, {"reason": "look first", "partitions": ["1"]}, len(own.contents()["replay_job"])
+    key, body, before = uuid4().hex, {"reason": "look first", "partitions": ["1"]}, len(own.contents()["task"])
     with ThreadPoolExecutor(THREADS) as pool:
         answers = list(pool.map(lambda _: own.post("replays", body, key=key), range(THREADS)))
     assert {answer.status for answer in answers} <= {202, 409}
-    assert len({answer.json["job_id"] for answer in answers if answer.status == 202}) == 1
-    assert len(own.contents()["replay_job"]) == before + 1
+    assert len({answer.json["task_id"] for answer in answers if answer.status == 202}) == 1
+    assert len(own.contents()["task"]) == before + 1
 
 
 def test_a_body_beyond_the_limit_is_a_problem_and_beyond_that_of_the_host_an_empty_500(own: Served) -> None:

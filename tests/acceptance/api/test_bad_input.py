@@ -98,7 +98,7 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "revealed/dead-letters": {"partition_key": ("k" * 3_000,), "limit": ("0", "501"), "cursor": CURSORS},
     **{
         path: {"limit": ("0", "101", "1e1", "x"), "cursor": tuple(HOSTILE.values())}
-        for path in ("replays", "aggregations")
+        for path in ("tasks", "aggregations")
     },
 }
 
@@ -119,17 +119,17 @@ def test_hostile_text_in_a_parameter_is_refused_by_its_name(served: Served) -> N
 def test_a_cursor_of_a_different_query_or_list_is_refused(served: Served) -> None:
     cursor = served.get("dead-letters", limit=2).json["next"]
     names(served.get("dead-letters", limit=2, status="waiting", cursor=cursor), "cursor")
-    for path in ("replays", "aggregations"):
+    for path in ("tasks", "aggregations"):
         names(served.get(path, cursor=cursor), "cursor", path)
 
 
 def test_what_is_not_there_is_not_found(served: Served) -> None:
     for path in ("ledger/77/5", "dead-letters/77/1", "dead-letters/0/2", "ops/none.js", "ledger/audit?partition_id=77"):
         is_problem(served.get(path), 404, case=path)
-    for path in (f"replays/{JOB}", f"replays/{JOB}/diff", f"audits/{JOB}"):
+    for path in (f"tasks/{JOB}", f"tasks/{JOB}/diff", f"tasks/{JOB}/letters"):
         is_problem(served.get(path), 404, case=path)
     for move in ("pause", "resume", "cancel"):
-        is_problem(served.post(f"replays/{JOB}/{move}", {"reason": "because"}), 404, case=move)
+        is_problem(served.post(f"tasks/{JOB}/{move}", {"reason": "because"}), 404, case=move)
 
 
 RECOUNTS: tuple[tuple[dict[str, object], str], ...] = (
@@ -164,7 +164,7 @@ def test_a_move_of_a_replay_needs_a_reason_and_nothing_else(served: Served) -> N
     bodies += [({}, "reason"), ({"reason": "because", "force": True}, "force")]
     for move in ("pause", "resume", "cancel"):
         for body, field in bodies:
-            names(served.post(f"replays/{JOB}/{move}", body), field, (move, body))
+            names(served.post(f"tasks/{JOB}/{move}", body), field, (move, body))
 
 
 def test_an_aggregation_of_an_unknown_job_is_refused(served: Served) -> None:

@@ -110,9 +110,9 @@ def _spoil(case: Any, hostile: Mapping[str, Any]) -> None:
         case.query = {name: _longer(value, hostile["end"]) for name, value in case.query.items()}
         if isinstance(case.body, dict):
             case.body = {name: _longer(value, hostile["end"]) for name, value in case.body.items()}
-    if case.path == "/replays/{job_id}/diff":
-        case.path_parameters["job_id"] = JOB
-    path = case.path.lstrip("/").replace("{job_id}", JOB)
+    if case.path == "/tasks/{task_id}/diff":
+        case.path_parameters["task_id"] = JOB
+    path = case.path.lstrip("/").replace("{task_id}", JOB)
     if case.method == "GET" and path in BOUND:
         key = hostile["key"]
         if hostile["as_text"]:

@@ -158,12 +158,12 @@ def test_redrives_of_overlapping_letters_that_are_requested_at_once_each_list_wh
     with ThreadPoolExecutor(len(orders)) as pool:
         answers = list(pool.map(lambda one: served.post("redrives", one), orders))
     assert {answer.status for answer in answers} <= {202, 409}  # 409: letters were discarded before they were counted
-    jobs = [answer.json["redrive_id"] for answer in answers if answer.status == 202]
+    jobs = [answer.json["task_id"] for answer in answers if answer.status == 202]
     assert jobs
-    served.until(lambda: all(served.get(f"redrives/{job}").json["status"] == "done" for job in jobs))
+    served.until(lambda: all(served.get(f"tasks/{job}").json["status"] == "done" for job in jobs))
     discarded: set[tuple[str, str]] = set()
-    for found in [served.get(f"redrives/{job}").json for job in jobs]:
-        listed = served.get(f"redrives/{found['redrive_id']}/letters", limit=500).json["letters"]
+    for found in [served.get(f"tasks/{job}").json for job in jobs]:
+        listed = served.get(f"tasks/{found['task_id']}/letters", limit=500).json["letters"]
         places = {(one["partition_id"], one["sequence_number"]) for one in listed}
         assert (found["moved"], found["moved"] + found["unmoved"]) == (len(listed), found["total"])
         assert len(places) == len(listed)
@@ -215,7 +215,7 @@ class TestKeys:
         assert first.json["requested_by"] == NOBODY
         other = served.post("replays", {**body, "dry_run": False}, key=key, headers=WHO)
         assert (other.status, other.json["type"]) == (422, "urn:hubledger:problem:key-reused")
-        assert asked(served, "SELECT COUNT(*) FROM replay_job") == [(1,)]
+        assert asked(served, "SELECT COUNT(*) FROM task") == [(1,)]
 
     def test_a_quoted_and_a_bare_key_are_one_and_belong_to_their_caller(self, served: Served) -> None:
         key, body = uuid4().hex, {"reason": "the transform was mended", "partitions": ["0"]}
@@ -230,8 +230,8 @@ class TestKeys:
         assert first.status == 202
         self.keep(served, "claimed_at = '2020-01-01T00:00:00.000000Z', answer = NULL")
         again = served.post("replays", body, key=key)  # there is no hub: the first one is still at it
-        assert (again.status, again.json["job_id"]) == (409, first.json["job_id"])
-        assert asked(served, "SELECT COUNT(*) FROM replay_job") == [(1,)]
+        assert (again.status, again.json["task_id"]) == (409, first.json["task_id"])
+        assert asked(served, "SELECT COUNT(*) FROM task") == [(1,)]
 
     def test_without_an_engine_an_aggregation_is_refused_and_its_key_is_free(self, served: Served) -> None:
         key = uuid4().hex

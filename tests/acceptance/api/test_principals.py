@@ -12,7 +12,7 @@ from tests.acceptance.api.served import Served
 from tests.unit.handlers.web.test_identity import ADA, MALFORMED, principal
 
 ORDER = {"expected_count": 1, "reason": "forged", "letters": [{"partition_id": "0", "sequence_number": "1"}]}
-PATHS = ("dead-letters", "revealed/dead-letters/0/1", "revealed/ledger/0/1", "homes", "replays")
+PATHS = ("dead-letters", "revealed/dead-letters/0/1", "revealed/ledger/0/1", "homes", "tasks")
 HOST_LIMIT = 8_000  # characters of a header that the local host takes
 FORGED = principal(("roles", "Hubledger.Operate"), ("roles", "Hubledger.Reveal"), ("oid", ADA))
 
@@ -43,7 +43,7 @@ def test_no_malformed_principal_gives_a_role_or_raises(signing_in: Served) -> No
 def test_a_principal_that_the_platform_set_opens_what_its_roles_say(signing_in: Served) -> None:
     headers = {"X-MS-CLIENT-PRINCIPAL": FORGED, "X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}
     statuses = {path: signing_in.get(path, headers=headers).status for path in PATHS}
-    assert statuses == {**dict.fromkeys(PATHS, 200), "dead-letters": 403, "replays": 403}
+    assert statuses == {**dict.fromkeys(PATHS, 200), "dead-letters": 403, "tasks": 403}
     assert signing_in.get("status").status == 200  # a monitor's key is enough
 
 

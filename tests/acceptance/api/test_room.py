@@ -34,7 +34,7 @@ def test_the_store_has_the_tables_of_the_room_and_of_no_example(served: Served) 
 
 @pytest.mark.parametrize(
     "route",
-    ["ops", "status", "status/history", "ledger/audit", "dead-letters", "replays", "health/ledger", "openapi.json"],
+    ["ops", "status", "status/history", "ledger/audit", "dead-letters", "tasks", "health/ledger", "openapi.json"],
 )
 def test_every_part_that_is_no_home_answers(served: Served, route: str) -> None:
     assert served.get(route).status == 200

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from core.model.clock import Clock
-from core.replay.run import ReplayMeans, request_replay
+from core.replay.run import ReplayKind, request_replay
 from examples.home_security.transform import SensorReading
 from tests.acceptance.cli.terminal import hubledger
 from tests.acceptance.gaps.apps import SELDOM, STREAM, App, working
@@ -21,7 +21,7 @@ from tests.fakes.replaying import order
 pytestmark = pytest.mark.slow
 
 WHY = ("--reason", "version 2 corrects the unit")
-NO_DRIVER = {**SELDOM, "REPLAY_CHECK_SCHEDULE": "0 0 0 1 1 *"}  # a job that no request starts waits
+NO_DRIVER = {**SELDOM, "TASK_SCHEDULE": "0 0 0 1 1 *"}  # a job that no request starts waits
 READING = "sensor_reading"
 READINGS = [(0, 0), (1, 1), (2, 2)]  # a reading has the number of its event as its value
 
@@ -76,14 +76,14 @@ def test_a_dry_run_shows_the_rows_that_would_change_and_changes_none(damaged: Ap
 def test_a_dry_run_is_shown_again_with_its_diff_as_json(damaged: App) -> None:
     job = last(command(damaged, "replay", "start", "--partition", "0", *WHY, "--no-wait", "--json"))
     assert (job["dry_run"], job["reason"], job["total"]) == (True, WHY[1], 3)
-    damaged.until(lambda: last(command(damaged, "replay", "show", job["job_id"], "--json"))["status"] == "done")
-    assert WHY[1] in command(damaged, "replay", "show", job["job_id"]).stdout
-    diff = last(command(damaged, "replay", "diff", job["job_id"], "--json"))
+    damaged.until(lambda: last(command(damaged, "tasks", "show", job["task_id"], "--json"))["status"] == "done")
+    assert WHY[1] in command(damaged, "tasks", "show", job["task_id"]).stdout
+    diff = last(command(damaged, "tasks", "diff", job["task_id"], "--json"))
     assert [(one["sequence_number"], len(one["changed"]), len(one["added"])) for one in diff["events"]] == [
         ("1", 1, 0),
         ("2", 0, 1),
     ]
-    assert job["job_id"] in command(damaged, "replay", "list", "--all").stdout
+    assert job["task_id"] in command(damaged, "tasks", "list", "--all").stdout
 
 
 def test_a_replay_for_real_comes_after_its_dry_run_and_a_yes(damaged: App) -> None:
@@ -99,27 +99,27 @@ def test_a_replay_for_real_comes_after_its_dry_run_and_a_yes(damaged: App) -> No
 
 def test_a_replay_is_paused_resumed_and_cancelled_with_the_reasons_of_a_person(app: App) -> None:
     job_id, other = planned(app, "0"), planned(app, "1")
-    assert "--yes" in command(app, "replay", "pause", job_id, "--reason", "too early", code=2).stderr
+    assert "--yes" in command(app, "tasks", "pause", job_id, "--reason", "too early", code=2).stderr
     assert moved(app, "pause", job_id)["status"] == "paused"
     moved(app, "resume", job_id)
-    app.until(lambda: last(command(app, "replay", "show", job_id, "--json"))["status"] == "done")
+    app.until(lambda: last(command(app, "tasks", "show", job_id, "--json"))["status"] == "done")
     assert moved(app, "cancel", other)["status"] == "cancelled"
-    again = command(app, "replay", "pause", other, "--reason", "too late", "--yes", code=1)
+    again = command(app, "tasks", "pause", other, "--reason", "too late", "--yes", code=1)
     assert "pause: the replay is cancelled" in again.stderr
-    shown = command(app, "replay", "show", job_id).stdout
+    shown = command(app, "tasks", "show", job_id).stdout
     assert "pause it" in shown
     assert "resume it" in shown
 
 
 def moved(app: App, verb: str, job_id: str) -> Any:
     """Pause, resume or cancel a replay, and return it."""
-    return last(command(app, "replay", verb, job_id, "--reason", f"{verb} it", "--yes", "--json"))
+    return last(command(app, "tasks", verb, job_id, "--reason", f"{verb} it", "--yes", "--json"))
 
 
 def planned(app: App, place: str) -> str:
     """Open a replay of a partition that nobody begins."""
     store = app.engine.open()
     clock = Clock(now=lambda: datetime.now(UTC), new_id=uuid4)
-    job = request_replay(order([place], 0, 2), ReplayMeans(STREAM, store, MemoryHub({}), PLAIN, clock), 10)
+    job = request_replay(order([place], 0, 2), ReplayKind(STREAM, store, MemoryHub({}), PLAIN, clock), 10)
     store.close()
     return str(job.request.job_id)

@@ -41,7 +41,7 @@ def test_letters_are_retried_after_a_question(fresh: Served, short_path: Path) -
         terminal.press("y", "Enter")
         assert terminal.code() == 0
         assert "done: moved 6 of 6 letters" in terminal.screen()
-    assert fresh.sqlite.sql("SELECT COUNT(*) FROM redrive_job WHERE status = 'done'") == [(1,)]
+    assert fresh.sqlite.sql("SELECT COUNT(*) FROM task WHERE status = 'done'") == [(1,)]
 
 
 @pytest.mark.parametrize(("keys", "code"), [(("n", "Enter"), 1), (("Enter",), 1), (("C-c",), 130), (("C-d",), 130)])
@@ -68,10 +68,10 @@ def test_ctrl_c_leaves_the_job_running_and_names_the_command_that_pauses_it(fres
     pause = told[1].split()[told[1].split().index("hubledger") + 1 :]
     paused = hubledger(fresh.base_url, *pause, "--reason", "too early", "--yes", "--json")
     assert paused.returncode == 0, paused.stderr
-    redrive_id = pause[-1]
-    cancelled = hubledger(fresh.base_url, "redrives", "cancel", redrive_id, "--reason", "the end", "--yes")
+    task_id = pause[-1]
+    cancelled = hubledger(fresh.base_url, "tasks", "cancel", task_id, "--reason", "the end", "--yes")
     assert cancelled.returncode == 0, cancelled.stderr
-    assert "too early" in hubledger(fresh.base_url, "redrives", "show", redrive_id).stdout
+    assert "too early" in hubledger(fresh.base_url, "tasks", "show", task_id).stdout
 
 
 def test_a_hostile_letter_neither_names_nor_clears_nor_colours_the_terminal(fresh: Served, short_path: Path) -> None:

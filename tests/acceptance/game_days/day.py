@@ -28,8 +28,7 @@ WINDOW = timedelta(seconds=2.5)
 SETTINGS = {
     **OFTEN,
     "WATCH_SCHEDULE": "* * * * * *",
-    "AUDIT_SCHEDULE": "* * * * * *",
-    "REPLAY_CHECK_SCHEDULE": "* * * * * *",
+    "TASK_SCHEDULE": "* * * * * *",
     "DEAD_LETTER_ATTEMPTS": "1",
     "DEAD_LETTER_BASE_SECONDS": "0.1",
     "DEAD_LETTER_LOOK_SECONDS": "0.2",

@@ -29,8 +29,8 @@ HUB, GROUP, READERS, PARTITIONS = "telemetry", "hubledger", "hubledger-reader", 
 STREAM = Stream(f"localhost/{HUB}", GROUP)
 BATCH = 100  # events: host.json has the trigger wait for as many, so they are neither split nor joined
 READY = "functions host ready on "
-SELDOM = {"GAP_CHECK_SCHEDULE": "0 0 0 1 1 *"}  # the timer does not come within the test
-OFTEN = {"GAP_CHECK_SCHEDULE": "* * * * * *", "GAP_GRACE_SECONDS": "1"}
+SELDOM = {"WATCH_SCHEDULE": "0 0 0 1 1 *"}  # the timer does not come within the test
+OFTEN = {"WATCH_SCHEDULE": "* * * * * *", "GAP_GRACE_SECONDS": "1"}
 
 
 def new_hub(partitions: int = PARTITIONS) -> Emulator:

@@ -21,7 +21,7 @@ RANGES = 5_000  # of each partition that the hub does not have: three pieces of 
 PLACES = [str(100 + number) for number in range(16)]
 SETTINGS = {
     **SELDOM,
-    "PURGE_SCHEDULE": "* * * * * *",
+    "TASK_SCHEDULE": "* * * * * *",
     "AzureFunctionsJobHost__extensions__eventHubs__minEventBatchSize": "1",
 }
 OLD = ("--older-than", "batch_ledger=0", "--older-than", "event_hub_dead_letter=0", "--reason", "the disk is full")
@@ -64,7 +64,7 @@ def count(app: App, table: str, condition: str = "TRUE") -> int:
 
 
 def rows(app: App, purge_id: str) -> dict[str, int]:
-    return {one["table"]: one["rows"] for one in called(app, "purge", "show", purge_id)["tables"]}
+    return {one["table"]: one["rows"] for one in called(app, "tasks", "show", purge_id)["tables"]}
 
 
 def assert_healthy(app: App) -> None:
@@ -84,14 +84,13 @@ def test_a_purge_goes_on_after_its_app_was_killed_and_every_event_stays_accounte
             app.until(lambda: count(app, "purge_link") >= 6)
             app.end_host()
             command.kill()  # it would wait ten seconds for the app to come back
-        jobs = app.engine.sql("SELECT purge_id, status FROM purge_job ORDER BY requested_at")
+        jobs = app.engine.sql("SELECT task_id, status FROM task WHERE kind = 'purge' ORDER BY requested_at")
         (dry_id, purge_id), statuses = zip(*jobs, strict=True)
-        assert statuses == ("done", "open")
+        assert statuses == ("done", "running")
         assert 0 < count(app, "batch_ledger", "partition_id >= '100'") < RANGES * len(PLACES)
-        app.engine.sql("UPDATE purge_job SET claimed_until = requested_at")  # as if the ten minutes had passed
         app.start(**SETTINGS)
         assert_healthy(app)
-        app.until(lambda: called(app, "purge", "show", purge_id)["status"] == "done")
+        app.until(lambda: called(app, "tasks", "show", purge_id)["status"] == "done")
         assert rows(app, purge_id) == rows(app, dry_id)
         assert count(app, "batch_ledger") == len(PLACES) + len(app.published)
         assert (count(app, "event_hub_dead_letter"), count(app, "dead_letter_attempt")) == (0, 0)

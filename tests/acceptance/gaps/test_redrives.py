@@ -18,7 +18,7 @@ PLACES, LETTERS, RATE = ("7", "8"), 200, 100  # partitions that the hub does not
 
 
 def started(app: App, **changed: str) -> None:
-    app.start_host(**SELDOM, REDRIVE_CHECK_SCHEDULE="* * * * * *", **changed)
+    app.start_host(**SELDOM, TASK_SCHEDULE="* * * * * *", **changed)
 
 
 def post(app: App, path: str, body: object) -> Any:
@@ -41,16 +41,16 @@ def test_a_redrive_goes_on_after_its_app_was_killed_and_moves_each_letter_once(t
             "reason": "killed amid",
             "per_second": RATE,
         }
-        job = post(app, "redrives", order)["redrive_id"]
-        app.until(lambda: app.request(f"api/redrives/{job}")["moved"] >= LETTERS // 2)
+        job = post(app, "redrives", order)["task_id"]
+        app.until(lambda: app.request(f"api/tasks/{job}")["moved"] >= LETTERS // 2)
         app.end_host()
         started(app)
-        before = app.request(f"api/redrives/{job}")
+        before = app.request(f"api/tasks/{job}")
         assert LETTERS // 2 <= before["moved"] < 2 * LETTERS
-        app.until(lambda: app.request(f"api/redrives/{job}")["status"] == "done")
-        after = app.request(f"api/redrives/{job}")
+        app.until(lambda: app.request(f"api/tasks/{job}")["status"] == "done")
+        after = app.request(f"api/tasks/{job}")
         assert (after["moved"], after["unmoved"]) == (2 * LETTERS, 0)
-        listed = app.request(f"api/redrives/{job}/letters?limit=500")["letters"]
+        listed = app.request(f"api/tasks/{job}/letters?limit=500")["letters"]
         places = {(place, str(number)) for place in PLACES for number in range(LETTERS)}
         assert {(one["partition_id"], one["sequence_number"]) for one in listed} == places
         requeued = Counter(

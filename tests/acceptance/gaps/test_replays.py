@@ -41,13 +41,13 @@ def requested(app: App, reason: str, *, dry_run: bool) -> str:
     """Request a replay of all that is committed; return its id."""
     body = {"reason": reason, "dry_run": dry_run}
     headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
-    return str(app.request("api/replays", body, **headers)["job_id"])
+    return str(app.request("api/replays", body, **headers)["task_id"])
 
 
 def ended(app: App, job: str) -> Any:
     """Return a replay when it has ended."""
-    app.until(lambda: app.request(f"api/replays/{job}")["status"] not in ("planned", "running"))
-    return app.request(f"api/replays/{job}")
+    app.until(lambda: app.request(f"api/tasks/{job}")["status"] not in ("planned", "running"))
+    return app.request(f"api/tasks/{job}")
 
 
 def rows_of_gone(app: App) -> list[KeptRow]:

@@ -7,7 +7,7 @@ from tests.infra.test_alerts import FACTS
 
 pytestmark = pytest.mark.slow
 
-EVERY_SECOND = {"WATCH_SCHEDULE": "* * * * * *", "GAP_CHECK_SCHEDULE": "0 0 0 1 1 *"}
+EVERY_SECOND = {"WATCH_SCHEDULE": "* * * * * *"}
 
 
 def newest(app: App) -> dict:

@@ -49,7 +49,7 @@ def stack_of(folder: Path, port: int = 0) -> Iterator[tuple[Stack, Children]]:
 def test_a_running_app_is_accepted_by_its_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody but this test starts its host again after a death, always at the same address."""
     monkeypatch.setenv("GAP_GRACE_SECONDS", "5")  # until the own reader takes what the trigger cannot deliver
-    monkeypatch.setenv("GAP_CHECK_SCHEDULE", "*/2 * * * * *")
+    monkeypatch.setenv("WATCH_SCHEDULE", "*/2 * * * * *")
     with stack_of(tmp_path, free_port()) as (stack, _):
         host = Host(stack, DANGEROUS, (DEADLY,))
         words = ["--base", host.address, "--hub", stack.connection, "--store", f"sqlite:{stack.place.store}"]

@@ -77,7 +77,7 @@ def test_the_worker_has_every_value_whole_in_its_letters(tmp_path: Path) -> None
 
 def test_an_event_that_the_host_lost_has_the_same_values(tmp_path: Path) -> None:
     with working(tmp_path) as app:
-        app.start(**AT_ONCE, GAP_CHECK_SCHEDULE="* * * * * *", GAP_GRACE_SECONDS="1")
+        app.start(**AT_ONCE, WATCH_SCHEDULE="* * * * * *", GAP_GRACE_SECONDS="1")
         app.skip(1_000)
         letters = letters_of(app)
         assert app.lines("ingest") == []

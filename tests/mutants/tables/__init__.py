@@ -28,6 +28,7 @@ from tests.mutants.tables import (
     shapes,
     stops,
     store,
+    tasks,
     telemetry,
     values,
 )
@@ -39,6 +40,7 @@ MUTANTS = (
     *letters.MUTANTS,
     *held.MUTANTS,
     *redrives.MUTANTS,
+    *tasks.MUTANTS,
     *values.MUTANTS,
     *replay.MUTANTS,
     *ledger.MUTANTS,

@@ -97,14 +97,13 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "handlers/replays.py",
-        f"{HANDLERS}/test_replays.py",
+        "handlers/tasks.py",
+        f"{HANDLERS}/test_tasks.py",
         (
             "a fault of a slice is not waited for",
             'is_faulty = any("error" in one for one in done)',
             "is_faulty = not done",
         ),
-        ("a replay works on all partitions at once", 'opened["partitions"][:FAN_OUT]', 'opened["partitions"]'),
     ),
     *in_file(
         "core/model/clock.py",

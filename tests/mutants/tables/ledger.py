@@ -134,46 +134,6 @@ MUTANTS = (
         ("the search for letters does not end in time", "        if reading.is_over():", "        if False:"),
     ),
     *in_file(
-        "core/ledger/store/audits.py",
-        "tests/contract/operator/test_audit_jobs.py",
-        (
-            "a job that is sent again is refused because of itself",
-            "return self.find_audit(request.audit_id) is not None",
-            "return self.find_open_audit() is None",
-        ),
-    ),
-    *in_file(
-        "core/ledger/store/incarnations.py",
-        "tests/contract/operator/test_audit_jobs.py",
-        (
-            "an audit goes on in the next incarnation",
-            '            Step("fail_audit_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),\n',
-            "",
-        ),
-    ),
-    *in_file(
-        "core/ledger/audit_work.py",
-        "tests/contract/operator/test_audit_jobs.py",
-        ("an audit job has no deadline", "if means.now() >= job.request.deadline_at:", "if False:"),
-        ("an audit job works without end", "        if means.now() >= until:", "        if False:"),
-        (
-            "a fault ends an audit job",
-            "        except InfrastructureFault as fault:",
-            "        except ArithmeticError as fault:",
-        ),
-    ),
-    *in_file(
-        "sql/queries/audit_job.sql",
-        "tests/contract/operator/test_audit_jobs.py",
-        ("two processes work on one audit job", " AND claimed_until <= :now_at", " AND claimed_until > ''"),
-        ("a process that lost an audit job records in it", " AND step = :expected", " AND step >= :expected"),
-        (
-            "two audit jobs are open at once",
-            "SELECT 1 FROM audit_job AS j WHERE j.stream_id = :stream_id AND j.status = 'open'",
-            "SELECT 1 FROM audit_job AS j WHERE j.status = 'closed'",
-        ),
-    ),
-    *in_file(
         "core/ledger/recount.py",
         f"{UNIT}/ledger/test_recount.py",
         (

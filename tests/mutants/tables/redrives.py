@@ -12,41 +12,9 @@ JOBS, TOGETHER, ORDERS, RUN, HTTP = (
 
 MUTANTS = (
     *in_file(
-        "sql/queries/redrive_job.sql",
-        JOBS,
-        (
-            "two drivers move the same piece of a redrive",
-            " AND status = 'running' AND pieces = :pieces\n   AND (",
-            " AND status = 'running' AND pieces >= :pieces - 100\n   AND (",
-        ),
-        (
-            "a redrive that was paused goes on",
-            "redrive_id AND status = 'running' AND pieces = :pieces\n   AND (",
-            "redrive_id AND pieces = :pieces\n   AND (",
-        ),
-        (
-            "a piece of a redrive begins before its time",
-            "   AND (next_piece_at <= :moved_at OR next_piece_at > :latest);",
-            "   AND (next_piece_at <= :moved_at OR next_piece_at < :latest);",
-        ),
-        (
-            "a clock that was ahead stops a redrive",
-            " OR next_piece_at > :latest",
-            " OR (next_piece_at > :latest AND 1 = 0)",
-        ),
-        ("one filter has two open redrives", "o.chosen_key = :chosen_key", "o.chosen_key = ''"),
-        ("more redrives are open than the limit", " WHERE :most_open > (", " WHERE 1000 + :most_open > ("),
-        ("a redrive ends with its first partition", "WHEN n.is_open = 1 THEN status", "WHEN n.is_open = 7 THEN status"),
-    ),
-    *in_file(
-        "sql/queries/redrive_progress.sql",
+        "sql/queries/redrive_piece.sql",
         JOBS,
         ("a page of moved letters begins the piece again", "n.key > :after_place", "n.key > :after_place - 1000"),
-        (
-            "a letter that had changed is not counted",
-            "unmoved = CASE WHEN letters > moved THEN letters - moved ELSE 0 END",
-            "unmoved = unmoved",
-        ),
     ),
     *in_file(
         "core/letters/redrive.py",
@@ -71,46 +39,22 @@ MUTANTS = (
     ),
     *in_file(
         "core/letters/redrive_run.py",
-        RUN,
-        ("a conflict ends a redrive", "conflicts >= CONFLICT_LIMIT", "conflicts >= 1"),
-        (
-            "a redrive whose answer was lost gives up",
-            "except (RedriveConflict, CommitOutcomeUnknown):\n            conflicts",
-            "except RedriveConflict:\n            conflicts",
-        ),
-    ),
-    *in_file(
-        "core/letters/redrive_run.py",
         JOBS,
         ("a redrive of a different count is opened", "if total != order.expected_count or not total", "if not total"),
     ),
     *in_file(
-        "core/ledger/store/incarnations.py",
-        TOGETHER,
-        (
-            "the redrives of a closed stream go on",
-            '            Step("cancel_redrives_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),\n',
-            "",
-        ),
-    ),
-    *in_file(
         "core/letters/store/redrives.py",
         JOBS,
+        (
+            "a letter that had changed is not counted",
+            "unmoved = max(0, progress.range.letters - progress.report.moved)",
+            "unmoved = 0",
+        ),
         ("a walk reads the rest of a partition in one statement", '"most": LOOKED_AT,', '"most": 1_000_000,'),
         (
             "a walk ends where many letters are others",
             "if not numbers and len(looked_at) < LOOKED_AT:",
             "if not numbers:",
-        ),
-    ),
-    *in_file(
-        "core/letters/store/redrives.py",
-        TOGETHER,
-        (
-            "a redrive is opened in an incarnation whose letters nobody counted",
-            "        stream_id = request.stream_id\n        while True:",
-            "        stream_id = self.open_stream(request.stream)\n"
-            "        object.__setattr__(request, 'stream_id', stream_id)\n        while True:",
         ),
     ),
     *in_file(

@@ -83,21 +83,6 @@ MUTANTS = (
             "if self.pieces and means.clock.now() >= self.until:",
             "if self.pieces > 1_000 and means.clock.now() >= self.until:",
         ),
-        (
-            "an event of a new hub leaves the job running",
-            'means.store.move_replay(_move(job_id, "fail", str(fault), means))',
-            "means.clock.now()",
-        ),
-        (
-            "a job whose opening was not answered is opened twice",
-            "if store.find_replay(request.job_id) is None:",
-            "if request.job_id:",
-        ),
-        (
-            "a piece whose answer was lost ends the slice",
-            "except (ReplayConflict, CommitOutcomeUnknown) as conflict:",
-            "except ReplayConflict as conflict:",
-        ),
     ),
     *in_file(
         "core/replay/diff.py",
@@ -140,25 +125,6 @@ MUTANTS = (
             "a replay does not count the letters that it makes",
             ", added, made] if letters else []",
             ", added] if letters else []",
-        ),
-    ),
-    *in_file(
-        "core/replay/store/scripts.py",
-        JOBS,
-        (
-            "a piece is committed while its job is paused",
-            'Step("hold_replay_job", {**job, **at}, expect=1, otherwise=conflict),',
-            'Step("hold_replay_job", {**job, **at}),',
-        ),
-        (
-            "a piece that a different driver did is done again",
-            'Step("advance_replay", values, expect=1, otherwise=conflict),',
-            'Step("advance_replay", values),',
-        ),
-        (
-            "a job takes a range that a different job holds",
-            'Step("add_replay_job", values, expect=1, otherwise=Overlapped),',
-            'Step("add_replay_job", {**values, "is_dry_run": 1}, expect=1, otherwise=Overlapped),',
         ),
     ),
     *in_file(
@@ -208,17 +174,8 @@ MUTANTS = (
         JOBS,
         (
             "the states of a job that ended stay",
-            "WHERE j.status IN ('done', 'cancelled', 'failed')\n        LIMIT",
-            "WHERE j.status IN ('cancelled', 'failed')\n        LIMIT",
-        ),
-    ),
-    *in_file(
-        "sql/queries/replay_job.sql",
-        JOBS,
-        (
-            "a job ends while one of its partitions is open",
-            "WHERE p.job_id = :job_id AND p.closed_at IS NULL);",
-            "WHERE p.job_id = :job_id AND p.closed_at IS NULL AND p.events < 0);",
+            "WHERE t.status IN ('done', 'cancelled', 'failed')\n        LIMIT",
+            "WHERE t.status IN ('cancelled', 'failed')\n        LIMIT",
         ),
     ),
 )

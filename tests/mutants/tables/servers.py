@@ -45,13 +45,13 @@ MUTANTS = (
         "tests/contract/operator/test_purges.py",
         (
             "a piece of a purge does not count the attempts of its letters",
-            "    letters = _within(read, means.rows_of_piece)\n",
+            "    letters = _within(read, self.kind.rows_of_piece)\n",
             "    letters = read\n",
         ),
         (
             "a piece of letters that was cut ends its task",
-            "is_last = len(letters) == len(read) < means.letters_of_piece",
-            "is_last = len(letters) < means.letters_of_piece",
+            "is_last=len(letters) == len(read) < self.kind.letters_of_piece",
+            "is_last=len(letters) < self.kind.letters_of_piece",
         ),
     ),
     *in_file(

@@ -24,13 +24,6 @@ MUTANTS = (
             "(step for row_class in in_table_order(commit.row_classes)",
             "(step for row_class in commit.row_classes",
         ),
-        (
-            "a piece locks the progress of its job before the job",
-            '        Step("hold_replay_job", {**job, **at}, expect=1, otherwise=conflict),\n'
-            '        Step("advance_replay", values, expect=1, otherwise=conflict),\n',
-            '        Step("advance_replay", values, expect=1, otherwise=conflict),\n'
-            '        Step("hold_replay_job", {**job, **at}, expect=1, otherwise=conflict),\n',
-        ),
     ),
     *in_file(
         "core/store/sqlserver/windows.py",
@@ -38,9 +31,13 @@ MUTANTS = (
         ("sums of two collations are compared", "d.sums = f.sums {BY_CODE_POINT}", "d.sums = f.sums"),
     ),
     *in_file(
-        "sql/queries/purge.sql",
+        "sql/queries/task.sql",
         COLLATIONS,
-        ("a purged replay is found by a text of JSON", " = r.job_id COLLATE Latin1_General_100_BIN2", " = r.job_id"),
+        (
+            "a purged replay is found by a text of JSON",
+            " = r.replay_id COLLATE Latin1_General_100_BIN2",
+            " = r.replay_id",
+        ),
     ),
     *in_file(
         "core/store/sqlserver/odbc.py",

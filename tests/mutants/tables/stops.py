@@ -233,8 +233,8 @@ MUTANTS = (
             "",
         ),
         (
-            "replays of the former hub continue",
-            '            Step("cancel_replays_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),\n',
+            "tasks of the former hub continue",
+            '            Step("cancel_tasks_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),\n',
             "",
         ),
         (

@@ -26,7 +26,7 @@ ADA = "0f8fad5b-d9cb-469f-a165-70867728950e"
 SECRET = "s" * 32
 AT = {"partition_id": "1", "sequence_number": "1"}
 JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
-PLACES = {**AT, "home_id": MARK, "job_id": JOB, "audit_id": JOB, "run_id": "0123456789abcdef", "file": "ops.js"}
+PLACES = {**AT, "home_id": MARK, "task_id": JOB, "run_id": "0123456789abcdef", "file": "ops.js"}
 NEEDED = {"reading": "Hubledger.Read", "revealing": "Hubledger.Reveal", "changing": "Hubledger.Operate"}
 TWINS = {
     "list_letters": "reveal_letters",

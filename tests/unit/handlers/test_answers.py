@@ -22,7 +22,6 @@ from core.model.spans import SequenceNumber, Span
 from core.remote.hub.ends import read_ends
 from handlers.api import ROUTES
 from handlers.app import HUB_ENDS, aggregation, app
-from handlers.audits import bp as _audits  # noqa: F401 - its timer is called by name
 from handlers.operations import health
 from handlers.remembered import Remembered
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
@@ -30,8 +29,7 @@ from tests.fakes.builders import EPOCH, event
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
 from tests.unit.core.aggregation.test_quality import LOST
-from tests.unit.handlers.operations.test_replays import Client, client_function
-from tests.unit.handlers.running import CONTEXT, HOME, MOTION, Running, functions, request
+from tests.unit.handlers.running import CONTEXT, HOME, MOTION, Client, Running, client_function, functions, request
 
 FILE = Path(__file__).with_name("answers.jsonl")
 SECRET = "a secret of at least 32 characters"
@@ -154,9 +152,9 @@ def publish() -> None:
 
 def of_nothing(to: Recorder) -> None:
     """Ask before there is a stream."""
-    for name in ("status", "status_history", "show_retention", "list_letters", "group_letters", "list_replays"):
+    for name in ("status", "status_history", "show_retention", "list_letters", "group_letters", "list_tasks"):
         to.get(name)
-    for name in ("health_live", "health_ready", "health_ledger", "openapi", "ops", "list_purges", "list_redrives"):
+    for name in ("health_live", "health_ready", "health_ledger", "openapi", "ops"):
         to.get(name)
     to.get("ops_file", {"file": "letters.js"})
     to.get("ops_file", {"file": "nothing.js"})
@@ -217,40 +215,37 @@ def of_redrives(to: Recorder) -> None:
     asked = {"move": "retry", "expected_count": found["count"], "filter": {}, **REASON}
     begun = to.post("start_redrive", asked)
     to.post("start_redrive", asked)
-    job = {"redrive_id": begun["redrive_id"]}
+    job = {"task_id": begun["task_id"]}
     for verb in ("pause", "resume", "pause", "cancel", "resume"):
-        to.post(f"{verb}_redrive", REASON, job)
-    for name in ("show_redrive", "list_redriven"):
+        to.post(f"{verb}_task", REASON, job)
+    for name in ("show_task", "list_redriven"):
         to.get(name, job)
-        to.get(name, {"redrive_id": NOBODY})
+        to.get(name, {"task_id": NOBODY})
     letters = [{"partition_id": "1", "sequence_number": "5"}]
     begun = to.post("start_redrive", {"move": "discard", "expected_count": 1, "letters": letters, **REASON})
-    functions()["redrive_pieces"](begun["redrive_id"])
-    job = {"redrive_id": begun["redrive_id"]}
-    to.get("show_redrive", job)
+    to.running.drive(begun["task_id"])
+    job = {"task_id": begun["task_id"]}
+    to.get("show_task", job)
     to.get("list_redriven", job, limit="1")
-    page = to.get("list_redrives", limit="1")
-    to.get("list_redrives", limit="1", cursor=page["next"])
+    page = to.get("list_tasks", limit="1")
+    to.get("list_tasks", limit="1", cursor=page["next"])
 
 
 def of_replays(to: Recorder) -> None:
     for dry_run in (True, False):
         begun = to.post("start_replay", {**REASON, "partitions": ["1"], "dry_run": dry_run})
-        job = {"job_id": begun["job_id"]}
-        to.post("pause_replay", REASON, job)
-        to.post("resume_replay", REASON, job)
-        while opened := functions()["open_replay_job"](begun["job_id"]).get("partitions"):
-            for id in opened:
-                functions()["replay_pieces"]({**job, "partition_id": id})
-        to.get("show_replay", job)
+        job = {"task_id": begun["task_id"]}
+        to.post("pause_task", REASON, job)
+        to.post("resume_task", REASON, job)
+        to.running.drive(begun["task_id"])
+        to.get("show_task", job)
         to.get("show_replay_diff", job, limit="1")
-    to.post("cancel_replay", REASON, job)
+    to.post("cancel_task", REASON, job)
     begun = to.post("start_replay", {**REASON, "from": {"sequence_number": "3"}})
-    to.post("cancel_replay", REASON, {"job_id": begun["job_id"]})
+    to.post("cancel_task", REASON, {"task_id": begun["task_id"]})
     to.post("start_replay", {"reason": "x"})
-    to.get("show_replay", {"job_id": NOBODY})
-    page = to.get("list_replays", limit="1")
-    to.get("list_replays", limit="1", cursor=page["next"])
+    page = to.get("list_tasks", kind="replay", limit="1")
+    to.get("list_tasks", kind="replay", limit="1", cursor=page["next"])
 
 
 def of_audits(to: Recorder) -> None:
@@ -258,9 +253,8 @@ def of_audits(to: Recorder) -> None:
         "UPDATE batch_ledger SET written = written + 1, dead_lettered = dead_lettered - 1 WHERE commit_number = 1"
     )
     begun = to.post("request_audit", {})
-    functions()["run_audits"](None)
-    to.get("show_audit", {"audit_id": begun["audit_id"]})
-    to.get("show_audit", {"audit_id": NOBODY})
+    to.running.drive(begun["task_id"])
+    to.get("show_task", {"task_id": begun["task_id"]})
     to.post("request_audit", {"odd": True})
     to.get("audit_ledger")
     to.get("status")
@@ -275,14 +269,13 @@ def of_purges(to: Recorder) -> None:
     for dry_run in (True, False):
         begun = to.post("request_purge", {**REASON, "older_than_days": now, "dry_run": dry_run})
         to.post("request_purge", {**REASON})
-        functions()["run_purges"](None)
-        to.get("show_purge", {"purge_id": begun["purge_id"]})
+        to.running.drive(begun["task_id"])
+        to.get("show_task", {"task_id": begun["task_id"]})
     begun = to.post("request_purge", REASON)
-    to.post("cancel_purge", REASON, {"purge_id": begun["purge_id"]})
-    to.post("cancel_purge", REASON, {"purge_id": begun["purge_id"]})
+    to.post("cancel_task", REASON, {"task_id": begun["task_id"]})
+    to.post("cancel_task", REASON, {"task_id": begun["task_id"]})
     to.post("request_purge", {**REASON, "older_than_days": {"odd": 1}})
-    page = to.get("list_purges", limit="1")
-    to.get("list_purges", limit="1", cursor=page["next"])
+    to.get("list_tasks", status="done", limit="2")
     to.get("explain_number", {"partition_id": "1", "sequence_number": "0"})
 
 

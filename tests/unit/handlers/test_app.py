@@ -11,6 +11,7 @@ import pytest
 from core.errors import InvalidTransform, SchemaMismatch, SettingsRefused
 from core.ingest.interpreter import TURN, YOUNG_OBJECTS
 from handlers.app import CLOCK, OnFirstUse, app
+from handlers.operations import redrives, replays
 from tests.fakes.written_modules import broken_room, written_modules
 from tests.patience import allowed
 from tests.unit.handlers.running import Running
@@ -41,8 +42,8 @@ def test_all_that_is_stored_has_the_time_of_the_database(running: Running) -> No
         own.means.clock,
         own.silence.means.clock,
         own.keeper.clock,
-        own.replaying.clock,
-        own.redriving.clock,
+        replays.kind(own).clock,
+        redrives.kind(own).clock,
         own.succession.clock,
     ):
         assert clock.now is not CLOCK.now

@@ -21,6 +21,7 @@ from core.store.database import PatientDatabase, Waiting
 from core.store.script import Named, Outcome, Script
 from core.store.sqlserver.odbc import Deadlines
 from handlers.app import WAITING_LIMIT, app
+from handlers.operations import replays
 from handlers.orchestrations import SLICE
 from tests.fakes.builders import FakeClock
 from tests.unit.handlers.running import CONTEXT, HOME, MOTION, SETTINGS, Running, functions
@@ -125,9 +126,8 @@ INVOCATIONS: dict[str, tuple[timedelta, Callable[[Running], object]]] = {
     "find_wait": (SLICE, lambda _: functions()["find_wait"]("dead-letters-1")),
     "claim_letters": (SLICE, lambda _: functions()["claim_letters"](None)),
     "retry_letters": (SLICE, lambda _: functions()["retry_letters"](CHUNK, CONTEXT)),
-    "open_replay_job": (SLICE, lambda _: functions()["open_replay_job"](JOB)),
-    "replay_pieces": (SLICE, lambda _: functions()["replay_pieces"]({"job_id": JOB, "partition_id": "1"})),
-    "redrive_pieces": (SLICE, lambda _: functions()["redrive_pieces"](JOB)),
+    "open_task": (SLICE, lambda _: functions()["open_task"](JOB)),
+    "task_slice": (SLICE, lambda _: functions()["task_slice"]({"task_id": JOB, "part": "1"})),
 }
 
 
@@ -172,7 +172,7 @@ def test_letters_are_stored_as_the_settings_say(running: Running, keep: str, bod
     assert (poison.status, poison.body, poison.body_kept) == ("exhausted", body, keep == "true")
     assert reference.due_at is not None
     assert timedelta(0) < reference.due_at - reference.failed_at <= timedelta(hours=1)
-    policies = (app().means.letters, app().silence.means.letters, app().keeper.letters, app().replaying.letters)
+    policies = (app().means.letters, app().silence.means.letters, app().keeper.letters, replays.kind(app()).letters)
     assert [policy.keep_bodies for policy in policies] == [keep == "true"] * 4
 
 

@@ -19,10 +19,8 @@ from azure.functions.meta import Datum
 from core.letters.retry import LONGEST_CHAIN
 from core.store.sqlserver.odbc import Deadlines
 from handlers.dead_letters import keep_dead_letters, keep_running
-from handlers.driving import DRIVEN_BY, drive
 from handlers.orchestrations import PAUSE, SECOND, SLICE, VISIBILITY
-from handlers.redrives import drive_redrive
-from handlers.replays import drive_replay
+from handlers.tasks import drive, drive_task
 from local.functions_host.durable.engine import Engine, Surroundings
 from local.functions_host.durable.functions import DurableFunctions
 from local.functions_host.durable.instances import Instance, NewInstance, Status
@@ -38,9 +36,9 @@ from tests.unit.local.functions_host.doubles import NOON, ScriptedWorker, eventu
 ROOT = Path(__file__).resolve().parents[3]
 DEATH = "WorkerProcessExitException: python exited with code 137"
 ORCHESTRATORS: Mapping[str, Any] = {
-    one.__name__: df.Orchestrator.create(one) for one in (keep_dead_letters, drive_replay, drive_redrive)
+    one.__name__: df.Orchestrator.create(one) for one in (keep_dead_letters, drive_task)
 }
-ACTIVITIES = ("find_wait", "claim_letters", "retry_letters", "open_replay_job", "replay_pieces", "redrive_pieces")
+ACTIVITIES = ("find_wait", "claim_letters", "retry_letters", "open_task", "task_slice")
 FUNCTIONS = DurableFunctions(
     [
         describe_function(name, [f'{{"name": "context", "type": "{kind}", "direction": "IN"}}'], None)
@@ -48,7 +46,7 @@ FUNCTIONS = DurableFunctions(
         for name in names
     ]
 )
-INSTANCES = {"keep_dead_letters": "dead-letters-1", "drive_replay": "replay-job", "drive_redrive": "redrive-job"}
+INSTANCES = {"keep_dead_letters": "dead-letters-1", "drive_task": "task-job"}
 TOGETHER = [{"sequence_numbers": [number], "alone": False} for number in (1, 2)]
 ALONE = {"sequence_numbers": [3], "alone": True}
 
@@ -155,30 +153,19 @@ async def test_the_death_of_a_worker_costs_the_keeper_a_round(dying: list[str]) 
         assert world.instance("dead-letters-1").status is Status.RUNNING
 
 
-JOBS: dict[str, tuple[str, dict[str, Callable[[Any], Any]]]] = {
-    "drive_replay": (
-        "replay_pieces",
-        {"open_replay_job": lambda _: {"partitions": ["0", "1", "2"]}, "replay_pieces": lambda _: {"ok": {}}},
-    ),
-    "drive_redrive": ("redrive_pieces", {"redrive_pieces": lambda _: {"is_over": False}}),
+PARTS: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "parts at once": {"open_task": lambda _: {"parts": ["0", "1", "2"]}, "task_slice": lambda _: {"ok": {}}},
+    "parts in order": {"open_task": lambda _: {"parts": [None]}, "task_slice": lambda _: {"ok": {}}},
 }
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("orchestration", "dying"),
-    [
-        ("drive_replay", ["open_replay_job"]),
-        ("drive_replay", ["replay_pieces"]),
-        ("drive_replay", ["replay_pieces"] * 3),
-        ("drive_redrive", ["redrive_pieces"]),
-    ],
-)
-async def test_the_death_of_a_worker_costs_a_job_a_pause(orchestration: str, dying: list[str]) -> None:
-    work, answers = JOBS[orchestration]
-    world, instance_id = World(answers, list(dying)), INSTANCES[orchestration]
-    async with world.running(orchestration, instance_id):
-        await eventually(lambda: not world.dying and world.calls[work] > 9)
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize("dying", [["open_task"], ["task_slice"], ["task_slice"] * 3])
+async def test_the_death_of_a_worker_costs_a_task_a_pause(parts: str, dying: list[str]) -> None:
+    world, instance_id = World(PARTS[parts], list(dying)), INSTANCES["drive_task"]
+    async with world.running("drive_task", instance_id):
+        await eventually(lambda: not world.dying and world.calls["task_slice"] > 9)
         assert world.instance(instance_id).status is Status.RUNNING
         assert world.clock._now - NOON >= PAUSE
 
@@ -203,15 +190,15 @@ async def watch(world: World, orchestration: str) -> str:
     if orchestration == "keep_dead_letters":
         await keep_running(client, "dead-letters-1", now, SECOND)
         return "dead-letters-1"
-    await drive(client, orchestration, "job")
-    return f"{DRIVEN_BY[orchestration].job}-job"
+    await drive(client, "job")
+    return "task-job"
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("orchestration", [*ORCHESTRATORS])
 async def test_an_orchestration_that_fails_in_its_own_turn_is_started_again_by_its_timer(orchestration: str) -> None:
     """No orchestrator can catch the death of the worker that runs it; in Azure it fails as Non-Deterministic."""
-    world = World({**letters(), **JOBS["drive_replay"][1], **JOBS["drive_redrive"][1]}, [orchestration])
+    world = World({**letters(), **PARTS["parts at once"]}, [orchestration])
     async with world.running(orchestration, instance_id := INSTANCES[orchestration]):
         await eventually(lambda: world.instance(instance_id).status is Status.FAILED)
         assert not world.calls

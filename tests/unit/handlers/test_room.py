@@ -107,7 +107,7 @@ LISTED = Route("GET", "customers/{customer}/orders", READING, f"{SHOP}.list_orde
         (("GET", "status", "x"), f"GET /api/status of the room ({SHOP}.x) takes requests of GET /api/status"),
         (("GET", "Status", "x"), f"GET /api/Status of the room ({SHOP}.x) takes requests of GET /api/status"),
         (("GET", "ledger/{a}/{b}", "x"), "takes requests of GET /api/ledger/{partition_id}/{sequence_number}"),
-        (("GET", "replays/mine", "x"), "takes requests of GET /api/replays/{job_id}"),
+        (("GET", "tasks/mine", "x"), "takes requests of GET /api/tasks/{task_id}"),
         (("GET", "{first}/ready", "x"), "takes requests of GET /api/health/ready"),
         (("GET", "{*path}", "x"), "takes addresses of any length"),
         (("GET", "shops/{*rest}", "x"), "takes addresses of any length"),

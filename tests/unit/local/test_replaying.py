@@ -14,7 +14,7 @@ from tests.unit.local.stores import Files, ingest
 
 CHOSEN = Range("3", 0, 99, 80)
 COUNTS = {"events": 100, "rows_retracted": 91}
-PLANNED = {"job_id": "j", "status": "planned", "fault": None, "counts": COUNTS}
+PLANNED = {"task_id": "j", "status": "planned", "fault": None, "counts": COUNTS}
 LAST = "SELECT commit_number, last_sequence_number FROM batch_ledger WHERE partition_id = '{}' ORDER BY 1 DESC LIMIT 1"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import CommitOutcomeUnknown, StoreUnavailable
 from core.letters.redrive import Redrive, piece_limit
-from core.letters.redrive_run import CONFLICT_LIMIT
+from core.tasks.run import CONFLICT_LIMIT
 from tests.fakes.builders import FakeClock, keep_letters
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_store import MemoryStore

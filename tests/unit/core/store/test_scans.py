@@ -91,7 +91,7 @@ ASKED: dict[str, Callable[[Measured], object]] = {
     "the explanation of a number": lambda of: explain(P, NUMBER, of.desk.explanations),
     "audit of one partition": lambda of: audit(of.desk.ledger, P, FRESH),
     "audit of all partitions": lambda of: audit(of.desk.ledger, None, FRESH),
-    "the open audit": lambda of: of.desk.audits.find_open_audit(),
+    "the open tasks": lambda of: of.desk.tasks.read_open(1),
 }
 
 

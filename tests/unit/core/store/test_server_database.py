@@ -13,20 +13,20 @@ from core.errors import (
     CommitOutcomeUnknown,
     DataRefused,
     LetterConflict,
-    ReplayConflict,
     SchemaMismatch,
     StoreMisconfigured,
     StoreUnavailable,
     StoreUnreachable,
+    TaskConflict,
 )
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.model.clock import Clock
 from core.model.commits import BatchCommit
 from core.model.events import Event, EventBatch
-from core.model.jobs import JobMove
 from core.model.letters import LetterClaim
 from core.model.rows import ReferenceKey, Row, row_table
 from core.model.spans import SequenceNumber
+from core.model.tasks import TaskMove
 from core.model.transform import Transform
 from core.store.database import Waiting, write
 from core.store.memory import Memory
@@ -77,7 +77,7 @@ def test_a_transaction_is_one_call_whatever_it_carries(committed: FakeDriver) ->
     assert calls_of(committed, lambda: store.commit_retry(retry_of(ROW_CLASSES))) == 1
     assert calls_of(committed, lambda: store.commit_replay(replay_of(ROW_CLASSES, letters=True))) == 1
     assert calls_of(committed, lambda: store.rehearse_replay(replay_of(ROW_CLASSES, letters=True))) == 1
-    assert calls_of(committed, lambda: store.move_replay(JobMove(ID, "pause", "somebody", "", EPOCH))) == 1
+    assert calls_of(committed, lambda: store.tasks.move(TaskMove(ID, "pause", "somebody", "", EPOCH))) == 1
     assert calls_of(committed, lambda: aggregations.open_run(RUN)) == 1
     assert calls_of(committed, lambda: aggregations.commit_portion(RUN, STAGED, PORTION)) == 1
     assert calls_of(committed, lambda: aggregations.close_run(RUN, STAGED, EPOCH)) == 1
@@ -156,9 +156,9 @@ FAULTS: dict[str, dict[str, tuple[Error, type[Exception], bool]]] = {
     },
     "a replay": COMMON
     | {
-        "events after the checkpoint": (unmet(REPLAY_TEXT, "count_replay"), ReplayConflict, True),
-        "another was further": (unmet(REPLAY_TEXT, "advance_replay"), ReplayConflict, True),
-        "a job that does not run": (unmet(REPLAY_TEXT, "hold_replay_job"), ReplayConflict, True),
+        "events after the checkpoint": (unmet(REPLAY_TEXT, "count_replay"), TaskConflict, True),
+        "another was further": (unmet(REPLAY_TEXT, "advance_replay"), TaskConflict, True),
+        "a job that does not run": (unmet(REPLAY_TEXT, "hold_task"), TaskConflict, True),
     },
 }
 WRITES: dict[str, Callable[[Store], object]] = {
@@ -166,6 +166,9 @@ WRITES: dict[str, Callable[[Store], object]] = {
     "a retry": lambda store: store.commit_retry(retry_of(())),
     "a replay": lambda store: store.commit_replay(replay_of(ROW_CLASSES, letters=True)),
 }
+
+
+ANSWERS = {"a batch": 1, "a retry": 2, "a replay": replay_of(ROW_CLASSES, letters=True).counts}
 
 
 def test_a_trigger_on_a_table_whose_rows_are_put_out_is_named_and_no_migration_is_advised() -> None:
@@ -191,7 +194,7 @@ def test_a_fault_has_its_name_and_a_doubtful_connection_is_dropped(
     assert type(caught.value) is named
     assert caught.value.__cause__ is error
     assert len(committed.open) == int(kept)
-    assert WRITES[what](store) == (1 if what == "a batch" else 2)
+    assert WRITES[what](store) == ANSWERS[what]
     assert len(committed.connections) == (1 if kept else 2)
 
 
@@ -313,7 +316,7 @@ class TestALostAnswer:
                 lambda store: store.claim_letters(LetterClaim(PARTITION.stream, "c", EPOCH, EPOCH, EPOCH, 1)),
             ),
             ("CHARINDEX(", lambda store: store.move_letters(move_of("discard"))),
-            ("CHARINDEX(", lambda store: store.move_replay(JobMove(ID, "pause", "somebody", "", EPOCH))),
+            ("CHARINDEX(", lambda store: store.tasks.move(TaskMove(ID, "pause", "somebody", "", EPOCH))),
             (
                 "SET status = 'healed'",
                 lambda store: write(store.database, "x", "close_gaps", stream_id=1, partition_id="0"),

@@ -1,15 +1,16 @@
-"""handlers/operations/audit.py: the ranges since the audit before at once, everything else as a job."""
+"""handlers/operations/audit.py: the ranges since the audit before at once, everything else as a task."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from core.ledger.audit_task import DEADLINE
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
-from core.model.events import PartitionId
-from handlers.app import CLOCK, app
-from tests.unit.handlers.running import HOME, MOTION, Reply, Running, functions
+from handlers.app import app
+from tests.unit.handlers.running import HOME, MOTION, Reply, Running
 
 OTHER_ID = "00000000-0000-0000-0000-000000000000"
 
@@ -24,12 +25,12 @@ def filled(running: Running) -> Running:
 def opened(filled: Running, **asked: Any) -> Any:
     reply = filled.post("request_audit", asked)
     assert reply.status == 202, reply.body
-    assert reply.headers["Location"] == f"/api/audits/{reply.body['audit_id']}"
+    assert reply.headers["Location"] == f"/api/tasks/{reply.body['task_id']}"
     return reply.body
 
 
 def shown(filled: Running, job: Any) -> Any:
-    return filled.get("show_audit", {"audit_id": job["audit_id"]}).body
+    return filled.get("show_task", {"task_id": job["task_id"]}).body
 
 
 def test_an_audit_says_which_ranges_it_read(filled: Running) -> None:
@@ -71,21 +72,17 @@ def test_rows_and_the_hub_are_recounted_by_a_job_only(filled: Running) -> None:
         assert (reply.status, reply.fields) == (400, [name])
 
 
-def test_a_job_is_accepted_at_once_and_the_timer_works_on_it(filled: Running) -> None:
+def test_a_task_is_accepted_at_once_and_its_orchestration_works_on_it(filled: Running) -> None:
     job = opened(filled, rows=True, whole=True)
-    assert (job["status"], job["done"], job["total"], job["complete"]) == ("open", 0, None, False)
-    functions()["run_audits"](None)
+    assert (job["kind"], job["status"], job["done"], job["total"], job["complete"]) == ("audit", "planned", 0, 2, False)
+    assert (datetime.fromisoformat(job["deadline_at"]) - datetime.fromisoformat(job["requested_at"])) == DEADLINE
+    filled.drive(job["task_id"])
     done = shown(filled, job)
     assert (done["status"], done["done"], done["total"]) == ("done", 2, 2)
     assert (done["balanced"], done["complete"], done["accounted"], done["faults"]) == (True, True, 4, [])
     assert [one["rows"]["complete"] for one in done["partitions"]] == [True, True]
     (line,) = [one for one in filled.lines if one.get("action") == "audit"]
-    assert (line["audit_id"], line["status"], line["left"]) == (job["audit_id"], "done", 0)
-
-
-def test_the_timer_is_silent_without_a_job(filled: Running) -> None:
-    functions()["run_audits"](None)
-    assert [one for one in filled.lines if one.get("action") == "audit"] == []
+    assert (line["task_id"], line["is_over"], line["pieces"]) == (job["task_id"], True, 3)
 
 
 def test_a_job_names_the_rows_and_ranges_that_were_changed_after_an_audit(filled: Running) -> None:
@@ -93,7 +90,7 @@ def test_a_job_names_the_rows_and_ranges_that_were_changed_after_an_audit(filled
     filled.sqlite.sql("DELETE FROM batch_ledger WHERE partition_id = '10'")
     filled.sqlite.sql("DELETE FROM sensor_reading")
     job = opened(filled, rows=True, whole=True)
-    functions()["run_audits"](None)
+    filled.drive(job["task_id"])
     done = shown(filled, job)
     assert not done["balanced"]
     assert {one["kind"] for one in done["faults"]} >= {"commits", "short", "rows_missing"}
@@ -101,14 +98,9 @@ def test_a_job_names_the_rows_and_ranges_that_were_changed_after_an_audit(filled
 
 def test_a_job_names_a_partition_that_no_table_names_now(filled: Running) -> None:
     job = opened(filled)
-    own = app()
-    claimed = own.audits.claim_audit(CLOCK.now(), CLOCK.now())
-    assert claimed is not None
-    begun = replace(claimed, partitions=(PartitionId("1"), PartitionId("10")))
-    assert own.audits.record_audit(begun, CLOCK.now(), CLOCK.now())
     for table in ("batch_ledger", "event_hub_checkpoint", "home", "sensor_reading"):
         filled.sqlite.sql(f"DELETE FROM {table} WHERE partition_id = '10'")
-    functions()["run_audits"](None)
+    filled.drive(job["task_id"])
     done = shown(filled, job)
     assert (done["status"], done["balanced"]) == ("done", False)
     assert [(one["kind"], one["partition_id"]) for one in done["faults"]] == [("partition", "10")]
@@ -116,22 +108,22 @@ def test_a_job_names_a_partition_that_no_table_names_now(filled: Running) -> Non
 
 def test_a_job_waits_for_a_hub_that_does_not_answer(filled: Running) -> None:
     job = opened(filled, hub=True, partition_id="10")
-    functions()["run_audits"](None)
+    assert filled.drive(job["task_id"]) == {"error": "HubUnreachable"}
     held = shown(filled, job)
-    assert (held["status"], held["done"], held["total"]) == ("open", 0, 1)
+    assert (held["status"], held["done"], held["total"]) == ("running", 0, 1)
     assert "Failed to initiate the connection" in held["fault"]
 
 
 def test_a_second_job_is_refused_with_the_place_of_the_first(filled: Running) -> None:
     job = opened(filled, whole=True)
     refused = filled.post("request_audit", {})
-    assert (refused.status, refused.body["audit_id"]) == (409, job["audit_id"])
-    assert refused.body["type"].endswith(":busy")
+    assert (refused.status, refused.body["task_id"]) == (409, job["task_id"])
+    assert refused.body["type"].endswith(":task-overlap")
 
 
 def test_a_partition_or_a_job_that_does_not_exist_is_not_found(filled: Running) -> None:
     assert filled.post("request_audit", {"partition_id": "7"}).status == 404
-    assert filled.get("show_audit", {"audit_id": OTHER_ID}).status == 404
+    assert filled.get("show_task", {"task_id": OTHER_ID}).status == 404
 
 
 def test_nothing_is_audited_in_an_empty_store(running: Running) -> None:

@@ -1,17 +1,17 @@
-"""handlers/operations/purges.py: four routes over one job, which the timer of handlers/purges.py works on."""
+"""handlers/operations/purges.py: a purge as a task, which its orchestration works on."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from core.ledger.retention.purge import BY_PARTITION, BY_STREAM
 from core.model.retention import DEFAULT_DAYS, MOST_DAYS
 from core.store.columns import instant_text
 from handlers.app import app
 from tests.patience import until
-from tests.unit.handlers.running import HOME, MOTION, Reply, Running, functions
+from tests.unit.handlers.running import HOME, MOTION, Reply, Running
 
-OTHER_ID = "00000000-0000-0000-0000-000000000000"
 ORDER: dict[str, Any] = {"reason": "the disk is full"}
 NOW = dict.fromkeys(DEFAULT_DAYS, 0)  # days: everything is old
 
@@ -38,20 +38,20 @@ def settled_at(filled: Running) -> str:
 def opened(filled: Running, **asked: Any) -> Any:
     reply = filled.post("request_purge", {**ORDER, **asked})
     assert reply.status == 202, reply.body
-    assert reply.headers["Location"] == f"/api/purges/{reply.body['purge_id']}"
+    assert reply.headers["Location"] == f"/api/tasks/{reply.body['task_id']}"
     return reply.body
 
 
 def shown(filled: Running, job: Mapping[str, Any]) -> Any:
-    return filled.get("show_purge", {"purge_id": job["purge_id"]}).body
+    return filled.get("show_task", {"task_id": job["task_id"]}).body
 
 
 def done(filled: Running, **asked: Any) -> Any:
-    """Request a purge, let the timer work on it, and show it."""
+    """Request a purge, let its orchestration work on it, and show it."""
     job = opened(filled, **asked)
-    functions()["run_purges"](None)
+    filled.drive(job["task_id"])
     found = shown(filled, job)
-    assert (found["status"], found["left"], found["fault"]) == ("done", 0, None)
+    assert (found["status"], found["total"] - found["done"], found["fault"]) == ("done", 0, None)
     return found
 
 
@@ -64,27 +64,28 @@ def tables(found: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
 
 
 def cancel(filled: Running, job: Mapping[str, Any]) -> Reply:
-    return filled.post("cancel_purge", {"reason": "not now"}, {"purge_id": job["purge_id"]})
+    return filled.post("cancel_task", {"reason": "not now"}, {"task_id": job["task_id"]})
 
 
 def test_a_purge_is_a_dry_run_with_the_days_of_the_settings(filled: Running) -> None:
     job = opened(filled)
-    assert (job["status"], job["dry_run"], job["left"], job["rows"], job["tables"]) == ("open", True, None, 0, [])
+    assert (job["kind"], job["status"], job["dry_run"], job["rows"], job["tables"]) == ("purge", "planned", True, 0, [])
+    assert (job["done"], job["total"]) == (0, len(BY_PARTITION) + len(BY_STREAM))
     assert (job["older_than_days"], job["reason"]) == (dict(DEFAULT_DAYS), "the disk is full")
-    functions()["run_purges"](None)
+    filled.drive(job["task_id"])
     assert shown(filled, job)["rows"] == 0
 
 
 def test_the_days_of_a_request_go_before_those_of_the_settings(filled: Running) -> None:
-    filled.restart(PURGE_DAYS='{"batch_ledger": 30, "audit_job": 7}')
+    filled.restart(PURGE_DAYS='{"batch_ledger": 30, "task": 7}')
     job = opened(filled, older_than_days={"batch_ledger": 3})
-    assert job["older_than_days"] == {**DEFAULT_DAYS, "batch_ledger": 3, "audit_job": 7}
+    assert job["older_than_days"] == {**DEFAULT_DAYS, "batch_ledger": 3, "task": 7}
 
 
 def test_a_dry_run_counts_what_a_purge_deletes_and_deletes_nothing(filled: Running) -> None:
     dry = done(filled, older_than_days=NOW)
     assert (rows(filled, "batch_ledger"), rows(filled, "event_hub_dead_letter")) == (3, 1)
-    real = done(filled, older_than_days={**NOW, "purge_job": 1}, dry_run=False)
+    real = done(filled, older_than_days={**NOW, "task": 1}, dry_run=False)
     assert tables(real) == tables(dry)
     assert {name: count for name, (count, _) in tables(real).items()} == {
         "batch_ledger": 2, "event_hub_dead_letter": 1,
@@ -100,7 +101,7 @@ def test_the_books_the_audit_and_the_explanation_account_for_purged_rows(filled:
     found = filled.get("audit_ledger").body
     assert (found["balanced"], found["complete"], found["accounted"], found["faults"]) == (True, True, 6, [])
     purged = filled.get("explain_number", {"partition_id": "1", "sequence_number": "2"}).body
-    assert (purged["outcome"], purged["purged"]["purge_id"]) == ("purged", purge["purge_id"])
+    assert (purged["outcome"], purged["purged"]["purge_id"]) == ("purged", purge["task_id"])
 
 
 def test_the_notes_say_what_stays(filled: Running) -> None:
@@ -112,10 +113,10 @@ def test_the_notes_say_what_stays(filled: Running) -> None:
 def test_a_second_purge_is_refused_with_the_place_of_the_first(filled: Running) -> None:
     job = opened(filled)
     refused = filled.post("request_purge", ORDER)
-    assert (refused.status, refused.body["purge_id"]) == (409, job["purge_id"])
-    assert refused.body["type"].endswith(":busy")
-    assert refused.headers["Retry-After"] == "10"
-    functions()["run_purges"](None)
+    assert (refused.status, refused.body["task_id"]) == (409, job["task_id"])
+    assert refused.body["type"].endswith(":task-overlap")
+    assert refused.body["detail"] == f"purge {job['task_id']} is open: wait until it is done, or cancel it"
+    filled.drive(job["task_id"])
     assert filled.post("request_purge", ORDER).status == 202
 
 
@@ -123,29 +124,15 @@ def test_a_cancelled_purge_begins_no_further_piece(filled: Running) -> None:
     job = opened(filled, older_than_days=NOW, dry_run=False)
     reply = cancel(filled, job)
     assert (reply.status, reply.body["status"]) == (200, "cancelled")
-    assert reply.body["fault"].endswith("not now")
-    functions()["run_purges"](None)
+    assert [(one["move"], one["why"]) for one in reply.body["history"]] == [("cancel", "not now")]
+    filled.drive(job["task_id"])
     assert rows(filled, "batch_ledger") == 3
     again = cancel(filled, job)
-    assert (again.status, again.body["purge_status"]) == (409, "cancelled")
-
-
-def test_purges_are_listed_by_pages_the_newest_first(filled: Running) -> None:
-    jobs = [done(filled)["purge_id"] for _ in range(3)]
-    first = filled.get("list_purges", limit="2").body
-    second = filled.get("list_purges", limit="2", cursor=first["next"]).body
-    assert [one["purge_id"] for one in (*first["purges"], *second["purges"])] == jobs[::-1]
-    assert second["next"] is None
-
-
-def test_a_purge_that_does_not_exist_is_not_found(filled: Running) -> None:
-    assert filled.get("show_purge", {"purge_id": OTHER_ID}).status == 404
-    assert cancel(filled, {"purge_id": OTHER_ID}).status == 404
+    assert (again.status, again.body["task_status"]) == (409, "cancelled")
 
 
 def test_nothing_is_purged_in_an_empty_store(running: Running) -> None:
     assert running.post("request_purge", ORDER).status == 404
-    assert running.get("list_purges").body == {"purges": [], "next": None}
 
 
 def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
@@ -165,4 +152,4 @@ def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
     for body, fields in wrong:
         refused = filled.post("request_purge", body)
         assert (refused.status, refused.fields) == (400, fields), (body, refused.body)
-    assert app().purges.find_open_purge() is None
+    assert filled.get("list_tasks", kind="purge").body == {"tasks": [], "next": None}

@@ -1,4 +1,4 @@
-"""handlers/operations/redrives.py, with the activity and the timer of handlers/redrives.py, over an embedded store."""
+"""handlers/operations/redrives.py, with the activities and the timer of handlers/tasks.py, over an embedded store."""
 
 import asyncio
 from collections.abc import Iterator
@@ -10,8 +10,7 @@ import pytest
 from core.letters.redrive import MOST_OPEN
 from handlers.app import app
 from tests.fakes.engines import SqliteEngine
-from tests.unit.handlers.operations.test_replays import Client, client_function
-from tests.unit.handlers.running import CONTEXT, HOME, Reply, Running, functions, reply_of, request
+from tests.unit.handlers.running import HOME, Client, Reply, Running, client_function, functions
 
 ORDER = {"move": "retry", "filter": {}, "expected_count": 3, "reason": "the transform was fixed"}
 REFUSED: dict[str, tuple[object, str]] = {
@@ -31,34 +30,25 @@ REFUSED: dict[str, tuple[object, str]] = {
 class Redrives(Running):
     """The app over four events of partition 1, of which three are letters."""
 
-    client: Client
-
     def begin(self) -> None:
         """Ingest the events."""
-        self.client = Client()
         self.ingest([0, 1, 2, 3], [HOME, b"{", b"[", b"{"])
 
     def start(self, **changed: object) -> Reply:
         """Request a redrive."""
-        asked = request("POST", {**ORDER, **changed})
-        return reply_of(asyncio.run(client_function("start_redrive")(asked, CONTEXT, client=self.client)))
+        return self.post("start_redrive", {**ORDER, **changed})
 
-    def show(self, redrive_id: str, name: str = "show_redrive", **params: str) -> Reply:
+    def show(self, redrive_id: str, name: str = "show_task", **params: str) -> Reply:
         """Show a job, or its letters."""
-        return self.get(name, {"redrive_id": redrive_id}, **params)
+        return self.get(name, {"task_id": redrive_id}, **params)
 
     def move(self, redrive_id: str, verb: str) -> Reply:
-        """Pause or cancel a job."""
-        return self.post(f"{verb}_redrive", {"reason": "because I say so"}, {"redrive_id": redrive_id})
-
-    def resume(self, redrive_id: str) -> Reply:
-        """Resume a job."""
-        asked = request("POST", {"reason": "it goes on"}, route_params={"redrive_id": redrive_id})
-        return reply_of(asyncio.run(client_function("resume_redrive")(asked, CONTEXT, client=self.client)))
+        """Pause, resume or cancel a job."""
+        return self.post(f"{verb}_task", {"reason": "because I say so"}, {"task_id": redrive_id})
 
     def work(self, redrive_id: str) -> Any:
         """Let the activity do its work."""
-        return functions()["redrive_pieces"](redrive_id)
+        return functions()["task_slice"]({"task_id": redrive_id, "part": None})
 
 
 @pytest.fixture
@@ -79,28 +69,28 @@ def test_a_preview_counts_the_letters_by_cause_and_shows_some_and_changes_nothin
     assert [one["sequence_number"] for one in shown["sample"]] == ["1", "2", "3"]
     assert {one["error"] for one in shown["sample"]} == {None}
     assert redrives.get("preview_redrive", move="retry", status="held").body == {"count": 0, "causes": [], "sample": []}
-    assert redrives.get("list_redrives").body["redrives"] == []
+    assert redrives.get("list_tasks").body["tasks"] == []
     assert redrives.get("preview_redrive").status == 400
 
 
 def test_a_redrive_is_accepted_and_driven_and_done(redrives: Redrives) -> None:
     reply = redrives.start(filter={"status": "exhausted"}, per_second=100_000)
     job = reply.body
-    assert (reply.status, reply.headers["Location"]) == (202, f"/api/redrives/{job['redrive_id']}")
+    assert (reply.status, reply.headers["Location"]) == (202, f"/api/tasks/{job['task_id']}")
     assert (job["status"], job["move"], job["filter"], job["letters"]) == (
         "planned", "retry", {"status": "exhausted"}, None
     )  # fmt: skip
-    assert redrives.client.started == [["drive_redrive", f"redrive-{job['redrive_id']}", job["redrive_id"]]]
-    assert redrives.work(job["redrive_id"]) == {"is_over": True, "pieces": 2, "looked_at": 3}
-    done = redrives.show(job["redrive_id"]).body
-    assert (done["status"], done["total"], done["looked_at"], done["moved"], done["unmoved"]) == ("done", 3, 3, 3, 0)
+    assert redrives.client.started == [["drive_task", f"task-{job['task_id']}", job["task_id"]]]
+    assert redrives.work(job["task_id"])["ok"] == {"is_over": True, "pieces": 2, "looked_at": 3, "part": None}
+    done = redrives.show(job["task_id"]).body
+    assert (done["status"], done["total"], done["done"], done["moved"], done["unmoved"]) == ("done", 3, 3, 3, 0)
     assert [one["move"] for one in done["history"]] == ["begin"]
-    assert redrives.get("list_redrives").body == {"redrives": [done], "next": None}
+    assert redrives.get("list_tasks").body == {"tasks": [done], "next": None}
     assert redrives.get("preview_redrive", move="retry", status="waiting").body["count"] == 3
 
 
 def test_the_letters_that_it_moved_are_listed_page_by_page(redrives: Redrives) -> None:
-    job = redrives.start(move="discard").body["redrive_id"]
+    job = redrives.start(move="discard").body["task_id"]
     redrives.work(job)
     first = redrives.show(job, "list_redriven", limit="2").body
     second = redrives.show(job, "list_redriven", limit="2", cursor=first["next"]).body
@@ -113,7 +103,7 @@ def test_the_letters_that_it_moved_are_listed_page_by_page(redrives: Redrives) -
 def test_a_selection_shows_its_letters(redrives: Redrives) -> None:
     letters = [{"partition_id": "1", "sequence_number": number} for number in ("3", "1")]
     asked = {"move": "retry", "letters": letters, "expected_count": 2, "reason": "only these"}
-    reply = reply_of(asyncio.run(client_function("start_redrive")(request("POST", asked), CONTEXT, client=Client())))
+    reply = redrives.post("start_redrive", asked)
     assert reply.body["letters"] == letters[::-1]
     assert reply.body["filter"] is None
 
@@ -133,10 +123,10 @@ def test_a_different_count_is_refused_with_the_count(redrives: Redrives) -> None
 
 
 def test_the_same_filter_and_too_many_jobs_are_refused(redrives: Redrives) -> None:
-    job = redrives.start().body["redrive_id"]
+    job = redrives.start().body["task_id"]
     refused = redrives.start(move="discard")
-    assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:redrive-overlap")
-    assert refused.body["redrive_id"] == job
+    assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:task-overlap")
+    assert refused.body["task_id"] == job
     for day in range(1, MOST_OPEN):
         assert redrives.start(filter={"failed_from": f"2020-01-{day:02}T00:00:00Z"}).status == 202
     full = redrives.start(filter={"failed_from": "2019-01-01T00:00:00Z"})
@@ -146,20 +136,19 @@ def test_the_same_filter_and_too_many_jobs_are_refused(redrives: Redrives) -> No
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_request_that_is_not_valid_names_the_field(redrives: Redrives, name: str) -> None:
     body, field = REFUSED[name]
-    asked = client_function("start_redrive")(request("POST", body), CONTEXT, client=redrives.client)
-    refused = reply_of(asyncio.run(asked))
+    refused = redrives.post("start_redrive", body)
     assert refused.status == 400
     assert field in refused.fields
     assert redrives.client.started == []
 
 
 def test_a_job_is_paused_resumed_and_cancelled(redrives: Redrives) -> None:
-    job = redrives.start().body["redrive_id"]
+    job = redrives.start().body["task_id"]
     assert redrives.move(job, "pause").body["status"] == "paused"
-    assert redrives.work(job) == {"is_over": True, "pieces": 0, "looked_at": 0}
+    assert redrives.work(job)["ok"] == {"is_over": True, "pieces": 0, "looked_at": 0, "part": None}
     refused = redrives.move(job, "pause")
-    assert (refused.status, refused.body["redrive_status"]) == (409, "paused")
-    assert redrives.resume(job).body["status"] == "running"
+    assert (refused.status, refused.body["task_status"]) == (409, "paused")
+    assert redrives.move(job, "resume").body["status"] == "running"
     assert redrives.move(job, "cancel").body["status"] == "cancelled"
     assert [one["move"] for one in redrives.show(job).body["history"]] == ["pause", "resume", "cancel"]
     assert redrives.show(job, "list_redriven").body == {"letters": [], "next": None}
@@ -167,23 +156,23 @@ def test_a_job_is_paused_resumed_and_cancelled(redrives: Redrives) -> None:
 
 
 def test_a_fault_is_noted_and_gone_when_the_job_continues(redrives: Redrives) -> None:
-    job = redrives.start().body["redrive_id"]
+    job = redrives.start().body["task_id"]
     own = app()
     redrives.sqlite.sql("ALTER TABLE dead_letter_attempt RENAME TO taken_away")
     assert redrives.work(job) == {"error": "StoreUnavailable"}
     assert "dead_letter_attempt" in redrives.show(job).body["fault"]
     redrives.sqlite.sql("ALTER TABLE taken_away RENAME TO dead_letter_attempt")
     app.value = replace(own)
-    assert redrives.work(job)["is_over"]
+    assert redrives.work(job)["ok"]["is_over"]
     assert redrives.show(job).body["fault"] is None
 
 
 def test_the_timer_drives_every_open_job(redrives: Redrives) -> None:
-    job = redrives.start().body["redrive_id"]
+    job = redrives.start().body["task_id"]
     client = Client()
-    asyncio.run(client_function("watch_redrives")(None, client=client))
-    assert client.started == [["drive_redrive", f"redrive-{job}", job]]
+    asyncio.run(client_function("watch_tasks")(None, client=client))
+    assert client.started == [["drive_task", f"task-{job}", job]]
     redrives.move(job, "cancel")
     client.started.clear()
-    asyncio.run(client_function("watch_redrives")(None, client=client))
+    asyncio.run(client_function("watch_tasks")(None, client=client))
     assert client.started == []

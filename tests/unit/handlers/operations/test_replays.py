@@ -1,8 +1,8 @@
-"""handlers/operations/replays.py, with the activities and the timer of handlers/replays.py, over a hub in memory."""
+"""handlers/operations/replays.py, with the activities and the timer of handlers/tasks.py, over a hub in memory."""
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.contract.test_open_replays import request as request_of
 from tests.fakes.builders import event
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
-from tests.unit.handlers.running import CONTEXT, HOME, MOTION, Reply, Running, functions, reply_of, request
+from tests.unit.handlers.running import HOME, MOTION, Client, Reply, Running, client_function
 
 HOSTILE = "<script>alert(1)</script>'; DROP TABLE home; --{{7*7}}../../etc/passwd"
 REFUSED: dict[str, tuple[object, str]] = {
@@ -60,28 +60,13 @@ REFUSED: dict[str, tuple[object, str]] = {
 }  # fmt: skip
 
 
-class Client:
-    """A Durable client without any instance."""
-
-    def __init__(self) -> None:
-        self.started: list[list[str]] = []
-
-    async def get_status(self, instance: str) -> None:
-        return None
-
-    async def start_new(self, name: str, instance: str, given: str) -> None:
-        self.started.append([name, instance, given])
-
-
 class Replays(Running):
     """The app over four events of partition 1, with a hub that holds them."""
 
-    client: Client
     hub: MemoryHub
 
     def begin(self) -> None:
         """Ingest the events, and let the app have the hub."""
-        self.client = Client()
         bodies = [HOME, MOTION, b"{", MOTION]
         self.ingest([0, 1, 2, 3], bodies)
         self.hub = MemoryHub({"1": [event(number, body) for number, body in enumerate(bodies)]})
@@ -90,42 +75,23 @@ class Replays(Running):
 
     def start(self, body: object) -> Reply:
         """Request a replay."""
-        return self._driven("start_replay", body)
+        return self.post("start_replay", body)
 
-    def show(self, job: str, name: str = "show_replay", **params: str) -> Reply:
+    def show(self, job: str, name: str = "show_task", **params: str) -> Reply:
         """Show a job, or its diff."""
-        return self.get(name, {"job_id": job}, **params)
+        return self.get(name, {"task_id": job}, **params)
 
     def move(self, job: str, verb: str) -> Reply:
         """Pause, resume or cancel a job."""
-        body, route = {"reason": "because I say so"}, {"job_id": job}
-        name = f"{verb}_replay"
-        return self._driven(name, body, route) if verb == "resume" else self.post(name, body, route)
+        return self.post(f"{verb}_task", {"reason": "because I say so"}, {"task_id": job})
 
     def work(self, job: str) -> Any:
         """Do all the work of a job, and return the last answer of an activity."""
-        for _ in range(100):
-            opened = functions()["open_replay_job"](job)
-            if not opened.get("partitions"):
-                return opened
-            for id in opened["partitions"]:
-                done = functions()["replay_pieces"]({"job_id": job, "partition_id": id})
-                if "error" in done:
-                    return done
-        raise AssertionError("the job did not end")
+        return self.drive(job)
 
     def watch(self, client: Any) -> None:
         """Let the timer tick."""
-        asyncio.run(client_function("watch_replays")(None, client=client))
-
-    def _driven(self, name: str, body: object, route: Mapping[str, str] | None = None) -> Reply:
-        asked = request("POST", body, route_params=route)
-        return reply_of(asyncio.run(client_function(name)(asked, CONTEXT, client=self.client)))
-
-
-def client_function(name: str) -> Any:
-    """The function inside the middleware that makes a Durable client."""
-    return vars(functions()[name])["client_function"]
+        asyncio.run(client_function("watch_tasks")(None, client=client))
 
 
 @pytest.fixture
@@ -140,8 +106,8 @@ def replays(
 
 def test_a_key_is_stored_as_its_caller_s(replays: Replays) -> None:
     job = replays.start({"reason": "look first"}).body
-    body, route = {"reason": "because I say so"}, {"job_id": job["job_id"]}
-    answers = [replays.post("pause_replay", body, route, **{"Idempotency-Key": key}) for key in ("k", '"k"')]
+    body, route = {"reason": "because I say so"}, {"task_id": job["task_id"]}
+    answers = [replays.post("pause_task", body, route, **{"Idempotency-Key": key}) for key in ("k", '"k"')]
     assert (answers[0].status, answers[1].body) == (200, answers[0].body)
     stored = [key for (key,) in replays.sqlite.sql("SELECT request_key FROM idempotency_key")]
     assert stored.count(key_of_caller(job["requested_by"], "k")) == 1
@@ -160,14 +126,14 @@ def test_a_replay_is_accepted_as_a_dry_run_and_its_orchestration_started(replays
     reply = replays.start({"reason": "the transform was mended"})
     body = reply.body
     assert (reply.status, reply.media) == (202, "application/json")
-    assert reply.headers["Location"] == f"/api/replays/{body['job_id']}"
+    assert reply.headers["Location"] == f"/api/tasks/{body['task_id']}"
     assert (body["status"], body["dry_run"], body["total"], body["done"]) == ("planned", True, 4, 0)
     assert (body["requested_by"], body["reason"]) == ("unverified (key holder)", "the transform was mended")
     assert [(one["partition_id"], one["first"], one["last"], one["next"]) for one in body["partitions"]] == [
         ("1", "0", "3", "0")
     ]
-    assert replays.client.started == [["drive_replay", f"replay-{body['job_id']}", body["job_id"]]]
-    shown = replays.show(body["job_id"])
+    assert replays.client.started == [["drive_task", f"task-{body['task_id']}", body["task_id"]]]
+    shown = replays.show(body["task_id"])
     assert (shown.status, shown.body) == (200, body)
 
 
@@ -180,8 +146,8 @@ def renamed(event: Event, references: References) -> list[Any]:
 def test_a_dry_run_is_worked_through_and_shows_its_diff_and_then_the_real_one_is_made(replays: Replays) -> None:
     newer = replace(app().transform, version="home_security/2", rows_of=renamed)
     app.value = replace(app(), transform=newer)
-    job = replays.start({"reason": "look first"}).body["job_id"]
-    assert replays.work(job) == {"partitions": []}
+    job = replays.start({"reason": "look first"}).body["task_id"]
+    assert replays.work(job) == {"parts": []}
     dry = replays.show(job).body
     assert (dry["status"], dry["done"], dry["counts"]["events_changed"]) == ("done", 4, 2)
     counts = dry["counts"]
@@ -196,7 +162,7 @@ def test_a_dry_run_is_worked_through_and_shows_its_diff_and_then_the_real_one_is
     assert [one["sequence_number"] for one in second["events"]] == ["3"]
     assert second["next"] is None
     asked = {"reason": "and now for good", "dry_run": False, "partitions": ["1"], "from": {"sequence_number": "1"}}
-    job = replays.start(asked).body["job_id"]
+    job = replays.start(asked).body["task_id"]
     replays.work(job)
     real = replays.show(job).body
     assert (real["status"], real["dry_run"], real["counts"]["rows_written"]) == ("done", False, 2)
@@ -214,10 +180,10 @@ def test_a_state_that_somebody_changed_is_shown_by_a_dry_run_and_written_again_b
     before = replays.sqlite.sql(homes)
     replays.sqlite.sql(by_hand)
     app.value = replace(app(), transform=replace(app().transform, version="home_security/2"))
-    job = replays.start({"reason": "look first"}).body["job_id"]
+    job = replays.start({"reason": "look first"}).body["task_id"]
     replays.work(job)
     assert [one["sequence_number"] for one in replays.show(job, "show_replay_diff").body["events"]] == ["0"]
-    replays.work(replays.start({"reason": "and now for good", "dry_run": False}).body["job_id"])
+    replays.work(replays.start({"reason": "and now for good", "dry_run": False}).body["task_id"])
     assert replays.sqlite.sql(homes) == before
 
 
@@ -226,7 +192,7 @@ def test_a_diff_has_an_error_that_quotes_half_of_a_surrogate_pair(replays: Repla
         raise ValueError("no such kind: \ud83d")
 
     app.value = replace(app(), transform=replace(app().transform, version="home_security/2", rows_of=quoting))
-    job = replays.start({"reason": "look first"}).body["job_id"]
+    job = replays.start({"reason": "look first"}).body["task_id"]
     replays.work(job)
     shown = replays.show(job, "show_replay_diff")
     assert (shown.status, {one["error"] for one in shown.body["events"]}) == (200, {"no such kind: \\ud83d"})
@@ -236,19 +202,20 @@ def test_a_second_replay_of_a_range_in_work_is_refused_and_names_the_first(repla
     first = replays.start({"reason": "the first", "dry_run": False, "to": {"sequence_number": "2"}})
     second = replays.start({"reason": "the second", "dry_run": False, "from": {"sequence_number": "2"}})
     assert (second.status, second.media) == (409, "application/problem+json")
-    assert second.body["type"] == "urn:hubledger:problem:replay-overlap"
-    assert second.body["job_id"] == first.body["job_id"]
+    assert second.body["type"] == "urn:hubledger:problem:task-overlap"
+    assert second.body["task_id"] == first.body["task_id"]
     assert replays.start({"reason": "a dry one"}).status == 202
     assert replays.start({"reason": "beside it", "dry_run": False, "from": {"sequence_number": "3"}}).status == 202
 
 
 def test_a_job_is_paused_resumed_and_cancelled_and_names_authors_and_reasons(replays: Replays) -> None:
-    job = replays.start({"reason": "to be steered", "dry_run": False}).body["job_id"]
+    job = replays.start({"reason": "to be steered", "dry_run": False}).body["task_id"]
     paused, again = replays.move(job, "pause"), replays.move(job, "pause")
     assert (paused.status, paused.body["status"]) == (200, "paused")
-    assert (again.status, again.body["status"], again.body["replay_status"]) == (409, 409, "paused")
+    assert (again.status, again.body["status"], again.body["task_status"]) == (409, 409, "paused")
     assert again.body["detail"] == "pause: the replay is paused"
-    assert replays.work(job) == {"partitions": []}
+    assert replays.work(job) == {"parts": []}
+    replays.sqlite.sql(f"INSERT INTO replay_state VALUES ('{job}', '0', 'a', 1, '{{}}')")
     resumed, cancelled, late = (replays.move(job, verb) for verb in ("resume", "cancel", "resume"))
     assert (resumed.body["status"], cancelled.body["status"], late.status) == ("running", "cancelled", 409)
     assert [(one["move"], one["why"]) for one in cancelled.body["history"]] == [
@@ -256,16 +223,17 @@ def test_a_job_is_paused_resumed_and_cancelled_and_names_authors_and_reasons(rep
     ]
     assert len(replays.client.started) == 2
     assert replays.sqlite.replays() == []
+    assert replays.sqlite.sql("SELECT * FROM replay_state") == []
 
 
 def test_jobs_are_listed_by_pages_the_newest_first(replays: Replays) -> None:
     for number in range(3):
         replays.start({"reason": f"number {number}"})
-    first = replays.get("list_replays", limit="2").body
-    second = replays.get("list_replays", limit="2", cursor=first["next"]).body
-    assert [one["reason"] for one in first["replays"]] == ["number 2", "number 1"]
-    assert ([one["reason"] for one in second["replays"]], second["next"]) == (["number 0"], None)
-    wrong = replays.get("list_replays", cursor="nonsense")
+    first = replays.get("list_tasks", kind="replay", limit="2").body
+    second = replays.get("list_tasks", kind="replay", limit="2", cursor=first["next"]).body
+    assert [one["reason"] for one in first["tasks"]] == ["number 2", "number 1"]
+    assert ([one["reason"] for one in second["tasks"]], second["next"]) == (["number 0"], None)
+    wrong = replays.get("list_tasks", kind="replay", cursor="nonsense")
     assert (wrong.status, wrong.fields) == (400, ["cursor"])
 
 
@@ -277,7 +245,7 @@ def test_whatever_is_wrong_with_a_request_is_a_problem_that_names_the_field_and_
         assert (reply.status, reply.media) == (400, "application/problem+json"), case
         assert reply.fields == [field], case
         assert "Traceback" not in json.dumps(reply.body), case
-    assert replays.sqlite.sql("SELECT COUNT(*) FROM replay_job") == [(0,)]
+    assert replays.sqlite.sql("SELECT COUNT(*) FROM task") == [(0,)]
 
 
 def test_a_job_of_a_different_stream_is_not_found(replays: Replays) -> None:
@@ -291,7 +259,7 @@ def test_a_job_of_a_different_stream_is_not_found(replays: Replays) -> None:
 
 
 def test_a_hub_that_does_not_answer_holds_the_job_and_is_named_there(replays: Replays) -> None:
-    job = replays.start({"reason": "while the hub is away", "dry_run": False}).body["job_id"]
+    job = replays.start({"reason": "while the hub is away", "dry_run": False}).body["task_id"]
     replays.hub.fails = lambda: True
     assert replays.work(job) == {"error": "HubUnreachable"}
     shown = replays.show(job).body
@@ -309,8 +277,8 @@ def test_the_timer_drives_every_job_that_is_open(replays: Replays) -> None:
         async def start_new(self, name: str, instance: str, given: str) -> None:
             raise OSError("no extension")
 
-    jobs = [replays.start({"reason": "to be watched"}).body["job_id"] for _ in range(2)]
-    replays.move(replays.start({"reason": "not this one"}).body["job_id"], "pause")
+    jobs = [replays.start({"reason": "to be watched"}).body["task_id"] for _ in range(2)]
+    replays.move(replays.start({"reason": "not this one"}).body["task_id"], "pause")
     replays.watch(Gone())
     client = Client()
     replays.watch(client)

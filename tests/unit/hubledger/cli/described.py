@@ -12,6 +12,7 @@ from handlers.web.openapi import describe
 from tests.unit.hubledger.cli.small_app import Reply, Request, problem
 
 AT = "2026-11-23T03:00:00Z"
+KINDS = {"/replays": "replay", "/redrives": "redrive", "/purges": "purge", "/audits": "audit"}  # of tasks, by address
 # Words that a command acts on; every other text is the test's.
 ACTED_ON = {"status": "done", "outcome": "dry_run", "kind": "repair"}
 
@@ -25,14 +26,18 @@ def description() -> dict[str, Any]:
 
 class Described:
     """Answers every request with a full answer of its route's shape, or with an empty one: null and no entry wherever
-    the shape allows it."""
+    the shape allows it. Tasks are of one kind: the one that was requested last, or `kind`."""
 
-    def __init__(self, text: Callable[[str], str] | None = None, *, is_empty: bool = False) -> None:
+    def __init__(
+        self, text: Callable[[str], str] | None = None, *, is_empty: bool = False, kind: str = "replay"
+    ) -> None:
+        self._kind = kind
         self._is_empty = is_empty
         self._text = text or (lambda name: AT if name == "at" or name.endswith("_at") else name.upper())
 
     def __call__(self, request: Request) -> Reply:
         path = urlsplit(request.path).path.removeprefix("/api")
+        self._kind = KINDS.get(path, self._kind)
         for template, methods in description()["paths"].items():
             if (
                 re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template)), path)
@@ -50,6 +55,8 @@ class Described:
         """Return a value of a schema that has every field and one entry in every list."""
         if "$ref" in schema:
             return self.value(name, description()["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+        if "discriminator" in schema:
+            return self.value(name, {"$ref": schema["discriminator"]["mapping"][self._kind]})
         if "anyOf" in schema:
             wanted = [one for one in schema["anyOf"] if (one.get("type") == "null") is self._is_empty]
             return self.value(name, (wanted or schema["anyOf"])[0])

@@ -22,7 +22,7 @@ from core.remote.telemetry import names
 from core.remote.telemetry.calls import CallNotes
 from core.remote.telemetry.instruments import Instruments
 from core.remote.telemetry.signals import Signals, steps_of
-from core.replay.run import ReplayMeans
+from core.replay.run import ReplayKind
 from core.replay.store.replays import Replays
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.memory import Memory as StoreMemory
@@ -189,9 +189,9 @@ def test_a_chunk_of_letters_is_a_span_and_its_letters_are_counted(memory: Memory
 
 
 def test_a_slice_of_a_replay_is_a_span_and_is_timed(memory: Memory, store: MemoryStore) -> None:
-    replaying = ReplayMeans(STREAM, Replays(store.database), MemoryHub({}), PLAIN, clock())
+    replaying = ReplayKind(STREAM, Replays(store.database), MemoryHub({}), PLAIN, clock())
     job_id = UUID(int=7)
-    report = memory.work.replay(job_id, partition().partition_id, replaying, NOON)
+    report = memory.work.task(job_id, partition().partition_id, replaying, NOON)
     (span,) = memory.spans
     assert report.is_over
     assert span.attributes == {

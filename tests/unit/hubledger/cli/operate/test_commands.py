@@ -11,7 +11,7 @@ import pytest
 
 from hubledger.cli.main import main
 from hubledger.cli.operate.all import GROUPS, SINGLE
-from tests.unit.hubledger.cli.described import AT, Described, description, unsafe
+from tests.unit.hubledger.cli.described import AT, KINDS, Described, unsafe
 from tests.unit.hubledger.cli.small_app import Reply, Request, SmallApp, problem
 
 ID = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
@@ -20,11 +20,10 @@ COMMANDS = {
     "status": "", "health": "", "retention": "",
     "letters list": "--status waiting --all", "letters causes": "", "letters show": "3 41 --body text",
     "letters retry": "--cause aaaa --reason why --yes", "letters discard": "3/41 --reason why --yes",
-    "redrives list": "--all", "redrives show": ID, "redrives letters": ID, "redrives pause": f"{ID} --reason why --yes",
-    "redrives resume": f"{ID} --reason why --yes", "redrives cancel": f"{ID} --reason why --yes",
+    "tasks list": "--all", "tasks show": ID, "tasks letters": ID, "tasks diff": f"{ID} --all",
+    "tasks pause": f"{ID} --reason why --yes", "tasks resume": f"{ID} --reason why --yes",
+    "tasks cancel": f"{ID} --reason why --yes",
     "replay start": "--partition 3 --from 40 --to 2026-11-23T03:00:00Z --reason why --for-real --yes",
-    "replay list": "", "replay show": ID, "replay diff": f"{ID} --all", "replay pause": f"{ID} --reason why --yes",
-    "replay resume": f"{ID} --reason why --yes", "replay cancel": f"{ID} --reason why --yes",
     "ledger explain": "3 41 --revealed", "ledger audit": "--whole --rows",
     "streams show": "--revealed", "streams next-incarnation": "--reason why --for-real --yes",
     "runs list": "--job home_activity", "runs step": "--yes",
@@ -32,8 +31,7 @@ COMMANDS = {
     "runs resume": "--reason why --yes", "runs repair": "--since 2026-02-01 --reason why --yes",
     "runs backfill": "--until 2026-02-01 --reason why --yes", "runs withdraw": "--reason why --yes",
     "runs cancel": f"{RUN} --reason why --yes", "runs discard": f"{RUN} --reason why --yes",
-    "purge start": "--older-than batch_ledger=90 --reason why --for-real --yes", "purge list": "",
-    "purge show": ID, "purge cancel": f"{ID} --reason why --yes",
+    "purge start": "--older-than batch_ledger=90 --reason why --for-real --yes",
 }  # fmt: skip
 CHANGING = [f"{group} {name}" for group, (_, own) in GROUPS.items() for name, (_, changes) in own.items() if changes]
 HOSTILE = "\x1b[31mred\x1b]0;title\x07[bold]b[/bold]\x9b2J\u202e\r\nline\x00:skull:"
@@ -43,14 +41,6 @@ Run = Callable[..., int]
 def words(name: str) -> list[str]:
     """A command with its arguments."""
     return [*name.split(), *shlex.split(COMMANDS[name])]
-
-
-def described() -> list[str]:
-    """The commands whose routes this app has."""
-    missing = [
-        name for name, path in (("purge", "/purges"), ("retention", "/retention")) if path not in description()["paths"]
-    ]
-    return [name for name in COMMANDS if name.split()[0] not in missing]
 
 
 @pytest.fixture
@@ -76,7 +66,7 @@ def test_every_command_shows_a_full_answer_at_every_width(
     monkeypatch.setenv("COLUMNS", width)
     wrong = {}
     with SmallApp(Described()) as app:
-        for name in described():
+        for name in COMMANDS:
             code, found = against(app, *words(name)), capsys.readouterr()
             longest = max(map(len, found.out.splitlines()), default=0)
             if code == 2 or found.err or not found.out or longest > int(width):
@@ -84,16 +74,32 @@ def test_every_command_shows_a_full_answer_at_every_width(
     assert wrong == {}
 
 
-@pytest.mark.parametrize("name", ["redrives list", "replay list", "purge list"])
-def test_the_id_of_a_job_is_on_one_line_where_it_fits_and_whole_where_not(
-    name: str, against: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("kind", KINDS.values())
+@pytest.mark.parametrize("text", [None, lambda _: HOSTILE])
+def test_each_kind_of_task_is_shown_with_its_own_facts(
+    kind: str, text: Callable[[str], str] | None, against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = []
+    for is_empty in (False, True):
+        with SmallApp(Described(text, kind=kind, is_empty=is_empty)) as app:
+            for name in ("tasks list", "tasks show"):
+                assert against(app, *words(name)) in (0, 1)
+                found = capsys.readouterr()
+                assert found.err == ""
+                assert unsafe(found.out) == set()
+                shown.append(found.out)
+    assert all(kind in out for out in (*shown[:2], shown[3]))
+
+
+def test_the_id_of_a_task_is_on_one_line_where_it_fits_and_whole_where_not(
+    against: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with SmallApp(Described(lambda field: ID if field.endswith("_id") else AT)) as app:
         monkeypatch.setenv("COLUMNS", "80")
-        against(app, *words(name))
+        against(app, *words("tasks list"))
         assert ID in capsys.readouterr().out
         monkeypatch.setenv("COLUMNS", "40")
-        against(app, *words(name))
+        against(app, *words("tasks list"))
     parts = [line.split(maxsplit=1)[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert ID in "".join(parts)  # an age with a date may need one line more
 
@@ -101,7 +107,7 @@ def test_the_id_of_a_job_is_on_one_line_where_it_fits_and_whole_where_not(
 def test_every_command_shows_an_empty_answer(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {}
     with SmallApp(Described(is_empty=True)) as app:
-        for name in described():
+        for name in COMMANDS:
             code, found = against(app, *words(name)), capsys.readouterr()
             if code == 2 or found.err or not found.out:
                 wrong[name] = (code, found.err)
@@ -111,7 +117,7 @@ def test_every_command_shows_an_empty_answer(against: Run, capsys: pytest.Captur
 def test_no_text_of_the_app_steers_the_terminal(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {}
     with SmallApp(Described(lambda _: HOSTILE)) as app:
-        for name, form in product(described(), ([], ["--json"])):
+        for name, form in product(COMMANDS, ([], ["--json"])):
             code, found = against(app, *words(name), *form), capsys.readouterr()
             if code not in (0, 1) or unsafe(found.out + found.err):
                 wrong[name, *form] = (code, unsafe(found.out + found.err), found.err)
@@ -119,16 +125,16 @@ def test_no_text_of_the_app_steers_the_terminal(against: Run, capsys: pytest.Cap
 
 
 def test_no_refusal_of_the_app_steers_the_terminal(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    refusal = problem(HOSTILE, 409, HOSTILE, errors=[{"field": HOSTILE, "detail": HOSTILE + "!"}], job_id=HOSTILE)
+    refusal = problem(HOSTILE, 409, HOSTILE, errors=[{"field": HOSTILE, "detail": HOSTILE + "!"}], task_id=HOSTILE)
     with SmallApp(lambda _: refusal) as app:
-        assert {name: code for name in described() if (code := against(app, *words(name))) != 1} == {}
+        assert {name: code for name in COMMANDS if (code := against(app, *words(name))) != 1} == {}
     assert unsafe(capsys.readouterr().err) == set()
 
 
 def test_json_is_the_answer_of_the_app(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {}
     with SmallApp(Described()) as app:
-        for name in described():
+        for name in COMMANDS:
             against(app, *words(name), "--json")
             lines = capsys.readouterr().out.splitlines()
             if not lines or not all(isinstance(json.loads(line), dict) for line in lines):
@@ -148,7 +154,7 @@ def test_every_page_is_a_line_of_json(against: Run, capsys: pytest.CaptureFixtur
 def test_what_changes_data_sends_nothing_without_a_person_and_without_yes(
     against: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = [name for name in CHANGING if name in described()]
+    names = CHANGING
     with SmallApp(Described()) as app:
         codes = {name: against(app, *(word for word in words(name) if word != "--yes")) for name in names}
         sent = [one.path for one in app.requests if one.method == "POST"]
@@ -159,7 +165,7 @@ def test_what_changes_data_sends_nothing_without_a_person_and_without_yes(
 
 def test_every_change_has_a_key_of_its_own(against: Run) -> None:
     with SmallApp(Described()) as app:
-        for name in described():
+        for name in COMMANDS:
             against(app, *words(name))
         keys = [one.headers.get("idempotency-key") for one in app.requests if one.method == "POST"]
     assert len(keys) > 10
@@ -179,8 +185,10 @@ def test_help_ends_with_an_example_that_the_command_takes(capsys: pytest.Capture
 
 
 def test_the_codes_say_whether_the_thing_is_healthy(against: Run) -> None:
+    full = Described()
+
     def unhealthy(request: Request) -> Reply:
-        reply = Described()(request)
+        reply = full(request)
         changed = {"ledger_balanced": False, "healthy": False, "balanced": False}
         status = "failed" if "status" in reply.body else None
         body = {**reply.body, **{name: value for name, value in changed.items() if name in reply.body}}
@@ -193,8 +201,7 @@ def test_the_codes_say_whether_the_thing_is_healthy(against: Run) -> None:
     named = (
         "status",
         "health",
-        "redrives show",
-        "replay show",
+        "tasks show",
         "ledger audit",
         "runs show",
         "letters retry",
@@ -216,10 +223,12 @@ def test_health_shows_what_it_may_see_without_a_key(against: Run, capsys: pytest
 
 
 def test_with_yes_the_count_follows_a_stream_that_goes_on(against: Run) -> None:
+    full = Described()
+
     def answer(request: Request) -> Reply:
         if request.method == "POST" and request.body["expected_count"] != 12:
             return problem("count-differs", 409, "12 letters can be moved now", count=12)
-        return Described()(request)
+        return full(request)
 
     with SmallApp(answer) as app:
         assert against(app, *words("letters retry")) == 0
@@ -236,15 +245,17 @@ def test_with_yes_the_count_follows_a_stream_that_goes_on(against: Run) -> None:
 def test_a_redrive_says_how_many_letters_it_moved_beyond_the_confirmed_ones(
     against: Run, capsys: pytest.CaptureFixture[str], moved: int, said: str
 ) -> None:
+    full = Described()
+
     def answer(request: Request) -> Reply:
-        reply = Described()(request)
+        reply = full(request)
         counts = {"total": 2_169, "moved": moved} if "total" in reply.body else {}
         return Reply({**reply.body, **counts}, reply.status)
 
     with SmallApp(answer) as app:
         assert against(app, *words("letters retry")) == 0
         assert said in capsys.readouterr().out
-        against(app, *words("redrives show"))
+        against(app, *words("tasks show"))
     assert said.removeprefix("moved ") in " ".join(capsys.readouterr().out.split())
 
 

@@ -60,7 +60,7 @@ def test_a_change_that_still_runs_is_asked_for_again_under_its_key() -> None:
 
 def test_a_refusal_is_not_repeated() -> None:
     app = app_of(problem("conflict", 409, "the replay is done"))
-    assert str(refused(app, "replays/x/pause", change=True)) == "the replay is done"
+    assert str(refused(app, "tasks/x/pause", change=True)) == "the replay is done"
     assert len(app.requests) == 1
 
 
@@ -92,7 +92,7 @@ def test_the_faults_of_fields_are_named_once() -> None:
         ("status", False, "counting: it needs a key"),
         ("dead-letters", False, "role Hubledger.Read"),
         ("revealed/dead-letters", False, "role Hubledger.Reveal"),
-        ("replays/x/diff", False, "role Hubledger.Reveal"),
+        ("tasks/x/diff", False, "role Hubledger.Reveal"),
         ("redrives", True, "role Hubledger.Operate"),
     ],
 )
@@ -101,9 +101,9 @@ def test_a_missing_right_names_the_level(reply: Reply, path: str, change: bool, 
     assert needed in str(refused(app_of(reply), path, change=change))
 
 
-def test_a_refusal_names_the_command_that_shows_the_job_in_the_way() -> None:
-    overlap = problem("overlap", 409, "a different redrive is open", redrive_id="0d9f")
-    assert "redrives show 0d9f" in str(refused(app_of(overlap), "redrives", change=True))
+def test_a_refusal_names_the_command_that_shows_the_task_in_the_way() -> None:
+    overlap = problem("overlap", 409, "a different redrive is open", task_id="0d9f")
+    assert "tasks show 0d9f" in str(refused(app_of(overlap), "redrives", change=True))
 
 
 def test_a_redirect_is_not_followed_because_it_would_carry_the_key_away() -> None:

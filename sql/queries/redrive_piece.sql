@@ -1,44 +1,8 @@
--- name: add_redrive_progress
--- Insert the partitions of a new job, from a JSON array of [partition_id, first, last, walked_to, letters, numbers].
--- params: redrive_id varchar(8000), progress nvarchar(max)
-INSERT INTO redrive_progress
-       (redrive_id, partition_id, first_sequence_number, last_sequence_number, walked_to, letters, moved, unmoved,
-        numbers)
-SELECT :redrive_id, r.partition_id, r.first_sequence_number, r.last_sequence_number, r.walked_to, r.letters, 0, 0,
-       r.numbers
-  FROM rows(:progress) AS r (
-       partition_id varchar(40), first_sequence_number bigint, last_sequence_number bigint, walked_to bigint,
-       letters bigint, numbers nvarchar(max));
-
--- name: read_redrive_progress
--- Read the progress of jobs, by partition.
--- params: redrive_ids nvarchar(max)
-SELECT p.redrive_id, p.partition_id, p.first_sequence_number, p.last_sequence_number, p.walked_to, p.letters, p.moved,
-       p.unmoved, p.numbers, p.closed_at
-  FROM redrive_progress AS p
- WHERE p.redrive_id IN (
-       SELECT i.redrive_id COLLATE Latin1_General_100_BIN2 FROM rows(:redrive_ids) AS i (redrive_id varchar(36)))
- ORDER BY p.redrive_id, LEN(p.partition_id), p.partition_id;
-
--- name: advance_redrive_progress
--- Record a piece in its partition; the letters that it looked at and did not move are unmoved.
--- params: redrive_id varchar(8000), partition_id varchar(8000), walked_to bigint, looked_at bigint, moved bigint
-UPDATE redrive_progress
-   SET walked_to = :walked_to, moved = moved + :moved, unmoved = unmoved + :looked_at - :moved
- WHERE redrive_id = :redrive_id AND partition_id = :partition_id AND closed_at IS NULL;
-
--- name: close_redrive_progress
--- Close a partition at its end: a letter of the request that the job did not move had changed.
--- params: redrive_id varchar(8000), partition_id varchar(8000), moved_at datetime2(7)
-UPDATE redrive_progress
-   SET closed_at = :moved_at, unmoved = CASE WHEN letters > moved THEN letters - moved ELSE 0 END
- WHERE redrive_id = :redrive_id AND partition_id = :partition_id AND closed_at IS NULL;
-
 -- name: add_redrive_piece
 -- Insert the letters that a piece moved, if it moved any.
--- params: redrive_id varchar(8000), pieces bigint, stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), move_id nvarchar(4000), moved_at datetime2(7), moved bigint
-INSERT INTO redrive_piece (redrive_id, piece, partition_id, numbers, moved_at)
-SELECT :redrive_id, :pieces, :partition_id, (
+-- params: task_id varchar(8000), pieces bigint, stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), move_id nvarchar(4000), moved_at datetime2(7), moved bigint
+INSERT INTO redrive_piece (task_id, piece, partition_id, numbers, moved_at)
+SELECT :task_id, :pieces, :partition_id, (
        SELECT json_group_array(m.sequence_number)
          FROM (SELECT d.sequence_number
                  FROM event_hub_dead_letter AS d
@@ -48,8 +12,8 @@ SELECT :redrive_id, :pieces, :partition_id, (
                 ORDER BY d.sequence_number) AS m), :moved_at
  WHERE :moved > 0;
 -- sqlserver:
-INSERT INTO hubledger.redrive_piece (redrive_id, piece, partition_id, numbers, moved_at)
-SELECT @redrive_id, @pieces, @partition_id, (
+INSERT INTO hubledger.redrive_piece (task_id, piece, partition_id, numbers, moved_at)
+SELECT @task_id, @pieces, @partition_id, (
        SELECT '[' + STRING_AGG(CONVERT(nvarchar(max), d.sequence_number), ',') WITHIN GROUP (ORDER BY d.sequence_number) + ']'
          FROM hubledger.event_hub_dead_letter AS d
         WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
@@ -60,14 +24,14 @@ SELECT @redrive_id, @pieces, @partition_id, (
 
 -- name: read_redriven_letters
 -- Read the letters that a job moved, with their status now, in the order of its pieces: a page after a place in a piece.
--- params: redrive_id varchar(8000), after_piece bigint, after_place int, most int
+-- params: task_id varchar(8000), after_piece bigint, after_place int, most int
 SELECT p.piece, n.key AS place, p.partition_id, n.value AS sequence_number, p.moved_at, d.status
   FROM redrive_piece AS p
- INNER JOIN redrive_job AS j ON j.redrive_id = p.redrive_id
+ INNER JOIN task AS j ON j.task_id = p.task_id
  CROSS JOIN json_each(p.numbers) AS n
   LEFT JOIN event_hub_dead_letter AS d
     ON d.stream_id = j.stream_id AND d.partition_id = p.partition_id AND d.sequence_number = n.value
- WHERE p.redrive_id = :redrive_id AND p.piece >= :after_piece
+ WHERE p.task_id = :task_id AND p.piece >= :after_piece
    AND (p.piece > :after_piece OR n.key > :after_place)
  ORDER BY p.piece, n.key
  LIMIT :most;
@@ -75,13 +39,13 @@ SELECT p.piece, n.key AS place, p.partition_id, n.value AS sequence_number, p.mo
 SELECT TOP (@most)
        p.piece, n.place, p.partition_id, n.sequence_number, p.moved_at, d.status
   FROM hubledger.redrive_piece AS p
- INNER JOIN hubledger.redrive_job AS j ON j.redrive_id = p.redrive_id
+ INNER JOIN hubledger.task AS j ON j.task_id = p.task_id
  CROSS APPLY (
        SELECT CONVERT(int, o.[key]) AS place, CONVERT(bigint, o.value) AS sequence_number
          FROM OPENJSON(p.numbers) AS o) AS n
   LEFT JOIN hubledger.event_hub_dead_letter AS d
     ON d.stream_id = j.stream_id AND d.partition_id = p.partition_id AND d.sequence_number = n.sequence_number
- WHERE p.redrive_id = @redrive_id AND p.piece >= @after_piece
+ WHERE p.task_id = @task_id AND p.piece >= @after_piece
    AND (p.piece > @after_piece OR n.place > @after_place)
  ORDER BY p.piece, n.place;
 

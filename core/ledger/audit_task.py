@@ -1,0 +1,71 @@
+"""An audit as a task: a part for each partition, and one for the stream. One is open at a time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from core.errors import TaskConflict
+from core.model.clock import Clock
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+from core.store.database import Database
+from core.store.script import Script
+from core.tasks.run import ONE_PIECE, Done, Kind
+from core.tasks.store import Ending, Tasks, advance_steps
+from core.tasks.task import Advance, PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
+
+DEADLINE = timedelta(hours=2)  # an open audit keeps purges out
+READING = timedelta(minutes=5)  # of one partition
+STREAM = "stream"  # the part that is about no single partition
+
+
+@dataclass(frozen=True, slots=True)
+class AuditAsked:
+    """The request of an audit: one partition, or all; the ranges since the verified commit, or the `whole` ledger; a
+    recount of the rows, of the hub, of the numbers from `first` to `last`."""
+
+    partition_id: PartitionId | None = None
+    whole: bool = False
+    rows: bool = False
+    hub: bool = False
+    first: SequenceNumber | None = None
+    last: SequenceNumber | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditKind(Kind):
+    """The audits of one stream. The means audit one partition until a time, and the stream; findings are JSON texts."""
+
+    database: Database
+    audit_partition: Callable[[AuditAsked, PartitionId, datetime], str]
+    audit_stream: Callable[[AuditAsked], str]
+    clock: Clock
+
+    name = "audit"
+    deadline = DEADLINE
+
+    @property
+    def tasks(self) -> Tasks:
+        return Tasks(self.database)
+
+    def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
+        """Audit a partition, or the stream at the end."""
+        asked = report_of(task.asked, AuditAsked)
+        if part.name == STREAM:
+            found = self.audit_stream(asked)
+        else:
+            found = self.audit_partition(asked, PartitionId(part.name), self.clock.now() + READING)
+        ending = Ending(task.task_id, self.clock.now(), partial(TaskConflict, "audit", task.task_id))
+        ahead = Advance(part.name, part.step, part.position, found, is_last=True)
+        self.database.run(Script(f"audit {task.task_id}", tuple(advance_steps(ending, ahead))))
+        return ONE_PIECE
+
+
+def audit_request(order: TaskOrder, asked: AuditAsked, partitions: tuple[PartitionId, ...]) -> TaskRequest:
+    """Return the task of an audit of these partitions.
+
+    To open it locks the stream, as each piece of a purge does: none is under way then.
+    """
+    parts = tuple(PartRequest(name) for name in (*partitions, STREAM))
+    return TaskRequest(order, "audit", "", report_text(asked), parts, len(partitions))

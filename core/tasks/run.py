@@ -1,0 +1,174 @@
+"""Work on a task, piece by piece, each piece one transaction: the loop of every kind.
+
+SQL holds how far a task is and the time of its next piece; the caller only drives it. If it calls too often, too late,
+twice at once or never again, nothing is done twice and the cap of the rate holds.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import ClassVar, NamedTuple
+from uuid import UUID
+
+from core.errors import CommitOutcomeUnknown, InfrastructureFault, StreamIncarnationChanged, TaskConflict
+from core.model.clock import Clock
+from core.model.tasks import OPEN, TaskKind, TaskMove, TaskVerb
+from core.tasks.store import Tasks
+from core.tasks.task import LONGEST_REST, Task, TaskPart, TaskRequest
+
+CONFLICT_LIMIT = 5  # conflicts in a row; then the fault goes to the caller
+
+
+class Done(NamedTuple):
+    """The pieces that were committed, and the events, letters or rows that they looked at."""
+
+    pieces: int
+    looked_at: int
+
+
+ONE_PIECE = Done(1, 0)
+Rest = Callable[[timedelta], None]
+
+
+class Kind(ABC):
+    """A kind of task, and how it does a piece.
+
+    `fan_out` parts are worked on at once; with 1, one after the other, in order. A task that is not over at its
+    `deadline` after the request fails, because an open one keeps others out.
+    """
+
+    name: ClassVar[TaskKind]
+    fan_out: ClassVar[int] = 1
+    deadline: ClassVar[timedelta | None] = None
+    clock: Clock
+
+    @property
+    @abstractmethod
+    def tasks(self) -> Tasks:
+        """The tasks of its database."""
+
+    @abstractmethod
+    def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
+        """Do the next piece of a part, and further ones until a time. Each is one transaction that ends with
+        `advance_steps`. Raises TaskConflict and CommitOutcomeUnknown if no piece was settled, and InfrastructureFault.
+        """
+
+    def rest(self, pause: timedelta) -> None:  # noqa: B027 - without a rate, no piece waits
+        """Sleep until the rate of a task allows its next piece."""
+
+    def over(self, task_id: UUID) -> None:  # noqa: B027 - most kinds leave nothing behind
+        """Clean up after a task that was cancelled or has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceReport:
+    """The outcome of a slice of work on a part, or on all parts in order. `is_over`: nothing is left of it, or the task
+    does not run."""
+
+    is_over: bool
+    pieces: int
+    looked_at: int
+    part: str | None = None
+
+    def to_json(self) -> dict[str, str | int | bool | None]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def open_task(request: TaskRequest, tasks: Tasks) -> Task:
+    """Open the task that a person requests, also if the answer of the first try is lost. Raises as `Tasks.open`."""
+    try:
+        tasks.open(request)
+    except CommitOutcomeUnknown:
+        if tasks.find(request.order.task_id) is None:
+            tasks.open(request)
+    found = tasks.find(request.order.task_id)
+    if found is None:
+        named = f"{request.kind} {request.order.task_id}"
+        raise CommitOutcomeUnknown(f"{named} was opened but cannot be read; look for it in the list")
+    return found
+
+
+def open_parts(task_id: UUID, kind: Kind) -> tuple[str | None, ...]:
+    """Begin a planned task, and return its parts to work on at once; None stands for all parts in order. None is left
+    when the task does not run."""
+    task = _running(task_id, kind)
+    if task is None or task.open_part is None:
+        return ()
+    if kind.fan_out == 1:
+        return (None,)
+    return tuple(one.name for one in task.parts if one.closed_at is None)[: kind.fan_out]
+
+
+def work_on(task_id: UUID, part: str | None, kind: Kind, until: datetime) -> SliceReport:
+    """Work on a part of a task, or on all parts in order, until a time or until nothing is left.
+
+    The first piece is always tried. Raises InfrastructureFault; the pieces before the fault remain. If the hub is a new
+    one, the task ends as `failed`.
+    """
+    pieces = looked_at = conflicts = 0
+    while True:
+        task = _running(task_id, kind)
+        own = None if task is None else task.open_part if part is None else task.part(part)
+        if task is None or own is None or own.closed_at is not None:
+            return SliceReport(True, pieces, looked_at, part)
+        if (pieces or conflicts) and kind.clock.now() >= until:
+            return SliceReport(False, pieces, looked_at, part)
+        if _rested(task, kind):
+            continue
+        try:
+            done = kind.advance(task, own, until)
+        except (TaskConflict, CommitOutcomeUnknown):
+            conflicts += 1
+            if conflicts >= CONFLICT_LIMIT:
+                raise
+        except StreamIncarnationChanged as fault:
+            move_task(task_id, "fail", kind, str(fault))
+            raise
+        else:
+            conflicts, pieces, looked_at = 0, pieces + done.pieces, looked_at + done.looked_at
+
+
+def note_fault(task_id: UUID, fault: InfrastructureFault | None, kind: Kind) -> None:
+    """Record the fault that holds up a task, or None when the task continues."""
+    kind.tasks.note_fault(task_id, None if fault is None else str(fault), kind.clock.now())
+
+
+def end_overdue(task: Task, kind: Kind) -> bool:
+    """Fail an open task, also a paused one, whose deadline has passed; return True if it is over."""
+    late = kind.deadline is not None and kind.clock.now() >= task.requested_at + kind.deadline
+    if not late or task.status not in OPEN:
+        return task.status not in OPEN
+    why = f"the {kind.name} was not done in {kind.deadline}" + (f": {task.fault}" if task.fault else "")
+    return move_task(task.task_id, "fail", kind, why)
+
+
+def move_task(task_id: UUID, verb: TaskVerb, kind: Kind, fault: str | None = None) -> bool:
+    """Move a task by itself, without a person."""
+    moved = kind.tasks.move(TaskMove(task_id, verb, kind.name, "", kind.clock.now(), fault))
+    if moved and verb == "fail":
+        kind.over(task_id)
+    return moved
+
+
+def _running(task_id: UUID, kind: Kind) -> Task | None:
+    """Return a task that runs, begun if it was planned; None when it does not run."""
+    task = kind.tasks.find(task_id)
+    if task is None or end_overdue(task, kind):
+        return None
+    if task.status == "planned":
+        move_task(task_id, "begin", kind)
+        task = kind.tasks.find(task_id)
+    return task if task is not None and task.status == "running" else None
+
+
+def _rested(task: Task, kind: Kind) -> bool:
+    """Rest until the time of the next piece; False when that time has come.
+
+    A time that is farther away was set by a clock that was ahead, so it does not count.
+    """
+    wait = task.next_piece_at - kind.clock.now()
+    if task.per_second is None or not timedelta() < wait <= LONGEST_REST:
+        return False
+    kind.rest(wait)
+    return True

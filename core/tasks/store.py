@@ -1,0 +1,207 @@
+"""Tasks in SQL: opened, found, listed, moved; and the steps with which the transaction of a piece ends."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from core.errors import TaskOverlap, TooManyTasks
+from core.model.tasks import TASK_MOVES, TaskKind, TaskMove, TaskStatus
+from core.store.columns import cut, instant_of, instant_text
+from core.store.database import Database, write
+from core.store.decoding import decoded, decoder
+from core.store.script import Script, Step
+from core.store.stream import StreamClosed, lock_step
+from core.tasks.task import (
+    LONGEST_REST,
+    Advance,
+    PartRequest,
+    Task,
+    TaskFacts,
+    TaskPart,
+    TaskRequest,
+)
+
+PERSON_LENGTH, REASON_LENGTH, FAULT_LENGTH = 200, 1_000, 2_000  # characters that are stored
+LATEST = (datetime.max.replace(tzinfo=UTC), "~")  # after every task
+_FACTS = tuple(TaskFacts.__dataclass_fields__)
+
+
+class Tasks:
+    """The tasks of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def open(self, request: TaskRequest) -> None:
+        """Write a new task, planned.
+
+        Raises TaskOverlap, TooManyTasks and StreamClosed, each with nothing written, and CommitOutcomeUnknown when the
+        answer was lost.
+        """
+        script = open_script(request)
+        while True:
+            try:
+                self._database.run(script)
+            except _NotAdded:
+                self._refuse(request)  # otherwise that task has just ended
+            else:
+                return
+
+    def find(self, task_id: UUID) -> Task | None:
+        """Return a task as it is now, or None."""
+        found = self._with_parts(self._database.ask("find_task", task_id=str(task_id)))
+        return found[0] if found else None
+
+    def read(
+        self,
+        stream_id: int,
+        most: int,
+        before: tuple[datetime, UUID] | None = None,
+        *,
+        kind: TaskKind | None = None,
+        status: TaskStatus | None = None,
+    ) -> tuple[Task, ...]:
+        """Return tasks of a stream, the newest first; with `before`, only those after the task of that time and id."""
+        at, task_id = LATEST if before is None else before
+        page = {"requested_at": instant_text(at), "task_id": str(task_id), "most": most}
+        chosen = {"stream_id": stream_id, "kind": kind, "status": status}
+        return self._with_parts(self._database.ask("read_tasks", **chosen, **page))
+
+    def read_open(self, stream_id: int) -> tuple[tuple[UUID, TaskKind, TaskStatus], ...]:
+        """Return the tasks of a stream that are not over, the oldest first."""
+        found = self._database.ask("read_open_tasks", stream_id=stream_id)
+        return tuple((UUID(task_id), kind, status) for task_id, kind, status in found)
+
+    def find_last(self, stream_id: int, kind: TaskKind) -> datetime | None:
+        """Return the time of the last request of a kind that was no dry run."""
+        found = self._database.ask("find_last_task", stream_id=stream_id, kind=kind)
+        return instant_of(found[0][0]) if found else None
+
+    def move(self, move: TaskMove) -> bool:
+        """Change a task's status if TASK_MOVES allows it; otherwise return False and change nothing."""
+        allowed, at = TASK_MOVES[move.move], instant_text(move.moved_at)
+        entry = {"at": at, "move": move.move, "by": move.by, "why": move.why}
+        values = {
+            "task_id": str(move.task_id),
+            "status": allowed.target,
+            "sources": f",{','.join(allowed.sources)},",
+            "moved_at": at,
+            "fault": cut(move.fault or "", FAULT_LENGTH),
+            "entry": json.dumps(entry) + "\n",
+        }
+        return bool(write(self._database, f"task {move.task_id}", "move_task", **values))
+
+    def note_fault(self, task_id: UUID, fault: str | None, at: datetime) -> None:
+        """Record the fault that holds up an open task, or None when the task continues."""
+        values = {"task_id": str(task_id), "fault": cut(fault or "", FAULT_LENGTH), "moved_at": instant_text(at)}
+        write(self._database, f"task {task_id}", "note_task_fault", **values)
+
+    def _refuse(self, request: TaskRequest) -> None:
+        chosen = {name: value for name, value in _values(request).items() if name in _STANDING}
+        ((standing,),) = self._database.ask("find_standing", **chosen)
+        if standing is not None:
+            raise TaskOverlap(request.kind, UUID(standing)) from None
+        ((count,),) = self._database.ask("count_open_tasks", stream_id=request.order.stream_id, kind=request.kind)
+        if count >= request.most_open:
+            raise TooManyTasks(request.kind, request.most_open) from None
+
+    def _with_parts(self, rows: Sequence[Sequence[Any]]) -> tuple[Task, ...]:
+        if not rows:
+            return ()
+        parts: dict[str, list[TaskPart]] = {}
+        for task_id, *part in self._database.ask("read_parts", task_ids=json.dumps([(row[0],) for row in rows])):
+            parts.setdefault(task_id, []).append(_PART(part))
+        facts = decoded(TaskFacts, rows)
+        return tuple(_with_parts(one, parts.get(str(one.task_id), ())) for one in facts)
+
+
+class _NotAdded(Exception):
+    """The task was not added: an open one keeps it out, or too many are open."""
+
+
+def _with_parts(one: TaskFacts, parts: Sequence[TaskPart]) -> Task:
+    return Task(**{name: getattr(one, name) for name in _FACTS}, parts=tuple(parts))
+
+
+_PART: Callable[[Sequence[Any]], TaskPart] = decoder(TaskPart)
+_STANDING = ("stream_id", "kind", "task_key", "holds_numbers", "parts")
+
+
+def open_script(request: TaskRequest) -> Script:
+    """Return the transaction of a new task; it locks the stream, whose tasks are opened one after the other."""
+    values = _values(request)
+    return Script(
+        f"{request.kind} {request.order.task_id}",
+        (
+            lock_step(request.order.stream_id, StreamClosed),
+            Step("add_task", values, expect=1, otherwise=_NotAdded),
+            Step("add_parts", {"task_id": values["task_id"], "parts": values["parts"]}),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the transaction of a piece ends: its task, its time, the error when another driver was first, and the time
+    before which the rate allows no further piece."""
+
+    task_id: UUID
+    at: datetime
+    conflict: Callable[[], Exception]
+    next_piece_at: datetime | None = None
+
+
+def advance_steps(ending: Ending, ahead: Advance, statement: str = "advance_part") -> list[Step]:
+    """Return the last steps of a piece's transaction: they advance a part of its task, and end it with its last part.
+
+    They touch no row, which is a conflict, when the task does not run or another driver was first. Another statement
+    than `advance_part` adds to the report what only the transaction knows.
+    """
+    own = {"task_id": str(ending.task_id), "moved_at": instant_text(ending.at)}
+    rest = {"next_piece_at": instant_text(ending.next_piece_at or ending.at)}
+    held = {**own, **rest, "latest": instant_text(ending.at + LONGEST_REST)}
+    return [
+        Step("hold_task", held, expect=1, otherwise=ending.conflict),
+        Step(statement, _advanced(own, ahead), expect=1, otherwise=ending.conflict),
+        *([Step("end_task", own)] if ahead.is_last else []),
+    ]
+
+
+def _advanced(own: Mapping[str, str], ahead: Advance) -> dict[str, Any]:
+    return {
+        **ahead.counts,
+        **own,
+        "part": ahead.part,
+        "expected": ahead.step,
+        "position": ahead.position,
+        "report": ahead.report,
+        "is_last": int(ahead.is_last),
+    }
+
+
+def _values(request: TaskRequest) -> dict[str, Any]:
+    order = request.order
+    return {
+        "task_id": str(order.task_id),
+        "stream_id": order.stream_id,
+        "kind": request.kind,
+        "is_dry_run": int(request.is_dry_run),
+        "task_key": request.key,
+        "asked": request.asked,
+        "total": len(request.parts) if request.total is None else request.total,
+        "per_second": request.per_second or 0,
+        "requested_by": cut(order.by, PERSON_LENGTH),
+        "reason": cut(order.why, REASON_LENGTH),
+        "requested_at": instant_text(order.at),
+        "most_open": request.most_open,
+        "holds_numbers": int(request.holds_numbers and not request.is_dry_run),
+        "parts": json.dumps([(*_part(one), place) for place, one in enumerate(request.parts)]),
+    }
+
+
+def _part(one: PartRequest) -> tuple[Any, ...]:
+    first, last = one.span.ends if one.span else (None, None)
+    return one.name, first, last, one.position, one.asked, one.report

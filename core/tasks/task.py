@@ -1,0 +1,139 @@
+"""A task and its parts: the request, how far it is, and what each part has found.
+
+A task works through its parts piece by piece. Each piece is one transaction that also advances its part, by compare and
+set: so a piece is done once, however many workers drive the task, and a task that is not `running` does not proceed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TypeVar
+from uuid import UUID
+
+import msgspec
+
+from core.model.events import Stream
+from core.model.spans import Span
+from core.model.tasks import TaskKind, TaskStatus
+
+LONGEST_REST = timedelta(seconds=2)  # between two pieces: a second of the cap, and one between the clocks of two hosts
+Report = TypeVar("Report")
+
+
+@dataclass(frozen=True, slots=True)
+class PartRequest:
+    """A part of a new task: its name, its numbers if it has some, where it begins, and what is asked of it as JSON."""
+
+    name: str
+    position: int = 0
+    span: Span | None = None
+    asked: str = "null"
+    report: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOrder:
+    """The order of a person, of which a task is made: its id, the stream, who orders it, why, and when."""
+
+    task_id: UUID
+    stream_id: int
+    by: str
+    why: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRequest:
+    """A task before it begins. `asked` is the request as JSON; `key` is of what it is about, the same for two tasks
+    that may not both be open. Of a kind that `holds_numbers`, no two open tasks have the same number in one part, dry
+    runs apart. `most_open` tasks of the kind may be open."""
+
+    order: TaskOrder
+    kind: TaskKind
+    key: str
+    asked: str
+    parts: tuple[PartRequest, ...]
+    total: int | None = None
+    per_second: int | None = None
+    is_dry_run: bool = False
+    holds_numbers: bool = False
+    most_open: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPart:
+    """A part of a task: `step` counts its pieces, the next one begins at `position`, and `report` is what it has found
+    or done so far, as JSON."""
+
+    name: str
+    span: Span | None
+    position: int
+    step: int
+    asked: str
+    report: str
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """A task without its parts. `fault` is the fault that holds it up or ended it; `history` has one JSON object per
+    line."""
+
+    task_id: UUID
+    kind: TaskKind
+    stream: Stream
+    stream_id: int
+    status: TaskStatus
+    is_dry_run: bool
+    asked: str
+    total: int
+    pieces: int
+    per_second: int | None
+    next_piece_at: datetime
+    requested_by: str
+    reason: str
+    requested_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    updated_at: datetime
+    fault: str | None
+    history: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task(TaskFacts):
+    """A task as it is now."""
+
+    parts: tuple[TaskPart, ...]
+
+    @property
+    def open_part(self) -> TaskPart | None:
+        """The first part that is not closed, or None."""
+        return next((one for one in self.parts if one.closed_at is None), None)
+
+    def part(self, name: str) -> TaskPart | None:
+        """Return a part, or None."""
+        return next((one for one in self.parts if one.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """How a piece leaves a part that had made `step` pieces: where the next one begins, what the part has found so far,
+    and whether it ends there. `counts` are the values of a statement that adds them to the report."""
+
+    part: str
+    step: int
+    position: int
+    report: str
+    is_last: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def report_text(report: object) -> str:
+    """Return a value as the JSON that a part or a request stores."""
+    return msgspec.json.encode(report).decode()
+
+
+def report_of(text: str, kind: type[Report]) -> Report:
+    """Return the value of a stored JSON."""
+    return msgspec.json.decode(text, type=kind)

@@ -1,0 +1,40 @@
+"""The kinds of tasks of this app: how each is put together of the app's parts, and how a task of it is shown.
+
+A new kind is a line here.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Union
+
+from core.model.tasks import TaskKind
+from core.tasks.run import Kind
+from core.tasks.task import Task
+from handlers.app import App
+from handlers.operations import audit, audit_findings, purges, redrives, replays
+from handlers.operations.audit_shapes import AuditJobAnswer
+from handlers.operations.purge_shapes import PurgeAnswer
+from handlers.operations.redrive_shapes import RedriveAnswer
+from handlers.operations.replay_shapes import ReplayAnswer
+from handlers.operations.task_shapes import TaskAnswer
+
+
+class KindOfApp(NamedTuple):
+    """A kind: what makes it of the app, the shape of its answers, and what shows a task of it."""
+
+    make: Callable[[App], Kind]
+    answer: type[TaskAnswer]
+    shown: Callable[[Task], TaskAnswer]
+
+
+KINDS: Mapping[TaskKind, KindOfApp] = {
+    "replay": KindOfApp(replays.kind, ReplayAnswer, replays.shown),
+    "redrive": KindOfApp(redrives.kind, RedriveAnswer, redrives.shown),
+    "purge": KindOfApp(purges.kind, PurgeAnswer, purges.shown),
+    "audit": KindOfApp(audit.kind, AuditJobAnswer, audit_findings.shown),
+}
+ANY_TASK: Any = Union[tuple(one.answer for one in KINDS.values())]  # noqa: UP007 - it is computed
+
+
+def kind_named(own: App, name: TaskKind) -> Kind:
+    """Return a kind of the app."""
+    return KINDS[name].make(own)

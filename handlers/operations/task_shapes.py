@@ -1,0 +1,120 @@
+"""The shapes of requests about tasks, and the fields that the answer of every kind has."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+
+from core.api.operation import Answer, Answered, Cursor, Reason, Shape
+from core.api.problems import CONFLICT, TASK_OVERLAP, Problem, not_found
+from core.errors import TaskOverlap, TooManyTasks
+from core.model.tasks import TaskKind, TaskStatus
+from core.store.stream import StreamClosed
+from core.tasks.task import Task
+from handlers.app import App
+
+PAGE, MOST_OF_A_PAGE = 20, 100
+UUID_FORM = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z"
+TaskText = Annotated[str, msgspec.Meta(pattern=UUID_FORM, description="A task's id.")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MOST_OF_A_PAGE)]
+
+
+class TaskPath(Shape):
+    """A task."""
+
+    task_id: TaskText
+
+
+class MoveShape(Shape):
+    """The reason to pause, resume or cancel a task."""
+
+    reason: Reason
+
+
+class TasksQuery(Shape):
+    """A page of tasks, the newest first: of one kind or status, or of all."""
+
+    kind: TaskKind | None = None
+    status: TaskStatus | None = None
+    limit: Limit = PAGE
+    cursor: Cursor | None = None
+
+
+class MoveAnswer(Answered):
+    """A change of a task's status: its author, time and reason."""
+
+    at: datetime
+    move: str
+    by: str
+    why: str
+
+
+class TaskAnswer(Answered):
+    """A task: `done` of `total` numbers, letters or parts. `fault` is the fault that holds it up now, or that ended it.
+    An open task fails at `deadline_at`, if it has one."""
+
+    task_id: str
+    status: TaskStatus
+    dry_run: bool
+    done: int
+    total: int
+    per_second: int | None
+    requested_by: str
+    reason: str
+    requested_at: datetime
+    deadline_at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    updated_at: datetime
+    fault: str | None
+    history: list[MoveAnswer]
+
+
+def of_every_kind(task: Task, done: int, total: int, deadline_at: datetime | None = None) -> dict[str, Any]:
+    """Return the fields that the answer of every kind has."""
+    return {
+        "task_id": str(task.task_id),
+        "status": task.status,
+        "dry_run": task.is_dry_run,
+        "done": done,
+        "total": total,
+        "per_second": task.per_second,
+        "requested_by": task.requested_by,
+        "reason": task.reason,
+        "requested_at": task.requested_at,
+        "deadline_at": deadline_at,
+        "started_at": task.started_at,
+        "ended_at": task.ended_at,
+        "updated_at": task.updated_at,
+        "fault": task.fault,
+        "history": [msgspec.json.decode(line, type=MoveAnswer) for line in task.history.splitlines()],
+    }
+
+
+def begun(shown: TaskAnswer) -> Answer:
+    """Return the answer to a request that has begun a task."""
+    return Answer(shown, 202, {"Location": f"/api/tasks/{shown.task_id}", "Retry-After": "2"})
+
+
+@contextmanager
+def opening() -> Iterator[None]:
+    """Answer with a problem when a task is not opened: others are open, or the stream has just been closed."""
+    try:
+        yield
+    except TaskOverlap as overlap:
+        raise Problem(TASK_OVERLAP, str(overlap), more={"task_id": str(overlap.task_id)}) from overlap
+    except TooManyTasks as full:
+        raise Problem(CONFLICT, str(full), more={"limit": full.limit}) from full
+    except StreamClosed as closed:
+        raise Problem(CONFLICT, "the next incarnation of the stream was opened: send the request again") from closed
+
+
+def found_task(own: App, task_id: str, kind: TaskKind | None = None) -> Task:
+    """Return a task of the stream, of a kind if one is given."""
+    task = own.tasks.find(UUID(task_id))
+    if task is None or task.stream != own.settings.stream or kind not in (None, task.kind):
+        raise not_found("task_id", f"there is no {kind or 'task'} {task_id}")
+    return task

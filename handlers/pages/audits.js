@@ -1,0 +1,30 @@
+// An audit as a task: what it found, partition by partition.
+
+import { badge, card, count, el, grouped, plural, table } from "./dom.js";
+
+const verdict = (found) => (found.faults.length ? plural(found.faults.length, "fault") : "no fault so far");
+
+export const audit = {
+  stays: "it has changed nothing",
+  title: () => "Audit of the ledger",
+  done: (found) => `${count(found.done)} of ${plural(found.total, "partition")}`,
+  facts: (found) => [[["Found", verdict(found)], ["Numbers accounted for", count(found.accounted)],
+    ["Complete", found.complete ? "yes" : "not yet"]]],
+  notes: (found) => (found.partitions.some((one) => one.rows?.complete === false)
+    ? el("p", {}, "In some partitions only the newest rows were recounted: an audit has a limit.") : null),
+  more: (found) => [
+    found.faults.length ? card("Faults", table("Faults", [
+      ["Partition", (one) => one.partition_id],
+      ["Kind", (one) => badge(one.kind)],
+      ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`],
+      ["What is wrong", (one) => one.detail, "wide"],
+    ], found.faults)) : null,
+    found.partitions.length ? card("By partition", table("Partitions", [
+      ["Partition", (one) => one.partition_id],
+      ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`],
+      ["Commits", (one) => count(one.commits), "amount"],
+      ["Letters", (one) => count(one.letters), "amount"],
+      ["State", (one) => badge(one.balanced ? "balanced" : "not balanced")],
+    ], found.partitions)) : el("p", { class: "quiet" }, "No partition has been audited yet."),
+  ],
+};

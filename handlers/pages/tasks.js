@@ -1,0 +1,123 @@
+// Tasks: what takes longer than one request. The list of them, the form of a new replay, and one with its progress.
+
+import { get, post, Problem } from "./api.js";
+import { audit } from "./audits.js";
+import { confirm } from "./confirm.js";
+import { ago, badge, button, capital, card, choice, count, dated, el, facts, fault, field, renew, table } from "./dom.js";
+import { purge } from "./purges.js";
+import { redrive } from "./redrives.js";
+import { newReplay, replay } from "./replays.js";
+
+const EVERY_MS = 1000;
+const PAGE = 20;
+const GONE = [400, 404];
+const ENDED = ["done", "cancelled", "failed"];
+const STATUSES = ["planned", "running", "paused", ...ENDED];
+// A kind: its title, what of it is done, its own facts (lists of pairs), what stays when it is cancelled, more panels, and
+// what follows it beside them.
+const KINDS = { replay, redrive, purge, audit };
+const MOVES = { pause: (kind) => `The ${kind} stops between two pieces, and can be resumed there.`,
+  resume: (kind) => `The ${kind} continues where it was paused.`,
+  cancel: (kind) => `The ${kind} ends for good; ${KINDS[kind].stays}.` };
+
+const kindOf = (task) => KINDS[task.kind] ?? { title: () => capital(task.kind), done: () => counted(task), facts: () => [] };
+const counted = (task) => `${count(task.done)} of ${count(task.total)}`;
+
+/** The address of a task on this page. */
+export const taskAddress = (task) => `#/tasks/${encodeURIComponent(task.task_id)}`;
+
+/** A table of tasks. */
+export const tasksTable = (label, tasks) => table(label, [
+  ["Requested", (one) => el("a", { href: taskAddress(one) }, ago(one.requested_at))],
+  ["Kind", (one) => (one.dry_run ? `${one.kind}, dry run` : one.kind)],
+  ["Status", (one) => badge(one.status)],
+  ["Done", (one) => kindOf(one).done(one), "amount"],
+  ["By", (one) => one.requested_by],
+  ["Why", (one) => one.reason, "wide"],
+], tasks);
+
+export async function tasks(place, left, asked = "") {
+  const given = new URLSearchParams(asked);
+  const chosen = Object.fromEntries([...given].filter(([name]) => ["kind", "status"].includes(name)));
+  const found = el("div", {});
+  place.append(el("h1", {}, "Tasks"), newReplay(given), filterCard(chosen), found);
+  const show = async (cursor, before) => {
+    try {
+      const page = await get("tasks", { ...chosen, limit: PAGE, cursor });
+      if (!left.aborted) found.replaceChildren(list(page, cursor, before, show));
+    } catch (problem) {
+      if (!(problem instanceof Problem) || problem.needsKey) throw problem;
+      found.replaceChildren(fault(problem));
+    }
+  };
+  await show("", []);
+}
+
+function filterCard(chosen) {
+  const named = (words) => [["", "all"], ...words.map((word) => [word, word])];
+  const form = el("form", { class: "row", onsubmit: (event) => {
+    event.preventDefault();
+    const asked = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    location.hash = `#/tasks${asked.size ? `?${asked}` : ""}`;
+  } }, field("Kind", choice("kind", named(Object.keys(KINDS)), chosen.kind)),
+  field("Status", choice("status", named(STATUSES), chosen.status)), el("button", { class: "main" }, "Filter"));
+  return el("section", { class: "card", "aria-label": "Filter" }, form);
+}
+
+function list(page, cursor, before, show) {
+  return card("Tasks", page.tasks.length ? tasksTable("Tasks", page.tasks)
+    : [el("p", {}, "No task has been requested yet."),
+      el("p", { class: "quiet" }, "A replay begins here. Letters are retried or discarded on their page.")],
+  el("div", { class: "row" },
+    before.length ? button("Newer", () => show(before.at(-1), before.slice(0, -1))) : null,
+    page.next ? button("Older", () => show(page.next, [...before, cursor])) : null));
+}
+
+export async function task(place, left, id) {
+  const title = el("h1", {}, "Task");
+  const [trouble, head, follows, more] = [1, 2, 3, 4].map(() => el("div", {}));
+  place.append(title, trouble, head, follows, more);
+  const shown = {};
+  while (!left.aborted) {
+    try {
+      const found = await get(`tasks/${encodeURIComponent(id)}`);
+      if (left.aborted) return;
+      const [kind, isOver] = [kindOf(found), ENDED.includes(found.status)];
+      title.textContent = capital(found.kind);
+      trouble.replaceChildren();
+      renew(head, progress(found, kind, isOver));
+      renew(more, ...(kind.more?.(found) ?? []), history(found));
+      await kind.follow?.(follows, found, shown, isOver);
+      if (isOver) return;
+    } catch (problem) {
+      if (!(problem instanceof Problem) || problem.needsKey || GONE.includes(problem.status)) throw problem;
+      trouble.replaceChildren(fault(problem)); // it may pass by itself
+    }
+    await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
+  }
+}
+
+function progress(found, kind, isOver) {
+  const allowed = isOver ? [] : [found.status === "paused" ? "resume" : "pause", "cancel"];
+  return card(kind.title(found),
+    el("p", { class: "verdict", id: "task-status" }, badge(found.status), kind.done(found)),
+    el("progress", { max: Math.max(1, found.total), value: found.total ? Math.min(found.done, found.total) : 1,
+      "aria-label": "progress" }),
+    found.fault ? fault({ detail: found.fault }) : null,
+    el("div", { class: "columns" }, ...kind.facts(found).map((pairs) => facts(pairs)),
+      facts([["Requested by", found.requested_by], ["Why", found.reason], ["Requested", dated(found.requested_at)],
+        ["Ended", dated(found.ended_at)]])),
+    kind.notes?.(found) ?? null,
+    el("div", { class: "row" }, allowed.map((move) => button(capital(move), () => ask(found, move))),
+      kind.actions?.(found) ?? null));
+}
+
+const ask = (found, move) => confirm({ title: `${capital(move)} the ${found.kind}`, word: capital(move), number: null,
+  text: () => MOVES[move](found.kind), grave: move === "cancel",
+  act: async (_, reason) => { await post(`tasks/${found.task_id}/${move}`, { reason }); return `${move}: done`; } });
+
+const history = (found) => (found.history.length
+  ? card("Moves of the task", el("ol", { class: "attempts" }, found.history.map(moved))) : null);
+
+const moved = (one) => el("li", {}, badge(one.move), ` by ${one.by}, `, ago(one.at),
+  one.why ? el("p", { class: "quiet" }, one.why) : null);

@@ -1,0 +1,159 @@
+"""The durable orchestration that drives tasks, and the timer that starts what stands still.
+
+SQL is the truth, so two starts do no harm, and losing the orchestration changes nothing.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Generator
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import azure.durable_functions as df
+import azure.functions as func
+
+from core.errors import HubledgerError, InfrastructureFault
+from handlers.orchestrations import PAUSE, SLICE, outlive, sleep
+
+if TYPE_CHECKING:
+    from core.tasks.run import Kind
+    from handlers.app import App
+
+log = logging.getLogger("hubledger.tasks")
+bp = df.Blueprint()
+
+DRIVEN = (df.OrchestrationRuntimeStatus.Running, df.OrchestrationRuntimeStatus.Pending)
+DIED = {"error": "WorkerDied"}
+DAY = timedelta(days=1)
+
+
+@bp.function_name("watch_tasks")
+@bp.timer_trigger(arg_name="timer", schedule=os.environ.get("TASK_SCHEDULE") or "30 * * * * *", use_monitor=False)
+@bp.durable_client_input(client_name="client")
+async def watch_tasks(timer: func.TimerRequest, client: Any) -> None:
+    """Open the purge of the day if the settings say so, fail what is overdue, and drive every task that may run: an
+    orchestration that was lost or purged is started again."""
+    for task_id in await asyncio.to_thread(_standing):
+        await drive(client, str(task_id))
+
+
+async def drive(client: Any, task_id: str) -> None:
+    """Start the orchestration of a task unless it runs; if that fails, the timer starts it."""
+    instance = f"task-{task_id}"
+    try:
+        status = await client.get_status(instance)
+        if status is None or status.runtime_status not in DRIVEN:
+            await client.start_new("drive_task", instance, task_id)
+    except Exception as error:  # noqa: BLE001 - the client raises plain Exceptions
+        facts = {"action": "drive", "task_id": task_id, "error": str(error)}
+        log.warning("task not driven; the timer will drive it", extra=facts)
+
+
+def drive_task(context: df.DurableOrchestrationContext) -> Generator[Any, Any, Any]:
+    """Work on the parts of a task, slice by slice, until none is left or the task does not run. Only ids travel."""
+    task_id = context.get_input()
+    opened = yield from outlive(context.call_activity("open_task", task_id), DIED)
+    is_faulty = "error" in opened
+    if not is_faulty:
+        if not opened["parts"]:
+            return "nothing is left, or the task does not run"
+        slices = [context.call_activity("task_slice", {"task_id": task_id, "part": part}) for part in opened["parts"]]
+        done = yield from outlive(context.task_all(slices), [DIED])
+        is_faulty = any("error" in one for one in done)
+    if is_faulty:
+        yield from sleep(context, PAUSE)
+    context.continue_as_new(task_id)
+    return None
+
+
+bp.orchestration_trigger(context_name="context")(drive_task)
+
+
+@bp.activity_trigger(input_name="task")
+def open_task(task: str) -> dict:
+    """Begin a planned task; return {parts} to work on at once, or {error}."""
+    from core.tasks.run import open_parts
+    from handlers.app import app, in_time
+
+    with in_time(SLICE):
+        try:
+            kind = _kind_of(app(), UUID(task))
+            return {"parts": [] if kind is None else list(open_parts(UUID(task), kind))}
+        except HubledgerError as fault:
+            return _failed(task, fault)
+
+
+@bp.activity_trigger(input_name="work")
+def task_slice(work: dict) -> dict:
+    """Do a slice of work on a part, or on all parts in order; return {ok: its report}, or {error}. The pieces before a
+    fault remain."""
+    from core.tasks.run import note_fault
+    from handlers.app import app, in_time
+
+    task_id, own = UUID(work["task_id"]), app()
+    with in_time(SLICE):
+        try:
+            kind = _kind_of(own, task_id)
+            if kind is None:
+                return {"ok": None}
+            report = own.work.task(task_id, work["part"], kind, kind.clock.now() + SLICE)
+            note_fault(task_id, None, kind)
+        except HubledgerError as fault:
+            return _failed(work["task_id"], fault)
+    facts = {"action": kind.name, "task_id": work["task_id"], **report.to_json()}
+    log.info("task advanced", extra=facts)
+    return {"ok": report.to_json()}
+
+
+def _failed(task_id: str, fault: HubledgerError) -> dict:
+    from core.tasks.run import note_fault
+    from handlers.app import app
+
+    log.warning("task step failed; will retry", extra={"action": "task", "task_id": task_id, "error": str(fault)})
+    with suppress(HubledgerError):
+        kind = _kind_of(app(), UUID(task_id))
+        if kind is not None and isinstance(fault, InfrastructureFault):
+            note_fault(UUID(task_id), fault, kind)
+    return {"error": type(fault).__name__}
+
+
+def _standing() -> list[UUID]:
+    """Return the tasks that may run."""
+    from core.tasks.run import end_overdue
+    from handlers.app import app
+    from handlers.kinds import kind_named
+
+    own = app()
+    _open_daily(own)
+    stream_id, standing = own.find_stream(), []
+    for task_id, name, _ in own.tasks.read_open(stream_id) if stream_id is not None else ():
+        task = own.tasks.find(task_id)
+        if task is not None and not end_overdue(task, kind_named(own, name)) and task.status != "paused":
+            standing.append(task_id)
+    return standing
+
+
+def _open_daily(own: "App") -> None:
+    """Open the purge of the day, unless one was requested in the last 24 hours or is open."""
+    from core.errors import TaskOverlap
+    from core.store.stream import StreamClosed
+    from core.tasks.task import TaskOrder
+    from handlers.operations.purges import open_purge
+
+    stream_id, now = own.find_stream(), own.clock.now()
+    if not own.settings.purging.daily or stream_id is None:
+        return
+    last = own.tasks.find_last(stream_id, "purge")
+    if last is None or now - last >= DAY:
+        with suppress(TaskOverlap, StreamClosed):
+            open_purge(own, TaskOrder(own.clock.new_id(), stream_id, "timer", "PURGE_DAILY", now), {})
+
+
+def _kind_of(own: "App", task_id: UUID) -> "Kind | None":
+    from handlers.kinds import kind_named
+
+    task = own.replays.tasks.find(task_id)  # it waits for a database that does not answer
+    return None if task is None else kind_named(own, task.kind)

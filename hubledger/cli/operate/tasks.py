@@ -1,0 +1,140 @@
+"""`tasks`: what takes longer than one request: list, show, pause, resume and cancel it."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from hubledger.cli.console import program
+from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
+from hubledger.cli.operate.kinds import KINDS, OTHER, Shown
+from hubledger.cli.operate.letters import segment
+from hubledger.cli.remote.client import AppAnswer
+from hubledger.cli.views.output import Column, Output, toned
+from hubledger.cli.views.texts import text_of
+from hubledger.cli.views.waiting import Job, wait_for
+
+TaskId = Annotated[str, typer.Argument(metavar="ID")]
+_Kind = Annotated[str | None, typer.Option("--kind", help="replay, redrive, purge or audit. Default: all.")]
+_Status = Annotated[
+    str | None, typer.Option("--status", help="planned, running, paused, done, cancelled or failed. Default: all.")
+]
+_COLUMNS = (
+    Column("id"), Column("kind"), Column("status"), Column("done", number=True), Column("total", number=True),
+    Column("requested", wide=True), Column("by", wide=True), Column("reason", wide=True),
+)  # fmt: skip
+
+
+def list_tasks(
+    at: At,
+    kind: _Kind = None,
+    status: _Status = None,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Tasks of a page.")] = 20,
+    everything: Everything = False,
+) -> None:
+    """List tasks, the newest first.
+
+    Example: python -m hubledger tasks list --kind replay
+    """
+    rows: list[Mapping[str, Any]] = []
+    for page in at.app.pages("tasks", {"kind": kind, "status": status, "limit": limit}, everything):
+        if at.out.as_json:
+            at.out.json(page.text)
+        rows += page.value["tasks"]
+    if not at.out.as_json:
+        at.out.show(at.out.table(_COLUMNS, [_row(at.out, one) for one in rows]))
+
+
+def _row(out: Output, one: Mapping[str, Any]) -> list[object]:
+    kind = f"{one['kind']}, dry run" if one["dry_run"] else one["kind"]
+    return [
+        one["task_id"], kind, toned(one["status"]), one["done"], one["total"], out.when(one["requested_at"]),
+        one["requested_by"], one["reason"],
+    ]  # fmt: skip
+
+
+def show_task(at: At, task_id: TaskId) -> int:
+    """Show a task with its progress and its history.
+
+    Ends with 1 when the task has failed, or an audit has found a fault.
+
+    Example: python -m hubledger tasks show 6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11
+    """
+    return shown(at, at.app.get(f"tasks/{segment(task_id)}"))
+
+
+def shown(at: At, found: AppAnswer) -> int:
+    """Print a task; return 1 when it has failed, or has found a fault."""
+    value, out = found.value, at.out
+    own = KINDS.get(value["kind"], OTHER)
+    if out.as_json:
+        out.json(found.text)
+    else:
+        out.show(out.facts(_facts(out, value, own)), *own.tables(out, value), *_history(out, value["history"]))
+        out.say(*own.lines(value))
+    return UNHEALTHY if value["status"] == "failed" or value.get("faults") else GOOD
+
+
+def _facts(out: Output, value: Mapping[str, Any], own: Shown) -> dict[str, object]:
+    times = {"started": "started_at", "updated": "updated_at", "ended": "ended_at"}
+    return {
+        value["kind"]: value["task_id"],
+        "status": toned(value["status"]),
+        "done": f"{text_of(value['done'])} of {text_of(value['total'])}",
+        **own.facts(out, value),
+        "reason": value["reason"] or None,
+        "requested": f"{out.ago(value['requested_at'])} by {value['requested_by']}",
+        **{name: out.ago(value[field]) for name, field in times.items() if value.get(field)},
+        "fault": value["fault"],
+    }
+
+
+def _history(out: Output, moves: list[Mapping[str, Any]]) -> list[Any]:
+    """Return the table of what persons did with a task; nothing where nobody did anything."""
+    columns = (Column("at"), Column("move"), Column("by"), Column("why"))
+    rows = [[out.when(one["at"]), one["move"], one["by"], one["why"]] for one in moves]
+    return [out.table(columns, rows, "history")] if rows else []
+
+
+def wait_for_task(at: At, accepted: AppAnswer, name: str) -> AppAnswer:
+    """Show the progress of a task until it has ended or is paused; return its last answer."""
+    task_id = accepted.value["task_id"]
+    at.out.say(f"{name} {task_id}")
+    left = f"To pause it: {program()} tasks pause {task_id} --reason WHY"
+    return wait_for(Job(name, lambda: at.app.get(f"tasks/{segment(task_id)}"), "done", left=left), at.out)
+
+
+def finished(at: At, accepted: AppAnswer, name: str) -> int:
+    """Wait for a task, and print its end; return 0 when it is done without a fault."""
+    found = wait_for_task(at, accepted, name)
+    code = shown(at, found)
+    return code if found.value["status"] == "done" else UNHEALTHY
+
+
+def pause_task(at: At, task_id: TaskId, reason: Why) -> int:
+    """Pause a task between two pieces; what it has done stays done.
+
+    Example: python -m hubledger tasks pause 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "the database is slow"
+    """
+    return _move(at, task_id, "pause", reason)
+
+
+def resume_task(at: At, task_id: TaskId, reason: Why) -> int:
+    """Resume a paused task.
+
+    Example: python -m hubledger tasks resume 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "it is fast again"
+    """
+    return _move(at, task_id, "resume", reason)
+
+
+def cancel_task(at: At, task_id: TaskId, reason: Why) -> int:
+    """Cancel a task for good; what it has done stays done.
+
+    Example: python -m hubledger tasks cancel 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "the wrong range"
+    """
+    return _move(at, task_id, "cancel", reason)
+
+
+def _move(at: At, task_id: str, move: str, reason: str) -> int:
+    at.confirm(f"{move.capitalize()} task {task_id}?")
+    return shown(at, at.app.post(f"tasks/{segment(task_id)}/{move}", {"reason": reason}))

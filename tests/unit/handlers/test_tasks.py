@@ -1,0 +1,240 @@
+"""handlers/tasks.py: the orchestration, driven by hand, and the timer. Only ids travel through it."""
+
+import asyncio
+import json
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from core.model.retention import DEFAULT_DAYS
+from core.store.columns import instant_text
+from handlers.orchestrations import PAUSE, SECOND
+from handlers.tasks import DAY, DRIVEN, drive, drive_task
+from tests.unit.handlers.running import HOME, MOTION, Running, client_function
+
+JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Context:
+    """The context of an orchestration; it notes the requests."""
+
+    again: list[str] = field(default_factory=list)
+    current_utc_datetime: datetime = NOW
+
+    def get_input(self) -> str:
+        return JOB
+
+    def call_activity(self, name: str, given: object) -> tuple[str, object]:
+        return (name, given)
+
+    def task_all(self, tasks: list[object]) -> tuple[str, list[object]]:
+        return ("all", tasks)
+
+    def create_timer(self, at: datetime) -> tuple[str, datetime]:
+        return ("timer", at)
+
+    def continue_as_new(self, given: str) -> None:
+        self.again.append(given)
+
+
+def begun() -> tuple[Context, Generator[Any, Any, Any]]:
+    context = Context()
+    work = drive_task(context)
+    assert next(work) == ("open_task", JOB)
+    return context, work
+
+
+def test_each_partition_with_work_left_gets_an_activity_and_then_it_looks_again() -> None:
+    context, work = begun()
+    kind, tasks = work.send({"parts": ["0", "7"]})
+    assert (kind, tasks) == (
+        "all",
+        [("task_slice", {"task_id": JOB, "part": id}) for id in ("0", "7")],
+    )
+    with pytest.raises(StopIteration):
+        work.send([{"ok": {}}, {"ok": {}}])
+    assert context.again == [JOB]
+
+
+def test_it_ends_when_nothing_is_left_or_the_job_does_not_run() -> None:
+    context, work = begun()
+    with pytest.raises(StopIteration):
+        work.send({"parts": []})
+    assert context.again == []
+
+
+@pytest.mark.parametrize("done", [[{"error": "HubUnreachable"}], [{"ok": {}}, {"error": "StoreUnavailable"}]])
+def test_a_fault_of_a_slice_is_waited_for_and_ends_nothing(done: list[object]) -> None:
+    context, work = begun()
+    work.send({"parts": ["0", "1"][: len(done)]})
+    assert work.send(done) == ("timer", NOW + PAUSE + SECOND)
+    with pytest.raises(StopIteration):
+        work.send(None)
+    assert context.again == [JOB]
+
+
+def test_a_store_that_cannot_be_reached_is_waited_for() -> None:
+    context, work = begun()
+    assert work.send({"error": "StoreUnavailable"}) == ("timer", NOW + PAUSE + SECOND)
+    with pytest.raises(StopIteration):
+        work.send(None)
+    assert context.again == [JOB]
+
+
+def test_what_travels_is_ids_that_json_holds() -> None:
+    _, work = begun()
+    _, tasks = work.send({"parts": ["0"]})
+    assert json.loads(json.dumps(tasks)) == [["task_slice", {"task_id": JOB, "part": "0"}]]
+
+
+class Client:
+    """A Durable client over one instance."""
+
+    def __init__(self, status: object = None, fault: Exception | None = None) -> None:
+        self.status, self.fault = status, fault
+        self.started: list[tuple[str, str, str]] = []
+
+    async def get_status(self, instance: str) -> Any:
+        if self.fault is not None:
+            raise self.fault
+        return SimpleNamespace(runtime_status=self.status)
+
+    async def start_new(self, name: str, instance: str, given: str) -> None:
+        self.started.append((name, instance, given))
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("status", [None, "Completed", "Failed", "Terminated"])
+async def test_a_job_whose_orchestration_does_not_run_gets_one_under_its_own_name(status: object) -> None:
+    client = Client(status)
+    await drive(client, JOB)
+    assert client.started == [("drive_task", f"task-{JOB}", JOB)]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("status", DRIVEN)
+async def test_a_job_that_is_driven_is_left_alone(status: object) -> None:
+    client = Client(status)
+    await drive(client, JOB)
+    assert client.started == []
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_fails_fails_nothing_for_the_timer_drives_the_job() -> None:
+    await drive(Client(fault=OSError("no extension")), JOB)
+
+
+@pytest.fixture
+def filled(running: Running) -> Running:
+    running.ingest([0], [HOME])
+    running.ingest([1], [MOTION])
+    return running
+
+
+def tick() -> list[str]:
+    """Let the timer tick; return the tasks that it drives."""
+    client = Client()
+    asyncio.run(client_function("watch_tasks")(None, client=client))
+    return [given for _, _, given in client.started]
+
+
+def listed(filled: Running) -> list[Any]:
+    found: list[Any] = filled.get("list_tasks").body["tasks"]
+    return found
+
+
+def test_the_timer_is_silent_without_a_task(filled: Running) -> None:
+    assert (tick(), listed(filled)) == ([], [])
+
+
+def test_no_purge_begins_by_itself_unless_the_settings_say_so(filled: Running) -> None:
+    filled.restart(PURGE_DAILY="true", PURGE_DAYS='{"batch_ledger": 5}')
+    (task_id,) = tick()
+    filled.drive(task_id)
+    (task,) = listed(filled)
+    assert (task["kind"], task["requested_by"], task["reason"], task["dry_run"]) == (
+        "purge",
+        "timer",
+        "PURGE_DAILY",
+        False,
+    )
+    assert (task["status"], task["older_than_days"]["batch_ledger"]) == ("done", 5)
+
+
+def test_the_timer_opens_one_purge_a_day_and_a_dry_run_is_none(filled: Running) -> None:
+    filled.drive(filled.post("request_purge", {"reason": "look first"}).body["task_id"])
+    filled.restart(PURGE_DAILY="true")
+    (task_id,) = tick()
+    assert tick() == [task_id]  # it is open, and not driven yet
+    filled.drive(task_id)
+    assert tick() == []
+    assert [one["requested_by"] == "timer" for one in listed(filled)] == [True, False]
+    yesterday = datetime.now(UTC) - DAY - timedelta(seconds=1)  # the clock of the database may be behind by less
+    filled.sqlite.sql(f"UPDATE task SET requested_at = '{instant_text(yesterday)}'")
+    assert len(tick()) == 1
+    assert [one["requested_by"] for one in listed(filled)].count("timer") == 2
+
+
+def test_the_timer_drives_no_task_that_is_paused(filled: Running) -> None:
+    task_id = filled.post("request_audit", {}).body["task_id"]
+    assert filled.post("pause_task", {"reason": "not now"}, {"task_id": task_id}).status == 200
+    assert tick() == []
+    assert filled.post("resume_task", {"reason": "now"}, {"task_id": task_id}).status == 200
+    assert tick() == [task_id]
+
+
+@pytest.mark.parametrize("verb", [None, "pause"])
+def test_the_timer_fails_what_is_overdue_also_when_it_is_paused(filled: Running, verb: str | None) -> None:
+    task_id = filled.post("request_audit", {}).body["task_id"]
+    if verb:
+        assert filled.post(f"{verb}_task", {"reason": "not now"}, {"task_id": task_id}).status == 200
+    filled.sqlite.sql("UPDATE task SET requested_at = '2026-01-01T00:00:00.000000Z'")
+    assert tick() == []
+    (task,) = listed(filled)
+    assert (task["status"], task["fault"]) == ("failed", "the audit was not done in 2:00:00")
+
+
+def test_a_partition_with_a_fault_is_left_as_it_is_by_a_purge(filled: Running) -> None:
+    filled.sqlite.sql("UPDATE batch_ledger SET written = 0, dead_lettered = 1 WHERE commit_number = 1")
+    now = dict.fromkeys(DEFAULT_DAYS, 0)
+    order = {"reason": "the disk is full", "older_than_days": now, "dry_run": False}
+    task_id = filled.post("request_purge", order).body["task_id"]
+    filled.drive(task_id)
+    found = filled.get("show_task", {"task_id": task_id}).body
+    assert (found["status"], found["rows"]) == ("done", 0)
+    assert filled.sqlite.sql("SELECT COUNT(*) FROM batch_ledger") == [(2,)]
+    (verified,) = [one for one in found["tables"] if one["table"] == "event_hub_checkpoint"]
+    assert "nothing of it is purged until an audit finds none" in verified["notes"][0]
+
+
+def test_tasks_are_listed_by_pages_the_newest_first_of_one_kind_or_status_or_of_all(filled: Running) -> None:
+    audit = filled.post("request_audit", {}).body["task_id"]
+    made = []
+    for _ in range(3):
+        made.append(filled.post("request_purge", {"reason": "look first"}).body["task_id"])
+        filled.drive(made[-1])
+    first = filled.get("list_tasks", kind="purge", limit="2").body
+    second = filled.get("list_tasks", kind="purge", limit="2", cursor=first["next"]).body
+    assert [one["task_id"] for one in (*first["tasks"], *second["tasks"])] == made[::-1]
+    assert second["next"] is None
+    assert [one["task_id"] for one in listed(filled)] == [*made[::-1], audit]
+    assert [one["task_id"] for one in filled.get("list_tasks", status="planned").body["tasks"]] == [audit]
+    assert filled.get("list_tasks", cursor=first["next"]).fields == ["cursor"]  # of a different query
+    for name, value in (("kind", "odd"), ("status", "open"), ("limit", "0")):
+        assert filled.get("list_tasks", None, **{name: value}).fields == [name]
+
+
+def test_a_task_that_does_not_exist_is_not_found(filled: Running) -> None:
+    for name in ("show_task", "list_redriven", "show_replay_diff"):
+        assert filled.get(name, {"task_id": JOB}).status == 404
+    for verb in ("pause", "cancel"):
+        assert filled.post(f"{verb}_task", {"reason": "not now"}, {"task_id": JOB}).status == 404
+    audit = filled.post("request_audit", {}).body["task_id"]
+    refused = filled.get("show_replay_diff", {"task_id": audit})
+    assert (refused.status, refused.body["detail"]) == (404, f"there is no replay {audit}")
