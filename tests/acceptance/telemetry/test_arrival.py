@@ -51,7 +51,7 @@ def test_the_app_on_the_host_links_a_batch_to_its_producers_and_sends_its_metric
 ) -> None:
     with working(tmp_path) as app:
         settings = {**SELDOM, **EVERY_SECOND, "OTEL_EXPORTER_OTLP_ENDPOINT": received.address}
-        app.start(**settings, WATCH_SCHEDULE="* * * * * *", OTEL_SERVICE_NAME="acceptance")
+        app.start(**{**settings, "WATCH_SCHEDULE": "* * * * * *"}, OTEL_SERVICE_NAME="acceptance")
         app.send("1", [b"quiet"])
         assert app.producer is not None
         publish(app.producer, traced(PRODUCERS))
