@@ -10,7 +10,7 @@
     ├── RowsRefused                the database refuses the rows of this event                      (data)
     ├── TooManyRows                the transform makes more rows of this event than one may have    (data)
     ├── ReplayRefused              the requested range cannot be replayed
-    ├── TaskOverlap                an open task of the same kind is about the same
+    ├── TaskOverlap                an open task keeps the new one out
     ├── AggregationConflict        the aggregation is not in the state that an order needs
     ├── OffsetRefused              the hub does not accept an offset             (in core/model/hub.py)
     ├── TooManyTasks               as many tasks of a kind are open as the limit allows
@@ -113,7 +113,7 @@ _HOLDS = {"replay": "working on part of this range", "redrive": "open for the sa
 
 
 class TaskOverlap(HubledgerError):
-    """An open task of the same kind is about the same: it has the same key, or some of the same numbers."""
+    """An open task of the same kind has the same key, or some of the same numbers."""
 
     def __init__(self, kind: str, task_id: UUID) -> None:
         super().__init__(f"{kind} {task_id} is {_HOLDS.get(kind, 'open')}: wait until it is done, or cancel it")
@@ -121,7 +121,7 @@ class TaskOverlap(HubledgerError):
 
 
 class TooManyTasks(HubledgerError):
-    """As many tasks of a kind are open as may be, paused ones and dry runs included."""
+    """The limit of open tasks of a kind is reached; paused ones and dry runs count."""
 
     def __init__(self, kind: str, limit: int) -> None:
         super().__init__(f"{limit} {kind}s are open, which is the limit: wait until one is done, or cancel one")

@@ -1,4 +1,4 @@
-"""The kinds of tasks of this app: how each is put together of the app's parts, and how a task of it is shown.
+"""The kinds of tasks: what makes each from the parts of the app, and what shows a task of it.
 
 A new kind is a line here.
 """
@@ -19,7 +19,7 @@ from handlers.operations.task_shapes import TaskAnswer
 
 
 class KindOfApp(NamedTuple):
-    """A kind: what makes it of the app, the shape of its answers, and what shows a task of it."""
+    """A kind: the function that makes it, the shape of its answers, and the function that shows a task of it."""
 
     make: Callable[[App], Kind]
     answer: type[TaskAnswer]
@@ -36,5 +36,5 @@ ANY_TASK: Any = Union[tuple(one.answer for one in KINDS.values())]  # noqa: UP00
 
 
 def kind_named(own: App, name: TaskKind) -> Kind:
-    """Return a kind of the app."""
+    """Return the kind with a name, made from the parts of the app."""
     return KINDS[name].make(own)

@@ -17,7 +17,7 @@ from core.tasks.task import Advance, PartRequest, Task, TaskOrder, TaskPart, Tas
 
 DEADLINE = timedelta(hours=2)  # an open audit keeps purges out
 READING = timedelta(minutes=5)  # of one partition
-STREAM = "stream"  # the part that is about no single partition
+STREAM = "stream"  # the part for what belongs to no single partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class AuditAsked:
 
 @dataclass(frozen=True, slots=True)
 class AuditKind(Kind):
-    """The audits of one stream. The means audit one partition until a time, and the stream; findings are JSON texts."""
+    """The audits of one stream. `audit_partition` works until a time; both functions return their findings as JSON."""
 
     database: Database
     audit_partition: Callable[[AuditAsked, PartitionId, datetime], str]
@@ -65,7 +65,7 @@ class AuditKind(Kind):
 def audit_request(order: TaskOrder, asked: AuditAsked, partitions: tuple[PartitionId, ...]) -> TaskRequest:
     """Return the task of an audit of these partitions.
 
-    To open it locks the stream, as each piece of a purge does: none is under way then.
+    The transaction that opens it locks the stream, as each piece of a purge does, so no piece is under way then.
     """
     parts = tuple(PartRequest(name) for name in (*partitions, STREAM))
     return TaskRequest(order, "audit", "", report_text(asked), parts, len(partitions))

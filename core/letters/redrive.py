@@ -1,6 +1,6 @@
 """Redrives: jobs that retry or discard the letters of a filter or a selection, of any number, piece by piece.
 
-A job is about the letters that had failed when it was requested. It walks through each partition by sequence number, a
+A job moves only letters that had failed when it was requested. It walks through each partition by sequence number, a
 retry upwards and a discard downwards: so a letter is looked at once, also when it fails again, and no letter is freed
 that the same job discards. Each piece is one transaction that also counts the piece, by compare and set: so a letter is
 moved once, however many workers drive the job, and a job that is not `running` does not proceed.
@@ -76,7 +76,7 @@ class RedriveRequest:
 
 @dataclass(frozen=True, slots=True)
 class RedriveReport:
-    """What a task stores of the letters of a partition."""
+    """The stored report of a partition: how many of its letters were moved, and how many were not."""
 
     moved: int = 0
     unmoved: int = 0
@@ -84,7 +84,7 @@ class RedriveReport:
 
 @dataclass(frozen=True, slots=True)
 class RedriveAsked:
-    """What a task stores of the request of a redrive: the given fields of the filter, or None for a selection."""
+    """The stored request of a redrive. `chosen` has the given fields of the filter; it is None for a selection."""
 
     move: OrderedMove
     chosen: dict[str, str] | None
@@ -92,7 +92,7 @@ class RedriveAsked:
 
 @dataclass(frozen=True, slots=True)
 class RangeAsked:
-    """What a task stores of the request in a partition."""
+    """The stored request for one partition: the number of letters, and their numbers if they were selected."""
 
     letters: int
     numbers: tuple[SequenceNumber, ...] | None
@@ -143,7 +143,7 @@ class Redrive:
 
 
 def redrive_of(task: Task) -> Redrive:
-    """Return the redrive that a task is."""
+    """Return the redrive of a task."""
     asked = report_of(task.asked, RedriveAsked)
     progress = tuple(map(progress_of, task.parts))
     request = RedriveRequest(
@@ -164,8 +164,8 @@ def redrive_of(task: Task) -> Redrive:
 
 
 def progress_of(part: TaskPart) -> RedriveProgress:
-    """Return the progress of a redrive in a partition, which is a part of its task."""
-    assert part.span is not None  # a redrive is about numbers
+    """Return the progress of a redrive in the partition of a part."""
+    assert part.span is not None  # each part of a redrive has a range
     asked, report = report_of(part.asked, RangeAsked), report_of(part.report, RedriveReport)
     ranged = RedriveRange(PartitionId(part.name), part.span, asked.letters, asked.numbers)
     return RedriveProgress(ranged, SequenceNumber(part.position), report, part.step, part.closed_at)

@@ -88,8 +88,8 @@ MOST_GONE_RANGES = 1_000  # ranges that a partition lists; `gone` counts the num
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport(ReplayCounts):
-    """What a task stores of a partition: its counts, the first ranges that are gone, and the part of the counts whose
-    commits were purged."""
+    """The stored report of a partition: its counts, the first ranges that are gone, and how much was counted by commits
+    that a purge has removed since."""
 
     gone_ranges: tuple[Span, ...] = ()
     purged_written: int = 0
@@ -99,15 +99,15 @@ class ReplayReport(ReplayCounts):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a task stores of the request in a partition: which requested numbers were left out."""
+    """The stored request for one partition: a note on the requested numbers that were left out."""
 
     note: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayAsked:
-    """What a task stores of the request of a replay: the range as JSON, as the person requested it, the partitions in
-    which nothing can be replayed, and the version of the transform."""
+    """The stored request of a replay. `asked` is the range as JSON, as the person requested it; in the partitions
+    `left_out`, nothing can be replayed."""
 
     asked: str
     left_out: tuple[LeftOut, ...]
@@ -178,7 +178,7 @@ class ReplayJob:
 
 
 def replay_of(task: Task) -> ReplayJob:
-    """Return the replay that a task is."""
+    """Return the replay of a task."""
     asked = report_of(task.asked, ReplayAsked)
     parts = tuple(map(progress_of, task.parts))
     request = ReplayRequest(
@@ -198,8 +198,8 @@ def replay_of(task: Task) -> ReplayJob:
 
 
 def progress_of(part: TaskPart) -> PartitionProgress:
-    """Return the progress of a replay in a partition, which is a part of its task."""
-    assert part.span is not None  # a replay is about numbers
+    """Return the progress of a replay in the partition of a part."""
+    assert part.span is not None  # each part of a replay has a range
     ranged = PartitionRange(PartitionId(part.name), part.span, report_of(part.asked, Note).note)
     report = report_of(part.report, ReplayReport)
     return PartitionProgress(ranged, SequenceNumber(part.position), report, part.step, part.closed_at)

@@ -76,7 +76,8 @@ class SliceReport:
 
 
 def open_task(request: TaskRequest, tasks: Tasks) -> Task:
-    """Open the task that a person requests, also if the answer of the first try is lost. Raises as `Tasks.open`."""
+    """Open a task and return it; if the answer of the first try is lost, find out whether it is open. Raises as
+    `Tasks.open`."""
     try:
         tasks.open(request)
     except CommitOutcomeUnknown:
@@ -90,8 +91,8 @@ def open_task(request: TaskRequest, tasks: Tasks) -> Task:
 
 
 def open_parts(task_id: UUID, kind: Kind) -> tuple[str | None, ...]:
-    """Begin a planned task, and return its parts to work on at once; None stands for all parts in order. None is left
-    when the task does not run."""
+    """Begin a planned task, and return its parts to work on at once, at most `fan_out`. (None,) means all parts in
+    order; nothing is returned when the task does not run or has no open part."""
     task = _running(task_id, kind)
     if task is None or task.open_part is None:
         return ()
@@ -144,7 +145,7 @@ def end_overdue(task: Task, kind: Kind) -> bool:
 
 
 def move_task(task_id: UUID, verb: TaskVerb, kind: Kind, fault: str | None = None) -> bool:
-    """Move a task by itself, without a person."""
+    """Change the status of a task for the app itself, not for a person."""
     moved = kind.tasks.move(TaskMove(task_id, verb, kind.name, "", kind.clock.now(), fault))
     if moved and verb == "fail":
         kind.over(task_id)
@@ -152,7 +153,7 @@ def move_task(task_id: UUID, verb: TaskVerb, kind: Kind, fault: str | None = Non
 
 
 def _running(task_id: UUID, kind: Kind) -> Task | None:
-    """Return a task that runs, begun if it was planned; None when it does not run."""
+    """Return a task if it runs, otherwise None; a planned one begins."""
     task = kind.tasks.find(task_id)
     if task is None or end_overdue(task, kind):
         return None

@@ -1,4 +1,4 @@
-"""Tasks in SQL: opened, found, listed, moved; and the steps with which the transaction of a piece ends."""
+"""Tasks in SQL: open, find, list and move them; and the last steps of the transaction of a piece."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -119,7 +119,7 @@ class Tasks:
 
 
 class _NotAdded(Exception):
-    """The task was not added: an open one keeps it out, or too many are open."""
+    """The task was not added: an open one keeps it out, or the limit of open tasks is reached."""
 
 
 def _with_parts(one: TaskFacts, parts: Sequence[TaskPart]) -> Task:

@@ -22,7 +22,7 @@ Report = TypeVar("Report")
 
 @dataclass(frozen=True, slots=True)
 class PartRequest:
-    """A part of a new task: its name, its numbers if it has some, where it begins, and what is asked of it as JSON."""
+    """A part of a new task: its name, its range of numbers if it has one, where it begins, and its request as JSON."""
 
     name: str
     position: int = 0
@@ -33,7 +33,7 @@ class PartRequest:
 
 @dataclass(frozen=True, slots=True)
 class TaskOrder:
-    """The order of a person, of which a task is made: its id, the stream, who orders it, why, and when."""
+    """What every new task has: its id and stream, and who orders it, why and when."""
 
     task_id: UUID
     stream_id: int
@@ -44,9 +44,9 @@ class TaskOrder:
 
 @dataclass(frozen=True, slots=True)
 class TaskRequest:
-    """A task before it begins. `asked` is the request as JSON; `key` is of what it is about, the same for two tasks
-    that may not both be open. Of a kind that `holds_numbers`, no two open tasks have the same number in one part, dry
-    runs apart. `most_open` tasks of the kind may be open."""
+    """A task before it begins. `asked` is the request as JSON. Two tasks of a kind with the same `key` are never open
+    together. If the kind `holds_numbers`, two open tasks never have a number of a part in common; dry runs do not
+    count. `most_open` is the limit of open tasks of the kind."""
 
     order: TaskOrder
     kind: TaskKind

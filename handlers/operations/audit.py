@@ -44,7 +44,7 @@ def audit_ledger(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:
     "Request an audit of all ranges, the rows or the hub", "tasks", {202: AuditJobAnswer}, (NOT_FOUND, TASK_OVERLAP)
 )
 def request_audit(call: Call[Nothing, Nothing, AuditShape]) -> Answer:
-    """Store a job; its orchestration works on it. One job is open at a time, in all processes together."""
+    """Open a task; its orchestration works on it. One audit of the stream is open at a time."""
     own, asked = app(), call.body
     first, last = _ends(asked)
     id = None if asked.partition_id is None else PartitionId(asked.partition_id)

@@ -33,7 +33,7 @@ READING = timedelta(seconds=60)  # to read the events of one partition from the 
 
 
 def audit_means(own: App) -> tuple[AuditPartition, AuditStream]:
-    """Return what audits a partition until a time, and what audits the stream."""
+    """Return two functions: one audits a partition until a time, the other the stream."""
 
     def of_partition(asked: AuditAsked, id: PartitionId, until: datetime) -> str:
         return _written(_of_partition(own, asked, id, Reading(asked.whole, lambda: own.clock.now() >= until)))
@@ -45,7 +45,7 @@ def audit_means(own: App) -> tuple[AuditPartition, AuditStream]:
 
 
 def verified(own: App) -> Verify:
-    """Return what audits a partition until a time, for a purge of it."""
+    """Return the function with which a purge audits a partition until a time."""
 
     def verify(id: PartitionId, until: datetime) -> int | None:
         done = audit(own.ledger, id, Reading(whole=False, is_over=lambda: own.clock.now() >= until))

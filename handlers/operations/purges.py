@@ -17,7 +17,7 @@ from handlers.operations.task_shapes import begun, of_every_kind, opening
 
 @operation("Request a purge of old rows; a dry run by default", "tasks", {202: PurgeAnswer}, (NOT_FOUND, TASK_OVERLAP))
 def request_purge(call: Call[Nothing, Nothing, PurgeShape]) -> Answer:
-    """Store a job; its orchestration works on it. One job is open at a time, in all processes together."""
+    """Open a task; its orchestration works on it. One purge of the stream is open at a time."""
     own, asked = app(), call.body.older_than_days or {}
     unknown = sorted(set(asked) - set(DEFAULT_DAYS))
     if unknown:

@@ -35,14 +35,14 @@ GOVERNED = {"retracted_row": "batch_ledger", "task_part": "task"}  # rows that g
 
 @dataclass(frozen=True, slots=True)
 class PurgeAsked:
-    """The request of a purge: the days of each table."""
+    """The stored request of a purge: the days that each table keeps."""
 
     days: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeTarget:
-    """What a part of a purge is about: one table, of one partition, or of the stream."""
+    """The rows that one part of a purge covers: those of a table, in one partition or in the whole stream."""
 
     table: PurgedTable
     partition_id: PartitionId | None = None
@@ -54,7 +54,7 @@ class PurgeTarget:
 
 
 def target_of(name: str) -> PurgeTarget:
-    """Return the target that a part has as its name."""
+    """Return the target that the name of a part stands for."""
     table, _, id = name.partition("/")
     return PurgeTarget(cast(PurgedTable, table), PartitionId(id) if id else None)
 
@@ -62,7 +62,7 @@ def target_of(name: str) -> PurgeTarget:
 @dataclass(frozen=True, slots=True)
 class Found:
     """The figures of a table: the rows that were purged, or that a dry run counted, with an estimate of their bytes.
-    `notes` say what keeps old rows; a partition that `is_left` is not purged further."""
+    `notes` say what keeps old rows; `is_left` means that nothing more of the partition is purged."""
 
     rows: int = 0
     bytes: int = 0
@@ -90,7 +90,7 @@ NOTHING_FOUND = Found()
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """A purge so far: its task, and the days of each table. A dry run only counts."""
+    """A purge as it is now: its task, and the days that each table keeps. A dry run only counts."""
 
     task: Task
     days: Mapping[str, int]
@@ -100,7 +100,7 @@ class Purge:
         return self.task.requested_at - timedelta(days=self.days[GOVERNED.get(table, table)])
 
     def has_left(self, id: PartitionId) -> bool:
-        """Return True when a piece before has left a partition as it is."""
+        """Return True if an earlier piece decided not to purge a partition."""
         own = [one for one in self.task.parts if target_of(one.name).partition_id == id]
         return any(report_of(one.report, Found).is_left for one in own)
 
@@ -116,7 +116,7 @@ class Purge:
 
 
 def purge_of(task: Task) -> Purge:
-    """Return the purge that a task is."""
+    """Return the purge of a task."""
     return Purge(task, report_of(task.asked, PurgeAsked).days)
 
 

@@ -78,11 +78,11 @@ class _PieceOfPurge:
     part: TaskPart
 
     def pass_over(self) -> Done:
-        """Do nothing: the partition was left as it is."""
+        """Close the part without a change: nothing more of the partition is purged."""
         return self._note(NOTHING_FOUND)
 
     def verify(self, id: PartitionId) -> Done:
-        """Audit a partition; one with faults is left as it is, because what is purged can no longer be looked at."""
+        """Audit a partition. If it has faults, nothing of it is purged, so that their cause can still be found."""
         faults = self.kind.verify(id, self.kind.clock.now() + VERIFYING)
         if not faults:
             return self._note(NOTHING_FOUND, is_last=faults is not None)
@@ -159,11 +159,11 @@ class _PieceOfPurge:
         return Advance(self.part.name, self.part.step, self.part.position, report, is_last)
 
     def _note(self, found: Found, *, is_last: bool = True) -> Done:
-        """Record what was found, without a change of anything else."""
+        """Record what was found, and change nothing else."""
         return self._write(self._ahead(found, is_last=is_last))
 
     def _leave(self, note: str) -> Done:
-        """Leave a partition as it is: nothing more of it is purged."""
+        """Record why nothing more of the partition is purged."""
         return self._note(Found(notes=(note,), is_left=True))
 
     def _write(self, ahead: Advance) -> Done:

@@ -106,7 +106,7 @@ class Redrives(Partitions):
 
 
 def task_request(request: RedriveRequest) -> TaskRequest:
-    """Return the task that a redrive is."""
+    """Return the task of a redrive."""
     order = TaskOrder(request.redrive_id, request.stream_id, request.requested_by, request.reason, request.requested_at)
     return TaskRequest(
         order=order,
@@ -155,7 +155,7 @@ def piece_script(piece: RedrivePiece) -> Script:
 def close_script(job: Redrive, at: datetime) -> Script:
     """Return the transaction that closes the open partition of a job; with the last one, it ends the job.
 
-    A letter of the request that the job did not move had changed.
+    A requested letter that was not moved counts as `unmoved`: it had changed before the job came to it.
     """
     progress = job.open_progress
     assert progress is not None  # a job that runs has one

@@ -98,7 +98,7 @@ class Replays(Partitions):
         return tuple(EventDiff(PartitionId(row[0]), SequenceNumber(row[1]), row[2]) for row in found)
 
     def forget_states(self) -> None:
-        """Delete the states that jobs carried which are over."""
+        """Delete the states of jobs that have ended."""
         forget_states(self._database)
 
     def read_standing_states(
@@ -197,7 +197,7 @@ class Replays(Partitions):
 
 
 def task_request(request: ReplayRequest, stream_id: int) -> TaskRequest:
-    """Return the task that a replay is."""
+    """Return the task of a replay."""
     parts = [
         PartRequest(
             one.partition_id, one.span.first, one.span, report_text(Note(one.note)), report_text(ReplayReport())
