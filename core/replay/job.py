@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from core.model.events import Partition, PartitionId, Stream
+from core.model.events import PartitionId, Stream
 from core.model.spans import SequenceNumber, Span
 from core.model.tasks import TaskStatus
 from core.tasks.task import Task, TaskPart, report_of
@@ -168,13 +168,6 @@ class ReplayJob:
         for one in self.partitions:
             total = total.plus(one.counts)
         return total
-
-    def partition_of(self, progress: PartitionProgress) -> Partition:
-        return self.request.stream.partition(progress.range.partition_id)
-
-    def progress_of(self, partition_id: PartitionId) -> PartitionProgress | None:
-        """Return the progress in a partition; None for a partition that the job does not touch."""
-        return next((one for one in self.partitions if one.range.partition_id == partition_id), None)
 
 
 def replay_of(task: Task) -> ReplayJob:

@@ -44,6 +44,11 @@ def move(name: TaskVerb, job_id: UUID = JOB, *, fault: str | None = None) -> Tas
     return TaskMove(job_id, name, "somebody\n", "why not?", EPOCH + timedelta(hours=1), fault)
 
 
+def progress_in(job: ReplayJob, id: PartitionId) -> PartitionProgress | None:
+    """Return the progress in a partition; None for a partition that the job does not touch."""
+    return next((one for one in job.partitions if one.range.partition_id == id), None)
+
+
 def found(store: Store) -> ReplayJob:
     job = store.find_replay(JOB)
     assert job is not None
@@ -71,7 +76,7 @@ def running(ingested: Store) -> Store:
 def piece_of(store: Store, first: int, last: int, *, progress: PartitionProgress | None = None) -> ReplayCommit:
     """A piece in which every event reads anew."""
     state = store.read_partition(P)
-    own = found(store).progress_of(P.partition_id) if progress is None else progress
+    own = progress_in(found(store), P.partition_id) if progress is None else progress
     assert own is not None
     outcome = settled({number: [reading("again")] for number in range(first, last + 1)})
     piece = Piece(span(first, last), events(first, last))
@@ -398,7 +403,7 @@ def test_diffs_are_read_in_order_of_partition_and_number_after_any_of_them(inges
     ingested.open_replay(request(ids=("2", "10"), last=9, dry_run=True))
     ingested.tasks.move(move("begin"))
     for id in ("10", "2"):
-        own = found(ingested).progress_of(PartitionId(id))
+        own = progress_in(found(ingested), PartitionId(id))
         assert own is not None
         piece = replace(piece_of(ingested, 0, 9, progress=own), state=ingested.read_partition(partition(id)))
         diffs = tuple(EventDiff(PartitionId(p), SequenceNumber(n), f'{{"ß": {n}}}') for p, n in places if p == id)
