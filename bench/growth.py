@@ -24,9 +24,8 @@ TABLES = (
     "retracted_row",
     "staged_event",
     "replay_diff",
-    "purge_link",
 )
-_ID, _HASH = "'6e2a0f1c-52c8-4c5f-9d0a-0d8d3a3b9b11'", f"'{64 * 'a'}'"
+_ID = "'6e2a0f1c-52c8-4c5f-9d0a-0d8d3a3b9b11'"
 _AT = "strftime('%Y-%m-%dT%H:%M:%S', 1767225600 + n, 'unixepoch') || '.123456Z'"
 _READING = (
     '{"home_id":"H000001","sensor_id":"S1","kind":"motion","state":"active","observed_at":"2026-01-01T12:00:00.5Z"}'
@@ -38,7 +37,6 @@ _VALUES = {  # by column, in SQL; n counts the rows. Other times are _AT, other 
     "commit_number": "100000 + n",
     "row_commit_number": "90000 + n",
     "attempt": "1",
-    "link_number": "n",
     "offset_token": "'' || (4294967296 + 200 * n)",
     "enqueued_at": _AT,
     "partition_key": "'H000001'",
@@ -56,9 +54,7 @@ _VALUES = {  # by column, in SQL; n counts the rows. Other times are _AT, other 
     "touched_by": _ID,
     "invocation_id": _ID,
     "job_id": _ID,
-    "purge_id": _ID,
     "done_by": "'retry'",
-    "purged_by": "'timer'",
     "table_name": "'sensor_reading'",
     "row": f"'{_READING}'",
     "diff": f"""'{{"was":[{_READING}],"is":[{_READING}]}}'""",
@@ -72,8 +68,6 @@ _VALUES = {  # by column, in SQL; n counts the rows. Other times are _AT, other 
     "rows_appended": "500",
     "rows_checksum": "1 << 60",
     "ledger_checksum": "1 << 60",
-    "rows_hash": _HASH,
-    "link_hash": _HASH,
 }
 _KINDS = {"sensor_reading": "'motion'", "batch_ledger": "'batch'", "dead_letter_attempt": "'retry'"}
 _WIDTHS = {"bit": 1, "smallint": 2, "int": 4, "bigint": 8, "datetime2(7)": 8, "uniqueidentifier": 16}

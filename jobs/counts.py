@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from jobs.ranges import CommitSpan, Place, Slice, WrittenCount, links_of
+from jobs.ranges import CommitSpan, Place, Slice, WrittenCount, stubs_of
 from jobs.tables import commits_where, place_where, quoted, rows_where
 
 COUNTED = 50  # counts of one statement
@@ -31,7 +31,7 @@ def written_query(spans: Sequence[CommitSpan], ledger: str, first_at: str) -> st
     return (
         f"{written} UNION ALL SELECT stream_id, partition_id, 'purged' AS transform_version,"
         " MAX(commit_number) AS commits, CAST(0 AS bigint) AS rows_appended, MAX(commit_number) AS uncounted,"
-        f" {first_at.replace('committed_at', 'purged_at')} AS first_at FROM {links_of(ledger)} WHERE {begun}"
+        f" {first_at.replace('committed_at', 'purged_at')} AS first_at FROM {stubs_of(ledger)} WHERE {begun}"
         " GROUP BY stream_id, partition_id"
     )
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
@@ -76,9 +76,9 @@ class Slice:
     cut: int | None = None
 
 
-def links_of(ledger: str) -> str:
-    """Return the table of the chains beside a ledger."""
-    return ledger.removesuffix("batch_ledger") + "purge_link"
+def stubs_of(ledger: str) -> str:
+    """Return the table of stubs beside a ledger."""
+    return ledger.removesuffix("batch_ledger") + "purge_stub"
 
 
 def spans_between(cut_from: str, cut_to: str) -> list[CommitSpan]:
@@ -99,9 +99,9 @@ def slices_of(spans: Iterable[CommitSpan], ledger: Sequence[MergedRange], rows_e
     are read with it. From a retry or a replay, only the part before that range gets its own slice.
     """
     rows_each = rows_each or max(ROWS_EACH, sum(one.rows_written for one in ledger) // MOST_SLICES)
+    parts = sorted((part for one in ledger for part in _parts_of(one)), key=_by_commit)
     of_partition = {
-        partition: list(ranges)
-        for partition, ranges in groupby(sorted(ledger, key=_by_commit), lambda one: (one.stream_id, one.partition_id))
+        partition: list(ranges) for partition, ranges in groupby(parts, lambda one: (one.stream_id, one.partition_id))
     }
     found: list[Slice] = []
     for span in spans:
@@ -138,5 +138,18 @@ def _before(span: CommitSpan, batches: Sequence[MergedRange], others: Iterable[M
             yield Slice(*place, number - 1, number, letters_only, span.up_to)
 
 
-def _by_commit(one: MergedRange) -> tuple[int, str, int]:
-    return one.stream_id, one.partition_id, one.commit_number
+def _parts_of(one: MergedRange) -> Iterator[MergedRange]:
+    """Yield a range in parts if it is much longer than NUMBERS_EACH, as that of purged commits is."""
+    numbers = one.last - one.first + 1
+    if one.kind != "batch" or numbers <= 2 * NUMBERS_EACH:
+        yield one
+        return
+    each = max(NUMBERS_EACH, numbers // MOST_SLICES)
+    for first in range(one.first, one.last + 1, each):
+        last = min(first + each - 1, one.last)
+        before, after = (one.rows_written * (number - one.first) // numbers for number in (first, last + 1))
+        yield replace(one, first=first, last=last, rows_written=after - before)
+
+
+def _by_commit(one: MergedRange) -> tuple[int, str, int, int]:
+    return one.stream_id, one.partition_id, one.commit_number, one.first

@@ -14,7 +14,7 @@ from core.aggregation.kinds import ALL_DAYS, Days, RunKind
 from core.model.aggregates import SLICES, Aggregate
 from core.model.rows import row_table
 from jobs.facts import SliceFacts
-from jobs.ranges import NUMBERS_EACH, CommitSpan, MergedRange, Place, Slice, WrittenCount, links_of
+from jobs.ranges import NUMBERS_EACH, CommitSpan, MergedRange, Place, Slice, WrittenCount, stubs_of
 
 OPEN = ("submitting", "submitted")
 LEDGER_COLUMNS = (
@@ -30,17 +30,12 @@ SELECT m.stream_id, m.partition_id, MAX(m.commit_number) AS commit_number, m.kin
           FROM ({ranges}) AS l) AS m
  GROUP BY m.stream_id, m.partition_id, m.kind, m.part
 """
-# Of ledger rows that were purged, the links of their chain have the ranges.
+# Of ledger rows that were purged, the stub of the partition has the range.
 _PURGED = """
-SELECT k.stream_id, k.partition_id, k.commit_number, 'batch' AS kind, k.last_before + 1 AS first_sequence_number,
-       k.last_sequence_number, k.rows_written - k.rows_before AS rows_written
-  FROM (SELECT stream_id, partition_id, commit_number, last_sequence_number, rows_written,
-               LAG(last_sequence_number, 1, first_sequence_number - 1) OVER ({chain}) AS last_before,
-               LAG(rows_written, 1, 0) OVER ({chain}) AS rows_before
-          FROM {links} WHERE {where}) AS k
- WHERE k.last_sequence_number > k.last_before
+SELECT stream_id, partition_id, commit_number, 'batch' AS kind, first_sequence_number, last_sequence_number,
+       rows_written
+  FROM {stubs} WHERE {where}
 """
-_CHAIN = "PARTITION BY stream_id, partition_id ORDER BY link_number"
 EVENT_KEY = ("stream_id", "partition_id", "sequence_number")
 EVENT_COLUMNS = (*EVENT_KEY, "offset_token", "enqueued_at", "partition_key", "properties", "body")
 REMOVED_COLUMNS = {  # of retracted_row: `commit_number` is that of the replay
@@ -231,7 +226,7 @@ def ledger_query(spans: Sequence[CommitSpan], table: str = "batch_ledger") -> st
     ranges = f"SELECT {LEDGER_COLUMNS} FROM {table} WHERE {where}"
     begun = " OR ".join(f"({commits_where(span)})" for span in spans if span.after == 0)
     if begun:
-        ranges += " UNION ALL " + _PURGED.format(links=links_of(table), chain=_CHAIN, where=begun).strip()
+        ranges += " UNION ALL " + _PURGED.format(stubs=stubs_of(table), where=begun).strip()
     return _MERGED.format(columns=LEDGER_COLUMNS, each=NUMBERS_EACH, ranges=ranges).strip()
 
 

@@ -60,11 +60,11 @@ def audit(store: Ledger, partition_id: PartitionId | None, reading: Reading = WH
 
 
 def _audited(store: Ledger, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
-    """Audit a partition, and once more if a purge has moved its chain meanwhile."""
+    """Audit a partition, and once more if a purge has moved its stub meanwhile."""
     for _ in range(READS):
-        link = store.read_last_link(id)
+        stub = store.read_stub(id)
         found = _read(store, id, tables, reading)
-        if not found.faults or store.read_last_link(id) == link:
+        if not found.faults or store.read_stub(id) == stub:
             break
     return found
 
@@ -77,7 +77,7 @@ def _read(store: Ledger, id: PartitionId, tables: tuple[str, ...], reading: Read
     if not {CHECKPOINTS, LEDGER} & set(tables):
         text = f"{', '.join(tables)} name the partition, but it has neither a checkpoint nor a ledger"
         return AuditedPartition(ledger, (LedgerFault(id, "partition", ledger.first, ledger.first, text),))
-    faults = [*ranges.faults, *purge_faults(store, id, ranges.link, ends.last_commit, reading.whole)]
+    faults = [*ranges.faults, *purge_faults(store, id, ranges.stub, ends.last_commit)]
     complete = until.commit_number == ends.last_commit
     if complete:
         faults += [] if CHECKPOINTS in tables else [_without_checkpoint(id, ledger)]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.ledger.retention.chain import PurgeLink
+from core.ledger.retention.stub import PurgeStub
 from core.ledger.store.ledger import Explanations
 from core.ledger.whereabouts import LedgerRange, Whereabouts
 from core.model.events import PartitionId
@@ -91,9 +91,9 @@ def _outcome_of_purged(found: Whereabouts) -> tuple[Outcome, str]:
     return "purged", f"{text} its letter was purged too."
 
 
-def _purged(link: PurgeLink) -> str:
-    at = f"{link.purged_at:%Y-%m-%d %H:%M} UTC"
-    return f"Its ledger row was purged on {at} by {link.purged_by}, chain link {link.number}."
+def _purged(stub: PurgeStub) -> str:
+    at = f"{stub.purged_at:%Y-%m-%d %H:%M} UTC"
+    return f"Its ledger row is gone: the last purge of the partition was on {at}, by {stub.purged_by}."
 
 
 def _open(found: Whereabouts) -> str:

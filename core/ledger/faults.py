@@ -35,7 +35,7 @@ FaultKind = Literal[
     "rows_changed",
     "ledger_changed",
     "letter_changed",
-    "purge_link",
+    "purge_stub",
     "hub",
 ]
 

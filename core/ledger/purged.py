@@ -1,48 +1,33 @@
-"""The faults of what was purged from a partition: its chain, and the rows next to it."""
+"""The faults of what was purged from a partition: its stub, and the rows next to it."""
 
 from collections.abc import Iterator
 
-from core.ledger.faults import FAULT_LIMIT, LedgerFault
-from core.ledger.retention.chain import PurgeLink, chain_faults
+from core.ledger.faults import LedgerFault
+from core.ledger.retention.stub import PurgeStub, stub_fault
 from core.ledger.store.ledger import Ledger
 from core.model.events import PartitionId
 
-LINKS = 1_000  # that one statement reads
-NEWEST = 100  # links that an audit compares which does not read the whole ledger
 
-
-def purge_faults(
-    store: Ledger, id: PartitionId, last: PurgeLink | None, last_commit: int, whole: bool
-) -> Iterator[LedgerFault]:
-    """Yield the faults of a partition's chain: of all its links, or of the newest ones."""
-    if last is None:
+def purge_faults(store: Ledger, id: PartitionId, stub: PurgeStub | None, last_commit: int) -> Iterator[LedgerFault]:
+    """Yield the faults of a partition's stub."""
+    if stub is None:
         return
-    yield from _of_links(store, id, 0 if whole else max(0, last.number - NEWEST))
-    yield from _of_neighbours(store, id, last, last_commit)
-    absent = store.sum_absent_gaps(id, last.last)
-    if absent != last.absent:
-        text = f"chain link {last.number} counts {last.absent} absent numbers, but the gaps up to its end have {absent}"
-        yield LedgerFault(id, "absent", last.first, last.last, text)
+    for why in _reasons(store, id, stub, last_commit):
+        yield LedgerFault(id, "purge_stub", stub.first, max(stub.first, stub.last), f"the stub of all purges {why}")
+    absent = store.sum_absent_gaps(id, stub.last)
+    if absent != stub.absent:
+        text = f"the stub of all purges counts {stub.absent} absent numbers, but the gaps up to its end have {absent}"
+        yield LedgerFault(id, "absent", stub.first, stub.last, text)
 
 
-def _of_links(store: Ledger, id: PartitionId, after: int) -> Iterator[LedgerFault]:
-    before, found = store.before_first(id), 0
-    if after:
-        (before,) = store.read_links(id, after - 1, 1) or (before,)
-    while (links := store.read_links(id, before.number, LINKS)) and found < FAULT_LIMIT:
-        for link, why in chain_faults(before, links):
-            found += 1
-            yield LedgerFault(id, "purge_link", link.first, max(link.first, link.last), why)
-        before = links[-1]
-
-
-def _of_neighbours(store: Ledger, id: PartitionId, last: PurgeLink, last_commit: int) -> Iterator[LedgerFault]:
-    """Compare the end of the chain with the first commit that has a row."""
-    oldest = store.find_piece_end(id, 0, last.commit_number)
-    if oldest is not None and oldest <= last.commit_number:
-        text = f"chain link {last.number} purged commits up to {last.commit_number}, but the ledger has commit {oldest}"
-        yield LedgerFault(id, "purge_link", last.first, last.last, text)
-    following = store.find_piece_end(id, last.commit_number, last.commit_number + 1)
-    if last.commit_number < last_commit and following != last.commit_number + 1:
-        text = f"chain link {last.number} ends at commit {last.commit_number}, but the next commit of the ledger is"
-        yield LedgerFault(id, "purge_link", last.first, last.last, f"{text} {following}")
+def _reasons(store: Ledger, id: PartitionId, stub: PurgeStub, last_commit: int) -> Iterator[str]:
+    """Compare a stub with itself, and its end with the first commit that has a row."""
+    own = stub_fault(stub)
+    if own is not None:
+        yield own
+    oldest = store.find_piece_end(id, 0, stub.commit_number)
+    if oldest is not None and oldest <= stub.commit_number:
+        yield f"has commits up to {stub.commit_number}, but the ledger has commit {oldest}"
+    following = store.find_piece_end(id, stub.commit_number, stub.commit_number + 1)
+    if stub.commit_number < last_commit and following != stub.commit_number + 1:
+        yield f"ends at commit {stub.commit_number}, but the next commit of the ledger is {following}"

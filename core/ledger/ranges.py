@@ -63,10 +63,10 @@ class RangeAudit:
         self._store, self._id, self._reading, self._find_faults = store, id, reading, find_faults
         self._totals = store.read_totals(id)
         self._verified_commit = self._totals.verified_commit if self._totals else 0
-        self.link = store.read_last_link(id)
+        self.stub = store.read_stub(id)
         self._clean = True
         self._by_kind: Counter[str] = Counter()
-        self.since = self.summed = purged_sum(self.link)
+        self.since = self.summed = purged_sum(self.stub)
         self.faults: list[LedgerFault] = []
 
     def read(self, last: int) -> None:

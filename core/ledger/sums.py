@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from core.ledger.books import Outcomes, PartitionLedger
-from core.ledger.retention.chain import PurgeLink
+from core.ledger.retention.stub import PurgeStub
 from core.model.events import Partition
 from core.model.spans import SequenceNumber
 
@@ -37,12 +37,12 @@ class RangeSum(Outcomes):
         return all(getattr(self, name) == getattr(other, name) for name in ("first", *COUNTS))
 
 
-def purged_sum(link: PurgeLink | None) -> RangeSum:
-    """Return the sum of the ranges that were purged up to a link."""
-    if link is None:
+def purged_sum(stub: PurgeStub | None) -> RangeSum:
+    """Return the sum of the ranges that were a stub counts."""
+    if stub is None:
         return NOTHING
-    counts = {name: getattr(link, name) for name in COUNTS[1:]}
-    return RangeSum(link.commit_number, link.first, link.last, link.batches, **counts, rows=link.commit_number)
+    counts = {name: getattr(stub, name) for name in COUNTS[1:]}
+    return RangeSum(stub.commit_number, stub.first, stub.last, stub.batches, **counts, rows=stub.commit_number)
 
 
 COUNTS = ("commits", "written", "filtered", "dead_lettered", "held", "absent")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from core.ledger.retention.chain import PurgeLink
+from core.ledger.retention.stub import PurgeStub
 from core.letters.listing import WholeLetter
 from core.model.commits import GapStatus
 from core.model.spans import SequenceNumber
@@ -57,7 +57,7 @@ class WrittenRow:
 class Whereabouts:
     """The facts that the store has about a number. `range` is the last range that begins at or before the number, and
     may end before it. `changes` are the later replays and retries that touched the number, the newest first. `purged`
-    is the link with which the range of the number was purged."""
+    is the partition's stub if the range of the number was purged."""
 
     checkpoint: SequenceNumber
     first: SequenceNumber | None
@@ -67,7 +67,7 @@ class Whereabouts:
     gap: NotedGap | None
     rows: tuple[WrittenRow, ...]
     states_declared: bool
-    purged: PurgeLink | None = None
+    purged: PurgeStub | None = None
 
 
 @dataclass(frozen=True, slots=True)

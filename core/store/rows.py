@@ -70,7 +70,7 @@ def _count_rows(row_class: type, sql: Dialect) -> str:
     """
     return (
         "WITH purged AS (\n    SELECT MAX(k.commit_number) AS commit_number, MAX(k.last_sequence_number) AS number\n"
-        f"      FROM {sql.prefix}purge_link AS k\n     WHERE {sql.of_partition('k')}\n)\n"
+        f"      FROM {sql.prefix}purge_stub AS k\n     WHERE {sql.of_partition('k')}\n)\n"
         "SELECT COUNT(*), COALESCE(SUM(CASE WHEN l.commit_number IS NULL\n"
         "       AND (p.commit_number IS NULL OR t.commit_number > p.commit_number OR t.sequence_number > p.number)\n"
         "       THEN 1 ELSE 0 END), 0)\n"

@@ -18,7 +18,7 @@ from core.api.operation import (
 from core.api.problems import NOT_FOUND, not_found
 from core.api.shown import shape_of, written
 from core.ledger.explain import Explanation, Outcome, explain
-from core.ledger.retention.chain import PurgeLink
+from core.ledger.retention.stub import PurgeStub
 from core.ledger.whereabouts import LedgerRange, NotedGap, WrittenRow
 from core.model.events import PartitionId
 from handlers.app import app
@@ -63,10 +63,9 @@ class WrittenRowAnswer(_WrittenRow):
 
 
 class PurgedAnswer(Answered):
-    """The purge of the number's ledger row, and its link in the chain of the partition. `commits` counts all commits
-    that are purged up to it, and `last` is the last of their numbers."""
+    """The last purge of the partition, which has purged the number's ledger row. `commits` counts all commits that are
+    purged, and `last` is the last of their numbers."""
 
-    link: int
     purge_id: str
     purged_by: str
     purged_at: datetime
@@ -131,14 +130,13 @@ def _explanation(given: Explanation) -> ExplanationAnswer:
     )
 
 
-def _purged(link: PurgeLink) -> PurgedAnswer:
+def _purged(stub: PurgeStub) -> PurgedAnswer:
     return PurgedAnswer(
-        link=link.number,
-        purge_id=link.purge_id,
-        purged_by=link.purged_by,
-        purged_at=link.purged_at,
-        commits=link.commit_number,
-        last=str(link.last),
+        purge_id=stub.purge_id,
+        purged_by=stub.purged_by,
+        purged_at=stub.purged_at,
+        commits=stub.commit_number,
+        last=str(stub.last),
     )
 
 

@@ -16,8 +16,8 @@ SELECT (SELECT MIN(n.partition_id) FROM event_hub_checkpoint AS n
          WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id AND n.status <> 'open') AS sequence_gap,
        (SELECT MIN(n.partition_id) FROM partition_anchor AS n
          WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS partition_anchor,
-       (SELECT MIN(n.partition_id) FROM purge_link AS n
-         WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS purge_link;
+       (SELECT MIN(n.partition_id) FROM purge_stub AS n
+         WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS purge_stub;
 
 -- name: find_incarnations
 -- Count the incarnations of a stream, and find the first and the last of them.
@@ -53,7 +53,7 @@ SELECT g.first_sequence_number, g.last_sequence_number
   FROM sequence_gap AS g
  WHERE g.stream_id = :stream_id AND g.partition_id = :partition_id AND g.status = 'absent'
    AND g.first_sequence_number > COALESCE((
-       SELECT MAX(k.last_sequence_number) FROM purge_link AS k
+       SELECT k.last_sequence_number FROM purge_stub AS k
         WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id), -1)
    AND COALESCE((
        SELECT CASE WHEN l.last_sequence_number >= g.first_sequence_number THEN l.absent END
@@ -73,7 +73,7 @@ SELECT d.sequence_number
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_held
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.status = 'held'
    AND d.sequence_number > COALESCE((
-       SELECT MAX(k.last_sequence_number) FROM purge_link AS k
+       SELECT k.last_sequence_number FROM purge_stub AS k
         WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id), -1)
    AND COALESCE((
        SELECT CASE WHEN l.last_sequence_number >= d.sequence_number THEN l.held END

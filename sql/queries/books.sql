@@ -34,10 +34,8 @@ SELECT (SELECT COUNT(*) FROM event_hub_dead_letter AS d
          WHERE d.stream_id = :stream_id AND d.status = 'discarded') AS discarded,
        (SELECT COALESCE(SUM(k.letters + k.replay_letters), 0)
           FROM event_hub_checkpoint AS c
-         INNER JOIN purge_link AS k ON k.stream_id = c.stream_id AND k.partition_id = c.partition_id
-         WHERE c.stream_id = :stream_id
-           AND k.link_number = (SELECT MAX(n.link_number) FROM purge_link AS n
-                                 WHERE n.stream_id = c.stream_id AND n.partition_id = c.partition_id)) AS purged;
+         INNER JOIN purge_stub AS k ON k.stream_id = c.stream_id AND k.partition_id = c.partition_id
+         WHERE c.stream_id = :stream_id) AS purged;
 
 -- name: find_oldest_letter
 -- Find the letter in a status that failed first.

@@ -10,9 +10,8 @@ SELECT COALESCE((SELECT c.sequence_number FROM event_hub_checkpoint AS c
        - (SELECT COUNT(*) FROM event_hub_dead_letter AS d
            WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
              AND d.replay_commit_number IS NOT NULL)
-       + COALESCE((SELECT k.letters FROM purge_link AS k
-                   WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id
-                   ORDER BY k.link_number DESC LIMIT 1), 0) AS letters,
+       + COALESCE((SELECT k.letters FROM purge_stub AS k
+                   WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id), 0) AS letters,
        COALESCE((SELECT c.commit_number FROM event_hub_checkpoint AS c
                   WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id), 0) AS counted_commits,
        COALESCE((SELECT MAX(l.commit_number) FROM batch_ledger AS l
@@ -29,9 +28,8 @@ SELECT COALESCE((SELECT c.sequence_number FROM hubledger.event_hub_checkpoint AS
        - (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS r
            WHERE r.stream_id = @stream_id AND r.partition_id = @partition_id
              AND r.replay_commit_number IS NOT NULL)
-       + COALESCE((SELECT TOP (1) k.letters FROM hubledger.purge_link AS k
-                   WHERE k.stream_id = @stream_id AND k.partition_id = @partition_id
-                   ORDER BY k.link_number DESC), 0) AS letters,
+       + COALESCE((SELECT k.letters FROM hubledger.purge_stub AS k
+                   WHERE k.stream_id = @stream_id AND k.partition_id = @partition_id), 0) AS letters,
        COALESCE((SELECT c.commit_number FROM hubledger.event_hub_checkpoint AS c
                   WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id), 0) AS counted_commits,
        COALESCE((SELECT MAX(l.commit_number) FROM hubledger.batch_ledger AS l
@@ -181,10 +179,8 @@ SELECT (SELECT COALESCE(SUM(CONVERT(bigint, JSON_VALUE(p.report, '$.letters_adde
           FROM event_hub_dead_letter AS d
          WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
            AND d.replay_commit_number IS NOT NULL)
-       + COALESCE((SELECT k.replay_letters FROM purge_link AS k
-                   WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id
-                   ORDER BY k.link_number DESC
-                    LIMIT 1), 0) AS letters,
+       + COALESCE((SELECT k.replay_letters FROM purge_stub AS k
+                   WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id), 0) AS letters,
        (SELECT c.letters - c.dead_lettered - c.held FROM event_hub_checkpoint AS c
          WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id) AS counted;
 

@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
+from functools import reduce
 from typing import Any, cast
 from uuid import UUID
 
@@ -48,19 +49,19 @@ LETTERS = (
     "sequence_number, status, error_class, error_type, fingerprint, transform_version, attempts, failed_at, settled_at,"
     " settled_why, replay_commit_number"
 )
-LINK = (
-    "(SELECT 1 + COALESCE(MAX(link_number), 0) FROM purge_link"
+PIECE = (
+    "(SELECT 1 + COALESCE(MAX(pieces), 0) FROM purge_stub"
     " WHERE stream_id = OLD.stream_id AND partition_id = OLD.partition_id)"
 )
 IS_OLD = (
     "< (SELECT STRFTIME('%Y-%m-%dT%H:%M:%fZ', requested_at, '-1 day') FROM task"
     " WHERE kind = 'purge' AND status = 'running')"
 )
-COPIED = {  # each table, and what its copy has as its link: none for a row that no purge may delete at that moment
-    "batch_ledger": LINK,
-    "event_hub_dead_letter": LINK,
-    "dead_letter_attempt": LINK,
-    "retracted_row": LINK,
+COPIED = {  # each table, and what its copy has as its piece: 0 for a row that no purge may delete at that moment
+    "batch_ledger": PIECE,
+    "event_hub_dead_letter": PIECE,
+    "dead_letter_attempt": PIECE,
+    "retracted_row": PIECE,
     "staged_event": f"COALESCE(OLD.staged_at {IS_OLD}, FALSE) AND NOT EXISTS"
     " (SELECT 1 FROM task WHERE kind = 'replay' AND status IN ('planned', 'running', 'paused'))",
     "replay_diff": f"(SELECT COUNT(*) FROM task WHERE task_id = OLD.task_id AND ended_at {IS_OLD})",
@@ -74,12 +75,18 @@ SUMS = """
            SUM(written) FILTER (is_batch), SUM(filtered) FILTER (is_batch), SUM(dead_lettered) FILTER (is_batch),
            SUM(held) FILTER (is_batch), SUM(absent) FILTER (is_batch), SUM(rows_written),
            (SELECT COUNT(*) FROM gone_event_hub_dead_letter
-             WHERE partition_id = ?1 AND link BETWEEN 1 AND ?2 AND replay_commit_number IS NULL),
+             WHERE partition_id = ?1 AND purged > 0 AND replay_commit_number IS NULL),
            (SELECT COUNT(replay_commit_number) FROM gone_event_hub_dead_letter
-             WHERE partition_id = ?1 AND link BETWEEN 1 AND ?2),
-           (SELECT COUNT(*) FROM gone_dead_letter_attempt WHERE partition_id = ?1 AND link BETWEEN 1 AND ?2)
-      FROM gone_batch_ledger WHERE partition_id = ?1 AND link BETWEEN 1 AND ?2
+             WHERE partition_id = ?1 AND purged > 0),
+           (SELECT COUNT(*) FROM gone_dead_letter_attempt WHERE partition_id = ?1 AND purged > 0)
+      FROM gone_batch_ledger WHERE partition_id = ?1 AND purged > 0
 """.replace("(is_batch)", "(WHERE kind = 'batch')")
+GONE_LETTERS = f"""
+    SELECT {LETTERS}, (SELECT COUNT(*) FROM gone_dead_letter_attempt AS a
+                        WHERE a.partition_id = g.partition_id AND a.purged = g.purged
+                          AND a.sequence_number = g.sequence_number), LENGTH(body)
+      FROM gone_event_hub_dead_letter AS g WHERE partition_id = ? AND purged > 0
+"""
 READINGS = "SELECT home_id, kind, COUNT(*), SUM(ppm * 1000) FROM sensor_reading GROUP BY home_id, kind"
 TOUCHED = """
     SELECT home_id, kind FROM sensor_reading
@@ -105,16 +112,16 @@ class PurgeWorld(ReplayWorld):
         self.met: Counter[str] = Counter()
         self._aggregation = AggregatingStore(store.database)
         self._stage_events = engine.stage
-        for table, link in COPIED.items():
-            self._copy_what_goes(table, link)
+        for table, piece in COPIED.items():
+            self._copy_what_goes(table, piece)
 
-    def _copy_what_goes(self, table: str, link: str) -> None:
-        """Copy each row that is deleted; its link is the one that its transaction will add, or 1 without a chain."""
+    def _copy_what_goes(self, table: str, piece: str) -> None:
+        """Copy each row that is deleted; its piece is the one of its transaction, or 1 where no stub counts it."""
         columns = [name for (name,) in self.sql(f"SELECT name FROM pragma_table_info('{table}')")]
-        self.sql(f"CREATE TABLE gone_{table} AS SELECT *, 0 AS link FROM {table}")
+        self.sql(f"CREATE TABLE gone_{table} AS SELECT *, 0 AS purged FROM {table}")
         self.sql(
             f"CREATE TRIGGER copy_{table} AFTER DELETE ON {table} BEGIN INSERT INTO gone_{table}"
-            f" VALUES ({', '.join(f'OLD.{name}' for name in columns)}, {link}); END"
+            f" VALUES ({', '.join(f'OLD.{name}' for name in columns)}, {piece}); END"
         )
 
     def _acts(self) -> list[Any]:
@@ -211,7 +218,7 @@ class PurgeWorld(ReplayWorld):
         now = {(home, kind): (count, total) for home, kind, count, total in self.sql(READINGS)}
         for (stream_id, id), end in reach.commit_numbers.items():
             begin = begun.get(f"{stream_id}/{id}", 0)
-            early = "SELECT 1 FROM gone_batch_ledger WHERE link > 0 AND partition_id = ? AND commit_number > ?"
+            early = "SELECT 1 FROM gone_batch_ledger WHERE purged > 0 AND partition_id = ? AND commit_number > ?"
             assert not self.sql(early, id, begin), (id, "a commit was purged that aggregation has not passed", begin)
             for home, kind in self.sql(TOUCHED, id, begin, end):
                 self.windows.pop((home, kind), None)
@@ -240,40 +247,26 @@ class PurgeWorld(ReplayWorld):
             work_on(found[0], None, self._purging(self.desk), self.clock.now() + SLICE)
 
     def gone(self, table: str) -> int:
-        ((count,),) = self.sql(f"SELECT COUNT(*) FROM gone_{table} WHERE link > 0")
+        ((count,),) = self.sql(f"SELECT COUNT(*) FROM gone_{table} WHERE purged > 0")
         return int(count)
 
-    def assert_chains_are_of_the_copies(self) -> None:
-        """Every `rows_hash` is that of the copies, and a link has the sums of all copies up to it."""
-        begun: dict[str, str] = {}
-        links = self.sql(
-            "SELECT partition_id, link_number, rows_hash, event_hub, consumer_group, incarnation, commit_number,"
+    def assert_stubs_are_of_the_copies(self) -> None:
+        """A stub has the sums and the hashes of all copies."""
+        stubs = self.sql(
+            "SELECT partition_id, ledger_hash, letters_hash, event_hub, consumer_group, incarnation, commit_number,"
             " first_sequence_number, last_sequence_number, batches, retries, replays, written, filtered, dead_lettered,"
             " held, absent, rows_written, letters, replay_letters, attempts"
-            " FROM purge_link JOIN event_stream USING (stream_id) ORDER BY partition_id, link_number"
+            " FROM purge_stub JOIN event_stream USING (stream_id) ORDER BY partition_id"
         )
-        for id, number, expected, hub, group, incarnation, *sums in links:
-            running = begun.get(id) or _hash("", [hub, group, incarnation, id])
-            for row in self._copies_of(id, number):
-                running = _hash(running, row)
-            assert running == expected, (id, number)
-            assert self.sql(SUMS, id, number) == [tuple(sums)], (id, number)
-            begun[id] = running
-
-    def _copies_of(self, id: str, link: int) -> list[list[Any]]:
-        """Return the canonical values of the rows of a link, in order."""
-        where = "WHERE g.partition_id = ? AND g.link = ?"
-        attempts = (
-            "(SELECT COUNT(*) FROM gone_dead_letter_attempt AS a WHERE a.partition_id = g.partition_id"
-            " AND a.link = g.link AND a.sequence_number = g.sequence_number)"
-        )
-        ledger = self.sql(f"SELECT {LEDGER} FROM gone_batch_ledger AS g {where} ORDER BY commit_number", id, link)
-        letters = self.sql(
-            f"SELECT {LETTERS}, {attempts}, LENGTH(body) FROM gone_event_hub_dead_letter AS g {where}"
-            " ORDER BY sequence_number",
-            id, link,
-        )  # fmt: skip
-        return [["batch_ledger", *row] for row in ledger] + [["event_hub_dead_letter", *row] for row in letters]
+        for id, ledger_hash, letters_hash, hub, group, incarnation, *sums in stubs:
+            rows = self.sql(
+                f"SELECT {LEDGER} FROM gone_batch_ledger WHERE partition_id = ? AND purged > 0 ORDER BY commit_number",
+                id,
+            )
+            assert reduce(_hash, map(list, rows), _hash("", [hub, group, incarnation, id])) == ledger_hash, id
+            hashes = [int(_hash("", list(row)), 16) for row in self.sql(GONE_LETTERS, id)]
+            assert f"{sum(hashes) % 2**256:064x}" == letters_hash, id
+            assert self.sql(SUMS, id) == [tuple(sums)], id
 
 
 def _hash(before: str, values: list[Any]) -> str:

@@ -71,5 +71,5 @@ UNNAMED = {  # by their sentences in docs/api.md
 }
 
 # Tables with which tests/contract/operator/test_purges.py and tests/unit/core/store/test_schema.py tamper.
-ELSEWHERE = {"purge_link", "schema_migration"}
+ELSEWHERE = {"purge_stub", "schema_migration"}
 PURGED = "a row whose commit was purged is changed, deleted or added"  # of test_purges.py too

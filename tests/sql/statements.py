@@ -18,9 +18,9 @@ from core.aggregation.store.plans import plan_script
 from core.errors import TaskConflict
 from core.ledger.audit_task import AuditAsked, audit_request
 from core.ledger.minutes import Minute
-from core.ledger.retention.chain import LedgerRow, SettledLetter, before_first, linked
 from core.ledger.retention.pieces import LedgerPiece, LetterPiece, RowPiece
 from core.ledger.retention.purge import BY_STREAM, PurgeTarget, purge_request
+from core.ledger.retention.stub import LedgerRow, SettledLetter, nothing_purged, signed
 from core.ledger.store.incarnations import Opening, opening_script
 from core.ledger.store.minutes import minute_script
 from core.ledger.store.purge_scripts import ledger_script, letter_script, retracted_steps, row_script, row_steps
@@ -118,16 +118,16 @@ def every_script() -> Mapping[str, Script]:
 
 
 def purges() -> Mapping[str, Script]:
-    """Return the pieces of a purge: of ledger rows, with a replay's, of letters, and of each table without a chain."""
+    """Return the pieces of a purge: of ledger rows, with a replay's, of letters, and of each other table."""
     partition = commit_of((), first=True, letters=False).partition
-    begun = before_first(partition.stream, 1, partition.partition_id)
-    link = linked(begun, begun, str(UUID(int=7)), "ann", EPOCH)
+    begun = nothing_purged(partition.stream, 1, partition.partition_id)
+    stub = signed(begun, str(UUID(int=7)), "ann", EPOCH)
     ending = Ending(UUID(int=7), EPOCH, partial(TaskConflict, "purge", UUID(int=7)))
     ahead = Advance("a part", 3, 0, "{}")
     row = LedgerRow(1, "replay", *GAP, 1, 0, 0, 0, 0, 1, 1, "test/1", str(UUID(int=8)), EPOCH, 7, 9)
     letter = SettledLetter(GAP[0], "resolved", "poison", "", "", "test/1", 1, EPOCH, EPOCH, None, None, 1, 0)
-    rows = LedgerPiece(partition.partition_id, (row,), link, {1: 2})
-    letters = LetterPiece(partition.partition_id, (letter,), link)
+    rows = LedgerPiece(partition.partition_id, (row,), stub, {1: 2})
+    letters = LetterPiece(partition.partition_id, (letter,), signed(stub, str(UUID(int=7)), "ann", EPOCH))
     pieces = {table: RowPiece(PurgeTarget(table), EPOCH, 9, "task", 7) for table in BY_STREAM}
     steps = {table: row_steps(1, piece, EPOCH) for table, piece in pieces.items()}
     pieces["retracted_row"] = RowPiece(PurgeTarget("retracted_row", partition.partition_id), EPOCH, 9, rows=7)

@@ -318,7 +318,7 @@ EXPECTING = {
     "retry ": ["count_commit", "settle_letters"],
     "gap noted": [],
     "minute": [],
-    "purge ledger": ["lock_stream", "delete_ledger_rows", "add_link", "hold_task", "advance_part"],
+    "purge ledger": ["lock_stream", "delete_ledger_rows", "add_stub", "hold_task", "advance_part"],
     "purge retracted_row": ["lock_stream", "delete_retracted", "hold_task", "advance_part"],
     "purge staged_event": ["lock_stream", "delete_staged", "hold_task", "advance_part"],
     "purge replay_diff": ["lock_stream", "delete_diffs", "hold_task", "advance_part"],
@@ -327,7 +327,7 @@ EXPECTING = {
     "purge task": ["lock_stream", "delete_tasks", "hold_task", "advance_part"],
     "purge aggregation_failure": ["lock_stream", "delete_failures", "hold_task", "advance_part"],
     "purge letters": [
-        "lock_stream", "delete_settled_letters", "delete_attempts", "add_link", "hold_task", "advance_part",
+        "lock_stream", "delete_settled_letters", "delete_attempts", "move_stub", "hold_task", "advance_part",
     ],
     "move ": [],
     "claim": [],

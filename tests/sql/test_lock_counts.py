@@ -113,7 +113,6 @@ SAID = (  # a page, and a sentence of it with the number of rows
     ("aggregation.md", "a transaction holds up to {} windows of all levels together"),
     ("aggregation.md", "in transactions of {}, and its"),
     ("configuration.md", "a claim takes at most {} letters"),
-    ("retention.md", "a row for each piece of a purge: {0} ledger rows, or {0} letters with {0} attempts"),
     ("retention.md", "A piece deletes {} rows of a table at most"),
     ("retention.md", "A piece of letters has {0} letters at most, and {0} attempts"),
     ("sqlserver.md", "| {} states that replays carried which are over |"),

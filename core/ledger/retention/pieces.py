@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter
 from core.ledger.retention.purge import PurgeTarget
+from core.ledger.retention.stub import LedgerRow, PurgeStub, SettledLetter
 from core.model.events import PartitionId
 
 
@@ -13,11 +13,11 @@ from core.model.events import PartitionId
 class PurgeReach:
     """The limits of a purge of one partition's ledger.
 
-    Its last link (number 0: none), the commit of its newest batch, the commit up to which an audit has verified the
+    Its stub, the commit of its newest batch, the commit up to which an audit has verified the
     ledger, the commit at which the oldest open replay begins, the time of its request, and whether an audit is open.
     """
 
-    link: PurgeLink
+    stub: PurgeStub
     newest_batch: int
     verified_to: int
     replay_from: int | None
@@ -27,28 +27,28 @@ class PurgeReach:
 
 @dataclass(frozen=True, slots=True)
 class LedgerPiece:
-    """The next ledger rows of a partition, and the link that says so. `retracted` counts the rows that each replay
+    """The next ledger rows of a partition, and the stub with them. `retracted` counts the rows that each replay
     commit among them retracted."""
 
     partition_id: PartitionId
     rows: tuple[LedgerRow, ...]
-    link: PurgeLink
+    stub: PurgeStub
     retracted: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class LetterPiece:
-    """Settled letters of a partition, and the link that says so."""
+    """Settled letters of a partition, and the stub with them."""
 
     partition_id: PartitionId
     letters: tuple[SettledLetter, ...]
-    link: PurgeLink
+    stub: PurgeStub
 
 
 @dataclass(frozen=True, slots=True)
 class RowPiece:
-    """The next old rows of a table without a chain: their number, at most `most`. `part_of` is the job whose parts they
-    are; after the last piece the table has no old row."""
+    """The next old rows of a table that no stub counts: their number, at most `most`. `part_of` is the job whose parts
+    they are; after the last piece the table has no old row."""
 
     target: PurgeTarget
     before: datetime

@@ -11,7 +11,7 @@ from core.ledger.faults import ChangedCommit, CommitRows, LetteredRow, RowCount
 from core.ledger.store.changed import ChangedCommits
 from core.ledger.store.comparison import Comparison
 from core.ledger.store.minutes import Minutes
-from core.ledger.store.purge_links import PurgeLinks
+from core.ledger.store.purge_stubs import PurgeStubs
 from core.ledger.store.sums import RangeSums
 from core.ledger.whereabouts import MOST_CHANGES, LedgerRange, LetterEvent, NotedGap, Whereabouts, WrittenRow
 from core.letters.listing import LetterKey
@@ -116,7 +116,7 @@ class Ledger(Comparison, RangeSums, Minutes):
         return tuple(map(_letter_event, self._stream.ask("read_letter_events", **place)))
 
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
-        """Count the old rows of a table that has no chain."""
+        """Count the old rows of a table that no stub counts."""
         counted = []
         for row_class in self._row_classes:
             table = row_table(row_class)
@@ -125,7 +125,7 @@ class Ledger(Comparison, RangeSums, Minutes):
         return tuple(counted)
 
 
-class Explanations(PurgeLinks):
+class Explanations(PurgeStubs):
     """Reads everything that is known about one sequence number of a stream."""
 
     def __init__(self, stream: OneStream, row_classes: tuple[type, ...]) -> None:
@@ -144,7 +144,8 @@ class Explanations(PurgeLinks):
         position = {"partition_id": partition_id, "sequence_number": number}
         found = decoded(LedgerRange, self._stream.ask("find_range", **position))
         first = self._stream.ask("read_first_number", partition_id=partition_id)[0][0]
-        purged = self.find_link(partition_id, number)
+        stub = self.read_stub(partition_id)
+        purged = stub if stub is not None and number <= stub.last else None
         return Whereabouts(
             checkpoint=checkpoint[0][0],
             first=first if purged is None else purged.first,

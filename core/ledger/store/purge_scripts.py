@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from core.ledger.retention.chain import PurgeLink
 from core.ledger.retention.pieces import LedgerPiece, LetterPiece, RowPiece
-from core.ledger.store.purge_links import LINK_COLUMNS, RENAMED
+from core.ledger.retention.stub import PurgeStub
+from core.ledger.store.purge_stubs import RENAMED, STUB_COLUMNS
 from core.store.columns import instant_text, numbers_json
 from core.store.script import Script, Step
 from core.store.stream import lock_step
@@ -23,7 +23,7 @@ BELOW_A_TASK = ("delete_parts", "delete_redrive_pieces")  # their tables stand a
 
 
 def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Advance) -> Script:
-    """Return the transaction that deletes ledger rows, adds their link, and advances the part."""
+    """Return the transaction that deletes ledger rows, adds them to the stub, and advances the part."""
     place = {"stream_id": stream_id, "partition_id": piece.partition_id}
     commits = {"after_commit": piece.rows[0].commit_number - 1, "last_commit": piece.rows[-1].commit_number}
     replayed: dict[str, list[int]] = {}
@@ -42,7 +42,7 @@ def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Adv
         (
             lock_step(stream_id, ending.conflict),
             Step("delete_ledger_rows", {**place, **commits}, expect=len(piece.rows), otherwise=ending.conflict),
-            _link_step(place, piece.link, ending),
+            _stub_step(place, piece.stub, ending),
             hold,
             *([Step("note_purged_replay", {"partition_id": piece.partition_id}, many=noted)] if noted else []),
             *advance,
@@ -52,7 +52,8 @@ def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Adv
 
 
 def letter_script(stream_id: int, piece: LetterPiece, ending: Ending, ahead: Advance) -> Script:
-    """Return the transaction that deletes letters with their attempts, adds their link, and advances the part."""
+    """Return the transaction that deletes letters with their attempts, adds them to the stub, and advances
+    the part."""
     place = {"stream_id": stream_id, "partition_id": piece.partition_id}
     letters = {**place, "sequence_numbers": numbers_json([one.sequence_number for one in piece.letters])}
     attempts = sum(one.attempts for one in piece.letters)
@@ -62,7 +63,7 @@ def letter_script(stream_id: int, piece: LetterPiece, ending: Ending, ahead: Adv
             lock_step(stream_id, ending.conflict),
             Step("delete_settled_letters", letters, expect=len(piece.letters), otherwise=ending.conflict),
             Step("delete_attempts", letters, expect=attempts, otherwise=ending.conflict),
-            _link_step(place, piece.link, ending),
+            _stub_step(place, piece.stub, ending),
             *advance_steps(ending, ahead),
         ),
         gives_way=True,
@@ -99,8 +100,10 @@ def retracted_steps(place: dict[str, Any], piece: RowPiece) -> tuple[Step, ...]:
     return (Step("delete_retracted", {**place, "most": piece.most}, expect=piece.rows),)
 
 
-def _link_step(place: dict[str, Any], link: PurgeLink, ending: Ending) -> Step:
-    values = {name: getattr(link, RENAMED.get(name, name)) for name in LINK_COLUMNS}
-    values["purged_at"] = instant_text(link.purged_at)
-    races = ("pk_purge_link", "purge_link")
-    return Step("add_link", {**place, **values}, expect=1, otherwise=ending.conflict, races=races)
+def _stub_step(place: dict[str, Any], stub: PurgeStub, ending: Ending) -> Step:
+    """Return the step that adds a partition's stub, or moves it if no other purge has done so."""
+    values = {name: getattr(stub, RENAMED.get(name, name)) for name in STUB_COLUMNS}
+    values |= {"purged_at": instant_text(stub.purged_at), **place}
+    if stub.pieces > 1:
+        return Step("move_stub", values, expect=1, otherwise=ending.conflict)
+    return Step("add_stub", values, expect=1, otherwise=ending.conflict, races=("pk_purge_stub", "purge_stub"))

@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from core.ledger.retention.chain import LedgerRow, PurgeLink, SettledLetter
 from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeReach, RowPiece
 from core.ledger.retention.purge import Found, PurgeTarget
-from core.ledger.store.purge_links import PurgeLinks
+from core.ledger.retention.stub import LedgerRow, PurgeStub, SettledLetter
 from core.ledger.store.purge_scripts import PARTS, ledger_script, letter_script, retracted_steps, row_script, row_steps
+from core.ledger.store.purge_stubs import PurgeStubs
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from core.store.checksum import LEDGER_ROW, ledger_checksum
@@ -23,10 +23,10 @@ from core.tasks.task import Advance
 ALL = 2**31 - 1  # rows: the largest number that TOP takes
 
 
-class Purges(PurgeLinks):
+class Purges(PurgeStubs):
     """Reads and purges the tables of one stream.
 
-    A piece is one transaction that also advances its part of the task. It raises TaskConflict when the task, the chain
+    A piece is one transaction that also advances its part of the task. It raises TaskConflict when the task, the stub
     or the rows have moved on without it, and then nothing was deleted.
     """
 
@@ -39,13 +39,13 @@ class Purges(PurgeLinks):
 
     def read_reach(self, partition_id: PartitionId) -> PurgeReach:
         """Return the limits of a purge of a partition's ledger."""
-        link = self.read_last_link(partition_id) or self.before_first(partition_id)
+        stub = self.read_stub(partition_id) or self.nothing_purged(partition_id)
         found = self._stream.ask("read_purge_reach", partition_id=partition_id)
         if not found:
-            return PurgeReach(link, 0, 0, None, None, audit_is_open=False)
+            return PurgeReach(stub, 0, 0, None, None, audit_is_open=False)
         checkpoint, verified_to, replay_first, replay_at, open_audits = found[0]
         return PurgeReach(
-            link,
+            stub,
             self._commit_of(partition_id, checkpoint) or 0,
             verified_to,
             None if replay_first is None else self._commit_of(partition_id, replay_first) or 0,
@@ -74,22 +74,22 @@ class Purges(PurgeLinks):
         return {row[0]: row[1] for row in found}
 
     def read_settled_letters(
-        self, partition_id: PartitionId, link: PurgeLink, before: datetime, most: int
+        self, partition_id: PartitionId, stub: PurgeStub, before: datetime, most: int
     ) -> tuple[SettledLetter, ...]:
-        """Return the first letters that were settled before a time, of numbers and commits that a link covers."""
-        found = self._stream.ask("read_settled_letters", **_covered(partition_id, link, before), most=most)
+        """Return the first letters that were settled before a time, of numbers and commits that a stub covers."""
+        found = self._stream.ask("read_settled_letters", **_covered(partition_id, stub, before), most=most)
         return decoded(SettledLetter, found)
 
     def purge_ledger(self, piece: LedgerPiece, ending: Ending, ahead: Advance) -> None:
-        """Delete ledger rows, add the link, and take them out of the counts of their replays."""
+        """Delete ledger rows, add them to the stub, and take them out of the counts of their replays."""
         self._stream.database.run(ledger_script(self._stream_id(), piece, ending, ahead))
 
     def purge_letters(self, piece: LetterPiece, ending: Ending, ahead: Advance) -> None:
-        """Delete letters with their attempts, and add the link."""
+        """Delete letters with their attempts, and add them to the stub."""
         self._stream.database.run(letter_script(self._stream_id(), piece, ending, ahead))
 
     def find_rows(self, target: PurgeTarget, before: datetime, most: int) -> RowPiece:
-        """Return the next piece of a table that has no chain."""
+        """Return the next piece of a table that is in no stub."""
         piece, old = RowPiece(target, before, most), {"before_at": instant_text(before), "most": most}
         if target.table in PARTS:
             found = self._stream.ask(PARTS[target.table][0], **old)
@@ -110,7 +110,7 @@ class Purges(PurgeLinks):
         self._stream.database.run(row_script(self._stream_id(), steps, ending, ahead))
 
     def count_rows(self, target: PurgeTarget, before: datetime) -> Found:
-        """Count the old rows of a table that has no chain."""
+        """Count the old rows of a table that is in no stub."""
         return self._count(target, before, ALL)
 
     def _count(self, target: PurgeTarget, before: datetime, most: int) -> Found:
@@ -125,20 +125,20 @@ class Purges(PurgeLinks):
 
     def count_ledger(
         self, partition_id: PartitionId, after: int, last: int, before: datetime
-    ) -> tuple[Found, PurgeLink]:
-        """Count the old ledger rows of a range of commits, and return the link that a purge of them would reach, with
+    ) -> tuple[Found, PurgeStub]:
+        """Count the old ledger rows of a range of commits, and return the stub that a purge of them would reach, with
         its commit and its last number."""
         place = {"partition_id": partition_id, "after_commit": after, "last_commit": last}
         ((rows, oldest, newest, commit, number),) = self._stream.ask(
             "count_old_ledger_rows", **place, before_at=instant_text(before)
         )
-        link = self.read_last_link(partition_id) or self.before_first(partition_id)
-        reached = replace(link, commit_number=commit or after, last=link.last if number is None else number)
+        stub = self.read_stub(partition_id) or self.nothing_purged(partition_id)
+        reached = replace(stub, commit_number=commit or after, last=stub.last if number is None else number)
         return _found_of((rows, 0, oldest, newest)), reached
 
-    def count_letters(self, partition_id: PartitionId, link: PurgeLink, before: datetime) -> Found:
+    def count_letters(self, partition_id: PartitionId, stub: PurgeStub, before: datetime) -> Found:
         """Count the letters that `read_settled_letters` would return."""
-        return _found_of(self._stream.ask("count_settled_letters", **_covered(partition_id, link, before))[0])
+        return _found_of(self._stream.ask("count_settled_letters", **_covered(partition_id, stub, before))[0])
 
     def _stream_id(self) -> int:
         stream_id = self._stream.find()
@@ -146,8 +146,8 @@ class Purges(PurgeLinks):
         return stream_id
 
     def _retracted(self, partition_id: PartitionId) -> dict[str, Any]:
-        link = self.read_last_link(partition_id)
-        last = 0 if link is None else link.commit_number
+        stub = self.read_stub(partition_id)
+        last = 0 if stub is None else stub.commit_number
         return {"stream_id": self._stream_id(), "partition_id": partition_id, "last_commit": last}
 
     def _commit_of(self, partition_id: PartitionId, number: SequenceNumber) -> int | None:
@@ -161,11 +161,11 @@ def _found_of(row: tuple[Any, ...]) -> Found:
     return Found(rows, size, instant_or_none(oldest), instant_or_none(newest))
 
 
-def _covered(partition_id: PartitionId, link: PurgeLink, before: datetime) -> dict[str, Any]:
+def _covered(partition_id: PartitionId, stub: PurgeStub, before: datetime) -> dict[str, Any]:
     return {
         "partition_id": partition_id,
-        "last_sequence_number": link.last,
-        "last_commit": link.commit_number,
+        "last_sequence_number": stub.last,
+        "last_commit": stub.commit_number,
         "before_at": instant_text(before),
     }
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from core.ledger.faults import LetterFault, RangeFault, TotalFault
-from core.ledger.store.purge_links import PurgeLinks
+from core.ledger.store.purge_stubs import PurgeStubs
 from core.ledger.sums import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
@@ -13,7 +13,7 @@ from core.store.stream import OneStream
 _NO_ENDS = (-1, 0, 0, 0)  # of a partition in a database without its stream
 
 
-class RangeSums(PurgeLinks):
+class RangeSums(PurgeStubs):
     """Sums the ranges of one stream, commit by commit, and finds the faults in them."""
 
     _stream: OneStream

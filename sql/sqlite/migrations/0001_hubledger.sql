@@ -344,12 +344,11 @@ CREATE TABLE staged_event (
 CREATE INDEX ix_staged_event_staged
     ON staged_event (stream_id, staged_at);
 
--- Each link has the sums of everything that was purged from the partition so far, and two hashes: the running one of the
--- purged rows, and that of the link and the links before it.
-CREATE TABLE purge_link (
+-- What is left of all that was purged from a partition: its sums, and the hashes of its rows and of this row.
+CREATE TABLE purge_stub (
     stream_id             INTEGER NOT NULL,
     partition_id          TEXT NOT NULL,
-    link_number           INTEGER NOT NULL,
+    pieces                INTEGER NOT NULL,
     purge_id              TEXT NOT NULL,
     purged_by             TEXT NOT NULL,
     purged_at             TEXT NOT NULL,
@@ -368,14 +367,12 @@ CREATE TABLE purge_link (
     letters               INTEGER NOT NULL,  -- purged letters that batches made
     replay_letters        INTEGER NOT NULL,  -- purged letters that replays made
     attempts              INTEGER NOT NULL,
-    rows_hash             TEXT NOT NULL,
-    link_hash             TEXT NOT NULL,
-    CONSTRAINT pk_purge_link PRIMARY KEY (stream_id, partition_id, link_number),
-    CONSTRAINT fk_purge_link_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id)
+    ledger_hash           TEXT NOT NULL,  -- the running one of the ledger rows
+    letters_hash          TEXT NOT NULL,  -- the sum of those of the letters
+    stub_hash             TEXT NOT NULL,
+    CONSTRAINT pk_purge_stub PRIMARY KEY (stream_id, partition_id),
+    CONSTRAINT fk_purge_stub_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id)
 ) STRICT, WITHOUT ROWID;
-
-CREATE INDEX ix_purge_link_number
-    ON purge_link (stream_id, partition_id, last_sequence_number, link_number);
 
 -- Where the job of each aggregate stands, and its orders.
 CREATE TABLE aggregation_cut (

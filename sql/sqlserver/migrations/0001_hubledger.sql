@@ -348,12 +348,11 @@ CREATE TABLE hubledger.staged_event (
 CREATE INDEX ix_staged_event_staged
     ON hubledger.staged_event (stream_id, staged_at);
 
--- Each link has the sums of everything that was purged from the partition so far, and two hashes: the running one of the
--- purged rows, and that of the link and the links before it.
-CREATE TABLE hubledger.purge_link (
+-- What is left of all that was purged from a partition: its sums, and the hashes of its rows and of this row.
+CREATE TABLE hubledger.purge_stub (
     stream_id             int NOT NULL,
     partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    link_number           int NOT NULL,
+    pieces                int NOT NULL,
     purge_id              varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
     purged_by             nvarchar(200) NOT NULL,
     purged_at             datetime2(7) NOT NULL,
@@ -372,14 +371,12 @@ CREATE TABLE hubledger.purge_link (
     letters               bigint NOT NULL,  -- purged letters that batches made
     replay_letters        bigint NOT NULL,  -- purged letters that replays made
     attempts              bigint NOT NULL,
-    rows_hash             varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    link_hash             varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    CONSTRAINT pk_purge_link PRIMARY KEY (stream_id, partition_id, link_number),
-    CONSTRAINT fk_purge_link_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
+    ledger_hash           varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- the running one of the ledger rows
+    letters_hash          varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- the sum of those of the letters
+    stub_hash             varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    CONSTRAINT pk_purge_stub PRIMARY KEY (stream_id, partition_id),
+    CONSTRAINT fk_purge_stub_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
 );
-
-CREATE INDEX ix_purge_link_number
-    ON hubledger.purge_link (stream_id, partition_id, last_sequence_number, link_number);
 
 -- Where the job of each aggregate stands, and its orders.
 CREATE TABLE hubledger.aggregation_cut (

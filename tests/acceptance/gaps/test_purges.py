@@ -81,7 +81,7 @@ def test_a_purge_goes_on_after_its_app_was_killed_and_every_event_stays_accounte
         app.start(**SETTINGS)
         ingest_and_settle(app)
         with begin_real_purge(app) as command:
-            app.until(lambda: count(app, "purge_link") >= 6)
+            app.until(lambda: count(app, "purge_stub") >= 6)
             app.end_host()
             command.kill()  # it would wait ten seconds for the app to come back
         jobs = app.engine.sql("SELECT task_id, status FROM task WHERE kind = 'purge' ORDER BY requested_at")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import partial, reduce
 from uuid import UUID, uuid4
 
 import pytest
@@ -16,9 +16,9 @@ from core.ledger.balance import read_books
 from core.ledger.explain import Outcome, explain
 from core.ledger.ranges import WHOLE, Reading
 from core.ledger.recount import recount_rows
-from core.ledger.retention.chain import linked, row_hash, with_ledger_rows, with_letters
 from core.ledger.retention.pieces import LedgerPiece, LetterPiece
 from core.ledger.retention.purge import Purge, PurgedTable, PurgeTarget, purge_of, purge_request
+from core.ledger.retention.stub import letters_hash, row_hash, signed, with_ledger_rows, with_letters
 from core.ledger.retention.work import PurgeKind
 from core.model.clock import Clock
 from core.model.events import PartitionId
@@ -257,17 +257,13 @@ class TestWhatGoes:
         world.replay(order(["0"]))
         assert sound(office)
 
-    def test_a_second_purge_continues_the_chain(self, office: Office, keeper: Keeper) -> None:
+    def test_a_second_purge_adds_to_the_stub(self, office: Office, keeper: Keeper) -> None:
         keeper.purge()
         for number in range(21, 25):
             office.commit(number, number)
         assert counts(keeper.purge()) == {"batch_ledger": 4}
-        links = office.desk.purges.read_links(P, 0, 10)
-        assert [(one.number, one.commit_number, one.last, one.letters) for one in links] == [
-            (1, 2, 13, 0),
-            (2, 2, 13, 4),
-            (3, 6, 23, 4),
-        ]
+        stub = office.desk.purges.read_reach(P).stub
+        assert (stub.pieces, stub.commit_number, stub.first, stub.last, stub.letters) == (3, 6, 0, 23, 4)
         assert sound(office)
 
     def test_a_piece_of_letters_has_no_more_attempts_than_a_piece_has_rows_unless_one_letter_has(
@@ -280,8 +276,8 @@ class TestWhatGoes:
         discard(office, 17, 20)
         keeper.pieces = {"rows_of_piece": 3}
         assert counts(keeper.purge()) == {"batch_ledger": 3, "event_hub_dead_letter": 6}
-        links = office.desk.purges.read_links(P, 0, 10)
-        assert [(one.letters, one.attempts) for one in links] == [(0, 0), (3, 3), (4, 4), (5, 9), (6, 10)]
+        stub = office.desk.purges.read_reach(P).stub
+        assert (stub.pieces, stub.letters, stub.attempts) == (5, 6, 10)
         assert (office.engine.attempts(), sound(office)) == ([], True)
 
 
@@ -328,11 +324,11 @@ class TestWhatStays:
         assert (counts(job), job.found["batch_ledger"].notes) == ({}, ("partition 0: an audit is open",))
 
     def test_an_audit_that_opens_meanwhile_stops_the_piece(self, office: Office, keeper: Keeper) -> None:
-        link = office.desk.purges.read_reach(P).link
+        stub = office.desk.purges.read_reach(P).stub
         rows = office.desk.purges.read_ledger_rows(P, 0, 1)
         audit_of(office, LATER)
         task_id = begun(keeper)
-        piece = LedgerPiece(P, rows, linked(link, with_ledger_rows(link, rows), "id", "ann", LATER), {})
+        piece = LedgerPiece(P, rows, signed(with_ledger_rows(stub, rows), "id", "ann", LATER), {})
         with pytest.raises(TaskConflict):
             office.desk.purges.purge_ledger(piece, *keeper.piece(task_id, PurgeTarget("batch_ledger", P)))
         assert len(office.engine.ledger()) == 3
@@ -342,10 +338,10 @@ class TestWhatStays:
     ) -> None:
         keeper.purge(event_hub_dead_letter=2_000)
         reach = office.desk.purges.read_reach(P)
-        letters = office.desk.purges.read_settled_letters(P, reach.link, LATER, 10)
+        letters = office.desk.purges.read_settled_letters(P, reach.stub, LATER, 10)
         office.engine.by_hand("UPDATE event_hub_dead_letter SET status = 'exhausted' WHERE sequence_number = 3")
         task_id = begun(keeper)
-        piece = LetterPiece(P, letters, linked(reach.link, with_letters(reach.link, letters), "id", "ann", LATER))
+        piece = LetterPiece(P, letters, signed(with_letters(reach.stub, letters), "id", "ann", LATER))
         with pytest.raises(TaskConflict):
             office.desk.purges.purge_letters(piece, *keeper.piece(task_id, PurgeTarget("event_hub_dead_letter", P)))
         assert (len(office.engine.letters()), len(letters)) == (6, 4)
@@ -365,33 +361,66 @@ class TestProof:
         if number <= 13:
             assert found.found.purged is not None
             assert found.found.purged.purge_id == str(job.task.task_id)
-            assert "was purged on 2028-09-28 00:00 UTC by ann, chain link 1." in found.sentence
+            assert "the last purge of the partition was on 2028-09-28 00:00 UTC, by ann." in found.sentence
 
     def test_the_hashes_are_those_of_the_rows_that_were_exported_before(self, office: Office, keeper: Keeper) -> None:
-        begun = office.desk.purges.before_first(P)
+        begun = office.desk.purges.nothing_purged(P)
         rows = office.desk.purges.read_ledger_rows(P, 0, 2)
         letters = office.desk.purges.read_settled_letters(P, replace(begun, last=SequenceNumber(13)), LATER, 10)
+        keeper.pieces = {"rows_of_piece": 3, "letters_of_piece": 1}
         keeper.purge()
-        (first, second) = office.desk.purges.read_links(P, 0, 10)
-        running = begun.rows_hash
-        for row in rows:
-            running = row_hash(running, "batch_ledger", row)
-        assert running == first.rows_hash
-        for one in letters:
-            running = row_hash(running, "event_hub_dead_letter", one)
-        assert running == second.rows_hash
+        stub = office.desk.purges.read_reach(P).stub
+        assert (len(rows), len(letters), stub.pieces) == (2, 4, 5)
+        assert stub.ledger_hash == reduce(row_hash, rows, begun.ledger_hash)
+        assert stub.letters_hash == reduce(letters_hash, reversed(letters), begun.letters_hash)
+
+    def test_a_piece_that_was_planned_before_a_different_one_changes_nothing(
+        self, office: Office, keeper: Keeper
+    ) -> None:
+        keeper.purge()
+        before = office.desk.purges.read_reach(P).stub
+        for number in range(21, 25):
+            office.commit(number, number)
+        keeper.purge()
+        discard(office, 17)
+        stub = office.desk.purges.read_reach(P).stub
+        letters = office.desk.purges.read_settled_letters(P, stub, LATER, 10)
+        task_id, target = begun(keeper), PurgeTarget("event_hub_dead_letter", P)
+        for older in (before, office.desk.purges.nothing_purged(P)):
+            piece = LetterPiece(P, letters, signed(with_letters(older, letters), "id", "ann", LATER))
+            with pytest.raises(TaskConflict):
+                office.desk.purges.purge_letters(piece, *keeper.piece(task_id, target))
+        assert (len(letters), office.desk.purges.read_reach(P).stub) == (1, stub)
+        assert sound(office)
+
+    def test_an_older_copy_of_the_stub_is_named(self, office: Office, keeper: Keeper) -> None:
+        keeper.purge()
+        office.engine.by_hand("CREATE TABLE older AS SELECT * FROM purge_stub")
+        for number in range(21, 25):
+            office.commit(number, number)
+        keeper.purge()
+        office.engine.by_hand("DELETE FROM purge_stub")
+        office.engine.by_hand("INSERT INTO purge_stub SELECT * FROM older")
+        assert "purge_stub" in kinds(audit(office.desk.ledger, None, FRESH))
+
+    def test_a_purged_commit_that_comes_back_is_named(self, office: Office, keeper: Keeper) -> None:
+        keeper.purge()
+        office.engine.by_hand("CREATE TABLE copied AS SELECT * FROM batch_ledger WHERE commit_number = 3")
+        office.engine.by_hand("UPDATE copied SET commit_number = 1, kind = 'retry'")
+        office.engine.by_hand("INSERT INTO batch_ledger SELECT * FROM copied")
+        assert "purge_stub" in kinds(audit(office.desk.ledger, None, FRESH))
 
     @pytest.mark.parametrize(
         ("statement", "kind"),
         [
-            ("UPDATE purge_link SET purged_by = 'bob' WHERE link_number = 1", "purge_link"),
-            ("UPDATE purge_link SET written = written + 1, filtered = filtered - 1", "purge_link"),
-            ("UPDATE purge_link SET letters = letters + 1 WHERE link_number = 2", "purge_link"),
-            ("DELETE FROM purge_link WHERE link_number = 1", "purge_link"),
-            ("DELETE FROM purge_link WHERE link_number = 2", "letters_outside"),
-            ("DELETE FROM purge_link", "commits"),
-            ("DELETE FROM batch_ledger WHERE commit_number = 3", "purge_link"),
-            ("UPDATE batch_ledger SET commit_number = 2 WHERE commit_number = 3", "purge_link"),
+            ("UPDATE purge_stub SET purged_by = 'bob'", "purge_stub"),
+            ("UPDATE purge_stub SET written = written + 1, filtered = filtered - 1", "purge_stub"),
+            ("UPDATE purge_stub SET letters = letters + 1", "purge_stub"),
+            ("UPDATE purge_stub SET ledger_hash = letters_hash", "purge_stub"),
+            ("UPDATE purge_stub SET commit_number = 1, batches = 1", "purge_stub"),
+            ("DELETE FROM purge_stub", "commits"),
+            ("DELETE FROM batch_ledger WHERE commit_number = 3", "purge_stub"),
+            ("UPDATE batch_ledger SET commit_number = 2 WHERE commit_number = 3", "purge_stub"),
             (
                 "UPDATE batch_ledger SET first_sequence_number = 15, filtered = filtered - 1 WHERE commit_number = 3",
                 "hole",
@@ -457,7 +486,7 @@ class TestTheJob:
         assert not keeper.cancel(job.task.task_id)
 
     @pytest.mark.parametrize("table", ["retracted_row", "staged_event", "replay_diff", "task_part"])
-    def test_a_piece_without_a_chain_changes_nothing_once_its_job_was_cancelled(
+    def test_a_piece_of_another_table_changes_nothing_once_its_job_was_cancelled(
         self, office: Office, world: World, keeper: Keeper, table: PurgedTable
     ) -> None:
         residue(office, world)

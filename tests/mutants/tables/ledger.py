@@ -250,6 +250,30 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "sql/queries/purge_stub.sql",
+        "tests/contract/operator/test_purges.py",
+        ("a piece of a purge overwrites a newer stub", " AND pieces = :pieces - 1 AND NOT", " AND NOT"),
+        ("a purge has two stubs", "WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id)", "WHERE FALSE)"),
+    ),
+    *in_file(
+        "core/ledger/retention/stub.py",
+        "tests/contract/operator/test_purges.py",
+        ("a changed stub is not named", "if stub.stub_hash != stub_hash(stub):", "if not stub.stub_hash:"),
+        ("the hash of letters depends on their order", "(int(before, 16) + ", "(7 * int(before, 16) + "),
+        ("the first number of a second purge is its own", "stub.first if stub.batches or", "stub.first if"),
+    ),
+    *in_file(
+        "core/ledger/purged.py",
+        "tests/contract/operator/test_purges.py",
+        ("an older copy of a stub is not named", "following != stub.commit_number + 1:", "following is None:"),
+        ("purged commits may come back", "oldest <= stub.commit_number:", "oldest < 0:"),
+    ),
+    *in_file(
+        "jobs/ranges.py",
+        "tests/unit/jobs/test_ledger_query.py",
+        ("all purged commits are one slice", "numbers <= 2 * NUMBERS_EACH:", "numbers:"),
+    ),
+    *in_file(
         "core/aggregation/runs.py",
         f"{UNIT}/aggregation/test_runs.py",
         (

@@ -14,9 +14,9 @@ MUTANTS = (
             "GRANT SELECT, INSERT ON hubledger.event_hub_checkpoint TO hubledger_app;",
         ),
         (
-            "the app may change the chain of what was purged",
-            "GRANT SELECT, INSERT ON hubledger.purge_link TO hubledger_app;",
-            "GRANT SELECT, INSERT, UPDATE ON hubledger.purge_link TO hubledger_app;",
+            "the app may not move the stub of what was purged",
+            "GRANT SELECT, INSERT, UPDATE ON hubledger.purge_stub TO hubledger_app;",
+            "GRANT SELECT, INSERT ON hubledger.purge_stub TO hubledger_app;",
         ),
     ),
     *in_file(

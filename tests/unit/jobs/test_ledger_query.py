@@ -16,20 +16,20 @@ TABLE = (
     "CREATE TABLE batch_ledger (stream_id, partition_id, commit_number INTEGER, kind, first_sequence_number INTEGER,"
     " last_sequence_number INTEGER, rows_written INTEGER)"
 )
-LINKS = (
-    "CREATE TABLE purge_link (stream_id, partition_id, link_number INTEGER, commit_number INTEGER,"
+STUBS = (
+    "CREATE TABLE purge_stub (stream_id, partition_id, commit_number INTEGER,"
     " first_sequence_number INTEGER, last_sequence_number INTEGER, rows_written INTEGER)"
 )
 Row = tuple[int, str, int, str, int, int, int]
-Link = tuple[int, str, int, int, int, int, int]
+Stub = tuple[int, str, int, int, int, int]
 
 
-def read(rows: list[Row], *spans: CommitSpan, links: list[Link] | None = None) -> list[MergedRange]:
-    """Return the ranges that SQL gives of a ledger, and of the chain of what was purged from it."""
+def read(rows: list[Row], *spans: CommitSpan, stubs: list[Stub] | None = None) -> list[MergedRange]:
+    """Return the ranges that SQL gives of a ledger, and of the stubs of what was purged from it."""
     with sqlite3.connect(":memory:") as connection:
         connection.execute(TABLE)
-        connection.execute(LINKS)
-        connection.executemany("INSERT INTO purge_link VALUES (?, ?, ?, ?, ?, ?, ?)", links or [])
+        connection.execute(STUBS)
+        connection.executemany("INSERT INTO purge_stub VALUES (?, ?, ?, ?, ?, ?)", stubs or [])
         connection.executemany("INSERT INTO batch_ledger VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         found = connection.execute(ledger_query(spans)).fetchall()
     connection.close()
@@ -59,19 +59,26 @@ def test_a_span_from_the_first_commit_has_only_its_batches() -> None:
     assert replayed_spans(spans, found) == spans[1:]
 
 
-def test_the_links_of_purged_commits_have_their_ranges() -> None:
-    links = [
-        (1, "0", 1, 5, 100, 60_099, 60_000),
-        (1, "0", 2, 5, 100, 60_099, 60_000),
-        (1, "0", 3, 9, 100, 120_099, 90_000),
-    ]
-    rows = [batch(10, 120_100, 120_109), batch(1, 0, 9, "1")]
-    assert read(rows, CommitSpan(1, "0", 0, 20), links=links) == [
-        MergedRange(1, "0", 5, "batch", 100, 60_099, 60_000),
-        MergedRange(1, "0", 9, "batch", 60_100, 120_099, 30_000),
+def test_the_stub_of_purged_commits_has_their_range() -> None:
+    stubs, rows = [(1, "0", 9, 100, 120_099, 90_000)], [batch(10, 120_100, 120_109), batch(1, 0, 9, "1")]
+    assert read(rows, CommitSpan(1, "0", 0, 20), stubs=stubs) == [
+        MergedRange(1, "0", 9, "batch", 100, 120_099, 90_000),
         MergedRange(1, "0", 10, "batch", 120_100, 120_109, 10),
     ]
-    assert [one.commit_number for one in read(rows, CommitSpan(1, "0", 9, 20), links=links)] == [10]
+    assert [one.commit_number for one in read(rows, CommitSpan(1, "0", 9, 20), stubs=stubs)] == [10]
+
+
+def test_a_long_purged_range_becomes_slices_that_hold_each_number_once() -> None:
+    purged, after = MergedRange(1, "0", 9, "batch", 100, 10_000_099, 30_000_000), batch(10, 10_000_100, 10_000_109)
+    found = slices_of([CommitSpan(1, "0", 0, 20)], [purged, MergedRange(*after)])
+    assert [one.first for one in found] == [100, *(one.last + 1 for one in found[:-1])]
+    assert (found[-1].last, len(found)) == (10_000_109, 201)
+    assert {one.last - one.first + 1 for one in found[:-1]} == {50_000}
+
+
+def test_a_range_of_very_many_numbers_becomes_few_slices() -> None:
+    found = slices_of([CommitSpan(1, "0", 0, 9)], [MergedRange(1, "0", 9, "batch", 0, 10**13 - 1, 10**9)])
+    assert len(found) <= 513
 
 
 def test_partitions_and_streams_stay_separate() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from core.ledger.audit import audit
 from core.ledger.books import PartitionLedger
 from core.ledger.faults import AbsentFault, AttemptFault, LetterFault, RangeFault, ReplayFault, RetryFault, TotalFault
-from core.ledger.retention.chain import PurgeLink
+from core.ledger.retention.stub import PurgeStub
 from core.ledger.store.ledger import Ledger as StoredLedger
 from core.ledger.sums import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
@@ -40,13 +40,10 @@ class Ledger(StoredLedger):
     retries: tuple[RetryFault, ...] = ()
     replays: tuple[ReplayFault, ...] = ()
 
-    def read_last_link(self, partition_id: PartitionId) -> None:
+    def read_stub(self, partition_id: PartitionId) -> None:
         return None
 
-    def read_links(self, partition_id: PartitionId, after: int, most: int) -> tuple[PurgeLink, ...]:
-        raise NotImplementedError
-
-    def before_first(self, partition_id: PartitionId) -> PurgeLink:
+    def nothing_purged(self, partition_id: PartitionId) -> PurgeStub:
         raise NotImplementedError
 
     def sum_absent_gaps(self, partition_id: PartitionId, last: SequenceNumber) -> int:

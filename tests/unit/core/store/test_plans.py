@@ -60,9 +60,7 @@ BY_INDEX = {
     "count_quality_faults": "INDEX ix_aggregation_run_closed (closed_at>?)",
     "find_run": "PRIMARY KEY (run_id=?)",
     "read_newest_readings": "PRIMARY KEY (stream_id=? AND partition_id=?)",
-    "read_last_link": "PRIMARY KEY (stream_id=? AND partition_id=?)",
-    "read_links": "PRIMARY KEY (stream_id=? AND partition_id=? AND link_number>?)",
-    "find_link": "INDEX ix_purge_link_number (stream_id=? AND partition_id=? AND last_sequence_number>?)",
+    "read_stub": "PRIMARY KEY (stream_id=? AND partition_id=?)",
     "read_ledger_rows": f"{BY_COMMIT})",
     "count_old_ledger_rows": f"{BY_COMMIT} AND commit_number<?)",
     "count_retracted_by_commit": f"{BY_COMMIT} AND commit_number<?)",
@@ -105,7 +103,8 @@ BY_INDEX = {
     "end_task": "PRIMARY KEY (task_id=?)",
     "cancel_tasks_of_stream": "INDEX uq_task_open (stream_id=?)",
     "count_old_failures": "INDEX ix_aggregation_failure_at (failed_at<?)",
-    "add_link": "INDEX uq_task_open (stream_id=? AND kind=?)",
+    "add_stub": "INDEX uq_task_open (stream_id=? AND kind=?)",
+    "move_stub": "PRIMARY KEY (stream_id=? AND partition_id=?)",
     "sum_absent_gaps": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number<?)",
     "delete_failures": "INDEX ix_aggregation_failure_at (failed_at<?)",
     "find_old_dry_run": "INDEX ix_task_requested (stream_id=? AND requested_at<?)",
@@ -188,7 +187,7 @@ def test_a_statement_of_operators_goes_by_its_index_and_scans_no_large_table(
 
 
 def test_every_statement_of_purges_and_tasks_has_its_index_here() -> None:
-    files = ("purge", "task", "purge_link")
+    files = ("purge", "task", "purge_stub")
     texts = [(SQL / "queries" / f"{name}.sql").read_text(encoding="utf-8") for name in files]
     named = {name for text in texts for name in re.findall(r"^-- name: (\w+)$", text, re.M)}
     assert named - set(BY_INDEX) == {"read_all_cuts", "add_parts"}  # one row for each aggregate

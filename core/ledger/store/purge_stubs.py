@@ -1,0 +1,31 @@
+"""What is left of all that was purged from a stream's partitions, in SQL."""
+
+from core.ledger.retention.stub import PurgeStub, nothing_purged
+from core.model.events import Incarnation, PartitionId
+from core.store.columns import names_of
+from core.store.decoding import decoder
+from core.store.stream import OneStream
+
+STUB_COLUMNS = (
+    "pieces", "purge_id", "purged_by", "purged_at", "commit_number", "first_sequence_number", "last_sequence_number",
+    "batches", "retries", "replays", "written", "filtered", "dead_lettered", "held", "absent", "rows_written",
+    "letters", "replay_letters", "attempts", "ledger_hash", "letters_hash", "stub_hash",
+)  # fmt: skip
+RENAMED = {"first_sequence_number": "first", "last_sequence_number": "last"}
+
+
+class PurgeStubs:
+    """Reads the stubs of one stream's partitions."""
+
+    _stream: OneStream
+
+    def nothing_purged(self, partition_id: PartitionId) -> PurgeStub:
+        """Return the stub of a partition before its first purge."""
+        found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))
+        number = decoder(Incarnation)(found[0]).number if found else 0
+        return nothing_purged(self._stream.stream, number, partition_id)
+
+    def read_stub(self, partition_id: PartitionId) -> PurgeStub | None:
+        """Return the stub of a partition; None when nothing of it was purged."""
+        found = self._stream.ask("read_stub", partition_id=partition_id)
+        return decoder(PurgeStub)(found[0]) if found else None
