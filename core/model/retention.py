@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 # The days after which rows of each table go, unless a setting or a request names others. The rows of retracted_row and
-# dead_letter_attempt go with those of the ledger and of the letters; of the tasks, audits and purges go.
+# dead_letter_attempt go with those of the ledger and of the letters; of the tasks, replays and redrives stay.
 DEFAULT_DAYS: Mapping[str, int] = {
     "batch_ledger": 400,
     "event_hub_dead_letter": 90,

@@ -272,8 +272,8 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(p.numbers)), 0) AS row_byt
  WHERE t.stream_id = :stream_id AND t.kind = 'redrive' AND t.requested_at < :before_at AND t.ended_at < :before_at;
 
 -- name: find_old_task
--- Find the oldest audit or purge of a stream that has ended before a time and still has parts, and count these, at most
--- so many.
+-- Find the oldest task of a stream that has ended before a time and still has parts, and count these, at most so many.
+-- Replays and redrives stay.
 -- params: stream_id int, before_at datetime2(7), most int
 SELECT t.task_id,
        (SELECT COUNT(*)
@@ -284,7 +284,7 @@ SELECT t.task_id,
                  LIMIT :most  -- sqlite only
                ) AS c) AS row_count
   FROM task AS t
- WHERE t.stream_id = :stream_id AND t.requested_at < :before_at AND t.kind IN ('audit', 'purge')
+ WHERE t.stream_id = :stream_id AND t.requested_at < :before_at AND t.kind NOT IN ('replay', 'redrive')
    AND t.ended_at < :before_at AND EXISTS (SELECT 1 FROM task_part AS p WHERE p.task_id = t.task_id)
  ORDER BY t.requested_at
  LIMIT 1;
@@ -297,31 +297,31 @@ DELETE FROM task_part
  ORDER BY part LIMIT :most BY task_id, part;
 
 -- name: count_old_parts
--- Count the parts of audits and purges of a stream that ended before a time, and their bytes.
+-- Count the parts of tasks of a stream that ended before a time, and their bytes. Those of replays and redrives stay.
 -- params: stream_id int, before_at datetime2(7)
 SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(p.report)), 0) AS row_bytes,
        CONVERT(varchar(33), MIN(t.ended_at), 126) AS oldest,
        CONVERT(varchar(33), MAX(t.ended_at), 126) AS newest
   FROM task AS t
  INNER JOIN task_part AS p ON p.task_id = t.task_id
- WHERE t.stream_id = :stream_id AND t.requested_at < :before_at AND t.kind IN ('audit', 'purge')
+ WHERE t.stream_id = :stream_id AND t.requested_at < :before_at AND t.kind NOT IN ('replay', 'redrive')
    AND t.ended_at < :before_at;
 
 -- name: delete_tasks
--- Delete the first audits and purges of a stream that ended before a time and have no parts any more.
+-- Delete the first tasks of a stream that ended before a time and have no parts any more. Replays and redrives stay.
 -- params: stream_id int, before_at datetime2(7), most int
 DELETE FROM task
- WHERE stream_id = :stream_id AND requested_at < :before_at AND kind IN ('audit', 'purge') AND ended_at < :before_at
-   AND NOT EXISTS (SELECT 1 FROM task_part AS p WHERE p.task_id = task.task_id)
+ WHERE stream_id = :stream_id AND requested_at < :before_at AND kind NOT IN ('replay', 'redrive')
+   AND ended_at < :before_at AND NOT EXISTS (SELECT 1 FROM task_part AS p WHERE p.task_id = task.task_id)
  ORDER BY requested_at LIMIT :most BY task_id;
 
 -- name: count_old_tasks
--- Count the audits and purges of a stream that ended before a time, at most so many.
+-- Count the tasks of a stream that ended before a time, at most so many. Replays and redrives stay.
 -- params: stream_id int, before_at datetime2(7), most int
 SELECT COUNT(*) AS row_count, 0 AS row_bytes, CONVERT(varchar(33), MIN(f.ended_at), 126) AS oldest,
        CONVERT(varchar(33), MAX(f.ended_at), 126) AS newest
   FROM (SELECT t.ended_at
           FROM task AS t
-         WHERE t.stream_id = :stream_id AND t.requested_at < :before_at AND t.kind IN ('audit', 'purge')
+         WHERE t.stream_id = :stream_id AND t.requested_at < :before_at AND t.kind NOT IN ('replay', 'redrive')
            AND t.ended_at < :before_at
          LIMIT :most) AS f;

@@ -531,10 +531,14 @@ class TestTheJob:
 
 
 class TestResidue:
-    def test_old_jobs_and_the_diffs_of_old_dry_runs_go(self, office: Office, world: World, keeper: Keeper) -> None:
+    @pytest.mark.parametrize("kind", ["audit", "a new kind"])
+    def test_old_jobs_and_the_diffs_of_old_dry_runs_go(
+        self, office: Office, world: World, keeper: Keeper, kind: str
+    ) -> None:
         world.transform = changed(lambda event, references: [])
         world.replay(order(["0"], dry_run=True))
         ended_audit(office)
+        office.engine.by_hand(f"UPDATE task SET kind = '{kind}' WHERE kind = 'audit'")
         old = keeper.purge(dry_run=True)
         own = {table: rows for table, rows in counts(old).items() if table.startswith(("task", "replay"))}
         assert own == {"replay_diff": 9, "task_part": 2, "task": 1}
