@@ -54,7 +54,8 @@ class MoveAnswer(Answered):
 
 class TaskAnswer(Answered):
     """A task: `done` of `total` numbers, letters or parts. `fault` is the fault that holds it up now, or that ended it.
-    An open task fails at `deadline_at`, if it has one."""
+    An open task fails at `deadline_at`, if it has one. `history` is the last of these fields: the pages and the command
+    line show those after it as the kind's own."""
 
     task_id: str
     status: TaskStatus

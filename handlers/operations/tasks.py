@@ -13,10 +13,11 @@ from handlers.operations.task_shapes import MoveShape, TaskAnswer, TaskPath, Tas
 
 
 class TasksAnswer(Answered):
-    """A page of tasks."""
+    """A page of tasks, and the kinds of tasks that there are."""
 
     tasks: list[ANY_TASK]
     next: str | None
+    kinds: list[str]
 
 
 @operation("A page of tasks", "tasks")
@@ -32,7 +33,7 @@ def list_tasks(call: Call[Nothing, TasksQuery, Nothing]) -> TasksAnswer:
     if stream_id is not None:
         found = own.tasks.read(stream_id, query.limit + 1, before, kind=query.kind, status=query.status)
     page, following = page_of(found, query.limit, bound_to, lambda task: (task.requested_at, task.task_id))
-    return TasksAnswer(tasks=[_shown(task) for task in page], next=following)
+    return TasksAnswer(tasks=[_shown(task) for task in page], next=following, kinds=[*KINDS])
 
 
 @operation("One task with its progress", "tasks", {200: ANY_TASK}, (NOT_FOUND,))

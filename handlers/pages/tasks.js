@@ -14,14 +14,26 @@ const GONE = [400, 404];
 const ENDED = ["done", "cancelled", "failed"];
 const STATUSES = ["planned", "running", "paused", ...ENDED];
 // A kind: its title, what of it is done, its own facts (lists of pairs), what stays when it is cancelled, more panels, and
-// what follows it beside them.
+// what follows it beside them. A kind without words of its own shows its plain fields.
 const KINDS = { replay, redrive, purge, audit };
+const OTHER = { title: (task) => capital(task.kind), done: (task) => counted(task), facts: (task) => [plainFacts(task)],
+  stays: "what it has done stays done" };
 const MOVES = { pause: (kind) => `The ${kind} stops between two pieces, and can be resumed there.`,
   resume: (kind) => `The ${kind} continues where it was paused.`,
-  cancel: (kind) => `The ${kind} ends for good; ${KINDS[kind].stays}.` };
+  cancel: (kind) => `The ${kind} ends for good; ${kindOf(kind).stays}.` };
 
-const kindOf = (task) => KINDS[task.kind] ?? { title: () => capital(task.kind), done: () => counted(task), facts: () => [] };
+const kindOf = (name) => KINDS[name] ?? OTHER;
 const counted = (task) => `${count(task.done)} of ${count(task.total)}`;
+
+/** The fields that only this kind has: they follow `history`, the last one of every kind. */
+const plainFacts = (task) => Object.entries(task).slice(Object.keys(task).indexOf("history") + 1)
+  .filter(([, value]) => !Array.isArray(value)).map(([name, value]) => [capital(name.replaceAll("_", " ")), plain(value)]);
+
+function plain(value) {
+  if (typeof value === "number") return count(value);
+  if (value === null || typeof value !== "object") return String(value ?? "");
+  return Object.entries(value).map(([name, one]) => `${name} ${plain(one)}`).join(", ");
+}
 
 /** The address of a task on this page. */
 export const taskAddress = (task) => `#/tasks/${encodeURIComponent(task.task_id)}`;
@@ -31,7 +43,7 @@ export const tasksTable = (label, tasks) => table(label, [
   ["Requested", (one) => el("a", { href: taskAddress(one) }, ago(one.requested_at))],
   ["Kind", (one) => (one.dry_run ? `${one.kind}, dry run` : one.kind)],
   ["Status", (one) => badge(one.status)],
-  ["Done", (one) => kindOf(one).done(one), "amount"],
+  ["Done", (one) => kindOf(one.kind).done(one), "amount"],
   ["By", (one) => one.requested_by],
   ["Why", (one) => one.reason, "wide"],
 ], tasks);
@@ -40,11 +52,11 @@ export async function tasks(place, left, asked = "") {
   const given = new URLSearchParams(asked);
   const chosen = Object.fromEntries([...given].filter(([name]) => ["kind", "status"].includes(name)));
   const found = el("div", {});
-  place.append(el("h1", {}, "Tasks"), newReplay(given), filterCard(chosen), found);
+  place.append(el("h1", {}, "Tasks"), newReplay(given), found);
   const show = async (cursor, before) => {
     try {
       const page = await get("tasks", { ...chosen, limit: PAGE, cursor });
-      if (!left.aborted) found.replaceChildren(list(page, cursor, before, show));
+      if (!left.aborted) found.replaceChildren(filterCard(chosen, page.kinds), list(page, cursor, before, show));
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.needsKey) throw problem;
       found.replaceChildren(fault(problem));
@@ -53,13 +65,13 @@ export async function tasks(place, left, asked = "") {
   await show("", []);
 }
 
-function filterCard(chosen) {
+function filterCard(chosen, kinds) {
   const named = (words) => [["", "all"], ...words.map((word) => [word, word])];
   const form = el("form", { class: "row", onsubmit: (event) => {
     event.preventDefault();
     const asked = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
     location.hash = `#/tasks${asked.size ? `?${asked}` : ""}`;
-  } }, field("Kind", choice("kind", named(Object.keys(KINDS)), chosen.kind)),
+  } }, field("Kind", choice("kind", named(kinds), chosen.kind)),
   field("Status", choice("status", named(STATUSES), chosen.status)), el("button", { class: "main" }, "Filter"));
   return el("section", { class: "card", "aria-label": "Filter" }, form);
 }
@@ -82,7 +94,7 @@ export async function task(place, left, id) {
     try {
       const found = await get(`tasks/${encodeURIComponent(id)}`);
       if (left.aborted) return;
-      const [kind, isOver] = [kindOf(found), ENDED.includes(found.status)];
+      const [kind, isOver] = [kindOf(found.kind), ENDED.includes(found.status)];
       title.textContent = capital(found.kind);
       trouble.replaceChildren();
       renew(head, progress(found, kind, isOver));

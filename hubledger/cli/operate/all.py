@@ -31,7 +31,7 @@ GROUPS: dict[str, _Group] = {
         },
     ),
     "tasks": (
-        "What takes longer than one request: replays, redrives, purges and audits.",
+        "What takes longer than one request, such as a replay or an audit.",
         {
             "list": (tasks.list_tasks, False),
             "show": (tasks.show_task, False),

@@ -1,6 +1,7 @@
-"""How each kind of task is shown: its own facts, its tables, and the lines after them. A new kind is a line here."""
+"""How each kind of task is shown: its own facts, its tables, and the lines after them. Others show plain fields."""
 
 from collections.abc import Callable, Mapping
+from itertools import dropwhile
 from typing import Any, NamedTuple
 
 from rich.console import RenderableType
@@ -136,6 +137,12 @@ def _fault(one: Mapping[str, Any]) -> list[object]:
     return [one["partition_id"], Text(text_of(one["kind"]), style=BAD), one["first"], one["last"], one["detail"]]
 
 
+def plain_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
+    """Return the fields that only this kind has, but no lists: they follow `history`, the last one of every kind."""
+    own = [*dropwhile(lambda name: name != "history", value)][1:]
+    return {name.replace("_", " "): brief(value[name]) for name in own if not isinstance(value[name], list)}
+
+
 class Shown(NamedTuple):
     """How a kind of task is shown: its own facts, its tables, and the lines after them."""
 
@@ -150,4 +157,4 @@ KINDS: Mapping[str, Shown] = {
     "purge": Shown(purge_facts, purge_tables),
     "audit": Shown(audit_facts, audit_tables),
 }
-OTHER = Shown(lambda _, __: {})
+OTHER = Shown(plain_facts)

@@ -15,7 +15,7 @@ from hubledger.cli.views.texts import text_of
 from hubledger.cli.views.waiting import Job, wait_for
 
 TaskId = Annotated[str, typer.Argument(metavar="ID")]
-_Kind = Annotated[str | None, typer.Option("--kind", help="replay, redrive, purge or audit. Default: all.")]
+_Kind = Annotated[str | None, typer.Option("--kind", help="One kind, such as replay or audit. Default: all.")]
 _Status = Annotated[
     str | None, typer.Option("--status", help="planned, running, paused, done, cancelled or failed. Default: all.")
 ]

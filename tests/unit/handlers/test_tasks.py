@@ -12,6 +12,8 @@ import pytest
 
 from core.model.retention import DEFAULT_DAYS
 from core.store.columns import instant_text
+from handlers.kinds import KINDS
+from handlers.operations.task_shapes import TaskAnswer
 from handlers.orchestrations import PAUSE, SECOND
 from handlers.tasks import DAY, DRIVEN, drive, drive_task
 from tests.unit.handlers.running import HOME, MOTION, Running, client_function
@@ -222,12 +224,18 @@ def test_tasks_are_listed_by_pages_the_newest_first_of_one_kind_or_status_or_of_
     first = filled.get("list_tasks", kind="purge", limit="2").body
     second = filled.get("list_tasks", kind="purge", limit="2", cursor=first["next"]).body
     assert [one["task_id"] for one in (*first["tasks"], *second["tasks"])] == made[::-1]
-    assert second["next"] is None
+    assert (first["kinds"], second["next"]) == ([*KINDS], None)
     assert [one["task_id"] for one in listed(filled)] == [*made[::-1], audit]
     assert [one["task_id"] for one in filled.get("list_tasks", status="planned").body["tasks"]] == [audit]
     assert filled.get("list_tasks", cursor=first["next"]).fields == ["cursor"]  # of a different query
     for name, value in (("kind", "odd"), ("status", "open"), ("limit", "0")):
         assert filled.get("list_tasks", None, **{name: value}).fields == [name]
+
+
+def test_the_fields_of_every_kind_end_with_the_history_and_those_of_its_own_follow() -> None:
+    for one in KINDS.values():
+        fields = one.answer.__struct_fields__
+        assert fields[fields.index("history") + 1 :] == fields[len(TaskAnswer.__struct_fields__) :] != ()
 
 
 def test_a_task_that_does_not_exist_is_not_found(filled: Running) -> None:

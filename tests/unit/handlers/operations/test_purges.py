@@ -152,4 +152,4 @@ def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
     for body, fields in wrong:
         refused = filled.post("request_purge", body)
         assert (refused.status, refused.fields) == (400, fields), (body, refused.body)
-    assert filled.get("list_tasks", kind="purge").body == {"tasks": [], "next": None}
+    assert filled.get("list_tasks", kind="purge").body["tasks"] == []

@@ -85,7 +85,7 @@ def test_a_redrive_is_accepted_and_driven_and_done(redrives: Redrives) -> None:
     done = redrives.show(job["task_id"]).body
     assert (done["status"], done["total"], done["done"], done["moved"], done["unmoved"]) == ("done", 3, 3, 3, 0)
     assert [one["move"] for one in done["history"]] == ["begin"]
-    assert redrives.get("list_tasks").body == {"tasks": [done], "next": None}
+    assert redrives.get("list_tasks").body["tasks"] == [done]
     assert redrives.get("preview_redrive", move="retry", status="waiting").body["count"] == 3
 
 

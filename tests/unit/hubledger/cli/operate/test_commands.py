@@ -91,6 +91,23 @@ def test_each_kind_of_task_is_shown_with_its_own_facts(
     assert all(kind in out for out in (*shown[:2], shown[3]))
 
 
+def test_a_kind_without_facts_of_its_own_shows_its_plain_fields(
+    against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full, own = Described(kind="audit"), {"kind": "census", "balanced": {"poison": 1_200, "unknown": 2}}
+    with SmallApp(lambda request: Reply({**full(request).body, **own})) as app:
+        against(app, *words("tasks show"))
+    found = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [
+        line for line in found if line[:1] and line[0] in ("census", "balanced", "complete", "accounted", "partitions")
+    ] == [
+        ["census", "TASK_ID"],
+        ["balanced", "poison=1,200,", "unknown=2"],
+        ["complete", "yes"],
+        ["accounted", "1,234,567"],
+    ]
+
+
 def test_the_id_of_a_task_is_on_one_line_where_it_fits_and_whole_where_not(
     against: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
