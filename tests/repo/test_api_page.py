@@ -1,7 +1,12 @@
 """docs/api.md names every route, problem, fault and limit of the API, and no other."""
 
+import os
 import re
+import subprocess
+from pathlib import Path
 from typing import get_args
+
+import msgspec
 
 from core.api.problems import PREFIX, TYPES
 from core.api.route import LEVELS, linked
@@ -10,12 +15,13 @@ from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
 from core.letters.moves import ORDER_LIMIT
 from core.replay.job import MOST_OPEN
 from examples.home_security.routes import LINK
-from handlers.api import ROUTES
+from handlers.api import OPERATIONS, ROUTES
 from handlers.operations.aggregation_shapes import MOST_RUNS
 from handlers.operations.letter_orders import MOST_SELECTED
 from handlers.operations.letters import MOST_GROUPS, MOST_LETTERS
 from handlers.operations.revealed import LARGEST_SHOWN
 from handlers.operations.task_shapes import MOST_OF_A_PAGE
+from handlers.web.openapi import describe
 from handlers.web.requests import LARGEST_BODY, LARGEST_QUERY
 from tests.repo.product import ROOT
 from tests.unit.handlers.test_function_app import index
@@ -101,16 +107,15 @@ def test_the_levels_are_those_of_the_routes_with_their_roles() -> None:
     }
 
 
-def test_the_page_of_access_has_the_functions_of_each_level() -> None:
-    table = ACCESS.partition("| level | functions |")[2].partition("\n\n")[0]
-    told = re.findall(r"^\| ([a-z]+) \| (.+?) \|$", table, flags=re.MULTILINE)
-    named = {level: sorted(re.findall(r"`(\w+)`", functions)) for level, functions in told}
-    assert named == {level.name: sorted(one.name for one in ROUTES if one.level == level) for level in ALL}
-
-
-def test_each_key_is_set_on_exactly_the_functions_that_its_holder_needs() -> None:
-    loops = dict(re.findall(r'^(\w+)="([\w \n\\]+)"$', ACCESS, flags=re.MULTILINE))
-    named = {holder: sorted(functions.replace("\\", " ").split()) for holder, functions in loops.items()}
+def test_each_key_is_set_on_exactly_the_functions_that_its_holder_needs(tmp_path: Path) -> None:
+    (block,) = (one for one in re.findall(r"^```sh\n(.*?)^```", ACCESS, re.M | re.S) if one.startswith("functions()"))
+    holders = re.findall(r"^(\w+)=", block, re.M)
+    (tmp_path / "openapi.json").write_bytes(msgspec.json.encode(describe(OPERATIONS)))
+    lists = "".join(f"echo {holder} ${holder}\n" for holder in holders)
+    script = f"curl() {{ cat openapi.json; }}\n{block}{lists}"
+    done = subprocess.run(["bash", "-euc", script], cwd=tmp_path, env={**os.environ, "APP": ""}, capture_output=True)
+    lines = [line.split() for line in done.stdout.decode().splitlines()]
+    named = {holder: sorted(functions) for holder, *functions in lines}
     of = {level.name: [one.name for one in ROUTES if one.level == level] for level in ALL}
     assert named == {
         "monitor": sorted(of["counting"]),
