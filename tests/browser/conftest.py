@@ -7,7 +7,6 @@ the states of the pages in both colour schemes and widths to .local-run/screensh
 
 import json
 import os
-import shutil
 import signal
 import sqlite3
 import time
@@ -24,7 +23,7 @@ from local.feed.domains import HOMES
 from local.processes import Children
 from local.stack import HUB, Place, Stack
 from tests.browser import homes
-from tests.browser.tab import Tab
+from tests.browser.tab import Tab, chromium
 from tests.patience import Patience, allowed
 
 if TYPE_CHECKING:
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 IMAGES, LOOKS = ROOT / "docs" / "images", ROOT / ".local-run" / "screenshots"
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-NO_PLAYWRIGHT = "Playwright is not installed: python -m pip install -r requirements-dev.txt"
-NO_BROWSER = "no Chromium: apt-get install chromium, or name one in CHROMIUM"
 DEADLINE_S = 60.0  # of an idle machine
 SCHEDULES = {"WATCH_SCHEDULE": "0 0 0 1 1 *", "TASK_SCHEDULE": "* * * * * *"}  # the tests store minutes
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>{{7*7}}\'; DROP TABLE home; --'
@@ -144,15 +139,9 @@ class Run:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator["Browser"]:
-    """Chromium, without a window. No longer than for this package: Playwright holds a separate event loop, which no
-    asyncio test can live beside."""
-    playwright = pytest.importorskip("playwright.sync_api", reason=NO_PLAYWRIGHT)
-    if CHROMIUM is None:
-        pytest.skip(NO_BROWSER)
-    with playwright.sync_playwright() as control:
-        launched = control.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    """The browser of all tests here, and of no others."""
+    with chromium() as launched:
         yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="package")

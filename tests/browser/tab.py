@@ -1,6 +1,12 @@
-"""The tab in which the tests of the pages look at the app."""
+"""The browser, and the tab in which the tests of the pages look at the app."""
 
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from tests.patience import allowed
 
@@ -9,6 +15,23 @@ if TYPE_CHECKING:
 
 HEIGHT, PATIENCE_MS = 700, 20_000
 SCHEMES: tuple[Any, ...] = ("light", "dark")
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+NO_PLAYWRIGHT = "Playwright is not installed: python -m pip install -r requirements-dev.txt"
+NO_BROWSER = "no Chromium: apt-get install chromium, or name one in CHROMIUM"
+
+
+@contextmanager
+def chromium() -> Iterator["Browser"]:
+    """Chromium, without a window; a test that needs it is skipped where it is missing. Playwright holds an event loop
+    until the block ends, and no asyncio test can live beside it."""
+    playwright = pytest.importorskip("playwright.sync_api", reason=NO_PLAYWRIGHT)
+    if CHROMIUM is None:
+        pytest.skip(NO_BROWSER)
+    with playwright.sync_playwright() as control:
+        launched = control.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
 
 
 class Tab:

@@ -24,11 +24,11 @@ def environment(url: str, **more: str) -> dict[str, str]:
     return {**kept, "HUBLEDGER_URL": url, **more}
 
 
-def hubledger(url: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a command without a terminal."""
+def hubledger(url: str, *arguments: str, root: Path = ROOT, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of a checkout without a terminal."""
     return subprocess.run(
         [sys.executable, "-m", "hubledger", *arguments],
-        cwd=ROOT,
+        cwd=root,
         env=environment(url, **more),
         stdin=subprocess.DEVNULL,
         capture_output=True,

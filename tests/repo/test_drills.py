@@ -1,0 +1,244 @@
+"""The changes that docs/architecture.md walks through are made in copies of the tree, and the copies run."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+import pytest
+
+from core.model.tasks import TaskKind
+from core.tasks.store import Tasks
+from core.tasks.task import PartRequest, TaskOrder, TaskRequest
+from tests.acceptance.api.served import HUB, Served
+from tests.acceptance.cli.terminal import hubledger
+from tests.browser.tab import Tab, chromium
+from tests.checkout import ROOT, copy_checkout
+from tests.fakes.builders import keep_letters, partition
+from tests.fakes.rooms import EXAMPLES
+from tests.patience import allowed
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(diff|python|sql) (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NO_TIMER = {"TASK_SCHEDULE": "0 0 0 1 1 *"}  # a task that no request drives stands still
+LETTERS = {"0": {"poison": 1_300, "unknown": 800}, "1": {"poison": 20, "crash": 4}}
+CENSUS = {"poison": 1_320, "unknown": 800, "crash": 4}
+PIECES = 3 + 1  # of 1,000 letters each, by partition
+
+ASKED = """
+from tests.unit.handlers.running import HOME, Running
+
+def test_the_copy(running: Running) -> None:
+    running.ingest([0, 1], [HOME, b"{"])
+    place = {"partition_id": "1", "sequence_number": "1"}
+    assert running.get("list_letters").body["letters"][0]["first_tried_at"] is None
+    order = {"letters": [place], "expected_count": 1, "reason": "because I say so"}
+    assert running.post("retry_letters_now", order).status == 200
+    (letter,) = running.get("list_letters").body["letters"]
+    whole = running.get("show_letter", place).body
+    assert letter["first_tried_at"] == whole["letter"]["first_tried_at"] == whole["history"][0]["done_at"]
+    shapes = running.get("openapi").body["components"]["schemas"]
+    assert "first_tried_at" in shapes["LetterAnswer"]["properties"]
+"""
+
+
+def changed(text: str, change: str) -> str:
+    """Return a text with a change made, whose lines begin with -, + or a blank; it must fit in one place."""
+    lines = change.splitlines()
+    before = "\n".join(line[1:] for line in lines if line[0] in "- ")
+    after = "\n".join(line[1:] for line in lines if line[0] in "+ ")
+    assert text.count(f"{before}\n") == 1, before
+    return text.replace(f"{before}\n", f"{after}\n")
+
+
+@dataclass(frozen=True)
+class Drill:
+    """A section of the page: new files, and edits of files that exist."""
+
+    text: str
+
+    @classmethod
+    def titled(cls, title: str) -> "Drill":
+        return cls(PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0])
+
+    @property
+    def files(self) -> list[tuple[str, str]]:
+        return [(name, text) for form, name, text in BLOCK.findall(self.text) if form != "diff"]
+
+    @property
+    def changes(self) -> list[tuple[str, str]]:
+        return [(name, text) for form, name, text in BLOCK.findall(self.text) if form == "diff"]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The number of files that are edited, and of edits: lines together that change."""
+        return len({name for name, _ in self.changes}), sum(
+            len(re.findall(r"(?:^[-+].*\n)+", text, re.MULTILINE)) for _, text in self.changes
+        )
+
+    def made(self, folder: Path) -> Path:
+        """Make the drill in a copy of the tree, and return the copy."""
+        copy = copy_checkout(folder / "copy", without=("bench/results/",))
+        for name, text in self.files:
+            assert not (copy / name).exists(), name
+            (copy / name).write_text(text, encoding="utf-8")
+        for name, change in self.changes:
+            text = (copy / name).read_text(encoding="utf-8")
+            (copy / name).write_text(changed(text, change), encoding="utf-8")
+        return copy
+
+
+COLUMN, KIND = Drill.titled("A column for the list of letters"), Drill.titled("A new kind of long work")
+
+
+def run(copy: Path, *words: str) -> None:
+    """Run a Python module in a copy, which succeeds."""
+    command = [sys.executable, "-m", *words]
+    done = subprocess.run(command, cwd=copy, env=os.environ, capture_output=True, text=True, timeout=allowed(120))
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+@pytest.mark.parametrize(("drill", "files", "edits"), [(COLUMN, 4, 5), (KIND, 5, 8)])
+def test_the_page_says_how_many_files_and_edits_a_drill_takes(drill: Drill, files: int, edits: int) -> None:
+    found_files, found_edits = drill.counts
+    assert f"takes {found_files} files and {found_edits} edits" in " ".join(drill.text.split())
+    assert 0 < found_files <= files
+    assert 0 < found_edits <= edits
+
+
+@pytest.mark.slow
+def test_a_copy_with_the_new_column_answers_with_it_and_its_other_tests_hold(tmp_path: Path) -> None:
+    copy, asked = COLUMN.made(tmp_path), "tests/unit/handlers/test_copy.py"
+    (copy / asked).write_text(ASKED, encoding="utf-8")
+    others = ("test_api_page.py", "test_sql.py")
+    tests = ("tests/unit/handlers/operations/test_letter_bodies.py", "tests/contract/operator/test_listing.py")
+    run(copy, "pytest", "-q", "-n", "0", asked, *tests, *(f"tests/repo/{name}" for name in others))
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree with the new kind."""
+    return KIND.made(tmp_path_factory.mktemp("kind"))
+
+
+@pytest.fixture(scope="module")
+def app(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The app of the copy, over a store with letters of several classes in two partitions."""
+    served = Served(tmp_path_factory.mktemp("app"), (copy, EXAMPLES), **NO_TIMER)
+    for id, classes in LETTERS.items():
+        first = 0
+        for error_class, number in classes.items():
+            place, numbers = partition(id, hub=HUB), range(first, first + number)
+            keep_letters(served.store, dict.fromkeys(numbers, "{"), place, status="exhausted", error_class=error_class)
+            first += number
+    yield served
+    served.close()
+
+
+def standing(app: Served) -> str:
+    """Open a census of partition 1 that nobody drives, and return its id."""
+    ((stream_id,),) = app.sqlite.sql("SELECT stream_id FROM event_stream")
+    order = TaskOrder(uuid4(), cast(int, stream_id), "ann", "look", datetime.now(UTC))
+    request = TaskRequest(order, cast(TaskKind, "census"), "", "{}", (PartRequest("1"),))
+    Tasks(app.sqlite.database()).open(request)
+    return str(order.task_id)
+
+
+def ended(app: Served, task_id: str) -> Any:
+    """Wait for a task, and return it."""
+    app.until(lambda: app.get(f"tasks/{task_id}").json["ended_at"])
+    return app.get(f"tasks/{task_id}").json
+
+
+def move(app: Served, task_id: str, verb: str) -> Any:
+    """Pause, resume or cancel a task, and return the problem or the task."""
+    return app.post(f"tasks/{task_id}/{verb}", {"reason": f"{verb} it"}).json
+
+
+@pytest.fixture(scope="module")
+def census(app: Served) -> Any:
+    """A census that the API began and the orchestration did."""
+    begun = app.post("censuses", {"reason": "before the release"})
+    assert begun.status == 202, begun.body
+    return ended(app, begun.json["task_id"])
+
+
+@pytest.mark.slow
+def test_a_copy_with_the_new_kind_keeps_the_rules_of_the_house(copy: Path) -> None:
+    names = sorted({name for name, _ in (*KIND.files, *KIND.changes) if name.endswith(".py")})
+    run(copy, "ruff", "check", *names)
+    run(copy, "ruff", "format", "--check", *names)
+    run(copy, "mypy", "--cache-dir=.local-run/mypy", *names)
+    rules = ("test_api_page.py", "test_architecture.py", "test_house.py", "test_sql.py")
+    run(copy, "pytest", "-q", "-n", "0", *(f"tests/repo/{name}" for name in rules))
+
+
+@pytest.mark.slow
+def test_a_census_counts_all_letters_in_pieces(app: Served, census: Any) -> None:
+    rows = app.sqlite.sql("SELECT error_class, COUNT(*) FROM event_hub_dead_letter GROUP BY error_class")
+    assert census["letters"] == dict(cast(Any, rows)) == CENSUS
+    assert (census["kind"], census["status"], census["done"], census["total"]) == ("census", "done", 2, 2)
+    assert app.sqlite.sql(f"SELECT pieces FROM task WHERE task_id = '{census['task_id']}'") == [(PIECES,)]
+    listed = app.get("tasks", kind="census").json
+    assert (listed["tasks"], "census" in listed["kinds"]) == ([census], True)
+
+
+@pytest.mark.slow
+def test_a_census_is_paused_resumed_and_cancelled_like_any_task(app: Served, census: Any) -> None:
+    task_id = standing(app)
+    refused = app.post("censuses", {"reason": "one more"})
+    assert (refused.status, refused.json["task_id"]) == (409, task_id)
+    assert move(app, task_id, "pause")["status"] == "paused"
+    assert move(app, task_id, "resume")["status"] in ("running", "done")
+    assert ended(app, task_id)["letters"] == LETTERS["1"]
+    assert move(app, task_id, "pause")["task_status"] == "done"
+    other = standing(app)
+    assert move(app, other, "cancel")["status"] == "cancelled"
+    assert [one["move"] for one in ended(app, other)["history"]] == ["cancel"]
+
+
+@pytest.mark.slow
+def test_the_command_line_shows_a_census_and_moves_it(app: Served, census: Any, copy: Path) -> None:
+    def command(*words: str) -> str:
+        done = hubledger(app.base_url, "tasks", *words, root=copy, COLUMNS="200")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    lines = [line.split() for line in command("show", census["task_id"]).splitlines()]
+    assert ["census", census["task_id"]] in lines
+    assert ["done", "2", "of", "2"] in lines
+    assert ["letters", "poison=1,320,", "unknown=800,", "crash=4"] in lines
+    assert json.loads(command("show", census["task_id"], "--json")) == census
+    assert census["task_id"] in command("list", "--kind", "census")
+    task_id = standing(app)
+    assert "paused" in command("pause", task_id, "--reason", "too early", "--yes")
+    assert "cancelled" in command("cancel", task_id, "--reason", "too late", "--yes")
+
+
+@pytest.mark.slow
+def test_the_page_shows_a_census_and_cancels_it(app: Served, census: Any) -> None:
+    with chromium() as browser:
+        tab = Tab(browser)
+        page = tab.open(app.base_url, f"/api/ops#/tasks/{census['task_id']}", 1280, "light")
+        page.wait_for_selector("#task-status .badge:text-is('done')")
+        shown = page.inner_text("section[aria-label=Census]")
+        assert "Letters\npoison 1,320, unknown 800, crash 4\n" in shown
+        assert "2 of 2" in shown
+        task_id = standing(app)
+        page.goto(f"{app.base_url}/api/ops#/tasks?kind=census&status=planned")
+        page.wait_for_selector("select[name=kind] option[value=census][selected]", state="attached")
+        page.click(f"table[aria-label=Tasks] a[href='#/tasks/{task_id}']")
+        page.click("button:text-is('Cancel')")
+        page.wait_for_selector("dialog:has-text('The census ends for good; what it has done stays done.')")
+        page.fill("dialog input[name=reason]", "too late")
+        page.click("dialog button.grave")
+        page.wait_for_selector("#task-status .badge:text-is('cancelled')")
+        assert tab.complaints == []
+        tab.close()
