@@ -16,13 +16,12 @@ from bench.api import LIMIT_MS, app_on
 from bench.figures import Figure
 from bench.large_store import Size, fill
 from core.letters.listing import LetterFilter
-from core.letters.moves import LetterOrder, Mover
+from core.letters.redrive import LetterOrder
 from core.model.letters import OrderedMove
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "1000000"))
 RATE = 5_000
 EVERY_S = 0.2  # between two requests for the status
-PERSON = Mover("bench", "measured")
 IN_ORDER = """
 UPDATE event_hub_dead_letter
    SET failed_at = strftime('%Y-%m-%dT%H:%M:%S', 1767225600 + sequence_number / 10, 'unixepoch') || '.000000Z'
@@ -71,7 +70,7 @@ def _redrive(move: OrderedMove, wanted: LetterFilter) -> tuple[int, float]:
 
     means = kind(app())
     count = means.chosen.count_matching(wanted, MOVES[move].sources)
-    job = request_redrive(LetterOrder(move, wanted, count, PERSON), None, means)
+    job = request_redrive(LetterOrder(move, wanted, count, "somebody", "because"), None, means)
     if not isinstance(job, Redrive):
         raise RuntimeError(f"{count} letters were expected: {job}")
     began = time.perf_counter()

@@ -10,6 +10,7 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.api.route import CHANGING, COUNTING, OPEN, READING, REVEALING, Route
+from core.model.tasks import OPEN as OPEN_TASKS
 from handlers.room import own_room, with_room
 from handlers.tasks import drive
 
@@ -25,8 +26,6 @@ OWN = (
     Route("GET", "dead-letters", READING, "letters.list_letters"),
     Route("GET", "dead-letters/groups", READING, "letters.group_letters"),
     Route("GET", "dead-letters/{partition_id}/{sequence_number}", READING, "letters.show_letter"),
-    Route("POST", "dead-letters/retry", CHANGING, "letter_orders.retry_letters_now"),
-    Route("POST", "dead-letters/discard", CHANGING, "letter_orders.discard_letters"),
     Route("GET", "dead-letters/preview", READING, "redrives.preview_redrive"),
     Route("POST", "redrives", CHANGING, "redrives.start_redrive", drives=True),
     Route("POST", "replays", CHANGING, "replays.start_replay", drives=True),
@@ -111,7 +110,9 @@ def _function_of(route: Route) -> Callable[..., Any]:
         response = await asyncio.to_thread(respond, req, context)
         if response.status_code < 300:
             try:
-                await drive(client, json.loads(response.get_body())["task_id"])
+                task = json.loads(response.get_body())
+                if task["status"] in OPEN_TASKS:
+                    await drive(client, task["task_id"])
             except Exception:  # noqa: BLE001 - the task is stored, and the timer drives it
                 return answer_unexpected(route, context.invocation_id)
         return response

@@ -73,8 +73,9 @@ class Operator:
             for partition_id, number in select(self._store, _HOPELESS, most=ORDER)
         ]
         if letters:
-            order = {"letters": letters, "expected_count": len(letters), "reason": "the demo's operator gives it up"}
-            post(self._host.address, "/api/dead-letters/discard", order)
+            why = "the demo's operator gives it up"
+            order = {"move": "discard", "letters": letters, "expected_count": len(letters), "reason": why}
+            post(self._host.address, "/api/redrives", order)
 
 
 def open_next_incarnation(host: Addressed, pause: Pause) -> None:

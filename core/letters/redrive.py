@@ -25,6 +25,24 @@ MOST_OPEN = 10  # planned, running and paused jobs of a stream
 
 
 @dataclass(frozen=True, slots=True)
+class LetterOrder:
+    """The order of a person: the move, the letters, the number of letters that the person saw, who and why."""
+
+    move: OrderedMove
+    chosen: LetterFilter | Selection
+    expected_count: int
+    by: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountDiffers:
+    """The number of letters that this move may take differs from the expected one; nothing was moved."""
+
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
 class RedriveRange:
     """The letters of one partition at the request; the `numbers` of a selection, or None for a filter."""
 

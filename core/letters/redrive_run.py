@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from core.letters.listing import LetterFilter
-from core.letters.moves import CountDiffers, LetterOrder
 from core.letters.redrive import (
+    CountDiffers,
+    LetterOrder,
     Redrive,
     RedrivePiece,
     RedrivePreview,
@@ -92,8 +93,8 @@ def request_redrive(order: LetterOrder, per_second: int | None, means: RedriveKi
         ranges=ranges,
         total=total,
         per_second=per_second,
-        requested_by=order.mover.by,
-        reason=order.mover.why,
+        requested_by=order.by,
+        reason=order.why,
         requested_at=now,
     )
     return means.store.open_redrive(request)

@@ -93,7 +93,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
         retry.run(letters)
         if retry.left:
             released = release(replace(begun, sequence_numbers=tuple(retry.left)), keeper)
-            retry.count(released=len(released.moved), lost=len(released.unmoved))
+            retry.count(released=released, lost=len(retry.left) - released)
     except InfrastructureFault:
         with suppress(InfrastructureFault):
             begun = replace(begun, sequence_numbers=(*chunk.sequence_numbers, *taken))

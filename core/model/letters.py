@@ -239,22 +239,6 @@ class FoundLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmoved:
-    """A letter that a move was not allowed for; `status` is None when there is no such letter."""
-
-    position: LetterPosition
-    status: LetterStatus | None
-
-
-@dataclass(frozen=True, slots=True)
-class MoveReport:
-    """The letters that an order moved, and the letters that it did not move."""
-
-    moved: tuple[LetterPosition, ...]
-    unmoved: tuple[Unmoved, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class RetryReport:
     """The counts of a chunk's letters by outcome. `lost`: the claim lost them, and nothing of them was written.
     `released`: they were not tried and wait again."""

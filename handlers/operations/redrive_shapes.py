@@ -4,11 +4,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from core.api.operation import Answered, Cursor, Reason, Shape
+from core.api.operation import Answered, Cursor, NumberText, PartitionText, Reason, Shape
 from core.api.shown import shape_of
 from core.letters.redrive import RedrivenLetter
 from core.model.letters import LetterPosition
-from handlers.operations.letter_orders import LetterName
 from handlers.operations.letters import HidingChoice, LetterAnswer, LetterChoice
 from handlers.operations.task_shapes import TaskAnswer
 
@@ -23,6 +22,13 @@ class PreviewQuery(HidingChoice, kw_only=True):
     """The letters that fit every given field, and the move that a redrive would make."""
 
     move: RedriveMove
+
+
+class LetterName(Shape):
+    """A letter, by its position."""
+
+    partition_id: PartitionText
+    sequence_number: NumberText
 
 
 class RedriveShape(Shape):

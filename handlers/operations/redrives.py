@@ -1,25 +1,30 @@
-"""Retry or discard letters of any number as a task: preview it, request it, show it and the letters that it moved."""
+"""Retry or discard letters, few or many, as a task: preview it, request it, show it and the letters that it moved."""
 
 import logging
 import time
+from contextlib import suppress
 from datetime import timedelta
 
 from core.api.cursors import Number, key_of, page_of
-from core.api.operation import Answer, Call, Nothing, operation
+from core.api.operation import Answer, Call, Nothing, number_of, operation
 from core.api.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, TASK_OVERLAP, Problem, clipped
 from core.api.shown import written
-from core.letters.moves import CountDiffers, LetterOrder, Mover
-from core.letters.redrive import RedriveCause, RedrivenLetter, redrive_of
+from core.errors import HubledgerError, InfrastructureFault
+from core.letters.listing import LetterFilter
+from core.letters.redrive import CountDiffers, LetterOrder, Redrive, RedriveCause, RedrivenLetter, redrive_of
 from core.letters.redrive_run import RedriveKind, request_redrive
 from core.letters.redrive_run import preview_redrive as preview_of
-from core.model.letters import LetterPosition, OrderedMove
+from core.model.events import PartitionId
+from core.model.letters import LetterPosition, OrderedMove, Selection
+from core.model.tasks import OPEN
+from core.tasks.run import note_fault
 from core.tasks.task import Task
 from handlers.app import App, app
-from handlers.operations.letter_orders import chosen_of
-from handlers.operations.letters import filter_of, hide_letter, letter_answer
+from handlers.operations.letters import LetterChoice, filter_of, hide_letter, letter_answer
 from handlers.operations.redrive_shapes import (
     MOST_SHOWN,
     CauseAnswer,
+    LetterName,
     PreviewAnswer,
     PreviewQuery,
     RedriveAnswer,
@@ -36,6 +41,7 @@ log = logging.getLogger("hubledger.api")
 MOVED: dict[RedriveMove, OrderedMove] = {"retry": "requeue", "discard": "discard"}
 NAMED: dict[OrderedMove, RedriveMove] = {move: name for name, move in MOVED.items()}
 FIRST = (-1, -1)  # before every place in a piece
+AT_ONCE = timedelta(seconds=5)  # of a request: some ten thousand letters; longer, and a person would ask what goes on
 
 
 @operation("The letters that a redrive would move", "tasks")
@@ -47,16 +53,15 @@ def preview_redrive(call: Call[Nothing, PreviewQuery, Nothing]) -> PreviewAnswer
 
 
 @operation(
-    "Retry or discard letters of any number, as a job",
+    "Retry or discard letters of any number, at once or as a task that goes on",
     "tasks",
-    {202: RedriveAnswer},
+    {200: RedriveAnswer, 202: RedriveAnswer},
     (COUNT_DIFFERS, TASK_OVERLAP, CONFLICT),
 )
 def start_redrive(call: Call[Nothing, Nothing, RedriveShape]) -> Answer:
-    """Make a planned job; the orchestration begins it."""
-    body = call.body
-    order = LetterOrder(MOVED[body.move], chosen_of(body), body.expected_count, Mover(call.who, body.reason))
-    own = app()
+    """Open a task, and work on it for some seconds: 200 when it is done by then. Else its orchestration goes on."""
+    body, own = call.body, app()
+    order = LetterOrder(MOVED[body.move], _chosen(body), body.expected_count, call.who, body.reason)
     with opening():
         job = request_redrive(order, body.per_second, kind(own))
     if isinstance(job, CountDiffers):
@@ -65,7 +70,24 @@ def start_redrive(call: Call[Nothing, Nothing, RedriveShape]) -> Answer:
     task_id = str(job.request.redrive_id)
     facts = {"task_id": task_id, "total": job.request.total}
     log.info("redrive requested", extra={"action": body.move, "who": call.who, "why": clipped(body.reason), **facts})
-    return begun(shown(found_task(own, task_id)))
+    if body.per_second is None:
+        _work_at_once(own, job)
+    own.letter_counts.forget()
+    task = found_task(own, task_id)
+    return begun(shown(task)) if task.status in OPEN else Answer(shown(task))
+
+
+def _work_at_once(own: App, job: Redrive) -> None:
+    """Work on a new task, so that its letters have moved when a person sees the answer. A fault is the task's: it goes
+    on, as after any other fault."""
+    task_id, means = job.request.redrive_id, kind(own)
+    try:
+        own.work.task(task_id, None, means, means.clock.now() + AT_ONCE)
+    except HubledgerError as fault:
+        log.warning("redrive not done at once", extra={"task_id": str(task_id), "error": str(fault)})
+        if isinstance(fault, InfrastructureFault):
+            with suppress(HubledgerError):
+                note_fault(task_id, fault, means)
 
 
 @operation("The letters that a redrive moved", "tasks", problems=(NOT_FOUND,))
@@ -98,6 +120,16 @@ def shown(task: Task) -> RedriveAnswer:
         moved=job.moved,
         unmoved=job.unmoved,
     )
+
+
+def _chosen(body: RedriveShape) -> LetterFilter | Selection:
+    if body.letters is None:
+        return filter_of(body.filter or LetterChoice(), "filter.")
+    return tuple(dict.fromkeys(_position(one, f"letters[{at}].sequence_number") for at, one in enumerate(body.letters)))
+
+
+def _position(name: LetterName, field: str) -> LetterPosition:
+    return LetterPosition(PartitionId(name.partition_id), number_of(name.sequence_number, field))
 
 
 def _selected(one: LetterPosition) -> SelectedAnswer:

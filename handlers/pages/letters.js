@@ -5,7 +5,7 @@ import { confirm } from "./confirm.js";
 import { ago, badge, button, card, choice, count, dated, el, facts, fault, field, grouped, messageOf, plural, table }
   from "./dom.js";
 import { redrivesCard } from "./redrives.js";
-import { taskAddress, tasksTable } from "./tasks.js";
+import { ENDED, taskAddress, tasksTable } from "./tasks.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
 const CLASSES = ["", "poison", "reference", "refused", "unknown", "crash"];
@@ -108,13 +108,13 @@ const moveButtons = (ask) => el("span", { class: "row moves" }, Object.keys(MOVE
 const moveButton = (move, ask) =>
   button(MOVES[move].word, () => ask(move), { class: MOVES[move].grave ? "grave calm" : null });
 
-/** Ask for the count, and send the order; for a large filter the answer says how many letters are left. */
+/** Ask for the count, and send the order; that of many letters goes on as a task. */
 async function order(move, chosen, number, again) {
   const how = MOVES[move];
   const act = async (expected, reason) => {
-    const done = await post(`dead-letters/${move}`, { ...chosen, expected_count: expected, reason });
-    const rest = [done.left ? `${count(done.left)} are left for the next order` : "",
-      done.unmoved_count ? `${count(done.unmoved_count)} had changed and were not moved` : ""].filter(Boolean);
+    const done = await post("redrives", { move, ...chosen, expected_count: expected, reason });
+    const rest = [ENDED.includes(done.status) ? "" : `the task goes on with the rest of ${count(done.total)}`,
+      done.unmoved ? `${count(done.unmoved)} had changed and were not moved` : ""].filter(Boolean);
     return [`${plural(done.moved, "letter")} ${how.done}`, ...rest].join("; ");
   };
   if (await confirm({ ...how, word: how.word, number, act })) await again();

@@ -1,4 +1,4 @@
-// Redrives: retry or discard all letters of a filter as a job, after a preview, and follow its progress.
+// Redrives: retry or discard all letters of a filter, after a preview, and follow the task.
 
 import { get, post, Problem } from "./api.js";
 import { confirm } from "./confirm.js";
@@ -6,12 +6,12 @@ import { ago, badge, button, capital, card, count, el, fault, field, grouped, pl
 
 const LISTED = 5;
 const PAGE = 100;
-const WORDS = { retry: "Retry all as a job", discard: "Discard all as a job" };
+const WORDS = { retry: "Retry all", discard: "Discard all" };
 const EFFECTS = { retry: "due now, and their attempts begin again", discard: "discarded for good" };
 const share = (done, total) => (done > total ? `${count(done)}, ${count(done - total)} more than confirmed`
   : `${count(done)} of ${count(total)}`);
 
-/** Offer a job over the letters of a filter, and show the newest jobs. */
+/** Offer to move the letters of a filter, and show the newest redrives. */
 export async function redrivesCard(chosen, address, tasksTable) {
   const jobs = (await get("tasks", { kind: "redrive", limit: LISTED })).tasks;
   const preview = el("div", { "aria-live": "polite" });
@@ -25,13 +25,13 @@ export async function redrivesCard(chosen, address, tasksTable) {
     }
   };
   return card("Redrives",
-    "partition_key" in chosen ? el("p", { class: "quiet" }, "A job over one partition key has no preview: use the buttons of its causes.")
+    "partition_key" in chosen ? el("p", { class: "quiet" }, "The letters of one partition key have no preview: use the buttons of their causes.")
       : el("div", { class: "row" }, Object.entries(WORDS).map(([move, word]) =>
         button(word, () => look(move), { class: move === "discard" ? "grave calm" : null, id: `redrive-${move}` }))),
     preview, jobs.length ? tasksTable("Redrives", jobs) : null);
 }
 
-/** Show what a job would move, and a button that asks for the count and the reason. */
+/** Show what a redrive would move, and a button that asks for the count and the reason. */
 function previewed(found, move, chosen, address) {
   const columns = [
     ["Cause", (one) => el("a", { class: "mono", href: `#/letters?fingerprint=${encodeURIComponent(one.fingerprint)}` },
@@ -51,7 +51,7 @@ function previewed(found, move, chosen, address) {
 async function start(found, move, chosen, address) {
   let made = null;
   const rate = el("input", { name: "per_second", inputmode: "numeric", size: 8, autocomplete: "off" });
-  const done = await confirm({ title: `${capital(move)} letters as a job`, word: capital(move), number: found.count,
+  const done = await confirm({ title: `${capital(move)} letters`, word: capital(move), number: found.count,
     grave: move === "discard", more: [field("Letters per second, at most (empty: no limit)", rate)],
     text: (number) => `${plural(number, "letter")} will be ${EFFECTS[move]}, piece by piece.`,
     act: async (expected, reason) => {

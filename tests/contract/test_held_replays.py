@@ -10,7 +10,6 @@ import pytest
 from core.errors import TaskConflict
 from core.ingest.ingest import Means, ingest_batch
 from core.letters.keeper import Keeper
-from core.letters.moves import Mover, discard
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPosition
@@ -25,6 +24,7 @@ from examples.home_security.transform import SensorReading
 from tests.contract.test_held_letters import HOLDING, statuses, written
 from tests.fakes.builders import STREAM, batch, event
 from tests.fakes.kept import Engine
+from tests.fakes.moving import discard
 from tests.fakes.plain_transform import PLAIN, transform
 from tests.fakes.replaying import World, changed, order
 from tests.fakes.store import Store
@@ -144,7 +144,7 @@ def test_a_letter_that_is_opened_again_takes_the_place_of_the_first(of: Callable
 def test_events_do_not_wait_for_one_that_stays_discarded(of: Callable[..., World], engine: Engine) -> None:
     world = of("reading a", "poison", "reading a")
     keeper = Keeper(STREAM, world.store, PLAIN, world.hub.find_event, world.own, world.letters)
-    discard([LetterPosition(PartitionId("0"), SequenceNumber(1))], keeper, Mover("somebody", "it is poison"))
+    discard([LetterPosition(PartitionId("0"), SequenceNumber(1))], keeper, "somebody", "it is poison")
     retry(world)
     assert outcomes(replay(world, 0, 2).counts) == (2, 1, 0)
     assert statuses(engine) == {1: "discarded", 2: "resolved"}

@@ -13,7 +13,6 @@ import pytest
 from core.errors import CheckpointConflict
 from core.ingest.ingest import Means, ingest_batch
 from core.letters.keeper import Keeper
-from core.letters.moves import Mover, discard
 from core.letters.retry import claim_due, retry_chunk
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber
@@ -21,6 +20,7 @@ from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, batch, claim, events, keep_letters, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
+from tests.fakes.moving import discard
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 from tests.patience import allowed, ended
@@ -82,7 +82,7 @@ def test_keepers_that_race_each_other_a_person_and_a_batch_settle_every_letter_o
     def give_up(number: int) -> list[LetterPosition]:
         own = keeper(make_store(), number)
         some = [LetterPosition(partition().partition_id, SequenceNumber(at)) for at in range(0, LETTERS, 3)]
-        return [moved for one in some for moved in discard([one], own, Mover("somebody", "because")).moved]
+        return [moved for one in some for moved in discard([one], own, "somebody", "because")]
 
     def ingest(number: int) -> None:
         store, own = make_store(), stamps(number)

@@ -6,8 +6,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from core.letters.listing import LetterFilter
-from core.letters.moves import LetterOrder, Mover
-from core.letters.redrive import Redrive
+from core.letters.redrive import LetterOrder, Redrive
 from core.letters.redrive_run import RedriveKind, request_redrive
 from core.letters.store.listing import LetterListing
 from core.model.clock import Clock
@@ -18,7 +17,6 @@ from core.tasks.run import SliceReport, work_on
 from tests.fakes.builders import STREAM, FakeClock, ids, keep_letters
 from tests.fakes.store import Store
 
-PERSON = Mover("somebody", "because")
 ALL = LetterFilter()
 
 
@@ -45,7 +43,7 @@ class Redriving:
         self, count: int, chosen: LetterFilter | Selection = ALL, move: OrderedMove = "requeue", rate: int | None = None
     ) -> Redrive:
         """Open a job about as many letters as expected."""
-        job = request_redrive(LetterOrder(move, chosen, count, PERSON), rate, self.means)
+        job = request_redrive(LetterOrder(move, chosen, count, "somebody", "because"), rate, self.means)
         assert isinstance(job, Redrive), job
         return job
 

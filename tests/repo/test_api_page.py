@@ -12,13 +12,12 @@ from core.api.problems import PREFIX, TYPES
 from core.api.route import LEVELS, linked
 from core.ledger.faults import FaultKind
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
-from core.letters.moves import ORDER_LIMIT
 from core.replay.job import MOST_OPEN
 from examples.home_security.routes import LINK
 from handlers.api import OPERATIONS, ROUTES
 from handlers.operations.aggregation_shapes import MOST_RUNS
-from handlers.operations.letter_orders import MOST_SELECTED
 from handlers.operations.letters import MOST_GROUPS, MOST_LETTERS
+from handlers.operations.redrive_shapes import MOST_SELECTED
 from handlers.operations.revealed import LARGEST_SHOWN
 from handlers.operations.task_shapes import MOST_OF_A_PAGE
 from handlers.web.openapi import describe
@@ -36,8 +35,7 @@ LIMITS = {
     "characters of all parameters": LARGEST_QUERY,
     "letters of a page": MOST_LETTERS,
     "groups": MOST_GROUPS,
-    "letters named in one order": MOST_SELECTED,
-    "letters moved by one order": ORDER_LIMIT,
+    "letters named in one redrive": MOST_SELECTED,
     "octets of a letter's body that are shown": LARGEST_SHOWN,
     "tasks of a page": MOST_OF_A_PAGE,
     "changed events of a page": MOST_OF_A_PAGE,

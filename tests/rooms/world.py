@@ -8,7 +8,6 @@ from core.ledger.audit import audit
 from core.ledger.recount import recount_rows
 from core.ledger.store.ledger import Ledger
 from core.letters.keeper import Keeper
-from core.letters.moves import Mover, requeue
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition
@@ -20,6 +19,7 @@ from core.store.stream import OneStream
 from core.transforms.rooms import Room
 from tests.fakes.builders import STREAM
 from tests.fakes.kept import Engine, KeptLetter
+from tests.fakes.moving import requeue
 from tests.fakes.replaying import World
 from tests.fakes.store import Store
 from tests.rooms.found import logs_of, transform_of
@@ -46,14 +46,11 @@ def retry_all(world: World, letters: Iterable[KeptLetter]) -> None:
     requeue(
         [LetterPosition(PartitionId(one.partition_id), SequenceNumber(one.sequence_number)) for one in letters],
         keeper,
-        PERSON,
+        why="the same code was deployed again",
     )
     world.clock.advance(3_600)
     for chunk in claim_due(keeper):
         retry_chunk(chunk, keeper, "retry-1")
-
-
-PERSON = Mover("somebody", "the same code was deployed again")
 
 
 def faults_of_books(world: World) -> list[str]:

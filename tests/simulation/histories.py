@@ -18,7 +18,6 @@ from core.ledger.ranges import Reading
 from core.ledger.recount import MOST_NUMBERS, recount_hub, recount_rows, window
 from core.ledger.store.operators import OperatorStores, operator_stores
 from core.letters.keeper import Keeper
-from core.letters.moves import Mover, discard, requeue
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition
@@ -29,6 +28,7 @@ from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import STREAM, batch, event, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
+from tests.fakes.moving import discard, requeue
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.replaying import order
 from tests.fakes.store import Store
@@ -125,10 +125,9 @@ def settle_by_hand(world: ReplayWorld) -> None:
     exhausted = [
         LetterPosition(PartitionId(id), SequenceNumber(len(log) + 27)) for id, log in world.logs.items()
     ]  # one that was fetched back and is poison
-    asked = Mover("somebody", "because")
-    assert len(discard(exhausted, keeper, asked).moved) == len(exhausted)
+    assert len(discard(exhausted, keeper)) == len(exhausted)
     again = [LetterPosition(one.partition_id, SequenceNumber(one.sequence_number + 1)) for one in exhausted]
-    assert len(requeue(again, keeper, asked).moved) == len(again)  # a bug that the newest transform mends
+    assert len(requeue(again, keeper)) == len(again)  # a bug that the newest transform mends
     world.clock.advance(60.0)
     while chunks := claim_due(keeper):
         for chunk in chunks:

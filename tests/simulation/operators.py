@@ -1,13 +1,12 @@
-"""The people of a world: they requeue and discard letters, and request, pause, resume and cancel replays."""
+"""The people of a world: they requeue and discard letters, request replays, and pause, resume and cancel both."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
 
-from core.errors import ReplayRefused, TaskOverlap
+from core.errors import ReplayRefused, TaskConflict, TaskOverlap, TooManyTasks
 from core.ledger.next_incarnation import HubFits, IncarnationOrder, StateDiffers, next_incarnation
-from core.letters.moves import Mover, discard, requeue
 from core.model.events import PartitionId
 from core.model.hub import Place
 from core.model.letters import LetterPosition
@@ -15,14 +14,15 @@ from core.model.spans import SequenceNumber
 from core.model.tasks import TaskMove, TaskVerb
 from core.replay.run import request_replay
 from core.tasks.run import open_parts, work_on
+from tests.fakes.moving import discard, redriving, requeue
 from tests.fakes.replaying import order
 from tests.simulation.instance import Instance
 from tests.simulation.trouble import Trouble
 
-PERSON = Mover("somebody", "the world asks")
 MOVES: tuple[TaskVerb, ...] = ("pause", "pause", "resume", "resume", "cancel")
 MOST = 10**9
 SLICE = timedelta(seconds=30)
+REFUSED = (TaskOverlap, TooManyTasks, TaskConflict)  # others are open, or the stream was closed
 
 
 class Operators:
@@ -46,17 +46,21 @@ class Operators:
         ]
         if self._chance.random() < 0.3:
             self._counts["operator: discard"] += 1
-            moved = discard(some, instance.keeper, PERSON).moved
-            self.discarded.update((one.partition_id, one.sequence_number) for one in moved)
+            self.discard(instance, some)
         else:
             self._counts["operator: requeue"] += 1
-            requeue(some, instance.keeper, PERSON)
+            with suppress(*REFUSED):
+                requeue(some, instance.keeper)
 
-    def discard(self, instance: Instance, letters: Iterable[tuple[str, int]]) -> None:
+    def discard_all(self, instance: Instance, letters: Iterable[tuple[str, int]]) -> None:
         """Discard letters that cannot succeed, so that the letters after them are freed."""
-        some = [LetterPosition(PartitionId(id), SequenceNumber(number)) for id, number in letters]
-        moved = discard(some, instance.keeper, PERSON).moved
-        self.discarded.update((one.partition_id, one.sequence_number) for one in moved)
+        self.discard(instance, [LetterPosition(PartitionId(id), SequenceNumber(number)) for id, number in letters])
+
+    def discard(self, instance: Instance, letters: Iterable[LetterPosition]) -> None:
+        """Discard letters, and note those that are reported as discarded."""
+        with suppress(*REFUSED):
+            moved = discard(letters, instance.keeper)
+            self.discarded.update((one.partition_id, one.sequence_number) for one in moved)
 
     def request(self, instance: Instance) -> None:
         """Request a replay of any range; half of the requests are dry runs."""
@@ -97,6 +101,7 @@ class Operators:
     def drive(self, instance: Instance) -> None:
         """Work on a partition of a job, as its orchestration or a second one does."""
         store = instance.replays.store
-        for job_id, _, _ in store.tasks.read_open(store.open_stream(instance.replays.stream)):
-            for id in open_parts(job_id, instance.replays):
-                work_on(job_id, id, instance.replays, instance.now() + SLICE)
+        for job_id, name, _ in store.tasks.read_open(store.open_stream(instance.replays.stream)):
+            kind = instance.replays if name == "replay" else redriving(instance.keeper)
+            for id in open_parts(job_id, kind):
+                work_on(job_id, id, kind, instance.now() + SLICE)

@@ -100,9 +100,10 @@ def check_letters(truth: Truth, books: Books) -> None:
 def _check_attempts(letter: Letter, made: list[Attempt], where: object) -> None:
     assert [one.attempt for one in made] == list(range(1, len(made) + 1)), where
     assert len({one.touched_by for one in made}) == len(made), (where, made)
-    count = 1
+    count, held_again = 1, ("free", "discard") if letter.held_behind is not None else ("free",)
     for before, one in pairwise([Attempt(0, "batch", "waiting", None, "", None), *made]):
-        may_follow = {"resolved": ("replay", "free"), "discarded": ("replay",)}  # a replay may hold a resolved letter
+        # A replay may hold a resolved letter, and leaves no attempt then; that letter is freed or discarded.
+        may_follow = {"resolved": ("replay", *held_again), "discarded": ("replay",)}
         assert one.kind in may_follow.get(before.status, (one.kind,)), (where, made)
         if one.kind == "requeue":
             count = 0

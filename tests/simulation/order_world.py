@@ -13,7 +13,6 @@ from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck
 from core.letters.keeper import Keeper
-from core.letters.moves import Mover, discard, requeue
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.backoff import Backoff
 from core.model.clock import Clock
@@ -31,6 +30,7 @@ from tests.fakes.builders import STREAM, FakeClock, batch, event, ids, partition
 from tests.fakes.faulty_database import Killed
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.moving import discard, drive, requeue
 from tests.fakes.replaying import order
 from tests.fakes.store import Store
 from tests.fakes.timed_database import TimedDatabase
@@ -41,7 +41,6 @@ OWNERS, STEPS, LATE = 2, 50, 6
 VERBS = ["reading", "reading", "reading", "quiet", "flaky 1", "flaky 3", "breaks", "poison", "huge", "kill 2"]
 CALM = ["reading", "breaks", "breaks", "flaky 1"]  # few letters, but for those that replays open
 NEVER = ("poison", "huge")
-PERSON = Mover("somebody", "the world asks")
 
 
 @dataclass
@@ -135,7 +134,8 @@ class OrderWorld:
             return False
         act = discard if self.chance.random() < 0.7 else requeue
         some = [one for one in everything if self.chance.random() < 0.7]
-        act(some, self._keeper(process.store), PERSON)
+        drive(self._keeper(process.store))
+        act(some, self._keeper(process.store))
         return True
 
     def _deliver(self, process: Process) -> None:
@@ -163,8 +163,8 @@ class OrderWorld:
     def _person(self, process: Process) -> None:
         some = [one for one in self._positions() if self.chance.random() < 0.15]
         act = self.chance.choice([discard, requeue])
-        report = act(some, self._keeper(process.store), PERSON)
-        self.seen[act.__name__] += len(report.moved)
+        drive(self._keeper(process.store))
+        self.seen[act.__name__] += len(act(some, self._keeper(process.store)))
 
     def _break(self, process: Process) -> None:
         self.broken = self.chance.random() < 0.5

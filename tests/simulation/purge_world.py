@@ -19,7 +19,7 @@ from core.ledger.retention.purge import purge_request
 from core.ledger.retention.work import PurgeKind
 from core.ledger.store.operators import OperatorStores, operator_stores
 from core.letters.listing import LetterFilter
-from core.letters.moves import LetterOrder, Mover
+from core.letters.redrive import LetterOrder
 from core.letters.redrive_run import RedriveKind, request_redrive
 from core.letters.store.listing import LetterListing
 from core.model.events import PartitionId
@@ -191,7 +191,7 @@ class PurgeWorld(ReplayWorld):
         ((count,),) = self.sql("SELECT COUNT(*) FROM event_hub_dead_letter WHERE status = ?", status)
         chosen = LetterFilter(status=cast(Any, status))
         with suppress(TaskOverlap, TooManyTasks):
-            request_redrive(LetterOrder(move, chosen, count, Mover("bob", "because")), None, means)
+            request_redrive(LetterOrder(move, chosen, count, "bob", "because"), None, means)
         self._go_on_with_redrives(means)
 
     def _redriving(self, store: Store) -> RedriveKind:

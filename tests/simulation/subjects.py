@@ -23,7 +23,6 @@ from core.ledger.next_incarnation import (
 from core.ledger.store.incarnations import Incarnations
 from core.ledger.store.ledger import Ledger
 from core.letters.keeper import Keeper
-from core.letters.moves import Mover, discard
 from core.letters.retry import claim_due, retry_chunk
 from core.model.backoff import Backoff
 from core.model.events import Event, PartitionId
@@ -35,6 +34,7 @@ from core.tasks.run import open_parts, work_on
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH, STREAM, batch, event, partition
+from tests.fakes.moving import discard, drive
 from tests.fakes.replaying import order
 from tests.fakes.store import Store
 from tests.simulation.deployments import TRANSFORMS
@@ -101,7 +101,8 @@ def _discard(process: Process) -> None:
     bench = process.bench
     keeper = Keeper(STREAM, process.store, FIRST, bench.hub.find_event, bench.own, FEW_TRIES)
     positions = [LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in range(len(BODIES))]
-    discard(positions, keeper, Mover("somebody", "the sweep asks"))
+    drive(keeper)
+    discard(positions, keeper)
 
 
 def _replays(process: Process) -> ReplayKind:
@@ -147,7 +148,8 @@ def _ingest_in_order(process: Process) -> None:
 def _free(process: Process) -> None:
     bench = process.bench
     keeper = Keeper(STREAM, process.store, FIRST, bench.hub.find_event, bench.own, HOLDING)
-    discard([LetterPosition(PartitionId("0"), SequenceNumber(0))], keeper, Mover("somebody", "the sweep asks"))
+    drive(keeper)
+    discard([LetterPosition(PartitionId("0"), SequenceNumber(0))], keeper)
 
 
 def _held_in_order(bench: Bench) -> None:

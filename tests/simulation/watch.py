@@ -118,8 +118,10 @@ SCRIPT = "\n".join(
             "task_part",
             "UPDATE",
             "step_of_a_task_that_stands",
-            "NEW.position <> OLD.position AND (NEW.position < OLD.position OR NEW.step <> OLD.step + 1"
-            " OR (SELECT t.status FROM task AS t WHERE t.task_id = NEW.task_id) <> 'running')",
+            "NEW.position <> OLD.position AND (NEW.step <> OLD.step + 1"
+            " OR (SELECT t.status FROM task AS t WHERE t.task_id = NEW.task_id) <> 'running'"
+            " OR NEW.position < OLD.position"  # a discard walks down
+            " AND (SELECT t.kind FROM task AS t WHERE t.task_id = NEW.task_id) <> 'redrive')",
             "NEW.task_id",
         ),
         _when(

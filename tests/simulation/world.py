@@ -348,7 +348,7 @@ class World:
             if not self.sql(f"SELECT 1 FROM {NEWEST_LETTERS} AND status = 'held'"):
                 return True
             first = self.sql(f"SELECT partition_id, sequence_number FROM {NEWEST_LETTERS} AND status = 'exhausted'")
-            self._as(lambda instance: self.operators.discard(instance, first))
+            self._as(lambda instance: self.operators.discard_all(instance, first))
             return False
         ((last,),) = self.sql(f"SELECT MAX(due_at) FROM {NEWEST_LETTERS} AND status IN ('waiting', 'retrying')")
         self.clock.advance(max(0.0, (datetime.fromisoformat(last) - self.clock.now()).total_seconds()))

@@ -23,7 +23,7 @@ from tests.patience import allowed
 
 THREADS = 50
 OF_THE_HOST = 4 * LARGEST_BODY
-DISCARD = {"expected_count": 6, "reason": "known poison", "filter": {"fingerprint": "aaaa"}}
+DISCARD = {"move": "discard", "expected_count": 6, "reason": "known poison", "filter": {"fingerprint": "aaaa"}}
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +67,12 @@ def test_a_cursor_that_is_not_of_a_cursor_s_form_is_refused(own: Served) -> None
 def test_of_many_threads_with_one_key_one_moves_the_letters_and_all_are_answered_the_same(own: Served) -> None:
     key = uuid4().hex
     with ThreadPoolExecutor(THREADS) as pool:
-        answers = list(pool.map(lambda _: own.post("dead-letters/discard", DISCARD, key=key), range(THREADS)))
+        answers = list(pool.map(lambda _: own.post("redrives", DISCARD, key=key), range(THREADS)))
     done = {answer.body for answer in answers if answer.status == 200}
     waiting = [answer for answer in answers if answer.status != 200]
     assert len(done) == 1
     assert {(one.status, one.json["type"]) for one in waiting} <= {(409, "urn:hubledger:problem:request-in-work")}
-    assert own.post("dead-letters/discard", DISCARD, key=f'"{key}"').body in done
+    assert own.post("redrives", DISCARD, key=f'"{key}"').body in done
     assert len(own.contents()["dead_letter_attempt"]) == json.loads(done.pop())["moved"] == 6
 
 
@@ -92,7 +92,7 @@ def test_a_body_beyond_the_limit_is_a_problem_and_beyond_that_of_the_host_an_emp
         is_problem(own.request("POST", f"/api/{path}", b" " * (LARGEST_BODY + 1), sent), *refused, case=path)
         answer = own.request("POST", f"/api/{path}", b" " * (OF_THE_HOST + 1), sent)
         assert (answer.status, answer.body) == (500, b""), path
-    is_problem(own.request("POST", "/api/dead-letters/retry", b" " * LARGEST_BODY, sent), 400)
+    is_problem(own.request("POST", "/api/redrives", b" " * LARGEST_BODY, sent), 400)
 
 
 def test_a_length_that_is_only_claimed_fails_without_its_body(own: Served) -> None:

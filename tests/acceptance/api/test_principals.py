@@ -11,7 +11,8 @@ from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.served import Served
 from tests.unit.handlers.web.test_identity import ADA, MALFORMED, principal
 
-ORDER = {"expected_count": 1, "reason": "forged", "letters": [{"partition_id": "0", "sequence_number": "1"}]}
+LETTER = {"partition_id": "0", "sequence_number": "1"}
+ORDER = {"move": "discard", "expected_count": 1, "reason": "forged", "letters": [LETTER]}
 PATHS = ("dead-letters", "revealed/dead-letters/0/1", "revealed/ledger/0/1", "homes", "tasks")
 HOST_LIMIT = 8_000  # characters of a header that the local host takes
 FORGED = principal(("roles", "Hubledger.Operate"), ("roles", "Hubledger.Reveal"), ("oid", ADA))
@@ -35,7 +36,7 @@ def test_no_malformed_principal_gives_a_role_or_raises(signing_in: Served) -> No
     for case, header in MALFORMED.items():
         headers = {"X-MS-CLIENT-PRINCIPAL": sendable(header), "X-MS-CLIENT-PRINCIPAL-NAME": sendable("é\ud800")}
         refused = {path: signing_in.get(path, headers=headers).status for path in PATHS}
-        refused["discard"] = signing_in.post("dead-letters/discard", ORDER, headers=headers).status
+        refused["discard"] = signing_in.post("redrives", ORDER, headers=headers).status
         # The host itself refuses headers beyond its limit, before the app sees them.
         assert set(refused.values()) <= ({400, 403, 431} if len(header) > HOST_LIMIT else {403}), (case, refused)
 
@@ -52,7 +53,7 @@ def test_without_sign_in_a_forged_principal_is_recorded_nowhere(tmp_path: Path) 
     fill(made)
     try:
         headers = {"X-MS-CLIENT-PRINCIPAL": FORGED, "X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}
-        assert made.post("dead-letters/discard", ORDER, headers=headers).status == 200
+        assert made.post("redrives", ORDER, headers=headers).status == 200
         assert made.get("revealed/dead-letters/0/1", headers=headers).status == 200
         with closing(sqlite3.connect(made.path)) as connection:
             found = connection.execute("SELECT done_by FROM dead_letter_attempt").fetchall()

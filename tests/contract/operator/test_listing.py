@@ -10,7 +10,6 @@ from msgspec import structs
 
 from core.letters.keeper import Keeper
 from core.letters.listing import FIRST_PAGE, LetterFilter, LetterKey, ListedLetter
-from core.letters.moves import Mover, discard, requeue
 from core.model.commits import DeadLetter
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPosition
@@ -18,6 +17,7 @@ from core.model.spans import SequenceNumber
 from core.transforms import load_transform
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, settled, stamps
+from tests.fakes.moving import discard, requeue
 
 ALL = LetterFilter()
 HOSTILE = ["'; DROP TABLE home; --", "<script>alert(1)</script>", "%", "_", "../..", "{{7*7}}", "a\x00b", "ß👩‍👩‍👧", ""]
@@ -171,8 +171,8 @@ def test_the_requests_about_a_letter_are_shown_with_author_and_reason(office: Of
     office.letters(letter(event(3)))
     keeper = Keeper(STREAM, office.store, load_transform("examples.home_security"), nobody, stamps())
     position = LetterPosition(PartitionId("0"), SequenceNumber(3))
-    requeue([position], keeper, Mover("ada", "the home is registered now"))
-    discard([position], keeper, Mover("bob", "no use"))
+    requeue([position], keeper, "ada", "the home is registered now")
+    discard([position], keeper, "bob", "no use")
     found = office.desk.letters.read_letter(PartitionId("0"), SequenceNumber(3))
     assert found is not None
     told = [(one.attempt, one.kind, one.status, one.done_by, one.why) for one in found.attempts]

@@ -10,7 +10,7 @@ MUTANTS = (
         "handlers/api.py",
         f"{HANDLERS}/test_api.py",
         ("monitors may read letters", '"dead-letters", READING', '"dead-letters", COUNTING'),
-        ("a reader may discard", '"dead-letters/discard", CHANGING', '"dead-letters/discard", READING'),
+        ("a reader may discard", '"redrives", CHANGING', '"redrives", READING'),
     ),
     *in_file(
         "examples/home_security/routes.py",

@@ -105,31 +105,42 @@ MUTANTS = (
     *in_file(
         "core/letters/moves.py",
         f"{UNIT}/letters/test_moves.py",
+        ("a released letter is due at once", "now + pause, ", "now, "),
         (
-            "a released letter is due at once",
-            'if move == "release" else timedelta()',
-            'if move == "claim" else timedelta()',
+            "a release whose answer was lost is not sent again",
+            "            found = keeper.store.move_letters(part)\n        moved",
+            "            raise\n        moved",
         ),
         (
-            "a move whose answer was lost is not sent again",
-            "    except CommitOutcomeUnknown:\n        return store.move_letters(move)\n",
-            "    except CommitOutcomeUnknown:\n        raise\n",
+            "letters that are not released are counted",
+            "letter.touched_by == move.move_id for",
+            "letter.touched_by != '' for",
         ),
-        (
-            "letters that did not move are reported as moved",
-            "if letter is not None and letter.touched_by == sent.move_id:",
-            "if letter is not None:",
-        ),
-        ("an order moves letters that the person never saw", "if matched != order.expected_count:", "if matched < 0:"),
     ),
     *in_file(
         "core/model/letters.py",
-        "tests/unit/core/letters/test_moves.py",
+        f"{UNIT}/letters/test_redrive_run.py",
+        ("an order of thousands is one transaction", "TRANSACTION_LIMIT = 1_000", "TRANSACTION_LIMIT = 10_000"),
+    ),
+    *in_file(
+        "handlers/operations/redrives.py",
+        "tests/unit/handlers/operations/test_redrives.py",
         (
-            "an order of thousands is one transaction",
-            "TRANSACTION_LIMIT = 1_000",
-            "TRANSACTION_LIMIT = 10_000",
+            "a fault fails the request whose task goes on",
+            "    except HubledgerError as fault:\n        log.warning(",
+            "    except ZeroDivisionError as fault:\n        log.warning(",
         ),
+        (
+            "a task that goes on is answered as done",
+            "return begun(shown(task)) if task.status in OPEN else Answer(shown(task))",
+            "return Answer(shown(task))",
+        ),
+        ("a redrive with a rate sleeps in its request", "if body.per_second is None:", "if True:"),
+    ),
+    *in_file(
+        "handlers/api.py",
+        "tests/unit/handlers/operations/test_redrives.py",
+        ("a task that is done is driven", 'if task["status"] in OPEN_TASKS:', "if task:"),
     ),
     *in_file(
         "sql/queries/event_hub_dead_letter.sql",

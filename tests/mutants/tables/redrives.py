@@ -58,15 +58,6 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/letters/moves.py",
-        "tests/unit/core/letters/test_moves.py",
-        (
-            "an order moves letters of an incarnation that nobody counted",
-            "if positions and keeper.store.open_stream(keeper.stream) != stream_id:",
-            "if stream_id == 0:",
-        ),
-    ),
-    *in_file(
         "handlers/operations/redrives.py",
         HTTP,
         ("the filter of a redrive shows a partition key", '{"partition_key": "hidden"}', "{}"),

@@ -193,14 +193,12 @@ class TestSignIn:
 
     def test_a_change_and_a_refusal_name_the_person_with_the_object_id(self, filled: Running) -> None:
         filled.restart(WEBSITE_AUTH_ENABLED="true", OPERATOR_ROLE="Mine")
-        order = {"expected_count": 1, "reason": "known poison", "filter": {}}
-        given = request("POST", order, headers=as_role("Mine"))
-        assert reply_of(functions()["discard_letters"](given, CONTEXT)).body["moved"] == 1
+        order = {"move": "discard", "expected_count": 1, "reason": "known poison", "filter": {}}
+        assert filled.post("start_redrive", order, None, **as_role("Mine")).body["moved"] == 1
         assert filled.sqlite.sql("SELECT done_by FROM dead_letter_attempt WHERE kind = 'discard'") == [
             (f"ada@example.org ({ADA})",)
         ]
-        given = request("POST", order, headers=as_role("Hubledger.Operate"))
-        refused = reply_of(functions()["discard_letters"](given, CONTEXT))
+        refused = filled.post("start_redrive", order, None, **as_role("Hubledger.Operate"))
         assert (refused.status, "Mine" in refused.body["detail"]) == (403, True)
         (line,) = [one for one in filled.lines if one["msg"] == "request refused"]
         assert line["who"] == f"ada@example.org ({ADA})"

@@ -199,11 +199,11 @@ def of_letters(to: Recorder) -> None:
     for form in ("text", "json", "hex", "odd"):
         to.get("reveal_letter", place, body=form)
         to.get("reveal_letter", {**place, "sequence_number": "5"}, body=form)
-    chosen = {"letters": [place], "expected_count": 1, **REASON}
-    to.post("retry_letters_now", chosen)
-    to.post("retry_letters_now", {**chosen, "expected_count": 2})
-    to.post("discard_letters", chosen)
-    to.post("discard_letters", {"filter": {"status": "odd"}, "expected_count": 1, **REASON})
+    chosen = {"move": "retry", "letters": [place], "expected_count": 1, **REASON}
+    to.post("start_redrive", chosen)
+    to.post("start_redrive", {**chosen, "expected_count": 2})
+    to.post("start_redrive", {**chosen, "move": "discard"})
+    to.post("start_redrive", {"move": "discard", "filter": {"status": "odd"}, "expected_count": 1, **REASON})
     to.get("show_letter", place)
     to.get("reveal_letter", place)
     to.get("explain_number", place)

@@ -10,7 +10,6 @@ from core.errors import HeldLettersFull
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.ingest.lines import BatchLines
 from core.letters.keeper import Keeper
-from core.letters.moves import Mover, discard
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber
@@ -18,6 +17,7 @@ from core.settle.store.held import MOST_OPEN_KEYS
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import NOON, STREAM, batch, event, partition, stamps
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.moving import discard
 from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
@@ -42,7 +42,7 @@ class World:
     def discard(self, *numbers: int) -> None:
         positions = [LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in numbers]
         keeper = Keeper(STREAM, self.engine, PLAIN, lambda *_: None, self.own, self.policy)
-        assert len(discard(positions, keeper, Mover("somebody", "why")).moved) == len(numbers)
+        assert len(discard(positions, keeper, "somebody", "why")) == len(numbers)
 
     @property
     def stops(self) -> list[str]:

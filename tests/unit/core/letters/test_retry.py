@@ -11,7 +11,6 @@ import pytest
 from msgspec import structs
 
 from core.errors import DataRefused
-from core.letters.moves import requeue
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.events import Event
 from core.model.locks import ROWS_AT_ONCE
@@ -21,8 +20,9 @@ from core.settle.settle import EventKilled
 from tests.fakes.builders import NOON, commit, event, home, keep_letters, partition, settled
 from tests.fakes.faulty_database import Fault, Killed
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.moving import requeue
 from tests.fakes.plain_transform import PLAIN
-from tests.unit.core.letters.world import LEASE, PERSON, World, at, counts
+from tests.unit.core.letters.world import LEASE, World, at, counts
 
 
 class TestClaiming:
@@ -243,7 +243,7 @@ class TestProcessKillers:
         world = self.world(kills=3)
         self.keep(world)
         assert world.letter(1).status == "exhausted"
-        assert requeue(at(1), world.keeper, PERSON).moved == tuple(at(1))
+        assert requeue(at(1), world.keeper) == tuple(at(1))
         self.keep(world)
         assert world.letter(1).status == "resolved"
 
@@ -314,7 +314,7 @@ class TestLettersThatRunInAChild:
         world.clock.advance(LEASE.total_seconds())
         world.round()
         self.alone.clear()
-        requeue(at(1), world.keeper, PERSON)
+        requeue(at(1), world.keeper)
         world.round()
         assert (self.alone, world.letter(1).status) == ([1], "exhausted")
 

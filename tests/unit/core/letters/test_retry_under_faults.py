@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 
 from core.errors import InfrastructureFault, LetterConflict, StoreUnavailable
-from core.letters.moves import discard
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.letters import RetryReport
 from examples.home_security.transform import HomeAlert
 from tests.fakes.builders import NOON, commit, keep_letters, partition
 from tests.fakes.faulty_database import Fault, Killed
 from tests.fakes.memory_store import MemoryStore
-from tests.unit.core.letters.world import LEASE, PERSON, World, at, counts
+from tests.fakes.moving import discard
+from tests.unit.core.letters.world import LEASE, World, at, counts
 
 CALLS = ["claim_letters", "begin_chunk", "commit_retry"]
 
@@ -100,7 +100,7 @@ class TestFaults:
 class TestRivals:
     def test_a_letter_that_is_discarded_in_the_middle_is_left_out_and_the_others_commit(self) -> None:
         world = World(None, None, Fault.RIVAL)
-        world.between = lambda: discard(at(1), world.another(seed=1), PERSON)
+        world.between = lambda: discard(at(1), world.another(seed=1))
         keep_letters(world.inner, dict.fromkeys(range(3), "double a"))
         (report,) = world.round()
         assert counts(report) == {"resolved": 2, "lost": 1}
@@ -112,8 +112,7 @@ class TestRivals:
         world = World()
         keep_letters(world.inner, {0: "reading a"})
         world.round()
-        report = discard(at(0), world.keeper, PERSON)
-        assert [(one.position, one.status) for one in report.unmoved] == [(at(0)[0], "resolved")]
+        assert (discard(at(0), world.keeper), world.statuses()) == ((), ["resolved"])
         assert world.statuses() == ["resolved"]
 
     def test_a_lease_that_ends_in_the_middle_gives_the_letters_to_the_other(self) -> None:

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from core.errors import HubUnreachable
 from core.letters.keeper import Keeper
-from core.letters.moves import Mover
 from core.letters.retry import claim_due, retry_chunk
 from core.model.backoff import Backoff
 from core.model.clock import Clock
@@ -23,7 +22,6 @@ from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
 LEASE = timedelta(seconds=300)
-PERSON = Mover("somebody", "because")
 
 
 def at(*numbers: int, place: str = "0") -> list[LetterPosition]:

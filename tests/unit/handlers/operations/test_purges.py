@@ -23,8 +23,8 @@ def filled(running: Running) -> Running:
     running.ingest([3, 4], [MOTION, MOTION])
     running.ingest([5], [MOTION])
     letter = {"partition_id": "1", "sequence_number": "2"}
-    order = {"letters": [letter], "expected_count": 1, "reason": "it never was an event"}
-    moved = running.post("discard_letters", order)
+    order = {"move": "discard", "letters": [letter], "expected_count": 1, "reason": "it never was an event"}
+    moved = running.post("start_redrive", order)
     assert moved.status == 200, moved.body
     until(lambda: instant_text(app().clock.now()) > settled_at(running), 10)
     return running
@@ -88,7 +88,7 @@ def test_a_dry_run_counts_what_a_purge_deletes_and_deletes_nothing(filled: Runni
     real = done(filled, older_than_days={**NOW, "task": 1}, dry_run=False)
     assert tables(real) == tables(dry)
     assert {name: count for name, (count, _) in tables(real).items()} == {
-        "batch_ledger": 2, "event_hub_dead_letter": 1,
+        "batch_ledger": 2, "event_hub_dead_letter": 1, "redrive_piece": 1,
     }  # fmt: skip
     assert min(size for _, size in tables(real).values()) > 0
     left = [rows(filled, table) for table in ("batch_ledger", "event_hub_dead_letter", "dead_letter_attempt")]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -37,6 +38,10 @@ class Redrives(Running):
     def start(self, **changed: object) -> Reply:
         """Request a redrive."""
         return self.post("start_redrive", {**ORDER, **changed})
+
+    def plan(self, **changed: object) -> Reply:
+        """Request a redrive with a rate: it is not worked on before its driver comes."""
+        return self.start(per_second=100_000, **changed)
 
     def show(self, redrive_id: str, name: str = "show_task", **params: str) -> Reply:
         """Show a job, or its letters."""
@@ -74,7 +79,7 @@ def test_a_preview_counts_the_letters_by_cause_and_shows_some_and_changes_nothin
 
 
 def test_a_redrive_is_accepted_and_driven_and_done(redrives: Redrives) -> None:
-    reply = redrives.start(filter={"status": "exhausted"}, per_second=100_000)
+    reply = redrives.plan(filter={"status": "exhausted"})
     job = reply.body
     assert (reply.status, reply.headers["Location"]) == (202, f"/api/tasks/{job['task_id']}")
     assert (job["status"], job["move"], job["filter"], job["letters"]) == (
@@ -87,6 +92,52 @@ def test_a_redrive_is_accepted_and_driven_and_done(redrives: Redrives) -> None:
     assert [one["move"] for one in done["history"]] == ["begin"]
     assert redrives.get("list_tasks").body["tasks"] == [done]
     assert redrives.get("preview_redrive", move="retry", status="waiting").body["count"] == 3
+
+
+def test_letters_are_moved_when_the_answer_comes_and_nothing_is_driven(redrives: Redrives) -> None:
+    reply = redrives.start(move="discard")
+    done = reply.body
+    assert (reply.status, done["status"], done["moved"], done["total"]) == (200, "done", 3, 3)
+    assert redrives.client.started == []
+    assert redrives.get("list_letters", status="discarded").body["letters"][2]["settled_why"] == ORDER["reason"]
+
+
+def test_ten_thousand_letters_and_more_are_moved_by_one_request(redrives: Redrives) -> None:
+    names = [name for (name,) in redrives.sqlite.sql("SELECT name FROM pragma_table_info('event_hub_dead_letter')")]
+    copied = ", ".join("d.sequence_number + n.value" if name == "sequence_number" else f"d.{name}" for name in names)
+    redrives.sqlite.sql(
+        f"INSERT INTO event_hub_dead_letter SELECT {copied} FROM event_hub_dead_letter AS d,"
+        " (WITH RECURSIVE n (value) AS (SELECT 1000 UNION ALL SELECT value + 1 FROM n WHERE value < 12996)"
+        "  SELECT value FROM n) AS n WHERE d.sequence_number = 1"
+    )
+    done = redrives.start(expected_count=12_000).body
+    while done["status"] != "done":  # a slow machine: its driver goes on
+        redrives.work(done["task_id"])
+        done = redrives.show(done["task_id"]).body
+    assert (done["moved"], done["unmoved"]) == (12_000, 0)
+
+
+def test_a_redrive_that_is_not_done_in_its_time_goes_on(redrives: Redrives, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handlers.operations.redrives.AT_ONCE", timedelta())
+    reply = redrives.start()
+    job = reply.body
+    assert (reply.status, job["status"], job["moved"]) == (202, "running", 3)  # the part is not closed yet
+    assert redrives.client.started == [["drive_task", f"task-{job['task_id']}", job["task_id"]]]
+    redrives.work(job["task_id"])
+    assert redrives.show(job["task_id"]).body["status"] == "done"
+
+
+def test_a_fault_while_the_request_is_answered_is_the_task_s_own(redrives: Redrives) -> None:
+    redrives.sqlite.sql("ALTER TABLE dead_letter_attempt RENAME TO taken_away")
+    reply = redrives.start()
+    job = reply.body
+    assert (reply.status, job["status"], job["moved"]) == (202, "running", 0)
+    assert "dead_letter_attempt" in job["fault"]
+    assert redrives.client.started == [["drive_task", f"task-{job['task_id']}", job["task_id"]]]
+    redrives.sqlite.sql("ALTER TABLE taken_away RENAME TO dead_letter_attempt")
+    app.value = replace(app())
+    redrives.work(job["task_id"])
+    assert redrives.show(job["task_id"]).body["moved"] == 3
 
 
 def test_the_letters_that_it_moved_are_listed_page_by_page(redrives: Redrives) -> None:
@@ -123,13 +174,13 @@ def test_a_different_count_is_refused_with_the_count(redrives: Redrives) -> None
 
 
 def test_the_same_filter_and_too_many_jobs_are_refused(redrives: Redrives) -> None:
-    job = redrives.start().body["task_id"]
-    refused = redrives.start(move="discard")
+    job = redrives.plan().body["task_id"]
+    refused = redrives.plan(move="discard")
     assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:task-overlap")
     assert refused.body["task_id"] == job
     for day in range(1, MOST_OPEN):
-        assert redrives.start(filter={"failed_from": f"2020-01-{day:02}T00:00:00Z"}).status == 202
-    full = redrives.start(filter={"failed_from": "2019-01-01T00:00:00Z"})
+        assert redrives.plan(filter={"failed_from": f"2020-01-{day:02}T00:00:00Z"}).status == 202
+    full = redrives.plan(filter={"failed_from": "2019-01-01T00:00:00Z"})
     assert (full.status, full.body["limit"]) == (409, MOST_OPEN)
 
 
@@ -143,7 +194,7 @@ def test_a_request_that_is_not_valid_names_the_field(redrives: Redrives, name: s
 
 
 def test_a_job_is_paused_resumed_and_cancelled(redrives: Redrives) -> None:
-    job = redrives.start().body["task_id"]
+    job = redrives.plan().body["task_id"]
     assert redrives.move(job, "pause").body["status"] == "paused"
     assert redrives.work(job)["ok"] == {"is_over": True, "pieces": 0, "looked_at": 0, "part": None}
     refused = redrives.move(job, "pause")
@@ -156,7 +207,7 @@ def test_a_job_is_paused_resumed_and_cancelled(redrives: Redrives) -> None:
 
 
 def test_a_fault_is_noted_and_gone_when_the_job_continues(redrives: Redrives) -> None:
-    job = redrives.start().body["task_id"]
+    job = redrives.plan().body["task_id"]
     own = app()
     redrives.sqlite.sql("ALTER TABLE dead_letter_attempt RENAME TO taken_away")
     assert redrives.work(job) == {"error": "StoreUnavailable"}
@@ -168,7 +219,7 @@ def test_a_fault_is_noted_and_gone_when_the_job_continues(redrives: Redrives) ->
 
 
 def test_the_timer_drives_every_open_job(redrives: Redrives) -> None:
-    job = redrives.start().body["task_id"]
+    job = redrives.plan().body["task_id"]
     client = Client()
     asyncio.run(client_function("watch_tasks")(None, client=client))
     assert client.started == [["drive_task", f"task-{job}", job]]

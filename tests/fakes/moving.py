@@ -1,0 +1,62 @@
+"""A person moves letters at once: a redrive, as the app makes one."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import cast
+
+from core.letters.keeper import Keeper
+from core.letters.redrive import CountDiffers, LetterOrder
+from core.letters.redrive_run import RedriveKind, request_redrive
+from core.letters.store.listing import LetterListing
+from core.model.letters import MOVES, LetterPosition, OrderedMove
+from core.store.stream import OneStream
+from core.tasks.run import work_on
+from tests.fakes.store import Store
+
+EVER = datetime.max.replace(tzinfo=UTC)
+
+
+def redriving(keeper: Keeper) -> RedriveKind:
+    """Return the redrives of a keeper's stream, in its database."""
+    store = cast(Store, keeper.store)  # the stores of tests have the verbs of all rooms
+    listing = LetterListing(OneStream(store.database, keeper.stream, lambda: keeper.clock.now().timestamp()))
+    return RedriveKind(keeper.stream, store, listing, keeper.clock, _rest)
+
+
+def discard(
+    positions: Iterable[LetterPosition], keeper: Keeper, by: str = "somebody", why: str = "because"
+) -> tuple[LetterPosition, ...]:
+    """Discard those letters that may be discarded, and return them."""
+    return _move("discard", positions, keeper, by, why)
+
+
+def requeue(
+    positions: Iterable[LetterPosition], keeper: Keeper, by: str = "somebody", why: str = "because"
+) -> tuple[LetterPosition, ...]:
+    """Make those letters due that may be retried, and return them."""
+    return _move("requeue", positions, keeper, by, why)
+
+
+def drive(keeper: Keeper) -> None:
+    """Work on the redrives that are open, as the orchestration does after a death."""
+    kind = redriving(keeper)
+    for task_id, name, _ in kind.tasks.read_open(kind.store.open_stream(keeper.stream)):
+        if name == "redrive":
+            work_on(task_id, None, kind, EVER)
+
+
+def _move(
+    move: OrderedMove, positions: Iterable[LetterPosition], keeper: Keeper, by: str, why: str
+) -> tuple[LetterPosition, ...]:
+    kind, chosen = redriving(keeper), tuple(dict.fromkeys(positions))
+    count = len(kind.chosen.find_selected(chosen, MOVES[move].sources))
+    job = request_redrive(LetterOrder(move, chosen, count, by, why), None, kind)
+    if isinstance(job, CountDiffers):
+        return ()
+    work_on(job.request.redrive_id, None, kind, EVER)
+    moved = kind.store.read_redriven(job, (-1, -1), len(chosen))
+    return tuple(LetterPosition(one.partition_id, one.sequence_number) for one in moved)
+
+
+def _rest(pause: object) -> None:
+    raise AssertionError("a redrive without a rate does not rest")
