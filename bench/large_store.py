@@ -50,9 +50,10 @@ _LETTERS = f"""
 WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < :letters - 1)
 INSERT INTO event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
-        error_class, error_type, error, fingerprint, transform_version, status, attempts, failed_at)
+        error_class, error_type, error, fingerprint, cause, transform_version, status, attempts, failed_at)
 SELECT 1, :partition_id, i * {EVENTS}, 'o', '2026-01-01T00:00:00.000000Z', 'home-' || (i % 1000), '{{}}',
        randomblob(200), 'poison', 'core.errors.PoisonEvent', 'no such kind ' || (i % {CAUSES}),
+       CASE i WHEN {RARE} THEN 'rare' ELSE printf('%016x.%08x', i % {CAUSES}, i % 7) END,
        CASE i WHEN {RARE} THEN 'rare' ELSE printf('%016x', i % {CAUSES}) END, 'v',
        CASE WHEN i = {RARE} THEN 'retrying' WHEN i % 5 = 0 THEN 'waiting' ELSE 'exhausted' END, 0,
        {MOMENT.format("(i * 7919 + :partition_id)")}

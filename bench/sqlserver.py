@@ -18,6 +18,7 @@ from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Event
 from core.model.rows import LINEAGE
 from core.model.spans import SequenceNumber
+from core.settle.cause import cause_of
 from core.settle.store.partitions import Partitions, batch_script
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.json import without_zone
@@ -150,8 +151,8 @@ def _many(connection: Any, schema: str, fast: bool) -> Write:
         )
         letters = [_spaced({**steps["add_letter"].values, **each}) for each in steps["add_letter"].many or ()]
         cursor.executemany(
-            _insert(schema, "event_hub_dead_letter", (*LETTER, "attempts")),
-            [(*(letter[name] for name in LETTER), 1) for letter in letters],
+            _insert(schema, "event_hub_dead_letter", (*LETTER, "attempts", "cause")),
+            [(*(letter[name] for name in LETTER), 1, cause_of(str(letter["fingerprint"]))) for letter in letters],
         )
         ledger = [name for name in values if name not in _OF_THE_CHECKPOINT]
         cursor.execute(_insert(schema, "batch_ledger", ledger), [values[name] for name in ledger])

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from core.model.commits import ErrorClass, LetterStatus
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
+from core.settle.cause import template_of
 
 BEGINNING, END = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
 SETTLED: tuple[LetterStatus, ...] = ("resolved", "discarded")
@@ -52,6 +53,7 @@ class ListedLetter:
     error_class: ErrorClass
     error_type: str
     error: str
+    error_at: str | None
     fingerprint: str
     transform_version: str
     status: LetterStatus
@@ -98,11 +100,19 @@ class WholeLetter:
 
 @dataclass(frozen=True, slots=True)
 class LetterGroup:
-    """The letters of one cause; `sample` is the letter that failed last."""
+    """The letters of one cause, or of one value of it. They have `variants` different values; `sample` is the letter
+    that failed last, and `examples` are values of the last ones."""
 
     fingerprint: str
     letters: int
+    variants: int
     settled: int
     first_failed_at: datetime
     last_failed_at: datetime
     sample: ListedLetter
+    examples: tuple[str, ...]
+
+    @property
+    def template(self) -> str:
+        """The message of the cause, with a gap in place of each value."""
+        return template_of(self.sample.error)

@@ -102,7 +102,8 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A whole event that could not become rows, and the reason; `fingerprint` groups letters of one cause.
+    """A whole event that could not become rows, and the reason; `fingerprint` groups letters of one cause, and
+    `error_at` is the file and line of the room that raised the error.
 
     A waiting letter without a `due_at` is due when it is written. Without `keeps_body`, only the hub has the body. A
     held letter was not tried: it waits for the letter before it of its partition key, `held_behind`.
@@ -117,6 +118,7 @@ class DeadLetter:
     due_at: datetime | None = None
     keeps_body: bool = True
     held_behind: SequenceNumber | None = None
+    error_at: str | None = None
 
 
 def error_type(error_class: type[BaseException]) -> str:

@@ -16,6 +16,7 @@ from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from core.model.commits import DeadLetter
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, RowType
 from core.model.transform import Transform
@@ -23,6 +24,7 @@ from core.settle.settle import dead_letter
 from core.transforms import load_transform
 
 GRACE = 5.0  # seconds after the limit: the parent, which says more, comes first
+REASON = tuple(name for name in DeadLetter.__dataclass_fields__ if name != "event")  # what the parent gets of a letter
 IDLE = 60  # seconds without an event, after which the process ends
 
 
@@ -68,8 +70,7 @@ def _answer(question: str, event: Event, references: References, transform: Tran
         raise
     except BaseException as error:  # noqa: BLE001 - any error of a transform is the outcome of this event
         letter = dead_letter(event, error, transform)
-        fields = (letter.error_class, letter.error_type, letter.error, letter.fingerprint, letter.status)
-        return pickle.dumps(("letter", fields))
+        return pickle.dumps(("letter", [getattr(letter, name) for name in REASON]))
 
 
 def main(descriptor: int, module: str, rows_limit: int, limit: float) -> None:

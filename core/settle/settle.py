@@ -1,13 +1,10 @@
 """Settle each event: its rows, nothing, or a dead letter. The only place that catches the errors of a transform."""
 
-import hashlib
-import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from traceback import walk_tb
 
 from core.errors import (
     InfrastructureFault,
@@ -24,10 +21,10 @@ from core.model.letters import AFTER_FAILURE, LetterPolicy
 from core.model.rows import PlacedRow, ReferenceKey, References, row_table
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
+from core.settle.cause import fingerprint_of, raised_in
 from core.settle.order import KeyOrder
 
 ERROR_LENGTH = 2_000  # characters of an error that a letter stores
-_VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
 class EventKilled(Exception):
@@ -164,7 +161,9 @@ def dead_letter(event: Event, error: BaseException, transform: Transform) -> Dea
     error_class = _class_of(error)
     text = (_text_of(error, transform) or type(error).__name__)[:ERROR_LENGTH]
     name = error_type(type(error))
-    return DeadLetter(event, error_class, name, text, _fingerprint(name, text, error), AFTER_FAILURE[error_class])
+    at, status = error.__traceback__, AFTER_FAILURE[error_class]
+    found = fingerprint_of(name, text, at)
+    return DeadLetter(event, error_class, name, text, found, status, error_at=raised_in(at).line)
 
 
 def _ends_the_call(error: BaseException, transform: Transform) -> bool:
@@ -196,10 +195,3 @@ def _class_of(error: BaseException) -> ErrorClass:
     if isinstance(error, ProcessDied):
         return "crash"
     return "unknown"
-
-
-def _fingerprint(name: str, text: str, error: BaseException) -> str:
-    """Return a text that is the same for the same fault in every event: it depends on frames and words, not values."""
-    frames = [frame.f_code.co_name for frame, _ in walk_tb(error.__traceback__)]
-    cause = "|".join([name, _VARYING.sub("?", text), *frames[1:]])
-    return hashlib.sha256(cause.encode("utf-8", "replace")).hexdigest()[:16]

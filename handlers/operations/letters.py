@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -20,7 +20,7 @@ from core.api.operation import (
     operation,
     utc,
 )
-from core.api.problems import NOT_FOUND, not_found
+from core.api.problems import NOT_FOUND, invalid, not_found
 from core.api.shown import shape_of, written
 from core.letters.listing import (
     BEGINNING,
@@ -40,9 +40,13 @@ from handlers.app import app
 from handlers.web.bodies import BodyAnswer
 
 MOST_LETTERS, MOST_GROUPS = 500, 100
-MOST_ERROR = 2_000  # characters
+MOST_ERROR, MOST_EXAMPLE = 2_000, 200  # characters
+EXAMPLES = 5  # values of a cause
 
-Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_-]{1,40}\Z", description="The text of one cause.")]
+Fingerprint = Annotated[
+    str, msgspec.Meta(pattern=r"^[0-9A-Za-z_.-]{1,40}\Z", description="A cause, or one value of it.")
+]
+GroupedBy = Literal["cause", "value"]
 PartitionKeyText = Annotated[str, msgspec.Meta(max_length=2_000)]
 LettersLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_LETTERS)]
 GroupsLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_GROUPS)]
@@ -73,8 +77,10 @@ class LettersQuery(HidingChoice):
 
 
 class GroupsQuery(HidingChoice):
-    """Letters by cause, the groups with the most open letters first."""
+    """Letters by cause, or those of one cause by the values of their messages; the groups with the most open letters
+    first."""
 
+    by: GroupedBy = "cause"
     limit: GroupsLimit = 50
 
 
@@ -86,8 +92,10 @@ class RevealedLettersQuery(LetterChoice):
 
 
 class RevealedGroupsQuery(LetterChoice):
-    """Letters by cause, the groups with the most open letters first."""
+    """Letters by cause, or those of one cause by the values of their messages; the groups with the most open letters
+    first."""
 
+    by: GroupedBy = "cause"
     limit: GroupsLimit = 50
 
 
@@ -122,10 +130,15 @@ class LettersAnswer(Answered):
 
 
 class GroupAnswer(Answered):
-    """The letters of a cause; `sample` is the last to fail."""
+    """The letters of a cause, or of one value of it. `template` is their message with a gap in place of each value,
+    `variants` is the number of different values, and `examples` are some of them. `sample` is the last to fail. Only
+    the revealing route has `template` and `examples`."""
 
     fingerprint: str
     letters: int
+    variants: int
+    template: str | None
+    examples: list[str] | None
     open: int
     first_failed_at: datetime
     last_failed_at: datetime
@@ -172,8 +185,8 @@ def list_letters(call: Call[Nothing, LettersQuery, Nothing]) -> LettersAnswer:
 @operation("Letters by cause, without the texts that quote events", "letters")
 def group_letters(call: Call[Nothing, GroupsQuery, Nothing]) -> GroupsAnswer:
     """Return the letters by cause, and hide what the event of each sample holds."""
-    found = groups_by_cause(call.query, call.query.limit).groups
-    return GroupsAnswer(groups=[msgspec.structs.replace(one, sample=hide_letter(one.sample)) for one in found])
+    found = groups_of(call.query).groups
+    return GroupsAnswer(groups=[hide_group(one) for one in found])
 
 
 @operation("One letter, without the texts that quote its event", "letters", problems=(NOT_FOUND,))
@@ -182,6 +195,11 @@ def show_letter(call: Call[LetterPath, Nothing, Nothing]) -> WholeLetterAnswer:
     whole = whole_answer(found_letter(call.path))
     letter, history = hide_letter(whole.letter), hide_history(whole.history)
     return msgspec.structs.replace(whole, letter=letter, properties=None, history=history)
+
+
+def hide_group(group: GroupAnswer) -> GroupAnswer:
+    """Return a group without the texts that quote events."""
+    return msgspec.structs.replace(group, template=None, examples=None, sample=hide_letter(group.sample))
 
 
 def hide_letter(letter: LetterAnswer) -> LetterAnswer:
@@ -214,13 +232,24 @@ def _parts(letter: ListedLetter) -> tuple[datetime, str, int]:
     return letter.key.failed_at, letter.key.partition_id, letter.key.sequence_number
 
 
-def groups_by_cause(choice: HidingChoice, limit: int) -> GroupsAnswer:
-    """Return the letters by cause, the groups with the most open letters first."""
-    return GroupsAnswer(groups=[_group(one) for one in app().listing.group_letters(filter_of(choice), limit)])
+def groups_of(query: GroupsQuery | RevealedGroupsQuery) -> GroupsAnswer:
+    """Return the letters by cause, or those of one cause by value."""
+    if query.by == "value" and query.fingerprint is None:
+        raise invalid("by", "letters are grouped by value within one cause: give its `fingerprint`")
+    listing, wanted = app().listing, filter_of(query)
+    grouped = listing.group_letters if query.by == "cause" else listing.group_values
+    return GroupsAnswer(groups=[_group(one) for one in grouped(wanted, query.limit)])
 
 
 def _group(group: LetterGroup) -> GroupAnswer:
-    return written(GroupAnswer, group, open=group.letters - group.settled, sample=letter_answer(group.sample))
+    return written(
+        GroupAnswer,
+        group,
+        open=group.letters - group.settled,
+        sample=letter_answer(group.sample),
+        template=group.template[:MOST_ERROR],
+        examples=[one[:MOST_EXAMPLE] for one in group.examples[:EXAMPLES]],
+    )
 
 
 def found_letter(path: LetterPath) -> WholeLetter:

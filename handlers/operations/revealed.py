@@ -17,7 +17,7 @@ from handlers.operations.letters import (
     RevealedLettersQuery,
     WholeLetterAnswer,
     found_letter,
-    groups_by_cause,
+    groups_of,
     page_of_letters,
     whole_answer,
 )
@@ -48,7 +48,7 @@ def reveal_letters(call: Call[Nothing, RevealedLettersQuery, Nothing]) -> Letter
 @operation("Letters by cause, each with the error of a sample", "revealed")
 def reveal_groups(call: Call[Nothing, RevealedGroupsQuery, Nothing]) -> GroupsAnswer:
     """Return the letters by cause, the groups with the most open letters first."""
-    return groups_by_cause(call.query, call.query.limit)
+    return groups_of(call.query)
 
 
 @operation("One letter with its errors and properties; its body on request", "revealed", problems=(NOT_FOUND,))

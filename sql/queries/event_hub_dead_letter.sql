@@ -10,10 +10,10 @@ UPDATE event_hub_dead_letter
 
 -- name: reopen_letters
 -- Reopen letters of a replay whose events failed again; a letter that a person discarded stays discarded.
--- params: stream_id int, partition_id varchar(8000), letters rows (sequence_number, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at), touched_by nvarchar(4000)
+-- params: stream_id int, partition_id varchar(8000), letters rows (sequence_number, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, error_at), touched_by nvarchar(4000)
 UPDATE event_hub_dead_letter
    SET error_class = :error_class, error_type = :error_type, error = :error, fingerprint = :fingerprint,
-       transform_version = :transform_version, status = :status,
+       cause = SUBSTRING(:fingerprint, 1, 16), error_at = :error_at, transform_version = :transform_version, status = :status,
        attempts = CASE WHEN :status = 'held' THEN 0 ELSE 1 END, due_at = :due_at,
        failed_at = :failed_at, claimed_by = :touched_by, claimed_until = NULL, began_at = NULL, lost_claims = 0,
        settled_at = NULL, settled_why = NULL
@@ -23,6 +23,7 @@ UPDATE event_hub_dead_letter
 UPDATE d
    SET error_class = l.error_class, error_type = l.error_type,
        error = l.error, fingerprint = l.fingerprint,
+       cause = SUBSTRING(l.fingerprint, 1, 16), error_at = l.error_at,
        transform_version = l.transform_version,
        status = l.status, attempts = CASE WHEN l.status = 'held' THEN 0 ELSE 1 END, due_at = l.due_at,
        failed_at = l.failed_at, claimed_by = @touched_by, claimed_until = NULL, began_at = NULL, lost_claims = 0, settled_at = NULL, settled_why = NULL
@@ -30,26 +31,28 @@ UPDATE d
  INNER JOIN OPENJSON(@letters) WITH (
        sequence_number bigint '$[0]', error_class varchar(10) '$[1]', error_type nvarchar(max) '$[2]',
        error nvarchar(max) '$[3]', fingerprint varchar(40) '$[4]', transform_version nvarchar(max) '$[5]',
-       status varchar(10) '$[6]', due_at datetime2(7) '$[7]', failed_at datetime2(7) '$[8]') AS l
+       status varchar(10) '$[6]', due_at datetime2(7) '$[7]', failed_at datetime2(7) '$[8]',
+       error_at nvarchar(max) '$[9]') AS l
     ON l.sequence_number = d.sequence_number
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status <> 'discarded';
 
 -- name: add_replayed_letters
 -- Insert letters of a replay, for events that had none. The server gets their bodies in hexadecimal digits.
--- params: stream_id int, partition_id varchar(8000), letters_of_events rows (sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at), touched_by nvarchar(4000), commit_number bigint
+-- params: stream_id int, partition_id varchar(8000), letters_of_events rows (sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, error_at), touched_by nvarchar(4000), commit_number bigint
 INSERT INTO event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
         body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at,
-        claimed_by, replay_commit_number)
+        claimed_by, replay_commit_number, error_at, cause)
 VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, :partition_key, :properties, :body,
         :body_kept, :error_class, :error_type, :error, :fingerprint, :transform_version, :status,
-        CASE WHEN :status = 'held' THEN 0 ELSE 1 END, :due_at, :failed_at, :touched_by, :commit_number)
+        CASE WHEN :status = 'held' THEN 0 ELSE 1 END, :due_at, :failed_at, :touched_by, :commit_number,
+        :error_at, SUBSTRING(:fingerprint, 1, 16))
 ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING;
 -- sqlserver:
 INSERT INTO hubledger.event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
         body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at,
-        claimed_by, replay_commit_number)
+        claimed_by, replay_commit_number, error_at, cause)
 SELECT @stream_id, @partition_id, l.sequence_number, l.offset_token,
        l.enqueued_at, l.partition_key,
        l.properties,
@@ -57,32 +60,34 @@ SELECT @stream_id, @partition_id, l.sequence_number, l.offset_token,
        l.error_type,
        l.error, l.fingerprint,
        l.transform_version, l.status, CASE WHEN l.status = 'held' THEN 0 ELSE 1 END, l.due_at,
-       l.failed_at, @touched_by, @commit_number
+       l.failed_at, @touched_by, @commit_number, l.error_at, SUBSTRING(l.fingerprint, 1, 16)
   FROM OPENJSON(@letters_of_events) WITH (
        sequence_number bigint '$[0]', offset_token nvarchar(max) '$[1]', enqueued_at datetime2(7) '$[2]',
        partition_key nvarchar(max) '$[3]', properties nvarchar(max) '$[4]', body nvarchar(max) '$[5]',
        body_kept bit '$[6]', error_class varchar(10) '$[7]', error_type nvarchar(max) '$[8]',
        error nvarchar(max) '$[9]', fingerprint varchar(40) '$[10]', transform_version nvarchar(max) '$[11]',
-       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]') AS l
+       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',
+       error_at nvarchar(max) '$[15]') AS l
  WHERE NOT EXISTS (
        SELECT 1 FROM hubledger.event_hub_dead_letter AS d
         WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.sequence_number = l.sequence_number);
 
 -- name: add_letter
 -- Insert letters: events that could not become rows, stored whole. The server gets their bodies in hexadecimal digits.
--- params: stream_id int, partition_id varchar(8000), letters rows (sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, held_behind)
+-- params: stream_id int, partition_id varchar(8000), letters rows (sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, held_behind, error_at)
 INSERT INTO event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
         body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at,
-        held_behind)
+        held_behind, error_at, cause)
 VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, :partition_key, :properties, :body,
         :body_kept, :error_class, :error_type, :error, :fingerprint, :transform_version, :status,
-        CASE WHEN :status = 'held' THEN 0 ELSE 1 END, :due_at, :failed_at, :held_behind);
+        CASE WHEN :status = 'held' THEN 0 ELSE 1 END, :due_at, :failed_at, :held_behind, :error_at,
+        SUBSTRING(:fingerprint, 1, 16));
 -- sqlserver:
 INSERT INTO hubledger.event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
         body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at,
-        held_behind)
+        held_behind, error_at, cause)
 SELECT @stream_id, @partition_id, l.sequence_number,
        l.offset_token, l.enqueued_at,
        l.partition_key,
@@ -91,14 +96,14 @@ SELECT @stream_id, @partition_id, l.sequence_number,
        l.error_type,
        l.error, l.fingerprint,
        l.transform_version, l.status, CASE WHEN l.status = 'held' THEN 0 ELSE 1 END, l.due_at,
-       l.failed_at, l.held_behind
+       l.failed_at, l.held_behind, l.error_at, SUBSTRING(l.fingerprint, 1, 16)
   FROM OPENJSON(@letters) WITH (
        sequence_number bigint '$[0]', offset_token nvarchar(max) '$[1]', enqueued_at datetime2(7) '$[2]',
        partition_key nvarchar(max) '$[3]', properties nvarchar(max) '$[4]', body nvarchar(max) '$[5]',
        body_kept bit '$[6]', error_class varchar(10) '$[7]', error_type nvarchar(max) '$[8]',
        error nvarchar(max) '$[9]', fingerprint varchar(40) '$[10]', transform_version nvarchar(max) '$[11]',
        status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',
-       held_behind bigint '$[15]') AS l;
+       held_behind bigint '$[15]', error_at nvarchar(max) '$[16]') AS l;
 
 -- name: claim_letters
 -- Claim letters that are due, or whose lease has ended. The first ended lease counts as a lost claim, a later one only
@@ -179,12 +184,14 @@ UPDATE event_hub_dead_letter
 
 -- name: settle_letters
 -- Store the outcome of a retry, if its claim still holds the letter; without a new reason the letter keeps the old one.
--- params: stream_id int, partition_id varchar(8000), claimed_by nvarchar(4000), transform_version nvarchar(4000), committed_at datetime2(7), letters rows (sequence_number, status, attempted, due_at, error_class, error_type, error, fingerprint, why)
+-- params: stream_id int, partition_id varchar(8000), claimed_by nvarchar(4000), transform_version nvarchar(4000), committed_at datetime2(7), letters rows (sequence_number, status, attempted, due_at, error_class, error_type, error, fingerprint, why, error_at)
 UPDATE event_hub_dead_letter
    SET status = :status, attempts = attempts + :attempted, due_at = :due_at, claimed_until = NULL, began_at = NULL,
        lost_claims = 0, transform_version = :transform_version,
        error_class = COALESCE(:error_class, error_class), error_type = COALESCE(:error_type, error_type),
        error = COALESCE(:error, error), fingerprint = COALESCE(:fingerprint, fingerprint),
+       cause = SUBSTRING(COALESCE(:fingerprint, fingerprint), 1, 16),
+       error_at = CASE WHEN :fingerprint IS NULL THEN error_at ELSE :error_at END,
        settled_at = CASE WHEN :status = 'waiting' THEN NULL ELSE :committed_at END, settled_why = :why
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND sequence_number = :sequence_number
    AND status = 'retrying' AND claimed_by = :claimed_by;
@@ -196,12 +203,14 @@ UPDATE d
        error_type = COALESCE(l.error_type, d.error_type),
        error = COALESCE(l.error, d.error),
        fingerprint = COALESCE(l.fingerprint, d.fingerprint),
+       cause = SUBSTRING(COALESCE(l.fingerprint, d.fingerprint), 1, 16),
+       error_at = CASE WHEN l.fingerprint IS NULL THEN d.error_at ELSE l.error_at END,
        settled_at = CASE WHEN l.status = 'waiting' THEN NULL ELSE @committed_at END,
        settled_why = l.why
   FROM OPENJSON(@letters) WITH (
        sequence_number bigint '$[0]', status varchar(10) '$[1]', attempted int '$[2]', due_at datetime2(7) '$[3]',
        error_class varchar(10) '$[4]', error_type nvarchar(max) '$[5]', error nvarchar(max) '$[6]',
-       fingerprint varchar(40) '$[7]', why nvarchar(max) '$[8]') AS l
+       fingerprint varchar(40) '$[7]', why nvarchar(max) '$[8]', error_at nvarchar(max) '$[9]') AS l
  INNER JOIN hubledger.event_hub_dead_letter AS d ON d.sequence_number = l.sequence_number
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
    AND d.status = 'retrying' AND d.claimed_by = @claimed_by

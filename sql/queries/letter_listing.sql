@@ -1,7 +1,7 @@
 -- part: listed
 -- The columns of a letter in a list, in the order of the fields of ListedLetter.
 d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
-       d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
+       d.error_class, d.error_type, d.error, d.error_at, d.fingerprint, d.transform_version, d.status, d.attempts,
        CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
        CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes,
        d.body_kept,
@@ -13,7 +13,7 @@ d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS e
 SELECT {listed}
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
-   AND +d.fingerprint = :fingerprint  -- if given
+   AND :fingerprint IN (+d.cause, +d.fingerprint)  -- if given
    AND +d.status = :status  -- if given
    AND +d.error_class = :error_class  -- if given
    AND +d.partition_id = :partition_id  -- if given
@@ -31,7 +31,7 @@ SELECT {listed}
 SELECT {listed}
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
  WHERE d.stream_id = :stream_id
-   AND +d.fingerprint = :fingerprint  -- if given
+   AND :fingerprint IN (+d.cause, +d.fingerprint)  -- if given
    AND d.status = :status
    AND +d.error_class = :error_class  -- if given
    AND +d.partition_id = :partition_id  -- if given
@@ -43,13 +43,13 @@ SELECT {listed}
  ORDER BY d.failed_at DESC, d.partition_id DESC, d.sequence_number DESC
  LIMIT :most;
 
--- name: list_letters_of_fingerprint
+-- name: list_letters_of_cause
 -- List letters of one cause, the last to fail first: a page after a key.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
 SELECT {listed}
-  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_fingerprint
+  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_cause
  WHERE d.stream_id = :stream_id
-   AND d.fingerprint = :fingerprint
+   AND d.cause = SUBSTRING(:fingerprint, 1, 16) AND :fingerprint IN (+d.cause, +d.fingerprint)
    AND +d.status = :status  -- if given
    AND +d.error_class = :error_class  -- if given
    AND +d.partition_id = :partition_id  -- if given
@@ -65,31 +65,51 @@ SELECT {listed}
 -- Group letters by cause, the groups with the most open letters first: the numbers of all and of settled letters, the
 -- first and last failure.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), partition_id varchar(8000), since_at datetime2(7), until_at datetime2(7), most int
-SELECT d.fingerprint, COUNT(*) AS letters,
+SELECT d.cause, COUNT(*) AS letters, COUNT(DISTINCT d.fingerprint) AS variants,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
        CONVERT(varchar(33), MIN(d.failed_at), 126) AS first_failed_at,
        CONVERT(varchar(33), MAX(d.failed_at), 126) AS last_failed_at
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
-   AND +d.fingerprint = :fingerprint  -- if given
+   AND :fingerprint IN (+d.cause, +d.fingerprint)  -- if given
    AND +d.status = :status  -- if given
    AND +d.partition_id = :partition_id  -- if given
    AND +d.failed_at >= :since_at AND +d.failed_at < :until_at  -- +: by the index of causes, which has all of it
- GROUP BY d.fingerprint
+ GROUP BY d.cause
  ORDER BY COUNT(*) - SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) DESC, letters DESC,
- d.fingerprint
+ d.cause
  LIMIT :most;
 
 -- name: group_letters_of_kind
 -- Group letters of a class or a partition key by cause, in the same order; no index covers either.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), most int
-SELECT d.fingerprint, COUNT(*) AS letters,
+SELECT d.cause, COUNT(*) AS letters, COUNT(DISTINCT d.fingerprint) AS variants,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
        CONVERT(varchar(33), MIN(d.failed_at), 126) AS first_failed_at,
        CONVERT(varchar(33), MAX(d.failed_at), 126) AS last_failed_at
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
-   AND +d.fingerprint = :fingerprint  -- if given
+   AND :fingerprint IN (+d.cause, +d.fingerprint)  -- if given
+   AND +d.status = :status  -- if given
+   AND +d.error_class = :error_class  -- if given
+   AND +d.partition_id = :partition_id  -- if given
+   AND exact(+d.partition_key = :partition_key)  -- if given
+   AND d.failed_at >= :since_at AND d.failed_at < :until_at
+ GROUP BY d.cause
+ ORDER BY COUNT(*) - SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) DESC, letters DESC,
+ d.cause
+ LIMIT :most;
+
+-- name: group_values
+-- Group the letters of one cause by the values of their messages, in the same order.
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), most int
+SELECT d.fingerprint, COUNT(*) AS letters, 1 AS variants,
+       SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
+       CONVERT(varchar(33), MIN(d.failed_at), 126) AS first_failed_at,
+       CONVERT(varchar(33), MAX(d.failed_at), 126) AS last_failed_at
+  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_cause
+ WHERE d.stream_id = :stream_id
+   AND d.cause = SUBSTRING(:fingerprint, 1, 16) AND :fingerprint IN (+d.cause, +d.fingerprint)
    AND +d.status = :status  -- if given
    AND +d.error_class = :error_class  -- if given
    AND +d.partition_id = :partition_id  -- if given
@@ -132,7 +152,7 @@ SELECT COUNT(*)
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
    AND d.status IN (SELECT j.status FROM list(:statuses) AS j (status varchar(10)))
-   AND +d.fingerprint = :fingerprint  -- if given
+   AND :fingerprint IN (+d.cause, +d.fingerprint)  -- if given
    AND +d.status = :status  -- if given
    AND +d.error_class = :error_class  -- if given
    AND +d.partition_id = :partition_id  -- if given
@@ -146,7 +166,7 @@ SELECT d.partition_id, d.sequence_number
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
    AND d.status IN (SELECT j.status FROM list(:statuses) AS j (status varchar(10)))
-   AND +d.fingerprint = :fingerprint  -- if given
+   AND :fingerprint IN (+d.cause, +d.fingerprint)  -- if given
    AND +d.status = :status  -- if given
    AND +d.error_class = :error_class  -- if given
    AND +d.partition_id = :partition_id  -- if given

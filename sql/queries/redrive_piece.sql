@@ -58,7 +58,7 @@ SELECT d.partition_id, MIN(d.sequence_number) AS first_sequence_number, MAX(d.se
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
  WHERE d.stream_id = :stream_id
    AND d.status IN (SELECT j.status FROM list(:statuses) AS j (status varchar(10)))
-   AND +d.fingerprint = :fingerprint  -- if given
+   AND :fingerprint IN (+d.cause, +d.fingerprint)  -- if given
    AND +d.status = :status  -- if given
    AND +d.error_class = :error_class  -- if given
    AND +d.partition_id = :partition_id  -- if given
@@ -69,18 +69,18 @@ SELECT d.partition_id, MIN(d.sequence_number) AS first_sequence_number, MAX(d.se
 -- name: cause_matching
 -- Count the letters of each cause that match a filter and have one of the statuses in a JSON list.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max), most int
-SELECT d.fingerprint, COUNT(*) AS letters
-  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_fingerprint
+SELECT d.cause, COUNT(*) AS letters
+  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_cause
  WHERE d.stream_id = :stream_id
    AND +d.status IN (SELECT j.status FROM list(:statuses) AS j (status varchar(10)))
-   AND +d.fingerprint = :fingerprint  -- if given
+   AND :fingerprint IN (+d.cause, +d.fingerprint)  -- if given
    AND +d.status = :status  -- if given
    AND +d.error_class = :error_class  -- if given
    AND +d.partition_id = :partition_id  -- if given
    AND exact(+d.partition_key = :partition_key)  -- if given
    AND +d.failed_at >= :since_at AND +d.failed_at < :until_at
- GROUP BY d.fingerprint
- ORDER BY letters DESC, d.fingerprint
+ GROUP BY d.cause
+ ORDER BY letters DESC, d.cause
  LIMIT :most;
 
 -- name: walk_up
@@ -89,7 +89,7 @@ SELECT d.fingerprint, COUNT(*) AS letters
 -- params: stream_id int, partition_id varchar(8000), walked_to bigint, last_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), sources varchar(8000), most int
 SELECT d.sequence_number,
        CASE WHEN CHARINDEX(',' || d.status || ',', :sources) > 0
-             AND d.fingerprint = :fingerprint  -- if given
+             AND :fingerprint IN (d.cause, d.fingerprint)  -- if given
              AND d.status = :status  -- if given
              AND d.error_class = :error_class  -- if given
              AND exact(d.partition_key = :partition_key)  -- if given
@@ -106,7 +106,7 @@ SELECT d.sequence_number,
 -- params: stream_id int, partition_id varchar(8000), walked_to bigint, first_sequence_number bigint, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), sources varchar(8000), most int
 SELECT d.sequence_number,
        CASE WHEN CHARINDEX(',' || d.status || ',', :sources) > 0
-             AND d.fingerprint = :fingerprint  -- if given
+             AND :fingerprint IN (d.cause, d.fingerprint)  -- if given
              AND d.status = :status  -- if given
              AND d.error_class = :error_class  -- if given
              AND exact(d.partition_key = :partition_key)  -- if given

@@ -327,6 +327,15 @@ def check_replays(sql: Sql, truths: Iterable[Truth]) -> None:
             assert status != "done" or following == last + 1, (job_id, id, "done, but not through")
 
 
+def check_causes(sql: Sql) -> None:
+    """One error has one cause, whether a batch, a retry or a replay met it."""
+    several = sql(
+        "SELECT error_type, error, COUNT(DISTINCT cause) FROM event_hub_dead_letter"
+        " WHERE fingerprint NOT IN ('held', 'crash') GROUP BY error_type, error HAVING COUNT(DISTINCT cause) > 1"
+    )
+    assert several == [], several
+
+
 def check(sql: Sql, truths: list[Truth], told: set[tuple[str, int]], is_ordered: bool = False) -> Books:
     """Check a whole database at rest; `told` are the letters that were reported to an operator as discarded.
 
@@ -349,6 +358,7 @@ def check(sql: Sql, truths: list[Truth], told: set[tuple[str, int]], is_ordered:
     homes.check()
     check_remembered(sql)
     check_replays(sql, truths)
+    check_causes(sql)
     discarded = {
         (id, number) for (_, id), found in books.attempts.items() for number, one in found if one.kind == "discard"
     }

@@ -101,7 +101,7 @@ def test_the_indexes_that_a_statement_changes_are_seen() -> None:
     letter = "event_hub_dead_letter"
     claimed = locks_of_row(load_queries("sqlserver")["claim_letters"].text)
     changed = {name.removeprefix(f"ix_{letter}_") for name, locks in claimed.items() if locks}
-    assert changed == {f"pk_{letter}", "due", "status", "fingerprint", "held", "open", "settled"}
+    assert changed == {f"pk_{letter}", "due", "status", "cause", "held", "open", "settled"}
     assert set(locks_of_row(f"UPDATE d\n   SET error = 'x'\n  FROM hubledger.{letter} AS d").values()) == {0, 2}
     assert max(locks_of_row(f"DELETE FROM hubledger.{letter}\n WHERE stream_id = 1").values()) == KEY_AND_PAGE
 

@@ -106,7 +106,8 @@ def test_a_listing_is_one_request_and_filters_by_the_given_fields_only(
     fields = ("fingerprint", "status", "error_class", "partition_id", "partition_key")
     given = [name for name in fields if getattr(wanted, name) is not None]
     for text, _ in server.prepared[-2:]:
-        assert [name for name in fields if re.search(rf"AND d\.{name}(?: \+ N'\.')? = @{name}\b", text)] == given
+        asked = [name for name in fields if re.search(rf"AND (?:d\.{name}(?: \+ N'\.')? = )?@{name}\b", text)]
+        assert asked == given
 
 
 def test_a_round_of_an_idle_keeper_is_one_request_however_long_the_stream_is_known(

@@ -254,6 +254,7 @@ def _outcome_values(outcome: LetterOutcome) -> Values:
         "error": failure and storable(failure.error),
         "fingerprint": failure and failure.fingerprint,
         "why": outcome.why,
+        "error_at": failure and failure.error_at,
     }
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from core.letters.listing import (
@@ -19,11 +20,13 @@ from core.model.events import PartitionId
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber, Span
 from core.model.values import shown_properties
+from core.settle.cause import differing_values
 from core.store.columns import instant_of, instant_text
 from core.store.decoding import decoded, decoder
 from core.store.stream import OneStream
 
 MOST_ATTEMPTS = 500
+SAMPLED = 20  # letters of a cause whose values are shown
 
 
 class LetterListing:
@@ -39,7 +42,7 @@ class LetterListing:
     def list_letters(self, wanted: LetterFilter, behind: LetterKey, most: int) -> tuple[ListedLetter, ...]:
         """List letters by the narrowest index that fits the filter."""
         name = "list_letters_of_status" if wanted.status else "list_letters"
-        name = "list_letters_of_fingerprint" if wanted.fingerprint else name
+        name = "list_letters_of_cause" if wanted.fingerprint else name
         found = self._stream.ask(name, **filter_values(wanted), **_key_values(behind), most=most)
         return decoded(ListedLetter, found)
 
@@ -51,11 +54,18 @@ class LetterListing:
             found = self._stream.ask("group_letters", **lean, most=most)
         else:
             found = self._stream.ask("group_letters_of_kind", **given, most=most)
+        return self._groups(wanted, found)
+
+    def group_values(self, wanted: LetterFilter, most: int) -> tuple[LetterGroup, ...]:
+        """Group the letters of one cause by the values of their messages."""
+        return self._groups(wanted, self._stream.ask("group_values", **filter_values(wanted), most=most))
+
+    def _groups(self, wanted: LetterFilter, found: Sequence[Sequence[Any]]) -> tuple[LetterGroup, ...]:
         groups = []
-        for fingerprint, letters, settled, first, last in found:
-            newest = self._newest(wanted, fingerprint)
-            if newest is not None:
-                groups.append(LetterGroup(fingerprint, letters, settled, instant_of(first), instant_of(last), newest))
+        for fingerprint, letters, variants, settled, first, last in found:
+            if newest := self._newest(wanted, fingerprint):
+                times, examples = (instant_of(first), instant_of(last)), differing_values([one.error for one in newest])
+                groups.append(LetterGroup(fingerprint, letters, variants, settled, *times, newest[0], examples))
         return tuple(groups)
 
     def read_letter(self, partition_id: PartitionId, sequence_number: SequenceNumber) -> WholeLetter | None:
@@ -97,8 +107,8 @@ class LetterListing:
     ) -> tuple[RedriveCause, ...]:
         """Return the largest causes; one that loses its last letter between the reads is left out."""
         given = {**filter_values(wanted), "statuses": json.dumps(statuses), "most": most}
-        causes = [(*cause, self._newest(wanted, cause[0])) for cause in self._stream.ask("cause_matching", **given)]
-        return tuple(RedriveCause(fingerprint, count, newest) for fingerprint, count, newest in causes if newest)
+        causes = [(*cause, self._newest(wanted, cause[0], 1)) for cause in self._stream.ask("cause_matching", **given)]
+        return tuple(RedriveCause(fingerprint, count, newest[0]) for fingerprint, count, newest in causes if newest)
 
     def sample_matching(
         self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int
@@ -108,10 +118,12 @@ class LetterListing:
         read = [self.read_letter(one.partition_id, one.sequence_number) for one in positions]
         return tuple(whole.letter for whole in read if whole is not None)
 
-    def _newest(self, wanted: LetterFilter, fingerprint: str) -> ListedLetter | None:
-        own = {**filter_values(wanted), "fingerprint": fingerprint}
-        found = self._stream.ask("list_letters_of_fingerprint", **own, **_key_values(FIRST_PAGE), most=1)
-        return decoder(ListedLetter)(found[0]) if found else None
+    def _newest(self, wanted: LetterFilter, fingerprint: str, most: int = SAMPLED) -> tuple[ListedLetter, ...]:
+        """Return the letters of a cause that failed last: of the cause itself, or of a value that the filter names."""
+        own = filter_values(replace(wanted, fingerprint=max(fingerprint, wanted.fingerprint or "", key=len)))
+        return decoded(
+            ListedLetter, self._stream.ask("list_letters_of_cause", **own, **_key_values(FIRST_PAGE), most=most)
+        )
 
     def find_selected(
         self, positions: Sequence[LetterPosition], statuses: Sequence[LetterStatus]

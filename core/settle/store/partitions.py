@@ -250,6 +250,7 @@ def letter_values(letter: DeadLetter, transform_version: str, failed_at: str) ->
         "due_at": first_due_at if letter.status == "waiting" else None,
         "held_behind": letter.held_behind,
         "failed_at": failed_at,
+        "error_at": letter.error_at,
     }
 
 

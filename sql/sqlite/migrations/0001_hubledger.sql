@@ -157,7 +157,9 @@ CREATE TABLE event_hub_dead_letter (
     error_class          TEXT NOT NULL,
     error_type           TEXT NOT NULL,
     error                TEXT NOT NULL,
-    fingerprint          TEXT NOT NULL,
+    error_at             TEXT,  -- the file and line of the room that raised it
+    fingerprint          TEXT NOT NULL,  -- the cause, and after a dot the values of the message
+    cause                TEXT NOT NULL,
     transform_version    TEXT NOT NULL,
     status               TEXT NOT NULL,
     attempts             INTEGER NOT NULL,
@@ -188,8 +190,8 @@ CREATE INDEX ix_event_hub_dead_letter_failed
 CREATE INDEX ix_event_hub_dead_letter_status
     ON event_hub_dead_letter (stream_id, status, failed_at, partition_id, sequence_number);
 
-CREATE INDEX ix_event_hub_dead_letter_fingerprint
-    ON event_hub_dead_letter (stream_id, fingerprint, failed_at, partition_id, sequence_number, status);
+CREATE INDEX ix_event_hub_dead_letter_cause
+    ON event_hub_dead_letter (stream_id, cause, failed_at, partition_id, sequence_number, status, fingerprint);
 
 -- Letters that replays made.
 CREATE INDEX ix_event_hub_dead_letter_replayed

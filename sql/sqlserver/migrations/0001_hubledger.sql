@@ -160,7 +160,9 @@ CREATE TABLE hubledger.event_hub_dead_letter (
     error_class          varchar(10) NOT NULL,
     error_type           nvarchar(400) NOT NULL,
     error                nvarchar(4000) NOT NULL,
-    fingerprint          varchar(40) NOT NULL,
+    error_at             nvarchar(200),  -- the file and line of the room that raised it
+    fingerprint          varchar(40) NOT NULL,  -- the cause, and after a dot the values of the message
+    cause                varchar(16) NOT NULL,
     transform_version    nvarchar(100) NOT NULL,
     status               varchar(10) NOT NULL,
     attempts             int NOT NULL,
@@ -191,8 +193,9 @@ CREATE INDEX ix_event_hub_dead_letter_failed
 CREATE INDEX ix_event_hub_dead_letter_status
     ON hubledger.event_hub_dead_letter (stream_id, status, failed_at, partition_id, sequence_number);
 
-CREATE INDEX ix_event_hub_dead_letter_fingerprint
-    ON hubledger.event_hub_dead_letter (stream_id, fingerprint, failed_at, partition_id, sequence_number, status);
+CREATE INDEX ix_event_hub_dead_letter_cause
+    ON hubledger.event_hub_dead_letter (stream_id, cause, failed_at, partition_id, sequence_number, status)
+    INCLUDE (fingerprint);
 
 -- Letters that replays made.
 CREATE INDEX ix_event_hub_dead_letter_replayed

@@ -128,8 +128,18 @@ MUTANTS = (
         ),
         ("a reader sees errors of attempts", "replace(one, error=None) for one", "replace(one) for one"),
         ("a reader sees properties", "letter=letter, properties=None, history", "letter=letter, history"),
-        ("a reader sees the error of a sample", "sample=hide_letter(one.sample)", "sample=one.sample"),
+        ("a reader sees the error of a sample", "sample=hide_letter(group.sample)", "sample=group.sample"),
         ("a reader filters by partition key", "class LettersQuery(HidingChoice):", "class LettersQuery(LetterChoice):"),
+    ),
+    *in_file(
+        "handlers/operations/letters.py",
+        f"{HANDLERS}/operations/test_causes.py",
+        ("a reader sees the values of a cause", "examples=None, ", ""),
+        (
+            "a filter by one value chooses its whole cause",
+            "fingerprint=given.fingerprint,",
+            "fingerprint=given.fingerprint and given.fingerprint[:16],",
+        ),
     ),
     *in_file(
         "handlers/operations/ledger.py",

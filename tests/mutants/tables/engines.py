@@ -344,9 +344,11 @@ MUTANTS = (
         (
             "the server cuts a long error",
             "error nvarchar(max) '$[9]', fingerprint varchar(40) '$[10]', transform_version nvarchar(max) '$[11]',\n"
-            "       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',",
+            "       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',\n"
+            "       held_behind",
             "error nvarchar(100) '$[9]', fingerprint varchar(40) '$[10]', transform_version nvarchar(max) '$[11]',\n"
-            "       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',",
+            "       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',\n"
+            "       held_behind",
         ),
     ),
     *in_file(

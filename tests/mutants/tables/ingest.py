@@ -288,11 +288,6 @@ MUTANTS = (
             "",
         ),
         (
-            "letters of one cause have a fingerprint each",
-            '_VARYING.sub("?", text)',
-            "text",
-        ),
-        (
             "a missing reference is taken for a bug",
             'return "reference"',
             'return "unknown"',

@@ -269,6 +269,20 @@ MUTANTS = (
         ("purged commits may come back", "oldest <= stub.commit_number:", "oldest < 0:"),
     ),
     *in_file(
+        "core/settle/cause.py",
+        "tests/unit/core/settle/test_cause.py",
+        ("letters of one cause have a cause each", "[error_type, template_of(text), ", "[error_type, text, "),
+        ("a cause depends on the app's own frames", "if not file.startswith(_NOT_OF_A_ROOM) and", "if"),
+        ("a field in a message is a value", 'GAP if found["kept"] is None else', "GAP or"),
+        (
+            "the frame that is shown is the first one",
+            "            found = Place(frame",
+            "            found = found if found.line else Place(frame",
+        ),
+        ("values that all messages share are shown", "len(several) == 1 or len(set(place)) > 1", "place"),
+        ("a value has the cause of all its letters", "{_digest(values, CAUSE_LENGTH // 2)}", "{len(values)}"),
+    ),
+    *in_file(
         "jobs/ranges.py",
         "tests/unit/jobs/test_ledger_query.py",
         ("all purged commits are one slice", "numbers <= 2 * NUMBERS_EACH:", "numbers:"),

@@ -156,8 +156,8 @@ MUTANTS = (
         ("a replay reopens a letter that a person discarded", "   AND status <> 'discarded';", "   ;"),
         (
             "a letter of a replay does not name its commit",
-            ":failed_at, :touched_by, :commit_number)",
-            ":failed_at, :touched_by, NULLIF(:commit_number, :commit_number))",
+            ":failed_at, :touched_by, :commit_number,",
+            ":failed_at, :touched_by, NULLIF(:commit_number, :commit_number),",
         ),
     ),
     *in_file(

@@ -56,8 +56,8 @@ def test_letters_that_no_retry_can_resolve_are_discarded_and_no_others(host: Hos
     with closing(sqlite3.connect(store, isolation_level=None)) as connection:
         connection.executemany(
             "INSERT INTO event_hub_dead_letter (stream_id, partition_id, sequence_number, offset_token, enqueued_at,"
-            " properties, body, error_class, error_type, error, fingerprint, transform_version, status, attempts,"
-            " failed_at) VALUES (1, '0', ?, '0', '', '{}', x'', ?, '', '', ?, '', ?, ?, '')",
+            " properties, body, error_class, error_type, error, fingerprint, cause, transform_version, status,"
+            " attempts, failed_at) VALUES (1, '0', ?, '0', '', '{}', x'', ?, '', '', ?, '', '', ?, ?, '')",
             [(number, kind, fingerprint, status, attempts) for number, kind, status, attempts, fingerprint in letters],
         )
     with Operator(host, store, look_every=0.01):

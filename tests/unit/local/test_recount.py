@@ -75,7 +75,8 @@ FAULTS = [
     ),
     fault(  # a letter at the place of a row
         "INSERT INTO event_hub_dead_letter SELECT l.stream_id, r.partition_id, r.sequence_number, l.offset_token,"
-        " l.enqueued_at, l.partition_key, l.properties, l.body, 1, l.error_class, l.error_type, l.error, l.fingerprint,"
+        " l.enqueued_at, l.partition_key, l.properties, l.body, 1, l.error_class, l.error_type, l.error, NULL,"
+        " l.fingerprint, l.cause,"
         " l.transform_version, l.status, l.attempts, l.due_at, l.claimed_by, l.claimed_until, 0, NULL, l.held_behind,"
         " l.failed_at, l.settled_at, l.settled_why, NULL"
         " FROM event_hub_dead_letter AS l, sensor_reading AS r WHERE l.rowid = 1 LIMIT 1",

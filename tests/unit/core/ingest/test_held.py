@@ -97,7 +97,7 @@ class TestCalls:
         world = World()
         world.ingest(event(0, "poison", key="k"))
         columns = "stream_id, partition_id, offset_token, enqueued_at, properties, body, error_class, error_type, error"
-        columns += ", fingerprint, transform_version, status, attempts, failed_at"
+        columns += ", fingerprint, cause, transform_version, status, attempts, failed_at"
         world.engine.sql(
             "WITH RECURSIVE n (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM n WHERE number <= ?)"
             f" INSERT INTO event_hub_dead_letter (sequence_number, partition_key, {columns})"

@@ -192,7 +192,7 @@ class TestLetters:
         assert letter == [
             7, "448", "2026-01-01T00:00:00.000000", None, "{}", b"body".hex(), 1, "unknown", "builtins.ValueError",
             "why", "0123456789abcdef", "test/1", "waiting", "2026-01-01T00:00:00.000000", "2026-01-01T00:00:00.000000",
-            None,
+            None, None,
         ]  # fmt: skip
 
 

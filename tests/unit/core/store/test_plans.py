@@ -18,7 +18,7 @@ from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.rooms import migrate_examples
 
 LETTERS = "event_hub_dead_letter"
-FAILED, STATUS, CAUSE = (f"ix_{LETTERS}_{name}" for name in ("failed", "status", "fingerprint"))
+FAILED, STATUS, CAUSE = (f"ix_{LETTERS}_{name}" for name in ("failed", "status", "cause"))
 OPEN, HELD = (f"ix_{LETTERS}_{name}" for name in ("open", "held"))
 BY_COMMIT = "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number>?"
 BY_INDEX = {
@@ -29,7 +29,8 @@ BY_INDEX = {
     "find_oldest_letter": f"COVERING INDEX {STATUS} (stream_id=? AND status=?)",
     "list_letters": f"INDEX {FAILED} (stream_id=? AND failed_at>? AND failed_at<?)",
     "list_letters_of_status": f"INDEX {STATUS} (stream_id=? AND status=? AND failed_at>? AND failed_at<?)",
-    "list_letters_of_fingerprint": f"INDEX {CAUSE} (stream_id=? AND fingerprint=? AND failed_at>? AND failed_at<?)",
+    "list_letters_of_cause": f"INDEX {CAUSE} (stream_id=? AND cause=? AND failed_at>? AND failed_at<?)",
+    "group_values": f"INDEX {CAUSE} (stream_id=? AND cause=? AND failed_at>? AND failed_at<?)",
     "group_letters": f"COVERING INDEX {CAUSE} (stream_id=?)",
     "walk_up": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
     "walk_down": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
@@ -150,7 +151,7 @@ BY_INDEX = {
 PAGES = (
     "list_letters",
     "list_letters_of_status",
-    "list_letters_of_fingerprint",
+    "list_letters_of_cause",
     "find_oldest_letter",
     "walk_up",
     "walk_down",
