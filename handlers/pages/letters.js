@@ -36,12 +36,13 @@ export async function letters(place, left, asked = "") {
 }
 
 async function show(body, left, chosen, again) {
-  const groups = (await get("dead-letters/groups", { ...chosen, limit: 100 })).groups;
+  const by = chosen.fingerprint && !isValue(chosen.fingerprint) ? "value" : "cause";
+  const groups = (await get("dead-letters/groups", { ...chosen, by, limit: 100 })).groups;
   if (left.aborted) return;
   const list = el("div", {});
   const jobs = await redrivesCard(chosen, taskAddress, tasksTable);
   if (left.aborted) return;
-  body.replaceChildren(groupsCard(groups, chosen, again), jobs, list);
+  body.replaceChildren(groupsCard(groups, chosen, by, again), jobs, list);
   if (groups.length) await pageOf(list, chosen, again);
 }
 
@@ -74,13 +75,24 @@ function follow(form) {
   location.hash = `#/letters${asked.size ? `?${asked}` : ""}`;
 }
 
+/** A fingerprint is a cause, and after a dot the values of its message. */
+const isValue = (fingerprint) => fingerprint.includes(".");
+const causeOf = (fingerprint) => fingerprint.split(".")[0];
+
+/** The message of a cause with a gap for each value, or one value of it. */
+const saidBy = (one, by) => (by === "value" && one.examples?.length ? one.examples[0] : one.template) ?? messageOf(one.sample);
+
+/** How many values the letters of a cause have, and some of them. */
+const valuesOf = (one) => (one.variants > 1 ? el("span", { class: "quiet values" },
+  `${plural(one.variants, "value")}${one.examples?.length ? `, e.g. ${one.examples.join(", ")}` : ""}`) : null);
+
 /** Show the causes with open letters first; those whose letters are all settled are one line, which unfolds. */
-function groupsCard(groups, chosen, again) {
+function groupsCard(groups, chosen, by, again) {
   const within = (group) => ({ ...chosen, fingerprint: group.fingerprint });
   const cause = (one) => [el("a", { class: "error", href: `#/letters?${new URLSearchParams(within(one))}` },
-    messageOf(one.sample)), kindOf(one.sample)];
+    saidBy(one, by)), valuesOf(one), kindOf(one.sample)];
   const columns = [
-    ["Cause", cause, "wide"],
+    [by === "value" ? "Value" : "Cause", cause, "wide"],
     ["Open", (one) => count(one.open), "amount"],
     ["All", (one) => count(one.letters), "amount"],
     ["First", (one) => ago(one.first_failed_at)],
@@ -89,7 +101,7 @@ function groupsCard(groups, chosen, again) {
   const moves = ["", (one) => moveButtons((move) => order(move, { filter: within(one) }, one.open, again)), "wide"];
   const [open, settled] = [true, false].map((isOpen) => groups.filter((one) => (one.open > 0) === isOpen));
   const none = Object.keys(chosen).length ? "No letter matches the filter." : "No event has failed: there is no letter.";
-  return card("By cause", groups.length ? null : el("p", {}, none),
+  return card(by === "value" ? "By value of the message" : "By cause", groups.length ? null : el("p", {}, none),
     open.length ? table("Letters by cause", [...columns, moves], open) : null,
     settled.length ? el("details", { id: "settled", open: open.length === 0 },
       el("summary", {}, plural(settled.length, "settled cause")), table("Settled causes", columns, settled)) : null);
@@ -191,8 +203,9 @@ function parts(whole, path, again) {
       card("Why", el("pre", {}, messageOf(one)), facts([
         ["Type", el("span", { class: "mono" }, one.error_type)],
         ["Class", badge(one.error_class)],
-        ["Cause", el("a", { class: "mono", href: `#/letters?fingerprint=${encodeURIComponent(one.fingerprint)}` },
-          one.fingerprint)],
+        ["Raised at", one.error_at === null ? null : el("span", { class: "mono" }, one.error_at)],
+        ["Cause", el("a", { class: "mono", href: `#/letters?fingerprint=${encodeURIComponent(causeOf(one.fingerprint))}` },
+          causeOf(one.fingerprint))],
         ["Transform", one.transform_version], ["Failed", dated(one.failed_at)],
         ["Attempts", count(one.attempts)],
         one.held_behind === null ? null : ["Waits for", el("a", {

@@ -140,8 +140,10 @@ def _show(report: Report) -> None:
     for row_class in report.transform.row_classes:
         _show_rows(row_class, report)
     if outcome.letters:
-        letters = ((_line_of(each, outcome), each.error_class, each.error) for each in outcome.letters)
-        show_table(f"letters: {_of(len(outcome.letters), outcome.dead_lettered)}", ("line", "class", "error"), letters)
+        letters = ((_line_of(each, outcome), each.error_class, each.error_at, each.error) for each in outcome.letters)
+        show_table(
+            f"letters: {_of(len(outcome.letters), outcome.dead_lettered)}", ("line", "class", "at", "error"), letters
+        )
     if outcome.filtered_lines:
         lines = ", ".join(map(str, outcome.filtered_lines))
         say(f"filtered: {_of(len(outcome.filtered_lines), outcome.filtered)}, line {lines}")
@@ -201,7 +203,7 @@ def _document(report: Report) -> dict[str, Any]:
         **{name: getattr(outcome, name) for name in ("events", "written", "filtered", "dead_lettered")},
         "tables": {row_table(each).name: _rows_document(each, report) for each in report.transform.row_classes},
         "letters": [
-            {"line": _line_of(each, outcome), "class": each.error_class, "error": each.error}
+            {"line": _line_of(each, outcome), "class": each.error_class, "at": each.error_at, "error": each.error}
             for each in outcome.letters
         ],
         "filtered_lines": outcome.filtered_lines,

@@ -105,7 +105,7 @@ def table_of(out: Output, letters: list[Mapping[str, Any]], title: str = "") -> 
     rows = [
         [
             one["partition_id"], one["sequence_number"], toned(one["status"]), one["error_class"],
-            short_type(one["error_type"]), one["fingerprint"], one["attempts"], out.when(one["failed_at"]),
+            short_type(one["error_type"]), cause_of(one), one["attempts"], out.when(one["failed_at"]),
             one["due_at"] and out.when(one["due_at"]), brief(one["error"]) if one["error"] else None,
         ]
         for one in letters
@@ -117,40 +117,51 @@ def causes(
     at: At,
     status: Status = None,
     error_class: ErrorClass = None,
+    cause: Cause = None,
     partition: Partition = None,
     failed_from: From = None,
     failed_before: Before = None,
     limit: Annotated[int, typer.Option(min=1, max=100, help="Causes to show.")] = 50,
     revealed: Revealed = False,
 ) -> None:
-    """Group letters by cause, those with the most open letters first.
+    """Group letters by cause, those with the most open letters first; with --cause, those of one cause by value.
 
-    Example: python -m hubledger letters causes --status exhausted
+    Values are what differs in the messages of a cause. --cause of `letters retry` and `letters discard` takes one, too.
+
+    Example: python -m hubledger letters causes --status exhausted --revealed
     """
-    query = filter_of(status, error_class, None, partition, (failed_from, failed_before))
+    query = filter_of(status, error_class, cause, partition, (failed_from, failed_before))
     path = "revealed/dead-letters/groups" if revealed else "dead-letters/groups"
-    found = at.app.get(path, {**query, "limit": limit})
+    found = at.app.get(path, {**query, "by": "cause" if cause is None else "value", "limit": limit})
     if at.out.as_json:
         return at.out.json(found.text)
     at.out.show(causes_table(at.out, found.value["groups"]))
     return None
 
 
+def cause_of(letter: Mapping[str, Any]) -> str:
+    """Return the cause of a letter, without the values of its message."""
+    return str(letter["fingerprint"]).partition(".")[0]
+
+
 def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType:
     """Make a table of causes."""
     columns = (
-        Column("cause"), Column("letters", number=True), Column("open", number=True), Column("class"),
-        Column("error type"),
+        Column("cause"), Column("letters", number=True), Column("open", number=True), Column("values", number=True),
+        Column("class"), Column("error type"),
         Column("first", wide=True), Column("last", wide=True), Column("sample"), Column("error", optional=True),
+        Column("e.g.", optional=True),
     )  # fmt: skip
     rows = []
     for one in groups:
         sample = one["sample"]
         rows.append([
-            one["fingerprint"], one["letters"], one["open"], sample["error_class"], short_type(sample["error_type"]),
+            one["fingerprint"], one["letters"], one["open"], one["variants"], sample["error_class"],
+            short_type(sample["error_type"]),
             out.when(one["first_failed_at"]), out.when(one["last_failed_at"]),
             f"{sample['partition_id']}/{sample['sequence_number']}",
-            brief(sample["error"]) if sample["error"] else None,
+            brief(one["template"]) if one["template"] else None,
+            brief(", ".join(one["examples"])) if one["examples"] else None,
         ])  # fmt: skip
     return out.table(columns, rows)
 
@@ -195,7 +206,8 @@ def facts_of(out: Output, letter: Mapping[str, Any]) -> dict[str, object]:
         "class": letter["error_class"],
         "error type": letter["error_type"],
         "error": letter["error"] and Text(lines_of(letter["error"])),
-        "cause": letter["fingerprint"],
+        "raised at": letter["error_at"],
+        "cause": cause_of(letter),
         "attempts": letter["attempts"],
         "enqueued": times.get("enqueued_at"),
         "failed": times.get("failed_at"),
