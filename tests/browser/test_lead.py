@@ -98,7 +98,7 @@ def test_causes_lead_with_the_message_and_settled_ones_are_folded(page: "Page", 
     show(page, "#/letters?partition_id=1")
     causes = page.locator("table[aria-label='Letters by cause'] tbody tr")
     causes.nth(len(listed) - 1).wait_for()
-    assert causes.locator("td a").all_inner_texts() == [one["sample"]["error"] for one in listed]
+    assert causes.locator("td a").all_inner_texts() == [one["template"] for one in listed]
     assert set(causes.locator(".badge.type").all_inner_texts()) == {"core.errors.PoisonEvent"}
     assert page.locator("#settled").count() == 0
     gone = causes.first.locator("td a").inner_text()
@@ -106,12 +106,32 @@ def test_causes_lead_with_the_message_and_settled_ones_are_folded(page: "Page", 
     order(page, "1")
     page.click("dialog button.grave")
     page.wait_for_selector("#settled summary:text-is('1 settled cause')")
-    assert causes.locator("td a").all_inner_texts() == [one["sample"]["error"] for one in listed[1:]]
+    assert causes.locator("td a").all_inner_texts() == [one["template"] for one in listed[1:]]
     assert page.locator("table[aria-label='Settled causes']").is_hidden()
     page.click("#settled summary")
     settled = page.locator("table[aria-label='Settled causes']")
     assert settled.locator("td a").inner_text() == gone
     assert settled.locator("button").count() == 0  # no move can be made
+
+
+def test_a_cause_shows_its_values_and_one_value_is_discarded_alone(page: "Page", run: Run) -> None:
+    before = run.status()["dead_lettered"]
+    kinds = ("doorbell", "WINDOW", "smoke", "WINDOW")
+    run.publish("2", *(b'{"kind":"%s","home_id":"H1"}' % kind.encode() for kind in kinds))
+    run.until(lambda status: status["dead_lettered"] == before + 4)
+    show(page, "#/letters?partition_id=2")
+    row = page.locator("table[aria-label='Letters by cause'] tbody tr", has_text="Invalid value … - at `$.kind`")
+    row.locator("text=3 values, e.g.").wait_for()
+    row.locator("td a").click()
+    page.wait_for_selector("h2:text-is('By value of the message')")
+    values = page.locator("table[aria-label='Letters by cause'] tbody tr")
+    assert values.locator("td a").first.inner_text() == "WINDOW"
+    assert sorted(values.locator("td a").all_inner_texts()) == ["WINDOW", "doorbell", "smoke"]
+    values.first.locator("button.grave").click()
+    order(page, "2")
+    page.click("dialog button.grave")
+    page.wait_for_selector("#settled summary:text-is('1 settled cause')")
+    assert sorted(values.locator("td a").all_inner_texts()) == ["doorbell", "smoke"]
 
 
 def test_a_time_is_an_age_that_grows_and_its_instant_is_on_hover(open_page: Opener, run: Run) -> None:
