@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from core.aggregation.kinds import Order, RunOrder
 from core.aggregation.runs import (
     MOST_COMMITS,
+    NO_CUT,
     AggregationRun,
     Cut,
     Failure,
@@ -65,10 +66,7 @@ class Aggregations:
     def read_standing(self, job: str) -> Standing:
         """Return the progress of a job, and the cut that the checkpoints of one moment allow."""
         cut = self._database.ask("read_cut", job=job)
-        if not cut:
-            write(self._database, job, "open_cut", job=job, levels=levels_text(job))
-            cut = self._database.ask("read_cut", job=job)
-        found = decoder(_CutRow)(cut[0])
+        found = decoder(_CutRow)(cut[0]) if cut else _CutRow(NO_CUT, 0, None, None)
         last = self.read_runs(job, found.number + 1, 1)
         numbers = self._database.ask("read_commit_numbers")
         reached = cut_of({(stream_id, partition_id): commits for stream_id, partition_id, commits in numbers})
@@ -85,7 +83,9 @@ class Aggregations:
 
     def open_run(self, run: AggregationRun, order: RunOrder | None = None) -> bool:
         """Write a run and the intent to submit it, if the run begins at the job's cut, no run is open, nobody has
-        paused the job, and the order of the run still waits."""
+        paused the job, and the order of the run still waits. The first run opens the job's cut."""
+        if run.number == 1:
+            write(self._database, run.job, "open_cut", job=run.job, levels=levels_text(run.job))
         return self._is_first(plan_script(run, order))
 
     def drop_order(self, job: str, order: RunOrder, why: str, at: datetime) -> bool:

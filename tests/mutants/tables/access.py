@@ -132,6 +132,21 @@ MUTANTS = (
         ("a reader filters by partition key", "class LettersQuery(HidingChoice):", "class LettersQuery(LetterChoice):"),
     ),
     *in_file(
+        "core/aggregation/store/commits.py",
+        f"{HANDLERS}/test_access.py",
+        (
+            "to look at an aggregation opens its cut",
+            "        found = decoder(_CutRow)(cut[0]) if cut else",
+            '        write(self._database, job, "open_cut", job=job, levels="")\n'
+            "        found = decoder(_CutRow)(cut[0]) if cut else",
+        ),
+    ),
+    *in_file(
+        "core/aggregation/store/commits.py",
+        "tests/unit/core/aggregation/test_tick.py",
+        ("the first run has no cut", "if run.number == 1:", "if run.number == 0:"),
+    ),
+    *in_file(
         "handlers/operations/letters.py",
         f"{HANDLERS}/operations/test_causes.py",
         ("a reader sees the values of a cause", "examples=None, ", ""),

@@ -237,8 +237,8 @@ def lake_world(world: World, tmp_path: Path) -> None:
 def advance_rows(world: World) -> None:
     """Set the cut of the rows in the lake to that of the checkpoints, as a run of them does."""
     reached = world.store.read_standing(HOME_ACTIVITY).reached
-    world.store.read_standing(ROWS_JOB)
-    world.database.sqlite.sql("UPDATE aggregation_cut SET cut = ? WHERE job = ?", reached, ROWS_JOB)
+    opened = "INSERT INTO aggregation_cut (job, cut, run_number, levels) VALUES (?, ?, 1, '')"
+    world.database.sqlite.sql(f"{opened} ON CONFLICT (job) DO UPDATE SET cut = excluded.cut", ROWS_JOB, reached)
 
 
 def test_a_repair_reads_the_lake_and_no_increment_moves_the_cut_until_the_lake_reaches_it(
