@@ -13,6 +13,8 @@ from core.errors import TaskOverlap
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck
+from core.ledger.audit import audit, stream_faults
+from core.ledger.audit_task import AuditAsked, AuditKind, audit_request
 from core.ledger.next_incarnation import (
     HubFits,
     IncarnationMeans,
@@ -20,17 +22,24 @@ from core.ledger.next_incarnation import (
     StateDiffers,
     next_incarnation,
 )
+from core.ledger.ranges import Reading
+from core.ledger.retention.purge import purge_request
+from core.ledger.retention.work import PurgeKind
 from core.ledger.store.incarnations import Incarnations
 from core.ledger.store.ledger import Ledger
+from core.ledger.store.purges import Purges
 from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.backoff import Backoff
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPolicy, LetterPosition
+from core.model.retention import DEFAULT_DAYS
 from core.model.spans import SequenceNumber
 from core.replay.run import ReplayKind, request_replay
 from core.store.stream import OneStream
-from core.tasks.run import open_parts, work_on
+from core.tasks.run import Kind, open_parts, open_task, work_on
+from core.tasks.store import Tasks
+from core.tasks.task import TaskOrder, report_text
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH, STREAM, batch, event, partition
@@ -134,6 +143,58 @@ def _drive(process: Process) -> None:
             work_on(job_id, id, means, bench.clock.now() + timedelta(seconds=10))
 
 
+def _old(bench: Bench) -> None:
+    """Prepare batches, letters that were discarded, and a purge of all of them."""
+    for last in (3, 6, 8, 10):
+        _ingest(BODIES[:last])(Process(bench))
+    _discard(Process(bench))
+    bench.clock.advance(3 * timedelta(days=1).total_seconds())
+    days, tasks = dict.fromkeys(DEFAULT_DAYS, 1), Tasks(bench.store.database)
+    open_task(purge_request(_of_a_person(bench), days, (PartitionId("0"),), is_dry_run=False), tasks)
+
+
+def _audited(bench: Bench) -> None:
+    """Prepare a ledger, and an audit of it."""
+    _committed(BODIES, len(BODIES))(bench)
+    open_task(audit_request(_of_a_person(bench), AuditAsked(), (PartitionId("0"),)), Tasks(bench.store.database))
+
+
+def _of_a_person(bench: Bench) -> TaskOrder:
+    return TaskOrder(bench.own.new_id(), Process(bench).store.open_stream(STREAM), "somebody", "why", bench.clock.now())
+
+
+def _purge(process: Process) -> None:
+    bench, ledger = process.bench, Ledger(OneStream(process.database, STREAM), FIRST.row_classes)
+    reading = Reading(whole=False, is_over=lambda: False)
+    kind = PurgeKind(
+        Purges(OneStream(process.database, STREAM)),
+        lambda id, _: len(audit(ledger, id, reading).faults),
+        (),
+        bench.own,
+        rows_of_piece=2,
+        letters_of_piece=1,
+    )
+    _work_on_all(kind, bench)
+
+
+def _audit(process: Process) -> None:
+    ledger = Ledger(OneStream(process.database, STREAM), FIRST.row_classes)
+    kind = AuditKind(
+        process.database,
+        lambda _, id, __: report_text(audit(ledger, id).partitions[0].ledger.accounted),
+        lambda _: report_text(len(tuple(stream_faults(ledger)))),
+        process.bench.own,
+    )
+    _work_on_all(kind, process.bench)
+
+
+def _work_on_all(kind: Kind, bench: Bench) -> None:
+    ((stream_id,),) = bench.store.sql("SELECT MAX(stream_id) FROM event_stream")
+    for task_id, name, _ in kind.tasks.read_open(stream_id):
+        if name == kind.name:
+            work_on(task_id, None, kind, bench.clock.now() + timedelta(hours=1))
+
+
 def _in_order(bench: Bench) -> None:
     """Prepare a key whose first event is a letter."""
     means = replace(_means(Process(bench)), letters=HOLDING)
@@ -227,6 +288,8 @@ SUBJECTS = {
     "the pieces of a replay with rows that the database refuses": Subject(
         _replay(is_dry_run=False, bodies=WITH_REFUSED), _drive, 100
     ),
+    "the pieces of a purge": Subject(_old, _purge, 100, deletes=True),
+    "the parts of an audit": Subject(_audited, _audit, 20),
     "a dry run": Subject(_replay(is_dry_run=True), _drive, 60),
     "a run of aggregation, from its plan to its commit": Subject(_committed(BODIES, len(BODIES)), _tick, 40, 4),
 }
