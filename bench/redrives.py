@@ -74,9 +74,9 @@ def _redrive(move: OrderedMove, wanted: LetterFilter) -> tuple[int, float]:
     if not isinstance(job, Redrive):
         raise RuntimeError(f"{count} letters were expected: {job}")
     began = time.perf_counter()
-    work_on(job.request.redrive_id, None, means, datetime.now(UTC) + timedelta(hours=1))
+    work_on(job.task.task_id, None, means, datetime.now(UTC) + timedelta(hours=1))
     seconds = time.perf_counter() - began
-    ended = means.store.find_redrive(job.request.redrive_id)
+    ended = means.store.find_redrive(job.task.task_id)
     if ended is None or ended.moved != count:
         raise RuntimeError(f"not all letters were moved: {ended}")
     return count, seconds

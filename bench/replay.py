@@ -77,12 +77,12 @@ def _replay(store: Replays, is_dry_run: bool) -> None:
     transform = load_transform("examples.home_security")
     means = ReplayKind(PARTITION.stream, store, ListedHub(_events()), transform, STAMPS)
     order = ReplayOrder(None, None, None, "{}", is_dry_run, "bench", "to be measured")
-    job_id = request_replay(order, means, EVENTS).request.job_id
+    job_id = request_replay(order, means, EVENTS).task.task_id
     while ids := open_parts(job_id, means):
         for id in ids:
             work_on(job_id, id, means, datetime.now(UTC) + timedelta(seconds=30))
     job = store.find_replay(job_id)
-    if job is None or (job.status, job.counts.events, job.counts.events_changed) != ("done", EVENTS, 0):
+    if job is None or (job.task.status, job.counts.events, job.counts.events_changed) != ("done", EVENTS, 0):
         raise RuntimeError(f"the replay did not end as expected, with {EVENTS} unchanged events: {job}")
 
 

@@ -11,15 +11,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from json import dumps
-from uuid import UUID
 
 from core.letters.listing import LetterFilter, ListedLetter
 from core.model.commits import LetterStatus
-from core.model.events import PartitionId, Stream
+from core.model.events import PartitionId
 from core.model.letters import TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
 from core.model.spans import SequenceNumber, Span
-from core.model.tasks import TaskStatus
-from core.tasks.task import Task, TaskPart, report_of
+from core.tasks.task import PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
 
 MOST_OPEN = 10  # planned, running and paused jobs of a stream
 
@@ -53,46 +51,6 @@ class RedriveRange:
 
 
 @dataclass(frozen=True, slots=True)
-class RedriveRequest:
-    """A job before it begins, about the letters of one incarnation. `wanted` is the filter, or None for a selection."""
-
-    redrive_id: UUID
-    stream: Stream
-    stream_id: int
-    move: OrderedMove
-    wanted: LetterFilter | None
-    ranges: tuple[RedriveRange, ...]
-    total: int
-    per_second: int | None
-    requested_by: str
-    reason: str
-    requested_at: datetime
-
-    @property
-    def walks_up(self) -> bool:
-        """True when pieces go from the first letter to the last."""
-        return self.move == "requeue"
-
-    @property
-    def selection(self) -> Selection | None:
-        """The selected letters; None for a filter."""
-        if self.wanted is not None:
-            return None
-        return tuple(LetterPosition(one.partition_id, number) for one in self.ranges for number in one.numbers or ())
-
-    @property
-    def chosen(self) -> Mapping[str, str] | None:
-        """The given fields of the filter; None for a selection."""
-        return None if self.wanted is None else given_fields(self.wanted)
-
-    @property
-    def chosen_key(self) -> str:
-        """A digest of the filter or the selection; the move does not count."""
-        named = self.chosen if self.wanted is not None else [(one.partition_id, one.numbers) for one in self.ranges]
-        return sha256(dumps(named, sort_keys=True).encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
 class RedriveReport:
     """The stored report of a partition: how many of its letters were moved, and how many were not."""
 
@@ -106,6 +64,11 @@ class RedriveAsked:
 
     move: OrderedMove
     chosen: dict[str, str] | None
+
+    @property
+    def walks_up(self) -> bool:
+        """True when pieces go from the first letter to the last."""
+        return self.move == "requeue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +96,24 @@ class RedriveProgress:
 
 @dataclass(frozen=True, slots=True)
 class Redrive:
-    """A job as it is now. `fault` is the fault that holds it up or ended it; `history` has one JSON object per line."""
+    """A job as it is now: its task, its request, and its progress in each partition."""
 
-    request: RedriveRequest
-    status: TaskStatus
+    task: Task
+    asked: RedriveAsked
     progress: tuple[RedriveProgress, ...]
-    pieces: int
-    next_piece_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    updated_at: datetime
-    fault: str | None
-    history: str
+
+    @property
+    def wanted(self) -> LetterFilter | None:
+        """The filter; None for a selection."""
+        return None if self.asked.chosen is None else filter_of_fields(self.asked.chosen)
+
+    @property
+    def selection(self) -> Selection | None:
+        """The selected letters; None for a filter."""
+        if self.asked.chosen is not None:
+            return None
+        ranges = [one.range for one in self.progress]
+        return tuple(LetterPosition(one.partition_id, number) for one in ranges for number in one.numbers or ())
 
     @property
     def moved(self) -> int:
@@ -162,23 +131,7 @@ class Redrive:
 
 def redrive_of(task: Task) -> Redrive:
     """Return the redrive of a task."""
-    asked = report_of(task.asked, RedriveAsked)
-    progress = tuple(map(progress_of, task.parts))
-    request = RedriveRequest(
-        redrive_id=task.task_id,
-        stream=task.stream,
-        stream_id=task.stream_id,
-        move=asked.move,
-        wanted=None if asked.chosen is None else filter_of_fields(asked.chosen),
-        ranges=tuple(one.range for one in progress),
-        total=task.total,
-        per_second=task.per_second,
-        requested_by=task.requested_by,
-        reason=task.reason,
-        requested_at=task.requested_at,
-    )
-    times = (task.next_piece_at, task.started_at, task.ended_at, task.updated_at)
-    return Redrive(request, task.status, progress, task.pieces, *times, task.fault, task.history)
+    return Redrive(task, report_of(task.asked, RedriveAsked), tuple(map(progress_of, task.parts)))
 
 
 def progress_of(part: TaskPart) -> RedriveProgress:
@@ -187,6 +140,31 @@ def progress_of(part: TaskPart) -> RedriveProgress:
     asked, report = report_of(part.asked, RangeAsked), report_of(part.report, RedriveReport)
     ranged = RedriveRange(PartitionId(part.name), part.span, asked.letters, asked.numbers)
     return RedriveProgress(ranged, SequenceNumber(part.position), report, part.step, part.closed_at)
+
+
+def redrive_request(
+    order: TaskOrder, asked: RedriveAsked, ranges: tuple[RedriveRange, ...], per_second: int | None = None
+) -> TaskRequest:
+    """Return the task of a redrive. Its key is that of the filter or the selection; the move does not count."""
+    named = [(one.partition_id, one.numbers) for one in ranges] if asked.chosen is None else asked.chosen
+    return TaskRequest(
+        order=order,
+        kind="redrive",
+        key=sha256(dumps(named, sort_keys=True).encode()).hexdigest(),
+        asked=report_text(asked),
+        parts=tuple(_part(asked, one) for one in ranges),
+        total=sum(one.letters for one in ranges),
+        per_second=per_second,
+        most_open=MOST_OPEN,
+    )
+
+
+def _part(asked: RedriveAsked, one: RedriveRange) -> PartRequest:
+    """Return a partition of a new job: the walk begins next to its first letter."""
+    first, last = one.span.ends
+    start = first - 1 if asked.walks_up else last + 1
+    wanted = report_text(RangeAsked(one.letters, one.numbers))
+    return PartRequest(one.partition_id, start, one.span, wanted, report_text(RedriveReport()))
 
 
 @dataclass(frozen=True, slots=True)

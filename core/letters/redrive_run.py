@@ -8,16 +8,18 @@ from core.letters.redrive import (
     CountDiffers,
     LetterOrder,
     Redrive,
+    RedriveAsked,
     RedrivePiece,
     RedrivePreview,
     RedriveProgress,
     RedriveRange,
-    RedriveRequest,
     Walked,
+    given_fields,
     next_piece_at,
     piece_limit,
     progress_of,
     redrive_of,
+    redrive_request,
     until_request,
 )
 from core.letters.store.listing import LetterListing
@@ -28,7 +30,7 @@ from core.model.letters import MOVES, LetterMove, OrderedMove, Selection
 from core.model.spans import SequenceNumber, Span
 from core.tasks.run import Done, Kind, Rest
 from core.tasks.store import Tasks
-from core.tasks.task import Task, TaskPart
+from core.tasks.task import Task, TaskOrder, TaskPart
 
 SAMPLED, CAUSES = 5, 100
 
@@ -84,20 +86,9 @@ def request_redrive(order: LetterOrder, per_second: int | None, means: RedriveKi
     total = sum(one.letters for one in ranges)
     if total != order.expected_count or not total or stream_id is None:
         return CountDiffers(total)
-    request = RedriveRequest(
-        redrive_id=means.clock.new_id(),
-        stream=means.stream,
-        stream_id=stream_id,
-        move=order.move,
-        wanted=order.chosen if isinstance(order.chosen, LetterFilter) else None,
-        ranges=ranges,
-        total=total,
-        per_second=per_second,
-        requested_by=order.by,
-        reason=order.why,
-        requested_at=now,
-    )
-    return means.store.open_redrive(request)
+    asked = RedriveAsked(order.move, given_fields(order.chosen) if isinstance(order.chosen, LetterFilter) else None)
+    task = TaskOrder(means.clock.new_id(), stream_id, order.by, order.why, now)
+    return means.store.open_redrive(redrive_request(task, asked, ranges, per_second))
 
 
 def _ranges(order: LetterOrder, chosen: LetterListing, now: datetime) -> tuple[RedriveRange, ...]:
@@ -118,11 +109,11 @@ def _selected(positions: Selection) -> tuple[RedriveRange, ...]:
 
 def _walk(job: Redrive, progress: RedriveProgress, store: Redrives) -> Walked | None:
     """Return the letters of the next piece; None when none is left."""
-    request, most = job.request, piece_limit(job.request.per_second)
+    most = piece_limit(job.task.per_second)
     selected = progress.range.numbers
     if selected is None:
-        return store.walk(job, MOVES[request.move].sources, most)
-    if request.walks_up:
+        return store.walk(job, MOVES[job.asked.move].sources, most)
+    if job.asked.walks_up:
         left = [number for number in selected if number > progress.walked_to][:most]
     else:
         left = [number for number in reversed(selected) if number < progress.walked_to][:most]
@@ -131,16 +122,16 @@ def _walk(job: Redrive, progress: RedriveProgress, store: Redrives) -> Walked | 
 
 def plan_piece(job: Redrive, progress: RedriveProgress, walked: Walked, at: datetime) -> RedrivePiece:
     """Return the piece of these letters: their move, and the time before which no further piece begins."""
-    request = job.request
+    task = job.task
     move = LetterMove(
-        move=request.move,
-        partition=request.stream.partition(progress.range.partition_id),
+        move=job.asked.move,
+        partition=task.stream.partition(progress.range.partition_id),
         sequence_numbers=tuple(sorted(walked.numbers)),
-        move_id=str(request.redrive_id),
+        move_id=str(task.task_id),
         moved_at=at,
         due_at=at,
-        by=request.requested_by,
-        why=request.reason,
+        by=task.requested_by,
+        why=task.reason,
     )
-    due = next_piece_at(at, len(walked.numbers), request.per_second)
+    due = next_piece_at(at, len(walked.numbers), task.per_second)
     return RedrivePiece(job, progress, move, walked.walked_to, due)

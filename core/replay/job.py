@@ -11,7 +11,6 @@ from uuid import UUID
 
 from core.model.events import PartitionId, Stream
 from core.model.spans import SequenceNumber, Span
-from core.model.tasks import TaskStatus
 from core.tasks.task import Task, TaskPart, report_of
 
 # The limit of planned, running and paused jobs of a stream. Each open job has an orchestration with links of its own to
@@ -151,16 +150,11 @@ class PartitionProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReplayJob:
-    """A job as it is now. `fault` is the fault that holds it up or ended it; `history` has one JSON object per line."""
+    """A job as it is now: its task, its request, and its progress in each partition."""
 
-    request: ReplayRequest
-    status: TaskStatus
+    task: Task
+    asked: ReplayAsked
     partitions: tuple[PartitionProgress, ...]
-    started_at: datetime | None
-    ended_at: datetime | None
-    updated_at: datetime
-    fault: str | None
-    history: str
 
     @property
     def counts(self) -> ReplayCounts:
@@ -172,22 +166,7 @@ class ReplayJob:
 
 def replay_of(task: Task) -> ReplayJob:
     """Return the replay of a task."""
-    asked = report_of(task.asked, ReplayAsked)
-    parts = tuple(map(progress_of, task.parts))
-    request = ReplayRequest(
-        job_id=task.task_id,
-        stream=task.stream,
-        ranges=tuple(one.range for one in parts),
-        left_out=asked.left_out,
-        asked=asked.asked,
-        is_dry_run=task.is_dry_run,
-        transform_version=asked.transform_version,
-        requested_by=task.requested_by,
-        reason=task.reason,
-        requested_at=task.requested_at,
-    )
-    times = (task.started_at, task.ended_at, task.updated_at)
-    return ReplayJob(request, task.status, parts, *times, task.fault, task.history)
+    return ReplayJob(task, report_of(task.asked, ReplayAsked), tuple(map(progress_of, task.parts)))
 
 
 def progress_of(part: TaskPart) -> PartitionProgress:

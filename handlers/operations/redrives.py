@@ -67,20 +67,19 @@ def start_redrive(call: Call[Nothing, Nothing, RedriveShape]) -> Answer:
     if isinstance(job, CountDiffers):
         said = f"{job.found} letters can be moved now, not {body.expected_count}; nothing was changed"
         raise Problem(COUNT_DIFFERS, said, more={"count": job.found})
-    task_id = str(job.request.redrive_id)
-    facts = {"task_id": task_id, "total": job.request.total}
+    facts = {"task_id": str(job.task.task_id), "total": job.task.total}
     log.info("redrive requested", extra={"action": body.move, "who": call.who, "why": clipped(body.reason), **facts})
     if body.per_second is None:
         _work_at_once(own, job)
     own.letter_counts.forget()
-    task = found_task(own, task_id)
+    task = found_task(own, str(job.task.task_id))
     return begun(shown(task)) if task.status in OPEN else Answer(shown(task))
 
 
 def _work_at_once(own: App, job: Redrive) -> None:
     """Work on a new task, so that its letters have moved when a person sees the answer. A fault is the task's: it goes
     on, as after any other fault."""
-    task_id, means = job.request.redrive_id, kind(own)
+    task_id, means = job.task.task_id, kind(own)
     try:
         own.work.task(task_id, None, means, means.clock.now() + AT_ONCE)
     except HubledgerError as fault:
@@ -110,11 +109,11 @@ def kind(own: App) -> RedriveKind:
 def shown(task: Task) -> RedriveAnswer:
     """Show a redrive."""
     job = redrive_of(task)
-    selection, given = job.request.selection, job.request.chosen
+    selection, given = job.selection, job.asked.chosen
     hidden = {"partition_key": "hidden"} if given and "partition_key" in given else {}
     return RedriveAnswer(
-        **of_every_kind(task, job.moved + job.unmoved, job.request.total),
-        move=NAMED[job.request.move],
+        **of_every_kind(task, job.moved + job.unmoved, task.total),
+        move=NAMED[job.asked.move],
         filter=None if given is None else {**given, **hidden},
         letters=None if selection is None else [_selected(one) for one in selection[:MOST_SHOWN]],
         moved=job.moved,

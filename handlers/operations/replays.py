@@ -41,7 +41,7 @@ def start_replay(call: Call[Nothing, Nothing, ReplayShape]) -> Answer:
             job = request_replay(_order(call), kind(own), own.settings.replay_most_events)
     except ReplayRefused as refusal:
         raise invalid(refusal.field, refusal.why) from refusal
-    return begun(shown(found_task(own, str(job.request.job_id))))
+    return begun(shown(job.task))
 
 
 @operation("The changes that a dry run shows, event by event", "tasks", problems=(NOT_FOUND,))
@@ -70,11 +70,11 @@ def shown(task: Task) -> ReplayAnswer:
     counts = job.counts
     return ReplayAnswer(
         **of_every_kind(task, counts.events + counts.gone, task.total),
-        asked=json.loads(job.request.asked),
+        asked=json.loads(job.asked.asked),
         counts=_counts(counts),
         partitions=[_partition(one) for one in job.partitions],
-        left_out=[written(LeftOutAnswer, one) for one in job.request.left_out],
-        transform_version=job.request.transform_version,
+        left_out=[written(LeftOutAnswer, one) for one in job.asked.left_out],
+        transform_version=job.asked.transform_version,
     )
 
 

@@ -33,7 +33,7 @@ def replay_all(means: ReplayKind, *, is_dry_run: bool) -> UUID:
     """Replay every event of a trial to the end, and return the id of the job."""
     order = ReplayOrder((EVENTS.partition_id,), None, None, "{}", is_dry_run, "trial", "replay of every event")
     last = means.hub.extent(EVENTS).last
-    job_id = request_replay(order, means, most_events=last + 1).request.job_id
+    job_id = request_replay(order, means, most_events=last + 1).task.task_id
     while partition_ids := open_parts(job_id, means):
         for each in partition_ids:
             work_on(job_id, each, means, means.clock.now() + DAY)

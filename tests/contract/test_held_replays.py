@@ -55,10 +55,10 @@ def of(store: Store) -> Callable[..., World]:
 def replay(world: World, first: int, last: int, *, dry_run: bool = False, piece: int = 500) -> ReplayJob:
     """Replay in pieces of so many events."""
     job, means = world.ask(order(["0"], first, last, dry_run=dry_run)), replace(world.means, piece=piece)
-    while ids := open_parts(job.request.job_id, means):
+    while ids := open_parts(job.task.task_id, means):
         for id in ids:
-            work_on(job.request.job_id, id, means, world.clock.now() + timedelta(minutes=1))
-    return world.find(job.request.job_id)
+            work_on(job.task.task_id, id, means, world.clock.now() + timedelta(minutes=1))
+    return world.find(job.task.task_id)
 
 
 def outcomes(counts: ReplayCounts) -> tuple[int, int, int]:
@@ -120,7 +120,7 @@ def test_a_dry_run_says_what_would_be_held(of: Callable[..., World], engine: Eng
     job = replay(world, 0, 5, dry_run=True, piece=piece)
     assert outcomes(job.counts) == (1, 1, 4)
     assert statuses(engine) == {3: "waiting", 4: "held", 5: "held"}
-    diffs = world.store.read_replay_diffs(job.request.job_id, None, 10)
+    diffs = world.store.read_replay_diffs(job.task.task_id, None, 10)
     assert {int(one.sequence_number): json.loads(one.diff)["outcome"] for one in diffs} == {
         1: "dead_lettered", 2: "held",
     }  # fmt: skip
@@ -177,7 +177,7 @@ def test_a_replay_that_does_not_know_of_a_different_one_is_refused(of: Callable[
 
     job = world.ask(order(["0"], 2, 3))
     means = replace(world.means, store=Overtaken(world.store.database))
-    open_parts(job.request.job_id, means)
+    open_parts(job.task.task_id, means)
     with pytest.raises(TaskConflict):
         means.store.commit_replay(_planned(job, means))
     assert written(engine) == [1, 2, 3]
@@ -195,5 +195,5 @@ def _planned(job: ReplayJob, means: ReplayKind) -> ReplayCommit:
     assert isinstance(means.store, Store)
     store = Noting(means.store.database)
     with pytest.raises(KeyboardInterrupt):
-        work_on(job.request.job_id, PartitionId("0"), replace(means, store=store), means.clock.now())
+        work_on(job.task.task_id, PartitionId("0"), replace(means, store=store), means.clock.now())
     return planned[0]

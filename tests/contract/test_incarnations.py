@@ -227,8 +227,8 @@ def test_open_replays_of_the_closed_stream_are_cancelled(store: Store) -> None:
     open_next(store)
     found = store.find_replay(job.job_id)
     assert found is not None
-    assert (found.status, found.ended_at) == ("cancelled", NOON)
-    assert "next incarnation" in (found.fault or "")
+    assert (found.task.status, found.task.ended_at) == ("cancelled", NOON)
+    assert "next incarnation" in (found.task.fault or "")
 
 
 def test_a_replay_of_numbers_of_the_closed_stream_is_refused_and_the_next_request_reads_the_new_one(

@@ -49,7 +49,7 @@ def test_a_job_moves_every_letter_of_its_filter_and_lists_them(desk: Redriving, 
     job = desk.ask(12)
     assert desk.slice(job).is_over
     ended = desk.now(job)
-    assert (ended.status, ended.moved, ended.unmoved, ended.request.total) == ("done", 12, 0, 12)
+    assert (ended.task.status, ended.moved, ended.unmoved, ended.task.total) == ("done", 12, 0, 12)
     assert statuses(engine) == statuses(engine, "1") == ["waiting"] * 6
     assert desk.moved(job) == [(place, number) for place in "01" for number in LETTERS]
     assert {(one.kind, one.done_by, one.why) for one in engine.attempts()} == {("requeue", "somebody", "because")}
@@ -73,7 +73,7 @@ def test_a_walk_looks_at_so_many_letters_at_once_and_goes_on_after_them(store: S
         looked_at.append((abs(progress.walked_to - (first if move == "requeue" else last)) + 1, progress.report.moved))
     assert looked_at[:3] == [(LOOKED_AT, 1), (2 * LOOKED_AT, 1), (last + 1, 2)]
     ended = desk.now(job)
-    assert (ended.status, ended.moved, ended.unmoved) == ("done", 2, 0)
+    assert (ended.task.status, ended.moved, ended.unmoved) == ("done", 2, 0)
     assert sorted(desk.moved(job)) == [("0", first), ("0", last)]
 
 
@@ -82,7 +82,7 @@ def test_a_job_of_a_selection_moves_only_its_letters(desk: Redriving, engine: En
     assert desk.slice(job).is_over
     assert desk.moved(job) == [("0", 2), ("0", 4), ("1", 10)]
     assert statuses(engine) == ["exhausted", "discarded", "discarded", "exhausted", "exhausted", "exhausted"]
-    assert desk.now(job).request.selection == (*positions("0", 2, 4), *positions("1", 10))
+    assert desk.now(job).selection == (*positions("0", 2, 4), *positions("1", 10))
 
 
 def test_a_different_count_opens_nothing(desk: Redriving) -> None:
@@ -108,7 +108,7 @@ def test_a_letter_that_changed_is_unmoved_and_keeps_its_status(desk: Redriving, 
     desk.slice(other)
     desk.slice(job)
     ended = desk.now(job)
-    assert (ended.status, ended.moved, ended.unmoved) == ("done", 11, 1)
+    assert (ended.task.status, ended.moved, ended.unmoved) == ("done", 11, 1)
     assert statuses(engine)[2] == "discarded"
     assert ("0", 4) not in desk.moved(job)
 
@@ -117,7 +117,7 @@ def test_the_same_filter_has_one_open_job_whatever_the_move(desk: Redriving) -> 
     job = desk.ask(6, ZERO)
     with pytest.raises(TaskOverlap) as overlap:
         desk.ask(6, ZERO, "discard")
-    assert overlap.value.task_id == job.request.redrive_id
+    assert overlap.value.task_id == job.task.task_id
     desk.ask(12)
     desk.slice(job)
     desk.ask(6, ZERO)
@@ -171,7 +171,7 @@ def test_a_job_that_does_not_run_writes_nothing(desk: Redriving, engine: Engine,
     with pytest.raises(TaskConflict):
         desk.store.close_partition(job, desk.clock.now())
     assert (desk.now(job), engine.letters(), engine.attempts()) == (before, letters, [])
-    assert before.status == TASK_MOVES[verb].target
+    assert before.task.status == TASK_MOVES[verb].target
 
 
 def test_a_piece_that_is_sent_again_is_refused_and_changes_nothing(desk: Redriving, engine: Engine) -> None:
@@ -197,7 +197,7 @@ def test_no_piece_begins_before_its_time_which_a_clock_that_was_ahead_does_not_s
     desk.store.commit_piece(plan_piece(job, job.open_progress, walked(0), desk.clock.now()))
     job = desk.now(job)
     assert job.open_progress is not None
-    assert job.next_piece_at == desk.clock.now() + timedelta(seconds=0.25)
+    assert job.task.next_piece_at == desk.clock.now() + timedelta(seconds=0.25)
     early = plan_piece(job, job.open_progress, walked(2), desk.clock.now() + timedelta(seconds=0.24))
     with pytest.raises(TaskConflict):
         desk.store.commit_piece(early)
@@ -219,7 +219,7 @@ def test_two_drivers_move_each_letter_once(desk: Redriving, make_store: Callable
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda one: one.slice(job), drivers))
     ended = desk.now(job)
-    assert (ended.status, ended.moved, ended.unmoved) == ("done", 12, 0)
+    assert (ended.task.status, ended.moved, ended.unmoved) == ("done", 12, 0)
     assert len(engine.attempts()) == 12
 
 
@@ -229,7 +229,7 @@ def test_a_cancelled_job_has_moved_what_it_lists(desk: Redriving, engine: Engine
     assert desk.move(job, "cancel")
     assert desk.slice(job).is_over
     ended = desk.now(job)
-    assert (ended.status, ended.moved) == ("cancelled", len(desk.moved(job)))
+    assert (ended.task.status, ended.moved) == ("cancelled", len(desk.moved(job)))
     assert 0 < ended.moved < 12
     assert statuses(engine).count("waiting") == ended.moved
 
@@ -250,10 +250,8 @@ def test_jobs_are_listed_the_newest_first_page_by_page(desk: Redriving) -> None:
         jobs.append(desk.ask(1, positions("0", number)))
         desk.clock.advance(1)
     first = desk.store.read_redrives(desk.means.stream, 2, None)
-    rest = desk.store.read_redrives(
-        desk.means.stream, 2, (first[-1].request.requested_at, first[-1].request.redrive_id)
-    )
-    assert [one.request.redrive_id for one in (*first, *rest)] == [one.request.redrive_id for one in reversed(jobs)]
+    rest = desk.store.read_redrives(desk.means.stream, 2, (first[-1].task.requested_at, first[-1].task.task_id))
+    assert [one.task.task_id for one in (*first, *rest)] == [one.task.task_id for one in reversed(jobs)]
     assert desk.store.find_redrive(UUID(int=7)) is None
 
 
@@ -261,6 +259,6 @@ def test_a_job_is_kept_as_it_was_requested(desk: Redriving) -> None:
     wanted = LetterFilter(status="exhausted", partition_id=PartitionId("1"), partition_key=None)
     job = desk.ask(6, replace(wanted, failed_from=desk.clock.now() - timedelta(days=9)), rate=7)
     assert desk.now(job) == job
-    assert (job.request.requested_by, job.request.reason, job.status) == ("somebody", "because", "planned")
-    desk.store.tasks.note_fault(job.request.redrive_id, "the database is away", desk.clock.now())
-    assert desk.now(job).fault == "the database is away"
+    assert (job.task.requested_by, job.task.reason, job.task.status) == ("somebody", "because", "planned")
+    desk.store.tasks.note_fault(job.task.task_id, "the database is away", desk.clock.now())
+    assert desk.now(job).task.fault == "the database is away"

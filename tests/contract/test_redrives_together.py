@@ -42,8 +42,8 @@ def test_a_retry_and_a_discard_of_the_same_letters_each_list_what_they_moved(des
     retried = desk.ask(16, rate=SLOW)
     discarded = desk.ask(8, LetterFilter(partition_id=PartitionId("0")), "discard", rate=SLOW)
     in_turn(desk, retried, discarded)
-    own = {job.request.redrive_id: (desk.now(job).moved, desk.now(job).unmoved) for job in (retried, discarded)}
-    assert own == {retried.request.redrive_id: (12, 4), discarded.request.redrive_id: (8, 0)}
+    own = {job.task.task_id: (desk.now(job).moved, desk.now(job).unmoved) for job in (retried, discarded)}
+    assert own == {retried.task.task_id: (12, 4), discarded.task.task_id: (8, 0)}
     assert sorted(desk.moved(discarded)) == [("0", number) for number in LETTERS]
     lost = {("0", number) for number in range(4, 8)}  # the discard walks from the last letter
     assert set(desk.moved(retried)) == {(place, number) for place in "01" for number in LETTERS} - lost
@@ -75,9 +75,9 @@ def test_jobs_over_the_same_letters_that_several_drivers_work_on_count_each_lett
         list(pool.map(work, range(4)))
     for job in map(desk.now, jobs):
         listed = desk.moved(job)
-        own = [one for one in engine.attempts() if one.touched_by == str(job.request.redrive_id)]
-        assert job.status == "done"
-        assert (job.moved + job.unmoved, len(set(listed))) == (job.request.total, len(listed))
+        own = [one for one in engine.attempts() if one.touched_by == str(job.task.task_id)]
+        assert job.task.status == "done"
+        assert (job.moved + job.unmoved, len(set(listed))) == (job.task.total, len(listed))
         assert sorted(listed) == sorted((one.partition_id, one.sequence_number) for one in own)
         assert job.moved == len(listed)
     assert {one.status for one in engine.letters()} == {"discarded"}
@@ -107,7 +107,7 @@ def test_an_incarnation_that_opens_amid_a_job_cancels_it_and_no_letter_of_either
     before = engine.letters()
     assert desk.slice(job).is_over
     ended = desk.now(job)
-    assert (ended.status, ended.moved, len(desk.moved(job))) == ("cancelled", 2, 2)
+    assert (ended.task.status, ended.moved, len(desk.moved(job))) == ("cancelled", 2, 2)
     assert engine.letters() == before
 
 

@@ -14,7 +14,7 @@ from core.model.events import PartitionId
 from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber, Span
 from core.model.tasks import TASK_MOVES, TaskMove, TaskStatus, TaskVerb
-from core.replay.job import LeftOut, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
+from core.replay.job import LeftOut, PartitionProgress, PartitionRange, ReplayAsked, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, EventDiff, Piece, RehearsedPiece, ReplayCommit, StandingState
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import EPOCH, commit, event, events, home, ids, letter, partition, reading, settled
@@ -85,9 +85,12 @@ def piece_of(store: Store, first: int, last: int, *, progress: PartitionProgress
 
 def test_a_new_job_is_kept_as_it_was_asked_for(ingested: Store) -> None:
     ingested.open_replay(request(ids=("0", "1")))
-    job = found(ingested)
-    assert replace(job.request, stream=P.stream) == request(ids=("0", "1"))
-    assert (job.status, job.started_at, job.ended_at, job.fault, job.history) == ("planned", None, None, None, "")
+    job, asked = found(ingested), request(ids=("0", "1"))
+    task, order = job.task, (asked.requested_by, asked.reason, asked.requested_at)
+    assert (task.task_id, task.is_dry_run, task.requested_by, task.reason, task.requested_at) == (JOB, False, *order)
+    assert job.asked == ReplayAsked(asked.asked, asked.left_out, asked.transform_version)
+    assert tuple(one.range for one in job.partitions) == asked.ranges
+    assert (task.status, task.started_at, task.ended_at, task.fault, task.history) == ("planned", None, None, None, "")
     assert [(one.next_number, one.closed_at, one.gone_ranges) for one in job.partitions] == [(0, None, ())] * 2
 
 
@@ -156,7 +159,7 @@ def test_of_jobs_asked_for_at_the_same_time_one_gets_the_range(
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(ask, range(4)))
     (job,) = ingested.read_replays(P.stream, 10, None)
-    assert refused == [job.request.job_id] * 3
+    assert refused == [job.task.task_id] * 3
 
 
 WAYS: dict[TaskStatus, list[TaskVerb]] = {
@@ -177,28 +180,28 @@ def test_a_move_is_made_where_the_table_allows_it_and_nowhere_else(
     for each in WAYS[status]:
         assert ingested.tasks.move(move(each))
     before = found(ingested)
-    assert before.status == status
+    assert before.task.status == status
     allowed = status in TASK_MOVES[name].sources
     assert ingested.tasks.move(move(name, fault="why it ended")) == allowed
     after = found(ingested)
-    assert after == before if not allowed else after.status == TASK_MOVES[name].target
+    assert after == before if not allowed else after.task.status == TASK_MOVES[name].target
     if allowed:
-        assert after.fault == "why it ended"
-        assert after.history.count("\n") == len(WAYS[status]) + 1
-        assert '"by": "somebody\\n", "why": "why not?"' in after.history
-        assert (after.ended_at is not None) == (after.status in ("cancelled", "failed"))
+        assert after.task.fault == "why it ended"
+        assert after.task.history.count("\n") == len(WAYS[status]) + 1
+        assert '"by": "somebody\\n", "why": "why not?"' in after.task.history
+        assert (after.task.ended_at is not None) == (after.task.status in ("cancelled", "failed"))
 
 
 def test_the_fault_that_holds_up_a_job_is_stored_until_it_is_gone(running: Store) -> None:
     running.tasks.note_fault(JOB, "the hub does not answer", EPOCH)
-    assert found(running).fault == "the hub does not answer"
+    assert found(running).task.fault == "the hub does not answer"
     running.tasks.note_fault(JOB, "x" + "👩" * 2_000, EPOCH)  # two UTF-16 units each, as the server counts
-    assert found(running).fault == "x" + "👩" * 999
+    assert found(running).task.fault == "x" + "👩" * 999
     running.tasks.note_fault(JOB, None, EPOCH)
-    assert found(running).fault is None
+    assert found(running).task.fault is None
     running.tasks.move(move("cancel"))
     running.tasks.note_fault(JOB, "too late", EPOCH)
-    assert found(running).fault is None
+    assert found(running).task.fault is None
 
 
 def test_a_piece_moves_the_progress_with_its_effect(running: Store, engine: Engine) -> None:
@@ -298,7 +301,7 @@ def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(inge
     job = found(ingested)
     ingested.close_replay(job, job.partitions[0], ROW_CLASSES, EPOCH)
     job = found(ingested)
-    assert ([one.closed_at for one in job.partitions], job.status) == ([EPOCH, None], "running")
+    assert ([one.closed_at for one in job.partitions], job.task.status) == ([EPOCH, None], "running")
     assert job.partitions[0].counts.states_left == 1
     last = replace(piece_of(ingested, 0, 9, progress=job.partitions[1]), state=ingested.read_partition(partition("1")))
     key, carried = ReferenceKey(Home, ("a",)), CarriedState(SequenceNumber(1), home("a"))
@@ -307,7 +310,7 @@ def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(inge
     job = found(ingested)
     ingested.close_replay(job, job.partitions[1], ROW_CLASSES, EPOCH + timedelta(days=3))
     job = found(ingested)
-    assert (job.status, job.ended_at) == ("done", EPOCH + timedelta(days=3))
+    assert (job.task.status, job.task.ended_at) == ("done", EPOCH + timedelta(days=3))
     assert ingested.read_carried(JOB, PartitionId("1"), [key]) == {}
 
 
@@ -378,11 +381,11 @@ def test_jobs_are_listed_the_newest_first_in_pages_that_leave_none_out(ingested:
     while page := ingested.read_replays(P.stream, 2, None if not listed else _key(listed[-1])):
         listed += page
     assert [_key(job) for job in listed] == sorted((_key(job) for job in listed), key=_order, reverse=True)
-    assert {job.request.job_id for job in listed} == set(made)
+    assert {job.task.task_id for job in listed} == set(made)
 
 
 def _key(job: ReplayJob) -> tuple[datetime, UUID]:
-    return job.request.requested_at, job.request.job_id
+    return job.task.requested_at, job.task.task_id
 
 
 def _order(key: tuple[datetime, UUID]) -> tuple[datetime, str]:

@@ -48,7 +48,7 @@ def world(store: Store) -> World:
 def test_a_replay_of_everything_with_the_same_transform_writes_the_same_rows(world: World, engine: Engine) -> None:
     before, letters = rows_as_written(engine), [(one.sequence_number, one.status) for one in engine.letters()]
     job = world.replay()
-    assert (job.status, job.fault) == ("done", None)
+    assert (job.task.status, job.task.fault) == ("done", None)
     assert rows_as_written(engine) == before
     assert [(one.sequence_number, one.status) for one in engine.letters()] == letters
     assert (job.counts.events, job.counts.gone) == (13, 0)
@@ -69,7 +69,7 @@ def test_a_replay_counts_as_a_commit_of_its_partition(world: World, engine: Engi
     ]
     (first, second) = engine.replays()
     assert (first.first, first.last, first.written, first.filtered, first.dead_lettered) == (0, 9, 7, 1, 2)
-    assert (second.first, second.last, second.rows_written, second.invocation_id) == (0, 2, 4, str(job.request.job_id))
+    assert (second.first, second.last, second.rows_written, second.invocation_id) == (0, 2, 4, str(job.task.task_id))
     rows = [one for each in (SensorReading, HomeAlert) for one in engine.rows(each)]
     assert {one.commit_number for one in rows if one.partition_id == "0"} == {commits["0"] + 1}
 
@@ -179,7 +179,7 @@ def test_what_a_replay_did_to_a_letter_is_an_attempt_of_it(world: World, engine:
     told = [(one.sequence_number, one.attempt, one.kind, one.status, one.error) for one in engine.attempts()]
     assert told == [(4, 1, "replay", "resolved", None), (6, 1, "replay", "waiting", "nothing is good enough")]
     assert {(one.done_by, one.commit_number) for one in engine.attempts()} == {
-        (f"replay-{job.request.job_id}", commit.commit_number)
+        (f"replay-{job.task.task_id}", commit.commit_number)
     }
 
 
@@ -217,7 +217,7 @@ def test_a_dry_run_writes_nothing_but_what_it_would_have_done(world: World, engi
     job = world.replay(order(dry_run=True))
     assert (rows_as_written(engine), engine.letters(), engine.ledger(), engine.retracted(), engine.replays()) == before
     assert ([one.checkpoint for one in world.store.read_ledgers()], world.store.read_partition(partition())) == commits
-    assert job.status == "done"
+    assert job.task.status == "done"
     real = world.replay()
     for name in ("events", "written", "filtered", "dead_lettered", "rows_written", "letters_added", "letters_resolved"):
         assert getattr(job.counts, name) == getattr(real.counts, name), name
@@ -287,7 +287,7 @@ def test_a_letter_that_is_being_retried_is_taken_from_its_claim(sqlite: SqliteEn
     held = sqlite.sql(
         "SELECT sequence_number, status, claimed_by, claimed_until, settled_why FROM event_hub_dead_letter ORDER BY 1"
     )
-    name = f"replay-{job.request.job_id}"
+    name = f"replay-{job.task.task_id}"
     assert held == [
         (4, "resolved", name, None, "a replay wrote or filtered it"),
         (6, "waiting", name, None, None),

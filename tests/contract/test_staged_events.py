@@ -62,7 +62,7 @@ def kept(world: World, first: int = 0, last: int = 9, most: int = 10) -> list[tu
 def test_staged_events_are_replayed_although_the_hub_lost_them_and_forgotten(world: World, engine: Engine) -> None:
     stage(world, engine, *LOG)
     job = world.replay(order(["0"]))
-    assert (job.status, job.counts.events, job.counts.gone) == ("done", 6, 0)
+    assert (job.task.status, job.counts.events, job.counts.gone) == ("done", 6, 0)
     assert bodies(engine) == {one.sequence_number: one.body.decode() for one in LOG}
     assert engine.staged() == []
 
@@ -153,12 +153,12 @@ def test_a_piece_that_comes_to_nothing_forgets_nothing(world: World, engine: Eng
     progress = PartitionProgress(PartitionRange(P.partition_id, span(0, 0)), SequenceNumber(0))
     state, piece = world.store.read_partition(P), Piece(span(0, 0), (LOG[0],))
     commit = ReplayCommit(
-        job.request.job_id, state, piece, settled({}, filtered=1), {}, ROW_CLASSES, progress, "plain/2", EPOCH
+        job.task.task_id, state, piece, settled({}, filtered=1), {}, ROW_CLASSES, progress, "plain/2", EPOCH
     )
     with pytest.raises(TaskConflict):
         world.store.commit_replay(commit)  # the job does not run
     assert engine.staged() == [("0", 0)]
-    world.store.tasks.move(TaskMove(job.request.job_id, "begin", "somebody", "", EPOCH, None))
+    world.store.tasks.move(TaskMove(job.task.task_id, "begin", "somebody", "", EPOCH, None))
     world.store.rehearse_replay(commit)
     assert engine.staged() == [("0", 0)]
     world.store.commit_replay(commit)
@@ -173,6 +173,6 @@ def test_staged_events_of_another_hub_end_the_job(world: World, engine: Engine) 
     job = world.ask(order(["0"], 0, 0))
     with pytest.raises(StreamIncarnationChanged):
         world.work(job)
-    assert world.find(job.request.job_id).status == "failed"
+    assert world.find(job.task.task_id).task.status == "failed"
     assert engine.staged() == [("0", 0)]
     assert bodies(engine) == {}

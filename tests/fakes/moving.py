@@ -53,7 +53,7 @@ def _move(
     job = request_redrive(LetterOrder(move, chosen, count, by, why), None, kind)
     if isinstance(job, CountDiffers):
         return ()
-    work_on(job.request.redrive_id, None, kind, EVER)
+    work_on(job.task.task_id, None, kind, EVER)
     moved = kind.store.read_redriven(job, (-1, -1), len(chosen))
     return tuple(LetterPosition(one.partition_id, one.sequence_number) for one in moved)
 

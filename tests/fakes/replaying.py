@@ -79,10 +79,10 @@ class World:
 
     def work(self, job: ReplayJob) -> ReplayJob:
         """Drive a job until no work is left."""
-        while ids := open_parts(job.request.job_id, self.means):
+        while ids := open_parts(job.task.task_id, self.means):
             for id in ids:
-                work_on(job.request.job_id, id, self.means, self.clock.now() + timedelta(minutes=1))
-        return self.find(job.request.job_id)
+                work_on(job.task.task_id, id, self.means, self.clock.now() + timedelta(minutes=1))
+        return self.find(job.task.task_id)
 
     def replay(self, asked: ReplayOrder | None = None) -> ReplayJob:
         return self.work(self.ask(asked))

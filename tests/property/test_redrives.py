@@ -77,9 +77,9 @@ def test_any_order_of_deaths_drivers_and_pauses_moves_each_letter_once(
     assert desk.slice(job).is_over
     ended = desk.now(job)
     every = [(place, number) for place in PLACES for number in NUMBERS]
-    assert (ended.status, ended.moved, ended.unmoved) == ("done", 16, 0)
+    assert (ended.task.status, ended.moved, ended.unmoved) == ("done", 16, 0)
     assert sorted(desk.moved(job)) == every
-    own = [one for one in store.attempts() if one.touched_by == str(job.request.redrive_id)]
+    own = [one for one in store.attempts() if one.touched_by == str(job.task.task_id)]
     assert Counter((one.partition_id, one.sequence_number) for one in own) == Counter(every)
     if rate:
         assert (desk.clock.now() - began).total_seconds() >= (16 - rate // 2) / rate

@@ -41,7 +41,7 @@ def states(rows: Rows) -> set[str]:
 
 
 def diffs_of(world: World, job: ReplayJob) -> list[tuple[int, dict[str, Any]]]:
-    found = world.store.read_replay_diffs(job.request.job_id, None, 1_000)
+    found = world.store.read_replay_diffs(job.task.task_id, None, 1_000)
     return [(one.sequence_number, json.loads(one.diff)) for one in found]
 
 

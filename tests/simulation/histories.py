@@ -138,7 +138,7 @@ def replay_some(world: ReplayWorld) -> None:
     """Replay some ranges: over gaps, over discarded letters, and over events that the current transform refuses."""
     means = ReplayKind(STREAM, world.record, world.hub, TRANSFORMS[1], stamps(8, world.clock), piece=7)
     for asked in (order(dry_run=True), order()):
-        job = request_replay(asked, means, 10**9).request.job_id
+        job = request_replay(asked, means, 10**9).task.task_id
         while ids := open_parts(job, means):
             for id in ids:
                 work_on(job, id, means, world.clock.now() + timedelta(minutes=1))

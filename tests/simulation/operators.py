@@ -72,7 +72,7 @@ class Operators:
         self._counts["operator: dry run" if is_dry_run else "operator: replay"] += 1
         with suppress(TaskOverlap, ReplayRefused):
             job = request_replay(order(ids, *ends, dry_run=is_dry_run), instance.replays, MOST)
-            self.asked.append(job.request.job_id)
+            self.asked.append(job.task.task_id)
 
     def move_replay(self, instance: Instance) -> None:
         """Pause, resume or cancel a replay."""

@@ -184,7 +184,7 @@ class OrderWorld:
 
     def _open_jobs(self) -> list[UUID]:
         jobs = self.record.read_replays(STREAM, 100, None)
-        return [job.request.job_id for job in jobs if job.status in ("planned", "running")]
+        return [job.task.task_id for job in jobs if job.task.status in ("planned", "running")]
 
     def _replaying(self, process: Process) -> ReplayKind:
         store, piece = self._troubled(), self.chance.randint(1, 5)

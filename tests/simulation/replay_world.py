@@ -85,7 +85,7 @@ class ReplayWorld:
             self._finish(job_id)
         before = self._checkpoints()
         job = request_replay(order(), self.means(self.record), 10**9)
-        self.last = job.request.job_id
+        self.last = job.task.task_id
         self._finish(self.last)
         assert self._checkpoints() == before
 
@@ -119,12 +119,12 @@ class ReplayWorld:
             dry_run=self.chance.random() < 0.3,
         )
         try:
-            self._jobs.append(request_replay(asked, self.means(self._troubled()), 10**9).request.job_id)
+            self._jobs.append(request_replay(asked, self.means(self._troubled()), 10**9).task.task_id)
         except (ReplayRefused, TaskOverlap):
             pass
         finally:
             known = self.record.read_replays(STREAM, 100, None)
-            self._jobs = [job.request.job_id for job in known]
+            self._jobs = [job.task.task_id for job in known]
 
     def _drive(self) -> None:
         """Let one of several orchestrations work on a slice of an open job."""

@@ -72,7 +72,7 @@ class Stream:
     def replay(self, wanted: ReplayOrder | None = None) -> ReplayJob:
         """Request a replay and run it."""
         done = self.replays.replay(wanted)
-        assert (done.status, done.fault) == ("done", None)
+        assert (done.task.status, done.task.fault) == ("done", None)
         return done
 
     def retry(self) -> list[RetryReport]:

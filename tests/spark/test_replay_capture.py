@@ -76,7 +76,7 @@ class Replaying:
         """Replay all that is committed, by number, with an empty hub."""
         store, hub, given = Store(self.sqlite.database()), MemoryHub({"1": []}), stamps(7 + dry_run)
         means = ReplayKind(STREAM, store, hub, load_transform(TRANSFORM), given)
-        job_id = request_replay(order(["1"], 0, len(BODIES), dry_run=dry_run), means, 1_000).request.job_id
+        job_id = request_replay(order(["1"], 0, len(BODIES), dry_run=dry_run), means, 1_000).task.task_id
         for id in open_parts(job_id, means):
             work_on(job_id, id, means, given.now() + timedelta(minutes=1))
         job = store.find_replay(job_id)
@@ -251,7 +251,7 @@ def test_what_is_staged_is_replayed_as_it_was_ingested_and_forgotten(replaying: 
     assert replaying.sqlite.staged() == ALL
     assert replaying.rows() != before
     real = replaying.replay()
-    assert (real.status, real.counts.events, real.counts.gone) == ("done", len(BODIES), 0)
+    assert (real.task.status, real.counts.events, real.counts.gone) == ("done", len(BODIES), 0)
     assert (replaying.rows(), replaying.letters()) == (before, letters)
     assert replaying.sqlite.staged() == []
     assert readings(replaying.run()) == TableDiff("sensor_reading", 0, 0, 0, 20, [])

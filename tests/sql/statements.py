@@ -24,12 +24,10 @@ from core.ledger.retention.stub import LedgerRow, SettledLetter, nothing_purged,
 from core.ledger.store.incarnations import Opening, opening_script
 from core.ledger.store.minutes import minute_script
 from core.ledger.store.purge_scripts import ledger_script, letter_script, retracted_steps, row_script, row_steps
-from core.letters.listing import LetterFilter
-from core.letters.redrive import Redrive, RedrivePiece, RedriveProgress, RedriveRange, RedriveRequest
+from core.letters.redrive import RedriveAsked, RedrivePiece, RedriveRange, redrive_of, redrive_request
 from core.letters.store.letters import claim_script, move_script, retry_script, taking_script
 from core.letters.store.redrives import close_script as close_redrive_script
 from core.letters.store.redrives import piece_script
-from core.letters.store.redrives import task_request as redrive_request
 from core.model.aggregates import SLICES
 from core.model.commits import (
     BatchCommit,
@@ -46,7 +44,7 @@ from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, Ord
 from core.model.retention import DEFAULT_DAYS
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
+from core.replay.job import PartitionProgress, PartitionRange, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
 from core.replay.store.replays import task_request
 from core.replay.store.scripts import close_script as close_replay_script
@@ -63,7 +61,7 @@ from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import Batch, ask_batch, run_batch
 from core.store.sqlserver.rows import rows_query
 from core.tasks.store import Ending, advance_steps, open_script
-from core.tasks.task import Advance, TaskOrder
+from core.tasks.task import Advance, Task, TaskOrder, TaskPart, TaskRequest
 from core.transforms.aggregates import find_aggregate, load_aggregates
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.rooms import all_migrations
@@ -204,12 +202,11 @@ def jobs() -> Mapping[str, Script]:
     """Return the scripts of a replay job beside those of its pieces."""
     commit = replay_of(ROW_CLASSES, letters=False)
     request = request_of(is_dry_run=False)
-    job = ReplayJob(request, "running", (commit.progress,), EPOCH, None, EPOCH, None, "")
     return {
         "job open": open_script(task_request(request, 1)),
         "job open dry": open_script(task_request(request_of(is_dry_run=True), 1)),
         "job rehearsed": note_script(RehearsedPiece(commit, commit.counts, ())),
-        "job close": close_replay_script(job, commit.progress, 0, EPOCH),
+        "job close": close_replay_script(ID, commit.progress, 0, EPOCH),
     }
 
 
@@ -219,14 +216,36 @@ def redrives() -> Mapping[str, Script]:
     for move in get_args(OrderedMove):
         letters = replace(move_of(move), move_id=str(ID))
         ranges = (RedriveRange(letters.partition.partition_id, Span(SequenceNumber(7), SequenceNumber(9)), 2),)
-        stream = letters.partition.stream
-        request = RedriveRequest(ID, stream, 1, move, LetterFilter(), ranges, 2, 5, "somebody", "because", EPOCH)
-        progress = (RedriveProgress(ranges[0], SequenceNumber(6)),)
-        job = Redrive(request, "running", progress, 3, EPOCH, EPOCH, None, EPOCH, None, "")
-        named[f"redrive open {move}"] = open_script(redrive_request(request))
-        named[f"redrive piece {move}"] = piece_script(RedrivePiece(job, progress[0], letters, SequenceNumber(9), EPOCH))
+        request = redrive_request(TaskOrder(ID, 1, "somebody", "because", EPOCH), RedriveAsked(move, {}), ranges, 5)
+        job = redrive_of(running(request, letters.partition.stream))
+        piece = RedrivePiece(job, job.progress[0], letters, SequenceNumber(9), EPOCH)
+        named[f"redrive open {move}"] = open_script(request)
+        named[f"redrive piece {move}"] = piece_script(piece)
         named[f"redrive close {move}"] = close_redrive_script(job, EPOCH)
     return named
+
+
+def running(request: TaskRequest, stream: Stream) -> Task:
+    """Return a task of this request that runs."""
+    order = request.order
+    parts = tuple(TaskPart(one.name, one.span, one.position, 0, one.asked, one.report, None) for one in request.parts)
+    asked = (request.is_dry_run, request.asked, request.total or 0, 3, request.per_second)
+    times = (order.at, order.at, None, order.at)
+    return Task(
+        ID,
+        request.kind,
+        stream,
+        1,
+        "running",
+        *asked,
+        EPOCH,
+        order.by,
+        order.why,
+        *times,
+        fault=None,
+        history="",
+        parts=parts,
+    )
 
 
 def aggregations() -> Mapping[str, Script]:

@@ -99,7 +99,7 @@ def test_a_batch_and_a_walk_do_not_wait_for_a_piece_of_a_redrive(desk: Redriving
         assert walked is not None
         assert walked.numbers == (0, 1, 2, 3, 4, 5)
     assert desk.slice(job).is_over
-    assert (desk.now(job).status, desk.now(job).moved, desk.now(job).unmoved) == ("done", 6, 0)
+    assert (desk.now(job).task.status, desk.now(job).moved, desk.now(job).unmoved) == ("done", 6, 0)
 
 
 def test_a_keeper_passes_over_the_letters_of_a_piece_that_is_under_way(desk: Redriving) -> None:

@@ -9,16 +9,11 @@ from uuid import UUID
 
 from core.errors import TaskConflict
 from core.letters.redrive import (
-    MOST_OPEN,
-    RangeAsked,
     Redrive,
-    RedriveAsked,
     RedrivenLetter,
     RedrivePiece,
     RedriveProgress,
-    RedriveRange,
     RedriveReport,
-    RedriveRequest,
     Walked,
     redrive_of,
     until_request,
@@ -34,7 +29,7 @@ from core.store.script import Script, Step
 from core.store.stream import StreamClosed
 from core.tasks.run import open_task
 from core.tasks.store import Ending, Tasks, advance_steps
-from core.tasks.task import Advance, PartRequest, TaskOrder, TaskRequest, report_text
+from core.tasks.task import Advance, TaskRequest, report_text
 
 LOOKED_AT = 1_000  # letters that one statement of a walk reads
 
@@ -42,16 +37,16 @@ LOOKED_AT = 1_000  # letters that one statement of a walk reads
 class Redrives(Partitions):
     """Redrives and their progress. A change of a job conflicts when its status or its pieces are not as expected."""
 
-    def open_redrive(self, request: RedriveRequest) -> Redrive:
+    def open_redrive(self, request: TaskRequest) -> Redrive:
         """Open a job, and return it, planned.
 
         Raises TaskOverlap, TooManyTasks, and TaskConflict when the stream was closed, each with nothing written. Raises
         CommitOutcomeUnknown when the answer was lost.
         """
         try:
-            return redrive_of(open_task(task_request(request), self.tasks))
+            return redrive_of(open_task(request, self.tasks))
         except StreamClosed:
-            raise TaskConflict("redrive", request.redrive_id) from None
+            raise TaskConflict("redrive", request.order.task_id) from None
 
     def find_redrive(self, redrive_id: UUID) -> Redrive | None:
         """Return a job as it is now, or None."""
@@ -60,27 +55,27 @@ class Redrives(Partitions):
 
     def read_redriven(self, job: Redrive, after: tuple[int, int], most: int) -> tuple[RedrivenLetter, ...]:
         """Return letters that a job moved, in the order of its pieces, after a place in a piece."""
-        redrive_id, (piece, within) = str(job.request.redrive_id), after
+        piece, within = after
         page = {"after_piece": piece, "after_place": within, "most": most}
-        found = self._database.ask("read_redriven_letters", task_id=redrive_id, **page)
+        found = self._database.ask("read_redriven_letters", task_id=str(job.task.task_id), **page)
         return decoded(RedrivenLetter, found)
 
     def walk(self, job: Redrive, statuses: Sequence[LetterStatus], most: int) -> Walked | None:
         """Look at the next letters of the open partition of a job, and return those of its filter, at most this number;
         None when no letter of it is left. A page of many others may be short, or empty."""
-        request, progress = job.request, job.open_progress
-        if progress is None or request.wanted is None:
+        wanted, progress = job.wanted, job.open_progress
+        if progress is None or wanted is None:
             return None
         values = {
-            **filter_values(until_request(request.wanted, request.requested_at)),
+            **filter_values(until_request(wanted, job.task.requested_at)),
             **span_values(progress.range.span),
-            "stream_id": request.stream_id,
+            "stream_id": job.task.stream_id,
             "partition_id": progress.range.partition_id,
             "walked_to": progress.walked_to,
             "sources": f",{','.join(statuses)},",
             "most": LOOKED_AT,
         }
-        looked_at = self._database.ask("walk_up" if request.walks_up else "walk_down", **values)
+        looked_at = self._database.ask("walk_up" if job.asked.walks_up else "walk_down", **values)
         numbers = tuple(SequenceNumber(number) for number, is_chosen in looked_at if is_chosen)[:most]
         if not numbers and len(looked_at) < LOOKED_AT:
             return None
@@ -105,47 +100,24 @@ class Redrives(Partitions):
         return Tasks(self._database)
 
 
-def task_request(request: RedriveRequest) -> TaskRequest:
-    """Return the task of a redrive."""
-    order = TaskOrder(request.redrive_id, request.stream_id, request.requested_by, request.reason, request.requested_at)
-    return TaskRequest(
-        order=order,
-        kind="redrive",
-        key=request.chosen_key,
-        asked=report_text(RedriveAsked(request.move, None if request.chosen is None else dict(request.chosen))),
-        parts=tuple(_part(request, one) for one in request.ranges),
-        total=request.total,
-        per_second=request.per_second,
-        most_open=MOST_OPEN,
-    )
-
-
-def _part(request: RedriveRequest, one: RedriveRange) -> PartRequest:
-    """Return a partition of a new job: the walk begins next to its first letter."""
-    first, last = one.span.ends
-    start = first - 1 if request.walks_up else last + 1
-    asked = report_text(RangeAsked(one.letters, one.numbers))
-    return PartRequest(one.partition_id, start, one.span, asked, report_text(RedriveReport()))
-
-
 def piece_script(piece: RedrivePiece) -> Script:
     """Return the transaction of a piece: the move of its letters, then the job and its progress.
 
     It need not be durable: a loss of power takes back the move together with its progress.
     """
-    job, move, stream_id = piece.job, piece.move, piece.job.request.stream_id
+    task, move, stream_id = piece.job.task, piece.move, piece.job.task.stream_id
     place = {"stream_id": stream_id, "partition_id": move.partition.partition_id}
     steps = move_steps(move, stream_id, counts="moved")
     numbers = steps[-1].values["sequence_numbers"]
-    own = {"task_id": str(job.request.redrive_id), "pieces": job.pieces, "moved_at": instant_text(move.moved_at)}
+    own = {"task_id": str(task.task_id), "pieces": task.pieces, "moved_at": instant_text(move.moved_at)}
     moved = {**own, **place, "sequence_numbers": numbers, "move_id": move.move_id}
     looked_at = {"looked_at": len(move.sequence_numbers)}
     ahead = _advance(piece.progress, piece.walked_to, piece.progress.report, counts=looked_at)
     return Script(
-        f"{move.partition}: redrive {job.request.redrive_id}",
+        f"{move.partition}: redrive {task.task_id}",
         (
             *steps,
-            *advance_steps(_ending(job, move.moved_at, piece.next_piece_at), ahead, "advance_redrive"),
+            *advance_steps(_ending(piece.job, move.moved_at, piece.next_piece_at), ahead, "advance_redrive"),
             Step("add_redrive_piece", moved),
         ),
         durable=False,
@@ -162,11 +134,11 @@ def close_script(job: Redrive, at: datetime) -> Script:
     unmoved = max(0, progress.range.letters - progress.report.moved)
     report = replace(progress.report, unmoved=unmoved)
     ahead = _advance(progress, progress.walked_to, report, is_last=True)
-    return Script(f"redrive {job.request.redrive_id}", tuple(advance_steps(_ending(job, at), ahead)))
+    return Script(f"redrive {job.task.task_id}", tuple(advance_steps(_ending(job, at), ahead)))
 
 
 def _ending(job: Redrive, at: datetime, next_piece_at: datetime | None = None) -> Ending:
-    task_id = job.request.redrive_id
+    task_id = job.task.task_id
     return Ending(task_id, at, partial(TaskConflict, "redrive", task_id), next_piece_at)
 
 

@@ -178,13 +178,13 @@ class Replays(Partitions):
         The last partition ends the job.
         """
         left = self._states_left(job, progress, row_classes)
-        self._database.run(close_script(job, progress, left, at))
+        self._database.run(close_script(job.task.task_id, progress, left, at))
         forget_states(self._database)
 
     def _states_left(self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type]) -> int:
         partition_id = progress.range.partition_id
-        place = {"stream_id": self.open_stream(job.request.stream), "partition_id": partition_id}
-        ((first,),) = self._database.ask("find_first_replay", **place, invocation_id=str(job.request.job_id))
+        place = {"stream_id": self.open_stream(job.task.stream), "partition_id": partition_id}
+        ((first,),) = self._database.ask("find_first_replay", **place, invocation_id=str(job.task.task_id))
         values = {**place, **span_values(progress.range.span), "commit_number": NO_COMMIT if first is None else first}
         states = [row_class for row_class in row_classes if row_table(row_class).key]
         standing = sum(self._database.ask(of_rows("count_states", each), **values)[0][0] for each in states)

@@ -7,13 +7,14 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from uuid import UUID
 
 from core.errors import StoreUnavailable, TaskConflict
 from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import ReferenceKey, row_table
 from core.model.spans import SequenceNumber
 from core.replay.diff import document
-from core.replay.job import COUNTED, PartitionProgress, ReplayCounts, ReplayJob
+from core.replay.job import COUNTED, PartitionProgress, ReplayCounts
 from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.settle.store.held import freed_by, order_steps
 from core.settle.store.partitions import Values, letter_values
@@ -67,9 +68,8 @@ def note_script(rehearsed: RehearsedPiece) -> Script:
     return Script(f"{commit.partition}: replay {commit.job_id}", steps)
 
 
-def close_script(job: ReplayJob, progress: PartitionProgress, states_left: int, at: datetime) -> Script:
+def close_script(job_id: UUID, progress: PartitionProgress, states_left: int, at: datetime) -> Script:
     """Return the transaction that closes a partition; with the last partition, it ends the job, whose row it locks."""
-    job_id = job.request.job_id
     report = report_text(replace(progress.report, states_left=states_left))
     closed = Advance(progress.range.partition_id, progress.step, progress.next_number, report, is_last=True)
     ending = Ending(job_id, at, partial(TaskConflict, "replay", job_id))

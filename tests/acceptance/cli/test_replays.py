@@ -122,4 +122,4 @@ def planned(app: App, place: str) -> str:
     clock = Clock(now=lambda: datetime.now(UTC), new_id=uuid4)
     job = request_replay(order([place], 0, 2), ReplayKind(STREAM, store, MemoryHub({}), PLAIN, clock), 10)
     store.close()
-    return str(job.request.job_id)
+    return str(job.task.task_id)

@@ -28,8 +28,8 @@ MUTANTS = (
         ("a piece is larger than its rate", "min(TRANSACTION_LIMIT, per_second // 2)", "TRANSACTION_LIMIT"),
         (
             "selections of other letters overlap",
-            "(one.partition_id, one.numbers) for one in self.ranges",
-            "0 for one in self.ranges",
+            "(one.partition_id, one.numbers) for one in ranges",
+            "0 for one in ranges",
         ),
     ),
     *in_file(

@@ -36,7 +36,7 @@ def driver(desk: Redriving, job: Redrive, *faults: Fault | None) -> Redriving:
 def test_a_slice_goes_on_after_a_rival_and_after_a_lost_answer(desk: Redriving, fault: Fault) -> None:
     job = desk.ask(6, rate=4)
     assert driver(desk, job, fault, fault, None, fault).slice(job).is_over
-    assert (desk.now(job).status, desk.now(job).moved) == ("done", 6)
+    assert (desk.now(job).task.status, desk.now(job).moved) == ("done", 6)
     assert desk.moved(job) == [("0", number) for number in NUMBERS]
 
 

@@ -41,7 +41,7 @@ def dry_run(before: Rows, after: Rows, *bodies: str) -> tuple[ReplayJob, dict[in
     world = World(MemoryStore(), {"0": log_of(*(bodies or ("x",)))}, changed(before, "before"))
     world.transform = changed(after, "after")
     job = world.replay(order(dry_run=True))
-    diffs = world.store.read_replay_diffs(job.request.job_id, None, 10_000)
+    diffs = world.store.read_replay_diffs(job.task.task_id, None, 10_000)
     return job, {one.sequence_number: json.loads(one.diff) for one in diffs}
 
 

@@ -67,16 +67,16 @@ class Small(World):
         return self.store
 
     def slice(self, job: ReplayJob, seconds: float = 0) -> Any:
-        return work_on(job.request.job_id, ZERO, self.means, self.clock.now() + timedelta(seconds=seconds))
+        return work_on(job.task.task_id, ZERO, self.means, self.clock.now() + timedelta(seconds=seconds))
 
     def move(self, job: ReplayJob, move: TaskVerb) -> None:
-        assert self.store.tasks.move(TaskMove(job.request.job_id, move, "somebody", "", self.clock.now()))
+        assert self.store.tasks.move(TaskMove(job.task.task_id, move, "somebody", "", self.clock.now()))
 
 
 def begun(small: Small, *, dry_run: bool = False) -> ReplayJob:
     job = small.ask(order(dry_run=dry_run))
-    assert open_parts(job.request.job_id, small.means) == (ZERO,)
-    return small.find(job.request.job_id)
+    assert open_parts(job.task.task_id, small.means) == (ZERO,)
+    return small.find(job.task.task_id)
 
 
 def spans(small: Small) -> list[tuple[int, int]]:
@@ -96,17 +96,17 @@ def test_a_slice_whose_time_is_up_does_one_piece_and_the_next_continues_after_it
     reports = [small.slice(job) for _ in range(4)]
     assert [one.is_over for one in reports] == [False, False, False, True]
     assert spans(small) == [(0, 9), (10, 19), (20, 29), (30, 34)]
-    assert small.find(job.request.job_id).status == "done"
+    assert small.find(job.task.task_id).task.status == "done"
 
 
 def test_a_job_that_is_planned_begins_once_and_tells_the_partitions_with_work_left() -> None:
     small = world()
     job = begun(small)
-    assert job.status == "running"
-    assert job.history.count("begin") == 1
-    assert open_parts(job.request.job_id, small.means) == (ZERO,)
+    assert job.task.status == "running"
+    assert job.task.history.count("begin") == 1
+    assert open_parts(job.task.task_id, small.means) == (ZERO,)
     small.slice(job, seconds=60)
-    assert open_parts(job.request.job_id, small.means) == ()
+    assert open_parts(job.task.task_id, small.means) == ()
 
 
 @pytest.mark.parametrize("move", ["pause", "cancel"])
@@ -116,8 +116,8 @@ def test_a_job_stops_between_two_pieces_and_what_was_replayed_stays(move: TaskVe
     small.watched.after = lambda commit: small.move(job, move) if commit.piece.span.first == 10 else None
     report = small.slice(job, seconds=60)
     assert (report.is_over, spans(small)) == (True, [(0, 9), (10, 19)])
-    assert small.find(job.request.job_id).partitions[0].next_number == 20
-    assert open_parts(job.request.job_id, small.means) == ()
+    assert small.find(job.task.task_id).partitions[0].next_number == 20
+    assert open_parts(job.task.task_id, small.means) == ()
 
 
 def test_a_piece_that_is_being_made_while_the_job_is_paused_is_rolled_back() -> None:
@@ -147,7 +147,7 @@ def test_two_who_work_on_one_partition_do_each_piece_once() -> None:
     small.slice(job, seconds=60)
     numbers = [number for span in small.watched.pieces for number in range(span.first, span.last + 1)]
     assert sorted(numbers) == list(range(35))
-    assert small.find(job.request.job_id).counts.events == 35
+    assert small.find(job.task.task_id).counts.events == 35
 
 
 @pytest.mark.parametrize("stands", [True, False])
@@ -165,7 +165,7 @@ def test_a_piece_whose_answer_was_lost_is_looked_for_and_done_once(stands: bool)
     job = begun(small)
     small.slice(job, seconds=60)
     assert spans(small) == [(0, 9), (10, 19), (20, 29), (30, 34)]
-    assert small.find(job.request.job_id).counts.events == 35
+    assert small.find(job.task.task_id).counts.events == 35
 
 
 def test_conflicts_without_end_are_for_the_caller() -> None:
@@ -192,7 +192,7 @@ def test_a_refused_letter_is_no_fault_of_the_rows_and_goes_to_the_caller() -> No
     job = begun(small)
     with pytest.raises(DataRefused):
         small.slice(job, seconds=60)
-    assert small.find(job.request.job_id).partitions[0].next_number == 2  # what was before it stands
+    assert small.find(job.task.task_id).partitions[0].next_number == 2  # what was before it stands
 
 
 def test_an_event_of_another_hub_ends_the_job_as_failed() -> None:
@@ -202,9 +202,9 @@ def test_an_event_of_another_hub_ends_the_job_as_failed() -> None:
     job = begun(small)
     with pytest.raises(StreamIncarnationChanged):
         small.slice(job, seconds=60)
-    ended = small.find(job.request.job_id)
-    assert (ended.status, ended.partitions[0].next_number) == ("failed", 10)
-    assert "incarnation" in (ended.fault or "")
+    ended = small.find(job.task.task_id)
+    assert (ended.task.status, ended.partitions[0].next_number) == ("failed", 10)
+    assert "incarnation" in (ended.task.fault or "")
 
 
 class Cutting(MemoryHub):
@@ -223,19 +223,19 @@ def test_a_hub_that_is_cut_off_loses_no_event_and_names_none_as_gone() -> None:
     small = world()
     small.hub = Cutting(small.logs)
     job, faults = begun(small), 0
-    while open_parts(job.request.job_id, small.means):
+    while open_parts(job.task.task_id, small.means):
         try:
             small.slice(job, seconds=60)
         except HubUnreachable:
             faults += 1
-    ended = small.find(job.request.job_id)
+    ended = small.find(job.task.task_id)
     assert (faults, ended.counts.events, ended.counts.gone) == (2, 35, 0)
 
 
 def test_the_fault_that_holds_a_job_up_is_told_until_it_is_over() -> None:
     small = world()
     job = begun(small)
-    note_fault(job.request.job_id, HubUnreachable("cut"), small.means)
-    assert small.find(job.request.job_id).fault == "cut"
-    note_fault(job.request.job_id, None, small.means)
-    assert small.find(job.request.job_id).fault is None
+    note_fault(job.task.task_id, HubUnreachable("cut"), small.means)
+    assert small.find(job.task.task_id).task.fault == "cut"
+    note_fault(job.task.task_id, None, small.means)
+    assert small.find(job.task.task_id).task.fault is None

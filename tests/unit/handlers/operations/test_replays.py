@@ -255,7 +255,7 @@ def test_a_job_of_a_different_stream_is_not_found(replays: Replays) -> None:
     assert (replays.show(job).status, replays.move(job, "cancel").status) == (404, 404)
     found = app().replays.find_replay(foreign.job_id)
     assert found is not None
-    assert found.status == "planned"
+    assert found.task.status == "planned"
 
 
 def test_a_hub_that_does_not_answer_holds_the_job_and_is_named_there(replays: Replays) -> None:
