@@ -9,9 +9,9 @@ from core.api.cursors import Number, key_of, page_of
 from core.api.operation import Answer, Call, Nothing, number_of, operation
 from core.api.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, TASK_OVERLAP, Problem, clipped
 from core.api.shown import written
-from core.errors import HubledgerError, InfrastructureFault
+from core.errors import InfrastructureFault
 from core.letters.listing import LetterFilter
-from core.letters.redrive import CountDiffers, LetterOrder, Redrive, RedriveCause, RedrivenLetter, redrive_of
+from core.letters.redrive import CountDiffers, LetterOrder, RedriveCause, RedrivenLetter, redrive_of
 from core.letters.redrive_run import RedriveKind, request_redrive
 from core.letters.redrive_run import preview_redrive as preview_of
 from core.model.events import PartitionId
@@ -19,7 +19,7 @@ from core.model.letters import LetterPosition, OrderedMove, Selection
 from core.model.tasks import OPEN
 from core.tasks.run import note_fault
 from core.tasks.task import Task
-from handlers.app import App, app
+from handlers.app import App, app, in_time
 from handlers.operations.letters import LetterChoice, filter_of, hide_letter, letter_answer
 from handlers.operations.redrive_shapes import (
     MOST_SHOWN,
@@ -62,31 +62,32 @@ def start_redrive(call: Call[Nothing, Nothing, RedriveShape]) -> Answer:
     """Open a task, and work on it for some seconds: 200 when it is done by then. Else its orchestration goes on."""
     body, own = call.body, app()
     order = LetterOrder(MOVED[body.move], _chosen(body), body.expected_count, call.who, body.reason)
+    redrives = kind(own)
     with opening():
-        job = request_redrive(order, body.per_second, kind(own))
+        job = request_redrive(order, body.per_second, redrives)
     if isinstance(job, CountDiffers):
         said = f"{job.found} letters can be moved now, not {body.expected_count}; nothing was changed"
         raise Problem(COUNT_DIFFERS, said, more={"count": job.found})
-    facts = {"task_id": str(job.task.task_id), "total": job.task.total}
+    done = shown(job.task if body.per_second else _worked_on(job.task, redrives, own))
+    facts = {"task_id": done.task_id, "total": done.total, "moved": done.moved, "status": done.status}
     log.info("redrive requested", extra={"action": body.move, "who": call.who, "why": clipped(body.reason), **facts})
-    if body.per_second is None:
-        _work_at_once(own, job)
-    own.letter_counts.forget()
-    task = found_task(own, str(job.task.task_id))
-    return begun(shown(task)) if task.status in OPEN else Answer(shown(task))
+    return begun(done) if done.status in OPEN else Answer(done)
 
 
-def _work_at_once(own: App, job: Redrive) -> None:
-    """Work on a new task, so that its letters have moved when a person sees the answer. A fault is the task's: it goes
-    on, as after any other fault."""
-    task_id, means = job.task.task_id, kind(own)
-    try:
-        own.work.task(task_id, None, means, means.clock.now() + AT_ONCE)
-    except HubledgerError as fault:
-        log.warning("redrive not done at once", extra={"task_id": str(task_id), "error": str(fault)})
-        if isinstance(fault, InfrastructureFault):
-            with suppress(HubledgerError):
-                note_fault(task_id, fault, means)
+def _worked_on(task: Task, redrives: RedriveKind, own: App) -> Task:
+    """Work on a new task at once, and return it as it is then. A fault is the task's, not the request's: the task is
+    stored, and goes on. No wait for the database takes longer than the work may."""
+    with in_time(AT_ONCE):
+        try:
+            own.work.task(task.task_id, None, redrives, redrives.clock.now() + AT_ONCE)
+        except InfrastructureFault as fault:
+            log.warning("redrive not done at once", extra={"task_id": str(task.task_id), "error": str(fault)})
+            with suppress(InfrastructureFault):
+                note_fault(task.task_id, fault, redrives)
+        own.letter_counts.forget()
+        with suppress(InfrastructureFault):
+            return redrives.tasks.find(task.task_id) or task
+    return task
 
 
 @operation("The letters that a redrive moved", "tasks", problems=(NOT_FOUND,))

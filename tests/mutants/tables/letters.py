@@ -127,15 +127,15 @@ MUTANTS = (
         "tests/unit/handlers/operations/test_redrives.py",
         (
             "a fault fails the request whose task goes on",
-            "    except HubledgerError as fault:\n        log.warning(",
-            "    except ZeroDivisionError as fault:\n        log.warning(",
+            "        except InfrastructureFault as fault:\n            log.warning(",
+            "        except ZeroDivisionError as fault:\n            log.warning(",
         ),
         (
             "a task that goes on is answered as done",
-            "return begun(shown(task)) if task.status in OPEN else Answer(shown(task))",
-            "return Answer(shown(task))",
+            "return begun(done) if done.status in OPEN else Answer(done)",
+            "return Answer(done)",
         ),
-        ("a redrive with a rate sleeps in its request", "if body.per_second is None:", "if True:"),
+        ("a redrive with a rate sleeps in its request", "job.task if body.per_second else", "job.task if False else"),
     ),
     *in_file(
         "handlers/api.py",

@@ -60,6 +60,7 @@ MUTANTS = (
     *in_file(
         "handlers/operations/redrives.py",
         HTTP,
+        ("a lost database holds up the answer to a redrive", "with in_time(AT_ONCE):", "with in_time():"),
         ("the filter of a redrive shows a partition key", '{"partition_key": "hidden"}', "{}"),
         (
             "the sample of a preview quotes its events",

@@ -1,6 +1,7 @@
 """handlers/operations/redrives.py, with the activities and the timer of handlers/tasks.py, over an embedded store."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -8,7 +9,12 @@ from typing import Any
 
 import pytest
 
+from core.errors import StoreUnavailable
 from core.letters.redrive import MOST_OPEN
+from core.letters.store.redrives import Redrives as Stored
+from core.store.database import Database, PatientDatabase, Waiting
+from core.store.script import Named, Outcome, Script
+from core.tasks.store import Tasks
 from handlers.app import app
 from tests.fakes.engines import SqliteEngine
 from tests.unit.handlers.running import HOME, Client, Reply, Running, client_function, functions
@@ -204,6 +210,47 @@ def test_a_job_is_paused_resumed_and_cancelled(redrives: Redrives) -> None:
     assert [one["move"] for one in redrives.show(job).body["history"]] == ["pause", "resume", "cancel"]
     assert redrives.show(job, "list_redriven").body == {"letters": [], "next": None}
     assert redrives.show("00000000-0000-4000-8000-000000000000").status == 404
+
+
+class LostInTheMiddle:
+    """A database that answers no more when the work on a task begins."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._is_lost = False
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        return self._reached().ask(statement, **values)
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        self._is_lost = self._is_lost or script.steps[0].statement == "move_task"
+        return self._reached().run(script, rehearse)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _reached(self) -> Database:
+        if self._is_lost:
+            raise StoreUnavailable("the database does not answer")
+        return self._database
+
+
+def test_a_database_that_is_lost_in_the_middle_holds_no_answer_up(
+    redrives: Redrives, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("handlers.operations.redrives.AT_ONCE", timedelta(milliseconds=10))
+    own, slept, lost = app(), [0.0], LostInTheMiddle(redrives.sqlite.database())
+    waiting = Waiting(lambda: sum(slept, time.monotonic()), slept.append)
+    patient = PatientDatabase(lost, timedelta(minutes=2), waiting)
+    app.value = replace(own, redrives=Stored(patient), tasks=Tasks(lost))
+    reply = redrives.start()
+    job = reply.body
+    assert (reply.status, job["status"], job["moved"]) == (202, "planned", 0)
+    assert sum(slept) < 1
+    assert redrives.client.started == [["drive_task", f"task-{job['task_id']}", job["task_id"]]]
+    app.value = own
+    redrives.work(job["task_id"])
+    assert redrives.show(job["task_id"]).body["moved"] == 3
 
 
 def test_a_fault_is_noted_and_gone_when_the_job_continues(redrives: Redrives) -> None:
