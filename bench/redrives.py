@@ -61,7 +61,7 @@ def _figures(move: OrderedMove, ask: Callable[..., Any], wanted: LetterFilter) -
 
 
 def _redrive(move: OrderedMove, wanted: LetterFilter) -> tuple[int, float]:
-    from core.letters.redrive import Redrive
+    from core.letters.redrive import Redrive, redrive_of
     from core.letters.redrive_run import request_redrive
     from core.model.letters import MOVES
     from core.tasks.run import work_on
@@ -76,8 +76,8 @@ def _redrive(move: OrderedMove, wanted: LetterFilter) -> tuple[int, float]:
     began = time.perf_counter()
     work_on(job.task.task_id, None, means, datetime.now(UTC) + timedelta(hours=1))
     seconds = time.perf_counter() - began
-    ended = means.store.find_redrive(job.task.task_id)
-    if ended is None or ended.moved != count:
+    ended = means.tasks.find(job.task.task_id)
+    if ended is None or redrive_of(ended).moved != count:
         raise RuntimeError(f"not all letters were moved: {ended}")
     return count, seconds
 

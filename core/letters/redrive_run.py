@@ -28,7 +28,7 @@ from core.model.clock import Clock
 from core.model.events import PartitionId, Stream
 from core.model.letters import MOVES, LetterMove, OrderedMove, Selection
 from core.model.spans import SequenceNumber, Span
-from core.tasks.run import Done, Kind, Rest
+from core.tasks.run import Done, Kind, Rest, open_task
 from core.tasks.store import Tasks
 from core.tasks.task import Task, TaskOrder, TaskPart
 
@@ -79,7 +79,8 @@ def request_redrive(order: LetterOrder, per_second: int | None, means: RedriveKi
     """Open the job that a person requests, if the number of letters is as expected.
 
     Raises TaskOverlap when an open job has the same filter or selection, TooManyTasks when too many are open, and
-    TaskConflict when the next incarnation was opened since the letters were counted.
+    StreamClosed when the next incarnation was opened since the letters were counted, each with nothing written. Raises
+    CommitOutcomeUnknown when the answer was lost.
     """
     now, stream_id = means.clock.now(), means.chosen.find_stream()
     ranges = _ranges(order, means.chosen, now)
@@ -88,7 +89,7 @@ def request_redrive(order: LetterOrder, per_second: int | None, means: RedriveKi
         return CountDiffers(total)
     asked = RedriveAsked(order.move, given_fields(order.chosen) if isinstance(order.chosen, LetterFilter) else None)
     task = TaskOrder(means.clock.new_id(), stream_id, order.by, order.why, now)
-    return means.store.open_redrive(redrive_request(task, asked, ranges, per_second))
+    return redrive_of(open_task(redrive_request(task, asked, ranges, per_second), means.tasks))
 
 
 def _ranges(order: LetterOrder, chosen: LetterListing, now: datetime) -> tuple[RedriveRange, ...]:

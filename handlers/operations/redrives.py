@@ -93,11 +93,11 @@ def _worked_on(task: Task, redrives: RedriveKind, own: App) -> Task:
 @operation("The letters that a redrive moved", "tasks", problems=(NOT_FOUND,))
 def list_redriven(call: Call[TaskPath, RedrivenQuery, Nothing]) -> RedrivenLettersAnswer:
     """List a page of the letters that a job moved, in the order of its pieces."""
-    job, query = redrive_of(found_task(app(), call.path.task_id, "redrive")), call.query
+    task, query = found_task(app(), call.path.task_id, "redrive"), call.query
     bound_to, after = call.path.task_id, FIRST
     if query.cursor is not None:
         after = key_of(bound_to, query.cursor, tuple[Number, Number])
-    found = app().redrives.read_redriven(job, after, query.limit + 1)
+    found = app().redrives.read_redriven(task.task_id, after, query.limit + 1)
     page, following = page_of(found, query.limit, bound_to, lambda one: (one.piece, one.place))
     return RedrivenLettersAnswer(letters=list(map(_redriven, page)), next=following)
 

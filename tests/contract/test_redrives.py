@@ -238,7 +238,7 @@ def test_a_page_of_moved_letters_goes_on_after_a_place_in_a_piece(desk: Redrivin
     job = desk.ask(12, rate=10)  # pieces of five
     desk.slice(job)
     pages, after = [], (-1, -1)
-    while found := desk.store.read_redriven(job, after, 4):
+    while found := desk.store.read_redriven(job.task.task_id, after, 4):
         pages += [(one.partition_id, one.sequence_number, one.status) for one in found]
         after = (found[-1].piece, found[-1].place)
     assert pages == [(place, number, "waiting") for place in "01" for number in LETTERS]

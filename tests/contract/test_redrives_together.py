@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from core.errors import TaskConflict
 from core.ledger.store.incarnations import Incarnations
 from core.letters.listing import LetterFilter
 from core.letters.redrive import Redrive
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
+from core.store.stream import StreamClosed
 from tests.contract.test_held_letters import World, of_key
 from tests.contract.test_held_letters import statuses as statuses_of
 from tests.contract.test_incarnations import opening
@@ -119,7 +119,7 @@ def test_letters_that_were_counted_before_the_next_incarnation_are_never_those_o
     keep_letters(desk.store, LETTERS, status="exhausted", due_at=None)
     selected = tuple(LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in (2, 4))
     for chosen, count in ((selected, 2), (ALL, 16)):
-        with pytest.raises(TaskConflict):
+        with pytest.raises(StreamClosed):
             desk.ask(count, chosen, "discard")
     assert desk.store.read_redrives(desk.means.stream, 10, None) == ()
     assert {one.status for one in engine.letters()} == {"exhausted"}

@@ -54,7 +54,7 @@ def _move(
     if isinstance(job, CountDiffers):
         return ()
     work_on(job.task.task_id, None, kind, EVER)
-    moved = kind.store.read_redriven(job, (-1, -1), len(chosen))
+    moved = kind.store.read_redriven(job.task.task_id, (-1, -1), len(chosen))
     return tuple(LetterPosition(one.partition_id, one.sequence_number) for one in moved)
 
 

@@ -64,7 +64,7 @@ class Redriving:
 
     def moved(self, job: Redrive) -> list[tuple[str, int]]:
         """Return the letters that a job lists as moved."""
-        found = self.store.read_redriven(job, (-1, -1), 1_000_000)
+        found = self.store.read_redriven(job.task.task_id, (-1, -1), 1_000_000)
         return [(one.partition_id, one.sequence_number) for one in found]
 
 

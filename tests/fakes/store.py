@@ -56,6 +56,11 @@ class Store(Letters, Redrives, Replays, Ownerships, Attempts):
         """Return replays of a stream, the newest first."""
         return tuple(map(replay_of, self.tasks.read(self.open_stream(stream), most, before, kind="replay")))
 
+    def find_redrive(self, redrive_id: UUID) -> Redrive | None:
+        """Return a redrive as it is now, or None."""
+        found = self.tasks.find(redrive_id)
+        return None if found is None else redrive_of(found)
+
     def read_redrives(
         self, stream: Stream, most: int, before: tuple[datetime, UUID] | None = None
     ) -> tuple[Redrive, ...]:

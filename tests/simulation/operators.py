@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
 
-from core.errors import ReplayRefused, TaskConflict, TaskOverlap, TooManyTasks
+from core.errors import ReplayRefused, TaskOverlap, TooManyTasks
 from core.ledger.next_incarnation import HubFits, IncarnationOrder, StateDiffers, next_incarnation
 from core.model.events import PartitionId
 from core.model.hub import Place
@@ -13,6 +13,7 @@ from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
 from core.model.tasks import TaskMove, TaskVerb
 from core.replay.run import request_replay
+from core.store.stream import StreamClosed
 from core.tasks.run import open_parts, work_on
 from tests.fakes.moving import discard, redriving, requeue
 from tests.fakes.replaying import order
@@ -22,7 +23,7 @@ from tests.simulation.trouble import Trouble
 MOVES: tuple[TaskVerb, ...] = ("pause", "pause", "resume", "resume", "cancel")
 MOST = 10**9
 SLICE = timedelta(seconds=30)
-REFUSED = (TaskOverlap, TooManyTasks, TaskConflict)  # others are open, or the stream was closed
+REFUSED = (TaskOverlap, TooManyTasks, StreamClosed)  # others are open, or the stream was closed
 
 
 class Operators:

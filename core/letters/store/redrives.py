@@ -15,7 +15,6 @@ from core.letters.redrive import (
     RedriveProgress,
     RedriveReport,
     Walked,
-    redrive_of,
     until_request,
 )
 from core.letters.store.letters import move_steps
@@ -26,10 +25,8 @@ from core.settle.store.partitions import Partitions
 from core.store.columns import instant_text, span_values
 from core.store.decoding import decoded
 from core.store.script import Script, Step
-from core.store.stream import StreamClosed
-from core.tasks.run import open_task
 from core.tasks.store import Ending, Tasks, advance_steps
-from core.tasks.task import Advance, TaskRequest, report_text
+from core.tasks.task import Advance, report_text
 
 LOOKED_AT = 1_000  # letters that one statement of a walk reads
 
@@ -37,27 +34,11 @@ LOOKED_AT = 1_000  # letters that one statement of a walk reads
 class Redrives(Partitions):
     """Redrives and their progress. A change of a job conflicts when its status or its pieces are not as expected."""
 
-    def open_redrive(self, request: TaskRequest) -> Redrive:
-        """Open a job, and return it, planned.
-
-        Raises TaskOverlap, TooManyTasks, and TaskConflict when the stream was closed, each with nothing written. Raises
-        CommitOutcomeUnknown when the answer was lost.
-        """
-        try:
-            return redrive_of(open_task(request, self.tasks))
-        except StreamClosed:
-            raise TaskConflict("redrive", request.order.task_id) from None
-
-    def find_redrive(self, redrive_id: UUID) -> Redrive | None:
-        """Return a job as it is now, or None."""
-        found = self.tasks.find(redrive_id)
-        return redrive_of(found) if found is not None and found.kind == "redrive" else None
-
-    def read_redriven(self, job: Redrive, after: tuple[int, int], most: int) -> tuple[RedrivenLetter, ...]:
+    def read_redriven(self, redrive_id: UUID, after: tuple[int, int], most: int) -> tuple[RedrivenLetter, ...]:
         """Return letters that a job moved, in the order of its pieces, after a place in a piece."""
         piece, within = after
         page = {"after_piece": piece, "after_place": within, "most": most}
-        found = self._database.ask("read_redriven_letters", task_id=str(job.task.task_id), **page)
+        found = self._database.ask("read_redriven_letters", task_id=str(redrive_id), **page)
         return decoded(RedrivenLetter, found)
 
     def walk(self, job: Redrive, statuses: Sequence[LetterStatus], most: int) -> Walked | None:

@@ -179,6 +179,14 @@ def test_a_different_count_is_refused_with_the_count(redrives: Redrives) -> None
     assert redrives.client.started == []
 
 
+def test_letters_of_a_closed_stream_are_not_moved_and_the_request_may_come_again(redrives: Redrives) -> None:
+    assert redrives.get("preview_redrive", move="retry").body["count"] == 3  # remembers the stream for some seconds
+    redrives.sqlite.sql("UPDATE event_stream SET closed_at = '2026-01-01T00:00:00.000000Z'")
+    refused = redrives.start()
+    assert (refused.status, refused.body["type"]) == (409, "urn:hubledger:problem:conflict")
+    assert "send the request again" in refused.body["detail"]
+
+
 def test_the_same_filter_and_too_many_jobs_are_refused(redrives: Redrives) -> None:
     job = redrives.plan().body["task_id"]
     refused = redrives.plan(move="discard")
