@@ -106,10 +106,18 @@ def _keep(process: Process) -> None:
         retry_chunk(chunk, keeper, "activity")
 
 
+def _in_two_partitions(bench: Bench) -> None:
+    """Prepare letters in two partitions: a redrive of them has a piece in each."""
+    _committed(BODIES, len(BODIES))(bench)
+    ingest_batch(batch(_log(BODIES), partition("1")), _means(Process(bench)))
+
+
 def _discard(process: Process) -> None:
     bench = process.bench
     keeper = Keeper(STREAM, process.store, FIRST, bench.hub.find_event, bench.own, FEW_TRIES)
-    positions = [LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in range(len(BODIES))]
+    positions = [
+        LetterPosition(PartitionId(id), SequenceNumber(number)) for id in "01" for number in range(len(BODIES))
+    ]
     drive(keeper)
     discard(positions, keeper)
 
@@ -282,7 +290,7 @@ SUBJECTS = {
     "a batch of which a key waits for a letter": Subject(_in_order, _ingest_in_order, 20),
     "a discard that frees the letters of its key": Subject(_held_in_order, _free, 10),
     "the next incarnation": Subject(_recreated, _succeed, 20),
-    "a move of letters": Subject(_committed(BODIES, len(BODIES)), _discard, 10),
+    "a move of letters": Subject(_in_two_partitions, _discard, 120),
     "the request of a replay": Subject(_committed(BODIES, len(BODIES)), _request, 10),
     "the pieces of a replay": Subject(_replay(is_dry_run=False), _drive, 100),
     "the pieces of a replay with rows that the database refuses": Subject(
