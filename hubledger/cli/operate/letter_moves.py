@@ -103,10 +103,12 @@ def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_w
         return GOOD
     at.confirm(f"{move.capitalize()} {counted(count, 'letter')}?")
     job = _accepted(at, {"move": move, **chosen, **order, "expected_count": count})
+    if job.status == 202 and not no_wait:
+        return _ended(at, wait_for_task(at, job, "redrive"))
+    at.out.say(f"redrive {job.value['task_id']}")
     if no_wait:
-        at.out.say(f"redrive {job.value['task_id']}")
         return shown(at, job) if at.out.as_json else GOOD
-    return _ended(at, wait_for_task(at, job, "redrive"))
+    return _ended(at, job)
 
 
 def _ended(at: At, found: AppAnswer) -> int:

@@ -276,6 +276,12 @@ def test_a_redrive_says_how_many_letters_it_moved_beyond_the_confirmed_ones(
     assert said.removeprefix("moved ") in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_redrive_that_was_done_in_its_request_is_not_asked_for_again(against: Run) -> None:
+    with SmallApp(Described()) as app:
+        assert against(app, *words("letters discard")) == 0
+    assert [(one.method, one.path) for one in app.requests] == [("POST", "/api/redrives")]
+
+
 def test_an_answer_without_the_fields_of_an_app_is_a_fault_of_one_line(
     against: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
