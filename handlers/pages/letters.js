@@ -1,11 +1,10 @@
 // Letters by cause, then one by one: the event, the attempts, and the moves that a person can make.
 
-import { get, post } from "./api.js";
-import { confirm } from "./confirm.js";
+import { get } from "./api.js";
 import { ago, badge, button, card, choice, count, dated, el, facts, fault, field, grouped, messageOf, plural, table }
   from "./dom.js";
-import { redrivesCard } from "./redrives.js";
-import { ENDED, taskAddress, tasksTable } from "./tasks.js";
+import { MOVES, order, redrivesCard } from "./redrives.js";
+import { tasksTable } from "./tasks.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
 const CLASSES = ["", "poison", "reference", "refused", "unknown", "crash"];
@@ -13,19 +12,8 @@ const NAMES = ["fingerprint", "status", "error_class", "partition_id", "partitio
 const PAGE = 50;
 const NARROW = "(max-width: 760px)"; // as in ops.css
 
-const MOVES = {
-  retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false,
-    text: (number) =>
-      `${plural(number, "letter")}, waiting or exhausted, will be due now, and ${number === 1 ? "its" : "their"} attempts begin again.` },
-  discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true,
-    text: (number) =>
-      `${plural(number, "letter")} will be discarded for good. ${number === 1 ? "Its event stays" : "Their events stay"} accounted for as dead-lettered.` },
-};
-
 const withText = (values) => values.map((value) => [value, value || "any"]);
 const address = (one) => `#/letters/${encodeURIComponent(one.partition_id)}/${one.sequence_number}`;
-const open = ["waiting", "retrying", "held", "exhausted"];
-const movable = { retry: ["waiting", "exhausted"], discard: open };
 
 export async function letters(place, left, asked = "") {
   const chosen = Object.fromEntries([...new URLSearchParams(asked)].filter(([name]) => NAMES.includes(name)));
@@ -40,7 +28,7 @@ async function show(body, left, chosen, again) {
   const groups = (await get("dead-letters/groups", { ...chosen, by, limit: 100 })).groups;
   if (left.aborted) return;
   const list = el("div", {});
-  const jobs = await redrivesCard(chosen, taskAddress, tasksTable);
+  const jobs = await redrivesCard(chosen, tasksTable, again);
   if (left.aborted) return;
   body.replaceChildren(groupsCard(groups, chosen, by, again), jobs, list);
   if (groups.length) await pageOf(list, chosen, again);
@@ -120,18 +108,6 @@ const moveButtons = (ask) => el("span", { class: "row moves" }, Object.keys(MOVE
 const moveButton = (move, ask) =>
   button(MOVES[move].word, () => ask(move), { class: MOVES[move].grave ? "grave calm" : null });
 
-/** Ask for the count, and send the order; that of many letters goes on as a task. */
-async function order(move, chosen, number, again) {
-  const how = MOVES[move];
-  const act = async (expected, reason) => {
-    const done = await post("redrives", { move, ...chosen, expected_count: expected, reason });
-    const rest = [ENDED.includes(done.status) ? "" : `the task goes on with the rest of ${count(done.total)}`,
-      done.unmoved ? `${count(done.unmoved)} had changed and were not moved` : ""].filter(Boolean);
-    return [`${plural(done.moved, "letter")} ${how.done}`, ...rest].join("; ");
-  };
-  if (await confirm({ ...how, word: how.word, number, act })) await again();
-}
-
 async function pageOf(list, chosen, again, cursor = "", before = []) {
   const page = await get("dead-letters", { ...chosen, limit: PAGE, cursor });
   const boxes = new Map();
@@ -167,7 +143,7 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
 function tell(actions, boxes, again) {
   const chosen = [...boxes].filter(([input]) => input.checked).map(([, one]) => one);
   actions.replaceChildren(...Object.keys(MOVES).map((move) => {
-    const own = chosen.filter((one) => movable[move].includes(one.status));
+    const own = chosen.filter((one) => MOVES[move].from.includes(one.status));
     const ask = () => order(move, { letters: named(own) }, own.length, again);
     const look = { disabled: own.length === 0, class: MOVES[move].grave ? "grave calm" : null };
     return button(`${MOVES[move].word} ${count(own.length)}`, ask, look);
@@ -190,7 +166,7 @@ function parts(whole, path, again) {
   const here = `${encodeURIComponent(one.partition_id)}/${one.sequence_number}`;
   const alone = `first=${one.sequence_number}&last=${one.sequence_number}`;
   const ask = (move) => order(move, { letters: named([one]) }, 1, again);
-  const allowed = Object.keys(MOVES).filter((move) => movable[move].includes(one.status));
+  const allowed = Object.keys(MOVES).filter((move) => MOVES[move].from.includes(one.status));
   return [
     el("div", { class: "title" },
       el("h1", {}, `Letter ${one.partition_id} / ${grouped(one.sequence_number)} `, badge(one.status)),

@@ -1,4 +1,4 @@
-// Redrives: retry or discard all letters of a filter, after a preview, and follow the task.
+// Redrives: retry or discard letters. Few are moved at once; of many, or with a rate, the task goes on and is followed.
 
 import { get, post, Problem } from "./api.js";
 import { confirm } from "./confirm.js";
@@ -6,19 +6,47 @@ import { ago, badge, button, capital, card, count, el, fault, field, grouped, pl
 
 const LISTED = 5;
 const PAGE = 100;
-const WORDS = { retry: "Retry all", discard: "Discard all" };
-const EFFECTS = { retry: "due now, and their attempts begin again", discard: "discarded for good" };
+/** A move: its words, and the statuses of the letters that it may take. */
+export const MOVES = {
+  retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false, from: ["waiting", "exhausted"],
+    text: (number) =>
+      `${plural(number, "letter")}, waiting or exhausted, will be due now, and ${number === 1 ? "its" : "their"} attempts begin again.` },
+  discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true,
+    from: ["waiting", "retrying", "held", "exhausted"],
+    text: (number) =>
+      `${plural(number, "letter")} will be discarded for good. ${number === 1 ? "Its event stays" : "Their events stay"} accounted for as dead-lettered.` },
+};
 const share = (done, total) => (done > total ? `${count(done)}, ${count(done - total)} more than confirmed`
   : `${count(done)} of ${count(total)}`);
 
-/** Offer to move the letters of a filter, and show the newest redrives. */
-export async function redrivesCard(chosen, address, tasksTable) {
+/** Ask for the count and the reason, and move the letters; a task that goes on is shown on its own page. */
+export async function order(move, chosen, number, again, rate = null) {
+  const how = MOVES[move];
+  let made = null;
+  const act = async (expected, reason) => {
+    const limit = rate?.value.trim() ? { per_second: Number(rate.value) } : {};
+    made = await post("redrives", { move, ...chosen, expected_count: expected, reason, ...limit });
+    return isOver(made) ? outcome(made) : "The task goes on";
+  };
+  const more = rate ? [field("Letters per second, at most (empty: no limit)", rate)] : [];
+  if (!await confirm({ ...how, number, act, more })) return;
+  if (isOver(made)) await again();
+  else location.hash = `#/tasks/${made.task_id}`;
+}
+
+const isOver = (made) => made.ended_at !== null;
+const outcome = (made) => [`${plural(made.moved, "letter")} ${MOVES[made.move].done}`,
+  made.unmoved ? `${count(made.unmoved)} had changed and were not moved` : "",
+  made.status === "done" ? "" : `the task is ${made.status}`].filter(Boolean).join("; ");
+
+/** Offer to move all letters of a filter, after a preview, and show the newest redrives. */
+export async function redrivesCard(chosen, tasksTable, again) {
   const jobs = (await get("tasks", { kind: "redrive", limit: LISTED })).tasks;
   const preview = el("div", { "aria-live": "polite" });
   const look = async (move) => {
     try {
       const found = await get("dead-letters/preview", { ...chosen, move });
-      renew(preview, previewed(found, move, chosen, address));
+      renew(preview, previewed(found, move, chosen, again));
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.needsKey) throw problem;
       renew(preview, fault(problem));
@@ -26,13 +54,15 @@ export async function redrivesCard(chosen, address, tasksTable) {
   };
   return card("Redrives",
     "partition_key" in chosen ? el("p", { class: "quiet" }, "The letters of one partition key have no preview: use the buttons of their causes.")
-      : el("div", { class: "row" }, Object.entries(WORDS).map(([move, word]) =>
-        button(word, () => look(move), { class: move === "discard" ? "grave calm" : null, id: `redrive-${move}` }))),
+      : el("div", { class: "row" }, Object.entries(MOVES).map(([move, { word, grave }]) =>
+        button(`${word} all`, () => look(move), { class: grave ? "grave calm" : null, id: `redrive-${move}` }))),
     preview, jobs.length ? tasksTable("Redrives", jobs) : null);
 }
 
-/** Show what a redrive would move, and a button that asks for the count and the reason. */
-function previewed(found, move, chosen, address) {
+/** Show what would be moved, and a button that asks for the count and the reason. */
+function previewed(found, move, chosen, again) {
+  const { word, grave, text } = MOVES[move];
+  const rate = el("input", { name: "per_second", inputmode: "numeric", size: 8, autocomplete: "off" });
   const columns = [
     ["Cause", (one) => el("a", { class: "mono", href: `#/letters?fingerprint=${encodeURIComponent(one.fingerprint)}` },
       one.fingerprint)],
@@ -42,24 +72,11 @@ function previewed(found, move, chosen, address) {
   ];
   if (!found.count) return el("p", { id: "preview" }, "No letter of the filter can be moved.");
   return el("div", { id: "preview" },
-    el("p", {}, `${plural(found.count, "letter")} will be ${EFFECTS[move]}.`),
+    el("p", {}, text(found.count)),
     table("Causes of the letters", columns, found.causes),
-    el("div", { class: "row" }, button(`${capital(move)} ${count(found.count)}`, () => start(found, move, chosen, address),
-      { class: move === "discard" ? "grave" : "main", id: "redrive-start" })));
-}
-
-async function start(found, move, chosen, address) {
-  let made = null;
-  const rate = el("input", { name: "per_second", inputmode: "numeric", size: 8, autocomplete: "off" });
-  const done = await confirm({ title: `${capital(move)} letters`, word: capital(move), number: found.count,
-    grave: move === "discard", more: [field("Letters per second, at most (empty: no limit)", rate)],
-    text: (number) => `${plural(number, "letter")} will be ${EFFECTS[move]}, piece by piece.`,
-    act: async (expected, reason) => {
-      const limit = rate.value.trim() ? { per_second: Number(rate.value) } : {};
-      made = await post("redrives", { move, filter: chosen, expected_count: expected, reason, ...limit });
-      return "The redrive has begun";
-    } });
-  if (done) location.hash = address(made);
+    el("div", { class: "row" }, button(`${word} ${count(found.count)}`,
+      () => order(move, { filter: chosen }, found.count, again, rate),
+      { class: grave ? "grave" : "main", id: "redrive-start" })));
 }
 
 const chosenOf = (found) => (found.filter === null ? plural(found.total, "selected letter")

@@ -11,7 +11,7 @@ import { newReplay, replay } from "./replays.js";
 const EVERY_MS = 1000;
 const PAGE = 20;
 const GONE = [400, 404];
-export const ENDED = ["done", "cancelled", "failed"];
+const ENDED = ["done", "cancelled", "failed"];
 const STATUSES = ["planned", "running", "paused", ...ENDED];
 // A kind: its title, what of it is done, its own facts (lists of pairs), what stays when it is cancelled, more panels, and
 // what follows it beside them. A kind without words of its own shows its plain fields.
