@@ -147,20 +147,21 @@ def cause_of(letter: Mapping[str, Any]) -> str:
 def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType:
     """Make a table of causes."""
     columns = (
-        Column("cause"), Column("letters", number=True), Column("open", number=True), Column("values", number=True),
+        Column("cause"), Column("letters", number=True), Column("open", number=True),
         Column("class"), Column("error type"),
         Column("first", wide=True), Column("last", wide=True), Column("sample"), Column("error", optional=True),
-        Column("e.g.", optional=True),
+        Column("values", number=True, wide=True), Column("e.g.", wide=True, optional=True),
     )  # fmt: skip
     rows = []
     for one in groups:
         sample = one["sample"]
         rows.append([
-            one["fingerprint"], one["letters"], one["open"], one["variants"], sample["error_class"],
+            one["fingerprint"], one["letters"], one["open"], sample["error_class"],
             short_type(sample["error_type"]),
             out.when(one["first_failed_at"]), out.when(one["last_failed_at"]),
             f"{sample['partition_id']}/{sample['sequence_number']}",
             brief(one["template"]) if one["template"] else None,
+            one["variants"],
             brief(", ".join(one["examples"])) if one["examples"] else None,
         ])  # fmt: skip
     return out.table(columns, rows)

@@ -298,7 +298,7 @@ class TestFingerprint:
         assert self.of(raising(ValueError("\ud800")))
 
     def test_comes_with_the_line_that_raised_the_error(self) -> None:
-        line = raising(ValueError("x")).__code__.co_firstlineno + 1  # type: ignore[attr-defined]
+        line = raising(ValueError("x")).__code__.co_firstlineno + 1
         assert only_letter(settle_with(raising(ValueError("x")))).error_at == f"test_settle.py:{line}"
 
 
