@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -20,7 +20,7 @@ from core.api.operation import (
     operation,
     utc,
 )
-from core.api.problems import NOT_FOUND, invalid, not_found
+from core.api.problems import NOT_FOUND, not_found
 from core.api.shown import shape_of, written
 from core.letters.listing import (
     BEGINNING,
@@ -46,7 +46,6 @@ EXAMPLES = 5  # values of a cause
 Fingerprint = Annotated[
     str, msgspec.Meta(pattern=r"^[0-9A-Za-z_.-]{1,40}\Z", description="A cause, or one value of it.")
 ]
-GroupedBy = Literal["cause", "value"]
 PartitionKeyText = Annotated[str, msgspec.Meta(max_length=2_000)]
 LettersLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_LETTERS)]
 GroupsLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_GROUPS)]
@@ -77,10 +76,9 @@ class LettersQuery(HidingChoice):
 
 
 class GroupsQuery(HidingChoice):
-    """Letters by cause, or those of one cause by the values of their messages; the groups with the most open letters
-    first."""
+    """Letters by cause, or with a `fingerprint` those of one cause by the values of their messages; the groups with the
+    most open letters first."""
 
-    by: GroupedBy = "cause"
     limit: GroupsLimit = 50
 
 
@@ -92,10 +90,9 @@ class RevealedLettersQuery(LetterChoice):
 
 
 class RevealedGroupsQuery(LetterChoice):
-    """Letters by cause, or those of one cause by the values of their messages; the groups with the most open letters
-    first."""
+    """Letters by cause, or with a `fingerprint` those of one cause by the values of their messages; the groups with the
+    most open letters first."""
 
-    by: GroupedBy = "cause"
     limit: GroupsLimit = 50
 
 
@@ -234,10 +231,8 @@ def _parts(letter: ListedLetter) -> tuple[datetime, str, int]:
 
 def groups_of(query: GroupsQuery | RevealedGroupsQuery) -> GroupsAnswer:
     """Return the letters by cause, or those of one cause by value."""
-    if query.by == "value" and query.fingerprint is None:
-        raise invalid("by", "letters are grouped by value within one cause: give its `fingerprint`")
     listing, wanted = app().listing, filter_of(query)
-    grouped = listing.group_letters if query.by == "cause" else listing.group_values
+    grouped = listing.group_letters if query.fingerprint is None else listing.group_values
     return GroupsAnswer(groups=[_group(one) for one in grouped(wanted, query.limit)])
 
 

@@ -24,8 +24,8 @@ export async function letters(place, left, asked = "") {
 }
 
 async function show(body, left, chosen, again) {
-  const by = chosen.fingerprint && !isValue(chosen.fingerprint) ? "value" : "cause";
-  const groups = (await get("dead-letters/groups", { ...chosen, by, limit: 100 })).groups;
+  const by = chosen.fingerprint ? "value" : "cause";
+  const groups = (await get("dead-letters/groups", { ...chosen, limit: 100 })).groups;
   if (left.aborted) return;
   const list = el("div", {});
   const jobs = await redrivesCard(chosen, tasksTable, again);
@@ -64,7 +64,6 @@ function follow(form) {
 }
 
 /** A fingerprint is a cause, and after a dot the values of its message. */
-const isValue = (fingerprint) => fingerprint.includes(".");
 const causeOf = (fingerprint) => fingerprint.split(".")[0];
 
 /** The message of a cause with a gap for each value, or one value of it. */

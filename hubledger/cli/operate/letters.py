@@ -132,7 +132,7 @@ def causes(
     """
     query = filter_of(status, error_class, cause, partition, (failed_from, failed_before))
     path = "revealed/dead-letters/groups" if revealed else "dead-letters/groups"
-    found = at.app.get(path, {**query, "by": "cause" if cause is None else "value", "limit": limit})
+    found = at.app.get(path, {**query, "limit": limit})
     if at.out.as_json:
         return at.out.json(found.text)
     at.out.show(causes_table(at.out, found.value["groups"]))
