@@ -223,7 +223,8 @@ class PurgeWorld(ReplayWorld):
             for home, kind in self.sql(TOUCHED, id, begin, end):
                 self.windows.pop((home, kind), None)
                 self.windows.update({key: value for key, value in now.items() if key == (home, kind)})
-        self.sql("UPDATE aggregation_cut SET cut = ? WHERE job = ?", reach.cut_after(standing.cut), JOB)
+        opened = "INSERT INTO aggregation_cut (job, cut, run_number, levels) VALUES (?, ?, 1, '')"
+        self.sql(f"{opened} ON CONFLICT (job) DO UPDATE SET cut = excluded.cut", JOB, reach.cut_after(standing.cut))
         self.met["the cut moved"] += 1
 
     def _end(self) -> None:
