@@ -38,7 +38,7 @@ class RangeSum(Outcomes):
 
 
 def purged_sum(stub: PurgeStub | None) -> RangeSum:
-    """Return the sum of the ranges that were a stub counts."""
+    """Return the sum of the ranges that a stub counts."""
     if stub is None:
         return NOTHING
     counts = {name: getattr(stub, name) for name in COUNTS[1:]}

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import sys
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,8 +29,7 @@ _NOT_OF_A_ROOM = tuple(
     f"{path}/"
     for path in (
         *(_OURS / name for name in ("core", "handlers", "hubledger", "local", "jobs")),
-        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        sys.base_prefix,
+        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")),
     )
 )
 
@@ -54,13 +52,13 @@ def differing_values(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(", ".join(values) for values in zip(*places, strict=True)))
 
 
-def fingerprint_of(error_type: str, text: str, at: TracebackType | None) -> str:
+def fingerprint_of(error_type: str, text: str, function: str) -> str:
     """Return `<cause>`, or `<cause>.<values>` for a message with values.
 
     The cause is the same for the same fault wherever the event is tried: it depends on the type, the template, and the
-    function of the room that raised it.
+    `function` of the room that raised it.
     """
-    cause = _digest([error_type, template_of(text), raised_in(at).function], CAUSE_LENGTH)
+    cause = _digest([error_type, template_of(text), function], CAUSE_LENGTH)
     values = values_of(text)
     return f"{cause}.{_digest(values, CAUSE_LENGTH // 2)}" if values else cause
 
@@ -82,7 +80,7 @@ def raised_in(at: TracebackType | None) -> Place:
     found = Place()
     for frame, line in walk_tb(at):
         file = frame.f_code.co_filename
-        if not file.startswith(_NOT_OF_A_ROOM) and "site-packages" not in file and file[:1] != "<":
+        if not file.startswith(_NOT_OF_A_ROOM) and "-packages/" not in file and file[:1] != "<":
             found = Place(frame.f_code.co_name, f"{Path(file).name}:{line}")
     return found
 

@@ -161,9 +161,9 @@ def dead_letter(event: Event, error: BaseException, transform: Transform) -> Dea
     error_class = _class_of(error)
     text = (_text_of(error, transform) or type(error).__name__)[:ERROR_LENGTH]
     name = error_type(type(error))
-    at, status = error.__traceback__, AFTER_FAILURE[error_class]
-    found = fingerprint_of(name, text, at)
-    return DeadLetter(event, error_class, name, text, found, status, error_at=raised_in(at).line)
+    place, status = raised_in(error.__traceback__), AFTER_FAILURE[error_class]
+    fingerprint = fingerprint_of(name, text, place.function)
+    return DeadLetter(event, error_class, name, text, fingerprint, status, error_at=place.line)
 
 
 def _ends_the_call(error: BaseException, transform: Transform) -> bool:

@@ -27,7 +27,7 @@ class PurgeReach:
 
 @dataclass(frozen=True, slots=True)
 class LedgerPiece:
-    """The next ledger rows of a partition, and the stub with them. `retracted` counts the rows that each replay
+    """The next ledger rows of a partition, and the stub that counts them. `retracted` counts the rows that each replay
     commit among them retracted."""
 
     partition_id: PartitionId
@@ -38,7 +38,7 @@ class LedgerPiece:
 
 @dataclass(frozen=True, slots=True)
 class LetterPiece:
-    """Settled letters of a partition, and the stub with them."""
+    """Settled letters of a partition, and the stub that counts them."""
 
     partition_id: PartitionId
     letters: tuple[SettledLetter, ...]

@@ -1,4 +1,4 @@
-"""The stub of a partition: what was purged from it, in sums and in hashes; docs/retention.md defines the bytes."""
+"""The stub of a partition: sums and hashes of the rows purged from it. docs/retention.md defines the bytes."""
 
 import hashlib
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class SettledLetter:
 
 @dataclass(frozen=True, slots=True)
 class PurgeStub:
-    """What is left of all that was purged from a partition, in `pieces` pieces, the last by `purge_id`: its sums.
+    """Sums over all rows that were purged from a partition. `pieces` transactions deleted them, the last of `purge_id`.
 
     The ledger rows up to `commit_number` are gone; `letters` were made by batches, `replay_letters` by replays.
     `ledger_hash` runs over these ledger rows, `letters_hash` is the sum of the letters' hashes, and `stub_hash` is of
@@ -104,7 +104,7 @@ def nothing_purged(stream: Stream, incarnation: int, partition_id: PartitionId) 
 
 
 def with_ledger_rows(stub: PurgeStub, rows: Sequence[LedgerRow]) -> PurgeStub:
-    """Return the sums of a stub and of the next rows of the ledger, not signed yet."""
+    """Add the next rows of the ledger to the sums of a stub. `signed` completes it."""
     batches = [row for row in rows if row.kind == "batch"]
     counted = {name: getattr(stub, name) + sum(getattr(row, name) for row in batches) for name in OUTCOMES}
     counted |= {name: getattr(stub, name) + sum(row.kind == kind for row in rows) for kind, name in KINDS.items()}
@@ -120,7 +120,7 @@ def with_ledger_rows(stub: PurgeStub, rows: Sequence[LedgerRow]) -> PurgeStub:
 
 
 def with_letters(stub: PurgeStub, letters: Sequence[SettledLetter]) -> PurgeStub:
-    """Return the sums of a stub and of letters, not signed yet."""
+    """Add letters to the sums of a stub. `signed` completes it."""
     replayed = sum(one.replay_commit_number is not None for one in letters)
     return replace(
         stub,
@@ -132,7 +132,7 @@ def with_letters(stub: PurgeStub, letters: Sequence[SettledLetter]) -> PurgeStub
 
 
 def signed(sums: PurgeStub, purge_id: str, purged_by: str, at: datetime) -> PurgeStub:
-    """Return the stub after one more piece with these sums: its purge, and its hash."""
+    """Return the stub with these sums after one more piece: it names the purge, and has its hash."""
     made = replace(sums, pieces=sums.pieces + 1, purge_id=purge_id, purged_by=purged_by, purged_at=at)
     return replace(made, stub_hash=stub_hash(made))
 

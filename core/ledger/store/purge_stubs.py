@@ -1,4 +1,4 @@
-"""What is left of all that was purged from a stream's partitions, in SQL."""
+"""The stubs of the partitions of a stream, in SQL."""
 
 from core.ledger.retention.stub import PurgeStub, nothing_purged
 from core.model.events import Incarnation, PartitionId

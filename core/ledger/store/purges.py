@@ -89,7 +89,7 @@ class Purges(PurgeStubs):
         self._stream.database.run(letter_script(self._stream_id(), piece, ending, ahead))
 
     def find_rows(self, target: PurgeTarget, before: datetime, most: int) -> RowPiece:
-        """Return the next piece of a table that is in no stub."""
+        """Return the next piece of a table that no stub counts."""
         piece, old = RowPiece(target, before, most), {"before_at": instant_text(before), "most": most}
         if target.table in PARTS:
             found = self._stream.ask(PARTS[target.table][0], **old)
@@ -110,7 +110,7 @@ class Purges(PurgeStubs):
         self._stream.database.run(row_script(self._stream_id(), steps, ending, ahead))
 
     def count_rows(self, target: PurgeTarget, before: datetime) -> Found:
-        """Count the old rows of a table that is in no stub."""
+        """Count the old rows of a table that no stub counts."""
         return self._count(target, before, ALL)
 
     def _count(self, target: PurgeTarget, before: datetime, most: int) -> Found:

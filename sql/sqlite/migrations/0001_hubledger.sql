@@ -346,7 +346,7 @@ CREATE TABLE staged_event (
 CREATE INDEX ix_staged_event_staged
     ON staged_event (stream_id, staged_at);
 
--- What is left of all that was purged from a partition: its sums, and the hashes of its rows and of this row.
+-- One row for each partition that was purged: sums over all rows that are gone, and hashes of them and of this row.
 CREATE TABLE purge_stub (
     stream_id             INTEGER NOT NULL,
     partition_id          TEXT NOT NULL,

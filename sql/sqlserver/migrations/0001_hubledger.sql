@@ -351,7 +351,7 @@ CREATE TABLE hubledger.staged_event (
 CREATE INDEX ix_staged_event_staged
     ON hubledger.staged_event (stream_id, staged_at);
 
--- What is left of all that was purged from a partition: its sums, and the hashes of its rows and of this row.
+-- One row for each partition that was purged: sums over all rows that are gone, and hashes of them and of this row.
 CREATE TABLE hubledger.purge_stub (
     stream_id             int NOT NULL,
     partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,

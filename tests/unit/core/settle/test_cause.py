@@ -1,6 +1,7 @@
 """core/settle/cause.py: messages that differ in values have one cause, and frames of the room say where it arose."""
 
 import pathlib
+import sys
 from pathlib import Path
 from types import TracebackType
 
@@ -48,11 +49,11 @@ def test_the_values_shown_are_those_in_which_messages_differ() -> None:
 
 
 def test_a_value_adds_to_the_cause_and_does_not_change_it() -> None:
-    found = [fingerprint_of("ValueError", f"no '{value}'", None) for value in ("a", "b", "a")]
+    found = [fingerprint_of("ValueError", f"no '{value}'", "") for value in ("a", "b", "a")]
     assert found[0] == found[2] != found[1]
     assert cause_of(found[0]) == cause_of(found[1])
     assert (len(found[0]), len(cause_of(found[0])), found[0][16]) == (25, 16, ".")
-    assert fingerprint_of("ValueError", "no", None) == cause_of(fingerprint_of("ValueError", "no", None))
+    assert fingerprint_of("ValueError", "no", "") == cause_of(fingerprint_of("ValueError", "no", ""))
 
 
 def raised(file: str | None = None, code: str = "fail()") -> TracebackType:
@@ -82,8 +83,13 @@ def test_the_frames_of_the_app_and_of_libraries_do_not_count() -> None:
 
 
 def test_the_caller_of_the_function_that_raised_it_does_not_count() -> None:
-    assert len({fingerprint_of("ValueError", "x", raised(file)) for file in (None, "/apps/a.py", "/apps/b.py")}) == 1
-    assert fingerprint_of("ValueError", "x", raised()) != fingerprint_of("ValueError", "x", raised(None, "int('x')"))
+    assert {raised_in(raised(file)).function for file in (None, "/apps/a.py", "/apps/b.py")} == {"fail"}
+
+
+def test_a_room_below_the_folder_of_python_is_a_room() -> None:
+    for folder in (sys.prefix, sys.base_prefix):
+        file = Path(folder) / "src" / "app" / "apps" / "shop" / "transform.py"
+        assert raised_in(raised(str(file), "raise ValueError")).line == "transform.py:1"
 
 
 @pytest.mark.parametrize("piece", ["a-", "x.", "'", '"', "9", "/a", "a@", "a:/", "`", "\\", "'\\", "a.b@", "http://"])
