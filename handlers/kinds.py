@@ -19,16 +19,18 @@ from handlers.operations.task_shapes import TaskAnswer
 
 
 class KindOfApp(NamedTuple):
-    """A kind: the function that makes it, the shape of its answers, and the function that shows a task of it."""
+    """A kind: the function that makes it, the shape of its answers, and the function that shows a task of it. Another
+    one shows it in a list, if to show it whole takes long."""
 
     make: Callable[[App], Kind]
     answer: type[TaskAnswer]
     shown: Callable[[Task], TaskAnswer]
+    listed: Callable[[Task], TaskAnswer] | None = None
 
 
 KINDS: Mapping[TaskKind, KindOfApp] = {
     "replay": KindOfApp(replays.kind, ReplayAnswer, replays.shown),
-    "redrive": KindOfApp(redrives.kind, RedriveAnswer, redrives.shown),
+    "redrive": KindOfApp(redrives.kind, RedriveAnswer, redrives.shown, redrives.listed),
     "purge": KindOfApp(purges.kind, PurgeAnswer, purges.shown),
     "audit": KindOfApp(audit.kind, AuditJobAnswer, audit_findings.shown),
 }

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from json import dumps
+from typing import Literal
 
 from core.letters.listing import LetterFilter, ListedLetter
 from core.model.commits import LetterStatus
@@ -19,6 +20,7 @@ from core.model.letters import TRANSACTION_LIMIT, LetterMove, LetterPosition, Or
 from core.model.spans import SequenceNumber, Span
 from core.tasks.task import PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
 
+RedriveResult = Literal["not_tried", "helped", "helped_in_part", "did_not_help", "unknown"]
 MOST_OPEN = 10  # planned, running and paused jobs of a stream
 
 
@@ -185,6 +187,39 @@ class RedrivePiece:
     move: LetterMove
     walked_to: SequenceNumber
     next_piece_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveOutcome:
+    """What became of the letters that a retry moved, at the first try since; `letters` of them were looked at, from the
+    first one on. `failed_again` letters failed, `same_cause` of them for the cause that they had before."""
+
+    letters: int
+    resolved: int
+    failed_again: int
+    same_cause: int
+    not_tried: int
+    discarded: int
+    gone: int
+
+    @property
+    def result(self) -> RedriveResult:
+        if self.not_tried:
+            return "not_tried"
+        if self.failed_again:
+            return "helped_in_part" if self.resolved else "did_not_help"
+        return "helped" if self.resolved else "unknown"
+
+    @property
+    def words(self) -> str:
+        """The counts in words, such as "0 resolved, 40 failed again for the same cause"."""
+        same = {0: " for other causes", self.failed_again: " for the same cause"}
+        why = (
+            same.get(self.same_cause, f", {self.same_cause:,} of them for the same cause") if self.failed_again else ""
+        )
+        parts = [f"{self.resolved:,} resolved", f"{self.failed_again:,} failed again{why}"]
+        rest = {"not tried yet": self.not_tried, "discarded": self.discarded, "gone": self.gone}
+        return ", ".join([*parts, *(f"{count:,} {word}" for word, count in rest.items() if count)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import msgspec
 
 from core.api.operation import Answered, Cursor, NumberText, PartitionText, Reason, Shape
 from core.api.shown import shape_of
-from core.letters.redrive import RedrivenLetter
+from core.letters.redrive import RedrivenLetter, RedriveOutcome, RedriveResult
 from core.model.letters import LetterPosition
 from handlers.operations.letters import HidingChoice, LetterAnswer, LetterChoice
 from handlers.operations.task_shapes import TaskAnswer
@@ -14,6 +14,7 @@ from handlers.operations.task_shapes import TaskAnswer
 LETTERS_PAGE, MOST_OF_A_PAGE = 100, 500
 MOST_SELECTED = 3_000  # letters in one selection: more do not fit into a body
 MOST_SHOWN = 100  # selected letters in an answer
+MOST_COUNTED, MOST_COUNTED_OF_MANY = 20_000, 1_000  # letters in the outcome of one redrive, and of each in a list
 RedriveMove = Literal["retry", "discard"]
 LettersLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_OF_A_PAGE)]
 
@@ -76,16 +77,30 @@ class SelectedAnswer(_Selected):
     """A selected letter."""
 
 
+_Outcome: Any = shape_of(RedriveOutcome)
+
+
+class OutcomeAnswer(_Outcome):
+    """What became of the letters that a retry moved, at the first try since: of the first `letters` of them, at most
+    20,000, and 1,000 in a list. `same_cause` counts those that failed again for the cause that they had before; `gone`
+    ones were purged. `words` says the counts."""
+
+    result: RedriveResult
+    words: str
+
+
 class RedriveAnswer(TaskAnswer, tag_field="kind", tag="redrive"):
     """A redrive. `filter` holds the given fields, a partition key hidden; of a selection, `letters` are the first
     hundred. `total` letters could be moved at the request; those that had changed when the task came to them are
-    `unmoved`. `done` counts both."""
+    `unmoved`. `done` counts both. A discard, a
+    retry that has moved nothing, and the answer to the request have no `outcome`."""
 
     move: RedriveMove
     filter: dict[str, str] | None
     letters: list[SelectedAnswer] | None
     moved: int
     unmoved: int
+    outcome: OutcomeAnswer | None
 
 
 _Redriven: Any = shape_of(RedrivenLetter, hidden=("piece", "place"))

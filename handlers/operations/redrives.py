@@ -11,7 +11,7 @@ from core.api.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, TASK_OVERLAP, 
 from core.api.shown import written
 from core.errors import InfrastructureFault
 from core.letters.listing import LetterFilter
-from core.letters.redrive import CountDiffers, LetterOrder, RedriveCause, RedrivenLetter, redrive_of
+from core.letters.redrive import CountDiffers, LetterOrder, Redrive, RedriveCause, RedrivenLetter, redrive_of
 from core.letters.redrive_run import RedriveKind, request_redrive
 from core.letters.redrive_run import preview_redrive as preview_of
 from core.model.events import PartitionId
@@ -22,9 +22,12 @@ from core.tasks.task import Task
 from handlers.app import App, app, in_time
 from handlers.operations.letters import LetterChoice, filter_of, hide_letter, letter_answer
 from handlers.operations.redrive_shapes import (
+    MOST_COUNTED,
+    MOST_COUNTED_OF_MANY,
     MOST_SHOWN,
     CauseAnswer,
     LetterName,
+    OutcomeAnswer,
     PreviewAnswer,
     PreviewQuery,
     RedriveAnswer,
@@ -68,7 +71,7 @@ def start_redrive(call: Call[Nothing, Nothing, RedriveShape]) -> Answer:
     if isinstance(job, CountDiffers):
         said = f"{job.found} letters can be moved now, not {body.expected_count}; nothing was changed"
         raise Problem(COUNT_DIFFERS, said, more={"count": job.found})
-    done = shown(job.task if body.per_second else _worked_on(job.task, redrives, own))
+    done = shown(job.task if body.per_second else _worked_on(job.task, redrives, own), most=0)
     facts = {"task_id": done.task_id, "total": done.total, "moved": done.moved, "status": done.status}
     log.info("redrive requested", extra={"action": body.move, "who": call.who, "why": clipped(body.reason), **facts})
     return begun(done) if done.status in OPEN else Answer(done)
@@ -107,8 +110,13 @@ def kind(own: App) -> RedriveKind:
     return RedriveKind(own.settings.stream, own.redrives, own.listing, own.clock, _rest)
 
 
-def shown(task: Task) -> RedriveAnswer:
-    """Show a redrive."""
+def listed(task: Task) -> RedriveAnswer:
+    """Show a redrive in a list, where many are shown."""
+    return shown(task, MOST_COUNTED_OF_MANY)
+
+
+def shown(task: Task, most: int = MOST_COUNTED) -> RedriveAnswer:
+    """Show a redrive, and what became of at most so many of its letters."""
     job = redrive_of(task)
     selection, given = job.selection, job.asked.chosen
     hidden = {"partition_key": "hidden"} if given and "partition_key" in given else {}
@@ -119,7 +127,15 @@ def shown(task: Task) -> RedriveAnswer:
         letters=None if selection is None else [_selected(one) for one in selection[:MOST_SHOWN]],
         moved=job.moved,
         unmoved=job.unmoved,
+        outcome=_outcome(job, most),
     )
+
+
+def _outcome(job: Redrive, most: int) -> OutcomeAnswer | None:
+    if not (most and job.moved and job.asked.walks_up):
+        return None
+    found = app().redrives.outcome(job.task.task_id, most)
+    return written(OutcomeAnswer, found, result=found.result, words=found.words)
 
 
 def _chosen(body: RedriveShape) -> LetterFilter | Selection:

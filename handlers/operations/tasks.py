@@ -33,7 +33,7 @@ def list_tasks(call: Call[Nothing, TasksQuery, Nothing]) -> TasksAnswer:
     if stream_id is not None:
         found = own.tasks.read(stream_id, query.limit + 1, before, kind=query.kind, status=query.status)
     page, following = page_of(found, query.limit, bound_to, lambda task: (task.requested_at, task.task_id))
-    return TasksAnswer(tasks=[_shown(task) for task in page], next=following, kinds=[*KINDS])
+    return TasksAnswer(tasks=[_shown(task, in_list=True) for task in page], next=following, kinds=[*KINDS])
 
 
 @operation("One task with its progress", "tasks", {200: ANY_TASK}, (NOT_FOUND,))
@@ -71,5 +71,6 @@ def _moved(call: Call[TaskPath, Nothing, MoveShape], verb: TaskVerb) -> TaskAnsw
     return _shown(found_task(own, call.path.task_id))
 
 
-def _shown(task: Task) -> TaskAnswer:
-    return KINDS[task.kind].shown(task)
+def _shown(task: Task, *, in_list: bool = False) -> TaskAnswer:
+    kind = KINDS[task.kind]
+    return ((in_list and kind.listed) or kind.shown)(task)

@@ -30,8 +30,8 @@ export async function order(move, chosen, number, again, rate = null) {
   };
   const more = rate ? [field("Letters per second, at most (empty: no limit)", rate)] : [];
   if (!await confirm({ ...how, number, act, more })) return;
-  if (isOver(made)) await again();
-  else location.hash = `#/tasks/${made.task_id}`;
+  if (isOver(made) && (move === "discard" || number === 1)) await again();
+  else location.hash = `#/tasks/${made.task_id}`; // it shows how the tries end
 }
 
 const isOver = (made) => made.ended_at !== null;
@@ -82,14 +82,26 @@ function previewed(found, move, chosen, again) {
 const chosenOf = (found) => (found.filter === null ? plural(found.total, "selected letter")
   : Object.entries(found.filter).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ") || "all letters");
 
+const isTrying = (found) => found.outcome?.result === "not_tried";
+
+/** Say what became of the letters that a retry moved. */
+function outcomeOf({ outcome, moved }) {
+  if (!outcome) return null;
+  const first = outcome.letters < moved ? `of the first ${plural(outcome.letters, "letter")}: ` : "";
+  return el("p", { id: "outcome" }, badge(outcome.result), ` ${first}${outcome.words}`);
+}
+
 export const redrive = {
+  status: (found) => (found.status === "done" ? found.outcome?.result : null) ?? found.status,
+  goesOn: isTrying,
+  notes: outcomeOf,
   stays: "the letters that it moved stay moved, and are listed here",
   title: (found) => capital(found.move),
   done: (found) => share(found.done, found.total),
   facts: (found) => [[["Moved", count(found.moved)], ["Changed before, not moved", count(found.unmoved)],
     ["Letters", chosenOf(found)],
     ["Letters per second, at most", found.per_second === null ? "no limit" : count(found.per_second)]]],
-  follow: async (place, found, shown, isOver) => { if (isOver) await movedLetters(place, found.task_id); },
+  follow: async (place, found, shown, isOver) => { if (isOver && !isTrying(found)) await movedLetters(place, found.task_id); },
 };
 
 async function movedLetters(place, id, cursor = "", before = []) {

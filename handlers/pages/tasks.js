@@ -13,8 +13,8 @@ const PAGE = 20;
 const GONE = [400, 404];
 const ENDED = ["done", "cancelled", "failed"];
 const STATUSES = ["planned", "running", "paused", ...ENDED];
-// A kind: its title, what of it is done, its own facts (lists of pairs), what stays when it is cancelled, more panels, and
-// what follows it beside them. A kind without words of its own shows its plain fields.
+// A kind: its title, what of it is done, its own facts (lists of pairs), what stays when it is cancelled, more panels, what
+// follows it beside them, a word for its status in a list, and whether something goes on after its end. A kind without words of its own shows its plain fields.
 const KINDS = { replay, redrive, purge, audit };
 const OTHER = { title: (task) => capital(task.kind), done: (task) => counted(task), facts: (task) => [plainFacts(task)],
   stays: "what it has done stays done" };
@@ -42,7 +42,7 @@ export const taskAddress = (task) => `#/tasks/${encodeURIComponent(task.task_id)
 export const tasksTable = (label, tasks) => table(label, [
   ["Requested", (one) => el("a", { href: taskAddress(one) }, ago(one.requested_at))],
   ["Kind", (one) => (one.dry_run ? `${one.kind}, dry run` : one.kind)],
-  ["Status", (one) => badge(one.status)],
+  ["Status", (one) => badge(kindOf(one.kind).status?.(one) ?? one.status)],
   ["Done", (one) => kindOf(one.kind).done(one), "amount"],
   ["By", (one) => one.requested_by],
   ["Why", (one) => one.reason, "wide"],
@@ -100,7 +100,7 @@ export async function task(place, left, id) {
       renew(head, progress(found, kind, isOver));
       renew(more, ...(kind.more?.(found) ?? []), history(found));
       await kind.follow?.(follows, found, shown, isOver);
-      if (isOver) return;
+      if (isOver && !kind.goesOn?.(found)) return;
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.needsKey || GONE.includes(problem.status)) throw problem;
       trouble.replaceChildren(fault(problem)); // it may pass by itself

@@ -49,6 +49,61 @@ SELECT TOP (@most)
    AND (p.piece > @after_piece OR n.place > @after_place)
  ORDER BY p.piece, n.place;
 
+-- name: count_redriven
+-- Count the first letters that a job moved by what became of each at its first try since: the records of its attempts
+-- tell. A letter whose attempts were purged is `gone`.
+-- params: task_id varchar(8000), most int
+SELECT COUNT(*) AS letters,
+       COUNT(CASE WHEN t.status = 'resolved' THEN 1 END) AS resolved,
+       COUNT(CASE WHEN t.status IN ('waiting', 'exhausted') THEN 1 END) AS failed_again,
+       COUNT(CASE WHEN t.status IN ('waiting', 'exhausted') AND t.cause = m.cause THEN 1 END) AS same_cause,
+       COUNT(CASE WHEN m.attempt IS NOT NULL AND t.status IS NULL THEN 1 END) AS not_tried,
+       COUNT(CASE WHEN t.status = 'discarded' THEN 1 END) AS discarded,
+       COUNT(CASE WHEN m.attempt IS NULL THEN 1 END) AS gone
+  FROM (SELECT j.stream_id, p.partition_id, n.value AS sequence_number
+          FROM redrive_piece AS p
+         INNER JOIN task AS j ON j.task_id = p.task_id
+         CROSS JOIN json_each(p.numbers) AS n
+         WHERE p.task_id = :task_id
+         ORDER BY p.piece, n.key
+         LIMIT :most) AS o
+  LEFT JOIN dead_letter_attempt AS m
+    ON m.stream_id = o.stream_id AND m.partition_id = o.partition_id AND m.sequence_number = o.sequence_number
+   AND m.touched_by = :task_id
+  LEFT JOIN dead_letter_attempt AS t
+    ON t.stream_id = m.stream_id AND t.partition_id = m.partition_id AND t.sequence_number = m.sequence_number
+   AND t.attempt = (
+       SELECT MIN(a.attempt) FROM dead_letter_attempt AS a
+        WHERE a.stream_id = m.stream_id AND a.partition_id = m.partition_id
+          AND a.sequence_number = m.sequence_number AND a.attempt > m.attempt
+          AND a.kind IN ('retry', 'exhaust', 'discard', 'replay'));
+-- sqlserver:
+SELECT COUNT(*) AS letters,
+       COUNT(CASE WHEN t.status = 'resolved' THEN 1 END) AS resolved,
+       COUNT(CASE WHEN t.status IN ('waiting', 'exhausted') THEN 1 END) AS failed_again,
+       COUNT(CASE WHEN t.status IN ('waiting', 'exhausted') AND t.cause = m.cause THEN 1 END) AS same_cause,
+       COUNT(CASE WHEN m.attempt IS NOT NULL AND t.status IS NULL THEN 1 END) AS not_tried,
+       COUNT(CASE WHEN t.status = 'discarded' THEN 1 END) AS discarded,
+       COUNT(CASE WHEN m.attempt IS NULL THEN 1 END) AS gone
+  FROM (SELECT TOP (@most) j.stream_id, p.partition_id, n.sequence_number
+          FROM hubledger.redrive_piece AS p
+         INNER JOIN hubledger.task AS j ON j.task_id = p.task_id
+         CROSS APPLY (
+               SELECT CONVERT(int, v.[key]) AS place, CONVERT(bigint, v.value) AS sequence_number
+                 FROM OPENJSON(p.numbers) AS v) AS n
+         WHERE p.task_id = @task_id
+         ORDER BY p.piece, n.place) AS o
+  LEFT JOIN hubledger.dead_letter_attempt AS m
+    ON m.stream_id = o.stream_id AND m.partition_id = o.partition_id AND m.sequence_number = o.sequence_number
+   AND m.touched_by = @task_id
+ OUTER APPLY (
+       SELECT TOP (1) a.status, a.cause
+         FROM hubledger.dead_letter_attempt AS a
+        WHERE a.stream_id = m.stream_id AND a.partition_id = m.partition_id
+          AND a.sequence_number = m.sequence_number AND a.attempt > m.attempt
+          AND a.kind IN ('retry', 'exhaust', 'discard', 'replay')
+        ORDER BY a.attempt) AS t;
+
 -- name: span_matching
 -- Return the first and the last letter and the number of letters, by partition, that match a filter and have one of the
 -- statuses in a JSON list.

@@ -39,3 +39,19 @@ def test_from_a_preview_to_the_letters_that_a_redrive_discarded(page: "Page", po
     page.wait_for_selector("table[aria-label=Redrives] tbody tr:has-text('known poison')")
     page.click("#redrive-retry")
     page.wait_for_selector("#preview:has-text('No letter of the filter can be moved.')")
+
+
+def test_a_retry_that_did_not_help_says_so_and_is_not_green(page: "Page", run: Run) -> None:
+    before = run.status()["accounted"]
+    run.publish("12", b"{poison", b"{poison")
+    run.until(lambda status: status["accounted"] == before + 2)
+    show(page, "#/letters?partition_id=12")
+    page.click("#redrive-retry")
+    page.click("#redrive-start")
+    order(page, "2")
+    page.click("dialog button.main")
+    page.wait_for_selector("#outcome .badge.warn:has-text('did not help')")
+    assert page.inner_text("#outcome").endswith("0 resolved, 2 failed again for the same cause")
+    page.wait_for_selector("table[aria-label='Moved letters'] tbody tr:nth-child(2):has-text('exhausted')")
+    show(page, "#/tasks?kind=redrive")
+    assert page.locator("table[aria-label=Tasks] tbody tr").first.locator(".badge.warn").inner_text() == "did not help"

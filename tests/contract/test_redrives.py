@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import TaskConflict, TaskOverlap, TooManyTasks
 from core.letters.listing import LetterFilter
-from core.letters.redrive import MOST_OPEN, CountDiffers, LetterOrder, Walked
+from core.letters.redrive import MOST_OPEN, CountDiffers, LetterOrder, RedriveOutcome, Walked
 from core.letters.redrive_run import plan_piece, request_redrive
 from core.letters.store.redrives import LOOKED_AT
 from core.model.events import PartitionId
@@ -54,6 +54,15 @@ def test_a_job_moves_every_letter_of_its_filter_and_lists_them(desk: Redriving, 
     assert desk.moved(job) == [(place, number) for place in "01" for number in LETTERS]
     assert {(one.kind, one.done_by, one.why) for one in engine.attempts()} == {("requeue", "somebody", "because")}
     assert len(engine.attempts()) == 12
+
+
+def test_the_outcome_of_a_retry_counts_its_first_letters_by_their_next_try(desk: Redriving) -> None:
+    job = desk.ask(12)
+    assert desk.slice(job).is_over
+    assert desk.store.outcome(job.task.task_id, 100) == RedriveOutcome(12, 0, 0, 0, 12, 0, 0)
+    assert desk.slice(desk.ask(1, positions("0", 4), "discard")).is_over
+    assert desk.store.outcome(job.task.task_id, 100) == RedriveOutcome(12, 0, 0, 0, 11, 1, 0)
+    assert desk.store.outcome(job.task.task_id, 2) == RedriveOutcome(2, 0, 0, 0, 2, 0, 0)
 
 
 @pytest.mark.parametrize("move", ["requeue", "discard"])

@@ -11,6 +11,7 @@ from core.errors import TaskConflict
 from core.letters.redrive import (
     Redrive,
     RedrivenLetter,
+    RedriveOutcome,
     RedrivePiece,
     RedriveProgress,
     RedriveReport,
@@ -40,6 +41,11 @@ class Redrives(Partitions):
         page = {"after_piece": piece, "after_place": within, "most": most}
         found = self._database.ask("read_redriven_letters", task_id=str(redrive_id), **page)
         return decoded(RedrivenLetter, found)
+
+    def outcome(self, redrive_id: UUID, most: int) -> RedriveOutcome:
+        """Return what became of the first letters that a job moved, at most this number."""
+        (found,) = decoded(RedriveOutcome, self._database.ask("count_redriven", task_id=str(redrive_id), most=most))
+        return found
 
     def walk(self, job: Redrive, statuses: Sequence[LetterStatus], most: int) -> Walked | None:
         """Look at the next letters of the open partition of a job, and return those of its filter, at most this number;

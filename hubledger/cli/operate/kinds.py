@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from rich.console import RenderableType
 from rich.text import Text
 
-from hubledger.cli.views.output import BAD, Column, Output, yes_or_no
+from hubledger.cli.views.output import BAD, GOOD, WARNING, Column, Output, yes_or_no
 from hubledger.cli.views.texts import brief, counted, text_of
 
 _CHANGES = ("events_changed", "rows_added", "rows_removed", "rows_changed", "letters_added", "letters_resolved", "gone")
@@ -53,8 +53,19 @@ def redrive_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         "letters": f"{text_of(len(letters))} selected" if letters else brief(value.get("filter") or {}) or "all",
         "moved": moved_of(value),
         "unmoved": value["unmoved"],
+        "outcome": outcome_of(value),
         "per second": value["per_second"],
     }
+
+
+def outcome_of(value: Mapping[str, Any]) -> Text | None:
+    """Return what became of the letters that a retry moved, in its colour; None where nothing is known of it."""
+    outcome = value.get("outcome")
+    if outcome is None:
+        return None
+    seen = outcome["letters"]
+    of_the_first = f"of the first {counted(seen, 'letter')}: " if seen < value["moved"] else ""
+    return Text(of_the_first + text_of(outcome["words"]), style=GOOD if outcome["result"] == "helped" else WARNING)
 
 
 def moved_of(value: Mapping[str, Any]) -> str:

@@ -1,13 +1,14 @@
 """`letters retry` and `letters discard`: a preview, a question, and a job of the app."""
 
+import time
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from hubledger.cli.console import UsageFault
+from hubledger.cli.console import UsageFault, program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
-from hubledger.cli.operate.kinds import moved_of
+from hubledger.cli.operate.kinds import moved_of, outcome_of
 from hubledger.cli.operate.letters import (
     Before,
     Cause,
@@ -16,16 +17,19 @@ from hubledger.cli.operate.letters import (
     Partition,
     Status,
     filter_of,
+    segment,
     short_type,
     table_of,
 )
-from hubledger.cli.operate.tasks import shown, wait_for_task
+from hubledger.cli.operate.tasks import wait_for_task
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.remote.problems import Refusal
 from hubledger.cli.views.output import Column
 from hubledger.cli.views.texts import counted
+from hubledger.cli.views.waiting import Job, wait_for
 
 COUNTS = 5  # counts that are tried with --yes
+LONGEST_WAIT = 90.0  # seconds without a try: the app looks for due letters each minute
 Letters = Annotated[
     list[str] | None,
     typer.Argument(
@@ -33,7 +37,9 @@ Letters = Annotated[
     ),
 ]
 PerSecond = Annotated[int | None, typer.Option("--per-second", metavar="N", min=1, help="Letters a second at most.")]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app has accepted the job.")]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="Return when the app has accepted the job: do not wait for its end.")
+]
 
 
 def retry(
@@ -51,7 +57,8 @@ def retry(
 ) -> int:
     """Retry letters: they are due now, and their attempts begin again.
 
-    It shows the number of letters by cause, and asks. Ctrl-C ends the wait, and the job goes on.
+    It shows the number of letters by cause, asks, and waits until each letter was tried. Ctrl-C ends the wait, and the
+    job goes on. Ends with 1 when no letter was resolved.
 
     Example: python -m hubledger letters retry --cause c7d198bb3507cfa9 --reason "the reference table is filled"
     """
@@ -107,12 +114,23 @@ def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_w
         return _ended(at, wait_for_task(at, job, "redrive"))
     at.out.say(f"redrive {job.value['task_id']}")
     if no_wait:
-        return shown(at, job) if at.out.as_json else GOOD
+        _told(at, job)
+        return GOOD
     return _ended(at, job)
 
 
 def _ended(at: At, found: AppAnswer) -> int:
-    """Print the end of a redrive; return 0 when it is done."""
+    """Wait for the next tries of the letters, and print the end of a redrive. Return 0 when it is done, and a retry has
+    resolved a letter."""
+    if found.value["status"] == "done" and found.value["move"] == "retry" and found.value["moved"]:
+        found = _tried(at, found.value["task_id"])
+    _told(at, found)
+    outcome = found.value["outcome"]
+    helped = outcome is None or outcome["result"] not in ("did_not_help", "not_tried")
+    return GOOD if found.value["status"] == "done" and helped else UNHEALTHY
+
+
+def _told(at: At, found: AppAnswer) -> None:
     value = found.value
     if at.out.as_json:
         at.out.json(found.text)
@@ -121,7 +139,28 @@ def _ended(at: At, found: AppAnswer) -> int:
         at.out.say(f"{counted(value['unmoved'], 'letter')} not moved: changed since")
     if value["fault"]:
         at.out.say(f"fault: {value['fault']}")
-    return GOOD if value["status"] == "done" else UNHEALTHY
+    outcome = value["outcome"]
+    if outcome:
+        at.out.say(outcome_of(value) or "")
+    if outcome and outcome["result"] == "not_tried":
+        at.out.say(f"To see how it ends: {program()} tasks show {value['task_id']}")
+
+
+def _tried(at: At, task_id: str) -> AppAnswer:
+    """Wait until each letter of a retry was tried, as long as some are tried within LONGEST_WAIT."""
+    seen: tuple[int, float] = (-1, 0.0)
+
+    def is_over(value: Mapping[str, Any]) -> bool:
+        nonlocal seen
+        outcome = value["outcome"] or {"result": "unknown", "not_tried": 0}
+        if outcome["not_tried"] != seen[0]:
+            seen = (outcome["not_tried"], time.monotonic())
+        return outcome["result"] != "not_tried" or time.monotonic() - seen[1] > LONGEST_WAIT
+
+    said = f"To see how it ends: {program()} tasks show {task_id}"
+    return wait_for(
+        Job("retry", lambda: at.app.get(f"tasks/{segment(task_id)}"), "done", left=said, is_over=is_over), at.out
+    )
 
 
 def _accepted(at: At, order: dict[str, Any]) -> AppAnswer:

@@ -20,18 +20,19 @@ ENDED = ("done", "cancelled", "failed")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of the app: how it is named and read, which fields count its progress, and what a
-    person is told who leaves it."""
+    """A job of the app: how it is named and read, which fields count its progress, what a person is told who leaves it,
+    and when the wait is over: when it has ended or is paused, if nothing else is said."""
 
     name: str
     read: Callable[[], AppAnswer]
     done: str
     total: str = "total"
     left: str = ""
+    is_over: Callable[[Mapping[str, Any]], bool] = lambda value: value["status"] in (*ENDED, "paused")
 
 
 def wait_for(job: Job, out: Output, every: float = EVERY) -> AppAnswer:
-    """Return the answer about a job when it has ended or is paused. Ctrl-C ends the wait, not the job."""
+    """Return the answer about a job when the wait is over. Ctrl-C ends the wait, not the job."""
     silent = 0
     with _bar(out) as bar:
         task = bar.add_task(job.name, total=None, word="")
@@ -40,7 +41,7 @@ def wait_for(job: Job, out: Output, every: float = EVERY) -> AppAnswer:
                 found = job.read()
                 silent = 0
                 _advance(bar, task, found.value, job)
-                if found.value["status"] in (*ENDED, "paused"):
+                if job.is_over(found.value):
                     return found
             except (NoConnection, Refusal) as fault:
                 silent += 1
@@ -75,5 +76,5 @@ def _bar(out: Output) -> Progress:
 def _advance(bar: Progress, task: TaskID, value: Mapping[str, Any], job: Job) -> None:
     done, total = value.get(job.done) or 0, value.get(job.total)
     counts = text_of(done) if total is None else f"{text_of(done)} of {text_of(total)}"
-    said = printable(f"{counts} {value.get('fault') or value['status']}")
+    said = printable(f"{counts} {value.get('fault') or (value.get('outcome') or {}).get('words') or value['status']}")
     bar.update(task, completed=done, total=total, word=said)

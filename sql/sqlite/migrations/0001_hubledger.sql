@@ -224,6 +224,7 @@ CREATE TABLE dead_letter_attempt (
     error_class       TEXT,
     error_type        TEXT,
     error             TEXT,
+    cause             TEXT,
     transform_version TEXT NOT NULL,
     commit_number     INTEGER,  -- of a retry
     done_by           TEXT NOT NULL,

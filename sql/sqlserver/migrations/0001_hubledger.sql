@@ -228,6 +228,7 @@ CREATE TABLE hubledger.dead_letter_attempt (
     error_class       varchar(10),
     error_type        nvarchar(400),
     error             nvarchar(4000),
+    cause             varchar(16),
     transform_version nvarchar(100) NOT NULL,
     commit_number     bigint,  -- of a retry
     done_by           nvarchar(100) NOT NULL,

@@ -36,7 +36,9 @@ def test_colour_is_on_in_a_terminal_and_off_on_request(fresh: Served, short_path
 
 
 def test_letters_are_retried_after_a_question(fresh: Served, short_path: Path) -> None:
-    with Terminal(short_path, environment(fresh.base_url), f"letters retry --status exhausted {REASON}") as terminal:
+    with Terminal(
+        short_path, environment(fresh.base_url), f"letters retry --status exhausted --no-wait {REASON}"
+    ) as terminal:
         assert "aaaa" in terminal.shows("Retry 6 letters? [y/N]")
         terminal.press("y", "Enter")
         assert terminal.code() == 0

@@ -33,6 +33,29 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "sql/queries/redrive_piece.sql",
+        HTTP,
+        (
+            "the outcome of a retry is that of an earlier one",
+            "a.attempt > m.attempt\n          AND a.kind IN ('retry', 'exhaust', 'discard', 'replay'));",
+            "a.kind IN ('retry', 'exhaust', 'discard', 'replay'));",
+        ),
+        (
+            "a letter that is freed counts as tried",
+            "AND a.kind IN ('retry', 'exhaust', 'discard', 'replay'));",
+            "AND a.kind IN ('retry', 'exhaust', 'discard', 'replay', 'requeue'));",
+        ),
+    ),
+    *in_file(
+        "core/letters/redrive.py",
+        HTTP,
+        (
+            "a retry that resolved nothing has helped",
+            'return "helped_in_part" if self.resolved else "did_not_help"',
+            'return "helped_in_part"',
+        ),
+    ),
+    *in_file(
         "core/letters/redrive.py",
         ORDERS,
         ("a discard walks up", 'return self.move == "requeue"', "return True"),

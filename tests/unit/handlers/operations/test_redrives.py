@@ -16,8 +16,9 @@ from core.store.database import Database, PatientDatabase, Waiting
 from core.store.script import Named, Outcome, Script
 from core.tasks.store import Tasks
 from handlers.app import app
+from handlers.operations import redrives as operations
 from tests.fakes.engines import SqliteEngine
-from tests.unit.handlers.running import HOME, Client, Reply, Running, client_function, functions
+from tests.unit.handlers.running import CONTEXT, HOME, Client, Reply, Running, client_function, functions
 
 ORDER = {"move": "retry", "filter": {}, "expected_count": 3, "reason": "the transform was fixed"}
 REFUSED: dict[str, tuple[object, str]] = {
@@ -60,6 +61,12 @@ class Redrives(Running):
     def work(self, redrive_id: str) -> Any:
         """Let the activity do its work."""
         return functions()["task_slice"]({"task_id": redrive_id, "part": None})
+
+
+def keep() -> None:
+    """Retry the letters that are due, as the keeper does."""
+    for chunk in functions()["claim_letters"](None):
+        functions()["retry_letters"](chunk, CONTEXT)
 
 
 @pytest.fixture
@@ -144,6 +151,65 @@ def test_a_fault_while_the_request_is_answered_is_the_task_s_own(redrives: Redri
     app.value = replace(app())
     redrives.work(job["task_id"])
     assert redrives.show(job["task_id"]).body["moved"] == 3
+
+
+def test_a_retry_says_what_became_of_its_letters_at_their_next_try(redrives: Redrives) -> None:
+    task_id = redrives.start().body["task_id"]
+    waiting = redrives.show(task_id).body["outcome"]
+    assert (waiting["result"], waiting["not_tried"]) == ("not_tried", 3)
+    keep()
+    outcome = redrives.show(task_id).body["outcome"]
+    assert outcome == {
+        "letters": 3, "resolved": 0, "failed_again": 3, "same_cause": 3, "not_tried": 0, "discarded": 0, "gone": 0,
+        "result": "did_not_help", "words": "0 resolved, 3 failed again for the same cause",
+    }  # fmt: skip
+    assert redrives.get("list_tasks").body["tasks"][0]["outcome"] == outcome
+
+
+def test_what_happens_later_changes_the_outcome_of_no_earlier_retry(redrives: Redrives) -> None:
+    earlier = redrives.start().body["task_id"]
+    keep()
+    was = redrives.show(earlier).body["outcome"]
+    redrives.sqlite.sql("UPDATE event_hub_dead_letter SET body = ? WHERE sequence_number = 1", HOME)
+    later = redrives.start().body["task_id"]
+    keep()
+    outcome = redrives.show(later).body["outcome"]
+    assert (outcome["result"], outcome["words"]) == (
+        "helped_in_part", "1 resolved, 2 failed again for the same cause"
+    )  # fmt: skip
+    assert redrives.show(earlier).body["outcome"] == was
+
+
+def test_a_letter_that_fails_for_another_cause_says_so(redrives: Redrives) -> None:
+    task_id = redrives.start(
+        letters=[{"partition_id": "1", "sequence_number": "1"}], filter=None, expected_count=1
+    ).body["task_id"]
+    redrives.sqlite.sql("UPDATE event_hub_dead_letter SET body = ? WHERE sequence_number = 1", b'{"type":"reading"}')
+    keep()
+    outcome = redrives.show(task_id).body["outcome"]
+    assert outcome["words"] == "0 resolved, 1 failed again for other causes"
+
+
+def test_a_letter_that_is_discarded_before_its_try_or_purged_has_neither_failed_nor_been_resolved(
+    redrives: Redrives,
+) -> None:
+    task_id = redrives.start().body["task_id"]
+    one = {"filter": None, "letters": [{"partition_id": "1", "sequence_number": "2"}], "expected_count": 1}
+    assert redrives.start(move="discard", **one).body["outcome"] is None
+    keep()
+    redrives.sqlite.sql("DELETE FROM dead_letter_attempt WHERE sequence_number = 3")
+    outcome = redrives.show(task_id).body["outcome"]
+    assert outcome["words"] == "0 resolved, 1 failed again for the same cause, 1 discarded, 1 gone"
+    redrives.sqlite.sql("DELETE FROM dead_letter_attempt")
+    outcome = redrives.show(task_id).body["outcome"]
+    assert (outcome["words"], outcome["result"]) == ("0 resolved, 0 failed again, 3 gone", "unknown")
+
+
+def test_an_outcome_looks_at_a_limited_number_of_letters(redrives: Redrives, monkeypatch: pytest.MonkeyPatch) -> None:
+    task_id = redrives.start().body["task_id"]
+    monkeypatch.setattr(operations, "MOST_COUNTED_OF_MANY", 2)
+    assert redrives.get("list_tasks").body["tasks"][0]["outcome"]["letters"] == 2
+    assert redrives.show(task_id).body["outcome"]["letters"] == 3
 
 
 def test_the_letters_that_it_moved_are_listed_page_by_page(redrives: Redrives) -> None:

@@ -276,6 +276,27 @@ def test_a_redrive_says_how_many_letters_it_moved_beyond_the_confirmed_ones(
     assert said.removeprefix("moved ") in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_retry_waits_for_the_tries_of_its_letters_and_says_that_it_did_not_help(
+    against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full, looks = Described(kind="redrive"), iter(["not_tried", "not_tried", "did_not_help"])
+
+    def answer(request: Request) -> Reply:
+        reply = full(request)
+        if "move" in reply.body:
+            is_look = request.method == "GET" and "/tasks/" in request.path
+            words = {"result": next(looks), "words": "0 resolved, 40 failed again"} if is_look else {}
+            return Reply(
+                {**reply.body, "move": "retry", "outcome": {**reply.body["outcome"], **words} if words else None}
+            )
+        return reply
+
+    with SmallApp(answer) as app:
+        assert against(app, *words("letters retry")) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "0 resolved, 40 failed again"
+    assert next(looks, None) is None
+
+
 def test_a_redrive_that_was_done_in_its_request_is_not_asked_for_again(against: Run) -> None:
     with SmallApp(Described()) as app:
         assert against(app, *words("letters discard")) == 0
