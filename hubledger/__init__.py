@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from core.errors import MissingReference, PoisonEvent
     from core.model.aggregates import Aggregate, aggregate_of, aggregate_table
+    from core.model.bodies import body_decoder
     from core.model.events import Event
     from core.model.measures import Count, CountOf, Key, Least, Most, Sum
     from core.model.rollups import Kept
@@ -34,10 +35,19 @@ __all__ = (
     "aggregate_of",
     "aggregate_table",
     "appended_to",
+    "body_decoder",
     "state_of",
 )
 
-_PLACES = ("errors", "model.rows", "model.measures", "model.rollups", "model.aggregates", "model.events")
+_PLACES = (
+    "errors",
+    "model.rows",
+    "model.measures",
+    "model.rollups",
+    "model.aggregates",
+    "model.events",
+    "model.bodies",
+)
 
 
 def loader(face: str, names: Collection[str], places: Iterable[str]) -> Callable[[str], object]:

@@ -1,10 +1,12 @@
 """The books of a stream at one moment: the numbers that are accounted for, the letters, and whether both balance."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from core.letters.listing import OPEN, LetterKey
+from core.model.bodies import NONE_UNKNOWN, unknown_fields_of
 from core.model.commits import LetterStatus
 from core.model.events import Partition, PartitionId
 from core.model.spans import SequenceNumber
@@ -66,7 +68,8 @@ class PartitionLedger(Outcomes):
 class PartitionBooks(Outcomes):
     """The totals of a partition, as its checkpoint carries them: `commits` and the outcomes are of batches from number
     `first` on, and `letters` counts those that replays made too. Without the row of its anchor, `anchor` is None.
-    `is_recorded`: the ledger's row of the newest commit has the same totals.
+    `unknown_fields` counts the events by the name of a field that the room does not know, as JSON. `is_recorded`: the
+    ledger's row of the newest commit has the same totals.
     """
 
     partition_id: PartitionId
@@ -81,6 +84,7 @@ class PartitionBooks(Outcomes):
     held: int
     absent: int
     letters: int
+    unknown_fields: str = NONE_UNKNOWN
     anchor: SequenceNumber | None = None
     open_gaps: int = 0
     is_recorded: bool = True
@@ -131,6 +135,14 @@ class Books:
 
     partitions: tuple[PartitionBooks, ...]
     letters: LetterBooks
+
+    @property
+    def unknown_fields(self) -> list[tuple[str, int]]:
+        """The names of the fields that the room does not know, each with its number of events, the largest first."""
+        counts: Counter[str] = Counter()
+        for one in self.partitions:
+            counts.update(unknown_fields_of(one.unknown_fields))
+        return counts.most_common()
 
     @property
     def accounted(self) -> int:

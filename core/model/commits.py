@@ -1,12 +1,13 @@
 """The values of a transaction: the state of the partition before it, and the commit."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
 from core.errors import StopReason, StreamIncarnationChanged
+from core.model.bodies import NONE_UNKNOWN, plus_unknown_fields
 from core.model.events import Event, Partition, Position, order_key
 from core.model.rows import PlacedRow, row_table
 from core.model.spans import SequenceNumber
@@ -18,13 +19,15 @@ LetterStatus = Literal["waiting", "retrying", "held", "resolved", "exhausted", "
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The last committed number of a partition; `commit_number` counts its commits of every kind, from 1."""
+    """The last committed number of a partition; `commit_number` counts its commits of every kind, from 1, and
+    `unknown_fields` the events of batches by the name of a field that the room does not know, as JSON."""
 
     sequence_number: SequenceNumber
     offset: str
     enqueued_at: datetime
     commit_number: int
     commit_id: UUID
+    unknown_fields: str = NONE_UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +131,14 @@ def error_type(error_class: type[BaseException]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The outcome of every event of a range: rows by class, letters, and the counts of events by outcome."""
+    """The outcome of every event of a range: rows by class, letters, and the counts of events by outcome. The events
+    with each unknown field are counted by its name."""
 
     rows: Mapping[type, Sequence[PlacedRow]]
     letters: Sequence[DeadLetter]
     written: int
     filtered: int
+    unknown_fields: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def held(self) -> int:
@@ -201,6 +206,13 @@ class BatchCommit:
         """The number of events that this commit accounts for, without absent numbers."""
         return self.last.sequence_number - self.first + 1 - self.absent
 
+    @property
+    def unknown_fields(self) -> str:
+        """The counts of unknown fields after this commit, as the checkpoint stores them."""
+        checkpoint = self.state.checkpoint
+        stored = NONE_UNKNOWN if checkpoint is None else checkpoint.unknown_fields
+        return plus_unknown_fields(stored, self.settled.unknown_fields)
+
     def ending(self, *, outage: bool, held: bool) -> "BatchCommit":
         """Return the commit that ends the partition's stops of these reasons; each commit ends a fault of the store."""
         is_over = {"outage": outage, "held": held, "store": True}
@@ -210,7 +222,8 @@ class BatchCommit:
     def state_after(self, commit_number: int) -> PartitionState:
         """Return the partition's state after this commit, under its commit number."""
         last = self.last
-        checkpoint = Checkpoint(last.sequence_number, last.offset, last.enqueued_at, commit_number, self.commit_id)
+        place = (last.sequence_number, last.offset, last.enqueued_at)
+        checkpoint = Checkpoint(*place, commit_number, self.commit_id, self.unknown_fields)
         keys, stops = self.state.open_keys, self.state.without_stops(self.ends).stops
         if keys is not None:
             keys = keys.plus([order_key(letter.event) for letter in self.settled.letters])

@@ -14,6 +14,7 @@ from core.errors import (
     RowsRefused,
     TooManyRows,
 )
+from core.model.bodies import counting_unknown_fields
 from core.model.clock import Clock
 from core.model.commits import DeadLetter, ErrorClass, Settled, error_type
 from core.model.events import Event, Partition
@@ -64,8 +65,9 @@ def settle(
     KeyboardInterrupt of a signal, and the end of a child process: whatever else a transform raises is the outcome of
     its event. `of` is the partition that the watch reports.
     """
-    with transform.watch(of, events):
-        return _settle(events, references, transform, order)
+    with transform.watch(of, events), counting_unknown_fields() as unknown:
+        settled = _settle(events, references, transform, order)
+    return replace(settled, unknown_fields=unknown) if unknown else settled
 
 
 def _settle(events: Sequence[Event], references: References, transform: Transform, order: KeyOrder | None) -> Settled:

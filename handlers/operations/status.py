@@ -66,6 +66,14 @@ class OldestLetter(Answered):
     failed_at: datetime
 
 
+class UnknownField(Answered):
+    """A field that the room's bodies do not have, and the events that had it: the app ignored the field. Without a
+    name: all fields beyond the first fifteen names of a partition."""
+
+    name: str
+    events: int
+
+
 class RoomPage(Answered):
     """A page of the room within the operator's page: the address after `#/`, the title, and the file of its module."""
 
@@ -99,6 +107,7 @@ class StatusAnswer(Answered):
     stops: int
     letters: LettersByStatus
     oldest_open_letter: OldestLetter | None
+    unknown_fields: list[UnknownField]
     room_pages: list[RoomPage]
     partitions: list[PartitionBooksAnswer]
 
@@ -129,6 +138,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         stops=sum(map(len, stops.values())),
         letters=_letters(counted),
         oldest_open_letter=_oldest(books.letters.oldest),
+        unknown_fields=[UnknownField(name=name, events=events) for name, events in books.unknown_fields],
         room_pages=[RoomPage(**one._asdict()) for one in own_room().pages],
         partitions=partitions,
     )

@@ -2,7 +2,7 @@
 -- Read the checkpoint of a partition.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT c.sequence_number, c.offset_token, c.enqueued_at, c.commit_number,
-       CONVERT(varchar(36), c.commit_id) AS commit_id
+       CONVERT(varchar(36), c.commit_id) AS commit_id, c.unknown_fields
   FROM event_hub_checkpoint AS c
  WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id;
 
@@ -101,6 +101,13 @@ UPDATE event_hub_checkpoint
 -- params: stream_id int, partition_id varchar(8000), letters_added bigint
 UPDATE event_hub_checkpoint
    SET letters = letters + :letters_added
+ WHERE stream_id = :stream_id AND partition_id = :partition_id;
+
+-- name: note_unknown_fields
+-- Store the counts of unknown fields after a batch; the checkpoint is locked already.
+-- params: stream_id int, partition_id varchar(8000), unknown_fields nvarchar(max)
+UPDATE event_hub_checkpoint
+   SET unknown_fields = :unknown_fields
  WHERE stream_id = :stream_id AND partition_id = :partition_id;
 
 -- name: read_totals

@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from core.errors import CheckpointConflict, DataRefused
+from core.model.bodies import unknown_fields_of
 from core.model.rows import Row
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.builders import EPOCH, alert, commit, event, home, letter, partition, reading, settled
@@ -49,6 +50,25 @@ def test_the_first_commit_sets_the_checkpoint_and_counts_as_one(store: Store) ->
     first = commit(store.read_partition(P), 0, 4)
     assert store.commit_batch(first) == 1
     assert store.read_partition(P) == first.state_after(1)
+
+
+def test_the_checkpoint_counts_the_events_with_an_unknown_field_once_for_each_commit(
+    make_store: Callable[[], Store],
+) -> None:
+    store, other = make_store(), make_store()
+    for first, names in ((0, {"coupon": 2}), (5, {}), (10, {"coupon": 1, "gift – 🎁": 3})):
+        planned = commit(
+            store.read_partition(P), first, first + 4, replace(settled({}, filtered=5), unknown_fields=names)
+        )
+        store.commit_batch(planned)
+        other.forget_partition(P)
+        with pytest.raises(CheckpointConflict):
+            other.commit_batch(planned)
+    for reader in (store, other):
+        reader.forget_partition(P)
+        checkpoint = reader.read_partition(P).checkpoint
+        assert checkpoint is not None
+        assert unknown_fields_of(checkpoint.unknown_fields) == {"coupon": 3, "gift – 🎁": 3}
 
 
 def test_commit_numbers_count_on_from_one(store: Store) -> None:

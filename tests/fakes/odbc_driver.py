@@ -13,6 +13,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 
+from core.model.bodies import NONE_UNKNOWN
 from core.store.migrations import OURS, load_migrations
 
 DECLARED = re.compile(r"@(\w+) [a-z0-9]+(?:\([^)]*\))? = (?:CONVERT\([^?]*)?\?")
@@ -109,13 +110,13 @@ class Server:
             if (kept[0] if kept else None) != values.get("expected"):
                 raise unmet(text, "_checkpoint")
             place = (values["sequence_number"], values["offset_token"], values["enqueued_at"])
-            self.checkpoints[values["partition_id"]] = (*place, number, values["commit_id"])
+            self.checkpoints[values["partition_id"]] = (*place, number, values["commit_id"], NONE_UNKNOWN)
             return number
         if kept is None:
             raise unmet(text, "count_")
         if "claimed_by" in values:
             self._settle(text, {number for (number,) in json.loads(values["sequence_numbers"])})
-        self.checkpoints[values["partition_id"]] = (*kept[:3], number, kept[4])
+        self.checkpoints[values["partition_id"]] = (*kept[:3], number, *kept[4:])
         return number
 
     def _settle(self, text: str, numbers: set[int]) -> None:

@@ -164,6 +164,9 @@ def commits() -> Mapping[str, Script]:
         named[name] = batch_script(with_gap(commit_of(ROW_CLASSES, first=first, letters=letters)))
     marked = replace(commit_of(ROW_CLASSES, first=False, letters=True), is_marked=True)
     named["commit later marked"] = batch_script(marked)
+    plain = commit_of(ROW_CLASSES, first=False, letters=True)
+    unknown = replace(plain.settled, unknown_fields={"coupon": 2})
+    named["commit later unknown fields"] = batch_script(replace(plain, settled=unknown))
     named["commit ordered"] = batch_script(in_order(commit_of(ROW_CLASSES, first=False, letters=True)))
     return named
 

@@ -265,12 +265,14 @@ def _checkpoint_steps(commit: BatchCommit) -> list[Step]:
         "updated_at": instant_text(commit.committed_at),
         **_outcomes(commit),
     }
+    counted = {**place_of(commit.state), "unknown_fields": commit.unknown_fields}
+    noted = [Step("note_unknown_fields", counted)] if commit.settled.unknown_fields else []
     if commit.expected is None:
         key, values = ("pk_event_hub_checkpoint",), {**values, "first_sequence_number": commit.first}
-        return [Step("open_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number", races=key)]
+        return [Step("open_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number", races=key), *noted]
     values["expected"] = commit.expected
     advance = Step("advance_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number")
-    return [advance, *order_steps(commit.state, commit.invocation_id, conflict)]
+    return [advance, *noted, *order_steps(commit.state, commit.invocation_id, conflict)]
 
 
 def _outcomes(commit: BatchCommit) -> Values:

@@ -15,7 +15,7 @@ from hubledger.cli.remote.client import AppAnswer, Interrupted, NoConnection
 from hubledger.cli.remote.problems import Refusal
 from hubledger.cli.views.output import BAD, WARNING, Column, Output, yes_or_no
 from hubledger.cli.views.output import GOOD as GREEN
-from hubledger.cli.views.texts import lines_of, seconds, text_of
+from hubledger.cli.views.texts import counted, lines_of, seconds, text_of
 
 _COLUMNS = (
     Column("partition"), Column("checkpoint", number=True), Column("hub end", number=True, wide=True),
@@ -112,6 +112,9 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         "oldest": where,
         "gaps open": Text(text_of(value["open_gaps"]), style=WARNING if value["open_gaps"] else ""),
         "stops": yes_or_no(not value["stops"], "none", text_of(value["stops"])),
+        "unknown fields": ", ".join(
+            f"{one['name'] or 'others'} in {counted(one['events'], 'event')}" for one in value["unknown_fields"]
+        ),
         "hub fault": value["hub_fault"] and Text(text_of(value["hub_fault"]), style=WARNING),
     }
 

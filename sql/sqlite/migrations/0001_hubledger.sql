@@ -34,6 +34,7 @@ CREATE TABLE event_hub_checkpoint (
     absent                INTEGER NOT NULL,
     letters               INTEGER NOT NULL,  -- that batches and replays made
     verified_commit       INTEGER NOT NULL,  -- an audit found no fault in the ledger up to this commit
+    unknown_fields        TEXT NOT NULL CONSTRAINT df_event_hub_checkpoint_unknown_fields DEFAULT '{}',  -- a JSON object: events by the name of a field that the room does not know
     CONSTRAINT pk_event_hub_checkpoint PRIMARY KEY (stream_id, partition_id),
     CONSTRAINT fk_event_hub_checkpoint_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id)
 ) STRICT, WITHOUT ROWID;

@@ -35,6 +35,7 @@ CREATE TABLE hubledger.event_hub_checkpoint (
     absent                bigint NOT NULL,
     letters               bigint NOT NULL,  -- that batches and replays made
     verified_commit       bigint NOT NULL,  -- an audit found no fault in the ledger up to this commit
+    unknown_fields        nvarchar(4000) NOT NULL CONSTRAINT df_event_hub_checkpoint_unknown_fields DEFAULT N'{}',  -- a JSON object: events by the name of a field that the room does not know
     CONSTRAINT pk_event_hub_checkpoint PRIMARY KEY (stream_id, partition_id),
     CONSTRAINT fk_event_hub_checkpoint_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
 );

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, cast
 
+import msgspec
 import pytest
+from msgspec import structs
 
 from core.errors import MissingReference, PoisonEvent, ProcessDied
+from core.model.bodies import body_decoder
 from core.model.commits import DeadLetter, Settled
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
@@ -34,6 +37,24 @@ class Panic(BaseException):
 class Mute(Exception):
     def __str__(self) -> str:
         raise self.args[0] if self.args else SystemExit("nothing to say")
+
+
+class Order(msgspec.Struct):
+    order_id: str
+
+
+def test_an_event_with_an_unknown_field_has_its_outcome_and_is_counted() -> None:
+    decode = body_decoder(Order)
+
+    def rows_of(event: Event, references: References) -> Iterable[Row]:
+        decode(event.body)
+        return ()
+
+    bodies = (b'{"order_id":"1","coupon":1}', b'{"order_id":"1"}', b'{"order_id":1,"coupon":1}')
+    made = [structs.replace(event(number), body=body) for number, body in enumerate(bodies)]
+    settled = settle_with(rows_of, *made)
+    assert (settled.filtered, settled.dead_lettered, settled.unknown_fields) == (2, 1, {"coupon": 1})
+    assert settle_with(rows_of, made[1]).unknown_fields == {}
 
 
 def raising(error: BaseException) -> RowsOf:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.model.bodies import NONE_UNKNOWN
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Access
 from tests.fakes.odbc_driver import FakeDriver
@@ -18,7 +19,7 @@ def driver() -> FakeDriver:
 def committed(driver: FakeDriver) -> FakeDriver:
     """Before a server with one commit of the partition, whose letter 7 is claimed."""
     driver.server.stream_id = 1
-    driver.server.checkpoints["0"] = (7, "448", "2026-01-01T00:00:00", 1, str(ID))
+    driver.server.checkpoints["0"] = (7, "448", "2026-01-01T00:00:00", 1, str(ID), NONE_UNKNOWN)
     driver.server.held = {7}
     return driver
 

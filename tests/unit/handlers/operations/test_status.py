@@ -36,6 +36,7 @@ def test_the_status_of_an_empty_store_is_balanced(running: Running) -> None:
         "open_gaps": 0,
         "stops": 0,
         "oldest_open_letter": None,
+        "unknown_fields": [],
         "room_pages": [{"name": "homes", "title": "Homes", "file": "homes.js"}],
         "partitions": [],
     }
@@ -72,6 +73,17 @@ def test_the_status_shows_the_books_of_each_partition_although_the_hub_does_not_
     }
     assert (second["partition_id"], second["balanced"], second["checkpoint"]) == ("2", False, str(2**62))
     assert (third["partition_id"], third["checkpoint"]) == ("10", "0")
+
+
+def test_the_status_sums_the_events_of_each_unknown_field_the_largest_first(running: Running) -> None:
+    for place, counts in (("1", '{"gift": 2, "": 1}'), ("2", '{"coupon": 11998}'), ("10", '{"coupon": 2}')):
+        running.ingest([0], [HOME], partition_id=place)
+        running.sqlite.sql("UPDATE event_hub_checkpoint SET unknown_fields = ? WHERE partition_id = ?", counts, place)
+    assert running.get("status").body["unknown_fields"] == [
+        {"name": "coupon", "events": 12_000},
+        {"name": "gift", "events": 2},
+        {"name": "", "events": 1},
+    ]
 
 
 def test_the_status_shows_the_stream_of_the_settings_only(running: Running) -> None:

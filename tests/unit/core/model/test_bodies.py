@@ -1,0 +1,106 @@
+"""core/model/bodies.py: fields that a room does not know are ignored and counted, and poison nothing."""
+
+import json
+import threading
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from core.model.bodies import (
+    MOST_NAMES,
+    NAME_LENGTH,
+    body_decoder,
+    counting_unknown_fields,
+    plus_unknown_fields,
+    unknown_fields_of,
+)
+
+
+class Order(msgspec.Struct):
+    order_id: str
+    total: int = msgspec.field(name="Total", default=0)
+
+
+class Sold(msgspec.Struct, tag_field="type", tag="sold"):
+    price: int
+
+
+class Returned(msgspec.Struct, tag_field="type", tag="returned"):
+    reason: str
+
+
+decode = body_decoder(Order)
+
+
+def test_an_unknown_field_is_ignored_and_counted_once_for_each_event_that_has_it() -> None:
+    with counting_unknown_fields() as counts:
+        for _ in range(3):
+            assert decode(b'{"order_id": "1", "coupon": {"total": 1}, "Total": 2}') == Order("1", 2)
+        decode(b'{"order_id": "1", "coupon": 1, "total": 2}')
+        decode(b'{"order_id": "1"}')
+    assert counts == {"coupon": 4, "total": 1}
+
+
+def test_every_other_fault_of_a_body_is_raised_as_without_an_unknown_field() -> None:
+    plain = msgspec.json.Decoder(Order).decode
+    for body in (
+        b"",
+        b"{",
+        b"[]",
+        b'{"order_id": 1, "coupon": 1}',
+        b'{"coupon": 1}',
+        b'{"order_id": "1", "Total": ""}',
+    ):
+        with pytest.raises(msgspec.DecodeError) as wanted:
+            plain(body)
+        with counting_unknown_fields() as counts, pytest.raises(type(wanted.value)) as found:
+            decode(body)
+        assert (str(found.value), counts) == (str(wanted.value), {})
+
+
+def test_a_body_of_several_kinds_knows_the_fields_of_its_own_kind() -> None:
+    either: Callable[[bytes], object] = body_decoder(Sold, Returned)
+    with counting_unknown_fields() as counts:
+        assert either(b'{"type": "sold", "price": 1, "reason": "x"}') == Sold(1)
+        assert either(b'{"type": "returned", "reason": "x"}') == Returned("x")
+    assert counts == {"reason": 1}
+
+
+def test_a_class_that_refuses_unknown_fields_still_does() -> None:
+    class Strict(msgspec.Struct, forbid_unknown_fields=True):
+        order_id: str
+
+    with pytest.raises(msgspec.ValidationError, match="unknown field `coupon`"):
+        body_decoder(Strict)(b'{"order_id": "1", "coupon": 1}')
+
+
+def test_a_thread_counts_its_own_events_only() -> None:
+    with counting_unknown_fields() as counts:
+        other = threading.Thread(target=decode, args=(b'{"order_id": "1", "coupon": 1}',))
+        other.start()
+        other.join()
+        assert counts == {}
+        with counting_unknown_fields() as inner:
+            decode(b'{"order_id": "1", "coupon": 1}')
+        decode(b'{"order_id": "1", "gift": 1}')
+    assert (inner, counts) == ({"coupon": 1}, {"gift": 1})
+    decode(b'{"order_id": "1", "coupon": 1}')  # nobody counts
+
+
+def test_the_stored_counts_grow_and_stay_small_whatever_the_names_are() -> None:
+    stored = plus_unknown_fields("{}", {"coupon": 2})
+    assert unknown_fields_of(plus_unknown_fields(stored, {"coupon": 1, "gift": 4})) == {"coupon": 3, "gift": 4}
+    assert plus_unknown_fields(stored, {}) is stored
+    for number in range(100):
+        stored = plus_unknown_fields(stored, {f"{number:03}" + '\x00"' * 1_000: 1})
+    counts = unknown_fields_of(stored)
+    assert (len(counts), counts[""], sum(counts.values())) == (MOST_NAMES + 1, 100 - MOST_NAMES + 1, 102)
+    assert max(map(len, counts)) == NAME_LENGTH
+    assert len(stored) <= 4_000
+    assert json.loads(plus_unknown_fields(stored, {"coupon": 1}))["coupon"] == 3
+
+
+def test_counts_that_cannot_be_read_begin_again() -> None:
+    for stored in ("", "{", "[]", '{"coupon": "many"}'):
+        assert unknown_fields_of(plus_unknown_fields(stored, {"coupon": 1})) == {"coupon": 1}
