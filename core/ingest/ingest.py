@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, PartitionStopped, StoreFault
 from core.ingest.anchor import choose_anchor
@@ -195,7 +196,8 @@ def _plan_next(
     """Return the events that one commit can take, and that commit."""
     reading = refer(reading, means.transform, means)
     commit = plan_commit(batch, reading, means.transform, means)
-    is_healthy = means.fuse.check([*progress.commits, commit])
+    planned = [*progress.commits, commit]
+    is_healthy = means.fuse.check(planned, partial(means.store.read_past, planned[0].state))
     fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
     is_cut = fitting < len(reading.guarded.run)
     if is_cut:

@@ -12,6 +12,7 @@ from core.model.events import Event, Partition, Position, order_key
 from core.model.rows import PlacedRow, row_table
 from core.model.spans import SequenceNumber
 
+HISTORY, RARE = 100, 0.01  # events that show how a partition was before, and the share of failures that is nearly none
 ErrorClass = Literal["poison", "reference", "refused", "unknown", "crash"]
 GapStatus = Literal["open", "healed", "absent"]
 LetterStatus = Literal["waiting", "retrying", "held", "resolved", "exhausted", "discarded"]
@@ -38,6 +39,18 @@ class PartitionStop:
     detail: str
     attempts: int
     stopped_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The last events of a partition up to a state of it, and how many of them failed."""
+
+    failed: int = 0
+    events: int = 0
+
+    @property
+    def was_good(self) -> bool:
+        return self.events >= HISTORY and self.failed < RARE * self.events
 
 
 @dataclass(frozen=True, slots=True)

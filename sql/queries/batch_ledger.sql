@@ -29,6 +29,18 @@ SELECT :stream_id, :partition_id, :commit_number, :kind, :first_sequence_number,
   FROM event_hub_checkpoint AS c
  WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id;
 
+-- name: read_past
+-- Count the events of the batches among the 200 commits of a partition up to one, and those that failed.
+-- params: stream_id int, partition_id varchar(8000), last_commit bigint
+SELECT COALESCE(SUM(l.dead_lettered), 0) AS failed,
+       COALESCE(SUM(l.written + l.filtered + l.dead_lettered), 0) AS events
+  FROM (SELECT b.kind, b.written, b.filtered, b.dead_lettered
+          FROM batch_ledger AS b
+         WHERE b.stream_id = :stream_id AND b.partition_id = :partition_id AND b.commit_number <= :last_commit
+         ORDER BY b.commit_number DESC
+         LIMIT 200) AS l
+ WHERE l.kind = 'batch';
+
 -- name: find_first_replay
 -- Find the first commit of a replay in a partition, or NULL; its ledger rows carry the job's id.
 -- params: stream_id int, partition_id varchar(8000), invocation_id nvarchar(4000)

@@ -7,14 +7,7 @@ from functools import partial
 from typing import Any
 
 from core.errors import CheckpointConflict, DataRefused, StopReason
-from core.model.commits import (
-    BatchCommit,
-    Checkpoint,
-    DeadLetter,
-    PartitionState,
-    PartitionStop,
-    Settled,
-)
+from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, PartitionStop, Past, Settled
 from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
@@ -88,6 +81,11 @@ class Partitions(HeldLetters):
             self._memory.forget_references()
             state = self._memory.remember(self._read(partition))
         return state
+
+    def read_past(self, state: PartitionState) -> Past:
+        """Return the last events of a partition up to a state."""
+        last = 0 if state.checkpoint is None else state.checkpoint.commit_number
+        return decoder(Past)(self._database.ask("read_past", **place_of(state), last_commit=last)[0])
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """Return the current `state_of` rows of these keys; keys without a row are left out."""

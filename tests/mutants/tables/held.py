@@ -124,7 +124,7 @@ MUTANTS = (
     *in_file(
         "core/ingest/fuse.py",
         FUSE,
-        ("a busy key looks like an outage", ' and letter.status != "held"\n', "\n"),
+        ("a busy key looks like an outage", ' if one.status != "held"]', "]"),
         ("a batch of held events ends an outage", "return stop is None  #", "return True  #"),
     ),
     *in_file(

@@ -84,18 +84,21 @@ MUTANTS = (
     *in_file(
         "core/ingest/fuse.py",
         f"{UNIT}/ingest/test_fuse.py",
-        ("poison is taken for an outage", "if letter.error_class not in OF_THE_EVENT", "if letter.error_class"),
-        ("a held batch that is delivered smaller becomes letters", "(1 if stop else self.floor)", "self.floor"),
+        ("poison is taken for an outage", 'if one[0].error_class != "poison" or past().was_good', "if one"),
+        ("poison never holds a partition", "or past().was_good", ""),
+        ("a crash is taken for an outage", '"refused", "poison")', '"refused", "poison", "crash")'),
+        ("a few events of poison hold a partition on", '(self.floor if error_class == "poison" else floor)', "floor"),
+        ("a held batch that is delivered smaller becomes letters", "1 if stop else self.floor)", "self.floor)"),
         (
             "real poison blocks a partition for ever",
             "if attempt > self.patience:",
             "if attempt > 1_000 * self.patience:",
         ),
-        ("a few failures of a large batch are an outage", " or failed < self.share * events:", ":"),
+        ("a few failures of a large batch are an outage", " and len(failed) >= self.share * events:", ":"),
         (
             "two classes of failures add up",
-            "failures.most_common(1)[0] if failures",
-            '("unknown", failures.total()) if failures',
+            "alike = [one for one in letters if one.error_class == error_class]",
+            "alike = [*letters]",
         ),
         (
             "each commit of an invocation is judged alone",

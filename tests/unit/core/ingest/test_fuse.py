@@ -11,7 +11,7 @@ from core.ingest.fuse import Fuse
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
-from core.model.commits import BatchCommit, PartitionState, PartitionStop
+from core.model.commits import BatchCommit, PartitionState, PartitionStop, Past
 from core.model.events import Event
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
@@ -78,10 +78,57 @@ def test_the_error_of_an_earlier_commit_of_the_invocation_explains_why_the_batch
         FUSE.check([many, last])
 
 
-def test_poison_is_never_an_outage() -> None:
+def test_poison_is_no_outage_where_nothing_shows_that_the_events_were_good_before() -> None:
     world = World()
     assert not world.is_held(mixed(0, 50, "poison"))
     assert world.letters() == 50
+    few = World()
+    few.take(mixed(99, 0))
+    assert not few.is_held(mixed(0, 50, "poison", first=99))
+
+
+def test_a_partition_whose_good_events_turn_to_poison_is_held_once() -> None:
+    """A deployment or a schema has changed. When the letters are accepted, the partition is no longer a good one."""
+    world = World()
+    world.take(mixed(3_000, 29, "poison"))
+    held = [world.is_held(mixed(5, 40, "poison", first=3_029)) for _ in range(FUSE.patience + 1)]
+    assert held == [True, True, True, False]
+    assert "40 of 45 events fail" in world.stops()[0].detail
+    for first in (3_074, 3_119):
+        assert not world.is_held(mixed(5, 40, "poison", first=first))
+    assert (world.stops(), world.letters()) == ((), 29 + 3 * 40)
+
+
+@pytest.mark.parametrize(("good", "bad", "held"), [(99, 1, False), (100, 1, True), (400, 4, True), (396, 4, False)])
+def test_poison_holds_a_partition_of_which_less_than_one_event_in_a_hundred_failed(
+    good: int, bad: int, held: bool
+) -> None:
+    world = World()
+    world.take(mixed(good, bad, "poison"))
+    assert world.is_held(mixed(0, 10, "poison", first=good + bad)) is held
+
+
+def test_a_transform_that_is_mended_settles_the_poison_that_was_held() -> None:
+    world = World()
+    world.take(mixed(200, 0))
+    assert world.is_held(mixed(0, 50, "poison", first=200))
+    world.means = replace(world.means, transform=QUIET)
+    world.take(mixed(0, 50, "poison", first=200))
+    assert (world.letters(), world.stops()) == (0, ())
+
+
+def test_a_few_events_of_poison_hold_no_partition_on_that_was_stopped() -> None:
+    world = World()
+    world.take(mixed(200, 0))
+    assert world.is_held(mixed(0, 50, first=200))
+    assert not world.is_held(mixed(0, 1, "poison", first=200))
+    assert world.stops() == ()
+
+
+def test_crashes_hold_no_partition_because_each_event_is_alone_to_blame() -> None:
+    state = MemoryStore().read_partition(partition())
+    crashed = [replace(letter(event(number)), error_class="crash") for number in range(50)]
+    assert FUSE.check([commit(state, 0, 49, settled({}, letters=crashed))], lambda: Past(0, 1_000))
 
 
 def test_two_classes_are_not_added_up() -> None:

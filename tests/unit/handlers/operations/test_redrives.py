@@ -180,6 +180,15 @@ def test_what_happens_later_changes_the_outcome_of_no_earlier_retry(redrives: Re
     assert redrives.show(earlier).body["outcome"] == was
 
 
+def test_a_letter_that_is_moved_twice_before_its_try_counts_for_both_retries(redrives: Redrives) -> None:
+    first, second = redrives.start().body["task_id"], redrives.start().body["task_id"]
+    redrives.sqlite.sql("UPDATE event_hub_dead_letter SET body = ?", HOME)
+    keep()
+    assert [redrives.show(one).body["outcome"]["words"] for one in (first, second)] == [
+        "3 resolved, 0 failed again"
+    ] * 2
+
+
 def test_a_letter_that_fails_for_another_cause_says_so(redrives: Redrives) -> None:
     task_id = redrives.start(
         letters=[{"partition_id": "1", "sequence_number": "1"}], filter=None, expected_count=1
