@@ -322,6 +322,7 @@ class World:
             self._all_look()
         self._as(self._succeed)
         if self.sql("SELECT 1 FROM partition_stop WHERE reason = 'held'"):
+            self._as(self.operators.drive)  # a redrive that died half-way keeps others off its letters
             self._settle_letters()
         return self._knows_hub() and all(self.committed(id) >= last for id, last in self.hub.last.items())
 
