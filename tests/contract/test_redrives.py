@@ -246,8 +246,9 @@ def test_a_cancelled_job_has_moved_what_it_lists(desk: Redriving, engine: Engine
 def test_a_page_of_moved_letters_goes_on_after_a_place_in_a_piece(desk: Redriving) -> None:
     job = desk.ask(12, rate=10)  # pieces of five
     desk.slice(job)
-    pages, after = [], (-1, -1)
-    while found := desk.store.read_redriven(job.task.task_id, after, 4):
+    pages: list[tuple[str, int, str | None]] = []
+    after = (-1, -1)
+    while len(pages) <= 12 and (found := desk.store.read_redriven(job.task.task_id, after, 4)):
         pages += [(one.partition_id, one.sequence_number, one.status) for one in found]
         after = (found[-1].piece, found[-1].place)
     assert pages == [(place, number, "waiting") for place in "01" for number in LETTERS]

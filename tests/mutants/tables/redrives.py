@@ -14,7 +14,7 @@ MUTANTS = (
     *in_file(
         "sql/queries/redrive_piece.sql",
         JOBS,
-        ("a page of moved letters begins the piece again", "n.key > :after_place", "n.key > :after_place - 1000"),
+        ("a page of moved letters begins the piece again", "n.key > :after_place", "n.key >= :after_place"),
     ),
     *in_file(
         "core/letters/redrive.py",
