@@ -15,6 +15,7 @@ from core.ingest.ingest import IngestReport
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+PLACES = 5  # of errors that a line names: those with the most letters
 TROUBLES = ("dead_lettered", "held", "redelivered", "healed", "absent")
 
 
@@ -34,6 +35,7 @@ class Sums:
     first: int
     last: int
     counts: Counter[str]
+    raised: Counter[str]
     seconds: float = 0.0
     slowest: float = 0.0
 
@@ -46,6 +48,7 @@ class Sums:
             "first": self.first,
             "last": self.last,
             **self.counts,
+            **_raised_at(self.raised),
             "seconds": round(self.seconds, 3),
             "slowest_seconds": round(self.slowest, 3),
         }
@@ -105,9 +108,10 @@ class BatchLines:
 
     def _sum(self, report: IngestReport, counts: dict[str, int], seconds: float) -> None:
         first, last = _ends(report)
-        sums = self._sums.setdefault(str(report.batch.partition), Sums(self._minute, first, last, Counter()))
+        sums = self._sums.setdefault(str(report.batch.partition), Sums(self._minute, first, last, Counter(), Counter()))
         sums.first, sums.last = min(sums.first, first), max(sums.last, last)
         sums.counts.update(counts)
+        sums.raised.update(_raised(report))
         sums.seconds += seconds
         sums.slowest = max(sums.slowest, seconds)
 
@@ -120,6 +124,7 @@ def _own_line(report: IngestReport, counts: dict[str, int], seconds: float) -> B
         "first": first,
         "last": last,
         **counts,
+        **_raised_at(_raised(report)),
         "gaps": [[gap.first, gap.last] for gap in report.gaps],
         "invocation_id": report.batch.invocation_id,
         "seconds": round(seconds, 3),
@@ -142,6 +147,16 @@ def _counts(report: IngestReport) -> dict[str, int]:
         "healed": report.healed,
         "absent": report.absent,
     }
+
+
+def _raised(report: IngestReport) -> Counter[str]:
+    """Count the letters by the file and line of the room that raised the error, and its class."""
+    letters = (letter for commit in report.commits for letter in commit.settled.letters if letter.error_at)
+    return Counter(f"{one.error_at} {one.error_type.rpartition('.')[2]}" for one in letters)
+
+
+def _raised_at(raised: Counter[str]) -> dict[str, object]:
+    return {"raised_at": dict(raised.most_common(PLACES))} if raised else {}
 
 
 def _ends(report: IngestReport) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """core/ingest/lines.py: lines are few, and their sums are whole."""
 
+import re
 import threading
 from collections import Counter
 from datetime import datetime, timedelta
@@ -90,6 +91,18 @@ def test_an_unusual_batch_keeps_its_own_line_among_many_ordinary_ones() -> None:
     assert (line.text, line.facts["dead_lettered"]) == ("batch ingested", 1)
     assert lines.add(UNUSUAL[0], 0.1, NOON) == []  # and more of them are summed, so that they cannot flood the log
     assert totals(lines.rest())["redelivered"] == 5
+
+
+def test_the_line_of_a_batch_and_of_sums_names_the_lines_of_the_room_that_raised_errors() -> None:
+    lines = batch_lines(1)
+    (own,) = lines.add(UNUSUAL[1], 0.5, NOON)
+    (place,) = own.facts["raised_at"]
+    assert re.fullmatch(r"plain_transform\.py:\d+ PoisonEvent", place)
+    for report in (UNUSUAL[1], UNUSUAL[2], ORDINARY[0]):
+        lines.add(report, 0.5, NOON)
+    assert [one.get("raised_at") for one in facts(lines.rest())] == [{place: 2}]
+    (ordinary,) = batch_lines(1).add(ORDINARY[0], 0.5, NOON)
+    assert "raised_at" not in ordinary.facts
 
 
 def test_sums_are_due_at_the_end_of_their_minute_and_at_once_when_it_has_passed() -> None:
