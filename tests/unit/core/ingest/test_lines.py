@@ -96,7 +96,7 @@ def test_an_unusual_batch_keeps_its_own_line_among_many_ordinary_ones() -> None:
 def test_the_line_of_a_batch_and_of_sums_names_the_lines_of_the_room_that_raised_errors() -> None:
     lines = batch_lines(1)
     (own,) = lines.add(UNUSUAL[1], 0.5, NOON)
-    (place,) = own.facts["raised_at"]
+    (place,) = facts([own])[0]["raised_at"]
     assert re.fullmatch(r"plain_transform\.py:\d+ PoisonEvent", place)
     for report in (UNUSUAL[1], UNUSUAL[2], ORDINARY[0]):
         lines.add(report, 0.5, NOON)
