@@ -4,6 +4,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from core.api.guides import guide
 from core.api.operation import Answer
 
 MEDIA = {
@@ -11,7 +12,6 @@ MEDIA = {
     ".css": "text/css",
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
-    ".md": "text/plain",
 }
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none';"
@@ -22,14 +22,23 @@ POLICY = (
 @cache
 def page(path: Path) -> Answer:
     """Return a page, or a file of it. The files of a page, also those of the room, have addresses below `ops/`."""
-    body = path.read_bytes()
+    return _answer(path.read_bytes(), MEDIA[path.suffix])
+
+
+@cache
+def guide_page(path: Path, names: tuple[str, ...]) -> Answer:
+    """Return a guide; `names` are those of all guides."""
+    return _answer(guide(path, names).encode(), MEDIA[".html"])
+
+
+def _answer(body: bytes, media: str) -> Answer:
     headers = {
         **revalidated(body),
         "Content-Security-Policy": POLICY,
         "Referrer-Policy": "no-referrer",
         "Cross-Origin-Opener-Policy": "same-origin",
     }
-    return Answer(body, headers=headers, media=MEDIA[path.suffix])
+    return Answer(body, headers=headers, media=media)
 
 
 def revalidated(body: bytes) -> dict[str, str]:

@@ -8,21 +8,22 @@ from typing import Annotated
 import msgspec
 
 from core.api.operation import JSON, Answer, Call, Nothing, Operation, Shape, operation
-from core.api.pages import MEDIA, page, revalidated
+from core.api.pages import MEDIA, guide_page, page, revalidated
 from core.api.problems import NOT_FOUND, not_found
 from core.api.route import Route
 from handlers.room import own_room
 from handlers.web.openapi import describe
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
-GUIDES = tuple(PAGES.parents[1] / "docs" / name for name in ("operator.md", "resident.md", "aggregation.md"))
+NAMES = ("operator", "runbook", "alerts", "faults", "retention", "aggregation", "resident", "glossary")  # of guides
+GUIDES = {f"{name}.html": PAGES.parents[1] / "docs" / f"{name}.md" for name in NAMES}
 ENTRY = "ops.html"
 
 
 class FilePath(Shape):
     """A file of the pages, or a guide that their panels link to."""
 
-    file: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z_-]{0,30}\.(css|js|svg|md)\Z")]
+    file: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z_-]{0,30}\.(css|js|svg|html)\Z")]
 
 
 @operation("This description", "description", {200: JSON})
@@ -39,7 +40,9 @@ def ops(call: Call[Nothing, Nothing, Nothing]) -> Answer:
 
 @operation("A file of the pages", "page", {200: "text/css"}, (NOT_FOUND,))
 def ops_file(call: Call[FilePath, Nothing, Nothing]) -> Answer:
-    """Return a file of the pages, or a guide as plain text; no other file is served."""
+    """Return a file of the pages, or a guide; no other file is served."""
+    if call.path.file in GUIDES:
+        return guide_page(GUIDES[call.path.file], NAMES)
     if call.path.file not in _files():
         raise not_found("file", "the pages have no such file")
     return page(_files()[call.path.file])
@@ -53,5 +56,5 @@ def _description(operations: tuple[tuple[Route, Operation], ...]) -> Answer:
 
 @cache
 def _files() -> Mapping[str, Path]:
-    own = {path.name: path for path in (*PAGES.iterdir(), *GUIDES) if path.suffix in MEDIA and path.exists()}
+    own = {path.name: path for path in PAGES.iterdir() if path.suffix in MEDIA}
     return {**own_room().files(), **own}

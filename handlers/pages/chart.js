@@ -1,30 +1,34 @@
-// A small chart: lines over time, each scaled to its own highest value.
+// A small chart: a line over time, with its axes in words.
 
-import { svg } from "./dom.js";
+import { el, svg } from "./dom.js";
 
 const WIDTH = 600;
 const HEIGHT = 150;
-const MARGIN = 6;
 
-/** Draw `series`, a list of [class, [{at, value}]]; a line breaks between points that are further apart than `apart`. */
-export function chart(series, apart = Infinity) {
-  const times = series.flatMap(([, points]) => points.map((point) => point.at));
-  const from = Math.min(...times);
-  const span = Math.max(1, Math.max(...times) - from);
-  const lines = series.flatMap(([name, points]) => {
-    const highest = Math.max(1, ...points.map((point) => point.value));
-    const across = (at) => (at - from) / span * WIDTH;
-    const up = (value) => HEIGHT - MARGIN - value / highest * (HEIGHT - 2 * MARGIN);
-    const place = ({ at, value }) => `${across(at).toFixed(1)},${up(value).toFixed(1)}`;
-    return pieces(points, apart).map((piece) =>
-      svg("polyline", { class: name, points: [...piece, piece.at(-1)].map(place).join(" ") })); // one point is a dot
-  });
-  const view = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none" };
-  return svg("svg", { class: "chart", ...view, "aria-hidden": "true" },
-    [0, 0.5, 1].map((share) => {
-      const y = MARGIN + share * (HEIGHT - 2 * MARGIN);
-      return svg("line", { x1: 0, x2: WIDTH, y1: y, y2: y });
-    }), lines);
+/** Draw [{at, value}] with axes: `words` writes a value; the line breaks between points that are further apart than
+ * `apart`. Null without a point. */
+export function chart(name, points, words, apart = Infinity) {
+  if (points.length === 0) return null;
+  const [from, to] = [points[0].at, points.at(-1).at];
+  const top = rounded(Math.max(1, ...points.map((point) => point.value)));
+  const place = ({ at, value }) =>
+    `${((at - from) / Math.max(1, to - from) * WIDTH).toFixed(1)},${(HEIGHT - value / top * HEIGHT).toFixed(1)}`;
+  const lines = pieces(points, apart).map((piece) =>
+    svg("polyline", { class: name, points: [...piece, piece.at(-1)].map(place).join(" ") })); // one point is a dot
+  const view = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" };
+  return el("figure", { class: "plot", role: "img", "aria-label": `${name}: at most ${words(top)}` },
+    el("div", { class: "up" }, [top, top / 2, 0].map((value) => el("span", {}, words(value)))),
+    svg("svg", { class: "chart", ...view },
+      [0, 0.5, 1].map((share) => svg("line", { x1: 0, x2: WIDTH, y1: share * HEIGHT, y2: share * HEIGHT })), lines),
+    el("div", { class: "across" }, [from, (from + to) / 2, to].map((at) => el("span", {}, clock(at)))));
+}
+
+const clock = (at) => `${new Date(at).toISOString().slice(11, 16)} UTC`;
+
+/** The next number above that is 1, 2 or 5 times a power of ten. */
+function rounded(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value);
 }
 
 function pieces(points, apart) {

@@ -1,9 +1,10 @@
-// The first screen: the balance of the ledger with the numbers that prove it, lag and gaps by partition, a chart.
+// The first screen: what needs an operator, the balance of the ledger with the numbers that prove it, lag and rate, the partitions.
 
 import { get, post } from "./api.js";
 import { ago, badge, button, card, count, el, facts, fault, grouped, instant, plural, renew, svg, table }
   from "./dom.js";
 import { minutesOfApp, overTime } from "./history.js";
+import { needs, stops } from "./needs.js";
 import { byPartition } from "./partitions.js";
 import { burnDown, burnDownOfApp } from "./retention.js";
 import { taskAddress } from "./tasks.js";
@@ -14,13 +15,13 @@ const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lette
 let details = { of: "", stops: [] };
 
 export async function overview(place, left) {
-  const stopped = el("div", { "aria-live": "polite" });
-  const top = el("div", { class: "columns" });
+  const [lead, stopped] = [1, 2].map(() => el("div", { "aria-live": "polite" }));
+  const [top, charts] = [1, 2].map(() => el("div", { class: "columns" }));
   const partitions = el("div", {});
   const trouble = el("div", {});
   const minutes = minutesOfApp();
   const expiring = burnDownOfApp();
-  place.append(el("h1", {}, "Overview"), trouble, stopped, top, partitions, auditing());
+  place.append(el("h1", {}, "Overview"), trouble, lead, stopped, top, charts, partitions, auditing());
   while (!left.aborted) {
     try {
       if (!document.hidden) {
@@ -28,9 +29,10 @@ export async function overview(place, left) {
         const status = await withDetails(read);
         if (left.aborted) return;
         trouble.replaceChildren();
-        if (status.hub_fault) trouble.append(fault({ detail: `The hub does not answer: ${status.hub_fault}` }));
+        needs(lead, status);
         renew(stopped, stops(status));
-        renew(top, balance(status), letters(status, burning), overTime(found, status.lag));
+        renew(top, balance(status), letters(status, burning));
+        renew(charts, ...overTime(found, status.lag));
         renew(partitions, byPartition(status));
         nameStream(status);
       }
@@ -52,14 +54,6 @@ export function nameStream(status) {
       nav.append(el("a", { href: `#/${name}`, "data-page": name, "data-room": "" }, title));
 }
 
-const REMEDIES = {
-  incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream, as the guide says.",
-  outage: "Most events of a batch fail: the batch is held back and tried again, and no letter is written yet.",
-  store: "The database fails again and again on one batch: the detail has its words. End what blocks it.",
-  trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute.",
-  held: "Too many events wait after open letters of their keys: retry or discard these letters.",
-};
-
 /** Add the details that quote errors to the stops, if the key may reveal them; each change of the stops is one request. */
 async function withDetails(status) {
   const found = status.partitions.flatMap((one) => one.stops).filter((one) => one.detail === null);
@@ -74,35 +68,25 @@ async function withDetails(status) {
   return status;
 }
 
-/** Show which partitions are stopped, why and since when; nothing where none is. */
-function stops(status) {
-  const found = status.partitions.flatMap((one) => one.stops);
-  if (found.length === 0) return null;
-  const columns = [
-    ["Partition", (one) => one.partition_id],
-    ["Reason", (one) => el("span", { class: "badge bad" }, one.reason)],
-    ["Since", (one) => ago(one.stopped_at)],
-    ["Attempts", (one) => count(one.attempts), "amount"],
-    ["Detail", (one) => one.detail, "wide"],
-  ];
-  const reasons = [...new Set(found.map((one) => one.reason))];
-  return card("Stopped partitions",
-    el("p", { class: "bad", id: "stopped" }, `${plural(found.length, "stop")}: nothing is read or written there.`),
-    table("Stopped partitions", columns, found),
-    reasons.map((reason) => el("p", {}, REMEDIES[reason] ?? "")));
-}
-
 function balance(status) {
   const even = status.ledger_balanced;
   const isEmpty = even && status.numbers === 0;
   return card("Ledger",
-    isEmpty ? el("p", { class: "verdict", id: "verdict" }, "No event has arrived yet")
-      : el("p", { class: `verdict ${even ? "good" : "bad"}`, id: "verdict" }, mark(even), even ? "Balanced" : "Not balanced"),
+    isEmpty ? el("p", { class: "verdict", id: "verdict" }, "No number yet") : el("p",
+      { class: `verdict ${even ? "good" : "bad"}`, id: "verdict" }, mark(even), even ? "Balanced" : "Not balanced"),
     el("dl", { class: "proof" },
       proof("numbers up to the checkpoints", status.numbers, "numbers"),
       proof("accounted for", status.accounted, "accounted")),
     shares(status),
+    unknownFields(status.unknown_fields),
     even ? null : el("p", {}, "Run the audit below: it names the ranges at fault."));
+}
+
+/** Say which fields of events the room does not know. */
+function unknownFields(found) {
+  if (found.length === 0) return null;
+  const said = found.map((one) => `${plural(one.events, "event")} had ${one.name ? `the unknown field ${one.name}` : "other unknown fields"}`);
+  return el("p", { class: "quiet", id: "unknown-fields" }, `${said.join("; ")}. The app ignored them.`);
 }
 
 const proof = (term, value, id) => el("div", {}, el("dt", {}, term), el("dd", { id }, count(value)));
@@ -157,7 +141,7 @@ function auditing() {
     }
     start.disabled = false;
   });
-  return card("Audit", el("p", { class: "quiet" },
+  return card("Audit", el("p", { class: "quiet", id: "audit-words" },
     "The audit compares the ranges since the last audit with letters, gaps, attempts and checkpoints. With a box, a task reads every range again, the rows or the hub; one runs at a time."),
   el("div", { class: "row actions" }, start, el("label", { class: "inline" }, boxes.whole, "every range"),
     el("label", { class: "inline" }, boxes.rows, "and the rows"),

@@ -1,8 +1,9 @@
 // The partitions: those in trouble first, with the reason; the healthy ones in one line that unfolds.
 
 import { card, count, duration, el, grouped, plural, relative, table } from "./dom.js";
+import { LATE_SECONDS } from "./needs.js";
 
-const LATE_SECONDS = 300; // as the alert `lag` by default
+const MOST = 4; // partitions in trouble that are not folded
 
 /** List the troubles of a partition, the gravest first: [rank, words]. A healthy partition has none. */
 function troublesOf(one) {
@@ -32,12 +33,16 @@ export function byPartition(status) {
     ["Letters", (one) => count(one.dead_lettered), "amount"],
   ];
   const trouble = ["Trouble", (one) => troublesOf(one).map(([, words]) => [el("span", { class: "badge bad" }, words), " "])];
+  const inTrouble = [columns[0], trouble, ...columns.slice(1)];
   const rank = (one) => troublesOf(one)[0][0];
   const [bad, healthy] = [true, false].map((isBad) =>
     status.partitions.filter((one) => (troublesOf(one).length > 0) === isBad));
   bad.sort((one, other) => rank(one) - rank(other)); // a stable sort: by partition within a rank
   return card("Partitions", status.partitions.length ? null : el("p", {}, "Nothing is committed yet."),
-    el("div", {}, bad.length ? table("Partitions in trouble", [columns[0], trouble, ...columns.slice(1)], bad) : null),
-    healthy.length ? el("details", { id: "healthy" },
-      el("summary", {}, `${plural(healthy.length, "partition")} healthy`), table("Partitions", columns, healthy)) : null);
+    el("div", {}, bad.length ? table("Partitions in trouble", inTrouble, bad.slice(0, MOST)) : null),
+    folded("troubled", `${plural(bad.length - MOST, "more partition")} in trouble`, "More partitions in trouble", inTrouble, bad.slice(MOST)),
+    folded("healthy", `${plural(healthy.length, "partition")} healthy`, "Partitions", columns, healthy));
 }
+
+const folded = (id, words, label, columns, entries) => (entries.length
+  ? el("details", { id }, el("summary", {}, words), table(label, columns, entries)) : null);

@@ -2,11 +2,24 @@
 
 const THEME = "hubledger.theme";
 
-export function themeButton(node) {
-  const root = document.documentElement;
-  if (localStorage.getItem(THEME)) root.dataset.theme = localStorage.getItem(THEME);
-  node.addEventListener("click", () => {
-    root.dataset.theme = getComputedStyle(root).colorScheme === "dark" ? "light" : "dark";
-    localStorage.setItem(THEME, root.dataset.theme);
-  });
+const THEMES = ["", "light", "dark"]; // "": as the system says
+const root = document.documentElement;
+const chosen = () => localStorage.getItem(THEME) ?? "";
+
+function show() {
+  if (chosen()) root.dataset.theme = chosen();
+  else delete root.dataset.theme;
 }
+
+/** Let a button change the theme, and say which one is chosen. */
+export function themeButton(node) {
+  const name = () => { node.textContent = `Theme: ${chosen() || "system"}`; };
+  node.addEventListener("click", () => {
+    localStorage.setItem(THEME, THEMES[(THEMES.indexOf(chosen()) + 1) % THEMES.length]);
+    show();
+    name();
+  });
+  name();
+}
+
+show();

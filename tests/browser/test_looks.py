@@ -26,6 +26,8 @@ def test_a_stop_is_read_without_scrolling_and_trouble_comes_before_health(
                 portrait(page, "ops-trouble")
                 first = ("#stopped", "table[aria-label='Partitions in trouble']", "#healthy")
                 stopped, trouble, healthy = (one["y"] for at in first if (one := page.locator(at).bounding_box()))
-                assert stopped < HEIGHT / 2, (width, scheme)
+                told = page.locator(".matter.bad").first.bounding_box()
+                assert told is not None
+                assert told["y"] < HEIGHT / 2, (width, scheme)
                 assert stopped < trouble < healthy, (width, scheme)
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, scheme

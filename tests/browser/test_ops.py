@@ -97,24 +97,27 @@ def test_the_chart_shows_the_minutes_of_the_store_and_not_the_time_of_this_tab(p
     minutes = an_hour()
     with run.minutes(*minutes[:20], *minutes[50:]):
         page.reload()  # a tab that has just been opened
-        page.wait_for_selector("#scale:text('59 min by minute')")
-        assert "lag to 590 events, rate to 197 events/s." in page.inner_text("#scale")
-        assert page.inner_text(".key-of-chart .rate") == "197 events/s in the last minute"
+        page.wait_for_selector("figure[aria-label='lag: at most 1,000']")
+        up = page.locator("figure[aria-label='rate: at most 200 events/s'] .up span").all_inner_texts()
+        assert up == ["200 events/s", "100 events/s", "0 events/s"]
+        across = page.locator("figure[aria-label^=lag] .across span").all_inner_texts()
+        assert (across[0], across[2]) == (f"{minutes[0][0]:%H:%M} UTC", f"{minutes[-1][0]:%H:%M} UTC")
+        assert page.inner_text(".now.rate") == "197 events/s in the last minute"
         assert [page.locator(f".chart polyline.{name}").count() for name in ("lag", "rate")] == [2, 2], "a break"
         page.route("**/api/status/history*", lambda route: route.fulfill(status=503, json={"detail": HOSTILE}))
-        page.wait_for_selector("#scale:text('The minutes were not read')")
-        assert HOSTILE in page.inner_text("#scale")
+        page.wait_for_selector("#minutes-fault:text('The minutes were not read')")
+        assert HOSTILE in page.inner_text("#minutes-fault")
         assert page.locator(".chart polyline").count() == 4, "those of before stay"
         assert page.evaluate("window.hacked") is None
         page.unroute("**/api/status/history*")
     with run.minutes(minutes[-1]):
-        page.wait_for_selector("#scale:text('0 s by minute')")
-        assert page.inner_text(".key-of-chart .rate") == "rate unknown"
-    page.wait_for_selector("#scale:text('No minute is stored yet')")
+        page.wait_for_selector(".now.rate:text('rate unknown')")
+        assert page.locator(".chart polyline.lag").count() == 1
+    page.wait_for_selector("p:text('No minute is stored yet')")
     old = [(at - timedelta(hours=2), lag, accounted) for at, lag, accounted in minutes]
     with run.minutes(*old):
         page.wait_for_selector("#late-watch:text('The watch stored the last minute 2 h ago.')")
-        assert page.inner_text(".key-of-chart .rate") == "rate unknown"
+        assert page.inner_text(".now.rate") == "rate unknown"
     page.wait_for_selector("#late-watch", state="detached")
 
 
@@ -345,12 +348,18 @@ def test_no_part_is_wider_than_the_screen_in_either_colour_scheme(
 
 
 def test_the_theme_is_changed_and_stored(page: "Page") -> None:
-    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    seen = {page.inner_text("#theme"): page.evaluate(ground)}
+    for _ in range(2):
+        page.click("#theme")
+        seen[page.inner_text("#theme")] = page.evaluate(ground)
+        page.reload()
+        page.wait_for_selector("#verdict")
+        assert seen[page.inner_text("#theme")] == page.evaluate(ground)
+    assert list(seen) == ["Theme: system", "Theme: light", "Theme: dark"]
+    assert seen["Theme: system"] == seen["Theme: light"] != seen["Theme: dark"]
     page.click("#theme")
-    after = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    page.reload()
-    page.wait_for_selector("#verdict")
-    assert before != after == page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert page.inner_text("#theme") == "Theme: system"
 
 
 def test_every_field_has_a_label_and_every_part_a_heading(page: "Page") -> None:

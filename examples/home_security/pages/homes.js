@@ -6,7 +6,7 @@ import { explain } from "./guides.js";
 
 const PAGE = 12;
 let asked = 0;
-explain("Find a home", "resident.md", "# The resident's page");
+explain("Find a home", "resident", "The resident's page");
 
 /** Show the homes whose ids begin with `prefix`; an answer that arrives after a later request is dropped. */
 export async function findHomes(place, prefix, cursor = "", before = []) {

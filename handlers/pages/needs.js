@@ -1,0 +1,102 @@
+// What needs an operator: a line for each matter, the gravest first, with the button that leads to it and its runbook.
+
+import { ago, card, count, duration, el, plural, table } from "./dom.js";
+import { guideAt } from "./guides.js";
+
+export const LATE_SECONDS = 300; // as the alert `lag` by default
+const SHOWN = 8; // partitions of a row that are named
+
+// A reason of stops: what it means, and what to do.
+const STOPS = {
+  incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream, as the guide says.",
+  outage: "Most events of a batch fail: the batch is held back and tried again, and no letter is written yet.",
+  store: "The database fails again and again on one batch: the detail has its words. End what blocks it.",
+  trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute.",
+  held: "Too many events wait after open letters of their keys: retry or discard these letters.",
+};
+
+/** Return the lines: [tone, words, where the button goes, its word, the section of the runbook, a detail]. */
+function matters(status) {
+  const found = [];
+  const reasons = Map.groupBy(status.partitions.flatMap((one) => one.stops), (one) => one.reason);
+  if (!status.ledger_balanced) {
+    found.push(["bad", "The ledger does not balance", "[aria-label=Audit]", "Audit it", "ledger-unbalanced"]);
+  }
+  for (const [reason, stops] of reasons) {
+    found.push(["bad", `${plural(stops.length, "partition")} stopped: ${reason}`, "#stopped", "Show", "stop-recorded"]);
+  }
+  if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", status.hub_fault]);
+  const { exhausted } = status.letters;
+  if (exhausted) {
+    const verb = exhausted === 1 ? "needs" : "need";
+    found.push(["warn", `${plural(exhausted, "letter")} ${verb} you`, "#/letters?status=exhausted", "Show them", "letters-open"]);
+  }
+  const late = status.partitions.filter((one) => one.lag_seconds >= LATE_SECONDS && one.stops.length === 0);
+  if (late.length) {
+    const longest = Math.max(...late.map((one) => one.lag_seconds));
+    found.push(["warn", `${plural(late.length, "partition")} late by up to ${duration(longest)}`, "[aria-label=Partitions]", "Show", "lag"]);
+  }
+  if (found.length === 0 && status.numbers) found.push(["good", "All is well"]);
+  return found;
+}
+
+/** Fill a place with what needs an operator; else with "All is well", or how to send the first event. It is filled again
+ * only when something has changed, so that it is read aloud once. */
+export function needs(place, status) {
+  const found = matters(status);
+  const now = JSON.stringify(found);
+  if (place.dataset.of === now) return;
+  place.dataset.of = now;
+  place.replaceChildren(el("div", { class: "lead" }, found.length ? found.map(line) : first(status)));
+}
+
+const first = (status) => el("div", { class: "matter" },
+  el("p", { class: "words" }, "No event has arrived yet"),
+  el("p", {}, `Send the first one to the hub ${status.event_hub}. A local run brings its own events: `,
+    el("code", {}, "make run"), "; your own from a file: ", el("code", {}, "make run EVENTS_FROM=events.jsonl"), "."));
+
+function line([tone, words, to, word, heading, detail]) {
+  const go = to?.startsWith("#/") ? el("a", { class: "go", href: to }, word)
+    : to ? el("button", { type: "button", class: "go", onclick: () => reveal(to) }, word) : null;
+  return el("div", { class: `matter ${tone}` }, el("p", { class: "words" }, words), go,
+    heading ? el("a", { class: "guide", href: guideAt("runbook", heading), target: "_blank", rel: "noopener" }, "Runbook") : null,
+    detail ? el("p", { class: "detail" }, detail) : null);
+}
+
+function reveal(at) {
+  const place = document.querySelector(at);
+  place?.scrollIntoView({ block: "center" });
+  (place?.querySelector("button") ?? place)?.focus({ preventScroll: true });
+}
+
+/** Show which partitions are stopped, a row for each reason and error; nothing where none is. */
+export function stops(status) {
+  const found = status.partitions.flatMap((one) => one.stops);
+  if (found.length === 0) return null;
+  const alike = [...Map.groupBy(found, (one) => `${one.reason} ${alikeIn(one)}`).values()];
+  const columns = [
+    ["Partitions", named],
+    ["Reason", ([one]) => el("span", { class: "badge bad" }, one.reason)],
+    ["Since", (group) => ago(group.map((one) => one.stopped_at).sort()[0])],
+    ["Attempts", (group) => count(Math.max(...group.map((one) => one.attempts))), "amount"],
+    ["Detail", ([one, ...others]) => (others.length ? `The same error: ${alikeIn(one)}` : one.detail), "wide"],
+  ];
+  const reasons = [...new Set(found.map((one) => one.reason))];
+  return card("Stopped partitions",
+    el("p", { class: "bad", id: "stopped", tabindex: -1 }, `${plural(found.length, "stop")}: nothing is read or written there.`),
+    table("Stopped partitions", columns, alike),
+    reasons.map((reason) => el("p", {}, STOPS[reason] ?? "")));
+}
+
+/** The detail without the name of its partition. */
+function alikeIn({ detail, partition_id: id }) {
+  const [place, ...words] = (detail ?? "").split(": ");
+  return place.endsWith(`/${id}`) ? words.join(": ") : detail ?? "";
+}
+
+function named(group) {
+  const ids = group.map((one) => one.partition_id);
+  if (ids.length === 1) return ids[0];
+  const more = ids.length > SHOWN ? `, and ${ids.length - SHOWN} more` : "";
+  return `${plural(ids.length, "partition")}: ${ids.slice(0, SHOWN).join(", ")}${more}`;
+}
