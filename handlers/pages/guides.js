@@ -6,7 +6,7 @@ const OPERATOR = {
   [OVERVIEW]: ["Ledger", "Lag", "Rate", "Partitions"],
   "A partition is stopped": ["Stopped partitions"],
   "The audit": ["Audit", "Audit of the ledger", "Faults"],
-  [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "Attempts", "New replay", "Tasks",
+  [LETTERS]: ["Dead letters", "By cause", "One by one", "Why", "Event", "Body", "History", "By value of the message", "New replay", "Tasks",
     "Dry run", "Replay", "What would change", "By partition", "Moves of the task"],
   "Many letters at once": ["Redrives", "Letters that it moved"],
   "Old rows": ["Purges", "Purge", "By table"],

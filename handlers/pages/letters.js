@@ -1,14 +1,16 @@
-// Letters by cause, then one by one: the event, the attempts, and the moves that a person can make.
+// Letters by status and by cause, then one by one: the event, its history, and the moves that an operator can make.
 
 import { get } from "./api.js";
 import { ago, badge, button, card, choice, count, dated, el, facts, fault, field, grouped, messageOf, plural, table }
   from "./dom.js";
-import { MOVES, order, redrivesCard } from "./redrives.js";
+import { MOVES, moveAll, order, redrivesCard } from "./redrives.js";
 import { tasksTable } from "./tasks.js";
 
 const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
 const CLASSES = ["", "poison", "reference", "refused", "unknown", "crash"];
 const NAMES = ["fingerprint", "status", "error_class", "partition_id", "partition_key", "failed_from", "failed_before"];
+const TRIES = ["retry", "replay"];
+const KINDS = { retry: "tried", replay: "replayed", requeue: "made due", discard: "discarded", exhaust: "given up", free: "freed" };
 const PAGE = 50;
 const NARROW = "(max-width: 760px)"; // as in ops.css
 
@@ -18,7 +20,9 @@ const address = (one) => `#/letters/${encodeURIComponent(one.partition_id)}/${on
 export async function letters(place, left, asked = "") {
   const chosen = Object.fromEntries([...new URLSearchParams(asked)].filter(([name]) => NAMES.includes(name)));
   const body = el("div", { class: "place" });
-  place.append(el("h1", {}, "Dead letters"), filterCard(chosen), body);
+  const totals = el("nav", { class: "totals", "aria-label": "Letters by status" });
+  place.append(el("h1", {}, "Letters"), totals, filterCard(chosen), body);
+  get("status").then((status) => totals.append(...totalsOf(status.letters, chosen.status)), () => {});
   const again = () => show(body, left, chosen, again);
   await again();
 }
@@ -28,14 +32,24 @@ async function show(body, left, chosen, again) {
   const groups = (await get("dead-letters/groups", { ...chosen, limit: 100 })).groups;
   if (left.aborted) return;
   const list = el("div", {});
-  const jobs = await redrivesCard(chosen, tasksTable, again);
+  const jobs = await redrivesCard(tasksTable);
   if (left.aborted) return;
-  body.replaceChildren(groupsCard(groups, chosen, by, again), jobs, list);
+  body.replaceChildren(groupsCard(groups, chosen, by, again), list, jobs);
   if (groups.length) await pageOf(list, chosen, again);
 }
 
+/** Return the number of letters of each status, which filter by it; the exhausted ones are the operator's. */
+function totalsOf(found, chosen = "") {
+  const words = [["exhausted", "need you"], ["waiting", "waiting"], ["retrying", "retrying"], ["held", "held"],
+    ["resolved", "resolved"], ["discarded", "discarded"]];
+  const all = words.reduce((sum, [name]) => sum + found[name], 0);
+  return [["", "letters", all], ...words.map(([name, word]) => [name, word, found[name]])].map(([name, word, number]) =>
+    el("a", { href: `#/letters${name ? `?status=${name}` : ""}`, class: name === "exhausted" && number ? "total warn" : "total",
+      "aria-current": name === chosen ? "true" : null }, el("b", {}, count(number)), ` ${word}`));
+}
+
 function filterCard(chosen) {
-  const form = el("form", { class: "row", onsubmit: (event) => { event.preventDefault(); follow(form); } },
+  const form = el("form", { class: "fields", onsubmit: (event) => { event.preventDefault(); follow(form); } },
     field("Status", choice("status", withText(STATUSES), chosen.status)),
     field("Class", choice("error_class", withText(CLASSES), chosen.error_class)),
     field("Partition", text("partition_id", chosen, 6)),
@@ -43,11 +57,11 @@ function filterCard(chosen) {
     field("Cause", text("fingerprint", chosen, 14)),
     field("Failed from (UTC)", moment("failed_from", chosen)),
     field("before (UTC)", moment("failed_before", chosen)),
-    el("button", { class: "main" }, "Filter"),
-    button("All", () => { location.hash = "#/letters"; }));
+    el("div", { class: "row" }, el("button", { class: "main" }, "Filter"),
+      button("All letters", () => { location.hash = "#/letters"; })));
   const set = Object.entries(chosen).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`);
   return el("section", { class: "card", "aria-label": "Filter" },
-    el("details", { class: "filter", open: !matchMedia(NARROW).matches },
+    el("details", { class: "filter", open: set.length > 0 && !matchMedia(NARROW).matches },
       el("summary", {}, set.length ? `Filter: ${set.join(", ")}` : "Filter"), form));
 }
 
@@ -87,8 +101,11 @@ function groupsCard(groups, chosen, by, again) {
   ];
   const moves = ["", (one) => moveButtons((move) => order(move, { filter: within(one) }, one.open, again)), "wide"];
   const [open, settled] = [true, false].map((isOpen) => groups.filter((one) => (one.open > 0) === isOpen));
-  const none = Object.keys(chosen).length ? "No letter matches the filter." : "No event has failed: there is no letter.";
-  return card(by === "value" ? "By value of the message" : "By cause", groups.length ? null : el("p", {}, none),
+  const none = Object.keys(chosen).length ? [el("p", {}, "No letter matches the filter.")]
+    : [el("p", {}, "No event has failed: there is no letter."), el("p", { class: "quiet" },
+      "An event becomes a letter when your transform raises an error, or when the database refuses its rows.")];
+  return card(by === "value" ? "By value of the message" : "By cause", groups.length ? null : none,
+    open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again) : null,
     open.length ? table("Letters by cause", [...columns, moves], open) : null,
     settled.length ? el("details", { id: "settled", open: open.length === 0 },
       el("summary", {}, plural(settled.length, "settled cause")), table("Settled causes", columns, settled)) : null);
@@ -123,7 +140,6 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
     ["Error", (one) => [el("span", { class: "error" }, messageOf(one)), kindOf(one)], "wide"],
     ["Status", (one) => badge(one.status)],
     ["Key", keyOf],
-    ["Attempts", (one) => count(one.attempts), "amount"],
     ["Failed", (one) => ago(one.failed_at)],
   ];
   const every = button("Choose all shown", () => {
@@ -177,12 +193,12 @@ function parts(whole, path, again) {
     el("div", { class: "columns" },
       card("Why", el("pre", {}, messageOf(one)), facts([
         ["Type", el("span", { class: "mono" }, one.error_type)],
-        ["Class", badge(one.error_class)],
+        ["Class", [badge(one.error_class), ` ${NEXT[one.status](one)}`]],
         ["Raised at", one.error_at === null ? null : el("span", { class: "mono" }, one.error_at)],
-        ["Cause", el("a", { class: "mono", href: `#/letters?fingerprint=${encodeURIComponent(causeOf(one.fingerprint))}` },
-          causeOf(one.fingerprint))],
+        ["Cause", el("a", { href: `#/letters?fingerprint=${encodeURIComponent(causeOf(one.fingerprint))}`,
+          title: causeOf(one.fingerprint) }, "all letters of this cause")],
         ["Transform", one.transform_version], ["Failed", dated(one.failed_at)],
-        ["Attempts", count(one.attempts)],
+        ["Tries", triesOf(one, whole.history ?? [])],
         one.held_behind === null ? null : ["Waits for", el("a", {
           href: address({ partition_id: one.partition_id, sequence_number: one.held_behind }) },
         `${one.partition_id} / ${grouped(one.held_behind)}`)], one.due_at ? ["Due", dated(one.due_at)] : null,
@@ -194,8 +210,22 @@ function parts(whole, path, again) {
       el("h3", {}, "Properties"), whole.properties === null ? el("p", { class: "quiet" }, "The properties are hidden.")
         : el("pre", {}, JSON.stringify(whole.properties, null, 2)))),
     bodyCard(one, path),
-    attemptsCard(whole.history ?? []),
+    historyCard(whole.history ?? []),
   ];
+}
+
+/** What happens to a letter next, by its status. */
+const NEXT = {
+  exhausted: (one) => (one.error_class === "poison" ? "not retried: the event itself is at fault" : "not retried any more"),
+  waiting: () => "retried by itself", retrying: () => "being retried now", held: () => "tried after the letter that it waits for",
+  resolved: () => "resolved since", discarded: () => "given up for good",
+};
+
+/** Say how often a letter was tried, its first failure included, and how many of these tries count towards the limit. */
+function triesOf(one, history) {
+  const tries = history.filter((each) => TRIES.includes(each.kind)).length;
+  const since = history.some((each) => each.kind === "requeue") ? `, ${count(one.attempts)} since it was last made due` : "";
+  return `${count(1 + tries)} with the first${since}`;
 }
 
 function bodyCard(one, path) {
@@ -224,13 +254,13 @@ function bodyCard(one, path) {
 const hexLines = (hex) => (hex.match(/.{1,32}/g) ?? []).map((line, at) =>
   `${(at * 16).toString(16).padStart(6, "0")}  ${line.match(/../g).join(" ")}`).join("\n");
 
-function attemptsCard(history) {
+function historyCard(history) {
   const line = (one) => el("li", {}, badge(one.status), " ",
-    el("b", {}, one.kind), " by ", one.done_by, ", ", ago(one.done_at),
+    el("b", {}, KINDS[one.kind] ?? one.kind), " by ", one.done_by, ", ", ago(one.done_at),
     one.commit_number ? ` (commit ${count(one.commit_number)})` : "",
     one.why ? el("p", { class: "quiet" }, one.why) : null,
     one.error ? el("span", { class: "error" }, one.error) : null);
-  return card("Attempts", history.length ? el("ol", { class: "attempts" }, history.map(line))
-    : el("p", { class: "quiet" }, "There has been no attempt since it failed."));
+  return card("History", history.length ? el("ol", { class: "attempts" }, history.map(line))
+    : el("p", { class: "quiet" }, "Nothing has happened to it since it failed."));
 }
 

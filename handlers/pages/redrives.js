@@ -39,35 +39,39 @@ const outcome = (made) => [`${plural(made.moved, "letter")} ${MOVES[made.move].d
   made.unmoved ? `${count(made.unmoved)} had changed and were not moved` : "",
   made.status === "done" ? "" : `the task is ${made.status}`].filter(Boolean).join("; ");
 
-/** Offer to move all letters of a filter, after a preview, and show the newest redrives. */
-export async function redrivesCard(chosen, tasksTable, again) {
+/** Show the newest redrives, if there are some. */
+export async function redrivesCard(tasksTable) {
   const jobs = (await get("tasks", { kind: "redrive", limit: LISTED })).tasks;
+  return jobs.length ? card("Redrives", tasksTable("Redrives", jobs)) : "";
+}
+
+/** Offer to move all letters of a filter, after a preview. */
+export function moveAll(chosen, groups, again) {
   const preview = el("div", { "aria-live": "polite" });
   const look = async (move) => {
     try {
       const found = await get("dead-letters/preview", { ...chosen, move });
-      renew(preview, previewed(found, move, chosen, again));
+      renew(preview, previewed(found, move, chosen, groups, again));
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.needsKey) throw problem;
       renew(preview, fault(problem));
     }
   };
-  return card("Redrives",
-    "partition_key" in chosen ? el("p", { class: "quiet" }, "The letters of one partition key have no preview: use the buttons of their causes.")
+  return el("div", {}, "partition_key" in chosen ? el("p", { class: "quiet" }, "The letters of one partition key have no preview: use the buttons of their causes.")
       : el("div", { class: "row" }, Object.entries(MOVES).map(([move, { word, grave }]) =>
         button(`${word} all`, () => look(move), { class: grave ? "grave calm" : null, id: `redrive-${move}` }))),
-    preview, jobs.length ? tasksTable("Redrives", jobs) : null);
+    preview);
 }
 
 /** Show what would be moved, and a button that asks for the count and the reason. */
-function previewed(found, move, chosen, again) {
+function previewed(found, move, chosen, groups, again) {
   const { word, grave, text } = MOVES[move];
+  const messages = new Map(groups.map((one) => [one.fingerprint, one.template]));
   const rate = el("input", { name: "per_second", inputmode: "numeric", size: 8, autocomplete: "off" });
   const columns = [
-    ["Cause", (one) => el("a", { class: "mono", href: `#/letters?fingerprint=${encodeURIComponent(one.fingerprint)}` },
-      one.fingerprint)],
+    ["Cause", (one) => el("a", { class: "error", href: `#/letters?fingerprint=${encodeURIComponent(one.fingerprint)}` },
+      messages.get(one.fingerprint) ?? `${one.error_type} (${one.fingerprint})`), "wide"],
     ["Class", (one) => badge(one.error_class)],
-    ["Type", (one) => el("span", { class: "mono" }, one.error_type), "wide"],
     ["Letters", (one) => count(one.letters), "amount"],
   ];
   if (!found.count) return el("p", { id: "preview" }, "No letter of the filter can be moved.");

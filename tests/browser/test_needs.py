@@ -116,7 +116,7 @@ def test_each_matter_leads_to_its_place_and_to_its_section_of_the_runbook(page: 
     page.click(".matter:has-text('does not balance') button")
     assert page.evaluate("document.activeElement.innerText") == "Audit the ledger"
     page.click(".matter a:text-is('Show them')")
-    page.wait_for_selector("h1:text-is('Dead letters')")
+    page.wait_for_selector("h1:text-is('Letters')")
     assert page.evaluate("location.hash") == "#/letters?status=exhausted"
 
 

@@ -19,7 +19,7 @@ Portrait = Callable[["Page", str], None]
 LAST = {  # the heading of each part that comes last
     "#/": "Audit",
     "#/letters": "One by one",
-    "#/letters/3/41": "Attempts",
+    "#/letters/3/41": "History",
     "#/tasks": "Tasks",
     "#/ledger": "Purges",
     "#/ledger/3/41": "Letter",
@@ -218,7 +218,7 @@ def test_letters_that_are_chosen_are_retried(page: "Page", run: Run) -> None:
     page.click("button:has-text('Retry 2')")
     order(page, "2")
     page.click("dialog button.main")
-    page.wait_for_selector("#notice:has-text('2 letters to be retried now')")
+    page.wait_for_selector("#outcome:has-text('failed again for the same cause')")
 
 
 def test_hostile_letters_are_shown_as_text_and_do_nothing(page: "Page", run: Run) -> None:
@@ -287,6 +287,9 @@ def test_all_of_it_is_done_by_keyboard(page: "Page", run: Run) -> None:
     run.publish("8", b"{by keyboard")
     run.until(lambda status: status["dead_lettered"] == before["dead_lettered"] + 1)
     press_until(page, "Letters")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("table[aria-label=Letters] tbody tr")
+    press_until(page, "Filter")
     page.keyboard.press("Enter")
     page.wait_for_selector("select[name=status]")
     press_until(page, "partition_id")

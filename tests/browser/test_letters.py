@@ -1,0 +1,57 @@
+"""The pages of letters: totals that filter, causes, and a letter whose numbers agree."""
+
+from typing import TYPE_CHECKING
+
+from tests.browser.conftest import Run
+from tests.browser.test_ops import order, show
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+def test_the_totals_by_status_filter_and_the_ones_that_need_an_operator_stand_out(page: "Page", run: Run) -> None:
+    letters = run.status()["letters"]
+    show(page, "#/letters")
+    page.wait_for_selector(".totals a:nth-child(7)")
+    told = dict(reversed(one.split(" ", 1)) for one in page.locator(".totals a").all_inner_texts())  # type: ignore[arg-type, misc]
+    assert told["need you"] == f"{letters['exhausted']:,}"
+    assert told["discarded"] == f"{letters['discarded']:,}"
+    page.click(".totals a.warn")
+    page.wait_for_selector(".totals a[aria-current=true]:has-text('need you')")
+    page.wait_for_selector("table[aria-label=Letters] tbody tr")
+    assert set(page.locator("table[aria-label=Letters] td[data-label=Status]").all_inner_texts()) == {"exhausted"}
+
+
+def test_nothing_is_offered_where_no_letter_can_be_moved(page: "Page", run: Run) -> None:
+    show(page, "#/letters?partition_id=14")
+    page.wait_for_selector("p:text-is('No letter matches the filter.')")
+    assert page.locator("button:has-text('Retry'), button:has-text('Discard')").count() == 0
+
+
+def test_the_fields_of_the_filter_stand_in_lines(page: "Page") -> None:
+    page.set_viewport_size({"width": 1280, "height": 700})
+    show(page, "#/letters?status=exhausted")
+    page.wait_for_selector("select[name=status]")
+    fields = [one.bounding_box() for one in page.locator(".fields input, .fields select").all()]
+    widths = {round(one["width"]) for one in fields if one}
+    assert len(widths) == 1
+    assert len({round(one["y"] + one["height"]) for one in fields if one}) <= 2
+
+
+def test_the_numbers_of_a_letter_agree_after_a_retry(page: "Page", run: Run) -> None:
+    before = run.status()["accounted"]
+    run.publish("13", b"{poison")
+    run.until(lambda status: status["accounted"] == before + 1)
+    (letter,) = run.letters(partition_id="13")
+    show(page, f"#/letters/13/{letter['sequence_number']}")
+    page.wait_for_selector("dd:has-text('not retried: the event itself is at fault')")
+    assert page.locator("dt:text-is('Tries') + dd").inner_text() == "1 with the first"
+    page.click("button:text-is('Retry')")
+    order(page, "1")
+    page.click("dialog button.main")
+    page.wait_for_selector("#notice:has-text('1 letter to be retried now')")
+    run.until(lambda _: run.letters(partition_id="13")[0]["status"] == "exhausted")
+    page.reload()
+    page.wait_for_selector("ol.attempts li:nth-child(2)")
+    assert page.locator("dt:text-is('Tries') + dd").inner_text() == "2 with the first, 1 since it was last made due"
+    assert page.locator("ol.attempts b").all_inner_texts() == ["made due", "tried"]
