@@ -18,13 +18,21 @@ VISIBLE = r"\S[\s\S]*\Z"  # a text with something to read in it
 
 # The texts of requests, each with its limit. Sequence numbers are strings: they have 64 bits, and JavaScript's numbers
 # have 53. Patterns end in \Z, because $ also matches before a newline at the end.
-PartitionText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_.$-]{1,40}\Z", description="The id of a partition.")]
-NumberText = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,19}\Z", description="A sequence number, in digits.")]
+ID, DIGITS = r"^[0-9A-Za-z_.$-]{1,40}\Z", r"^[0-9]{1,19}\Z"
+PartitionText = Annotated[str, msgspec.Meta(pattern=ID, description="The id of a partition.")]
+NumberText = Annotated[str, msgspec.Meta(pattern=DIGITS, description="A sequence number, in digits.")]
 Cursor = Annotated[str, msgspec.Meta(max_length=1000, description="`next` of the page before this one, unchanged.")]
 Instant = Annotated[datetime, msgspec.Meta(tz=True, description="RFC 3339, with its zone; answers are in UTC.")]
 Reason = Annotated[
     str, msgspec.Meta(min_length=3, max_length=400, pattern=VISIBLE, description="The reason, which is stored.")
 ]
+
+# What a text that is refused should have been, by its pattern; for the others, the description of the API has the form.
+MEANT = {
+    ID: "the id of a partition has 1 to 40 letters, digits and _ . $ -, such as 0 or 12",
+    DIGITS: "a sequence number has 1 to 19 digits and nothing else, such as 4711",
+    VISIBLE: "this text has nothing to read in it",
+}
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

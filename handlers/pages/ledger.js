@@ -1,9 +1,7 @@
-// The ledger explorer: enter a number, see where it went; and what was purged.
+// The ledger explorer: enter a number, see where it went.
 
 import { get, Problem } from "./api.js";
 import { ago, badge, card, count, dated, el, facts, fault, field, grouped, messageOf, table } from "./dom.js";
-import { purgesCard } from "./purges.js";
-import { taskAddress } from "./tasks.js";
 
 export async function ledger(place, left, partition = "", number = "") {
   const id = el("input", { name: "partition", size: 6, required: true, value: partition, autocomplete: "off" });
@@ -19,13 +17,10 @@ export async function ledger(place, left, partition = "", number = "") {
   };
   place.append(el("h1", {}, "Where did a number go?"),
     card("Find a number", el("form", { class: "row", onsubmit: go }, field("Partition", id), field("Sequence number", digits),
-      el("button", { class: "main" }, "Explain"))), found);
-  if (partition) {
-    await show(found, left, partition, number);
-    return;
-  }
-  const purges = await purgesCard(taskAddress);
-  if (!left.aborted) place.append(purges);
+      el("button", { class: "main" }, "Explain")),
+    el("p", { class: "quiet" }, "A letter, a task and each row of a table name their partition and sequence number. By a "
+      + "partition key, look for letters on the page of letters; by time, let the dry run of a replay choose the range.")), found);
+  if (partition) await show(found, left, partition, number);
 }
 
 async function show(found, left, partition, number) {

@@ -83,8 +83,14 @@ function previewed(found, move, chosen, groups, again) {
       { class: grave ? "grave" : "main", id: "redrive-start" })));
 }
 
-const chosenOf = (found) => (found.filter === null ? plural(found.total, "selected letter")
-  : Object.entries(found.filter).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ") || "all letters");
+/** Say which letters were chosen; a cause is a link, because its name is a hash. */
+function chosenOf(found) {
+  if (found.filter === null) return plural(found.total, "selected letter");
+  const { fingerprint: cause, ...others } = found.filter;
+  const said = Object.entries(others).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ");
+  if (!cause) return said || "all letters";
+  return [el("a", { href: `#/letters?fingerprint=${encodeURIComponent(cause)}` }, "those of one cause"), said ? `, ${said}` : ""];
+}
 
 const isTrying = (found) => found.outcome?.result === "not_tried";
 

@@ -4,13 +4,18 @@ import { get, isRefusal, post, Problem } from "./api.js";
 import { confirm } from "./confirm.js";
 import { badge, button, card, choice, count, el, fault, field, grouped, plural, renew, table } from "./dom.js";
 
-const WAYS = [["", "everything committed"], ["sequence_number", "by sequence number"],
-  ["enqueued_at", "by enqueued time (UTC)"], ["offset", "by offset"]];
+// How a range is named: the words, and the attributes of the fields for its ends.
+const WAYS = { "": ["everything committed", {}], sequence_number: ["by sequence number", { inputmode: "numeric", type: "text" }],
+  enqueued_at: ["by enqueued time (UTC)", { type: "datetime-local", step: 1 }], offset: ["by offset", { type: "text" }] };
+const SUMMED = 5; // pages of events whose changes are summed by column
+const READ = 100; // events of a page of the app
+const PAGE = 50; // events whose changes are listed
 const address = (task) => `#/tasks/${encodeURIComponent(task.task_id)}`;
 
 /** The form of a new replay; an address may fill it in. */
 export function newReplay(asked) {
-  const way = choice("way", WAYS, asked.get("first") ? "sequence_number" : "");
+  const way = choice("way", Object.entries(WAYS).map(([name, [words]]) => [name, words]),
+    asked.get("first") ? "sequence_number" : "");
   const first = el("input", { name: "first", size: 20, value: asked.get("first") ?? "", autocomplete: "off" });
   const last = el("input", { name: "last", size: 20, value: asked.get("last") ?? "", autocomplete: "off" });
   const partitions = el("input", { name: "partitions", size: 14, value: asked.get("partition") ?? "",
@@ -18,6 +23,18 @@ export function newReplay(asked) {
   const reason = el("input", { name: "reason", size: 40, required: true, minlength: 3, maxlength: 400,
     autocomplete: "off" });
   const trouble = el("div", {});
+  const ends = [field("From", first), field("to", last)];
+  const fit = (clears) => {
+    const [, attributes] = WAYS[way.value];
+    for (const [at, input] of [first, last].entries()) {
+      if (clears) input.value = "";
+      input.removeAttribute("step");
+      for (const [name, value] of Object.entries(attributes)) input.setAttribute(name, value);
+      ends[at].hidden = way.value === "";
+    }
+  };
+  way.addEventListener("change", () => fit(true));
+  fit(false);
   const start = async (event) => {
     event.preventDefault();
     try {
@@ -31,8 +48,7 @@ export function newReplay(asked) {
   return card("New replay", el("p", { class: "quiet" },
     "It begins with a dry run: the same work, rolled back, to show the changes."),
   el("form", { class: "row", onsubmit: start }, field("Partitions, separated by commas", partitions),
-    field("Range", way),
-    field("From", first), field("to", last), field("Why? It is stored with your name.", reason),
+    field("Range", way), ends, field("Why? It is stored with your name.", reason),
     el("button", { class: "main" }, "Dry run")), trouble);
 }
 
@@ -53,7 +69,7 @@ export const replay = {
   done: (found) => `${count(found.done)} of ${count(found.total)}`,
   facts: (found) => [outcomes(found.counts), effects(found), [["Transform", found.transform_version]]],
   notes: (found) => el("p", { class: "quiet" }, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `)),
-  actions: (found) => (found.dry_run && found.status === "done"
+  actions: (found) => (found.dry_run && found.status === "done" && changes(found.counts)
     ? button("Replay it for good", () => commit(found), { class: "main", id: "commit" }) : null),
   more: (found) => [ranges(found)],
   follow: async (place, found, shown, isOver) => {
@@ -63,6 +79,10 @@ export const replay = {
     await differences(place, found.task_id, isOver);
   },
 };
+
+/** Return true if a replay would change something. */
+const changes = (counts) => ["events_changed", "rows_added", "rows_removed", "rows_changed", "letters_added", "letters_resolved"]
+  .some((name) => counts[name] > 0);
 
 const outcomes = (counts) => [["Written", count(counts.written)], ["Filtered", count(counts.filtered)],
   ["Dead letters", count(counts.dead_lettered)], counts.held ? ["Held", count(counts.held)] : null,
@@ -109,10 +129,21 @@ function commit(job) {
 const byNumbers = (one) => ({ partitions: [one.partition_id], from: { sequence_number: one.first },
   to: { sequence_number: one.last } });
 
-async function differences(place, id, isWhole, cursor = "") {
+/** Read some pages of events that change: { events, next }. */
+async function changed(id, cursor) {
+  const found = { events: [], next: cursor };
+  for (let read = 0; read < SUMMED && found.next !== null; read += 1) {
+    const page = await get(`tasks/${encodeURIComponent(id)}/diff`, { limit: READ, cursor: found.next });
+    found.events.push(...page.events);
+    found.next = page.next;
+  }
+  return found;
+}
+
+async function differences(place, id, isWhole, cursor = "", from = 0) {
   let page;
   try {
-    page = await get(`tasks/${encodeURIComponent(id)}/diff`, { limit: 50, cursor });
+    page = await changed(id, cursor);
   } catch (problem) {
     if (!isRefusal(problem)) throw problem;
     renew(place, card("What would change", el("p", { id: "hidden-changes" },
@@ -127,9 +158,36 @@ async function differences(place, id, isWhole, cursor = "") {
     ["Rows", (one) => [rows("added", one.added), rows("removed", one.removed), rows("changed", one.changed),
       one.error ? el("span", { class: "error" }, one.error) : null], "wide"],
   ];
-  renew(place, card("What would change", page.events.length ? table("Differences", columns, page.events)
+  const listed = page.events.slice(from, from + PAGE);
+  renew(place, card("What would change", listed.length
+    ? [summed(page), el("h3", {}, "Event by event"), table("Differences", columns, listed)]
     : el("p", { id: "no-change" }, isWhole ? "Nothing would change." : "No changes so far."),
-  page.next ? button("More", () => differences(place, id, isWhole, page.next)) : null));
+  el("div", { class: "row" },
+    from ? button("Earlier", () => differences(place, id, isWhole, cursor, from - PAGE)) : null,
+    from + PAGE < page.events.length ? button("More", () => differences(place, id, isWhole, cursor, from + PAGE))
+      : page.next ? button("More", () => differences(place, id, isWhole, page.next)) : null)));
+}
+
+/** Sum the changes of the first events by table and column: how many rows, and one of them before and after. */
+function summed({ events, next }) {
+  const lines = new Map();
+  const note = (name, column, before, after) => {
+    const line = lines.get(`${name} ${column}`) ?? { name, column, rows: 0, before, after };
+    line.rows += 1;
+    lines.set(`${name} ${column}`, line);
+  };
+  for (const one of events) {
+    for (const row of one.added) note(row.table, "rows added", ABSENT, ABSENT);
+    for (const row of one.removed) note(row.table, "rows removed", ABSENT, ABSENT);
+    for (const row of one.changed)
+      for (const [column, [before, after]] of Object.entries(row.columns)) note(row.table, column, before, after);
+  }
+  const columns = [["Table", (one) => one.name], ["What changes", (one) => one.column],
+    ["Rows", (one) => count(one.rows), "amount"],
+    ["For example", (one) => (one.before === ABSENT ? null : [shown(one.before), " → ", shown(one.after)]), "wide"]];
+  const all = [...lines.values()].sort((one, other) => other.rows - one.rows);
+  return [table("Changes by column", columns, all),
+    next ? el("p", { class: "quiet" }, `Of ${count(events.length)} events that change; more follow.`) : null];
 }
 
 /** Show a row that changes: each column with its value before and after. */

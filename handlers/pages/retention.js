@@ -1,9 +1,42 @@
-// How long the hub still holds the events of open letters and gaps, in a sentence each.
+// What will be gone: the events of open letters and gaps, which the hub holds for a limited time, and old rows.
 
 import { get } from "./api.js";
-import { count, duration, el, plural } from "./dom.js";
+import { ago, card, count, duration, el, fault, plural, renew, table } from "./dom.js";
+import { purgesCard } from "./purges.js";
+import { taskAddress } from "./tasks.js";
 
 const EVERY_MS = 10_000;
+
+export async function retention(place, left) {
+  const [burning, purges] = [1, 2].map(() => el("div", {}));
+  place.append(el("h1", {}, "Retention"), burning, purges);
+  purges.append(await purgesCard(taskAddress));
+  while (!left.aborted) {
+    try {
+      if (!document.hidden) renew(burning, inHub(await get("retention")));
+    } catch (problem) {
+      if (problem.needsKey) throw problem;
+      renew(burning, fault(problem));
+    }
+    await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
+  }
+}
+
+/** Show which events the hub will forget, by partition: those in the greatest hurry first. */
+function inHub(found) {
+  const held = found.hub_retention_hours === null ? "How long the hub holds events is not known."
+    : `The hub holds an event for ${duration(3600 * found.hub_retention_hours)}.`;
+  const columns = [["Partition", (one) => one.partition_id], ["Open letters", (one) => count(one.letters), "amount"],
+    ["Without a body", (one) => count(one.letters_without_body), "amount"], ["Gaps", (one) => count(one.gaps), "amount"],
+    ["Gone already", (one) => count(one.gone), "amount"],
+    ["The first is lost", (one) => (one.first_lost_at ? ago(one.first_lost_at) : "–")]];
+  const hurry = (one) => one.hours_left ?? Infinity;
+  const partitions = found.partitions.filter((one) => one.letters || one.gaps).sort((one, other) => hurry(one) - hurry(other));
+  return card("Events in the hub", el("p", {}, held),
+    found.hub_fault ? fault({ detail: `The hub does not answer: ${found.hub_fault}` }) : null,
+    burnDown(found) ?? el("p", {}, "No open letter and no gap waits for an event that the hub will forget."),
+    partitions.length ? table("Events that wait in the hub", columns, partitions) : null);
+}
 
 /** Return a reader of the burn-down, which asks the app at most once in 10 s; null while it was not read. */
 export function burnDownOfApp() {

@@ -8,11 +8,11 @@ const EVERY_MS = 5000;
 const PAGE = 20;
 const OPEN = ["submitting", "submitted"];
 
-export async function runs(place, left) {
+export async function runs(place, left, id = "") {
   const head = el("div", {});
   const detail = el("div", {});
   const list = el("div", {});
-  const page = { cursor: "", before: [] };
+  const page = { cursor: "", before: [], shown: id || null };
   place.append(el("h1", {}, "Aggregation"), head, detail, list);
   const again = async () => {
     const found = await get("aggregations", { limit: PAGE, cursor: page.cursor });
@@ -45,8 +45,9 @@ function standing(found, again) {
       `Paused by ${found.paused.who}: ${found.paused.reason}`) : null,
     found.waiting ? el("p", { class: "quiet", id: "waiting" }, `Waiting for its run: ${found.waiting.kind} of `
       + `${daysOf(found.waiting)}, ordered by ${found.waiting.who}: ${found.waiting.reason}`) : null,
-    el("p", { class: "quiet" }, "The sums hold each commit up to a place in every partition, which is called the cut. "
-      + "A run computes the commits after the cut. Its sums are added slice by slice, and then the cut moves to its end."),
+    found.engine === "none" ? null : el("p", { class: "quiet" }, "The sums hold each commit up to a place in every "
+      + "partition, which is called the cut. A run computes the commits after the cut. Its sums are added slice by slice, "
+      + "and then the cut moves to its end."),
     offers(found, again),
     found.history.length ? el("details", {}, el("summary", {}, "Orders"),
       table("Orders about the aggregation", ORDERS, found.history)) : null);
@@ -111,7 +112,7 @@ function inspected({ run, failures, staged_at: stagedAt }, engine, again) {
   const discard = (order, what) => button(order.word, () => ordered(order, `${at}/discard`, { what }, again),
     { class: "grave" });
   return card(`Run ${count(run.number)}`,
-    el("p", {}, badge(run.status), ` attempt ${count(run.attempt)} `, stagedAt ? "with a staged result of " : "",
+    el("p", {}, `${run.job.replace(/^rows\./, "rows of ")} `, badge(run.status), ` attempt ${count(run.attempt)} `, stagedAt ? "with a staged result of " : "",
       stagedAt ? ago(stagedAt) : ""),
     run.quality ? qualityOf(run) : null,
     failures.length ? table("Failures of the run", FAILURES, failures) : el("p", { class: "quiet" }, "No failure."),
@@ -177,14 +178,14 @@ const TIME = { submitting: "intent_at", submitted: "submitted_at", committed: "c
 
 function listed(found, page, again) {
   const columns = [
-    ["Run", (one) => button(count(one.number), () => { page.shown = one.run_id; again(); }), "amount"],
+    ["Run", (one) => el("a", { href: `#/runs/${encodeURIComponent(one.run_id)}` }, count(one.number)), "amount"],
+    ["Sums", (one) => one.job.replace(/^rows\./, "rows of ")],
     ["Kind", (one) => (one.kind === "increment" ? one.kind : `${one.kind} of ${daysOf(one)}`)],
     ["Status", (one) => [badge(one.status), one.attempt > 1 ? ` attempt ${count(one.attempt)}` : ""]],
     ["When", (one) => ago(one[TIME[one.status]] ?? one.planned_at)],
     ["Took", (one) => took(one), "amount"],
     ["Commits", (one) => count(commitsOf(one)), "amount"],
     ["Rows", (one) => (one.rows_planned === null ? "–" : count(one.rows_planned)), "amount"],
-    ["Readings", (one) => (one.readings === null ? "–" : count(one.readings)), "amount"],
     ["Windows", (one) => (one.windows === null ? "–" : count(one.windows)), "amount"],
     ["Quality", (one) => qualityCell(one.quality)],
     ["Engine", (one) => [one.engine, one.engine_job_id ? el("span", { class: "mono" }, ` ${one.engine_job_id}`) : ""]],
@@ -192,7 +193,7 @@ function listed(found, page, again) {
   ];
   const turn = (cursor, before) => { Object.assign(page, { cursor, before }); again(); };
   return card("Runs", found.runs.length ? table("Aggregation runs", columns, found.runs)
-    : el("p", {}, "No run is planned yet."),
+    : el("p", {}, found.engine === "none" ? "Without an engine there are no runs." : "No run is planned yet."),
   el("div", { class: "row" },
     page.before.length ? button("Newer", () => turn(page.before.at(-1), page.before.slice(0, -1))) : null,
     found.next ? button("Older", () => turn(found.next, [...page.before, page.cursor])) : null));

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import azure.functions as func
 import msgspec
 
-from core.api.operation import Nothing, Operation, Shape
+from core.api.operation import MEANT, Nothing, Operation, Shape
 from core.api.problems import NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
 
 LARGEST_BODY = 256 * 1024  # octets
@@ -21,6 +21,7 @@ DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
 Read = TypeVar("Read", bound=Shape)
 
 _PLACED = re.compile(r"(?P<what>.*?)(?: - at `(?P<at>.*)`)?", re.DOTALL)
+_FORM = re.compile(r"Expected `str` matching regex '(?P<pattern>.*)'", re.DOTALL)
 _FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(?P<name>.*)`", re.DOTALL)
 
 
@@ -100,11 +101,22 @@ def _converted(given: Mapping[str, Any], shape: type[Read]) -> Read:
         raise _refused(str(error), "") from None
 
 
+def _worded(what: str) -> str:
+    """Say what a text should have been, and never by a regular expression."""
+    form = _FORM.fullmatch(what)
+    if form is None:
+        return what
+    words = (words for pattern, words in MEANT.items() if repr(pattern)[1:-1] == form["pattern"])
+    return next(words, "this text does not have the form that /api/openapi.json describes")
+
+
 def _refused(text: str, whole: str) -> Problem:
     """Take the field from the text of msgspec, which reports the first fault."""
     placed = _PLACED.fullmatch(text)
     what, at = (placed["what"], placed["at"] or "") if placed else (text, "")
     named = _FIELD.fullmatch(what)
     path = [part for part in (at.removeprefix("$").removeprefix("."), named["name"] if named else "") if part]
-    detail = what if named is None else "unknown field" if "unknown" in what.partition("`")[0] else "is required"
+    detail = (
+        _worded(what) if named is None else "unknown field" if "unknown" in what.partition("`")[0] else "is required"
+    )
     return invalid(".".join(path) or whole, detail)

@@ -30,7 +30,8 @@ SAID = {  # by each part before the first event
     "": "No event has arrived yet",
     "letters": "No event has failed: there is no letter.",
     "tasks": "No task has been requested yet.",
-    "runs": "No run is planned yet.",
+    "runs": "Without an engine there are no runs.",
+    "retention": "No open letter and no gap waits for an event that the hub will forget.",
     "homes": "No home is registered yet.",
 }
 

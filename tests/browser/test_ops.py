@@ -21,7 +21,8 @@ LAST = {  # the heading of each part that comes last
     "#/letters": "One by one",
     "#/letters/3/41": "History",
     "#/tasks": "Tasks",
-    "#/ledger": "Purges",
+    "#/ledger": "Find a number",
+    "#/retention": "Purges",
     "#/ledger/3/41": "Letter",
     "#/runs": "Runs",
     "#/homes": "Find a home",
@@ -279,7 +280,8 @@ def test_a_number_that_is_none_is_refused_in_words(page: "Page") -> None:
     page.fill("input[name=number]", "twelve")
     page.keyboard.press("Enter")
     page.wait_for_selector("main .fault")
-    assert "sequence_number" in page.inner_text("main .fault")
+    said = "sequence_number: a sequence number has 1 to 19 digits and nothing else, such as 4711"
+    assert page.inner_text("main .fault") == said
 
 
 def test_all_of_it_is_done_by_keyboard(page: "Page", run: Run) -> None:

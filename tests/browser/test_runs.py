@@ -16,7 +16,7 @@ def test_the_quality_of_a_run_is_shown_and_a_fault_is_red(aggregated: Run, page:
     assert cell.inner_text() == "rows differ"
     red, green, blue = cell.locator("span").evaluate("one => getComputedStyle(one).color.match(/\\d+/g).map(Number)")
     assert red > 2 * max(green, blue)
-    page.locator("table[aria-label='Aggregation runs'] td[data-label=Run] button").first.click()
+    page.locator("table[aria-label='Aggregation runs'] td[data-label=Run] a").first.click()
     page.wait_for_selector("#quality")
     fault, figures, key, code = page.locator("#quality p").all_inner_texts()
     assert fault == f"Rows differ: {QUALITY['fault']}."
