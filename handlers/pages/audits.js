@@ -7,6 +7,8 @@ const verdict = (found) => (found.faults.length ? plural(found.faults.length, "f
 export const audit = {
   stays: "it has changed nothing",
   title: () => "Audit of the ledger",
+  status: (found) => (found.status === "done" && found.faults.length ? "not balanced" : found.status),
+  result: (found) => (found.ended_at ? verdict(found).replace(" so far", "") : null),
   done: (found) => `${count(found.done)} of ${plural(found.total, "partition")}`,
   facts: (found) => [[["Found", verdict(found)], ["Numbers accounted for", count(found.accounted)],
     ["Complete", found.complete ? "yes" : "not yet"]]],

@@ -103,6 +103,7 @@ function outcomeOf({ outcome, moved }) {
 
 export const redrive = {
   status: (found) => (found.status === "done" ? found.outcome?.result : null) ?? found.status,
+  result: (found) => found.outcome?.words,
   goesOn: isTrying,
   notes: outcomeOf,
   stays: "the letters that it moved stay moved, and are listed here",

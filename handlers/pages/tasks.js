@@ -14,7 +14,7 @@ const GONE = [400, 404];
 const ENDED = ["done", "cancelled", "failed"];
 const STATUSES = ["planned", "running", "paused", ...ENDED];
 // A kind: its title, what of it is done, its own facts (lists of pairs), what stays when it is cancelled, more panels, what
-// follows it beside them, a word for its status in a list, and whether something goes on after its end. A kind without words of its own shows its plain fields.
+// follows it beside them; in a list, a word for its status and its result; and whether something goes on after its end. A kind without words of its own shows its plain fields.
 const KINDS = { replay, redrive, purge, audit };
 const OTHER = { title: (task) => capital(task.kind), done: (task) => counted(task), facts: (task) => [plainFacts(task)],
   stays: "what it has done stays done" };
@@ -43,7 +43,7 @@ export const tasksTable = (label, tasks) => table(label, [
   ["Requested", (one) => el("a", { href: taskAddress(one) }, ago(one.requested_at))],
   ["Kind", (one) => (one.dry_run ? `${one.kind}, dry run` : one.kind)],
   ["Status", (one) => badge(kindOf(one.kind).status?.(one) ?? one.status)],
-  ["Done", (one) => kindOf(one.kind).done(one), "amount"],
+  ["Result", (one) => kindOf(one.kind).result?.(one) ?? kindOf(one.kind).done(one), "wide"],
   ["By", (one) => one.requested_by],
   ["Why", (one) => one.reason, "wide"],
 ], tasks);

@@ -132,3 +132,20 @@ def test_a_home_without_sums_shows_its_readings_in_the_order_of_their_arrival(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     with closing(sqlite3.connect(aggregated.store, timeout=allowed(10))) as connection, connection:
         connection.execute("DELETE FROM home WHERE home_id = 'H000900'")  # other tests count the homes
+
+
+def test_a_home_with_alerts_and_without_sums_does_not_say_that_no_sensor_has_sent_a_reading(
+    run: Run, open_page: Opener
+) -> None:
+    page = open_page()
+    alert = {"sensor_id": "S1", "kind": "motion", "ppm": None, "observed_at": "2026-01-01T12:00:00Z"}
+
+    def answer(route: "Route") -> None:
+        response = route.fetch()
+        body = response.json() | {"alerts": [alert], "readings": []}
+        route.fulfill(response=response, json=body)
+
+    page.route("**/activity*", answer)
+    page.goto(f"{run.address}/api/homes/H000001")
+    page.wait_for_selector("#alerts li")
+    assert page.inner_text("#nothing").startswith("No reading besides these alerts is in the sums of this period.")

@@ -74,10 +74,11 @@ function parts(home) {
 }
 
 function nothing(home) {
+  if (home.alerts.length) return "No reading besides these alerts is in the sums of this period. The charts follow with the aggregation.";
   if (home.newest_at || view.until) return "No sensor sent a reading in this period.";
   return home.as_of.is_current
     ? "No sensor of this home has sent a reading yet. Readings appear here soon after they arrive."
-    : "No reading of this home is summed yet, and none is among the newest ones. The sums follow with the next run.";
+    : "No reading of this home is summed yet, and none is among the newest ones. The sums follow with the aggregation.";
 }
 
 /** Show the newest readings in the order of their arrival, while the home has no sums. */
@@ -88,8 +89,8 @@ function unsummed(home, at) {
     ["Reading", (one) => (one.ppm === null ? one.state ?? "–" : `${count(one.ppm)} ppm`)],
   ];
   return card("Newest readings", el("p", { id: "unsummed" }, home.as_of.committed_at
-    ? "The readings of this home are not summed yet. The charts follow with the next run."
-    : "No readings are summed yet: the charts follow with the first run. These are the newest ones, as they came."),
+    ? "The readings of this home are not summed yet. The charts follow with the aggregation."
+    : "No readings are summed yet: the charts follow with the aggregation. These are the newest ones, as they came."),
   table("Newest readings", columns, home.readings));
 }
 
