@@ -12,6 +12,7 @@ CHAOS ?= 0
 UNDELIVERABLE ?= 0
 LIKE_AZURE ?= 0
 AGGREGATE ?= 0
+KEEP ?= 0
 FOLDER ?=
 PORT ?=
 HUB_PORT ?=
@@ -33,7 +34,7 @@ FIRST ?= 0
 help: ## Show the targets and their settings
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  STORE=\"<ODBC string>\" for run, demo, bench and func: the store is on SQL Server (docs/run.md)"
-	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 UNDELIVERABLE=0 LIKE_AZURE=0 AGGREGATE=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security, flight_info or apps.orders; EVENTS_FROM=events.jsonl KEY=field for your own events (docs/run.md); PYTHON=python3"
+	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 UNDELIVERABLE=0 LIKE_AZURE=0 AGGREGATE=0 KEEP=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security, flight_info or apps.orders; EVENTS_FROM=events.jsonl KEY=field for your own events (docs/run.md); PYTHON=python3"
 
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11 to 3.14, or name one with PYTHON=..." >&2; exit 1; }
@@ -77,12 +78,12 @@ run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ct
 	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(PORT),--port $(PORT)) $(if $(HUB_PORT),--hub-port $(HUB_PORT)) $(PUBLISHED) --seed $(SEED)
 
 demo: $(VENV)/local.done $(if $(filter-out 0,$(AGGREGATE)),needs-java $(VENV)/spark.done) ## Run the same for EVENTS=20000 and prove the result: KILL=3 kills the host three times, CHAOS=1 breaks more, AGGREGATE=1 adds Spark, a killed job and a replay
-	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(UNDELIVERABLE)),--undeliverable $(UNDELIVERABLE)) $(if $(filter-out 0,$(LIKE_AZURE)),--like-azure) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(PUBLISHED) --seed $(SEED)
+	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(UNDELIVERABLE)),--undeliverable $(UNDELIVERABLE)) $(if $(filter-out 0,$(LIKE_AZURE)),--like-azure) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) $(if $(filter-out 0,$(KEEP)),--keep) $(if $(PORT),--port $(PORT)) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(PUBLISHED) --seed $(SEED)
 
 needs-java:
 	@if [ -z "$(JAVA)" ]; then echo "$(NO_JAVA)" >&2; exit 1; fi
 
-serve: $(VENV)/local.done ## Serve the pages of a stored demo until Ctrl-C: AGGREGATE=1 stores its files; FOLDER= and PORT=7071
+serve: $(VENV)/local.done ## Serve the pages of the last demo until Ctrl-C: FOLDER= and PORT=7071
 	@$(BIN)/python -m local.serve $(if $(FOLDER),--folder $(FOLDER)) $(if $(PORT),--port $(PORT))
 
 func: $(VENV)/local.done ## Run the app on Microsoft's host until Ctrl-C, where func and Docker are: .env, services, database, settings, func start
@@ -213,4 +214,4 @@ BENCH = $(BIN)/python -m bench --results bench/results
 THEN_PAGES = code=$$?; $(BIN)/python -m bench.report && exit $$code
 
 clean: ## Remove the files of local runs
-	@rm -rf .local-run
+	@if [ -d .local-run ]; then echo "removing .local-run: $$(du -sh .local-run | cut -f1)"; rm -rf .local-run; else echo "there are no files of local runs"; fi

@@ -54,7 +54,7 @@ class BooksUnavailable(Exception):
 @dataclass(frozen=True, slots=True)
 class Books:
     """Numbers of events in all partitions of one incarnation. `in_hub` counts all that its hub ever took; None without
-    its answer."""
+    its answer. `stopped` says in words which partitions stand still, and why."""
 
     in_hub: int | None
     accounted: int
@@ -63,6 +63,7 @@ class Books:
     dead_lettered: int
     balanced: bool
     incarnation: int | None = None
+    stopped: str = ""
 
     def beside(self, earlier: "Books") -> "Books":
         """Return the books together with those of an earlier incarnation."""
@@ -213,7 +214,13 @@ def _books(status: Mapping[str, Any]) -> Books:
         dead_lettered=status["dead_lettered"],
         balanced=status["ledger_balanced"],
         incarnation=status["incarnation"],
+        stopped=_stopped([stop["reason"] for one in status["partitions"] for stop in one["stops"]]),
     )
+
+
+def _stopped(reasons: list[str]) -> str:
+    counts = Counter(reasons).most_common()
+    return "".join(f"  {count} partition{'s' * (count > 1)} stopped: {reason}" for reason, count in counts)
 
 
 def _in_hub(partitions: list[dict[str, Any]]) -> int | None:

@@ -57,7 +57,7 @@ class Host:
 
     def __str__(self) -> str:
         """Return the address of its status."""
-        return f"{self._address}/api/status"
+        return f"{self._address}/api/ops"
 
     def refuse_dead(self) -> None:
         while self._child.exit_code() in self._mortal:

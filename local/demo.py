@@ -1,7 +1,6 @@
 """`make demo`: a bounded run of everything, with kills, and the proof that every event is accounted for."""
 
 import argparse
-import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -11,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from core.errors import HubledgerError
-from local import aggregating
+from local import aggregating, serve
 from local.accounting import NOTHING, Accounted, Accounting, NoProgress, Waited
 from local.aggregate_proof import prove_aggregate
 from local.books import letters_by_cause
@@ -59,11 +58,12 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with fresh_folder(options.folder) as folder:
             code = _in_folder(options, folder, interruption.pause)
-            if code == 0 and not options.keep and not options.aggregate:
-                shutil.rmtree(folder)
-            else:
+            if code:
                 print(f"demo: its files are in {folder}", file=sys.stderr)
-            return code
+        if options.keep or (sys.stdin.isatty() and sys.stdout.isatty()):
+            print("demo: its pages stay up", flush=True)
+            serve.main(["--folder", str(folder), *(["--port", str(options.port)] if options.port else [])])
+        return code
     except Interrupted as stopped:
         print(f"demo: {stopped}", file=sys.stderr)
         return 128 + stopped.signal_number
@@ -86,7 +86,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the events and of the kills; default: 1")
     parser.add_argument("--patience", type=positive, default=60, metavar="S", help="seconds without progress; 60")
     parser.add_argument("--folder", type=Path, default=LOCAL_RUN / "demo", metavar="DIR", help="default: %(default)s")
-    parser.add_argument("--keep", action="store_true", help="keep the run's files until the next demo")
+    parser.add_argument("--keep", action="store_true", help="serve its pages at the end until Ctrl-C; so in a terminal")
+    parser.add_argument("--port", type=positive, metavar="P", help="of these pages; default: 7071")
     options = parser.parse_args(arguments)
     choose_domain(parser, options, sample_of)
     choose_senders(parser, options, aggregating.senders_for(options))

@@ -40,8 +40,24 @@ def report(proof: Proof) -> int:
     """Print the differences, and the figures as the last line; return the exit code: 1 when there is a difference."""
     for difference in proof.differences:
         print(f"difference: {difference}", file=sys.stderr)
+    print(in_words(proof))
     print(json.dumps(proof.figures), flush=True)
     return 1 if proof.differences else 0
+
+
+def in_words(proof: Proof) -> str:
+    """Return the result in a sentence."""
+    found = proof.figures
+    if proof.differences:
+        count = len(proof.differences)
+        word = "difference" if count == 1 else "differences"
+        return f"NOT proved: {count:,} {word} between the events that were published and the store."
+    outcomes = (("written", "written"), ("filtered", "filtered"), ("dead_lettered", "dead-lettered"), ("held", "held"))
+    parts = ", ".join(f"{found[name]:,} {word}" for name, word in outcomes if found.get(name))
+    return (
+        f"Proved: each of {found['published']:,} events is accounted for exactly once ({parts}), in"
+        f" {found['seconds']:g} s; the rows equal a recount."
+    )
 
 
 def prove(finished: Finished, store: Path, record: Path, recounted: Recount = recount) -> Proof:

@@ -62,11 +62,19 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the events; default: 1")
     parser.add_argument("--hub-port", type=positive, default=5672, metavar="P", help="of the emulator; default: 5672")
     parser.add_argument("--port", type=positive, default=7071, metavar="P", help="of the functions host; default: 7071")
-    parser.add_argument("--folder", type=Path, default=LOCAL_RUN, metavar="DIR", help="default: %(default)s")
+    parser.add_argument(
+        "--folder", type=Path, metavar="DIR", help="default: .local-run/run, and a folder of the transform"
+    )
     options = parser.parse_args(arguments)
     choose_domain(parser, options, sample_of)
     choose_senders(parser, options)
+    options.folder = options.folder or LOCAL_RUN / "run" / options.transform.transform
     return options
+
+
+def size_of(folder: Path) -> str:
+    """Return how much the files of a folder take."""
+    return f"{sum(one.stat().st_size for one in folder.rglob('*') if one.is_file()) / 1e6:,.0f} MB"
 
 
 def _rate(text: str) -> str:
@@ -96,7 +104,8 @@ def _run(options: argparse.Namespace, stack: Stack) -> None:
     print(f"starting an Event Hubs emulator on port {options.hub_port}, the store in {stack.place.live},")
     source = f"{options.transform.source(options.senders)}, at {options.rate} events/s"
     print(f"the functions host on port {options.port}, and a feed of {source}")
-    print(f"status: http://localhost:{options.port}/api/status   (Ctrl-C ends all)", flush=True)
+    print(f"its files lie in {stack.place.folder} ({size_of(stack.place.folder)})")
+    print(f"pages: http://localhost:{options.port}/api/ops   (Ctrl-C ends all)", flush=True)
     children = [stack.start_emulator()]
     stack.migrate(options.transform.transform)
     host, address = stack.start_host(options.transform.transform)
@@ -128,7 +137,7 @@ def _line(watch: Watch, accounted: int, events_per_second: float) -> str:
     balanced = "balanced" if books.balanced else "NOT BALANCED"
     return (
         f"published {published}  accounted {accounted:,}  lag {lag}  letters {books.dead_lettered:,}"
-        f"  {events_per_second:,.0f} events/s  ledger {balanced}"
+        f"  {events_per_second:,.0f} events/s  ledger {balanced}{books.stopped}"
     )
 
 

@@ -10,7 +10,8 @@ HOST_READY = "functions host ready on "  # the line of a host, before its addres
 
 def running_address(root: Path = LOCAL_RUN) -> str | None:
     """Return the address of `make run`, else of the newest demo or `make serve`; None if none runs."""
-    folders = [root, *sorted((root / "demo").glob("run-*"), key=lambda path: path.stat().st_mtime, reverse=True)]
+    demos = sorted((root / "demo").glob("run-*"), key=lambda path: path.stat().st_mtime, reverse=True)
+    folders = [root, *sorted((root / "run").glob("*")), *demos]
     found = (address for folder in folders if is_in_use(folder) for address in _addresses(folder))
     return next(found, None)
 

@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m local.serve", description=__doc__)
-    parser.add_argument("--folder", type=Path, metavar="DIR", help="default: the newest demo in .local-run")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="of a demo; default: the newest one")
     parser.add_argument("--port", type=positive, default=7071, metavar="P", help="of the functions host; default: 7071")
     return parser.parse_args(arguments)
 
@@ -51,9 +51,7 @@ def _folder(given: Path | None) -> Path:
     folders = [given] if given else sorted((LOCAL_RUN / "demo").glob("run-*"), key=lambda path: path.stat().st_mtime)
     if not folders or not (folders[-1] / "record.db").exists():
         place = given or LOCAL_RUN / "demo"
-        raise NothingToServe(
-            f"{place} holds no demo: make demo AGGREGATE=1 keeps its files, and --keep those of any other demo"
-        )
+        raise NothingToServe(f"{place} holds no demo: run make demo first")
     return folders[-1].resolve()
 
 

@@ -37,6 +37,14 @@ _Key = Annotated[
 ]
 _At = Annotated[str | None, typer.Option(metavar="FIELD", help="The time of the event; default: the first instant.")]
 _Table = Annotated[str | None, typer.Option(metavar="TABLE", help="The table of the rows; default: parcel_event.")]
+_Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="An event with a field that is not in the file is poison. Default: the field is ignored, and counted.",
+    ),
+]
+MOST_FAULTS = 5  # lines that were left out, by name
 
 
 def new(
@@ -46,6 +54,7 @@ def new(
     key: _Key = None,
     at: _At = None,
     table: _Table = None,
+    strict: _Strict = False,
 ) -> None:
     """Write a room for your own events.
 
@@ -54,7 +63,7 @@ def new(
     Example: python -m hubledger new parcels --from events.jsonl --key parcel_id
     """
     is_asked = sys.stdin.isatty()
-    wish = Wish(_name(name, is_asked), tuple(each.strip() for each in key.split(",")) if key else (), at, table)
+    wish = Wish(_name(name, is_asked), tuple(each.strip() for each in key.split(",")) if key else (), at, table, strict)
     refuse_existing(ROOT / "apps" / wish.name)
     if source is None and not field:
         source, field = _asked(wish.name, is_asked)
@@ -114,8 +123,16 @@ def _report(design: Design, files: Sequence[str], sample: Sample, source: Path |
     say(*(f"apps/{design.name}/{file}" for file in files))
     if source is not None:
         say(f"events.jsonl holds the first {len(design.samples)} of {sample.lines} lines of {source}.")
-    if not design.has_aggregate:
+    if design.has_aggregate:
+        say(f"The aggregate sums by hour and {design.by.name if design.by else ''} into the table {design.aggregate}.")
+    else:
         say("No aggregate was made: it needs an instant and a text or an integer that every event has.")
+    if sample.faults:
+        more = len(sample.faults) - MOST_FAULTS
+        counted = f"{len(sample.faults):,} line{'' if len(sample.faults) == 1 else 's'}"
+        say("", f"Left out: {counted} of {source}", *(f"  {each}" for each in sample.faults[:MOST_FAULTS]))
+        say(*([f"  and {more:,} more"] if more > 0 else []))
+    say(*(["", *(f"Consider: {each}." for each in sample.advice)] if sample.advice else []))
     say("", "Next:", *(f"  {each}" for each in commands_of(design)))
 
 

@@ -1,12 +1,15 @@
 """`python -m hubledger try EVENTS.jsonl`: run a transform on a file of events, without a hub."""
 
+import importlib.util
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import msgspec
 import typer
 
@@ -20,7 +23,7 @@ from core.store.decoding import row_of_json
 from core.transforms import import_transform, load_transform
 from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import room_of
-from hubledger.cli.console import Refused, UsageFault, say, show_table
+from hubledger.cli.console import ROOT, Refused, UsageFault, printable, say, show_table
 from hubledger.cli.lines import EventFile, numbered_lines
 from hubledger.cli.trial.against import Difference, difference
 from hubledger.cli.trial.run import TrialOutcome, ingest_file, means_of, states_of
@@ -32,7 +35,8 @@ _Events = Annotated[
     typer.Argument(metavar="[EVENTS]", help="One body a line; default: events.jsonl of the transform's room."),
 ]
 _Transform = Annotated[
-    str | None, typer.Option(metavar="NAME", help="A room or a module; default: the setting TRANSFORM.")
+    str | None,
+    typer.Option(metavar="NAME", help="A room or a module; default: the setting TRANSFORM, or the only room in apps/."),
 ]
 _References = Annotated[
     Path | None,
@@ -65,14 +69,14 @@ def try_events(
     against: _Against = None,
     limit: _Limit = 20,
     as_json: _Json = False,
-) -> None:
+) -> int:
     """Try a transform on a file of events.
 
-    It prints rows, letters and differences, and needs no hub.
+    It prints rows, letters and differences, and needs no hub. Ends with 1 when every event becomes a letter.
 
     Example: python -m hubledger try events.jsonl --transform apps.parcels
     """
-    name = transform or os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM
+    name = chosen_transform(transform)
     for each in filter(None, (name, against)):
         check_transform(each)
     path = events or _samples_of(name)
@@ -83,6 +87,26 @@ def try_events(
         print(json.dumps(_document(report), ensure_ascii=False, indent=2))
     else:
         _show(report)
+    is_all_letters = 0 < report.outcome.events == report.outcome.dead_lettered
+    return 1 if is_all_letters else 0
+
+
+def chosen_transform(given: str | None) -> str:
+    """Return the transform to try: the given one, where `orders` may stand for `apps.orders`; that of TRANSFORM; or the
+    only room in apps/. With several rooms, a person is asked in a terminal."""
+    rooms = sorted(f"apps.{path.parent.name}" for path in (ROOT / "apps").glob("*/transform.py"))
+    named = given or os.environ.get("TRANSFORM")
+    if named:
+        if "." not in named and f"apps.{named}" in rooms:
+            return f"apps.{named}"
+        if "." not in named and not (ROOT / named).exists() and importlib.util.find_spec(named) is None:
+            raise Refused(f"there is no transform {named}; the rooms are {', '.join(rooms) or DEFAULT_TRANSFORM}")
+        return named
+    if len(rooms) <= 1:
+        return rooms[0] if rooms else DEFAULT_TRANSFORM
+    if not sys.stdin.isatty():
+        raise UsageFault(f"name one of the rooms with --transform: {', '.join(rooms)}")
+    return str(typer.prompt("Which room", type=click.Choice(rooms)))
 
 
 def _samples_of(name: str) -> Path:
@@ -149,11 +173,19 @@ def _show(report: Report) -> None:
         say(f"filtered: {_of(len(outcome.filtered_lines), outcome.filtered)}, line {lines}")
     if report.differing is not None:
         _show_difference(report.differing)
+    say(*map(unknown_line, outcome.unknown_fields.items()))
     say(
         f"{report.name}, {report.transform.version}: events {outcome.events}, with rows {outcome.written},"
         f" filtered {outcome.filtered}, letters {outcome.dead_lettered}",
         f"new events in a second delivery of the file: {report.again}",
     )
+
+
+def unknown_line(counted: tuple[str, int]) -> str:
+    """Say how many events have a field that the body does not know, and what to do about it."""
+    name, events = counted
+    have = "1 event has" if events == 1 else f"{events:,} events have"
+    return f"{have} the unknown field `{printable(name)}`: add it to the body, or ignore it"
 
 
 def _show_rows(row_class: type, report: Report) -> None:
@@ -207,6 +239,7 @@ def _document(report: Report) -> dict[str, Any]:
             for each in outcome.letters
         ],
         "filtered_lines": outcome.filtered_lines,
+        "unknown_fields": dict(outcome.unknown_fields),
         "new_events_of_a_second_delivery": report.again,
     }
     return found if report.differing is None else {**found, "differences": report.differing.to_json()}

@@ -13,7 +13,7 @@ def test_the_totals_by_status_filter_and_the_ones_that_need_an_operator_stand_ou
     letters = run.status()["letters"]
     show(page, "#/letters")
     page.wait_for_selector(".totals a:nth-child(7)")
-    told = dict(reversed(one.split(" ", 1)) for one in page.locator(".totals a").all_inner_texts())  # type: ignore[arg-type, misc]
+    told = dict(reversed(one.split(" ", 1)) for one in page.locator(".totals a").all_inner_texts())
     assert told["need you"] == f"{letters['exhausted']:,}"
     assert told["discarded"] == f"{letters['discarded']:,}"
     page.click(".totals a.warn")

@@ -17,12 +17,13 @@ _TAKEN = {"tests", "test", "poison", "poisons"}  # folders of tests, and the cla
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The choices of a person; None: the default."""
+    """The choices of a person; None: the default. `is_strict`: a field that the body does not have is poison."""
 
     name: str
     key: tuple[str, ...] = ()
     at: str | None = None
     table: str | None = None
+    is_strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Design:
     at: Field | None
     by: Field | None
     samples: tuple[bytes, ...]
+    is_strict: bool = False
 
     @property
     def package(self) -> str:
@@ -89,6 +91,7 @@ def design_of(wish: Wish, fields: Sequence[Field], ascii_names: frozenset[str], 
         at=at,
         by=by_name[by.name] if by is not None and _can_group(by) else None,
         samples=samples,
+        is_strict=wish.is_strict,
     )
 
 

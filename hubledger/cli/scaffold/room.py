@@ -19,6 +19,7 @@ from hubledger.cli.ddl.types import ENGINES
 from hubledger.cli.lines import numbered_lines
 from hubledger.cli.scaffold.aggregate import aggregate_text
 from hubledger.cli.scaffold.design import Design
+from hubledger.cli.scaffold.sample import object_of
 from hubledger.cli.scaffold.tests import tests_text
 from hubledger.cli.scaffold.transform import transform_text
 from local.trials.outcomes import event_of, fault_of_rows, outcome_of
@@ -90,9 +91,13 @@ def _texts_of_tables(design: Design) -> dict[str, str]:
 
 
 def _try_events(design: Design, source: Path) -> None:
-    """Raise Refused with the first line that does not become rows which a column can hold."""
+    """Raise Refused with the first line that is an object and does not become rows which a column can hold."""
     transform = load_transform(design.package)
     for number, octets in numbered_lines(source):
+        try:
+            object_of(source, octets, number)
+        except Refused:
+            continue
         found = outcome_of(transform, event_of(octets))
         fault = fault_of_rows(transform, found.rows) if found.error is None else str(found.error)
         if fault is not None:

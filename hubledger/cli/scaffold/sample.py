@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -22,6 +22,9 @@ LIMITS = (40, 100, 200, 400, 1000, 2000, LONGEST_TEXT)  # of texts: the first th
 _INTEGERS, _DIGITS = range(-(2**63), 2**63), 28  # beyond an integer; digits before the point of a decimal
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 _ASCII = re.compile(r"[!-~]+")
+_MONEY = re.compile(r"(?:^|_)(?:price|amount|total|cost|fee|sum|balance|paid|tax|discount)(?:_|$)")
+_KIND = re.compile(r"(?:^|_)(?:type|kind|event|action)$")
+MOST_KINDS = 12  # values of a field that may name the kinds of event
 
 
 @dataclass(slots=True)
@@ -34,6 +37,7 @@ class Seen:
     is_ascii: bool = True
     is_recent: bool = True  # all instants lie in YEARS
     present: int = 0  # lines in which it has a value
+    values: set[str] = field(default_factory=set)  # the first texts
 
     def add(self, value: Any, line: int) -> None:
         """Count a value that is not null."""
@@ -43,6 +47,8 @@ class Seen:
         if kind == "instant":
             self.is_recent = self.is_recent and YEARS[0] <= int(value[:4]) < YEARS[1] - 1
         if isinstance(value, str):
+            if len(self.values) <= MOST_KINDS and len(value) <= LIMITS[0]:
+                self.values.add(value)
             self.longest = max(self.longest, len(value.encode("utf-16-le", "surrogatepass")) // 2)
             self.is_ascii = self.is_ascii and bool(_ASCII.fullmatch(value))
 
@@ -69,22 +75,35 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The fields of a file, those whose texts are all printable ASCII without spaces, and its first lines."""
+    """The fields of a file, those whose texts are all printable ASCII without spaces, and its first lines. `faults` are
+    those of the lines that were left out, and `advice` is what a person may want to choose differently."""
 
     fields: tuple[Field, ...]
     is_ascii: frozenset[str]
     first: tuple[bytes, ...]
     lines: int
     years: tuple[int, int] = YEARS
+    faults: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
 
 
 def read_sample(path: Path, given: dict[str, Field], most: int) -> Sample:
-    """Read a whole file; `given` fields keep their types. Raises Refused with the line of the first fault."""
+    """Read a whole file; `given` fields keep their types. Lines that are no JSON object are left out.
+
+    Raises Refused when no line is left, and for a value that no column can hold.
+    """
     seen: dict[str, Seen] = {}
     first: list[bytes] = []
+    faults: list[str] = []
     count, kept = 0, 0
-    for count, (line, octets) in enumerate(numbered_lines(path), 1):
-        for name, value in _object(path, octets, line).items():
+    for line, octets in numbered_lines(path):
+        try:
+            found = object_of(path, octets, line)
+        except Refused as fault:
+            faults.append(str(fault))
+            continue
+        count += 1
+        for name, value in found.items():
             one = seen.setdefault(name, Seen(name))
             if value is not None and name not in given:
                 one.add(value, line)
@@ -92,18 +111,32 @@ def read_sample(path: Path, given: dict[str, Field], most: int) -> Sample:
         if count == 1 or (count <= most and kept <= MOST_BYTES):
             first.append(octets)
     if not count:
-        raise Refused(f"{path} is empty: it needs one JSON object a line")
+        raise Refused(faults[0] if faults else f"{path} is empty: it needs one JSON object a line")
     fields = checked([*(given.get(name) or one.field(count) for name, one in seen.items()), *_others(given, seen)])
     ascii_ones = frozenset(name for name, one in seen.items() if set(one.kinds) == {"text"} and one.is_ascii)
     years = YEARS if all(one.is_recent for one in seen.values()) else ALL_YEARS
-    return Sample(fields, ascii_ones, tuple(first), count, years)
+    return Sample(fields, ascii_ones, tuple(first), count, years, tuple(faults), tuple(_advice(fields, seen)))
+
+
+def _advice(fields: Sequence[Field], seen: Mapping[str, Seen]) -> Iterator[str]:
+    """Say which fields may be money that a float rounds, and which may tell kinds of event apart."""
+    for one in fields:
+        values = seen[one.name].values if one.name in seen else set()
+        if one.kind == "float" and _MONEY.search(one.column):
+            yield f'{one.name} looks like money, and a float rounds it: --field "{one.name}:decimal" keeps it exactly'
+        if one.kind in ("text", "ascii") and _KIND.search(one.column) and 1 < len(values) <= MOST_KINDS:
+            named = ", ".join(sorted(values))
+            yield (
+                f"the field {one.name} has {len(values)} values ({named}): if they are different kinds of event,"
+                " give each a row class of its own in transform.py"
+            )
 
 
 def _others(given: dict[str, Field], seen: dict[str, Seen]) -> Iterator[Field]:
     return (one for name, one in given.items() if name not in seen)
 
 
-def _object(path: Path, octets: bytes, line: int) -> dict[str, Any]:
+def object_of(path: Path, octets: bytes, line: int) -> dict[str, Any]:
     """Return the object of a line. Raises Refused when it is anything else."""
     try:
         msgspec.json.decode(octets)  # it refuses what the app refuses: half of a surrogate pair, 1e400

@@ -50,7 +50,8 @@ def transform_text(design: Design, earliest: int, latest: int) -> str:
         "".join(_names(design, earliest, latest)),
         _classes(design),
         _body(design),
-        "_decoder = msgspec.json.Decoder(Body)\n\n\n" + _transform(design),
+        f"_decoded = {'msgspec.json.Decoder(Body).decode' if design.is_strict else 'body_decoder(Body)'}\n\n\n"
+        + _transform(design),
         _decode(design),
     ]
     return "\n".join(part for part in parts if part) + _helpers(design)
@@ -75,7 +76,7 @@ def _imports(design: Design) -> str:
     msgspecs += ["field"] if any(one.name != one.column for one in design.fields) else []
     names = ["Event", "PoisonEvent", "References", "Row"]
     names += ["Text"] if any(one.length for one in design.fields) else []
-    names += ["appended_to", "state_of"] if design.key else ["appended_to"]
+    names += ["appended_to", *([] if design.is_strict else ["body_decoder"]), *(["state_of"] if design.key else [])]
     return (
         "from collections.abc import Iterable\nfrom dataclasses import dataclass\n"
         + (f"from datetime import {', '.join(times)}\n" if times else "")
@@ -136,7 +137,10 @@ def _type_of_column(one: Field) -> str:
 def _body(design: Design) -> str:
     ordered = sorted(design.fields, key=lambda one: one.is_optional)  # msgspec wants those without a default first
     lines = "".join(_field_of_body(one, one in design.keys) for one in ordered)
-    return f'\nclass Body(Struct, forbid_unknown_fields=True):\n    """The body of an event."""\n\n{lines}\n'
+    head, said = "Struct", "The body of an event. Other fields of it are ignored, and counted in the app's status."
+    if design.is_strict:
+        head, said = "Struct, forbid_unknown_fields=True", "The body of an event."
+    return f'\nclass Body({head}):\n    """{said}"""\n\n{lines}\n'
 
 
 def _field_of_body(one: Field, is_key: bool) -> str:
@@ -187,7 +191,7 @@ def _decode(body: bytes) -> Body:
     if not body:
         raise PoisonEvent("the body is empty")
     try:
-        return _decoder.decode(body)
+        return _decoded(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PoisonEvent(f"the body is no event of {design.name}: {{error}}") from error
 """

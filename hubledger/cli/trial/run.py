@@ -1,6 +1,7 @@
 """The ingestion of a file of events, and its outcome."""
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -36,6 +37,7 @@ class TrialOutcome:
     keys: dict[type, dict[ReferenceKey, int]] = field(default_factory=dict)  # of states, with the line of the newest
     letters: list[DeadLetter] = field(default_factory=list)
     filtered_lines: list[int] = field(default_factory=list)
+    unknown_fields: Counter[str] = field(default_factory=Counter)
 
     @property
     def dead_lettered(self) -> int:
@@ -53,6 +55,7 @@ class TrialOutcome:
         self.events += commit.events
         self.written += settled.written
         self.filtered += settled.filtered
+        self.unknown_fields.update(settled.unknown_fields)
         for row_class, placed in settled.rows.items():
             self._add_rows(row_class, placed)
         self.letters += settled.letters[: self.limit - len(self.letters)]

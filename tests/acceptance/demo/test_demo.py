@@ -3,11 +3,13 @@
 import json
 import signal
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from local.processes import APP
 from tests.acceptance.demo.started import KEYS, Start, Started, free_port
+from tests.patience import allowed
 
 pytestmark = pytest.mark.slow
 
@@ -16,7 +18,7 @@ ENDLESS = ("local.demo", "--events", "1000000", "--rate", "500")
 
 
 @pytest.mark.proof("event")
-def test_a_small_demo_proves_that_every_event_is_accounted_for_and_leaves_no_files(
+def test_a_small_demo_proves_that_every_event_is_accounted_for_and_its_page_can_be_served_again(
     start: Start, tmp_path: Path
 ) -> None:
     (tmp_path / "run-before").mkdir()
@@ -31,7 +33,25 @@ def test_a_small_demo_proves_that_every_event_is_accounted_for_and_leaves_no_fil
     assert letters["resolved"] > 0 and letters["waiting"] == 0
     assert letters["resolved"] + letters["exhausted"] == figures["dead_lettered"]
     assert figures["gaps"] == {"healed": 0, "absent": 0}
-    assert list(tmp_path.iterdir()) == []
+    (kept,) = tmp_path.iterdir()
+    assert kept.name != "run-before", "the files of the demo before are gone"
+    port = free_port()
+    served = start("local.serve", "--folder", str(kept), "--port", str(port))
+    served.wait_for_line(lambda line: line.startswith(f"ready: http://localhost:{port}/api/ops"))
+    with urlopen(f"http://localhost:{port}/", timeout=allowed(30)) as page:
+        assert (page.url, b"<title>Hubledger</title>" in page.read()) == (f"http://localhost:{port}/api/ops", True)
+    served.stop(signal.SIGINT)
+    assert served.wait().code == 0
+
+
+def test_a_demo_that_keeps_its_page_up_ends_with_ctrl_c(start: Start, tmp_path: Path) -> None:
+    port = free_port()
+    demo = start("local.demo", "--events", "500", "--folder", str(tmp_path), "--keep", "--port", str(port))
+    demo.wait_for_line(lambda line: line.startswith("Proved: each of 500 events is accounted for exactly once"))
+    demo.wait_for_line(lambda line: line.startswith('{"published": 500'))
+    demo.wait_for_line(lambda line: line.startswith(f"ready: http://localhost:{port}/api/ops"))
+    demo.stop(signal.SIGINT)
+    assert demo.wait().code == 0
 
 
 def test_a_demo_of_flights_with_workers_of_which_one_is_killed_proves_it_too(start: Start, tmp_path: Path) -> None:
@@ -135,7 +155,7 @@ def test_a_run_prints_its_progress_holds_its_folder_and_goes_on_from_its_state(s
         options = ("local.run", "--hub-port", str(free_port()), "--port", str(free_port()), "--folder", str(tmp_path))
         run = start(*options, "--rate", "2000", "--homes", "500")
         if turn == "first":
-            run.wait_for_line(lambda line: line.startswith("status: http://localhost:"))
+            run.wait_for_line(lambda line: line.startswith("pages: http://localhost:"))
             ended = start("local.run", "--hub-port", str(free_port()), "--port", str(free_port()), *options[5:]).wait()
             assert (ended.code, "another run uses" in ended.err) == (1, True)
         line = run.wait_for_line(lambda line: line.startswith("published") and accounted(line) > 500)

@@ -4,6 +4,7 @@ import http.server
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,11 @@ STATUS = {
     "dead_lettered": 1,
     "ledger_balanced": True,
     "incarnation": 2,
-    "partitions": [{"hub_end": "7"}, {"hub_end": "-1"}, {"hub_end": "3"}],
+    "partitions": [
+        {"hub_end": "7", "stops": [{"reason": "outage"}]},
+        {"hub_end": "-1", "stops": [{"reason": "outage"}, {"reason": "held"}]},
+        {"hub_end": "3", "stops": []},
+    ],
 }
 
 Serve = Callable[[int, bytes], str]
@@ -55,8 +60,10 @@ def serve() -> Iterator[Serve]:
 
 def test_the_books_are_those_of_all_partitions_without_the_hub_when_it_does_not_answer(serve: Serve) -> None:
     books = read_books(serve(200, json.dumps(STATUS).encode()))
+    assert books.stopped == "  2 partitions stopped: outage  1 partition stopped: held"
+    books = replace(books, stopped="")
     assert books == Books(in_hub=12, accounted=9, written=6, filtered=2, dead_lettered=1, balanced=True, incarnation=2)
-    unknown = {**STATUS, "partitions": [{"hub_end": "7"}, {"hub_end": None}]}
+    unknown = {**STATUS, "partitions": [{"hub_end": "7", "stops": []}, {"hub_end": None, "stops": []}]}
     assert read_books(serve(200, json.dumps(unknown).encode())).in_hub is None
 
 

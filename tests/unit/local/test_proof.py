@@ -161,8 +161,19 @@ def test_redelivered_events_are_summed_over_the_logs_of_all_hosts(tmp_path: Path
 
 
 def test_the_exit_code_tells_whether_the_proof_holds(capsys: pytest.CaptureFixture[str]) -> None:
-    figures: dict[str, object] = {"published": 1, "aggregation": {"runs": 2}}
+    figures: dict[str, object] = {
+        "published": 1_000,
+        "written": 990,
+        "dead_lettered": 10,
+        "filtered": 0,
+        "seconds": 2.5,
+    }
     assert report(Proof(figures, [])) == 0
-    assert capsys.readouterr() == (json.dumps(figures) + "\n", "")
+    proved = (
+        "Proved: each of 1,000 events is accounted for exactly once (990 written, 10 dead-lettered), in 2.5 s; the rows"
+        " equal a recount.\n"
+    )
+    assert capsys.readouterr() == (proved + json.dumps(figures) + "\n", "")
     assert report(Proof(figures, ["aggregation: 2 runs are committed"])) == 1
-    assert capsys.readouterr() == (json.dumps(figures) + "\n", "difference: aggregation: 2 runs are committed\n")
+    said = "NOT proved: 1 difference between the events that were published and the store.\n"
+    assert capsys.readouterr() == (said + json.dumps(figures) + "\n", "difference: aggregation: 2 runs are committed\n")

@@ -25,9 +25,7 @@ def test_a_folder_without_a_demo_is_refused_with_the_way_to_get_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--folder", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == (
-        f"serve: {tmp_path} holds no demo: make demo AGGREGATE=1 keeps its files, and --keep those of any other demo\n"
-    )
+    assert capsys.readouterr().err == (f"serve: {tmp_path} holds no demo: run make demo first\n")
 
 
 def test_a_port_in_use_is_named(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:

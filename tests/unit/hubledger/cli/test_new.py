@@ -103,6 +103,33 @@ def test_a_table_of_a_different_room_is_refused(project: Project) -> None:
     assert "apps/parcels" in refusal(project.hubledger("new", "parcel_events", "--field", "id:text"))
 
 
+def test_malformed_lines_are_left_out_and_named_and_advice_is_given(project: Project) -> None:
+    good = '{"type": "%s", "id": "a", "price": 2.5, "at": "2026-01-01T00:00:00Z"}'
+    project.write("shop.jsonl", good % "sold", "{", *["[]"] * 6, good % "returned")
+    out = project.done("hubledger", "new", "sales", "--from", "shop.jsonl", "--key", "id")
+    assert "Left out: 7 lines of shop.jsonl" in out
+    assert "shop.jsonl, line 2 is not JSON" in out
+    assert "and 2 more" in out
+    assert 'Consider: price looks like money, and a float rounds it: --field "price:decimal" keeps it exactly.' in out
+    assert "the field type has 2 values (returned, sold)" in out
+    assert "The aggregate sums by hour and id into the table sales_by_hour." in out
+    assert (project.folder / "apps" / "sales" / "events.jsonl").read_text().count("\n") == 2
+
+
+@pytest.mark.parametrize(("options", "letters"), [((), 0), (("--strict",), 1)])
+def test_an_added_field_is_ignored_and_told_and_poison_only_in_a_strict_room(
+    project: Project, options: tuple[str, ...], letters: int
+) -> None:
+    project.write("old.jsonl", '{"id": "a"}')
+    project.done("hubledger", "new", "orders", "--from", "old.jsonl", *options)
+    project.write("new.jsonl", '{"id": "a"}', '{"id": "b", "coupon": 1}')
+    out = project.done("hubledger", "try", "new.jsonl", "--transform", "orders")
+    assert f"letters {letters}" in out
+    told = "1 event has the unknown field `coupon`: add it to the body, or ignore it"
+    assert (told in out) is not bool(options)
+    assert "1 passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps", "-k", "nobody_knows")
+
+
 def test_an_event_that_does_not_fit_leaves_nothing(project: Project) -> None:
     project.write("bad.jsonl", '{"price": 1}', '{"price": 1.5}')
     found = project.hubledger("new", "bills", "--from", "bad.jsonl", "--field", "price:integer")

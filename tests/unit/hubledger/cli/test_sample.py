@@ -1,5 +1,6 @@
 """The fields that a file of sample events has, and the faults of such files."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -83,23 +84,50 @@ def test_a_given_type_wins_over_the_values(file: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (" ", "line 2 is not JSON"),
-        ("{", "line 2 is not JSON"),
-        ("[1]", "line 2 is no JSON object"),
-        ('{"a": 1, "a": 2}', "'a' is there twice"),
-        ('{"a": NaN}', "line 2"),
-        ('{"a": 1e400}', "line 2"),
-        ('{"a": "\\ud800"}', "line 2"),
         (f'{{"a": 1{"0" * 28}}}', "more than 28 digits"),
-        (b'{"a": "\xff"}', "line 2"),
-        ("[" * 100_000, "line 2"),
         (f'{{"b": "{"x" * LARGEST_LINE}"}}', "line 2 has more than"),
         ('{"a": "text"}', "integer in line 1 and text in line 2"),
     ],
 )
-def test_a_line_that_is_no_event_is_refused_with_its_number(file: Path, line: str | bytes, why: str) -> None:
+def test_a_line_that_no_column_can_hold_is_refused_with_its_number(file: Path, line: str | bytes, why: str) -> None:
     with pytest.raises((Refused, UnusableFile), match=why):
         sample(file, '{"a": 1}', line)
+
+
+MALFORMED: list[tuple[str | bytes, str]] = [
+    (" ", "line 2 is not JSON"),
+    ("{", "line 2 is not JSON"),
+    ("[1]", "line 2 is no JSON object"),
+    ('{"a": 1, "a": 2}', "'a' is there twice"),
+    ('{"a": NaN}', "line 2"),
+    ('{"a": 1e400}', "line 2"),
+    ('{"a": "\\ud800"}', "line 2"),
+    (b'{"a": "\xff"}', "line 2"),
+    ("[" * 100_000, "line 2"),
+]
+
+
+@pytest.mark.parametrize(("line", "why"), MALFORMED)
+def test_a_line_that_is_no_event_is_left_out_and_named(file: Path, line: str | bytes, why: str) -> None:
+    found = sample(file, '{"a": 1}', line, '{"a": 2}')
+    assert (found.lines, found.first) == (2, (b'{"a": 1}', b'{"a": 2}'))
+    (fault,) = found.faults
+    assert why in fault
+    with pytest.raises(Refused, match="line 1"):
+        sample(file, line)
+
+
+def test_money_as_a_float_and_a_field_that_tells_kinds_apart_are_worth_a_word(file: Path) -> None:
+    events = [{"type": kind, "unitPrice": 2.5, "ratio": 0.5, "note": kind} for kind in ("sold", "returned")]
+    found = sample(file, *map(json.dumps, events))
+    assert found.advice == (
+        "the field type has 2 values (returned, sold): if they are different kinds of event, give each a row class of"
+        " its own in transform.py",
+        'unitPrice looks like money, and a float rounds it: --field "unitPrice:decimal" keeps it exactly',
+    )
+    assert sample(file, '{"type": "sold", "price": 2}', '{"type": "sold", "price": 3}').advice == ()
+    many = [json.dumps({"type": f"t{number}"}) for number in range(40)]
+    assert sample(file, *many).advice == ()
 
 
 def test_an_empty_file_is_refused(file: Path) -> None:

@@ -1,11 +1,14 @@
 """`try`: the rows, letters and filtered lines of a file, as the app's own ingestion makes them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hubledger.cli import try_events
+from hubledger.cli.console import Refused, UsageFault
 from hubledger.cli.main import main
 
 HOME = {"kind": "registration", "home_id": "h-1", "time_zone": "UTC", "armed": False}
@@ -113,6 +116,38 @@ def test_the_tables_show_rows_letters_and_filtered_lines(file: Path, capsys: pyt
     out = capsys.readouterr().out
     for part in ("sensor_reading: rows 1", "filtered: 1, line 3", "events 4, with rows 2"):
         assert part in out
+
+
+def test_a_file_of_which_every_event_is_a_letter_ends_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["try", write(file, b"{", b"["), "--transform", NAME]) == 1
+    assert "letters 2" in capsys.readouterr().out
+
+
+@pytest.fixture
+def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Make rooms in apps/ of a project."""
+    monkeypatch.setattr(try_events, "ROOT", tmp_path)
+    monkeypatch.delenv("TRANSFORM", raising=False)
+
+    def make(*names: str) -> None:
+        for name in names:
+            (tmp_path / "apps" / name).mkdir(parents=True)
+            (tmp_path / "apps" / name / "transform.py").touch()
+
+    return make
+
+
+def test_the_only_room_is_tried_and_of_several_one_must_be_named(rooms: Callable[..., None]) -> None:
+    assert try_events.chosen_transform(None) == NAME
+    rooms("orders")
+    assert try_events.chosen_transform(None) == "apps.orders"
+    rooms("shops")
+    with pytest.raises(UsageFault, match=r"--transform: apps\.orders, apps\.shops"):
+        try_events.chosen_transform(None)
+    assert try_events.chosen_transform("shops") == "apps.shops"
+    assert try_events.chosen_transform(NAME) == NAME
+    with pytest.raises(Refused, match=r"no transform shop; the rooms are apps\.orders, apps\.shops"):
+        try_events.chosen_transform("shop")
 
 
 def test_a_transform_with_faults_is_not_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
