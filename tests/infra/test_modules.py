@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 from tests.infra.bicep import Declaration, File
 from tests.infra.test_policies import FILES, FOLDER
@@ -45,16 +46,51 @@ def test_modules_of_the_registry_send_no_telemetry_of_their_own() -> None:
     assert [call.name for call in registry if call.value["params"]["enableTelemetry"] is not False] == []
 
 
-def test_parameters_of_main_come_from_the_environment_of_azd() -> None:
-    given = json.loads((FOLDER / "main.parameters.json").read_text(encoding="utf-8"))["parameters"]
+KINDS = {"bool": bool, "int": int, "object": dict, "string": str}
+WRONG_PARAMETERS = [
+    {"unknown": {"value": "x"}},
+    {"hubTier": {"value": "${HUB_TIER=Premium}"}},
+    {"partitionCount": {"value": "32"}},
+    {"vnetEnabled": {"value": "yes"}},
+    {"appSettings": {"value": "SPARK_OPTIONS={}"}},
+]
+
+
+def parameter_faults(given: dict[str, Any]) -> list[str]:
+    """Return the parameters that main.bicep does not have, whose default is a different one, or whose literal value has
+    a different type."""
     declared = {one.name: one for one in FILES["main.bicep"].of_kind("parameter")}
-    assert set(given) <= set(declared)
-    assert {name for name, one in declared.items() if one.value is None} <= set(given)
-    for name, entry in given.items():
-        default = re.fullmatch(r"\$\{[A-Z_]+(?:=(.*))?\}", entry["value"])
-        assert default is not None
-        if default[1]:
-            assert default[1] == str(declared[name].value).replace("True", "true").replace("False", "false")
+    return [name for name, entry in given.items() if name not in declared or not _fits(entry["value"], declared[name])]
+
+
+def _fits(value: Any, one: Declaration) -> bool:
+    chosen = re.fullmatch(r"\$\{[A-Z_]+(?:=(.*))?\}", value) if isinstance(value, str) else None
+    if chosen is None:
+        return type(value) is KINDS[one.of]
+    return not chosen[1] or chosen[1] == str(one.value).replace("True", "true").replace("False", "false")
+
+
+def test_parameters_of_main_come_from_the_environment_of_azd_or_are_values_of_their_type() -> None:
+    given = json.loads((FOLDER / "main.parameters.json").read_text(encoding="utf-8"))["parameters"]
+    assert parameter_faults(given) == []
+    assert parameter_faults({"partitionCount": {"value": 32}, "vnetEnabled": {"value": True}}) == []
+    assert {one.name for one in FILES["main.bicep"].of_kind("parameter") if one.value is None} <= set(given)
+
+
+@holds_for(WRONG_PARAMETERS)
+def test_a_parameter_that_does_not_fit_is_found(given: dict[str, Any]) -> None:
+    assert parameter_faults(given)
+
+
+def test_the_pages_set_parameters_in_the_file_of_parameters() -> None:
+    """A secure parameter with a default in main.bicep is an error of the compiler, and its value is in git."""
+    pages = {path.name: " ".join(path.read_text(encoding="utf-8").split()) for path in (ROOT / "docs").glob("*.md")}
+    named = {name: len(re.findall("`appSettings`", text)) for name, text in pages.items()}
+    right = {
+        name: len(re.findall(r"`appSettings` (?:of|in) `infra/main\.parameters\.json`", pages[name])) for name in named
+    }
+    assert sum(named.values()) >= 5
+    assert named == right
 
 
 def test_the_page_on_scaling_out_has_every_choice_of_the_worker_with_its_default() -> None:
