@@ -23,13 +23,15 @@ TRACEBACK = "HOOKS_TRACEBACK"  # set it to see the traceback of an error that no
 
 
 def preprovision() -> None:
-    """Check the transform, and set the deployer's address and the database's administrator, before `azd provision`."""
+    """Check choices and transform, and set the deployer's address and the administrator, before `azd provision`."""
     from infra.hooks import room
     from infra.hooks.deployer.address import choose_address, find_address
     from infra.hooks.deployer.administrator import choose_administrator
+    from infra.hooks.deployer.choices import refuse_unreadable
     from infra.hooks.deployer.environment import set_values
     from infra.hooks.deployer.sign_in import open_identity
 
+    refuse_unreadable(ROOT / "infra", os.environ)
     room.transform_in(os.environ)  # a fault of the app costs nothing yet
     administrator = choose_administrator(os.environ, open_identity(os.environ).account())
     set_values({**administrator, **choose_address(os.environ, find_address)}, os.environ)
