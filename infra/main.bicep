@@ -218,7 +218,7 @@ param transform string = 'examples.home_security'
 
 @description('Settings of the app for this environment; they override infra/settings.json and the wired settings. For a secret, name a reference to Key Vault.')
 @secure() // the history of deployments shows no secure parameter
-param appSettings object = {}
+param appSettings { *: string } = {}
 
 @description('Memory of an instance in MB.')
 @allowed([

@@ -16,7 +16,7 @@ param actionGroupName string
 param location string
 
 @description('Tags of the environment.')
-param tags object
+param tags { *: string }
 
 @description('Resource id of the workspace that holds the log lines.')
 @minLength(10)
@@ -136,7 +136,6 @@ var alerts = [
     name: 'log-cap'
     severity: 1
     description: 'The logs of a day near the daily cap. Above it the workspace takes in none until the next day, and the other alerts are blind: find the table that grows, or raise logDailyGigabytes.'
-    window: 'P1D'
     query: replace(loadTextContent('../alerts/log-cap.kql'), '{cap_megabytes}', string(capMegabytes))
   }
   {
@@ -172,7 +171,7 @@ module rule 'br/public:avm/res/insights/scheduled-query-rule:0.6.0' = [
       alertDescription: '${alert.description} First steps: docs/runbook.md#${alert.name}'
       severity: alert.severity
       evaluationFrequency: 'PT5M'
-      windowSize: alert.?window ?? 'PT15M'
+      windowSize: alert.name == 'log-cap' ? 'P1D' : 'PT15M'
       autoMitigate: true
       skipQueryValidation: true // the tables do not exist before the first log line
       scopes: [workspaceId]
@@ -193,4 +192,4 @@ module rule 'br/public:avm/res/insights/scheduled-query-rule:0.6.0' = [
 ]
 
 @description('Names of the alerts.')
-output names array = map(alerts, alert => alert.name)
+output names string[] = map(alerts, alert => alert.name)

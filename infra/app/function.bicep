@@ -17,7 +17,7 @@ param planName string
 param location string
 
 @description('Tags of the environment.')
-param tags object
+param tags { *: string }
 
 @description('Name of the service in azure.yaml, by which azd finds the app.')
 @minLength(1)
@@ -49,7 +49,7 @@ param pythonVersion string
 param deploymentContainer string
 
 @description('Blob, queue and table addresses of the account where the host and Durable Functions store their state.')
-param hostStorage object
+param hostStorage { blob: string, queue: string, table: string }
 
 @description('Connection string of Application Insights; it names the component and gives no access.')
 @minLength(10)
@@ -58,7 +58,7 @@ param telemetryConnection string
 
 @description('Settings of the app (docs/configuration.md); those of the host are added here.')
 @secure()
-param settings object
+param settings { *: string }
 
 @description('Memory of an instance in MB, which also sets its share of processor time.')
 @allowed([
@@ -163,25 +163,24 @@ resource app 'Microsoft.Web/sites@2024-04-01' = {
       minTlsVersion: '1.2'
       scmMinTlsVersion: '1.2'
     }
-    functionAppConfig: union(
-      {
-        deployment: {
-          storage: {
-            type: 'blobContainer'
-            value: '${hostStorage.blob}${deploymentContainer}'
-            authentication: { type: 'UserAssignedIdentity', userAssignedIdentityResourceId: identityId }
-          }
+    functionAppConfig: {
+      deployment: {
+        storage: {
+          type: 'blobContainer'
+          value: '${hostStorage.blob}${deploymentContainer}'
+          authentication: { type: 'UserAssignedIdentity', userAssignedIdentityResourceId: identityId }
         }
-        runtime: { name: 'python', version: pythonVersion }
-        scaleAndConcurrency: {
-          alwaysReady: alwaysReady
-          instanceMemoryMB: instanceMemoryMB
-          maximumInstanceCount: maximumInstances
-          triggers: { http: { perInstanceConcurrency: httpConcurrency } }
-        }
-      },
-      { siteUpdateStrategy: { type: updateStrategy } } // Azure knows it from 2023-12-01 on; the types of Bicep do not
-    )
+      }
+      runtime: { name: 'python', version: pythonVersion }
+      scaleAndConcurrency: {
+        alwaysReady: alwaysReady
+        instanceMemoryMB: instanceMemoryMB
+        maximumInstanceCount: maximumInstances
+        triggers: { http: { perInstanceConcurrency: httpConcurrency } }
+      }
+      #disable-next-line BCP037 // Azure knows it from 2023-12-01 on; the types of Bicep do not
+      siteUpdateStrategy: { type: updateStrategy }
+    }
   }
 }
 
@@ -191,15 +190,20 @@ resource appSettings 'Microsoft.Web/sites/config@2024-04-01' = {
   properties: union(settings, hostSettings, ingestDisabled ? { 'AzureWebJobs.ingest.Disabled': 'true' } : {})
 }
 
-// Deployment by user name and password is off; azd deploys with a token.
-@batchSize(1) // two changes of one app at a time conflict
-resource publishing 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2024-04-01' = [
-  for door in ['ftp', 'scm']: {
-    parent: app
-    name: door
-    properties: { allow: false }
-  }
-]
+// Deployment by user name and password is off; azd deploys with a token. Two changes of one app at a time conflict (409).
+resource ftp 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2024-04-01' = {
+  parent: app
+  name: 'ftp'
+  properties: { allow: false }
+  dependsOn: [appSettings]
+}
+
+resource scm 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2024-04-01' = {
+  parent: app
+  name: 'scm'
+  properties: { allow: false }
+  dependsOn: [ftp]
+}
 
 @description('Name of the app.')
 output name string = app.name

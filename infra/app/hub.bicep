@@ -11,7 +11,7 @@ param name string
 param location string
 
 @description('Tags of the environment.')
-param tags object
+param tags { *: string }
 
 @description('Name of the event hub.')
 @minLength(1)

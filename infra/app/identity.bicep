@@ -11,7 +11,7 @@ param name string
 param location string
 
 @description('Tags of the environment.')
-param tags object
+param tags { *: string }
 
 resource identity 'Microsoft.ManagedIdentity/userAssignedIdentities@2023-01-31' = {
   name: name

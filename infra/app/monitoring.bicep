@@ -16,7 +16,7 @@ param componentName string
 param location string
 
 @description('Tags of the environment.')
-param tags object
+param tags { *: string }
 
 @description('Days for which logs are stored.')
 @minValue(30)

@@ -11,17 +11,17 @@ param name string
 param location string
 
 @description('Tags of the environment.')
-param tags object
+param tags { *: string }
 
 @description('Address space of the network, at least a /24.')
 @minLength(9)
 @maxLength(18)
 param addressPrefix string
 
-@description('Resources that get a private endpoint: { name, resourceId, service, zone }.')
+@description('Resources that get a private endpoint.')
 @minLength(1)
 @maxLength(20)
-param targets array
+param targets { name: string, resourceId: string, service: string, zone: string }[]
 
 @description('Private DNS zones of those services.')
 @minLength(1)

@@ -1,18 +1,26 @@
-// Role assignments, by the names of the roles. A grant is { target, role, principalId, principalType, reason }; the
-// reason becomes the description of the assignment, where an auditor reads it. Scopes are single accounts, namespaces
-// and components, never the group.
+// Role assignments, by the names of the roles. The reason of a grant becomes the description of the assignment, where an
+// auditor reads it. Scopes are single accounts, namespaces and components, never the group.
+
+@description('One assignment; role is a key of roleIds.')
+type grant = {
+  target: string
+  role: string
+  principalId: string
+  principalType: 'Group' | 'ServicePrincipal' | 'User'
+  reason: string
+}
 
 @description('Grants on storage accounts; target is the name of the account.')
 @maxLength(20)
-param storageGrants array = []
+param storageGrants grant[] = []
 
 @description('Grants on the Event Hubs namespace; target is its name.')
 @maxLength(20)
-param hubGrants array = []
+param hubGrants grant[] = []
 
 @description('Grants on Application Insights; target is the name of the component.')
 @maxLength(20)
-param telemetryGrants array = []
+param telemetryGrants grant[] = []
 
 var roleIds = {
   'Event Hubs Data Receiver': 'a638d3c7-ab3a-418d-83e6-5f17a39d4fde'
@@ -26,51 +34,51 @@ var roleIds = {
 
 // The properties of the assignments, in the order of the three lists.
 var assignments = [
-  for grant in concat(storageGrants, hubGrants, telemetryGrants): {
-    description: grant.reason
-    principalId: grant.principalId
-    principalType: grant.principalType
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roleIds[grant.role])
+  for each in concat(storageGrants, hubGrants, telemetryGrants): {
+    description: each.reason
+    principalId: each.principalId
+    principalType: each.principalType
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roleIds[each.role])
   }
 ]
 
 resource account 'Microsoft.Storage/storageAccounts@2024-01-01' existing = [
-  for grant in storageGrants: {
-    name: grant.target
+  for each in storageGrants: {
+    name: each.target
   }
 ]
 
 resource onStorage 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
-  for (grant, index) in storageGrants: {
-    name: guid(resourceGroup().id, grant.target, grant.principalId, grant.role)
+  for (each, index) in storageGrants: {
+    name: guid(resourceGroup().id, each.target, each.principalId, each.role)
     scope: account[index]
     properties: assignments[index]
   }
 ]
 
 resource namespace 'Microsoft.EventHub/namespaces@2024-01-01' existing = [
-  for grant in hubGrants: {
-    name: grant.target
+  for each in hubGrants: {
+    name: each.target
   }
 ]
 
 resource onHub 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
-  for (grant, index) in hubGrants: {
-    name: guid(resourceGroup().id, grant.target, grant.principalId, grant.role)
+  for (each, index) in hubGrants: {
+    name: guid(resourceGroup().id, each.target, each.principalId, each.role)
     scope: namespace[index]
     properties: assignments[length(storageGrants) + index]
   }
 ]
 
 resource component 'Microsoft.Insights/components@2020-02-02' existing = [
-  for grant in telemetryGrants: {
-    name: grant.target
+  for each in telemetryGrants: {
+    name: each.target
   }
 ]
 
 resource onTelemetry 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
-  for (grant, index) in telemetryGrants: {
-    name: guid(resourceGroup().id, grant.target, grant.principalId, grant.role)
+  for (each, index) in telemetryGrants: {
+    name: guid(resourceGroup().id, each.target, each.principalId, each.role)
     scope: component[index]
     properties: assignments[length(storageGrants) + length(hubGrants) + index]
   }

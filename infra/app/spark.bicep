@@ -24,7 +24,7 @@ param databricksName string
 param location string
 
 @description('Tags of the environment.')
-param tags object
+param tags { *: string }
 
 @description('Address of the lake (dfs).')
 @minLength(10)

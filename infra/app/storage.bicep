@@ -11,7 +11,7 @@ param name string
 param location string
 
 @description('Tags of the environment.')
-param tags object
+param tags { *: string }
 
 @description('True stores each blob in three zones of the region. Azure does not change this on an existing account by a template.')
 param zoneRedundant bool

@@ -6,7 +6,7 @@
 param location string
 
 @description('Tags of the environment.')
-param tags object
+param tags { *: string }
 
 @description('Resource id of the workspace that has the metrics.')
 @minLength(10)

@@ -17,7 +17,7 @@ param environmentName string
 param location string
 
 @description('Tags of the environment.')
-param tags object
+param tags { *: string }
 
 @description('Image of the worker, with its registry and a version.')
 @minLength(3)
@@ -50,7 +50,7 @@ param workspaceId string
 
 @description('Settings of the function app. Those of its API and references to Key Vault do not reach the worker.')
 @secure()
-param settings object
+param settings { *: string }
 
 @description('Resource id of the subnet of the environment; empty without a virtual network.')
 @maxLength(400)

@@ -67,10 +67,10 @@ def functions_start_and_end_as_chosen(files: Files) -> Iterator[str]:
 
 
 def no_password_deploys(files: Files) -> Iterator[str]:
-    """Require that deployment by password is off for ftp and for scm, one after the other."""
+    """Require that deployment by password is off for ftp and for scm, each after the change before it (409)."""
     found = of_type(files, "Microsoft.Web/sites/basicPublishingCredentialsPolicies")
-    doors = {door for _, one in found for door in re.findall(r"'(\w+)'", one.head)}
-    if doors != {"ftp", "scm"} or not all(one.decorators.get("batchSize") == (1,) for _, one in found):
+    doors = {at(one.value, "name"): shown(one.value.get("dependsOn")) for _, one in found}
+    if doors != {"ftp": "[appSettings]", "scm": "[ftp]"}:
         yield "app/function.bicep: passwords must be refused by ftp and by scm, one after the other"
 
 

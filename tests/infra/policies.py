@@ -162,7 +162,7 @@ def rights_are_named_and_explained(files: Files) -> Iterator[str]:
         for path, grant in nodes_in(one.value):
             if isinstance(grant, dict) and "principalId" in grant and "scope" not in grant:
                 yield from (f"{file.name}:{one.line}: {one.name}{path}: {fault}" for fault in _grant(grant, roles))
-    if "description: grant.reason" not in files["app/roles.bicep"].text:
+    if "description: each.reason" not in files["app/roles.bicep"].text:
         yield "app/roles.bicep: the reason of a grant must be its description"
 
 
@@ -238,13 +238,29 @@ def parameters_are_described_and_limited(files: Files) -> Iterator[str]:
         if len(str(one.decorators.get("description", [""])[0])) < 10:
             yield f"{where} has no @description"
         limits = set(one.decorators)
-        if one.of in ("string", "array", "string[]") and not limits & {"allowed", "maxLength"}:
+        if (one.of == "string" or one.of.endswith("[]")) and not limits & {"allowed", "maxLength"}:
             yield f"{where} has no @maxLength or @allowed"
         if one.of == "int" and "allowed" not in limits and not {"minValue", "maxValue"} <= limits:
             yield f"{where} has no @minValue and @maxValue"
     for file, one in all_of(files, "output"):
         if "description" not in one.decorators:
             yield f"{file.name}:{one.line}: output {one.name} has no @description"
+
+
+def types_are_checked(files: Files) -> Iterator[str]:
+    """Require that the compiler sees the type of each value: no bare array or object, and no resource out of `union`,
+    which switches the types of its properties off; settings and tags have names of the operator."""
+    for kind in ("parameter", "output"):
+        for file, one in all_of(files, kind):
+            if one.of in ("array", "object"):
+                yield f"{file.name}:{one.line}: {kind} {one.name} must say the type of its parts"
+    for file, one in resources(files):
+        for path, value in nodes_in(one.value):
+            is_open = path == ".tags" or type_of(one) == "Microsoft.Web/sites/config"
+            if isinstance(value, Expression) and value.text.startswith("union(") and not is_open:
+                yield f"{file.name}:{one.line}: {one.name}{path} must be a plain object"
+        if re.search(r"for \w+ in \['", one.head):
+            yield f"{file.name}:{one.line}: {one.name} must be one resource for each name, for the type follows the name"
 
 
 def main_only_wires(files: Files) -> Iterator[str]:
@@ -282,6 +298,7 @@ POLICIES: tuple[Policy, ...] = (
     the_administrator_is_known_to_the_database,
     alerts_are_there,
     parameters_are_described_and_limited,
+    types_are_checked,
     main_only_wires,
     versions_are_stable,
 )

@@ -38,8 +38,9 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/function.bicep", "  'RollingUpdate'\n", ""),
     ],
     choices.no_password_deploys: [
-        ("app/function.bicep", "['ftp', 'scm']", "['ftp']"),
-        ("app/function.bicep", "@batchSize(1)", "@batchSize(2)"),
+        ("app/function.bicep", "name: 'scm'", "name: 'ftp'"),
+        ("app/function.bicep", "dependsOn: [ftp]", "dependsOn: [app]"),
+        ("app/function.bicep", "  dependsOn: [appSettings]\n", ""),
     ],
     choices.zones_are_one_choice: [
         ("app/hub.bicep", "zoneRedundant ? true : null", "null"),

@@ -85,7 +85,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("main.bicep", "reason: 'Durable Functions keeps instances and history here.'", "reason: ''"),
         ("app/roles.bicep", "    scope: account[index]\n", ""),
         ("app/roles.bicep", "'Event Hubs Data Sender'", "Contributor"),
-        ("app/roles.bicep", "    description: grant.reason\n", ""),
+        ("app/roles.bicep", "    description: each.reason\n", ""),
         ("app/worker.bicep", "    roleName: 'AcrPull'\n", ""),
     ],
     policies.sign_in_admits_one_tenant_and_leaves_keys_alone: [
@@ -121,6 +121,17 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/sql.bicep", "@maxValue(4096)\n", ""),
         ("app/hub.bicep", "@minLength(6)\n@maxLength(50)\n", ""),
         ("main.bicep", "@description('Name of the function app.')\n", ""),
+    ],
+    policies.types_are_checked: [
+        ("main.bicep", "param appSettings { *: string }", "param appSettings object"),
+        ("app/roles.bicep", "param hubGrants grant[]", "param hubGrants array"),
+        ("app/alerts.bicep", "output names string[]", "output names array"),
+        ("app/function.bicep", "functionAppConfig: {", "functionAppConfig: union({}, {}) \n    other: {"),
+        (
+            "app/function.bicep",
+            "= {\n  parent: app\n  name: 'ftp'\n  properties: { allow: false }\n  dependsOn: [appSettings]\n}",
+            "= [\n  for each in ['ftp', 'scm']: {\n    parent: app\n    name: each\n  }\n]",
+        ),
     ],
     policies.main_only_wires: [
         (
