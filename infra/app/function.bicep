@@ -178,7 +178,8 @@ resource app 'Microsoft.Web/sites@2024-04-01' = {
         maximumInstanceCount: maximumInstances
         triggers: { http: { perInstanceConcurrency: httpConcurrency } }
       }
-      #disable-next-line BCP037 // Azure knows it from 2023-12-01 on; the types of Bicep do not
+      // Azure knows it from 2023-12-01 on; the types of Bicep do not.
+      #disable-next-line BCP037
       siteUpdateStrategy: { type: updateStrategy }
     }
   }

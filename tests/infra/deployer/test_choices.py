@@ -32,7 +32,9 @@ def test_a_choice_that_azd_reads_passes(choice: tuple[str, str]) -> None:
 
 def test_each_faulty_choice_is_named_at_once() -> None:
     with pytest.raises(HookRefused) as refused:
-        refuse_unreadable(FOLDER, {"CAPTURE_ENABLED": "no", "SQL_VCORES": "two", "HUB_TIER": "Standard", "LAKE_ROWS": ""})
+        refuse_unreadable(
+            FOLDER, {"CAPTURE_ENABLED": "no", "SQL_VCORES": "two", "HUB_TIER": "Standard", "LAKE_ROWS": ""}
+        )
     assert [fault.split(" must ")[0] for fault in refused.value.faults] == ["CAPTURE_ENABLED", "SQL_VCORES"]
 
 
