@@ -2,19 +2,21 @@
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from core.errors import HubledgerError, InvalidTransform
-from hubledger.cli.console import Refused, UsageFault, printable, program
+from hubledger.cli.console import Refused, UsageFault, printable, program, say
+from hubledger.cli.moments import joined
 from hubledger.cli.operate.all import add_operating_commands
 from hubledger.cli.operate.command import Url
 from hubledger.cli.remote.client import Interrupted
 from local.lines import UnusableFile
 
+VERSION = "0.2.0"
 HELP = "Operate an app over its HTTP API, and make rooms for your own events."
 ROOM_COMMANDS = {  # the module and the function of a command, and its help among all commands
     "new": ("hubledger.cli.new", "new", "Write a room for events of your own."),
@@ -45,8 +47,19 @@ for _name, (_, _, _help) in ROOM_COMMANDS.items():
     app.command(_name, help=_help)(lambda: None)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        say(f"hubledger {VERSION}")
+        raise typer.Exit
+
+
+_Version = Annotated[
+    bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version, and end.")
+]
+
+
 @app.callback()
-def _commands(context: typer.Context, url: Url = None) -> None:
+def _commands(context: typer.Context, url: Url = None, version: _Version = False) -> None:
     """Take the address before the command too."""
     context.obj = url
 
@@ -57,7 +70,7 @@ _command = get_command(app)  # built once: that takes longer than most calls
 def run(arguments: list[str], fail: Callable[..., int]) -> int:
     """Run a command; `fail` prints a line and returns the exit code that it is given, or 1."""
     try:
-        code = _command(arguments, prog_name=program(), standalone_mode=False)
+        code = _command(joined(arguments), prog_name=program(), standalone_mode=False)
     except (typer.TyperException, UsageFault) as fault:
         said = fault.format_message() if isinstance(fault, typer.TyperException) else str(fault)
         return fail(_lines(said), 2)

@@ -1,8 +1,11 @@
 """Every command of an operator, by its group."""
 
+import inspect
+
 import typer
 
 from hubledger.cli.operate import (
+    doctor,
     ledger,
     letter_moves,
     letters,
@@ -13,12 +16,20 @@ from hubledger.cli.operate import (
     status,
     streams,
     tasks,
+    use,
 )
 from hubledger.cli.operate.command import Work, add_command
 
 CHANGING = True
 _Group = tuple[str, dict[str, tuple[Work, bool]]]
-SINGLE: dict[str, Work] = {"status": status.status, "health": status.health, "retention": retention.retention}
+SINGLE: dict[str, Work] = {
+    "status": status.status,
+    "health": status.health,
+    "doctor": doctor.doctor,
+    "open": doctor.open_page,
+    "logs": doctor.logs,
+    "retention": retention.retention,
+}
 GROUPS: dict[str, _Group] = {
     "letters": (
         "Look at dead letters, retry and discard them.",
@@ -76,12 +87,21 @@ GROUPS: dict[str, _Group] = {
 }
 
 
+def _print_commands(context: typer.Context) -> None:
+    """Print the commands of a group that is called alone."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
 def add_operating_commands(app: typer.Typer) -> None:
     """Add every command to the app of the command line."""
+    help, _, example = (inspect.getdoc(use.use) or "").rpartition("\n\n")
+    app.command("use", help=help, epilog=example)(use.use)
     for name, work in SINGLE.items():
         add_command(app, name, work)
     for name, (help, commands) in GROUPS.items():
-        group = typer.Typer(help=help, rich_markup_mode=None)
+        group = typer.Typer(help=help, rich_markup_mode=None, invoke_without_command=True)
+        group.callback()(_print_commands)
         for each, (work, changes) in commands.items():
             add_command(group, each, work, changes)
         app.add_typer(group, name=name)

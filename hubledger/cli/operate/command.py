@@ -11,13 +11,18 @@ import typer
 from hubledger.cli.console import Refused, UsageFault, printable
 from hubledger.cli.remote.address import find_local_run, read_address
 from hubledger.cli.remote.client import Client, Interrupted
+from hubledger.cli.remote.contexts import contexts_file, read_contexts
 from hubledger.cli.remote.tokens import tokens_for
 from hubledger.cli.views.output import Output
 
 GOOD, UNHEALTHY = 0, 1
 Url = Annotated[
     str | None,
-    typer.Option("--url", metavar="URL", help="The app's address; default: HUBLEDGER_URL, or the local run."),
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="The app's address; default: HUBLEDGER_URL, the context of `use`, or the local run.",
+    ),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print the app's answers as JSON, one a line.")]
 _NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colour, as with NO_COLOR.")]
@@ -89,5 +94,6 @@ def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
 
 def connected(url: str | None) -> Client:
     """Return the client of the app that the option, the settings or a local run name."""
-    address = read_address(url, os.environ, find_local_run)
+    contexts = read_contexts(contexts_file())
+    address = read_address(url, os.environ, find_local_run, contexts.known.get(contexts.current))
     return Client(address, tokens_for(address.scope) if address.scope else None)

@@ -8,7 +8,10 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.command import At, Everything
+from hubledger.cli.remote.client import AppAnswer
+from hubledger.cli.remote.problems import Refusal
 from hubledger.cli.views.output import Column, Output, toned
 from hubledger.cli.views.texts import brief, lines_of, text_of
 
@@ -40,9 +43,12 @@ Cause = Annotated[
 Partition = Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition.")]
 From = Annotated[
     str | None,
-    typer.Option("--failed-from", metavar="TIME", help="Failed at this time or later: 2026-11-23T03:00:00Z."),
+    typer.Option("--failed-from", metavar="TIME", help=f"Failed at this time or later: {WRITTEN}."),
 ]
 Before = Annotated[str | None, typer.Option("--failed-before", metavar="TIME", help="Failed before this time.")]
+Key = Annotated[
+    str | None, typer.Option("--key", metavar="KEY", help="One partition key; like --revealed, it tells of events.")
+]
 Limit = Annotated[int, typer.Option(min=1, max=500, help="Letters of a page.")]
 Revealed = Annotated[
     bool, typer.Option("--revealed", help="Also the texts that quote events. The app logs who saw them.")
@@ -57,6 +63,7 @@ def list_letters(
     error_class: ErrorClass = None,
     cause: Cause = None,
     partition: Partition = None,
+    key: Key = None,
     failed_from: From = None,
     failed_before: Before = None,
     limit: Limit = 50,
@@ -67,8 +74,8 @@ def list_letters(
 
     Example: python -m hubledger letters list --status exhausted --class poison
     """
-    query = filter_of(status, error_class, cause, partition, (failed_from, failed_before))
-    path = "revealed/dead-letters" if revealed else "dead-letters"
+    query = filter_of(status, error_class, cause, partition, (failed_from, failed_before), key)
+    path = "revealed/dead-letters" if revealed or key is not None else "dead-letters"
     rows: list[Mapping[str, Any]] = []
     following = None
     for page in at.app.pages(path, {**query, "limit": limit}, everything):
@@ -87,6 +94,7 @@ def filter_of(
     cause: str | None,
     partition: str | None,
     failed: tuple[str | None, str | None],
+    key: str | None = None,
 ) -> dict[str, str]:
     """Return the filter of the options, without those that were left out."""
     given = {
@@ -94,8 +102,9 @@ def filter_of(
         "error_class": error_class,
         "fingerprint": cause,
         "partition_id": partition,
-        "failed_from": failed[0],
-        "failed_before": failed[1],
+        "partition_key": key,
+        "failed_from": moment(failed[0]),
+        "failed_before": moment(failed[1]),
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -119,6 +128,7 @@ def causes(
     error_class: ErrorClass = None,
     cause: Cause = None,
     partition: Partition = None,
+    key: Key = None,
     failed_from: From = None,
     failed_before: Before = None,
     limit: Annotated[int, typer.Option(min=1, max=100, help="Causes to show.")] = 50,
@@ -130,9 +140,8 @@ def causes(
 
     Example: python -m hubledger letters causes --status exhausted --revealed
     """
-    query = filter_of(status, error_class, cause, partition, (failed_from, failed_before))
-    path = "revealed/dead-letters/groups" if revealed else "dead-letters/groups"
-    found = at.app.get(path, {**query, "limit": limit})
+    query = {**filter_of(status, error_class, cause, partition, (failed_from, failed_before), key), "limit": limit}
+    found = _groups(at, query, revealed or key is not None)
     if at.out.as_json:
         return at.out.json(found.text)
     at.out.show(causes_table(at.out, found.value["groups"]))
@@ -165,6 +174,17 @@ def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType
             brief(", ".join(one["examples"])) if one["examples"] else None,
         ])  # fmt: skip
     return out.table(columns, rows)
+
+
+def _groups(at: At, query: dict[str, Any], must_reveal: bool) -> AppAnswer:
+    """Return the causes with their messages for who may see them, else without."""
+    try:
+        return at.app.get("revealed/dead-letters/groups", query)
+    except Refusal as refusal:
+        if must_reveal or refusal.status not in (401, 403):
+            raise
+    at.out.note("The messages are hidden: this key or account may not reveal what events hold.")
+    return at.app.get("dead-letters/groups", query)
 
 
 def show_letter(

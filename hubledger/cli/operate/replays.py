@@ -7,12 +7,13 @@ import typer
 from rich.console import Group
 
 from hubledger.cli.console import UsageFault, program
+from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
 from hubledger.cli.operate.letters import segment
 from hubledger.cli.operate.tasks import shown, wait_for_task
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.views.output import Column, toned
-from hubledger.cli.views.texts import brief, counted, read_instant
+from hubledger.cli.views.texts import brief, counted
 
 TaskId = Annotated[str, typer.Argument(metavar="ID")]
 PAGE = 20  # events of a diff that `start` shows
@@ -20,7 +21,7 @@ _Partitions = Annotated[
     list[str] | None,
     typer.Option("--partition", metavar="ID", help="A partition; give it once for each. Default: all."),
 ]
-_PLACE = "a sequence number, or a time such as 2026-11-23T03:00:00Z"
+_PLACE = f"a sequence number, or a time: {WRITTEN}"
 _From = Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"The first event: {_PLACE}.")]
 _To = Annotated[
     str | None, typer.Option("--to", metavar="PLACE", help=f"The last number, or the time at which it ends: {_PLACE}.")
@@ -64,9 +65,7 @@ def _place(text: str | None) -> dict[str, str] | None:
         return None
     if text.isascii() and text.isdigit():
         return {"sequence_number": text}
-    if read_instant(text) is None:
-        raise UsageFault(f"{text}: write {_PLACE}")
-    return {"enqueued_at": text}
+    return {"enqueued_at": str(moment(text))}
 
 
 def _finished(at: At, accepted: AppAnswer) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
 from hubledger.cli.console import UsageFault
+from hubledger.cli.remote.contexts import Context
 
 URL, KEY, SCOPE = "HUBLEDGER_URL", "HUBLEDGER_KEY", "HUBLEDGER_SCOPE"
 _VISIBLE = re.compile(r"[!-~]+")
@@ -21,18 +22,28 @@ class Address:
     scope: str = ""
 
 
-def read_address(given: str | None, environment: Mapping[str, str], find_run: Callable[[], str | None]) -> Address:
-    """Return the address: the option, the setting, or a local run. UsageFault says what to set."""
+def read_address(
+    given: str | None,
+    environment: Mapping[str, str],
+    find_run: Callable[[], str | None],
+    chosen: Context | None = None,
+) -> Address:
+    """Return the address: the option, the setting, the `chosen` context, or a local run. The key and the scope of the
+    context go to its own address only. UsageFault says what to set."""
     key, scope = environment.get(KEY, "").strip(), environment.get(SCOPE, "").strip()
+    if chosen is not None and not given and not environment.get(URL, "").strip():
+        given = chosen.url
+        if not key and not scope:
+            key, scope = chosen.key, chosen.scope
     if key and not _VISIBLE.fullmatch(key):
         raise UsageFault(f"{KEY} holds a character that no key has")
     text = given or environment.get(URL, "").strip() or find_run()
     if not text:
         raise UsageFault(
-            f"which app? Set {URL} to its address, such as https://NAME.azurewebsites.net, give --url, or start one"
-            " here with `make run`"
+            f"which app? Name it with `use NAME --url https://NAME.azurewebsites.net`, set {URL}, give --url, or"
+            " start one here with `make run`"
         )
-    url = _url(text, f"--url {text}" if given else f"{URL}={text}")
+    url = checked_url(text, f"--url {text}" if given else f"{URL}={text}")
     if (key or scope) and urlsplit(url).scheme == "http" and not _is_here(urlsplit(url).hostname or ""):
         raise UsageFault(f"{url} is not https: a key or token would cross the network in the clear")
     return Address(url, key, scope)
@@ -47,7 +58,8 @@ def find_local_run() -> str | None:
     return running_address()
 
 
-def _url(text: str, named: str) -> str:
+def checked_url(text: str, named: str) -> str:
+    """Return an address without `/api`; `named` is what the person wrote. UsageFault for anything that is none."""
     parts, port = _parts(text, named)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageFault(f"{named}: an address begins with https:// and a name")

@@ -1,5 +1,6 @@
 """The command line: its exit codes, and its errors of one line."""
 
+import re
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -20,6 +21,19 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     found = capsys.readouterr()
     assert found.err.count("\n") == 1, found.err
     return code, found.err.removeprefix("hubledger: ").rstrip()
+
+
+def test_the_version_is_printed_and_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    (version,) = re.findall(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.M)
+    assert capsys.readouterr().out == f"hubledger {version}\n"
+
+
+def test_a_group_alone_prints_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["letters"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"\n  {name}" in out for name in ("list", "causes", "show", "retry", "discard"))
+    assert out.count("Usage:") == 1
 
 
 @pytest.mark.parametrize(

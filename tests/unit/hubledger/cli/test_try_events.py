@@ -146,8 +146,8 @@ def test_the_only_room_is_tried_and_of_several_one_must_be_named(rooms: Callable
         try_events.chosen_transform(None)
     assert try_events.chosen_transform("shops") == "apps.shops"
     assert try_events.chosen_transform(NAME) == NAME
-    with pytest.raises(Refused, match=r"no transform shop; the rooms are apps\.orders, apps\.shops"):
-        try_events.chosen_transform("shop")
+    with pytest.raises(Refused, match=r"no transform shopp; the rooms are apps\.orders, apps\.shops"):
+        try_events.chosen_transform("shopp")
 
 
 def test_a_transform_with_faults_is_not_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

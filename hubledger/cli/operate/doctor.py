@@ -1,0 +1,169 @@
+"""`doctor`: what is wrong with an app, a line for each part; `open` its page; `logs` of it."""
+
+import json
+import time
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from rich.text import Text
+
+from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
+from hubledger.cli.remote.problems import Refusal
+from hubledger.cli.views.output import BAD, WARNING, Column
+from hubledger.cli.views.output import GOOD as GREEN
+from hubledger.cli.views.texts import counted, lines_of, text_of
+
+LINES = 40  # of a log that are shown
+EVERY = 0.5  # seconds between two looks at a log
+QUERY = """AppTraces
+| where TimeGenerated > ago(1h) and Properties startswith "{"
+| project TimeGenerated, SeverityLevel, Message, Properties
+| order by TimeGenerated desc"""
+_Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until Ctrl-C.")]
+
+
+class Diagnosis(NamedTuple):
+    """A part of the app, its state, and what to do about it."""
+
+    part: str
+    state: str
+    said: str
+
+
+def doctor(at: At) -> int:
+    """Look at the app, its database, its hub, what is stopped, what waits for you, and the Spark engine.
+
+    Ends with 1 when something is wrong, and with 2 when the app cannot be reached.
+
+    Example: python -m hubledger doctor
+    """
+    found = list(_findings(at))
+    if at.out.as_json:
+        for one in found:
+            at.out.json(json.dumps(one._asdict()))
+    else:
+        styles = {"ok": GREEN, "look": WARNING, "wrong": BAD}
+        rows = [[one.part, Text(one.state, style=styles[one.state]), one.said] for one in found]
+        at.out.show(at.out.table((Column("part"), Column("state"), Column("what")), rows))
+    return UNHEALTHY if any(one.state == "wrong" for one in found) else GOOD
+
+
+def _findings(at: At) -> Iterator[Diagnosis]:
+    yield Diagnosis("address", "ok", at.app.url)
+    ready = at.app.get("health/ready", also=(503,)).value
+    yield (
+        Diagnosis("database", "ok", "it answers, and has the tables of this version")
+        if ready["healthy"]
+        else Diagnosis("database", "wrong", text_of(ready.get("fault") or "the app is not ready: look at its log"))
+    )
+    try:
+        status = at.app.get("status").value
+    except Refusal as refusal:
+        yield Diagnosis("sign-in", "wrong", str(refusal).splitlines()[0])
+        return
+    yield Diagnosis("sign-in", "ok", "this key or account may read")
+    yield from _of_status(status)
+    yield from _of_engine(at)
+
+
+def _of_status(status: Any) -> Iterator[Diagnosis]:
+    if status["hub_fault"]:
+        yield Diagnosis("hub", "wrong", text_of(status["hub_fault"]))
+    else:
+        yield Diagnosis("hub", "ok", f"{status['event_hub']}, {counted(status['lag'] or 0, 'event')} behind")
+    even = f"{text_of(status['accounted'])} of {text_of(status['numbers'])} numbers are accounted for"
+    yield (
+        Diagnosis("ledger", "ok", even)
+        if status["ledger_balanced"]
+        else Diagnosis("ledger", "wrong", f"{even}: ledger audit")
+    )
+    reasons = sorted({stop["reason"] for one in status["partitions"] for stop in one["stops"]})
+    if reasons:
+        yield Diagnosis(
+            "stops", "wrong", f"{counted(status['stops'], 'stop')} by {', '.join(reasons)}: status shows them"
+        )
+    else:
+        yield Diagnosis("stops", "ok", "no partition is stopped")
+    exhausted = status["letters"]["exhausted"]
+    said = f"{counted(exhausted, 'letter')} that nothing retries any more: letters causes --status exhausted"
+    yield Diagnosis("letters", "look", said) if exhausted else Diagnosis("letters", "ok", "none waits for you")
+    for one in status["unknown_fields"]:
+        name = one["name"] or "others"
+        yield Diagnosis("fields", "look", f"{counted(one['events'], 'event')} had the unknown field {text_of(name)}")
+
+
+def _of_engine(at: At) -> Iterator[Diagnosis]:
+    try:
+        found = at.app.get("aggregations", {"limit": 1}).value
+    except Refusal as refusal:
+        yield Diagnosis("engine", "look", str(refusal).splitlines()[0])
+        return
+    if found["paused"]:
+        yield Diagnosis("engine", "look", f"{found['engine']}, paused by {text_of(found['paused']['who'])}: runs resume")
+    elif found["engine"] == "none":
+        yield Diagnosis("engine", "ok", "none: nothing is summed")
+    else:
+        failed = next((one for one in found["runs"] if one["failure"]), None)
+        said = f"{found['engine']}, the last run failed: runs list" if failed else str(found["engine"])
+        yield Diagnosis("engine", "look" if failed else "ok", said)
+
+
+def open_page(at: At) -> None:
+    """Open the operator's page in the browser, and print its address.
+
+    Example: python -m hubledger open
+    """
+    if not at.app.get("health/live", also=(503,)).value["healthy"]:
+        at.out.note("The app says that it is not healthy: doctor tells more.")
+    address = f"{at.app.url}/api/ops"
+    _say(at, {"address": address}, address)
+    webbrowser.open(address)
+
+
+def logs(at: At, follow: _Follow = False) -> None:
+    """Show the log of a local run, or the query for the log of an app in Azure.
+
+    Example: python -m hubledger logs --follow
+    """
+    file = _local_log(at.app.url)
+    if file is None:
+        where = f"The log of {at.app.url} is in its Log Analytics workspace. Run this query in the portal, or with"
+        command = 'az monitor log-analytics query --workspace ID --analytics-query "…"'
+        _say(at, {"query": QUERY}, where, command, "", QUERY)
+        return
+    at.out.note(f"{file}:")
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines.readlines()[-LINES:]:
+            _print(at, line)
+        while follow:
+            line = lines.readline()
+            if line:
+                _print(at, line)
+            else:
+                time.sleep(EVERY)
+
+
+def _say(at: At, value: Any, *lines: str) -> None:
+    """Print lines, or a value for a script."""
+    if at.out.as_json:
+        at.out.json(json.dumps(value))
+    at.out.say(*lines)
+
+
+def _print(at: At, line: str) -> None:
+    """Print a line of a log, which is JSON."""
+    if at.out.as_json:
+        at.out.json(line.rstrip("\n"))
+    at.out.say(lines_of(line))
+
+
+def _local_log(url: str) -> Path | None:
+    """Return the log of the local run at an address; None for any other app."""
+    try:
+        from local.running import running_log
+    except ImportError:  # no files of the local run, or no POSIX
+        return None
+    return running_log(url)

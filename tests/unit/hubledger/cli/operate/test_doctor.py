@@ -1,0 +1,86 @@
+"""`doctor` and `logs`: what is wrong with an app, in a line for each part, and where its log is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubledger.cli.main import main
+from local import running
+from local.folders import kept_folder
+from tests.unit.hubledger.cli.described import Described
+from tests.unit.hubledger.cli.small_app import Reply, Request, SmallApp, problem
+
+STOP = {"partition_id": "3", "reason": "outage", "detail": None, "attempts": 1, "stopped_at": "2026-01-01T00:00:00Z"}
+GOOD: dict[str, Any] = {
+    "hub_fault": None, "event_hub": "telemetry", "lag": 5, "accounted": 9, "numbers": 9, "ledger_balanced": True,
+    "partitions": [{"stops": []}], "stops": 0, "letters": {"exhausted": 0}, "unknown_fields": [],
+}  # fmt: skip
+BAD: dict[str, Any] = {
+    **GOOD, "hub_fault": "no route", "ledger_balanced": False, "partitions": [{"stops": [STOP]}], "stops": 1,
+    "letters": {"exhausted": 1_200}, "unknown_fields": [{"name": "coupon", "events": 12_000}],
+}  # fmt: skip
+
+
+class App:
+    """Answers with a status, its health, and an engine."""
+
+    def __init__(self, status: dict[str, Any] | None, *, is_ready: bool = True, engine: str = "none") -> None:
+        self.status, self.is_ready, self.engine = status, is_ready, engine
+
+    def __call__(self, request: Request) -> Reply:
+        if "health" in request.path:
+            fault = None if self.is_ready else "no table"
+            return Reply({"healthy": self.is_ready, "fault": fault}, 200 if self.is_ready else 503)
+        if "aggregations" in request.path:
+            return Reply({"paused": None, "engine": self.engine, "runs": [{"failure": "no memory"}]})
+        return Reply(self.status) if self.status is not None else problem("unauthorized", 401, "a key is needed")
+
+
+def diagnosed(
+    app: App, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, dict[str, str]]:
+    with SmallApp(app) as served:
+        monkeypatch.setenv("HUBLEDGER_URL", served.url)
+        code = main(["doctor", "--json"])
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert main(["doctor"]) == code
+        assert "wrong" in capsys.readouterr().out or code == 0
+    return code, {one["part"]: one["state"] for one in found}
+
+
+def test_a_good_app_is_all_right(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = diagnosed(App(GOOD), monkeypatch, capsys)
+    assert (code, set(found.values())) == (0, {"ok"})
+    assert list(found) == ["address", "database", "sign-in", "hub", "ledger", "stops", "letters", "engine"]
+
+
+def test_each_part_that_is_wrong_has_its_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, found = diagnosed(App(BAD, is_ready=False, engine="livy"), monkeypatch, capsys)
+    wrong = dict.fromkeys(("database", "hub", "ledger", "stops"), "wrong")
+    look = dict.fromkeys(("letters", "fields", "engine"), "look")
+    assert (code, found) == (1, {"address": "ok", "sign-in": "ok", **wrong, **look})
+    code, found = diagnosed(App(None), monkeypatch, capsys)
+    assert (code, found["sign-in"]) == (1, "wrong")
+
+
+def test_logs_are_those_of_the_local_run_or_the_query_for_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with SmallApp(Described()) as app:
+        monkeypatch.setenv("HUBLEDGER_URL", app.url)
+        assert main(["logs"]) == 0
+        assert "AppTraces" in capsys.readouterr().out
+        folder, find = tmp_path / "run" / "apps.orders", running.running_log
+        monkeypatch.setattr(running, "running_log", lambda url: find(url, tmp_path))
+        with kept_folder(folder):
+            (folder / "host-1.out").write_text(f"{running.HOST_READY}{app.url}/\n")
+            (folder / "host-1.log").write_text("".join(f'{{"message": "line {number}"}}\n' for number in range(100)))
+            assert main(["logs"]) == 0
+    found = capsys.readouterr()
+    assert found.out.splitlines()[0] == '{"message": "line 60"}'
+    assert len(found.out.splitlines()) == 40
+    assert "host-1.log" in found.err
