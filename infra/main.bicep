@@ -387,6 +387,22 @@ var receivers = map(
     : fail('ALERT_EMAILS: "${email}" is not a mail address; separate addresses with commas')
 )
 
+// Choices that Azure would refuse after minutes, or would not do as they say. The group needs `place`, and all else the group.
+var refusals = concat(
+  hubTier == 'Standard' && partitionCount > 32 ? ['PARTITION_COUNT: a hub of Standard has 32 partitions at most; choose fewer, or HUB_TIER=Premium'] : [],
+  sqlCompute == 'provisioned' && sqlVCores == 1 ? ['SQL_VCORES: a provisioned database has 2 cores or more'] : [],
+  sqlCompute == 'serverless' && sqlVCores == 128 ? ['SQL_VCORES: a serverless database has 80 cores at most'] : [],
+  sqlCompute == 'serverless' && sqlTier == 'BusinessCritical' ? ['SQL_TIER: BusinessCritical needs SQL_COMPUTE=provisioned'] : [],
+  vnetEnabled && sparkEngine != 'none' ? ['VNET_ENABLED: a Spark engine has no way into the virtual network; choose SPARK_ENGINE_CHOICE=none'] : [],
+  empty(workerRegistryId) || length(split(workerRegistryId, '/')) == 9 && contains(toLower(workerRegistryId), '/providers/microsoft.containerregistry/registries/')
+    ? []
+    : ['WORKER_REGISTRY_ID: "${workerRegistryId}" is not the resource id of a registry: az acr show --name NAME --query id'],
+  empty(workerRegistryId) || startsWith(workerImage, last(split(workerRegistryId, '/')))
+    ? []
+    : ['WORKER_IMAGE: "${workerImage}" does not begin with the login server of WORKER_REGISTRY_ID']
+)
+var place = empty(refusals) ? location : fail(join(refusals, '; '))
+
 var conventionalNames = {
   actionGroup: '${names.actionGroup}${token}'
   appIdentity: '${names.userAssignedIdentity}app-${token}'
@@ -436,7 +452,7 @@ var settings = union(loadJsonContent('settings.json'), wiredSettings, appSetting
 
 resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
   name: resourceName.resourceGroup
-  location: location
+  location: place
   tags: tags
 }
 
@@ -704,13 +720,13 @@ module network 'app/network.bicep' = if (vnetEnabled) {
     addressPrefix: vnetAddressPrefix
     zones: [blobZone, queueZone, tableZone, lakeZone, hubZone, sqlZone]
     targets: [
-      { name: '${names.privateEndpoint}host-blob', resourceId: hostStorage.outputs.resourceId, service: 'blob', zone: blobZone }
-      { name: '${names.privateEndpoint}host-queue', resourceId: hostStorage.outputs.resourceId, service: 'queue', zone: queueZone }
-      { name: '${names.privateEndpoint}host-table', resourceId: hostStorage.outputs.resourceId, service: 'table', zone: tableZone }
-      { name: '${names.privateEndpoint}lake-blob', resourceId: lake.outputs.resourceId, service: 'blob', zone: blobZone }
-      { name: '${names.privateEndpoint}lake-dfs', resourceId: lake.outputs.resourceId, service: 'dfs', zone: lakeZone }
-      { name: '${names.privateEndpoint}hub', resourceId: hub.outputs.resourceId, service: 'namespace', zone: hubZone }
-      { name: '${names.privateEndpoint}sql', resourceId: sql.outputs.resourceId, service: 'sqlServer', zone: sqlZone }
+      { name: '${names.privateEndpoint}${token}-host-blob', resourceId: hostStorage.outputs.resourceId, service: 'blob', zone: blobZone }
+      { name: '${names.privateEndpoint}${token}-host-queue', resourceId: hostStorage.outputs.resourceId, service: 'queue', zone: queueZone }
+      { name: '${names.privateEndpoint}${token}-host-table', resourceId: hostStorage.outputs.resourceId, service: 'table', zone: tableZone }
+      { name: '${names.privateEndpoint}${token}-lake-blob', resourceId: lake.outputs.resourceId, service: 'blob', zone: blobZone }
+      { name: '${names.privateEndpoint}${token}-lake-dfs', resourceId: lake.outputs.resourceId, service: 'dfs', zone: lakeZone }
+      { name: '${names.privateEndpoint}${token}-hub', resourceId: hub.outputs.resourceId, service: 'namespace', zone: hubZone }
+      { name: '${names.privateEndpoint}${token}-sql', resourceId: sql.outputs.resourceId, service: 'sqlServer', zone: sqlZone }
     ]
   }
 }
@@ -784,7 +800,7 @@ module alerts 'app/alerts.bicep' = {
   name: 'alerts'
   scope: group
   params: {
-    prefix: names.queryAlert
+    prefix: '${names.queryAlert}${token}-'
     actionGroupName: resourceName.actionGroup
     location: location
     tags: tags

@@ -120,7 +120,7 @@ var prefixes = { GeneralPurpose: 'GP', BusinessCritical: 'BC', Hyperscale: 'HS' 
 var backups = zoneRedundant
   ? { Local: 'Zone', Zone: 'Zone', Geo: 'GeoZone' }
   : { Local: 'Local', Zone: 'Zone', Geo: 'Geo' }
-var isServerless = compute == 'serverless' && tier != 'BusinessCritical'
+var isServerless = compute == 'serverless'
 var skuName = isServerless ? '${prefixes[tier]}_S_Gen5' : '${prefixes[tier]}_Gen5'
 
 resource server 'Microsoft.Sql/servers@2023-08-01' = {

@@ -93,7 +93,7 @@ var pullRole = '/providers/Microsoft.Authorization/roleDefinitions/7f951dda-4ed3
 var health = { path: '/health', port: 8080 }
 
 module pull 'br/public:avm/ptn/authorization/resource-role-assignment:0.1.2' = if (!empty(registryId)) {
-  name: 'worker-pull'
+  name: 'worker-pull-${uniqueString(resourceGroup().id, name)}' // in the group of the registry, beside that of other environments
   scope: resourceGroup(registry[2], registry[4])
   params: {
     resourceId: registryId
@@ -136,7 +136,7 @@ module worker 'br/public:avm/res/app/container-app:0.23.0' = {
     managedIdentities: { userAssignedResourceIds: [identityId] }
     registries: empty(registryId)
       ? []
-      : [{ server: '${last(registry)}${environment().suffixes.acrLoginServer}', identity: identityId }]
+      : [{ server: first(split(image, '/')), identity: identityId }]
     secrets: byLag ? [{ name: lagConnection, keyVaultUrl: lagConnectionUri, identity: identityId }] : []
     disableIngress: true
     activeRevisionsMode: 'Single'
