@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo serve func real-host needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite javascript screenshots check check-fresh check-types check-stores check-core check-app check-infra simulate house smoke format bench bench-full bench-readme clean
+.PHONY: help setup run demo serve func real-host needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite javascript screenshots check check-fresh check-types check-stores check-core check-app check-infra check-bicep simulate house smoke format bench bench-full bench-readme clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -141,9 +141,14 @@ check-stores check-core check-app:
 test-spark41: $(VENV)/spark41/done ## Run the tests of the Spark jobs on Spark 4.1
 	@$(VENV)/spark41/bin/python -m pytest -rs tests/spark tests/unit/jobs
 
-check-infra: $(VENV)/dev.done ## Check Bicep, azure.yaml, hooks, package and capacity; with the Bicep compiler where it is on the PATH
-	@if command -v bicep >/dev/null; then bicep build infra/main.bicep --stdout >/dev/null && bicep lint infra/main.bicep; \
-	else echo "check-infra: bicep is not on the PATH, so no compiler has read the templates: syntax and policies only"; fi
+check-bicep: ## Compile and lint the templates where bicep is on the PATH; any diagnostic fails, because bicep returns 0 for warnings
+	@if ! command -v bicep >/dev/null; then \
+	  echo "check-bicep: bicep is not on the PATH, so no compiler has read the templates: syntax and policies only"; \
+	elif said="$$(bicep build infra/main.bicep --stdout 2>&1 >/dev/null && bicep lint infra/main.bicep 2>&1)" && test -z "$$said"; then \
+	  echo "check-bicep: no diagnostic"; \
+	else printf '%s\n' "$$said" >&2; exit 1; fi
+
+check-infra: check-bicep $(VENV)/dev.done ## Check Bicep, azure.yaml, hooks, package and capacity
 	@$(BIN)/python -m pytest -n 2 -rs tests/infra tests/repo/test_settings.py
 	@$(BIN)/python -m infra.hooks package --to $(VENV)/package.zip | tail -n 1
 

@@ -260,7 +260,7 @@ def types_are_checked(files: Files) -> Iterator[str]:
             if isinstance(value, Expression) and value.text.startswith("union(") and not is_open:
                 yield f"{file.name}:{one.line}: {one.name}{path} must be a plain object"
         if re.search(r"for \w+ in \['", one.head):
-            yield f"{file.name}:{one.line}: {one.name} must be a resource for each name: its type follows the name"
+            yield f"{file.name}:{one.line}: {one.name} needs one resource for each name, which decides on its type"
 
 
 def main_only_wires(files: Files) -> Iterator[str]:

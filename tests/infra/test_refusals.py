@@ -52,7 +52,7 @@ def test_a_choice_that_azure_keeps_passes(chosen: dict[str, Any]) -> None:
 
 
 def test_all_refusals_are_said_at_once() -> None:
-    with pytest.raises(Failed, match="PARTITION_COUNT: .*; SQL_TIER: "):
+    with pytest.raises(Failed, match=r"PARTITION_COUNT: .*; SQL_TIER: "):
         Evaluator(MAIN, {"location": "x", "partitionCount": 64, "sqlTier": "BusinessCritical"}).name("place")
 
 

@@ -1,0 +1,43 @@
+"""`make check-bicep` fails on any diagnostic of the compiler, which itself returns 0 for warnings."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.infra.test_surroundings import WORKFLOWS
+from tests.repo.product import ROOT
+
+WARNING = "main.bicep(3,7) : Warning BCP081: Resource type x does not have types available."
+
+
+def check(folder: Path, build: str = "", lint: str = "") -> "subprocess.CompletedProcess[str]":
+    """Run the target with a compiler that says and returns what is given."""
+    bicep = folder / "bicep"
+    bicep.write_text(f'#!/bin/sh\ncase "$1" in\nbuild) echo "{{}}"; {build or ":"} ;;\nlint) {lint or ":"} ;;\nesac\n')
+    bicep.chmod(0o755)
+    path = f"{folder}:{os.environ['PATH']}"
+    command = ["make", "--no-print-directory", "check-bicep"]
+    return subprocess.run(command, cwd=ROOT, env={"PATH": path}, capture_output=True, text=True, check=False)
+
+
+def test_templates_without_a_diagnostic_pass(tmp_path: Path) -> None:
+    done = check(tmp_path)
+    assert (done.returncode, done.stdout) == (0, "check-bicep: no diagnostic\n")
+
+
+@pytest.mark.parametrize("step", ["build", "lint"])
+@pytest.mark.parametrize("said", [f"echo '{WARNING}' >&2", f"echo '{WARNING}' >&2; exit 1"])
+def test_any_diagnostic_fails_and_is_shown(tmp_path: Path, step: str, said: str) -> None:
+    done = check(tmp_path, **{step: said})
+    assert done.returncode != 0
+    assert WARNING in done.stderr
+
+
+def test_a_compiler_that_fails_in_silence_fails(tmp_path: Path) -> None:
+    assert check(tmp_path, build="exit 1").returncode != 0
+
+
+def test_github_checks_with_the_compiler() -> None:
+    assert WORKFLOWS["infra.yml"].index("az bicep install") < WORKFLOWS["infra.yml"].index("make check-infra")
