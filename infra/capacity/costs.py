@@ -5,7 +5,7 @@ from math import ceil
 
 from infra.capacity import prices
 from infra.capacity.aggregation import Aggregating, Pace
-from infra.capacity.limits import DAY, STANDARD
+from infra.capacity.limits import DAY, MEMORY_OF_CORE, MINIMUM_MEMORY, STANDARD
 from infra.capacity.load import Load
 from infra.capacity.prices import EUROPE, HOURS, MILLION, MONTH, SECONDS
 from infra.capacity.sizing import Sizing, stored_bytes_per_day
@@ -118,16 +118,16 @@ def _timers(memory: float) -> Cost:
 
 
 def _database(sizing: Sizing) -> Cost:
-    """Return the costs of the database: idle its minimum; at the load half its cores (assumed) and a month of rows."""
+    """Return the costs of the database: idle its minimum; at the load at most all its cores, and a month of rows."""
     cores = sizing.database.v_cores
     least = 0.5 if cores <= 4 else (cores + 7) // 8  # `minCapacity` of infra/app/sql.bicep
-    used = cores / 2
+    least = max(least, MINIMUM_MEMORY.get(cores, 0.0) / MEMORY_OF_CORE)
     rows = stored_bytes_per_day(sizing.load) * MONTH / GB
     return Cost(
         "Azure SQL, serverless",
         HOURS * least * prices.VCORE_HOUR,
-        HOURS * used * prices.VCORE_HOUR + rows * prices.SQL_GB,
-        f"{used:g} of {cores} vCores x {HOURS} h x {prices.VCORE_HOUR}"
+        HOURS * cores * prices.VCORE_HOUR + rows * prices.SQL_GB,
+        f"at most {cores} vCores (idle {least:.3f}, by its memory) x {HOURS} h x {prices.VCORE_HOUR}"
         f" + {rows:,.0f} GB after a month x {prices.SQL_GB}",
     )
 
@@ -159,6 +159,7 @@ def extras(sizing: Sizing) -> tuple[Extra, ...]:
     memory = sizing.memory / 1024
     ready = memory * SECONDS * prices.READY_GB_SECOND
     network = ENDPOINTS * HOURS * prices.ENDPOINT_HOUR + ZONES * prices.DNS_ZONE
+    cores = sizing.database.v_cores
     unit = HOURS * (prices.UNIT_HOUR + prices.CAPTURE_UNIT_HOUR)
     return (
         *(_spark(sizing.load, minutes) for minutes in (5, 20, 60)),
@@ -166,6 +167,11 @@ def extras(sizing: Sizing) -> tuple[Extra, ...]:
             "`VNET_ENABLED`",
             network,
             f"{ENDPOINTS} private endpoints x {HOURS} h x {prices.ENDPOINT_HOUR} + {ZONES} DNS zones, without traffic",
+        ),
+        Extra(
+            "`SQL_COMPUTE=provisioned`, instead of serverless",
+            cores * HOURS * prices.PROVISIONED_VCORE_HOUR,
+            f"{cores} vCores x {HOURS} h x {prices.PROVISIONED_VCORE_HOUR}, idle too, without the rows",
         ),
         Extra("one always-ready instance more", ready, f"{memory:g} GB x {SECONDS:,} s x {prices.READY_GB_SECOND:f}"),
         _replica("busy", prices.VCPU_SECOND),

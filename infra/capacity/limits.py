@@ -53,6 +53,12 @@ DATABASES = (
     Database("Hyperscale", 8, 100 * MB, 0.007),
 )
 
+# `minCapacity` of infra/app/sql.bicep for serverless General Purpose, and the memory in GB below which it never falls.
+# Azure bills the larger of minimum cores, used cores and a third of the used gigabytes of memory
+# (learn.microsoft.com/azure/azure-sql/database/serverless-tier-overview).
+MINIMUM_MEMORY = {1: 2.02, 2: 2.05, 4: 2.10}  # more cores: 3 GB for each minimum core
+MEMORY_OF_CORE = 3.0
+
 # Cores of one instance of Flex Consumption, by its memory in MB.
 INSTANCE_CORES = {512: 0.25, 2048: 1.0, 4096: 2.0}
 INSTANCES = 1_000

@@ -93,6 +93,7 @@ def _parse_event_hubs(section: Section) -> EventHubOptions:
     section.read("enableCheckpointing", _only_true, None)
     largest = section.read("maxEventBatchSize", whole_number, 100)
     smallest = section.read("minEventBatchSize", whole_number, 1)
+    section.read("targetUnprocessedEventThreshold", whole_number, None)  # of Azure's scaling; one host runs here
     section.read("minEventBatchSize", lambda _: _at_most(smallest, largest), None)
     return EventHubOptions(
         max_event_batch_size=largest,

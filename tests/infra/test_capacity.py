@@ -1,8 +1,10 @@
 """The capacity calculator: its sums, its steps from tier to tier, and the page that quotes it."""
 
+import json
 import re
 import subprocess
 import sys
+from math import ceil
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from infra.capacity.__main__ import main, report
 from infra.capacity.limits import DATABASES, MB
 from infra.capacity.load import Costs, Load
 from infra.capacity.sizing import size, stored_bytes_per_day
+from local.functions_host.time_spans import parse_time_span
 from tests.patience import allowed
 from tests.repo.product import ROOT
 
@@ -75,6 +78,15 @@ def test_whatever_is_bought_bears_the_load_unless_an_instance_per_partition_does
         if part.name != "instances":
             assert part.bears >= load.events_per_second * 0.999999
     assert 1 <= sizing.instances <= min(sizing.partitions, limits.INSTANCES)
+
+
+@pytest.mark.parametrize("events", [1_000, 3_000, 10_000, 16_000])
+def test_azure_starts_as_many_instances_as_are_bought(events: int) -> None:
+    """Azure divides the waiting events by the threshold of host.json, and a batch waits for a second."""
+    hubs = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["extensions"]["eventHubs"]
+    threshold, wait = hubs["targetUnprocessedEventThreshold"], parse_time_span(hubs["maxWaitTime"]).total_seconds()
+    assert threshold * Costs().cpu_seconds_per_event <= wait, "one instance would not keep up with what waits for it"
+    assert ceil(events * wait / threshold) <= size(Load(events)).instances
 
 
 def test_the_page_quotes_the_calculator() -> None:

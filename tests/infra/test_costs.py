@@ -61,7 +61,16 @@ def test_larger_instances_cost_more() -> None:
 def test_an_idle_database_pays_for_the_minimum_of_the_template() -> None:
     (minimum,) = re.findall(r"minCapacity: .*<= 4 \? json\('0\.5'\) : \(vCores \+ 7\) / 8", FILES["app/sql.bicep"].text)
     idle = [parts.costs(size(Load(rate)), 16)[5].idle for rate in (1_000, 33_000)]
-    assert minimum and idle == pytest.approx([0.5 * 730 * 0.5218, 2 * 730 * 0.5218])
+    assert minimum and idle == pytest.approx([2.05 / 3 * 730 * 0.5218, 2 * 730 * 0.5218])
+
+
+def test_a_load_that_keeps_all_cores_busy_is_cheaper_on_a_provisioned_database() -> None:
+    """The bill of serverless follows the cores in use, up to all of them."""
+    serverless = costs(SIZING, 16)[5]
+    (provisioned,) = [one.dollars for one in extras(SIZING) if "provisioned" in one.choice]
+    rows = serverless.loaded - 2 * 730 * 0.5218
+    assert serverless.idle < provisioned < serverless.loaded - rows
+    assert rows == pytest.approx(394.2 * 0.115)
 
 
 def test_the_sentences_about_idle_environments_follow_from_the_table() -> None:

@@ -37,6 +37,7 @@ def test_every_used_value_is_read(tmp_path: Path) -> None:
         "maxWaitTime": "00:00:05",
         "batchCheckpointFrequency": 3,
         "prefetchCount": 500,
+        "targetUnprocessedEventThreshold": 8000,
         "initialOffsetOptions": {"type": "fromEnd"},
     }
     content = {"functionTimeout": "-1", "extensions": {"http": {"routePrefix": ""}, "eventHubs": event_hubs}}
@@ -65,12 +66,13 @@ def test_all_faults_are_found_at_once_with_their_names(tmp_path: Path) -> None:
         "batchCheckpointFrequency": True,
         "maxWaitTime": "00:11:00",
         "prefetchCount": "many",
+        "targetUnprocessedEventThreshold": 0,
         "enableCheckpointing": False,
         "initialOffsetOptions": {"type": "fromMiddle"},
     }
     content = {"version": "1.0", "functionTimeout": "soon", "extensions": {"eventHubs": event_hubs}}
     _, faults = read(tmp_path, content)
-    assert len(faults) == 8
+    assert len(faults) == 9
     for name in (*event_hubs, "version", "functionTimeout"):
         assert any(name in fault for fault in faults), name
 
