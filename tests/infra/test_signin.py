@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 from uuid import UUID
 
 from tests.infra.test_policies import FILES, FOLDER
@@ -34,6 +35,42 @@ def test_the_page_says_each_role_and_the_commands_that_make_them() -> None:
 
 def test_the_role_ids_of_the_page_are_those_of_the_file() -> None:
     assert set(re.findall(r"appRoleId\D{1,6}([0-9a-f-]{36})", PAGE)) <= {one["id"] for one in ROLES}
+
+
+AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
+
+
+def document(name: str) -> dict[str, Any]:
+    """Return the part `api` of a registration, as one request sends it."""
+    body: dict[str, Any] = json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    assert list(body) == ["api"]
+    api: dict[str, Any] = body["api"]
+    return api
+
+
+def test_the_registration_exposes_a_scope_and_asks_for_tokens_that_the_app_takes() -> None:
+    """A token of version 1 has the issuer sts.windows.net, and the app admits that of version 2 only."""
+    api = document("app-scope.json")
+    assert set(api) == {"requestedAccessTokenVersion", "oauth2PermissionScopes"}
+    assert api["requestedAccessTokenVersion"] == 2
+    assert "${tenantId}/v2.0'" in FILES["app/signin.bicep"].text
+    (scope,) = api["oauth2PermissionScopes"]
+    assert (scope["type"], scope["isEnabled"], scope["value"]) == ("User", True, "access")
+    assert UUID(scope["id"]) not in {UUID(one["id"]) for one in ROLES}
+    for who in ("admin", "user"):
+        assert scope[f"{who}ConsentDisplayName"] and len(scope[f"{who}ConsentDescription"]) > 20
+
+
+def test_the_azure_cli_alone_may_ask_for_that_scope_without_consent() -> None:
+    (scope,) = document("app-scope.json")["oauth2PermissionScopes"]
+    allowed = [{"appId": AZURE_CLI, "delegatedPermissionIds": [scope["id"]]}]
+    assert document("app-command-line.json") == {"preAuthorizedApplications": allowed}
+
+
+def test_the_page_sends_the_scope_before_the_application_that_names_it() -> None:
+    (parts,) = re.findall(r"for part in ([\w -]+); do az rest --method PATCH --body @infra/app-\$part\.json", PAGE)
+    assert parts.split() == ["scope", "command-line"]
+    assert "graph.microsoft.com/v1.0/applications(appId='$CLIENT_ID')" in PAGE
 
 
 def test_no_sign_in_is_the_default_and_the_parameter_comes_from_the_environment() -> None:
