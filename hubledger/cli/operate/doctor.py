@@ -102,7 +102,9 @@ def _of_engine(at: At) -> Iterator[Diagnosis]:
         yield Diagnosis("engine", "look", str(refusal).splitlines()[0])
         return
     if found["paused"]:
-        yield Diagnosis("engine", "look", f"{found['engine']}, paused by {text_of(found['paused']['who'])}: runs resume")
+        yield Diagnosis(
+            "engine", "look", f"{found['engine']}, paused by {text_of(found['paused']['who'])}: runs resume"
+        )
     elif found["engine"] == "none":
         yield Diagnosis("engine", "ok", "none: nothing is summed")
     else:
