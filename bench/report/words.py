@@ -9,26 +9,41 @@ from bench.report.results import LARGE, SERVER, PartResult
 Results = Mapping[str, list[PartResult]]
 VERDICTS = {True: "met", False: "**missed**", None: ""}
 HEADINGS = {"": "", LARGE: "At the large sizes", SERVER: "With the store on SQL Server"}
+RATE = "events/s"
 MOST = 40  # rows of a table that a page shows
 BUSY = 0.3  # cores: a part beside more other work than this has the times of a shared machine
 
 
 def front(results: Results, pictures: Mapping[str, Picture], images: str) -> str:
-    """Return the front page's words: targets met and missed, the peers, the circumstances."""
+    """Return the front page's words: what each peer lost and doubled, the rates in a sentence, the targets met."""
     parts = [part for found in results.values() for part in found]
     if not parts:
         return "Nothing was measured yet: `make bench` does it."
     judged = [figure for part in parts for figure in part.figures if figure.met is not None]
-    missed = [figure for figure in judged if not figure.met]
-    said = f"{len(judged) - len(missed)} of {len(judged)} targets are met"
-    blocks = [f"{said}, measured on {_machines(parts)}{'; missed:' if missed else '.'}"]
-    if missed:
-        blocks.append(_figures(missed))
+    met = f"{sum(bool(figure.met) for figure in judged)} of {len(judged)} targets are met, measured on {_machines(parts)}."
     peers = next((part for part in results.get("", []) if part.part == "peers"), None)
-    blocks += map(markdown, peers.tables if peers else ())
-    blocks += [_shown(pictures["peers"], images)] if "peers" in pictures else []
-    blocks += _circumstances(parts)
-    return "\n\n".join(blocks)
+    tables = peers.tables if peers else ()
+    lost = [markdown(table) for table in tables if "lost" in " ".join(table.columns)]
+    return "\n\n".join([*lost, " ".join([*_rates(tables), met]), *_circumstances(parts)])
+
+
+def _rates(tables: Iterable[Table]) -> list[str]:
+    """Say how many events a second each of our consumers takes, and the fastest peer."""
+    rates = [
+        (str(row[0]), float(cell))
+        for table in tables
+        if RATE in table.columns
+        for row in table.rows
+        if isinstance(cell := row[table.columns.index(RATE)], (int, float))
+    ]
+    ours = [f"{rate:,.0f} ({name})" for name, rate in rates if name.startswith("ours")]
+    others = [one for one in rates if not one[0].startswith("ours")]
+    if not ours or not others:
+        return []
+    name, rate = max(others, key=lambda one: one[1])
+    return [
+        f"Hubledger takes {' and '.join(ours)} events/s, the fastest of the peers {_plain(f'{rate:,.0f} ({name})')}."
+    ]
 
 
 def everything(results: Results, pictures: Mapping[str, Picture], images: str) -> str:
