@@ -20,7 +20,8 @@ def front(results: Results, pictures: Mapping[str, Picture], images: str) -> str
     if not parts:
         return "Nothing was measured yet: `make bench` does it."
     judged = [figure for part in parts for figure in part.figures if figure.met is not None]
-    met = f"{sum(bool(figure.met) for figure in judged)} of {len(judged)} targets are met, measured on {_machines(parts)}."
+    count = sum(bool(figure.met) for figure in judged)
+    met = f"{count} of {len(judged)} targets are met, measured on {_machines(parts)}."
     peers = next((part for part in results.get("", []) if part.part == "peers"), None)
     tables = peers.tables if peers else ()
     lost = [markdown(table) for table in tables if "lost" in " ".join(table.columns)]
