@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo serve func real-host needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite javascript screenshots check check-fresh check-types check-stores check-core check-app check-infra check-bicep simulate house smoke format bench bench-full bench-readme clean
+.PHONY: help setup run demo serve func real-host needs-java test test-all check-room test-sqlserver test-spark41 scriptdom azurite javascript screenshots check check-fresh check-types check-stores check-core check-app check-infra check-bicep simulate house smoke format bench bench-full bench-readme docs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -67,6 +67,11 @@ $(VENV)/spark41/done: jobs/requirements-spark41.txt requirements-dev.txt | $(VEN
 	@echo "installing Spark 4.1 (489 MB)"
 	@$(PYTHON) -m venv $(VENV)/spark41
 	@$(VENV)/spark41/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt -r jobs/requirements-spark41.txt
+	@touch $@
+
+$(VENV)/docs.done: requirements-docs.txt | $(VENV)/bin/python
+	@echo "installing what the site of docs/ needs"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
 	@touch $@
 
 PUBLISHED = $(if $(TRANSFORM),--transform "$(TRANSFORM)") $(if $(EVENTS_FROM),--events-from "$(EVENTS_FROM)") $(if $(KEY),--key "$(KEY)")
@@ -217,6 +222,10 @@ bench-readme: $(VENV)/local.done ## Make the pages and pictures of the stored re
 # The pages are made whatever the figures are; the exit code is that of the figures.
 BENCH = $(BIN)/python -m bench --results bench/results
 THEN_PAGES = code=$$?; $(BIN)/python -m bench.report && exit $$code
+
+docs: $(VENV)/docs.done ## Build the site of docs/ into .local-run/site; a dead link fails
+	@said="$$(NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build 2>&1)" || { printf '%s\n' "$$said" | grep -v '^INFO' >&2; exit 1; }
+	@echo "the site is in .local-run/site/index.html"
 
 clean: ## Remove the files of local runs
 	@if [ -d .local-run ]; then echo "removing .local-run: $$(du -sh .local-run | cut -f1)"; rm -rf .local-run; else echo "there are no files of local runs"; fi
