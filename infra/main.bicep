@@ -45,7 +45,7 @@ param environmentName string
 ])
 param location string
 
-@description('Object id of the deployer, a person or a pipeline, that may write to the lake.')
+@description('Object id of the deployer, a person or a pipeline.')
 @minLength(36)
 @maxLength(36)
 param principalId string = deployer().objectId
@@ -605,7 +605,6 @@ module spark 'app/spark.bicep' = {
     lakeContainer: sparkContainer
     deployerPrincipalId: principalId
     deployerAddress: admittedAddress
-    appPrincipalId: appIdentity.outputs.principalId
     nodeSize: sparkNodeSize
     maximumNodes: sparkMaximumNodes
   }
@@ -645,13 +644,6 @@ module roles 'app/roles.bicep' = {
           principalType: 'ServicePrincipal'
           reason: 'The app commits the Delta tables whose files Spark writes.'
         }
-        {
-          target: lake.outputs.name
-          role: 'Storage Blob Data Contributor'
-          principalId: principalId
-          principalType: principalType
-          reason: 'The deployer uploads the jobs.'
-        }
       ],
       sparkEngine == 'synapse'
         ? [
@@ -665,6 +657,18 @@ module roles 'app/roles.bicep' = {
           ]
         : []
     )
+    containerGrants: sparkEngine == 'none'
+      ? []
+      : [
+          {
+            target: lake.outputs.name
+            container: sparkContainer
+            role: 'Storage Blob Data Contributor'
+            principalId: principalId
+            principalType: principalType
+            reason: 'The deployer uploads the jobs.'
+          }
+        ]
     hubGrants: concat(
       [
         {

@@ -132,24 +132,22 @@ resource hub 'Microsoft.EventHub/namespaces/eventhubs@2024-01-01' = {
   properties: {
     partitionCount: partitionCount
     retentionDescription: { cleanupPolicy: 'Delete', retentionTimeInHours: retentionHours }
-    captureDescription: captureEnabled
-      ? {
-          enabled: true
-          encoding: 'Avro' // AvroDeflate is deprecated
-          intervalInSeconds: 300
-          sizeLimitInBytes: 314572800
-          skipEmptyArchives: true
-          destination: {
-            name: 'EventHubArchive.AzureBlockBlob'
-            identity: { type: 'UserAssigned', userAssignedIdentity: captureIdentityId }
-            properties: {
-              storageAccountResourceId: captureAccountId
-              blobContainer: captureContainer
-              archiveNameFormat: '{Namespace}/{EventHub}/{PartitionId}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}'
-            }
-          }
+    captureDescription: {
+      enabled: captureEnabled // without the object, a Capture that once was on would stay on
+      encoding: 'Avro' // AvroDeflate is deprecated
+      intervalInSeconds: 300
+      sizeLimitInBytes: 314572800
+      skipEmptyArchives: true
+      destination: {
+        name: 'EventHubArchive.AzureBlockBlob'
+        identity: { type: 'UserAssigned', userAssignedIdentity: captureIdentityId }
+        properties: {
+          storageAccountResourceId: captureAccountId
+          blobContainer: captureContainer
+          archiveNameFormat: '{Namespace}/{EventHub}/{PartitionId}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}'
         }
-      : null
+      }
+    }
   }
 }
 

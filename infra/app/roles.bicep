@@ -8,11 +8,16 @@ type grant = {
   principalId: string
   principalType: 'Group' | 'ServicePrincipal' | 'User'
   reason: string
+  container: string? // of the account that is the target; with it, the scope is this container
 }
 
 @description('Grants on storage accounts; target is the name of the account.')
 @maxLength(20)
 param storageGrants grant[] = []
+
+@description('Grants on one container of a storage account.')
+@maxLength(20)
+param containerGrants grant[] = []
 
 @description('Grants on the Event Hubs namespace; target is its name.')
 @maxLength(20)
@@ -32,9 +37,9 @@ var roleIds = {
   'Storage Table Data Contributor': '0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3'
 }
 
-// The properties of the assignments, in the order of the three lists.
+// The properties of the assignments, in the order of the four lists.
 var assignments = [
-  for each in concat(storageGrants, hubGrants, telemetryGrants): {
+  for each in concat(storageGrants, hubGrants, telemetryGrants, containerGrants): {
     description: each.reason
     principalId: each.principalId
     principalType: each.principalType
@@ -53,6 +58,20 @@ resource onStorage 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
     name: guid(resourceGroup().id, each.target, each.principalId, each.role)
     scope: account[index]
     properties: assignments[index]
+  }
+]
+
+resource container 'Microsoft.Storage/storageAccounts/blobServices/containers@2024-01-01' existing = [
+  for each in containerGrants: {
+    name: '${each.target}/default/${each.?container ?? ''}'
+  }
+]
+
+resource onContainer 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
+  for (each, index) in containerGrants: {
+    name: guid(resourceGroup().id, container[index].id, each.principalId, each.role)
+    scope: container[index]
+    properties: assignments[length(storageGrants) + length(hubGrants) + length(telemetryGrants) + index]
   }
 ]
 
@@ -85,4 +104,4 @@ resource onTelemetry 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
 ]
 
 @description('Number of assigned roles; a module that needs them depends on this one.')
-output count int = length(storageGrants) + length(hubGrants) + length(telemetryGrants)
+output count int = length(storageGrants) + length(hubGrants) + length(telemetryGrants) + length(containerGrants)

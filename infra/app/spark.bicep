@@ -1,6 +1,6 @@
 // The Spark engine of the aggregation: none, a Synapse pool, or a Databricks workspace.
 
-@description('Spark engine. This template sets up Synapse completely; a Databricks workspace still needs access to the lake, which is set up inside it.')
+@description('Spark engine. This template sets up Synapse completely; a Databricks workspace still needs the app as a service principal and access to the lake, which are set up inside it.')
 @allowed([
   'none'
   'synapse'
@@ -49,11 +49,6 @@ param deployerPrincipalId string
 @description('Address from which the deployer sets the role of the app; empty when the deployer is inside Azure.')
 @maxLength(15)
 param deployerAddress string
-
-@description('Object id of the identity that submits jobs.')
-@minLength(36)
-@maxLength(36)
-param appPrincipalId string
 
 @description('Size of a node of the pool; Small has 4 cores and 32 GB.')
 @allowed([
@@ -120,14 +115,6 @@ module databricks 'br/public:avm/res/databricks/workspace:0.11.4' = if (engine =
     skuName: 'premium'
     disablePublicIp: true
     enableTelemetry: false
-    roleAssignments: [
-      {
-        principalId: appPrincipalId
-        principalType: 'ServicePrincipal'
-        roleDefinitionIdOrName: 'Contributor'
-        description: 'The app submits runs; Databricks admits an Entra identity by its rights on the workspace resource.'
-      }
-    ]
   }
 }
 

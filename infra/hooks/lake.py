@@ -41,7 +41,7 @@ def _upload(container: Any, files: Mapping[str, Path]) -> None:
         fault = f"the jobs were not uploaded to the lake: {error.message}"
         if getattr(error, "status_code", None) == 403:
             raise NotYet(
-                fault, RIGHTS, "the account needs the role Storage Blob Data Contributor on the lake"
+                fault, RIGHTS, "the account needs the role Storage Blob Data Contributor on the container of the jobs"
             ) from error
         raise HookRefused(fault) from error
 

@@ -166,6 +166,27 @@ def rights_are_named_and_explained(files: Files) -> Iterator[str]:
         yield "app/roles.bicep: the reason of a grant must be its description"
 
 
+def rights_are_the_least(files: Files) -> Iterator[str]:
+    """Require that the deployer has no right on a whole account, and one on the jobs only where there is an engine; that no
+    module assigns a wide role; and that Capture can be turned off again."""
+    roles = next(one for one in files["main.bicep"].of_kind("module") if one.name == "roles")
+    if re.search(r"principalId: principalId\b", shown(at(roles.value, "params.storageGrants"))):
+        yield "main.bicep: the deployer must have no right on a whole account"
+    grants = " ".join(shown(at(roles.value, "params.containerGrants")).split())
+    if not grants.startswith("sparkEngine == 'none' ? [] :") or "container: sparkContainer" not in grants:
+        yield "main.bicep: the deployer may write to the container of the jobs, and only with an engine"
+    for file, one in all_of(files, "module"):
+        for path, value in nodes_in(one.value):
+            if path.endswith(("roleDefinitionIdOrName", "roleName")) and value in ("Contributor", "Owner"):
+                yield f"{file.name}:{one.line}: {one.name}{path} is too wide"
+    if shown(at(_hub(files), "properties.captureDescription.enabled")) != "captureEnabled":
+        yield "app/hub.bicep: captureDescription must be there with enabled: captureEnabled"
+
+
+def _hub(files: Files) -> Any:
+    return next(one.value for one in files["app/hub.bicep"].of_kind("resource") if one.name == "hub")
+
+
 def sign_in_admits_one_tenant_and_leaves_keys_alone(files: Files) -> Iterator[str]:
     """Require that a parameter turns sign-in on, that only our tenant may sign in, that a caller with a key and without
     a token reaches the app, which checks roles, and that no path is left to forged headers."""
@@ -294,6 +315,7 @@ POLICIES: tuple[Policy, ...] = (
     secrets_stay_in_the_vault,
     every_service_takes_an_identity,
     rights_are_named_and_explained,
+    rights_are_the_least,
     sign_in_admits_one_tenant_and_leaves_keys_alone,
     the_administrator_is_known_to_the_database,
     alerts_are_there,

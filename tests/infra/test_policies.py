@@ -88,6 +88,18 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/roles.bicep", "    description: each.reason\n", ""),
         ("app/worker.bicep", "    roleName: 'AcrPull'\n", ""),
     ],
+    policies.rights_are_the_least: [
+        ("main.bicep", "principalId: spark.outputs.synapsePrincipalId", "principalId: principalId"),
+        ("main.bicep", "containerGrants: sparkEngine == 'none'", "containerGrants: sparkEngine == 'synapse'"),
+        ("main.bicep", "            container: sparkContainer\n", ""),
+        (
+            "app/spark.bicep",
+            "    enableTelemetry: false\n",
+            "    enableTelemetry: false\n    roleAssignments: [{ roleDefinitionIdOrName: 'Contributor' }]\n",
+        ),
+        ("app/hub.bicep", "enabled: captureEnabled", "enabled: true"),
+        ("app/hub.bicep", "captureDescription: {", "captureDescription: !captureEnabled ? null : {"),
+    ],
     policies.sign_in_admits_one_tenant_and_leaves_keys_alone: [
         ("app/signin.bicep", "name: 'authsettingsV2'", "name: 'authsettings'"),
         ("app/signin.bicep", "platform: { enabled: isOn", "platform: { enabled: true"),
