@@ -273,15 +273,6 @@ param workerReplicas int = 1
 @maxValue(1000)
 param workerMaximumReplicas int = 4
 
-@description('Address in Key Vault of the connection string with which KEDA reads the lag; empty to scale by processor time.')
-@maxLength(400)
-param workerLagConnectionUri string = ''
-
-@description('Number of waiting events for which one more replica of the worker starts, when it scales by the lag.')
-@minValue(1000)
-@maxValue(100000000)
-param workerLagPerReplica int = 250000
-
 @description('HTTP requests that one instance takes at a time.')
 @minValue(1)
 @maxValue(1000)
@@ -788,8 +779,6 @@ module worker 'app/worker.bicep' = if (!empty(workerImage)) {
     partitions: partitionCount
     replicas: workerReplicas
     maximumReplicas: workerMaximumReplicas
-    lagConnectionUri: workerLagConnectionUri
-    lagPerReplica: workerLagPerReplica
   }
   dependsOn: [function] // its trigger is off before the worker takes the partitions
 }

@@ -1,5 +1,5 @@
 // The worker on Container Apps: it ingests in place of the trigger. It has no ingress: only probes inside the environment reach
-// its port. By default the worker scales by its processor time, which needs no sign-in. docs/scale-out.md says when to scale by lag.
+// its port. It scales by its processor time, which needs no sign-in.
 
 @description('Name of the container app.')
 @minLength(2)
@@ -71,23 +71,15 @@ param replicas int
 @maxValue(1000)
 param maximumReplicas int
 
-@description('Address in Key Vault of the connection string with which KEDA reads the lag; empty to scale by processor time.')
-@maxLength(400)
-param lagConnectionUri string
-
-@description('Number of waiting events for which one more replica starts, when the worker scales by the lag.')
-@minValue(1000)
-@maxValue(100000000)
-param lagPerReplica int
-
 var ofTheApi = ['OPERATOR_ROLE', 'RESIDENT_LINK_SECRET', 'RESIDENT_LINK_SECRET_PREVIOUS', 'TRUSTED_FRONT_DOOR']
-var ownSettings = filter(
-  items(union(settings, { AZURE_CLIENT_ID: identityClientId })),
-  each => !contains(ofTheApi, each.key) && !empty(each.value) && !startsWith(each.value, '@Microsoft.KeyVault(')
+var ownSettings = map(
+  filter(
+    items(union(settings, { AZURE_CLIENT_ID: identityClientId })),
+    each => !contains(ofTheApi, each.key) && !empty(each.value) && !startsWith(each.value, '@Microsoft.KeyVault(')
+  ),
+  each => { key: each.key, value: each.value, name: toLower(replace(each.key, '_', '-')) } // of a secret: small letters, digits, hyphens
 )
 var most = min(max(replicas, maximumReplicas), partitions)
-var byLag = !empty(lagConnectionUri)
-var lagConnection = 'lag-connection'
 var registry = split(empty(registryId) ? identityId : registryId, '/') // of the identity where there is none: an id must split
 var pullRole = '/providers/Microsoft.Authorization/roleDefinitions/7f951dda-4ed3-4680-a7ca-43fe172d538d' // AcrPull
 var health = { path: '/health', port: 8080 }
@@ -137,7 +129,7 @@ module worker 'br/public:avm/res/app/container-app:0.23.0' = {
     registries: empty(registryId)
       ? []
       : [{ server: first(split(image, '/')), identity: identityId }]
-    secrets: byLag ? [{ name: lagConnection, keyVaultUrl: lagConnectionUri, identity: identityId }] : []
+    secrets: map(ownSettings, each => { name: each.name, value: each.value }) // so that no reader of the app sees a setting
     disableIngress: true
     activeRevisionsMode: 'Single'
     terminationGracePeriodSeconds: 30 // above the worker's own --grace of 25
@@ -147,7 +139,7 @@ module worker 'br/public:avm/res/app/container-app:0.23.0' = {
         name: 'worker'
         image: image
         resources: { cpu: json('1.0'), memory: '2Gi' }
-        env: map(ownSettings, each => { name: each.key, value: each.value })
+        env: map(ownSettings, each => { name: each.key, secretRef: each.name })
         probes: [
           { type: 'Startup', httpGet: health, periodSeconds: 20, timeoutSeconds: 5, failureThreshold: 10 }
           { type: 'Liveness', httpGet: health, periodSeconds: 30, timeoutSeconds: 5, failureThreshold: 3 }
@@ -157,23 +149,7 @@ module worker 'br/public:avm/res/app/container-app:0.23.0' = {
     scaleSettings: {
       minReplicas: min(replicas, partitions)
       maxReplicas: most
-      pollingInterval: 60 // the watch stores the lag once a minute
-      rules: [
-        byLag
-          ? {
-              name: 'lag'
-              custom: {
-                type: 'mssql'
-                metadata: {
-                  driverName: 'azuresql' // signs in with Entra, from KEDA 2.21 on
-                  query: loadTextContent('worker-lag.sql')
-                  targetValue: string(lagPerReplica)
-                }
-                auth: [{ secretRef: lagConnection, triggerParameter: 'connectionString' }]
-              }
-            }
-          : { name: 'processor', custom: { type: 'cpu', metadata: { type: 'Utilization', value: '70' } } }
-      ]
+      rules: [{ name: 'processor', custom: { type: 'cpu', metadata: { type: 'Utilization', value: '70' } } }]
     }
   }
   dependsOn: [pull]

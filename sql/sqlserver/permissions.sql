@@ -44,9 +44,3 @@ GRANT SELECT ON hubledger.aggregation_run TO hubledger_job;
 GRANT SELECT, INSERT ON hubledger.staged_result TO hubledger_job;
 GRANT SELECT, INSERT ON hubledger.staged_slice TO hubledger_job;
 GRANT SELECT, INSERT ON hubledger.staged_event TO hubledger_job;
-
--- The role of the scaler of the worker (docs/scale-out.md): it reads the lag and nothing else.
-IF DATABASE_PRINCIPAL_ID(N'hubledger_scaler') IS NULL
-    CREATE ROLE hubledger_scaler;
-
-GRANT SELECT ON hubledger.stream_minute TO hubledger_scaler;

@@ -129,7 +129,7 @@ def settings_stay_out_of_the_history(files: Files) -> Iterator[str]:
 
 
 def secrets_stay_in_the_vault(files: Files) -> Iterator[str]:
-    """Require that each secret of a module is read from Key Vault by identity, and never given as a value."""
+    """Require that a secret that is written out is read from Key Vault by identity, and has no value there."""
     for file, one in all_of(files, "module"):
         for path, given in nodes_in(one.value):
             is_secret = re.search(r"\.secrets\[\d+\]$", path) and isinstance(given, dict)
@@ -167,8 +167,8 @@ def rights_are_named_and_explained(files: Files) -> Iterator[str]:
 
 
 def rights_are_the_least(files: Files) -> Iterator[str]:
-    """Require that the deployer has no right on a whole account, and one on the jobs only where there is an engine; that no
-    module assigns a wide role; and that Capture can be turned off again."""
+    """Require that the deployer has no right on a whole account, and one on the jobs only with an engine; that no module
+    assigns a wide role; and that Capture can be turned off again."""
     roles = next(one for one in files["main.bicep"].of_kind("module") if one.name == "roles")
     if re.search(r"principalId: principalId\b", shown(at(roles.value, "params.storageGrants"))):
         yield "main.bicep: the deployer must have no right on a whole account"

@@ -97,7 +97,7 @@ def test_the_page_on_scaling_out_has_every_choice_of_the_worker_with_its_default
     page = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8")
     given = (FOLDER / "main.parameters.json").read_text(encoding="utf-8")
     choices = dict(re.findall(r"\$\{(WORKER_\w+)=(\w*)\}", given))
-    assert len(choices) == 6
+    assert len(choices) == 4
     rows = [line for line in page.splitlines() if line.startswith("| `WORKER_")]
     found = {name: next((row for row in rows if f"`{name}`" in row), "") for name in choices}
     assert [name for name, default in choices.items() if not found[name] or default not in found[name]] == []

@@ -67,8 +67,8 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/function.bicep", "output name string = app.name", "output name string = string(settings)"),
     ],
     policies.secrets_stay_in_the_vault: [
-        ("app/worker.bicep", "keyVaultUrl: lagConnectionUri, ", "value: lagConnectionUri, "),
-        ("app/worker.bicep", "keyVaultUrl: lagConnectionUri, identity: identityId", "keyVaultUrl: lagConnectionUri"),
+        ("app/worker.bicep", "secrets: map(", "secrets: [{ name: 'x', value: image }] // map("),
+        ("app/worker.bicep", "secrets: map(", "secrets: [{ name: 'x', keyVaultUrl: image }] // map("),
     ],
     policies.every_service_takes_an_identity: [
         ("app/function.bicep", "  AzureWebJobsStorage__credential: 'managedidentity'\n", ""),

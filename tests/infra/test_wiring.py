@@ -39,10 +39,17 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/worker.bicep", "minReplicas: min(replicas, partitions)", "minReplicas: 0"),
         ("main.bicep", "partitions: partitionCount", "partitions: 1000"),
     ],
-    wiring.a_worker_scales_by_the_lag: [
-        ("app/worker.bicep", "targetValue: string(lagPerReplica)", "targetValue: '250000'"),
-        ("app/worker.bicep", "pollingInterval: 60 ", "pollingInterval: 600 "),
-        ("main.bicep", "lagPerReplica: workerLagPerReplica", "lagPerReplica: 250000"),
+    wiring.a_worker_scales_by_its_processor: [
+        ("app/worker.bicep", "{ type: 'cpu', metadata", "{ type: 'mssql', metadata"),
+        ("app/worker.bicep", "rules: [{", "rules: [{ name: 'lag', custom: { type: 'mssql' } }, {"),
+    ],
+    wiring.settings_of_the_worker_are_secrets: [
+        ("app/worker.bicep", "secretRef: each.name", "value: each.value"),
+        (
+            "app/worker.bicep",
+            "secrets: map(ownSettings, each => { name: each.name, value: each.value })",
+            "secrets: []",
+        ),
     ],
     wiring.the_virtual_network_closes_all_data: [
         ("main.bicep", "access: vnetEnabled ? 'Private' : 'Public'", "access: 'Public'"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.infra.bicep import Files, Policy, at, nodes_in, shown
+from tests.infra.bicep import Files, Policy, at, shown
 
 # By module of main.bicep: the parameter by which the choice of a virtual network closes it, and its value.
 CLOSED = {
@@ -110,18 +110,22 @@ def replicas_have_work(files: Files) -> Iterator[str]:
         yield f"main.bicep:{call.line}: the worker must know the partitions of the hub"
 
 
-def a_worker_scales_by_the_lag(files: Files) -> Iterator[str]:
-    """Require that the rule of the lag has the target of the deployer, and looks as often as the lag is stored."""
-    file = files["app/worker.bicep"]
-    scale = next(one for one in file.of_kind("module") if one.name == "worker").value["params"]["scaleSettings"]
-    if scale.get("pollingInterval") != 60:
-        yield "app/worker.bicep: pollingInterval must be the minute in which the watch stores the lag"
-    targets = [shown(rule["targetValue"]) for _, rule in nodes_in(scale) if isinstance(rule, dict) and "query" in rule]
-    if targets != ["string(lagPerReplica)"]:
-        yield "app/worker.bicep: targetValue must be lagPerReplica"
-    call = next(one for one in files["main.bicep"].of_kind("module") if one.name == "worker")
-    if shown(at(call.value, "params.lagPerReplica")) != "workerLagPerReplica":
-        yield f"main.bicep:{call.line}: lagPerReplica must be the choice of the deployer"
+def a_worker_scales_by_its_processor(files: Files) -> Iterator[str]:
+    """Require one rule, which needs no sign-in: a scaler that cannot sign in freezes the number of replicas."""
+    app = next(one for one in files["app/worker.bicep"].of_kind("module") if one.name == "worker").value["params"]
+    if [at(rule, "custom.type") for rule in app["scaleSettings"]["rules"]] != ["cpu"]:
+        yield "app/worker.bicep: the processor must be the one rule"
+
+
+def settings_of_the_worker_are_secrets(files: Files) -> Iterator[str]:
+    """Require that a reader of the container app sees the names of settings and no value."""
+    app = next(one for one in files["app/worker.bicep"].of_kind("module") if one.name == "worker").value["params"]
+    given = (shown(app.get("secrets")), shown(app["containers"][0]["env"]))
+    if given != (
+        "map(ownSettings, each => { name: each.name, value: each.value })",
+        "map(ownSettings, each => { name: each.key, secretRef: each.name })",
+    ):
+        yield "app/worker.bicep: each setting must be a secret, which the environment names"
 
 
 WIRING: tuple[Policy, ...] = (
@@ -132,5 +136,6 @@ WIRING: tuple[Policy, ...] = (
     the_worker_is_closed,
     one_of_trigger_and_worker_ingests,
     replicas_have_work,
-    a_worker_scales_by_the_lag,
+    a_worker_scales_by_its_processor,
+    settings_of_the_worker_are_secrets,
 )

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names n
 RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "ALTER", "REFERENCES")
 
 
-@pytest.fixture(params=["hubledger_app", "hubledger_job", "hubledger_scaler"])
+@pytest.fixture(params=["hubledger_app", "hubledger_job"])
 def member(request: pytest.FixtureRequest) -> Iterator[tuple[Session, str]]:
     """A session that works as a user who has only this role, and the role."""
     session, user = connect(CONNECTION), f"hubledger_test_{secrets.token_hex(4)}"
