@@ -167,8 +167,8 @@ def rights_are_named_and_explained(files: Files) -> Iterator[str]:
 
 
 def rights_are_the_least(files: Files) -> Iterator[str]:
-    """Require that the deployer has no right on a whole account, and one on the jobs only with an engine; that no module
-    assigns a wide role; and that Capture can be turned off again."""
+    """Require that the deployer has no right on a whole account, and one on the jobs only with an engine; that no
+    module assigns a wide role; and that Capture can be turned off again."""
     roles = next(one for one in files["main.bicep"].of_kind("module") if one.name == "roles")
     if re.search(r"principalId: principalId\b", shown(at(roles.value, "params.storageGrants"))):
         yield "main.bicep: the deployer must have no right on a whole account"
