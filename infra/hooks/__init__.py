@@ -1,1 +1,1 @@
-"""The programs of azd's hooks. The shell scripts of this folder only call them."""
+"""The programs of azd's hooks. azd runs those that have the name of a hook."""

@@ -1,11 +1,10 @@
-"""azure.yaml and the shell scripts of the hooks, as far as tests can check them without azd and PowerShell."""
+"""azure.yaml, its hooks and the shell script beside them, as far as tests can check them without azd."""
 
 import json
-import shutil
 import subprocess
+import sys
 from pathlib import Path
 
-import pytest
 import yaml
 from jsonschema import Draft201909Validator
 
@@ -17,13 +16,12 @@ SCHEMA = json.loads((ROOT / "tests" / "fixtures" / "azure.yaml.schema.json").rea
 TEXT = (ROOT / "azure.yaml").read_text(encoding="utf-8")
 AZURE = yaml.safe_load(TEXT)
 SCRIPTS = sorted((ROOT / "infra" / "hooks").glob("*.sh"))
-POWERSHELL = sorted((ROOT / "infra" / "hooks").glob("*.ps1"))
 
 # A text of azure.yaml, and a text that azd would refuse in its place.
 WRONG = [
-    ("      shell: pwsh", "      shell: cmd"),
-    ("      interactive: true", "      interactive: perhaps"),
-    ("    posix:", "    linux:"),
+    ("    interactive: true", "    interactive: perhaps"),
+    ("    interactive: true", "    interactive: true\n    kind: perl"),
+    ("    run:", "    program:"),
     ("    project: .", "    projekt: ."),
     ("name: hubledger", "name: Hub Ledger"),
 ]
@@ -62,14 +60,40 @@ def test_the_service_and_the_template_are_where_azure_yaml_says() -> None:
     assert list(AZURE["services"]) == ["hubledger"]
 
 
-def test_each_hook_has_a_script_for_both_platforms_and_posix_can_run_it() -> None:
+def test_each_hook_is_a_program_that_azd_runs_itself() -> None:
+    """azd finds Python by the ending, and the packages by the requirements.txt beside the program."""
     assert set(AZURE["hooks"]) == {"preprovision", "postprovision", "predeploy", "postdeploy"}
-    for hook, platforms in AZURE["hooks"].items():
-        assert set(platforms) == {"posix", "windows"}
-        for platform, suffix in (("posix", "sh"), ("windows", "ps1")):
-            assert platforms[platform]["run"] == f"infra/hooks/{hook}.{suffix}"
-            assert (ROOT / platforms[platform]["run"]).exists()
-        assert (ROOT / platforms["posix"]["run"]).stat().st_mode & 0o111
+    for hook, entry in AZURE["hooks"].items():
+        assert entry == {"run": f"infra/hooks/{hook}.py", "interactive": True}
+    assert (ROOT / "infra" / "hooks" / "requirements.txt").exists()
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert "/infra/hooks/hooks_env" in ignored, "azd makes it"
+
+
+@holds_for(AZURE["hooks"].items())
+def test_a_hook_runs_its_step_from_its_own_folder_with_nothing_in_its_environment(
+    hook: tuple[str, dict[str, str]],
+) -> None:
+    """azd runs a program in the folder in which it lies."""
+    program = ROOT / hook[1]["run"]
+    command = [sys.executable, str(program)]
+    done = subprocess.run(
+        command,
+        cwd=program.parent,
+        env={"PATH": "/usr/bin", "VNET_ENABLED": "yes"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    step = {
+        "preprovision": "preprovision",
+        "postprovision": "provisioned",
+        "predeploy": "deployable",
+        "postdeploy": "deployed",
+    }
+    assert all(line.startswith(f"{step[hook[0]]}: ") for line in done.stderr.splitlines()), done.stderr
+    assert done.stderr
 
 
 @holds_for(SCRIPTS)
@@ -88,18 +112,3 @@ def test_a_broken_script_is_seen(tmp_path: Path) -> None:
     broken = tmp_path / "broken.sh"
     broken.write_text("if true; then\n")
     assert subprocess.run(["sh", "-n", str(broken)], capture_output=True, check=False).returncode != 0
-
-
-@holds_for(POWERSHELL)
-def test_powershell_reads_a_script_where_it_is_installed(path: Path) -> None:
-    pwsh = shutil.which("pwsh")
-    if pwsh is None:
-        pytest.skip("PowerShell is not installed: install powershell from packages.microsoft.com")
-    parse = f"[scriptblock]::Create((Get-Content -Raw '{path}')) | Out-Null"
-    assert subprocess.run([pwsh, "-NoProfile", "-Command", parse], check=False).returncode == 0
-
-
-@holds_for(POWERSHELL)
-def test_brackets_of_a_powershell_script_close(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert all(text.count(opening) == text.count(closing) for opening, closing in ("()", "{}", "[]"))

@@ -168,7 +168,7 @@ def test_line_ends_of_windows_are_no_conflict(ours: Repository, tmp_path: Path) 
     join(theirs, ours)
     upgrade(theirs, ours, "v0.3.0")
     assert added(theirs, ours, "v0.3.0") == []
-    assert b"\r" not in (theirs.folder / "infra/hooks/run.sh").read_bytes()
+    assert b"\r" not in (theirs.folder / "infra/hooks/federate.sh").read_bytes()
 
 
 def test_a_shallow_clone_needs_the_whole_history(ours: Repository, tmp_path: Path) -> None:

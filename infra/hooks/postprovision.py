@@ -1,0 +1,9 @@
+"""After `azd provision`: migrate the database, make its users, upload the jobs."""
+
+import runpy
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parents[2])
+sys.argv[1:] = ["provisioned"]
+runpy.run_module("infra.hooks", run_name="__main__", alter_sys=True)
