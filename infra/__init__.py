@@ -1,1 +1,1 @@
-"""The deployment of the app: Bicep, the programs of azd's hooks, the capacity calculator. None of it is deployed."""
+"""The deployment of the app: Bicep, and the programs of azd's hooks. None of it is deployed."""

@@ -348,7 +348,7 @@ param alertLossHours int = 12
 @maxValue(730)
 param logRetentionDays int = 30
 
-@description('Gigabytes of logs a day after which the workspace takes in no more; an alert fires at 80 %. -1 for no limit. python -m infra.capacity computes the volume.')
+@description('Gigabytes of logs a day after which the workspace takes in no more; an alert fires at 80 %. -1 for no limit. python -m tools.capacity computes the volume.')
 @minValue(-1)
 @maxValue(1000)
 param logDailyGigabytes int = 5

@@ -62,7 +62,7 @@ param retentionHours int
 @maxValue(1000)
 param dailyGigabytes int
 
-var capMegabytes = dailyGigabytes * 800 // 80 % of the cap: infra/capacity/telemetry.py
+var capMegabytes = dailyGigabytes * 800 // 80 % of the cap: tools/capacity/telemetry.py
 var letterSeconds = retentionHours * 36 * retentionPercent
 
 var alerts = [

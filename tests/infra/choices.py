@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from infra.capacity.limits import DATABASES, INSTANCE_CORES, PREMIUM_UNITS
 from tests.infra.bicep import Declaration, Expression, File, Files, Policy, all_of, at, resources, shown, type_of
+from tools.capacity.limits import DATABASES, INSTANCE_CORES, PREMIUM_UNITS
 
 READY_GROUPS = {"function:ingest", "http", "durable"}
 # By type: the resource that holds data, and the resource whose logs the workspace stores.
@@ -38,7 +38,7 @@ def locations_are_regions_of_flex(files: Files) -> Iterator[str]:
 
 
 def sizes_are_those_that_azure_sells(files: Files) -> Iterator[str]:
-    """Require that units, cores and memory are lists, which hold each size that infra/capacity computes."""
+    """Require that units, cores and memory are lists, which hold each size that tools/capacity computes."""
     cores = {database.v_cores for database in DATABASES}
     sold = {"processingUnits": {*PREMIUM_UNITS}, "sqlVCores": cores, "instanceMemoryMB": {*INSTANCE_CORES}}
     for name, sizes in sold.items():

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.capacity import limits
-from infra.capacity.__main__ import main, report
-from infra.capacity.limits import DATABASES, MB
-from infra.capacity.load import Costs, Load
-from infra.capacity.sizing import size, stored_bytes_per_day
 from local.functions_host.time_spans import parse_time_span
 from tests.patience import allowed
 from tests.repo.product import ROOT
+from tools.capacity import limits
+from tools.capacity.__main__ import main, report
+from tools.capacity.limits import DATABASES, MB
+from tools.capacity.load import Costs, Load
+from tools.capacity.sizing import size, stored_bytes_per_day
 
 PAGE = (ROOT / "docs" / "capacity.md").read_text(encoding="utf-8")
 STEPS = (1_000, 10_000, 100_000, 1_000_000)
@@ -154,7 +154,7 @@ def test_the_page_on_scaling_out_has_the_load_that_each_database_carries() -> No
     assert len(rows) >= 6 and [row for row in rows if row not in page] == []
 
 
-@pytest.mark.parametrize("words", [["infra.capacity", "25_000"], ["infra.capacity.aggregation", "50_000_000"]])
+@pytest.mark.parametrize("words", [["tools.capacity", "25_000"], ["tools.capacity.aggregation", "50_000_000"]])
 def test_a_python_without_any_package_computes_it(words: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-S", "-m", *words], cwd=ROOT, capture_output=True, text=True, timeout=allowed(60), check=False

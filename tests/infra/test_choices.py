@@ -2,13 +2,13 @@
 
 import re
 
-from infra.capacity.limits import PREMIUM_UNITS
 from tests.infra import choices
 from tests.infra.bicep import Policy
 from tests.infra.choices import CHOICES
 from tests.infra.test_policies import FILES, FOLDER, with_planted
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
+from tools.capacity.limits import PREMIUM_UNITS
 
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 

@@ -4,17 +4,17 @@ import re
 
 import pytest
 
-from infra.capacity import costs as parts
-from infra.capacity.__main__ import PARTITIONS, main
-from infra.capacity.costs import costs, costs_report, extras
-from infra.capacity.load import Load
-from infra.capacity.prices import EUROPE
-from infra.capacity.sizing import size
 from tests.infra.bicep import at, shown
 from tests.infra.policies import ALERTS
 from tests.infra.test_image import of_container_apps
 from tests.infra.test_policies import FILES
 from tests.repo.product import ROOT
+from tools.capacity import costs as parts
+from tools.capacity.__main__ import PARTITIONS, main
+from tools.capacity.costs import costs, costs_report, extras
+from tools.capacity.load import Load
+from tools.capacity.prices import EUROPE
+from tools.capacity.sizing import size
 
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 SIZING = size(Load(1_000))

@@ -15,10 +15,17 @@ from croniter import croniter
 
 from core.remote.telemetry import names
 from core.settings import OWN_LINES
-from infra.capacity.limits import DAY
-from infra.capacity.load import Load
-from infra.capacity.sizing import size
-from infra.capacity.telemetry import (
+from tests.fakes.builders import EPOCH
+from tests.infra.bicep import Files, at, shown
+from tests.infra.test_alerts import ingestion
+from tests.infra.test_policies import FILES, with_planted
+from tests.patience import allowed
+from tests.repo.product import ROOT
+from tests.unit.handlers.test_function_app import index
+from tools.capacity.limits import DAY
+from tools.capacity.load import Load
+from tools.capacity.sizing import size
+from tools.capacity.telemetry import (
     ALERT_SHARE,
     LINE_BYTES,
     METRIC_BYTES,
@@ -34,13 +41,6 @@ from infra.capacity.telemetry import (
     unsampled_requests,
     volume,
 )
-from tests.fakes.builders import EPOCH
-from tests.infra.bicep import Files, at, shown
-from tests.infra.test_alerts import ingestion
-from tests.infra.test_policies import FILES, with_planted
-from tests.patience import allowed
-from tests.repo.product import ROOT
-from tests.unit.handlers.test_function_app import index
 
 LARGEST, USUAL = Load(10_000), Load(1_000)  # the loads that the default cap must bear
 PLANTED = [

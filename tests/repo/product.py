@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("core", "handlers", "examples", "local", "bench", "jobs", "infra", "hubledger")
+FOLDERS = ("core", "handlers", "examples", "local", "bench", "jobs", "infra", "tools", "hubledger")
 MODULES = sorted(
     [ROOT / "function_app.py", *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))],
 )

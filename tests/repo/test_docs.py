@@ -28,7 +28,7 @@ FILES = sorted(
 FUNCTIONS = sorted(name.removesuffix("()") for name in NAMED if name.endswith("()"))
 CLASSES = sorted(name for name in NAMED if re.fullmatch(r"(?:[A-Z][a-z]+)+", name))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "local" / "README.md", *(ROOT / "docs").rglob("*.md")]
-PRODUCT_PATH = re.compile(r"(?:core|handlers|sql|jobs|local|infra|bench|tests|docs)/[\w./-]*(?:/|\.\w+)")
+PRODUCT_PATH = re.compile(r"(?:core|handlers|sql|jobs|local|infra|tools|bench|tests|docs)/[\w./-]*(?:/|\.\w+)")
 HOST_WORDS = {"PartitionContext", "OffsetStringArray", "PropertiesArray"}
 
 

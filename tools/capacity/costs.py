@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from math import ceil
 
-from infra.capacity import prices
-from infra.capacity.aggregation import Aggregating, Pace
-from infra.capacity.limits import DAY, MEMORY_OF_CORE, MINIMUM_MEMORY, STANDARD
-from infra.capacity.load import Load
-from infra.capacity.prices import EUROPE, HOURS, MILLION, MONTH, SECONDS
-from infra.capacity.sizing import Sizing, stored_bytes_per_day
-from infra.capacity.telemetry import LETTER_ROUNDS, TIMERS, batches_per_second, total, volume
+from tools.capacity import prices
+from tools.capacity.aggregation import Aggregating, Pace
+from tools.capacity.limits import DAY, MEMORY_OF_CORE, MINIMUM_MEMORY, STANDARD
+from tools.capacity.load import Load
+from tools.capacity.prices import EUROPE, HOURS, MILLION, MONTH, SECONDS
+from tools.capacity.sizing import Sizing, stored_bytes_per_day
+from tools.capacity.telemetry import LETTER_ROUNDS, TIMERS, batches_per_second, total, volume
 
 GB = 1e9
 READY = {"ingestAlwaysReady": 1, "durableAlwaysReady": 1, "httpAlwaysReady": 0}  # of infra/main.bicep

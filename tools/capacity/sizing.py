@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from math import ceil
 
-from infra.capacity import limits
-from infra.capacity.limits import DATABASES, DAY, MB, Database, HubTier
-from infra.capacity.load import Costs, Load
+from tools.capacity import limits
+from tools.capacity.limits import DATABASES, DAY, MB, Database, HubTier
+from tools.capacity.load import Costs, Load
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`python -m infra.capacity.aggregation READINGS`: costs and needs of the aggregation of so many readings a day.
+"""`python -m tools.capacity.aggregation READINGS`: costs and needs of the aggregation of so many readings a day.
 
 The load is even: each kind of sensor of a home reports once a minute. `home_activity` adds its readings up by
 15 minutes, hour and day.
@@ -7,10 +7,10 @@ The load is even: each kind of sensor of a home reports once a minute. `home_act
 import argparse
 from dataclasses import dataclass
 
-from infra.capacity.arguments import positive, whole
-from infra.capacity.limits import DAY, MB
-from infra.capacity.load import Load
-from infra.capacity.sizing import size
+from tools.capacity.arguments import positive, whole
+from tools.capacity.limits import DAY, MB
+from tools.capacity.load import Load
+from tools.capacity.sizing import size
 
 GB = 1e9
 MINUTE, WINDOW = 60, 900  # seconds between two readings of a sensor, and of a window
@@ -152,7 +152,7 @@ def _line(name: str, text: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the figures of one load."""
-    parser = argparse.ArgumentParser(prog="python -m infra.capacity.aggregation", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.capacity.aggregation", description=__doc__)
     parser.add_argument("readings", type=positive, help="readings a day")
     parser.add_argument(
         "--interval", type=whole, default=Pace().interval, help="seconds between two runs (default 300)"

@@ -1,14 +1,14 @@
-"""`python -m infra.capacity`: the sizes that a load needs, the part that breaks first, its telemetry and its costs."""
+"""`python -m tools.capacity`: the sizes that a load needs, the part that breaks first, its telemetry and its costs."""
 
 import argparse
 import sys
 
-from infra.capacity.arguments import positive, whole
-from infra.capacity.costs import costs_report
-from infra.capacity.limits import INSTANCE_CORES
-from infra.capacity.load import Costs, Load
-from infra.capacity.sizing import Sizing, size, stored_bytes_per_day
-from infra.capacity.telemetry import telemetry_report
+from tools.capacity.arguments import positive, whole
+from tools.capacity.costs import costs_report
+from tools.capacity.limits import INSTANCE_CORES
+from tools.capacity.load import Costs, Load
+from tools.capacity.sizing import Sizing, size, stored_bytes_per_day
+from tools.capacity.telemetry import telemetry_report
 
 GB = 1e9
 PARTITIONS = 16  # `partitionCount` of infra/main.bicep
@@ -39,7 +39,7 @@ def report(sizing: Sizing) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     own, costs = Load(0), Costs()
-    parser = argparse.ArgumentParser(prog="python -m infra.capacity", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.capacity", description=__doc__)
     parser.add_argument("events", type=positive, help="events a second at the busiest hour")
     parser.add_argument("--bytes", type=whole, default=own.event_bytes, help="size of an event (default %(default)s)")
     parser.add_argument(

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.remote.telemetry.names import METRICS, PARTITION
-from infra.capacity.limits import DAY
-from infra.capacity.load import Load
-from infra.capacity.sizing import Sizing
+from tools.capacity.limits import DAY
+from tools.capacity.load import Load
+from tools.capacity.sizing import Sizing
 
 GB = 1e9
 MINUTES = DAY / 60
 FULL_BATCH = 100  # `minEventBatchSize` of host.json: a partition gives a smaller batch after `maxWaitTime`, one second
 ALERT_SHARE = 0.8  # of the daily cap
-_SETTINGS = json.loads((Path(__file__).parents[1] / "settings.json").read_text(encoding="utf-8"))
+_SETTINGS = json.loads((Path(__file__).parents[2] / "infra" / "settings.json").read_text(encoding="utf-8"))
 OWN_LINES = int(_SETTINGS["BATCH_LINES_PER_MINUTE"])  # of batches, a minute and process: what the deployment sets
 
 # The measured sizes of records of azure-monitor-opentelemetry 1.8, with the longest values of Azure. A test measures
