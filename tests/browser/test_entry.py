@@ -98,13 +98,13 @@ def test_a_key_that_is_withdrawn_ends_the_polling(run: Run, open_page: Opener) -
     assert page.locator("#verdict").count() == 0
 
 
-@pytest.mark.parametrize(("address", "seen"), [("/api/ops/", "#verdict"), (f"/api/homes/{HOME}/?code=x", "main h1")])
 def test_the_root_leads_to_the_page(run: Run, open_page: Opener) -> None:
     page = open_page("/")
     page.wait_for_selector("#verdict")
     assert page.url == f"{run.address}/api/ops"
 
 
+@pytest.mark.parametrize(("address", "seen"), [("/api/ops/", "#verdict"), (f"/api/homes/{HOME}/?code=x", "main h1")])
 def test_an_address_with_a_slash_at_the_end_leads_to_the_page(
     aggregated: Run, open_page: Opener, address: str, seen: str
 ) -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tests.browser.conftest import Run
+from tests.browser.conftest import Run, reading
 from tests.browser.test_ops import show
 
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def test_a_dry_run_counts_the_old_rows_and_is_the_last_purge_then(page: "Page", run: Run) -> None:
     before = run.status()["accounted"]
-    run.publish("12", b"{poison")
+    run.publish("12", reading(12, 55))
     run.until(lambda status: status["accounted"] == before + 1)
     show(page, "#/retention")
     page.click("#purge-count")
