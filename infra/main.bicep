@@ -318,6 +318,10 @@ param signInClientId string = ''
 @maxLength(1000)
 param alertEmails string = ''
 
+@description('Addresses of webhooks that get each alert in the common alert schema, separated by commas; empty for none. Who may read the action group sees them.')
+@maxLength(4000)
+param alertWebhooks string = ''
+
 @description('Age in seconds of the oldest event that is not accounted for; an alert fires above it.')
 @minValue(1)
 @maxValue(604800)
@@ -376,6 +380,13 @@ var receivers = map(
   email => length(split(email, '@')) == 2 && !startsWith(email, '@') && !endsWith(email, '@') && !contains(email, ' ')
     ? email
     : fail('ALERT_EMAILS: "${email}" is not a mail address; separate addresses with commas')
+)
+var addresses = filter(map(split(alertWebhooks, ','), address => trim(address)), address => !empty(address))
+var webhooks = map(
+  addresses,
+  address => startsWith(address, 'https://') && length(address) > 8 && !contains(address, ' ')
+    ? address
+    : fail('ALERT_WEBHOOKS: an address does not begin with https:// or has a blank; separate addresses with commas')
 )
 
 // Choices that Azure would refuse after minutes, or would not do as they say. The group needs `place`, and all else the group.
@@ -799,6 +810,7 @@ module alerts 'app/alerts.bicep' = {
     tags: tags
     workspaceId: monitoring.outputs.workspaceId
     emails: receivers
+    webhooks: webhooks
     lagSeconds: alertLagSeconds
     aggregationLagSeconds: alertAggregationLagSeconds
     openLetters: alertOpenLetters

@@ -23,9 +23,13 @@ param tags { *: string }
 @maxLength(400)
 param workspaceId string
 
-@description('Addresses that get a mail; without one, alerts appear only in the portal.')
+@description('Addresses that get a mail; without one and without a webhook, alerts appear only in the portal.')
 @maxLength(20)
 param emails string[]
+
+@description('Addresses of webhooks that get each alert in the common alert schema.')
+@maxLength(10)
+param webhooks string[]
 
 @description('Age in seconds of the oldest event that is not accounted for; an alert fires above it.')
 @minValue(1)
@@ -155,6 +159,9 @@ module actionGroup 'br/public:avm/res/insights/action-group:0.8.0' = {
     enableTelemetry: false
     emailReceivers: [
       for (email, index) in emails: { name: 'email-${index}', emailAddress: email, useCommonAlertSchema: true }
+    ]
+    webhookReceivers: [
+      for (address, index) in webhooks: { name: 'webhook-${index}', serviceUri: address, useCommonAlertSchema: true }
     ]
   }
 }

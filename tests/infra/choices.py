@@ -126,14 +126,24 @@ def names_can_be_chosen(files: Files) -> Iterator[str]:
         yield "main.bicep: RESOURCE_NAMES with an unknown kind must be refused"
 
 
-def mails_come_from_the_environment(files: Files) -> Iterator[str]:
-    """Require that the addresses of alerts are a text of azd, of which each is checked."""
-    main = files["main.bicep"]
-    if parameter(main, "alertEmails").of != "string" or "fail('ALERT_EMAILS: " not in shown(main.var("receivers")):
-        yield "main.bicep: ALERT_EMAILS must be a text whose addresses are checked"
+def receivers_come_from_the_environment(files: Files) -> Iterator[str]:
+    """Require that the addresses of mails and webhooks are texts of azd, of which each is checked, and that all get the
+    common schema."""
+    main, file = files["main.bicep"], files["app/alerts.bicep"]
     alerts = next(one for one in main.of_kind("module") if one.name == "alerts")
-    if shown(at(alerts.value, "params.emails")) != "receivers":
-        yield "main.bicep: the alerts must get the checked addresses"
+    group = next(one for one in file.of_kind("module") if one.name == "actionGroup")
+    for name, checked, given, kind in (
+        ("alertEmails", "receivers", "emails", "emailReceivers"),
+        ("alertWebhooks", "webhooks", "webhooks", "webhookReceivers"),
+    ):
+        choice = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
+        if parameter(main, name).of != "string" or f"fail('{choice}: " not in shown(main.var(checked)):
+            yield f"main.bicep: {choice} must be a text whose addresses are checked"
+        if shown(at(alerts.value, f"params.{given}")) != checked:
+            yield f"main.bicep: the alerts must get the checked addresses of {choice}"
+        sent = shown(at(group.value, f"params.{kind}"))
+        if f"in {given}" not in sent or "useCommonAlertSchema: true" not in sent:
+            yield f"app/alerts.bicep: {kind} must be {given}, with the common schema"
 
 
 def developers_get_the_roles_that_are_chosen(files: Files) -> Iterator[str]:
@@ -158,7 +168,7 @@ CHOICES: tuple[Policy, ...] = (
     services_log_into_the_workspace,
     data_can_be_locked,
     names_can_be_chosen,
-    mails_come_from_the_environment,
+    receivers_come_from_the_environment,
     developers_get_the_roles_that_are_chosen,
 )
 

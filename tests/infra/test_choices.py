@@ -69,10 +69,14 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("main.bicep", "planName: resourceName.functionPlan", "planName: resourceName.functionApp"),
         ("main.bicep", ": fail('RESOURCE_NAMES: ", ": format('"),
     ],
-    choices.mails_come_from_the_environment: [
+    choices.receivers_come_from_the_environment: [
         ("main.bicep", "param alertEmails string = ''", "param alertEmails string[] = []"),
         ("main.bicep", ": fail('ALERT_EMAILS: ", ": format('"),
         ("main.bicep", "    emails: receivers\n", "    emails: emails\n"),
+        ("main.bicep", ": fail('ALERT_WEBHOOKS: ", ": format('"),
+        ("main.bicep", "    webhooks: webhooks\n", "    webhooks: addresses\n"),
+        ("app/alerts.bicep", "serviceUri: address, useCommonAlertSchema: true", "serviceUri: address"),
+        ("app/alerts.bicep", "emailAddress: email, useCommonAlertSchema: true", "emailAddress: email"),
     ],
     choices.developers_get_the_roles_that_are_chosen: [
         ("main.bicep", "developerRoles == 'none'", "developerRoles == 'no'"),

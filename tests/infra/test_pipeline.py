@@ -21,6 +21,7 @@ AZURE = (ROOT / "azure.yaml").read_text(encoding="utf-8")
 DEPLOYING = {"azure-dev.yml": "deploy", "infra.yml": "what-if"}
 SIGN_IN = {"AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_SUBSCRIPTION_ID"}
 BY_AZD = {"AZURE_ENV_NAME", "AZURE_LOCATION"}  # `azd pipeline config` sets them without being asked
+SECRET = {"ALERT_WEBHOOKS"}  # who knows such an address may post there
 OF_THE_RUN = {"AZURE_PRINCIPAL_ID", "AZURE_PRINCIPAL_TYPE"}  # the deployer, a different one in the pipeline
 
 
@@ -33,10 +34,13 @@ def choices(parameters: str) -> set[str]:
 def faults(parameters: str, azure: str, workflows: dict[str, str]) -> list[str]:
     """Return each choice that a pipeline would lose, and each name that it passes on and nothing reads."""
     kept = choices(parameters)
-    found = {"azure.yaml": set(yaml.safe_load(azure)["pipeline"]["variables"]) ^ kept}
+    pipeline = yaml.safe_load(azure)["pipeline"]
+    found = {"azure.yaml": set(pipeline["variables"]) ^ (kept - SECRET) | set(pipeline["secrets"]) ^ SECRET}
     for name, job in DEPLOYING.items():
         env: dict[str, Any] = yaml.safe_load(workflows[name])["jobs"][job]["env"]
-        passed = {one for one, value in env.items() if value == f"${{{{ vars.{one} }}}}"}
+        passed = {
+            one for one, value in env.items() if value == f"${{{{ {'secrets' if one in SECRET else 'vars'}.{one} }}}}"
+        }
         found[name] = passed ^ (kept | SIGN_IN | BY_AZD)
         found[name] |= set() if env["AZURE_PRINCIPAL_TYPE"] == "ServicePrincipal" else {"AZURE_PRINCIPAL_TYPE"}
     return sorted(f"{name}: {one}" for name, differing in found.items() for one in differing)
@@ -71,7 +75,14 @@ def test_no_parameter_is_a_secret_that_a_variable_would_show() -> None:
     given = json.loads(PARAMETERS)["parameters"]
     secret = {one.name for one in FILES["main.bicep"].of_kind("parameter") if "secure" in str(one.decorators)}
     assert [name for name in secret & set(given) if "${" in json.dumps(given[name])] == []
-    assert "secrets" not in yaml.safe_load(AZURE)["pipeline"]
+
+
+@holds_for(DEPLOYING)
+def test_an_address_that_anyone_may_post_to_is_no_variable_of_a_pipeline(name: str) -> None:
+    shown = {**WORKFLOWS, name: WORKFLOWS[name].replace("secrets.ALERT_WEBHOOKS", "vars.ALERT_WEBHOOKS")}
+    assert faults(PARAMETERS, AZURE, shown) == [f"{name}: ALERT_WEBHOOKS"]
+    moved = AZURE.replace("    - ZONE_REDUNDANT\n", "    - ZONE_REDUNDANT\n    - ALERT_WEBHOOKS\n")
+    assert faults(PARAMETERS, moved, WORKFLOWS) == ["azure.yaml: ALERT_WEBHOOKS"]
 
 
 def test_azd_finds_the_workflow_that_it_looks_for() -> None:
