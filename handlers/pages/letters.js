@@ -22,18 +22,19 @@ export async function letters(place, left, asked = "") {
   const body = el("div", { class: "place" });
   const totals = el("nav", { class: "totals", "aria-label": "Letters by status" });
   place.append(el("h1", {}, "Letters"), totals, filterCard(chosen), body);
-  get("status").then((status) => totals.append(...totalsOf(status.letters, chosen.status)), () => {});
-  const again = () => show(body, left, chosen, again);
+  const again = () => show(totals, body, left, chosen, again);
   await again();
 }
 
-async function show(body, left, chosen, again) {
+async function show(totals, body, left, chosen, again) {
   const by = chosen.fingerprint ? "value" : "cause";
-  const groups = (await get("dead-letters/groups", { ...chosen, limit: 100 })).groups;
+  const [status, { groups }] = await Promise.all([get("status").catch(() => null), // without it, the causes still show
+    get("dead-letters/groups", { ...chosen, limit: 100 })]);
   if (left.aborted) return;
   const list = el("div", {});
   const jobs = await redrivesCard(tasksTable);
   if (left.aborted) return;
+  if (status) totals.replaceChildren(...totalsOf(status.letters, chosen.status));
   body.replaceChildren(groupsCard(groups, chosen, by, again), list, jobs);
   if (groups.length) await pageOf(list, chosen, again);
 }
@@ -198,7 +199,7 @@ function parts(whole, path, again) {
         ["Cause", el("a", { href: `#/letters?fingerprint=${encodeURIComponent(causeOf(one.fingerprint))}`,
           title: causeOf(one.fingerprint) }, "all letters of this cause")],
         ["Transform", one.transform_version], ["Failed", dated(one.failed_at)],
-        ["Tries", triesOf(one, whole.history ?? [])],
+        ["Attempts", attemptsOf(one, whole.history ?? [])],
         one.held_behind === null ? null : ["Waits for", el("a", {
           href: address({ partition_id: one.partition_id, sequence_number: one.held_behind }) },
         `${one.partition_id} / ${grouped(one.held_behind)}`)], one.due_at ? ["Due", dated(one.due_at)] : null,
@@ -221,11 +222,11 @@ const NEXT = {
   resolved: () => "resolved since", discarded: () => "given up for good",
 };
 
-/** Say how often a letter was tried, its first failure included, and how many of these tries count towards the limit. */
-function triesOf(one, history) {
-  const tries = history.filter((each) => TRIES.includes(each.kind)).length;
-  const since = history.some((each) => each.kind === "requeue") ? `, ${count(one.attempts)} since it was last made due` : "";
-  return `${count(1 + tries)} with the first${since}`;
+/** Say how many attempts count towards the limit, as everywhere, and how many the history shows when it shows more. */
+function attemptsOf(one, history) {
+  const shown = history.filter((each) => TRIES.includes(each.kind)).length;
+  if (one.attempts === 0 && shown === 0) return "none yet";
+  return `${count(one.attempts)}${shown > one.attempts ? `; the history below has ${count(shown)}` : ""}`;
 }
 
 function bodyCard(one, path) {

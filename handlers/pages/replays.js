@@ -160,7 +160,7 @@ async function differences(place, id, isWhole, cursor = "", from = 0) {
   ];
   const listed = page.events.slice(from, from + PAGE);
   renew(place, card("What would change", listed.length
-    ? [summed(page), el("h3", {}, "Event by event"), table("Differences", columns, listed)]
+    ? [summed(page.events, !cursor && !page.next), el("h3", {}, "Event by event"), table("Differences", columns, listed)]
     : el("p", { id: "no-change" }, isWhole ? "Nothing would change." : "No changes so far."),
   el("div", { class: "row" },
     from ? button("Earlier", () => differences(place, id, isWhole, cursor, from - PAGE)) : null,
@@ -168,8 +168,8 @@ async function differences(place, id, isWhole, cursor = "", from = 0) {
       : page.next ? button("More", () => differences(place, id, isWhole, page.next)) : null)));
 }
 
-/** Sum the changes of the first events by table and column: how many rows, and one of them before and after. */
-function summed({ events, next }) {
+/** Sum the changes of these events by table and column: how many rows, and one of them before and after. */
+function summed(events, isAll) {
   const lines = new Map();
   const note = (name, column, before, after) => {
     const line = lines.get(`${name} ${column}`) ?? { name, column, rows: 0, before, after };
@@ -187,7 +187,8 @@ function summed({ events, next }) {
     ["For example", (one) => (one.before === ABSENT ? null : [shown(one.before), " → ", shown(one.after)]), "wide"]];
   const all = [...lines.values()].sort((one, other) => other.rows - one.rows);
   return [table("Changes by column", columns, all),
-    next ? el("p", { class: "quiet" }, `Of ${count(events.length)} events that change; more follow.`) : null];
+    isAll ? null : el("p", { class: "quiet", id: "summed-part" }, `Of ${plural(events.length, "event")} that ${events.length === 1
+      ? "changes" : "change"}, and there are more.`)];
 }
 
 /** Show a row that changes: each column with its value before and after. */

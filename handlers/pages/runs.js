@@ -1,6 +1,6 @@
 // The runs of the aggregation: how far its sums reach, the result of each run, and its failures.
 
-import { get, post } from "./api.js";
+import { Problem, get, post } from "./api.js";
 import { confirm } from "./confirm.js";
 import { ago, badge, button, card, count, duration, el, fault, field, notice, plural, renew, table } from "./dom.js";
 
@@ -20,8 +20,8 @@ export async function runs(place, left, id = "") {
     renew(head, standing(found, again));
     renew(list, listed(found, page, again));
     const wanted = page.shown ?? found.runs.find((one) => OPEN.includes(one.status))?.run_id;
-    const one = wanted ? await get(`aggregations/runs/${encodeURIComponent(wanted)}`) : null;
-    if (!left.aborted) renew(detail, one && inspected(one, found.engine, again));
+    const shown = wanted ? await inspect(wanted, found.engine, again) : null;
+    if (!left.aborted) renew(detail, shown);
   };
   while (!left.aborted) {
     try {
@@ -31,6 +31,16 @@ export async function runs(place, left, id = "") {
       renew(head, fault(problem));
     }
     await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
+  }
+}
+
+/** Return the card of a run; an address of no run is answered in its place, and hides nothing else. */
+async function inspect(id, engine, again) {
+  try {
+    return inspected(await get(`aggregations/runs/${encodeURIComponent(id)}`), engine, again);
+  } catch (problem) {
+    if (!(problem instanceof Problem) || problem.needsKey) throw problem;
+    return fault(problem);
   }
 }
 

@@ -56,7 +56,7 @@ export async function tasks(place, left, asked = "") {
   const show = async (cursor, before) => {
     try {
       const page = await get("tasks", { ...chosen, limit: PAGE, cursor });
-      if (!left.aborted) found.replaceChildren(filterCard(chosen, page.kinds), list(page, cursor, before, show));
+      if (!left.aborted) found.replaceChildren(filterCard(chosen, page.kinds), list(page, cursor, before, show, Object.keys(chosen).length > 0));
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.needsKey) throw problem;
       found.replaceChildren(fault(problem));
@@ -76,9 +76,9 @@ function filterCard(chosen, kinds) {
   return el("section", { class: "card", "aria-label": "Filter" }, form);
 }
 
-function list(page, cursor, before, show) {
+function list(page, cursor, before, show, isFiltered) {
   return card("Tasks", page.tasks.length ? tasksTable("Tasks", page.tasks)
-    : [el("p", {}, "No task has been requested yet."),
+    : isFiltered ? el("p", {}, "No task matches the filter.") : [el("p", {}, "No task has been requested yet."),
       el("p", { class: "quiet" }, "A replay begins here. Letters are retried or discarded on their page.")],
   el("div", { class: "row" },
     before.length ? button("Newer", () => show(before.at(-1), before.slice(0, -1))) : null,
