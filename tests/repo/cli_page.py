@@ -22,7 +22,7 @@ for name in sys.stdin.read().splitlines():
 
 def names() -> list[str]:
     """Every command of an operator."""
-    return [*SINGLE, *(f"{group} {name}" for group, (_, own) in GROUPS.items() for name in own)]
+    return [*SINGLE, "use", *(f"{group} {name}" for group, (_, own) in GROUPS.items() for name in own)]
 
 
 def reference() -> str:

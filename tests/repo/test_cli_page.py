@@ -5,6 +5,7 @@ import re
 import pathspec
 
 from core.model.retention import DEFAULT_DAYS
+from hubledger.cli.commands import VERSION
 from hubledger.cli.operate.all import GROUPS, SINGLE
 from tests.checkout import files_of_checkout
 from tests.repo.cli_page import PAGE, names, written
@@ -13,7 +14,11 @@ from tests.repo.product import ROOT
 
 def test_the_page_has_the_help_of_every_command() -> None:
     assert PAGE.read_text(encoding="utf-8") == written(), "write it again: python -m tests.repo.cli_page"
-    assert len(names()) == len(SINGLE) + sum(len(own) for _, own in GROUPS.values())
+    assert len(names()) == len(SINGLE) + 1 + sum(len(own) for _, own in GROUPS.values())
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert f'version = "{VERSION}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_the_ages_that_the_commands_name_are_of_tables_that_a_purge_takes() -> None:

@@ -10,13 +10,13 @@ from hubledger.cli.remote.address import checked_url
 from hubledger.cli.remote.contexts import Context, Contexts, contexts_file, read_contexts, write_contexts
 
 _Name = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="The app; without a name, the known ones are listed.")
+    str | None, typer.Argument(metavar="NAME", help="The app; without a name, the known ones are listed.")
 ]
 _Url = Annotated[
     str | None, typer.Option("--url", metavar="URL", help="Its address: makes the context, or changes it.")
 ]
 _Scope = Annotated[
-    str, typer.Option("--scope", metavar="SCOPE", help="Sign in by Entra ID with this scope, without a key.")
+    str, typer.Option("--scope", metavar="SCOPE", help="Sign in by Entra ID with this scope, and keep no key.")
 ]
 _FromStdin = Annotated[bool, typer.Option("--key-from-stdin", help="Read the key from the standard input.")]
 _Forget = Annotated[bool, typer.Option("--forget", help="Forget the context and its key.")]
@@ -49,10 +49,11 @@ def use(
             raise UsageFault(f"there is no context {name}")
         write_contexts(path, Contexts(known, "" if found.current == name else found.current))
         return say(f"{name} is forgotten")
-    if url:
-        known[name] = Context(checked_url(url, f"--url {url}"), "" if scope else _key(key_from_stdin), scope)
-    elif name not in known:
+    if not url and name not in known:
         raise UsageFault(f"there is no context {name}: make it with --url, or use {', '.join(known) or 'none yet'}")
+    if url or scope or key_from_stdin:
+        address = checked_url(url, f"--url {url}") if url else known[name].url
+        known[name] = Context(address, "" if scope else _key(key_from_stdin), scope)
     write_contexts(path, Contexts(known, name))
     return say(f"using {name}: {known[name].url}, {_signed(known[name])}; kept in {path}")
 

@@ -31,8 +31,9 @@ def read_address(
     """Return the address: the option, the setting, the `chosen` context, or a local run. The key and the scope of the
     context go to its own address only. UsageFault says what to set."""
     key, scope = environment.get(KEY, "").strip(), environment.get(SCOPE, "").strip()
+    named = f"--url {given}" if given else f"{URL}={environment.get(URL, '').strip()}"
     if chosen is not None and not given and not environment.get(URL, "").strip():
-        given = chosen.url
+        given, named = chosen.url, f"the context's address {chosen.url}"
         if not key and not scope:
             key, scope = chosen.key, chosen.scope
     if key and not _VISIBLE.fullmatch(key):
@@ -43,9 +44,9 @@ def read_address(
             f"which app? Name it with `use NAME --url https://NAME.azurewebsites.net`, set {URL}, give --url, or"
             " start one here with `make run`"
         )
-    url = checked_url(text, f"--url {text}" if given else f"{URL}={text}")
+    url = checked_url(text, named)
     if (key or scope) and urlsplit(url).scheme == "http" and not _is_here(urlsplit(url).hostname or ""):
-        raise UsageFault(f"{url} is not https: a key or token would cross the network in the clear")
+        raise UsageFault(f"{named}: it is not https, so a key or token would cross the network in the clear")
     return Address(url, key, scope)
 
 

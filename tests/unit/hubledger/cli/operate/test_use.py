@@ -65,6 +65,31 @@ def test_contexts_are_listed_switched_and_forgotten(
     assert main(["use", "prod"]) == main(["use", "prod", "--forget"]) == 2
 
 
+def test_the_key_or_the_scope_of_a_known_context_is_changed_alone(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SmallApp(Described()) as app:
+        assert use(monkeypatch, "prod", app.url) == 0
+        monkeypatch.setattr(sys, "stdin", io.StringIO("a-newer-key\n"))
+        assert main(["use", "prod", "--key-from-stdin"]) == 0
+        main(["status"])
+        assert [one.headers["x-functions-key"] for one in app.requests] == ["a-newer-key"]
+        assert main(["use", "prod", "--scope", "api://1/.default"]) == 0
+        assert json.loads(file.read_text())["known"]["prod"] == {"url": app.url, "key": "", "scope": "api://1/.default"}
+    assert main(["use", "test", "--scope", "api://1/.default"]) == 2
+    assert "there is no context test: make it with --url" in capsys.readouterr().err
+
+
+def test_a_fault_of_a_contexts_address_names_the_context(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert use(monkeypatch, "prod", "http://prod.example.com") == 0
+    assert main(["status"]) == 2
+    said = capsys.readouterr().err
+    assert "the context's address http://prod.example.com: it is not https" in said
+    assert "--url" not in said
+
+
 def test_a_file_that_others_may_read_or_that_is_broken_is_refused(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
