@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from hubledger.cli.console import UsageFault
+from hubledger.cli.console import UsageFault, say_faults
 from hubledger.cli.views.texts import read_instant
 
 WRITTEN = "2026-11-23T03:00:00Z, now, today, yesterday, -30m, -2h or -3d"
@@ -13,17 +13,21 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 def moment(text: str | None, now: datetime | None = None) -> str | None:
-    """Return a time as an instant in UTC. A day begins at midnight in the zone of this machine. UsageFault says what to
-    write."""
+    """Return a time as an instant in UTC, and say on stderr which one a word or a distance is. A day begins at midnight
+    in the zone of this machine. UsageFault says what to write."""
     if text is None:
         return None
     here = (now or datetime.now(UTC)).astimezone()
     midnight = here.replace(hour=0, minute=0, second=0, microsecond=0)
     words = {"now": here, "today": midnight, "yesterday": midnight - timedelta(days=1)}
-    found = words.get(text) or _ago(text, here) or read_instant(text)
+    relative = words.get(text) or _ago(text, here)
+    found = relative or read_instant(text)
     if found is None:
         raise UsageFault(f"{text}: write {WRITTEN}")
-    return found.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    instant = found.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    if relative:
+        say_faults(f"{text} is {instant}")
+    return instant
 
 
 def joined(arguments: Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     time.tzset()
 
 
-def test_words_and_distances_become_instants_in_utc(zone: str) -> None:
+def test_words_and_distances_become_instants_in_utc(zone: str, capsys: pytest.CaptureFixture[str]) -> None:
     midnight = {"UTC": "2026-03-01T00:00:00Z", "Asia/Kolkata": "2026-02-28T18:30:00Z"}[zone]
     before = {"UTC": "2026-02-28T00:00:00Z", "Asia/Kolkata": "2026-02-27T18:30:00Z"}[zone]
     told = {
@@ -36,6 +36,9 @@ def test_words_and_distances_become_instants_in_utc(zone: str) -> None:
     }
     assert {text: moment(text, NOW) for text in told} == told
     assert moment(None) is None
+    said = capsys.readouterr()
+    relative = [f"{text} is {instant}" for text, instant in told.items() if not text.startswith("2026")]
+    assert (said.out, said.err.splitlines()) == ("", relative), "stdout is for the answer"
 
 
 @pytest.mark.parametrize("text", ["", "tomorrow", "2h", "-2", "-2y", "-h", "2026-03-01", "-999999w", "-2h "])
