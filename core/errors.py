@@ -25,6 +25,7 @@
         │   ├── OutageSuspected        most events of a batch fail: it is held for a while instead of dead-lettered
         │   ├── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
         │   └── HeldLettersFull        the partition holds as many letters as HELD_LIMIT allows
+        ├── ErasureKeyMissing      subjects were erased with a different key   (in core/settle/erased.py)
         ├── ChildNotStarted        no child process starts to try a deadly event (in core/settle/settle.py)
         ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change

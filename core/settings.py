@@ -11,7 +11,7 @@ from core.aggregation.addresses import address_fault, dialect_at
 from core.errors import SettingsRefused
 from core.ingest.anchor import Anchoring, anchoring_of
 from core.ingest.fuse import Fuse
-from core.model.access import AccessPolicy
+from core.model.access import AccessPolicy, secret_faults
 from core.model.backoff import Backoff
 from core.model.connection import read_store_connection
 from core.model.events import Stream, stream_of
@@ -19,6 +19,7 @@ from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.retention import PurgePolicy, policy_of
 from core.model.room import DEFAULT_TRANSFORM
 from core.model.transform import ROWS_LIMIT
+from core.settle.erased import SubjectKey
 
 LONGEST_RETENTION = 2160  # hours: 90 days, which Premium and Dedicated allow
 OWN_LINES = 20  # of batches, a minute and process: the others are summed
@@ -78,6 +79,7 @@ class Settings:
     access: AccessPolicy
     batch_lines: int
     purging: PurgePolicy
+    erasure: SubjectKey
 
     @property
     def stream(self) -> Stream:
@@ -122,6 +124,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         access=reader.access(),
         batch_lines=reader.count("BATCH_LINES_PER_MINUTE", OWN_LINES, most=1_000_000, least=0),
         purging=reader.purging(),
+        erasure=reader.erasure(),
     )
     if settings.reader_group.lower() == settings.consumer_group.lower():
         reader.faults.append(
@@ -211,6 +214,11 @@ class _Reader:
         )
         self.faults += policy.faults
         return policy
+
+    def erasure(self) -> SubjectKey:
+        secret = self._environment.get("ERASURE_KEY") or ""
+        self.faults += secret_faults({"ERASURE_KEY": secret})
+        return SubjectKey(secret)
 
     def order(self, name: str) -> OrderPolicy:
         return "hold_key" if self.choice(name, ("none", "hold_key"), "none") == "hold_key" else "none"

@@ -30,6 +30,7 @@ OWN = (
     Route("POST", "redrives", CHANGING, "redrives.start_redrive", drives=True),
     Route("POST", "replays", CHANGING, "replays.start_replay", drives=True),
     Route("POST", "purges", CHANGING, "purges.request_purge", drives=True),
+    Route("POST", "erasures", CHANGING, "erasures.request_erasure", drives=True),
     Route("POST", "audits", CHANGING, "audit.request_audit", drives=True),
     Route("GET", "tasks", READING, "tasks.list_tasks"),
     Route("GET", "tasks/{task_id}", READING, "tasks.show_task"),

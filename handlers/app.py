@@ -151,7 +151,9 @@ class App:
         """The keeper of the stream's letters."""
         own, lone = self.settings, self.means.journal.lone
         clock = self.store.keepers_clock(CLOCK)
-        return Keeper(own.stream, self.store, self.transform, self.hub.find_event, clock, own.letters, lone)
+        return Keeper(
+            own.stream, self.store, self.transform, self.hub.find_event, clock, own.letters, lone, own.erasure
+        )
 
 
 class OnFirstUse(Generic[Made]):

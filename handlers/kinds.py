@@ -10,8 +10,9 @@ from core.model.tasks import TaskKind
 from core.tasks.run import Kind
 from core.tasks.task import Task
 from handlers.app import App
-from handlers.operations import audit, audit_findings, purges, redrives, replays
+from handlers.operations import audit, audit_findings, erasures, purges, redrives, replays
 from handlers.operations.audit_shapes import AuditJobAnswer
+from handlers.operations.erasure_shapes import ErasureAnswer
 from handlers.operations.purge_shapes import PurgeAnswer
 from handlers.operations.redrive_shapes import RedriveAnswer
 from handlers.operations.replay_shapes import ReplayAnswer
@@ -33,6 +34,7 @@ KINDS: Mapping[TaskKind, KindOfApp] = {
     "redrive": KindOfApp(redrives.kind, RedriveAnswer, redrives.shown, redrives.listed),
     "purge": KindOfApp(purges.kind, PurgeAnswer, purges.shown),
     "audit": KindOfApp(audit.kind, AuditJobAnswer, audit_findings.shown),
+    "erasure": KindOfApp(erasures.kind, ErasureAnswer, erasures.shown),
 }
 ANY_TASK: Any = Union[tuple(one.answer for one in KINDS.values())]  # noqa: UP007 - it is computed
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from core.model.aggregates import WINDOW_START, Aggregate
-from core.model.rows import row_table
+from core.model.rows import ERASED, row_table
 from jobs.ranges import CommitSpan, Slice
 from jobs.tables import place_where, quoted, rows_where
 from jobs.transforms import source_columns, window_columns
@@ -70,7 +70,13 @@ def removed(of: Aggregate, sql: Words) -> str:
     members = ", ".join(sql.sent(sql.member(name, kind), name, kind) for name, kind in columns.items())
     table, name = f"{sql.prefix}retracted_row AS r {sql.documents(columns)}", quoted(row_table(of.source).name)
     lineage = "r.stream_id, r.partition_id, r.sequence_number, r.row_commit_number AS written_by"
-    return f"SELECT {lineage}, r.commit_number AS removed_by, {members} FROM {table} WHERE r.table_name = {name}"
+    where = f"r.table_name = {name} AND {whole(sql)}"
+    return f"SELECT {lineage}, r.commit_number AS removed_by, {members} FROM {table} WHERE {where}"
+
+
+def whole(sql: Words) -> str:
+    """Return the condition that a removed row still has its columns: no erasure has blanked it."""
+    return f"r.{sql.named('row')} <> '{ERASED}'"
 
 
 def counted_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
@@ -109,7 +115,7 @@ def rows_of_windows(of: Aggregate, windows: Sequence[Window], cut: Sequence[Comm
         f" UNION ALL SELECT {members} FROM {places}"
         f" {join} {sql.prefix}retracted_row AS r ON {_of_place('r', sql)} AND {after} {sql.documents(kinds)}"
         f" INNER JOIN {wanted} ON {_of_key(of, gone, sql)} AND {_in_time(of, gone[of.at], 'k')}"
-        f" WHERE r.table_name = {quoted(row_table(of.source).name)}"
+        f" WHERE r.table_name = {quoted(row_table(of.source).name)} AND {whole(sql)}"
     )
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from core.model.aggregates import EPOCH, Aggregate
-from core.model.rows import row_table
+from core.model.rows import ERASED, row_table
 from jobs import as_of
 from jobs.counts import COUNT_COLUMNS, WRITTEN_COLUMNS, count_queries, total_of, written_of, written_query
 from jobs.ranges import CommitSpan, MergedRange, Place, Slice, WrittenCount
@@ -134,7 +134,8 @@ class JdbcTables:
     def removed_rows(self, row_class: type, wanted: Sequence[str]) -> DataFrame:
         table, row = quoted(row_table(row_class).name), self._words.name.format("row")
         names = f"{', '.join(REMOVED_COLUMNS)}, table_name, {row} AS document"
-        found = self._selected("retracted_row", names, [f"table_name = {table} AND ({one})" for one in wanted])
+        rows = f"table_name = {table} AND {row} <> '{ERASED}'"
+        found = self._selected("retracted_row", names, [f"{rows} AND ({one})" for one in wanted])
         return found.select(*(F.col(name).cast(kind) for name, kind in REMOVED_COLUMNS.items()), "document")
 
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:

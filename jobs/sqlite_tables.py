@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from core.model.aggregates import Aggregate
-from core.model.rows import row_table
+from core.model.rows import ERASED, row_table
 from jobs import as_of
 from jobs.counts import count_queries, total_of, written_of, written_query
 from jobs.ranges import CommitSpan, MergedRange, Place, Slice, WrittenCount
@@ -119,7 +119,8 @@ class SqliteTables:
 
     def removed_rows(self, row_class: type, wanted: Sequence[str]) -> DataFrame:
         table = quoted(row_table(row_class).name)
-        select = f'SELECT {", ".join(REMOVED_COLUMNS)}, "row" FROM retracted_row WHERE table_name = {table} AND '
+        select = f'SELECT {", ".join(REMOVED_COLUMNS)}, "row" FROM retracted_row WHERE table_name = {table}'
+        select += f" AND [row] <> '{ERASED}' AND "
         schema = schema_of({**REMOVED_COLUMNS, "document": "string"})
         return self._selected([f"{select}({one})" for one in wanted], schema)
 

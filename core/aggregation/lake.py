@@ -95,6 +95,10 @@ class Lake(Protocol):
     def maintain(self, table: str) -> Mapping[str, int]:
         """Compact a table, remove files that no reader of the last days needs, and shorten its log; return counts."""
 
+    def delete(self, table: str, condition: str) -> int:
+        """Delete the rows of a table that fit a condition in SQL, and return their number; the files that had them stay
+        for readers until `maintain` removes them."""
+
     def write_text(self, path: str, text: str) -> None:
         """Write a text for a job."""
 

@@ -89,7 +89,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     taken: list[SequenceNumber] = []
     try:
         hold, letters = _begin(chunk, begun.claimed_by, keeper)
-        retry = _ChunkRetry(keeper, hold, invocation_id, taken)
+        retry = _ChunkRetry(keeper.forgetting(hold.state), hold, invocation_id, taken)
         retry.run(letters)
         if retry.left:
             released = release(replace(begun, sequence_numbers=tuple(retry.left)), keeper)

@@ -48,12 +48,12 @@ class AccessPolicy:
             )
         if self.former_link_secret and not self.link_secret:
             found.append("RESIDENT_LINK_SECRET must be set where RESIDENT_LINK_SECRET_PREVIOUS is")
-        return found + _secret_faults(
+        return found + secret_faults(
             {"RESIDENT_LINK_SECRET": self.link_secret, "RESIDENT_LINK_SECRET_PREVIOUS": self.former_link_secret}
         )
 
 
-def _secret_faults(secrets: Mapping[str, str]) -> list[str]:
+def secret_faults(secrets: Mapping[str, str]) -> list[str]:
     """Name the secrets that could be guessed: short ones, and a reference's own text, which the platform leaves there
     when it cannot resolve the reference."""
     found = []

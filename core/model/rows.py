@@ -23,17 +23,20 @@ LINEAGE = ("stream_id", "partition_id", "commit_number", "sequence_number", "ord
 PLACE = ("stream_id", "partition_id", "sequence_number", "ordinal")  # by which appended rows are unique
 STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
 
+ERASED = "{}"  # in place of the JSON object of a row that an erasure took away
 # The position that makes a row unique, and the row: (sequence number, ordinal among the event's rows, row).
 PlacedRow = tuple[int, int, Row]
 
 
 @dataclass(frozen=True, slots=True)
 class RowTable:
-    """The table of a row class: `key` is empty for appended rows and names the key columns of a state."""
+    """The table of a row class: `key` is empty for appended rows and names the key columns of a state. `subject` is the
+    column that names the person or thing that an erasure forgets; empty: none."""
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
+    subject: str = ""
 
     @property
     def lineage(self) -> tuple[str, ...]:
@@ -52,18 +55,23 @@ class RowTable:
 _TABLES: dict[type, RowTable] = {}
 
 
-def appended_to(table: str) -> Callable[[type[RowType]], type[RowType]]:
-    """Declare rows that are only added to a table; the position of the event and an ordinal make each row unique."""
+def appended_to(table: str, subject: str = "") -> Callable[[type[RowType]], type[RowType]]:
+    """Declare rows that are only added to a table; the position of the event and an ordinal make each row unique.
+
+    An erasure deletes the rows whose `subject` column has the erased value.
+    """
 
     def declare(row_class: type[RowType]) -> type[RowType]:
-        _TABLES[row_class] = RowTable(table, _columns(row_class), ())
+        _TABLES[row_class] = RowTable(table, _columns(row_class), (), subject)
         return row_class
 
     return declare
 
 
-def state_of(table: str, key: tuple[str, ...]) -> Callable[[type[RowType]], type[RowType]]:
+def state_of(table: str, key: tuple[str, ...], subject: str = "") -> Callable[[type[RowType]], type[RowType]]:
     """Declare rows of which the table keeps one for each key: the row of the newest sequence number.
+
+    An erasure deletes the rows whose `subject` column has the erased value.
 
     Raises InvalidTransform for an empty key. Other faults are found together, when a transform is loaded.
     """
@@ -71,7 +79,7 @@ def state_of(table: str, key: tuple[str, ...]) -> Callable[[type[RowType]], type
     def declare(row_class: type[RowType]) -> type[RowType]:
         if not key:
             raise InvalidTransform(f"{row_class.__name__}: the key of {table} names no field")
-        _TABLES[row_class] = RowTable(table, _columns(row_class), key)
+        _TABLES[row_class] = RowTable(table, _columns(row_class), key, subject)
         return row_class
 
     return declare

@@ -21,6 +21,7 @@ from core.replay.pieces import Piece, PieceReader, ReplayCommit
 from core.replay.plan import KnownLetters, KnownStates, ReplayTrial, plan_replay
 from core.replay.ranges import ReplayOrder, ReplayReach, ranges_of
 from core.replay.store.replays import Replays
+from core.settle.erased import SubjectKey
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
 from core.tasks.run import Done, Kind
@@ -41,6 +42,7 @@ class ReplayKind(Kind):
     clock: Clock
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     piece: int = BATCH_EVENTS
+    erasure: SubjectKey = SubjectKey()  # noqa: RUF009 - it is frozen
 
     name = "replay"
     fan_out = 8  # partitions
@@ -107,6 +109,9 @@ class _WorkSlice:
         state = means.store.read_partition(means.stream.partition(progress.range.partition_id))
         if means.letters.order == "hold_key":
             state = replace(state, open_keys=OpenKeys(None))
+        means = self.means = replace(
+            means, transform=means.store.read_erased(state, means.erasure).around(means.transform)
+        )
         settle = self._rehearse if self.is_dry_run else self._commit
         last = progress.range.span.last
         events = means.hub.read_range(state.partition, progress.next_number, last, self.until)

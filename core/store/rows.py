@@ -6,22 +6,27 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from core.model.rows import row_table
-from core.store.columns import quoted
+from core.model.rows import ERASED, row_table
+from core.store.columns import fields_of, quoted, types_of
 from core.store.script import OfRows
 
+ERASED_AT = 2**63 - 1  # in place of the commit number of a replay: an erasure took the row away
 RETRACTED = "stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row"
 STANDING = "t.stream_id, t.partition_id, t.sequence_number, "  # the columns that name the writer of a state
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The words in which the engines differ here: `top` goes after SELECT, `limit` to the end."""
+    """The words in which the engines differ here: `top` goes after SELECT, `limit` to the end, `delete` before a
+    table. `texts` and `numbers` read the JSON array of [subject as a text, as a number or null]."""
 
     prefix: str
     mark: str
     top: str
     limit: str
+    delete: str
+    texts: str
+    numbers: str
 
     def of_partition(self, alias: str) -> str:
         """Return the condition that a row belongs to the partition."""
@@ -31,6 +36,12 @@ class Dialect:
         """Return the condition that a row is in a range of the partition."""
         ends = f"{self.mark}first_sequence_number AND {self.mark}last_sequence_number"
         return f"{self.of_partition(alias)}\n   AND {alias}.sequence_number BETWEEN {ends}"
+
+    def of_subjects(self, row_class: type) -> str:
+        """Return the condition that a row is in a range of the partition, and of some subjects."""
+        name = row_table(row_class).subject
+        listed = self.texts if str in types_of(dict(fields_of(row_class))[name]) else self.numbers
+        return f"{self.in_range('t')}\n   AND t.{quoted(name)} IN (\n       {listed})"
 
 
 def in_table_order(row_classes: Iterable[type]) -> list[type]:
@@ -104,6 +115,32 @@ def _range(row_class: type, sql: Dialect) -> str:
     )
 
 
+def _select_subject(row_class: type, sql: Dialect) -> str:
+    """Select the rows of some subjects in a range: commit number, sequence number, ordinal (0 for a state), columns."""
+    table = row_table(row_class)
+    columns = "".join(f", t.{quoted(name)}" for name in table.columns)
+    ordinal = "0" if table.key else "t.ordinal"
+    return (
+        f"SELECT t.commit_number, t.sequence_number, {ordinal}{columns}\n  FROM {sql.prefix}{table.name} AS t\n"
+        f" WHERE {sql.of_subjects(row_class)}\n ORDER BY t.sequence_number;"
+    )
+
+
+def _stub_subject(row_class: type, sql: Dialect) -> str:
+    """Leave a retracted row without its columns for each row of some subjects in a range."""
+    table = row_table(row_class)
+    return (
+        f"INSERT INTO {sql.prefix}retracted_row ({RETRACTED})\n"
+        f"SELECT t.stream_id, t.partition_id, {ERASED_AT}, '{table.name}', t.sequence_number, t.ordinal,"
+        f" t.commit_number, '{ERASED}'\n  FROM {sql.prefix}{table.name} AS t\n WHERE {sql.of_subjects(row_class)};"
+    )
+
+
+def _delete_subject(row_class: type, sql: Dialect) -> str:
+    """Delete the rows of some subjects in a range."""
+    return f"{sql.delete}{row_table(row_class).name} AS t\n WHERE {sql.of_subjects(row_class)};"
+
+
 def _lettered(row_class: type, sql: Dialect) -> str:
     """Find letters of a range that are not resolved, although rows of their number exist."""
     table = f"{sql.prefix}{row_table(row_class).name}"
@@ -159,4 +196,7 @@ _TEXTS: Mapping[str, Callable[[type, Dialect], str]] = {
     "next_number": _next_number,
     "select_range": _range,
     "find_lettered": _lettered,
+    "select_subject": _select_subject,
+    "stub_subject": _stub_subject,
+    "delete_subject": _delete_subject,
 }

@@ -21,6 +21,9 @@ RowVerb = Literal[
     "select_range",  # the rows of a range, after commit number and place
     "find_lettered",  # letters of a range that are open, although rows of their number were appended
     "find_row_faults",
+    "select_subject",  # the rows of subjects in a range, after commit number and place
+    "stub_subject",  # leave a retracted row without its columns for each of them
+    "delete_subject",
     "verify_slices",  # of an aggregate: compare staged windows with the facts of their job
     "replace_windows",  # delete the windows that staged ones replace
     "add_windows",  # add staged windows to those that exist, and insert the others

@@ -101,9 +101,9 @@ class Tasks:
 
     def _refuse(self, request: TaskRequest) -> None:
         chosen = {name: value for name, value in _values(request).items() if name in _STANDING}
-        ((standing,),) = self._database.ask("find_standing", **chosen)
-        if standing is not None:
-            raise TaskOverlap(request.kind, UUID(standing)) from None
+        if standing := self._database.ask("find_standing", **chosen):
+            task_id, kind = standing[0]
+            raise TaskOverlap(kind, UUID(task_id)) from None
         ((count,),) = self._database.ask("count_open_tasks", stream_id=request.order.stream_id, kind=request.kind)
         if count >= request.most_open:
             raise TooManyTasks(request.kind, request.most_open) from None

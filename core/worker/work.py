@@ -177,7 +177,9 @@ async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
     silence = SilenceCheck(fresh, settings.gap_grace)
     of_letters = store.keepers_clock(timing.clock, timing.monotonic)
-    keeper = Keeper(settings.stream, store, transform, hub.find_event, of_letters, settings.letters, journal.lone)
+    keeper = Keeper(
+        settings.stream, store, transform, hub.find_event, of_letters, settings.letters, journal.lone, settings.erasure
+    )
     pulse = Pulse(max(LONGEST_WORK, settings.longest_work), timing.monotonic)
     owners = SqlCheckpointStore(Ownerships(sources.database), beat=pulse.beat)
     client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry))

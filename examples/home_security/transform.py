@@ -21,7 +21,7 @@ Ppm = Annotated[int, Meta(ge=0, le=1_000_000)]
 EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 
 
-@state_of("home", key=("home_id",))
+@state_of("home", key=("home_id",), subject="home_id")
 @dataclass(frozen=True, slots=True)
 class Home:
     """A registered home, after its latest registration."""
@@ -31,7 +31,7 @@ class Home:
     armed: bool
 
 
-@appended_to("sensor_reading")
+@appended_to("sensor_reading", subject="home_id")
 @dataclass(frozen=True, slots=True)
 class SensorReading:
     """A reading of one sensor: the `state` of a switch (active, idle), or the `ppm` of carbon monoxide."""
@@ -44,7 +44,7 @@ class SensorReading:
     observed_at: datetime
 
 
-@appended_to("home_alert")
+@appended_to("home_alert", subject="home_id")
 @dataclass(frozen=True, slots=True)
 class HomeAlert:
     """A reading that needs attention."""

@@ -61,7 +61,7 @@ def show_replay_diff(call: Call[TaskPath, DiffQuery, Nothing]) -> DiffAnswer:
 def kind(own: App) -> ReplayKind:
     """Return the replays of the stream."""
     set_ = own.settings
-    return ReplayKind(set_.stream, own.replays, own.hub, own.transform, own.clock, set_.letters)
+    return ReplayKind(set_.stream, own.replays, own.hub, own.transform, own.clock, set_.letters, erasure=set_.erasure)
 
 
 def shown(task: Task) -> ReplayAnswer:

@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { ago, card, count, duration, el, fault, plural, renew, table } from "./dom.js";
+import { erasuresCard } from "./erasures.js";
 import { purgesCard } from "./purges.js";
 import { taskAddress } from "./tasks.js";
 
@@ -10,7 +11,7 @@ const EVERY_MS = 10_000;
 export async function retention(place, left) {
   const [burning, purges] = [1, 2].map(() => el("div", {}));
   place.append(el("h1", {}, "Retention"), burning, purges);
-  purges.append(await purgesCard(taskAddress));
+  purges.append(await purgesCard(taskAddress), erasuresCard(taskAddress));
   while (!left.aborted) {
     try {
       if (!document.hidden) renew(burning, inHub(await get("retention")));

@@ -4,6 +4,7 @@ import { get, post, Problem } from "./api.js";
 import { audit } from "./audits.js";
 import { confirm } from "./confirm.js";
 import { ago, badge, button, capital, card, choice, count, dated, el, facts, fault, field, renew, table } from "./dom.js";
+import { erasure } from "./erasures.js";
 import { purge } from "./purges.js";
 import { redrive } from "./redrives.js";
 import { newReplay, replay } from "./replays.js";
@@ -15,7 +16,7 @@ const ENDED = ["done", "cancelled", "failed"];
 const STATUSES = ["planned", "running", "paused", ...ENDED];
 // A kind: its title, what of it is done, its own facts (lists of pairs), what stays when it is cancelled, more panels, what
 // follows it beside them; in a list, a word for its status and its result; and whether something goes on after its end. A kind without words of its own shows its plain fields.
-const KINDS = { replay, redrive, purge, audit };
+const KINDS = { replay, redrive, purge, audit, erasure };
 const OTHER = { title: (task) => capital(task.kind), done: (task) => counted(task), facts: (task) => [plainFacts(task)],
   stays: "what it has done stays done" };
 const MOVES = { pause: (kind) => `The ${kind} stops between two pieces, and can be resumed there.`,

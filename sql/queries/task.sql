@@ -9,7 +9,7 @@ t.task_id, t.kind, e.event_hub, e.consumer_group, t.stream_id, t.status, t.is_dr
 
 -- name: add_task
 -- Insert a new task, planned; touches no row when an open task of its kind has the same key or, if it holds numbers, some
--- of its numbers, or when too many of its kind are open. The stream's row is locked, so tasks are opened one by one.
+-- of the numbers of an open task that holds them, or when too many of its kind are open. The stream's row is locked, so tasks are opened one by one.
 -- params: task_id varchar(8000), stream_id int, kind varchar(8000), is_dry_run bit, task_key varchar(8000), asked nvarchar(max), total bigint, per_second int, requested_by nvarchar(4000), reason nvarchar(4000), requested_at datetime2(7), most_open int, holds_numbers bit, parts nvarchar(max)
 INSERT INTO task
        (task_id, stream_id, kind, status, is_dry_run, task_key, asked, total, pieces, per_second, next_piece_at,
@@ -31,27 +31,28 @@ SELECT :task_id, :stream_id, :kind, 'planned', :is_dry_run, :task_key, :asked, :
         INNER JOIN rows(:parts) AS r (
               part varchar(80), first_sequence_number bigint, last_sequence_number bigint)
            ON r.part COLLATE Latin1_General_100_BIN2 = p.part
-        WHERE h.stream_id = :stream_id AND h.kind = :kind AND h.is_dry_run = 0
+        WHERE h.stream_id = :stream_id AND h.kind IN ('replay', 'erasure') AND h.is_dry_run = 0
           AND h.status IN ('planned', 'running', 'paused')
           AND p.first_sequence_number <= r.last_sequence_number
           AND p.last_sequence_number >= r.first_sequence_number));
 
 -- name: find_standing
--- Find the open task of a kind that keeps a new one out: it has the same key or, if that one holds numbers, some of
--- its numbers.
+-- Find an open task that keeps a new one out: one of its kind that has the same key or, if the new one holds numbers, one
+-- of the kinds that do, with some of its numbers.
 -- params: stream_id int, kind varchar(8000), task_key varchar(8000), holds_numbers bit, parts nvarchar(max)
-SELECT MIN(t.task_id) AS task_id
+SELECT t.task_id, t.kind
   FROM task AS t
- WHERE t.stream_id = :stream_id AND t.kind = :kind AND t.status IN ('planned', 'running', 'paused')
-   AND (t.task_key = :task_key
-        OR :holds_numbers = 1 AND t.is_dry_run = 0 AND EXISTS (
+ WHERE t.stream_id = :stream_id AND t.status IN ('planned', 'running', 'paused')
+   AND (t.kind = :kind AND t.task_key = :task_key
+        OR :holds_numbers = 1 AND t.kind IN ('replay', 'erasure') AND t.is_dry_run = 0 AND EXISTS (
            SELECT 1
              FROM task_part AS p
             INNER JOIN rows(:parts) AS r (
                   part varchar(80), first_sequence_number bigint, last_sequence_number bigint)
                ON r.part COLLATE Latin1_General_100_BIN2 = p.part
             WHERE p.task_id = t.task_id AND p.first_sequence_number <= r.last_sequence_number
-              AND p.last_sequence_number >= r.first_sequence_number));
+              AND p.last_sequence_number >= r.first_sequence_number))
+ LIMIT 1;
 
 -- name: add_parts
 -- Insert the parts of a new task, from a JSON array of [part, first, last, position, asked, report, ordinal].

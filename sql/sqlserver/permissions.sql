@@ -12,15 +12,15 @@ GRANT SELECT, INSERT, UPDATE ON hubledger.sequence_gap TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_ownership TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.partition_stop TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.batch_attempt TO hubledger_app;
-GRANT SELECT, INSERT, DELETE ON hubledger.batch_ledger TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.batch_ledger TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.event_hub_dead_letter TO hubledger_app;
-GRANT SELECT, INSERT, DELETE ON hubledger.dead_letter_attempt TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.dead_letter_attempt TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.task TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.task_part TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.redrive_piece TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.replay_diff TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.replay_state TO hubledger_app;
-GRANT SELECT, INSERT, DELETE ON hubledger.retracted_row TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.retracted_row TO hubledger_app;
 GRANT SELECT, UPDATE, DELETE ON hubledger.staged_event TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_cut TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_run TO hubledger_app;
@@ -29,6 +29,7 @@ GRANT SELECT, DELETE ON hubledger.staged_result TO hubledger_app;
 GRANT SELECT, UPDATE, DELETE ON hubledger.staged_slice TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.idempotency_key TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.purge_stub TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.erased_subject TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.stream_minute TO hubledger_app;
 
 -- The role of the Spark jobs: they read the tables that they add up or compare, and write only staging tables.

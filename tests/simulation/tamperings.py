@@ -208,7 +208,7 @@ ROWS = {
     ),
     "a retracted state deleted": retracted("replays", "retracted rows exist", "table_name = 'home'"),
     "a row written for a number whose letter is open": Tampering(
-        "letters rows_added",
+        "letters rows rows_added",
         "letter {number} is exhausted",
         EXHAUSTED,
         (copied_row(":number", 0, "WHERE partition_id = :partition_id LIMIT 1"),),
@@ -234,11 +234,9 @@ LEDGER = {
     "the version of a commit changed": commit(
         "ledger_changed", "commit {c} (batch)", COMMIT.format("kind = 'batch'"), "transform_version = 'other/1'"
     ),
-    "the first range deleted": commit(
-        "commits hole letters_outside rows totals", "commit {c}", COMMIT.format("kind = 'batch'")
-    ),
+    "the first range deleted": commit("commits hole totals", "commit {c}", COMMIT.format("kind = 'batch'")),
     "a range in the middle deleted": commit(
-        "hole commits totals", "", COMMIT.format("kind = 'batch' AND commit_number = 4")
+        "hole commits letters_outside totals", "", COMMIT.format("kind = 'batch' AND commit_number = 4")
     ),
     "the last range deleted": commit("short commits letters_outside totals", "", NEWEST_BATCH),
     "a retry deleted from the ledger": commit("commits", "no row for commit {c}", COMMIT.format("kind = 'retry'")),

@@ -17,10 +17,13 @@ from core.aggregation.store.pipeline import discard_result_script, discard_run_s
 from core.aggregation.store.plans import plan_script
 from core.errors import TaskConflict
 from core.ledger.audit_task import AuditAsked, audit_request
+from core.ledger.erasure.found import CommitMark, FoundDiff, FoundPiece, RetractedPlace
 from core.ledger.minutes import Minute
 from core.ledger.retention.pieces import LedgerPiece, LetterPiece, RowPiece
 from core.ledger.retention.purge import BY_STREAM, PurgeTarget, purge_request
 from core.ledger.retention.stub import LedgerRow, SettledLetter, nothing_purged, signed
+from core.ledger.store.erasure_scripts import Erase, closing_script
+from core.ledger.store.erasure_scripts import piece_script as erasure_script
 from core.ledger.store.incarnations import Opening, opening_script
 from core.ledger.store.minutes import minute_script
 from core.ledger.store.purge_scripts import ledger_script, letter_script, retracted_steps, row_script, row_steps
@@ -53,6 +56,7 @@ from core.replay.store.scripts import (
     note_script,
     rehearsal_script,
 )
+from core.settle.erased import SubjectKey
 from core.settle.store.gaps import noting_script
 from core.settle.store.partitions import batch_script
 from core.store.columns import instant_text
@@ -68,6 +72,7 @@ from tests.fakes.rooms import all_migrations
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
 
 OF_APPENDED: tuple[RowVerb, ...] = ("next_partition", "next_number", "select_range", "find_lettered")
+OF_SUBJECTS: tuple[RowVerb, ...] = ("select_subject",)
 STATES = tuple(row_class for row_class in ROW_CLASSES if row_table(row_class).key)
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 FILES = (
@@ -111,7 +116,7 @@ def every_script() -> Mapping[str, Script]:
     letters = {**retries(), **moves(), **claims()}
     gap = {"gap noted": noting_script(commit_of((), first=False, letters=False).state, Span(*GAP), EPOCH)}
     minute = {"minute": minute_script(1, Minute(EPOCH, 7, 9))}
-    orders = {**replays(), **jobs(), **redrives(), **purges()}
+    orders = {**replays(), **jobs(), **redrives(), **purges(), **erasures()}
     return {**commits(), **gap, **letters, **orders, **tasks(), **aggregations(), **incarnations(), **minute}
 
 
@@ -135,6 +140,29 @@ def purges() -> Mapping[str, Script]:
         "purge ledger": ledger_script(1, rows, ending, ahead),
         "purge letters": letter_script(1, letters, ending, ahead),
         **{f"purge {name}": row_script(1, steps[name], ending, ahead) for name in pieces},
+    }
+
+
+def erasures() -> Mapping[str, Script]:
+    """Return the first piece of an erasure, a later one that finds nothing, and the end of one."""
+    partition, number = commit_of((), first=True, letters=False).partition, SequenceNumber(7)
+    found = FoundPiece(
+        Span(*GAP),
+        {row_class: 1 for row_class in ROW_CLASSES if row_table(row_class).subject},
+        letters=GAP,
+        staged=(number,),
+        retracted=(RetractedPlace(2, "sensor_reading", number, 0),),
+        diffs=(FoundDiff(str(ID), number),),
+        marks=(CommitMark(2, 7, 9),),
+    )
+    ending = Ending(ID, EPOCH, partial(TaskConflict, "erasure", ID))
+    ahead, ends = Advance("0", 0, 10, "{}"), Advance("lake", 0, 0, "{}", is_last=True)
+    first = Erase(partition, found, ("home-7", "7"), SubjectKey("secret"), 99, "ann", is_first=True)
+    later = replace(first, piece=FoundPiece(Span(*GAP), {}), is_first=False)
+    return {
+        "erasure first piece": erasure_script(1, first, ending, ahead),
+        "erasure later piece": erasure_script(1, later, ending, ahead),
+        "erasure end": closing_script([(str(ID), "{}", "why", None, "")], ending, ends),
     }
 
 
@@ -406,6 +434,7 @@ def _selects() -> Iterator[tuple[str, str]]:
     read = [of_rows(verb, each) for verb in ("select_placed", "count_rows") for each in ROW_CLASSES]
     read += [of_rows(verb, each) for verb in OF_APPENDED for each in ROW_CLASSES if each not in STATES]
     read += [of_rows(verb, each) for verb in ("select_states", "select_standing", "count_states") for each in STATES]
+    read += [of_rows(verb, each) for verb in OF_SUBJECTS for each in ROW_CLASSES if row_table(each).subject]
     reading: tuple[RowVerb, ...] = (
         "find_staging",
         "remove_staged",

@@ -326,6 +326,12 @@ EXPECTING = {
     "purge task_part": ["lock_stream", "hold_task", "advance_part", "delete_parts"],
     "purge task": ["lock_stream", "delete_tasks", "hold_task", "advance_part"],
     "purge aggregation_failure": ["lock_stream", "delete_failures", "hold_task", "advance_part"],
+    "erasure first": [
+        "lock_partition", *("stub_subject HomeAlert", "stub_subject SensorReading"), "blank_retracted",
+        *("delete_subject Home", "delete_subject HomeAlert", "delete_subject SensorReading"), "blank_letters",
+        "mark_erased", "hold_task", "advance_part",
+    ],
+    "erasure": ["hold_task", "advance_part"],
     "purge letters": [
         "lock_stream", "delete_settled_letters", "delete_attempts", "move_stub", "hold_task", "advance_part",
     ],
@@ -391,7 +397,7 @@ def test_a_variable_of_a_text_is_wider_than_every_column_of_its_name_so_that_non
 
 OURS = {  # texts that only we write, in the width of their column
     "partition_id", "status", "error_class", "fingerprint", "state_key", "task_id", "kind", "task_key", "part",
-    "reason", "replay_id",
+    "reason", "replay_id", "subject_hash", "table_name", "fault", "subject",
 }  # fmt: skip
 
 

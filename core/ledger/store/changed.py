@@ -12,7 +12,7 @@ from typing import Any
 
 from core.ledger.faults import ChangedCommit
 from core.model.events import PartitionId
-from core.model.rows import row_table
+from core.model.rows import ERASED, row_table
 from core.model.spans import SequenceNumber, Span
 from core.store.checksum import LEDGER_ROW, RowsDigest, added, ledger_checksum, positioned_values
 from core.store.columns import day_text, fields_of, instant_of, instant_text, span_values, types_of
@@ -96,6 +96,13 @@ class ChangedCommits:
             yield _Commit(found, rows_checksum), checksum == ledger_checksum(kind, named)
 
     def _add_rows(self, part: Span) -> None:
+        for table, number, rows in self.rows_of(part):
+            if number in self._open:
+                self._open[number].add(table, rows)
+
+    def rows_of(self, part: Span) -> Iterator[tuple[str, int, list[Values]]]:
+        """Yield the rows of a range by table and commit, in order: those that stand, and those that replays took away.
+        Erased ones are left out."""
         taken = self._retracted(part)
         for table, row_class in self._appended.items():
             of_commit: dict[int, list[Values]] = taken.get(table, defaultdict(list))
@@ -104,16 +111,14 @@ class ChangedCommits:
             for commit_number, *values in self._ask(of_rows("select_range", row_class), part):
                 of_commit[commit_number].append(read(values))
             for number, rows in of_commit.items():
-                if number in self._open:
-                    ordered = sorted(rows, key=lambda row: (row[0], row[1])) if number in merged else rows
-                    self._open[number].add(table, ordered)
+                yield table, number, sorted(rows, key=lambda row: (row[0], row[1])) if number in merged else rows
 
     def _retracted(self, part: Span) -> dict[str, dict[int, list[Values]]]:
         """Return the rows that replays took away, by table and by the commit that wrote them."""
         taken: dict[str, dict[int, list[Values]]] = {}
         for table, number, ordinal, commit_number, document in self._ask("read_retracted_range", part):
             row_class = self._appended.get(table)
-            if row_class is None:
+            if row_class is None or document == ERASED:
                 continue
             values = _values_of(row_class, number, ordinal, document)
             taken.setdefault(table, defaultdict(list))[commit_number].append(values)

@@ -104,6 +104,13 @@ class DeltaLake:
             found.cleanup_metadata()
             return {"compacted": int(compacted["numFilesRemoved"]), "removed": len(removed)}
 
+    def delete(self, table: str, condition: str) -> int:
+        with _faults(table):
+            found = self._open(table)
+            if found is None:
+                return 0
+            return int(found.delete(condition, commit_properties=_strict())["num_deleted_rows"])
+
     def _open(self, table: str, version: int | None = None) -> Any:
         """Return a table, or None when there is none."""
         from deltalake import DeltaTable

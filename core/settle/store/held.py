@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from core.model.commits import BatchCommit, OpenKeys, PartitionState
 from core.model.spans import SequenceNumber
+from core.settle.erased import Erased, ErasureKeyMissing, SubjectKey
 from core.settle.order import OpenLetter
 from core.store.columns import numbers_json, place_of, texts_json
 from core.store.database import Database
@@ -38,6 +39,13 @@ class HeldLetters:
         asked = {"partition_keys": texts_json(keys), "before": before}
         found = self._database.ask("find_open_letters", **place_of(state), **asked)
         return {key: OpenLetter(SequenceNumber(number), error_class) for key, number, error_class in found}
+
+    def read_erased(self, state: PartitionState, key: SubjectKey) -> Erased:
+        """Return the subjects that were erased in a partition. Raises ErasureKeyMissing for those of another key."""
+        found = self._database.ask("read_erased_subjects", **place_of(state))
+        if any(key_hash != key.name for _, _, key_hash in found):
+            raise ErasureKeyMissing
+        return Erased({subject: until for subject, until, _ in found}, key)
 
     def count_held(self, state: PartitionState) -> int:
         """Count the held letters of a partition."""

@@ -21,7 +21,8 @@ from core.store.script import OfRows, Step
 from core.store.sqlite.windows import windows_text
 from core.store.windows import WINDOW_PARAMS
 
-SQLITE = Dialect("", ":", "", " LIMIT :most")
+_SUBJECTS = tuple(f"SELECT s.value ->> {place} FROM json_each(:subjects) AS s" for place in (0, 1))
+SQLITE = Dialect("", ":", "", " LIMIT :most", "DELETE FROM ", *_SUBJECTS)
 _OF_EVENTS = (
     f" WHERE {SQLITE.of_partition('t')} AND t.sequence_number IN (\n"
     "       SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)"

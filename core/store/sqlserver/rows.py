@@ -30,8 +30,10 @@ from core.store.sqlserver.json import server_instant_texts
 from core.store.sqlserver.windows import WINDOW_TYPES, windows_text
 from core.store.windows import WINDOW_PARAMS
 
-SERVER = Dialect("hubledger.", "@", "TOP (@most) ", "")
 _KEY_TEXT = "nvarchar(4000)"  # the type of a text in a key: an index can seek it, and no key text is longer
+_LISTED = "SELECT s.subject{} FROM OPENJSON(@subjects) WITH (subject {} '$[{}]') AS s"
+_SUBJECTS = (_LISTED.format(f" {BY_CODE_POINT}", _KEY_TEXT, 0), _LISTED.format("", "bigint", 1))
+SERVER = Dialect("hubledger.", "@", "TOP (@most) ", "", "DELETE t FROM hubledger.", *_SUBJECTS)
 _TYPES: dict[type, str] = {
     str: "nvarchar(max)",
     int: "bigint",
@@ -50,6 +52,7 @@ _DECLARED = {
     "last_sequence_number": "bigint",
     "sequence_numbers": "nvarchar(max)",
     "keys": "nvarchar(max)",
+    "subjects": "nvarchar(max)",
     "most": "int",
 }
 _PARTITION = ("stream_id", "partition_id")
@@ -256,6 +259,9 @@ _PARAMS: Mapping[str, tuple[str, ...]] = {
     "select_range": _RANGE,
     "find_lettered": (*_RANGE, "most"),
     "find_row_faults": (*_RANGE, "most"),
+    "select_subject": (*_RANGE, "subjects"),
+    "stub_subject": (*_RANGE, "subjects"),
+    "delete_subject": (*_RANGE, "subjects"),
 }
 _TEXTS: Mapping[str, Callable[[type], str]] = {
     "append": _append,

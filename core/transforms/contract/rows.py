@@ -12,6 +12,7 @@ from core.model.rows import COLUMN_TYPES, Text, row_table, texts_in
 from core.transforms.contract.names import fault_of_column, fault_of_table
 from core.transforms.contract.places import Fault, ModulePart
 
+SUBJECT_TYPES = (str, int)
 KEY_TYPES = (str, int, bool, datetime, date)  # equal decimals can have different texts, and floats are rarely equal
 _NONE = type(None)
 _UNIONS = (None, Union, UnionType)
@@ -57,6 +58,7 @@ def _faults_of_class(module: ModuleType, row_class: type) -> Iterator[Fault]:
             (_field(part, row_class, name), f"{who}.{name}: {fault}") for fault in _faults_of_texts(texts, kind)
         )
     yield from _faults_of_key(part, row_class, hints)
+    yield from _faults_of_subject(part, row_class, hints)
 
 
 def _faults_of_columns(part: ModulePart, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
@@ -105,6 +107,19 @@ def _faults_of_key(part: ModulePart, row_class: type, hints: dict[str, Any]) -> 
             yield at, f"{who}.{name} may be None and is in the key: no two rows without a value have the same key"
         if kind is not None and kind not in KEY_TYPES:
             yield at, f"{who}.{name} is {kind.__name__} and is in the key: a key holds {_one_of(KEY_TYPES)}"
+
+
+def _faults_of_subject(part: ModulePart, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
+    who, table = row_class.__name__, row_table(row_class)
+    if not table.subject:
+        return
+    if table.subject not in table.columns:
+        yield part, f"{who}: the subject of {table.name} is {table.subject!r}, which is not a field of the class"
+    elif (kind := _kind_of(hints[table.subject])) is not None and kind not in SUBJECT_TYPES:
+        yield (
+            _field(part, row_class, table.subject),
+            f"{who}.{table.subject} is {kind.__name__} and is the subject: a subject is {_one_of(SUBJECT_TYPES)}",
+        )
 
 
 def _part(module: ModuleType, row_class: type) -> ModulePart:

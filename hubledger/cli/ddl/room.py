@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate, Key
-from core.model.rows import Text, row_table, texts_of
+from core.model.rows import RowTable, Text, row_table, texts_of
 from hubledger.cli.ddl.aggregates import migration_text
 from hubledger.cli.ddl.rows import row_table_text
 from hubledger.cli.ddl.types import Engine
@@ -43,7 +43,7 @@ def rights_text(row_classes: Sequence[type], aggregates: Sequence[Aggregate]) ->
     app, job = list[str](), list[str]()
     for each in row_classes:
         table = row_table(each)
-        app.append(_grant("SELECT, INSERT, UPDATE" if table.key else "SELECT, INSERT, DELETE", table.name, _APP))
+        app.append(_grant(_rights(table), table.name, _APP))
         job.append(_grant("SELECT", table.name, _JOB))
     for level in _levels(aggregates):
         app.append(_grant("SELECT, INSERT, UPDATE, DELETE", level.name, _APP))
@@ -51,6 +51,13 @@ def rights_text(row_classes: Sequence[type], aggregates: Sequence[Aggregate]) ->
         job.append(_grant("SELECT", level.name, _JOB))
         job.append(_grant("SELECT, INSERT", level.staged, _JOB))
     return "\n".join([_HEADING, *app, "", *job, ""])
+
+
+def _rights(table: RowTable) -> str:
+    """Return the rights of the app on a table: replays delete appended rows, and erasures those of a subject."""
+    if not table.key:
+        return "SELECT, INSERT, DELETE"
+    return f"SELECT, INSERT, UPDATE{', DELETE' if table.subject else ''}"
 
 
 def _written(one: Text | Key) -> str:

@@ -6,6 +6,7 @@ import typer
 
 from hubledger.cli.operate import (
     doctor,
+    erasures,
     ledger,
     letter_moves,
     letters,
@@ -79,6 +80,10 @@ GROUPS: dict[str, _Group] = {
             "cancel": (runs.cancel_run, CHANGING),
             "discard": (runs.discard_run, CHANGING),
         },
+    ),
+    "erase": (
+        "Forget persons or things: a dry run by default.",
+        {"start": (erasures.start_erasure, CHANGING)},
     ),
     "purge": (
         "Remove old rows of the store: a dry run by default.",

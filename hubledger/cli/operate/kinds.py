@@ -113,6 +113,27 @@ def audit_tables(out: Output, value: Mapping[str, Any]) -> list[RenderableType]:
     return [audited, *faults]
 
 
+def erasure_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
+    """Return the facts of an erasure that no other task has."""
+    counts = ("rows", "letters", "staged", "retracted", "diffs", "commits")
+    return {
+        "kind": "dry run: nothing was erased" if value["dry_run"] else "for real",
+        "subjects": value["subjects"],
+        **{name: value[name] for name in counts},
+    }
+
+
+def erasure_tables(out: Output, value: Mapping[str, Any]) -> list[RenderableType]:
+    """Return the rows of an erasure by table."""
+    columns = (Column("table"), Column("rows", number=True))
+    return [out.table(columns, [[name, rows] for name, rows in value["tables"].items()])] if value["tables"] else []
+
+
+def erasure_lines(value: Mapping[str, Any]) -> list[str]:
+    """Return what is left elsewhere, and until when."""
+    return [str(one) for one in value["notes"]]
+
+
 _OF_AUDIT = (
     Column("partition"), Column("first", number=True, wide=True), Column("last", number=True),
     Column("commits", number=True),
@@ -167,5 +188,6 @@ KINDS: Mapping[str, Shown] = {
     "redrive": Shown(redrive_facts),
     "purge": Shown(purge_facts, purge_tables),
     "audit": Shown(audit_facts, audit_tables),
+    "erasure": Shown(erasure_facts, erasure_tables, erasure_lines),
 }
 OTHER = Shown(plain_facts)

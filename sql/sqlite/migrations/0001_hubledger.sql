@@ -75,6 +75,7 @@ CREATE TABLE batch_ledger (
     total_dead_lettered   INTEGER NOT NULL,
     total_held            INTEGER NOT NULL,
     total_absent          INTEGER NOT NULL,
+    erased_by             TEXT,  -- the erasure that took rows of the commit away, and replaced their checksum
     CONSTRAINT pk_batch_ledger PRIMARY KEY (stream_id, partition_id, commit_number),
     CONSTRAINT ck_batch_ledger_kind CHECK (kind IN ('batch', 'retry', 'replay')),
     CONSTRAINT ck_batch_ledger_counts CHECK (
@@ -240,7 +241,7 @@ CREATE TABLE dead_letter_attempt (
 CREATE TABLE task (
     task_id       TEXT NOT NULL,
     stream_id     INTEGER NOT NULL,
-    kind          TEXT NOT NULL,  -- which part of the app does it: replay, redrive, purge, audit
+    kind          TEXT NOT NULL,  -- which part of the app does it: replay, redrive, purge, audit, erasure
     status        TEXT NOT NULL,
     is_dry_run    INTEGER NOT NULL,
     task_key      TEXT NOT NULL,  -- of what it is about: one open task of a kind has it
@@ -318,12 +319,12 @@ CREATE TABLE replay_state (
 CREATE TABLE retracted_row (
     stream_id         INTEGER NOT NULL,
     partition_id      TEXT NOT NULL,
-    commit_number     INTEGER NOT NULL,  -- of the replay
+    commit_number     INTEGER NOT NULL,  -- of the replay; the largest number: an erasure took the row away
     table_name        TEXT NOT NULL,
     sequence_number   INTEGER NOT NULL,
     ordinal           INTEGER NOT NULL,
     row_commit_number INTEGER NOT NULL,  -- of the commit that wrote the row
-    row               TEXT NOT NULL,  -- its columns as a JSON object
+    row               TEXT NOT NULL,  -- its columns as a JSON object, which is empty after an erasure
     CONSTRAINT pk_retracted_row PRIMARY KEY (stream_id, partition_id, commit_number, table_name, sequence_number, ordinal)
 ) STRICT, WITHOUT ROWID;
 
@@ -376,6 +377,18 @@ CREATE TABLE purge_stub (
     stub_hash             TEXT NOT NULL,
     CONSTRAINT pk_purge_stub PRIMARY KEY (stream_id, partition_id),
     CONSTRAINT fk_purge_stub_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id)
+) STRICT, WITHOUT ROWID;
+
+-- Subjects that were erased, as keyed hashes: their events up to a number stay forgotten.
+CREATE TABLE erased_subject (
+    stream_id             INTEGER NOT NULL,
+    partition_id          TEXT NOT NULL,
+    subject_hash          TEXT NOT NULL,
+    key_hash              TEXT NOT NULL,  -- of the key of the hash, to see that it has changed
+    until_sequence_number INTEGER NOT NULL,
+    erased_by             TEXT NOT NULL,  -- the task
+    erased_at             TEXT NOT NULL,
+    CONSTRAINT pk_erased_subject PRIMARY KEY (stream_id, partition_id, subject_hash)
 ) STRICT, WITHOUT ROWID;
 
 -- Where the job of each aggregate stands, and its orders.

@@ -76,6 +76,7 @@ CREATE TABLE hubledger.batch_ledger (
     total_dead_lettered   bigint NOT NULL,
     total_held            bigint NOT NULL,
     total_absent          bigint NOT NULL,
+    erased_by             varchar(36) COLLATE Latin1_General_100_BIN2,  -- the erasure that took rows of the commit away, and replaced their checksum
     CONSTRAINT pk_batch_ledger PRIMARY KEY (stream_id, partition_id, commit_number),
     CONSTRAINT ck_batch_ledger_kind CHECK (kind IN ('batch', 'retry', 'replay')),
     CONSTRAINT ck_batch_ledger_counts CHECK (
@@ -244,7 +245,7 @@ CREATE TABLE hubledger.dead_letter_attempt (
 CREATE TABLE hubledger.task (
     task_id       varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
     stream_id     int NOT NULL,
-    kind          varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- which part of the app does it: replay, redrive, purge, audit
+    kind          varchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- which part of the app does it: replay, redrive, purge, audit, erasure
     status        varchar(10) NOT NULL,
     is_dry_run    bit NOT NULL,
     task_key      varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- of what it is about: one open task of a kind has it
@@ -322,12 +323,12 @@ CREATE TABLE hubledger.replay_state (
 CREATE TABLE hubledger.retracted_row (
     stream_id         int NOT NULL,
     partition_id      varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    commit_number     bigint NOT NULL,  -- of the replay
+    commit_number     bigint NOT NULL,  -- of the replay; the largest number: an erasure took the row away
     table_name        varchar(128) COLLATE Latin1_General_100_BIN2 NOT NULL,
     sequence_number   bigint NOT NULL,
     ordinal           int NOT NULL,
     row_commit_number bigint NOT NULL,  -- of the commit that wrote the row
-    row               nvarchar(max) NOT NULL,  -- its columns as a JSON object
+    row               nvarchar(max) NOT NULL,  -- its columns as a JSON object, which is empty after an erasure
     CONSTRAINT pk_retracted_row PRIMARY KEY (stream_id, partition_id, commit_number, table_name, sequence_number, ordinal)
 );
 
@@ -381,6 +382,18 @@ CREATE TABLE hubledger.purge_stub (
     stub_hash             varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
     CONSTRAINT pk_purge_stub PRIMARY KEY (stream_id, partition_id),
     CONSTRAINT fk_purge_stub_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
+);
+
+-- Subjects that were erased, as keyed hashes: their events up to a number stay forgotten.
+CREATE TABLE hubledger.erased_subject (
+    stream_id             int NOT NULL,
+    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    subject_hash          varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    key_hash              varchar(16) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- of the key of the hash, to see that it has changed
+    until_sequence_number bigint NOT NULL,
+    erased_by             varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- the task
+    erased_at             datetime2(7) NOT NULL,
+    CONSTRAINT pk_erased_subject PRIMARY KEY (stream_id, partition_id, subject_hash)
 );
 
 -- Where the job of each aggregate stands, and its orders.

@@ -52,7 +52,7 @@ MUTANTS = (
     *in_file(
         "hubledger/cli/ddl/room.py",
         "tests/sql/test_rights.py",
-        ("the app may not change states", '"SELECT, INSERT, UPDATE" if table.key', '"SELECT, INSERT" if table.key'),
+        ("the app may not change states", "SELECT, INSERT, UPDATE{', DELETE'", "SELECT, INSERT{', DELETE'"),
         ("jobs may not stage windows", '"SELECT, INSERT", level.staged, _JOB', '"SELECT", level.staged, _JOB'),
     ),
     *in_file(

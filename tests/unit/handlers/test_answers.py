@@ -114,7 +114,12 @@ def recorder(
     script.write_text("#!/bin/sh\nexec sleep 600\n")
     script.chmod(0o755)
     running = Running(sqlite, caplog, monkeypatch)
-    settings = {"RESIDENT_LINK_SECRET": SECRET, "ORDER_POLICY": "hold_key", "HUB_RETENTION_HOURS": "24"}
+    settings = {
+        "RESIDENT_LINK_SECRET": SECRET,
+        "ERASURE_KEY": SECRET,
+        "ORDER_POLICY": "hold_key",
+        "HUB_RETENTION_HOURS": "24",
+    }
     running.restart(SPARK_ENGINE="local", SPARK_SUBMIT=str(script), **settings)
     yield Recorder(running)
     own = aggregation()
@@ -279,6 +284,20 @@ def of_purges(to: Recorder) -> None:
     to.get("explain_number", {"partition_id": "1", "sequence_number": "0"})
 
 
+def of_erasures(to: Recorder) -> None:
+    asked = {**REASON, "subjects": ["home-1", "nobody"]}
+    begun = to.post("request_erasure", asked)
+    to.post("request_erasure", {**asked, "subjects": ["somebody-else"]})
+    to.running.drive(begun["task_id"])
+    to.get("show_task", {"task_id": begun["task_id"]})
+    begun = to.post("request_erasure", {**asked, "dry_run": False, "most_rows": 3})
+    to.post("request_erasure", {**asked, "dry_run": False})
+    to.post("cancel_task", REASON, {"task_id": begun["task_id"]})
+    to.post("request_erasure", {**asked, "reason": "home-1 asked for it"})
+    to.post("request_erasure", {**asked, "subjects": []})
+    to.post("request_erasure", {**asked, "subjects": ["home-1 "]})
+
+
 def of_aggregations(to: Recorder) -> None:
     to.post("start_aggregation", {})
     run = to.get("list_aggregations")["runs"][0]["run_id"]
@@ -336,6 +355,6 @@ def of_streams(to: Recorder) -> None:
 
 
 PARTS = (
-    of_nothing, fill, of_ledger, of_letters, of_redrives, of_replays, of_audits, of_purges, of_aggregations, of_rooms,
-    of_streams,
+    of_nothing, fill, of_ledger, of_letters, of_redrives, of_replays, of_audits, of_purges, of_erasures,
+    of_aggregations, of_rooms, of_streams,
 )  # fmt: skip

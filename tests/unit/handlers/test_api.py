@@ -54,6 +54,7 @@ BY_LEVEL = {
         "pause_task",
         "repair_aggregation",
         "request_audit",
+        "request_erasure",
         "request_purge",
         "resume_aggregation",
         "resume_task",

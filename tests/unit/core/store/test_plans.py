@@ -88,7 +88,7 @@ BY_INDEX = {
     "delete_parts": "PRIMARY KEY (task_id=?",
     "delete_tasks": "INDEX ix_task_requested (stream_id=? AND requested_at<?)",
     "add_task": "INDEX uq_task_open (stream_id=? AND kind=? AND task_key=?)",
-    "find_standing": "INDEX uq_task_open (stream_id=? AND kind=?)",
+    "find_standing": "INDEX uq_task_open (stream_id=?)",
     "count_open_tasks": "INDEX uq_task_open (stream_id=? AND kind=?)",
     "find_task": "PRIMARY KEY (task_id=?)",
     "read_tasks": "INDEX ix_task_requested (stream_id=? AND requested_at<?",
@@ -110,6 +110,22 @@ BY_INDEX = {
     "delete_failures": "INDEX ix_aggregation_failure_at (failed_at<?)",
     "find_old_dry_run": "INDEX ix_task_requested (stream_id=? AND requested_at<?)",
     "find_old_redrive": "INDEX ix_task_requested (stream_id=? AND requested_at<?)",
+    "find_next_erasable": "(stream_id=? AND partition_id=? AND sequence_number>?)",
+    "read_letters_to_search": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
+    "read_staged_to_search": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
+    "read_retracted_to_search": "INDEX ix_retracted_row_number (stream_id=? AND partition_id=? AND sequence_number>?",
+    "read_diffs_to_search": "PRIMARY KEY (task_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
+    "read_commits_to_mark": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number=?)",
+    "read_retried_numbers": "PRIMARY KEY (stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
+    "blank_retracted": "INDEX ix_retracted_row_number (stream_id=? AND partition_id=? AND sequence_number>? AND",
+    "blank_letters": "(stream_id=? AND partition_id=? AND sequence_number=?)",
+    "blank_attempts": "PRIMARY KEY (stream_id=? AND partition_id=? AND sequence_number=?)",
+    "delete_staged_of": "(stream_id=? AND partition_id=? AND sequence_number=?)",
+    "delete_diffs_of": "PRIMARY KEY (task_id=? AND partition_id=? AND sequence_number=?)",
+    "mark_erased": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number=?)",
+    "read_erased_subjects": "PRIMARY KEY (stream_id=? AND partition_id=?)",
+    "read_tasks_to_search": "INDEX ix_task_requested (stream_id=?)",
+    "reword_tasks": "PRIMARY KEY (task_id=?)",
     "find_stream": "(event_hub=? AND consumer_group=?)",
     "read_incarnation": "(event_hub=? AND consumer_group=?)",
     "read_last_batches": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=?)",
@@ -188,10 +204,10 @@ def test_a_statement_of_operators_goes_by_its_index_and_scans_no_large_table(
 
 
 def test_every_statement_of_purges_and_tasks_has_its_index_here() -> None:
-    files = ("purge", "task", "purge_stub")
+    files = ("purge", "task", "purge_stub", "erasure")
     texts = [(SQL / "queries" / f"{name}.sql").read_text(encoding="utf-8") for name in files]
     named = {name for text in texts for name in re.findall(r"^-- name: (\w+)$", text, re.M)}
-    assert named - set(BY_INDEX) == {"read_all_cuts", "add_parts"}  # one row for each aggregate
+    assert named - set(BY_INDEX) == {"read_all_cuts", "add_parts", "add_erased_subjects"}  # one row for each aggregate
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -12,7 +12,13 @@ from handlers.web.openapi import describe
 from tests.unit.hubledger.cli.small_app import Reply, Request, problem
 
 AT = "2026-11-23T03:00:00Z"
-KINDS = {"/replays": "replay", "/redrives": "redrive", "/purges": "purge", "/audits": "audit"}  # of tasks, by address
+KINDS = {
+    "/replays": "replay",
+    "/redrives": "redrive",
+    "/purges": "purge",
+    "/audits": "audit",
+    "/erasures": "erasure",
+}  # of tasks, by address
 # Words that a command acts on; every other text is the test's.
 ACTED_ON = {"status": "done", "outcome": "dry_run", "kind": "repair", "result": "helped"}
 

@@ -1,0 +1,121 @@
+"""Erase subjects in the lake, and have the pipeline compute the windows of the erased rows again, by its own repair.
+
+Nothing is remembered between two calls: each looks at the runs and does what is still missing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from uuid import UUID
+
+from core.aggregation import orders
+from core.aggregation.kinds import Days, Order, RunOrder
+from core.aggregation.ordered import fitting
+from core.aggregation.runs import AggregationRun
+from core.aggregation.silver import LakeRows, lake_rows
+from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.tick import Aggregation
+from core.errors import AggregationConflict
+from core.model.events import PartitionId
+from core.model.rows import row_table
+from core.store.columns import fields_of, types_of
+from core.transforms.aggregates import find_aggregate
+
+RUNS = 1_000  # of a job that are looked at for a repair
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedRows:
+    """What was erased in SQL: the subjects, the last number of each partition, the days of the rows by aggregate, and
+    the time since which no row of them is left there."""
+
+    task_id: UUID
+    stream_id: int
+    by: str
+    at: datetime
+    subjects: Sequence[str]
+    until: Mapping[PartitionId, int]
+    days: Mapping[str, tuple[date, date]]
+    since: datetime
+
+
+def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tuple[str, ...] | None:
+    """Delete the rows of subjects from the lake, and return what was done, in words.
+
+    None while a run is open or missing that has to end first. Raises LakeUnreachable."""
+    if any(_is_old(run, erased.since) for run in _open_runs(own)):
+        return None  # its job may have read rows that are erased since
+    notes = [note for rows in _kept(own) if (note := _delete(rows, erased, own))]
+    missing = [job for job in erased.days if job in own.jobs and not _is_repaired(job, erased, own)]
+    for job in missing:
+        _order_repair(job, erased, own, pipelines)
+    if missing:
+        return None
+    repaired = [f"{job}: the windows from {one[0]} to {one[1]} were computed again" for job, one in erased.days.items()]
+    return (*notes, *(repaired if own.jobs else ()))
+
+
+def _open_runs(own: Aggregation) -> list[AggregationRun]:
+    return [run for job in own.jobs if (run := own.store.read_standing(job).open_run) is not None]
+
+
+def _is_old(run: AggregationRun, since: datetime) -> bool:
+    return run.planned_at <= since
+
+
+def _kept(own: Aggregation) -> list[LakeRows]:
+    """Return the rows with a subject that the lake keeps."""
+    if own.lake is None:
+        return []
+    aggregates = [find_aggregate(job) for job in own.jobs if not job.startswith("rows.")]
+    return [rows for rows in lake_rows(aggregates) if rows.job in own.jobs and row_table(rows.source).subject]
+
+
+def _delete(rows: LakeRows, erased: ErasedRows, own: Aggregation) -> str:
+    assert own.lake is not None  # only a lake keeps rows
+    counts = {table: own.lake.delete(table, condition_of(rows.source, erased)) for table in (rows.table, rows.removed)}
+    return "; ".join(f"lake: {count} rows were deleted from {table}" for table, count in counts.items() if count)
+
+
+def condition_of(row_class: type, erased: ErasedRows) -> str:
+    """Return the condition, in the SQL of delta-rs, of the rows of subjects up to the last number of each partition."""
+    name = row_table(row_class).subject
+    is_text = str in types_of(dict(fields_of(row_class))[name])
+    values = ", ".join(_quoted(one) if is_text else str(int(one)) for one in erased.subjects if is_text or _is_int(one))
+    places = " OR ".join(
+        f"(partition_id = {_quoted(id)} AND sequence_number <= {last})" for id, last in sorted(erased.until.items())
+    )
+    return f'"{name}" IN ({values or "NULL"}) AND stream_id = {erased.stream_id} AND ({places or "1 = 0"})'
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _is_int(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and text.isascii()
+
+
+def _is_repaired(job: str, erased: ErasedRows, own: Aggregation) -> bool:
+    """Return True when a repair of these days, planned after the erasure, is committed, or nothing is to repair."""
+    standing, (since, until) = own.store.read_standing(job), erased.days[job]
+    if fitting(standing.cut) != "repair":
+        return True  # the aggregate has no windows yet
+    return any(
+        run.kind == "repair" and run.status == "committed" and run.planned_at > erased.since
+        and (run.days.since is None or run.days.since <= since) and (run.days.until is None or run.days.until >= until)
+        for run in own.store.read_runs(job, standing.number + 1, RUNS)
+    )  # fmt: skip
+
+
+def _order_repair(job: str, erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> None:
+    """Order a repair, unless an order waits or a run is open: the next call looks again."""
+    standing, why = own.store.read_standing(job), f"erasure {erased.task_id}"
+    if standing.order is not None or standing.open_run is not None:
+        return
+    order = Order(job, "repair", erased.by, why, erased.at)
+    wanted = RunOrder("repair", Days(*erased.days[job]), erased.at, erased.by, why)
+    try:
+        orders.place(order, wanted, standing, pipelines)
+    except AggregationConflict:
+        return  # another order was first, or the state has moved on

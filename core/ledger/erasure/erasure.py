@@ -1,0 +1,94 @@
+"""An erasure as a task: it forgets subjects, partition by partition, at the end in the lake. One is open at a time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+from core.model.events import PartitionId
+from core.model.spans import Span
+from core.tasks.task import PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
+
+MOST_SUBJECTS = 1_000
+LAKE = "lake"  # the part for the lake and the aggregates
+NOBODY: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureAsked:
+    """The stored request: the values of the subjects while the task is open, and then only their number. The task fails
+    before it erases more than `most_rows` rows, if that is given."""
+
+    subjects: tuple[str, ...]
+    count: int
+    most_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Erasing:
+    """What a part has erased so far, or what a dry run found: rows by table, letters, staged events, rows that replays
+    had taken away, events of dry runs, and the commits whose checksum was replaced. `days` are the first and the last
+    day of the erased rows, by aggregate. `notes` say what an operator has to know."""
+
+    rows: Mapping[str, int] = field(default_factory=dict)
+    letters: int = 0
+    staged: int = 0
+    retracted: int = 0
+    diffs: int = 0
+    commits: int = 0
+    days: Mapping[str, tuple[date, date]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def plus(self, other: "Erasing") -> "Erasing":
+        """Return these figures and others."""
+        counts = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
+        rows = {name: self.rows.get(name, 0) + other.rows.get(name, 0) for name in {**self.rows, **other.rows}}
+        days = {**self.days}
+        for name, (first, last) in other.days.items():
+            since, until = days.get(name, (first, last))
+            days[name] = (min(first, since), max(last, until))
+        return replace(self, rows=rows, days=days, notes=tuple(dict.fromkeys((*self.notes, *other.notes))), **counts)
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows of all tables."""
+        return sum(self.rows.values())
+
+
+COUNTS = ("letters", "staged", "retracted", "diffs", "commits")
+NOTHING_ERASED = Erasing()
+
+
+def asked_of(task: Task) -> ErasureAsked:
+    """Return the request of an erasure."""
+    return report_of(task.asked, ErasureAsked)
+
+
+def erasing_of(part: TaskPart) -> Erasing:
+    """Return what a part has erased so far."""
+    return report_of(part.report, Erasing)
+
+
+def erased_by(task: Task) -> Erasing:
+    """Return what all parts of an erasure have erased so far."""
+    total = NOTHING_ERASED
+    for part in task.parts:
+        total = total.plus(erasing_of(part))
+    return total
+
+
+def erasure_request(
+    order: TaskOrder,
+    subjects: Sequence[str],
+    spans: Mapping[PartitionId, Span],
+    *,
+    is_dry_run: bool = True,
+    most_rows: int | None = None,
+) -> TaskRequest:
+    """Return the task of an erasure of these numbers of each partition."""
+    asked = ErasureAsked(tuple(subjects), len(subjects), most_rows)
+    begun = report_text(NOTHING_ERASED)
+    parts = [PartRequest(id, one.first, one, report=begun) for id, one in spans.items()]
+    parts.append(PartRequest(LAKE, report=begun))
+    return TaskRequest(
+        order, "erasure", "", report_text(asked), tuple(parts), len(parts), is_dry_run=is_dry_run, holds_numbers=True
+    )

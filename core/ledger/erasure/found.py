@@ -1,0 +1,63 @@
+"""What a piece of an erasure finds, before it changes anything."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from core.ledger.erasure.erasure import Erasing
+from core.model.rows import row_table
+from core.model.spans import SequenceNumber, Span
+
+
+@dataclass(frozen=True, slots=True)
+class RetractedPlace:
+    """A row that a replay took away."""
+
+    commit_number: int
+    table_name: str
+    sequence_number: SequenceNumber
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDiff:
+    """What a dry run found about an event."""
+
+    task_id: str
+    sequence_number: SequenceNumber
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMark:
+    """A commit that loses rows: its checksum as it stands, and that of the rows that are left."""
+
+    commit_number: int
+    expected: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPiece:
+    """All that a range of a partition has of the subjects. `rows` counts the rows of each table."""
+
+    span: Span
+    rows: Mapping[type, int]
+    letters: tuple[SequenceNumber, ...] = ()
+    staged: tuple[SequenceNumber, ...] = ()
+    retracted: tuple[RetractedPlace, ...] = ()
+    diffs: tuple[FoundDiff, ...] = ()
+    marks: tuple[CommitMark, ...] = ()
+    days: Mapping[str, tuple[date, date]] = field(default_factory=dict)
+
+    @property
+    def figures(self) -> Erasing:
+        """What the piece erases, as numbers."""
+        return Erasing(
+            {row_table(row_class).name: count for row_class, count in self.rows.items()},
+            len(self.letters),
+            len(self.staged),
+            len(self.retracted),
+            len(self.diffs),
+            len(self.marks),
+            self.days,
+        )

@@ -1,0 +1,162 @@
+"""Erasures in SQL: what a range of a partition has of some subjects, and the transaction that takes it away."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from core.ledger.erasure.found import FoundDiff, FoundPiece, RetractedPlace
+from core.ledger.store.erasure_scripts import Erase, closing_script, piece_script, subjects_json
+from core.ledger.store.marks import Marks
+from core.model.aggregates import Aggregate
+from core.model.events import PartitionId
+from core.model.locks import ROWS_AT_ONCE
+from core.model.rows import row_table
+from core.model.spans import SequenceNumber, Span, span
+from core.settle.erased import words_of
+from core.store.columns import day_of, fields_of, instant_of, span_values, types_of
+from core.store.rows import in_table_order
+from core.store.script import of_rows
+from core.store.stream import OneStream
+from core.tasks.store import Ending
+from core.tasks.task import Advance
+
+AT_ONCE = 200  # letters or staged events whose bodies are in memory
+NEVER = 2**63 - 1
+
+Concerns = Callable[[Iterable[str]], bool]  # whether one of these texts is a subject
+
+
+class Erasures:
+    """Reads and erases the subjects of one stream; `row_classes` are those of its room."""
+
+    def __init__(
+        self, stream: OneStream, row_classes: tuple[type, ...], aggregates: tuple[Aggregate, ...] = ()
+    ) -> None:
+        self.stream = stream
+        self.row_classes = tuple(in_table_order(row_classes))
+        self._aggregates = aggregates
+
+    def find_last(self, partition_id: PartitionId) -> SequenceNumber:
+        """Return the checkpoint of a partition; -1 without one."""
+        found = self.stream.ask("read_checkpoint", partition_id=partition_id)
+        return SequenceNumber(found[0][0] if found else -1)
+
+    def find_next(self, partition_id: PartitionId, first: int) -> int:
+        """Return the next number at which any table may have something of a subject."""
+        place = {"partition_id": partition_id, "first_sequence_number": first}
+        found = self.stream.ask("find_next_erasable", **place)
+        for row_class in self.row_classes:
+            found += self.stream.ask(of_rows("next_number", row_class), **place)
+        return min((number for row in found for number in row if number is not None), default=NEVER)
+
+    def find_piece(
+        self, partition_id: PartitionId, reach: Span, subjects: Sequence[str], concerns: Concerns
+    ) -> FoundPiece:
+        """Return what a range has of some subjects; of many rows or letters, the piece ends before the range does."""
+        place, last = {"partition_id": partition_id}, int(reach.last)
+        rows = {one: self._rows(one, reach, subjects, place) for one in self.row_classes if row_table(one).subject}
+        numbers = sorted(row[1] for found in rows.values() for row in found)
+        if len(numbers) > ROWS_AT_ONCE:
+            last = max(reach.first, numbers[ROWS_AT_ONCE] - 1)
+        letters, last = self._search("read_letters_to_search", span(reach.first, last), concerns, place)
+        staged, last = self._search("read_staged_to_search", span(reach.first, last), concerns, place)
+        part = span(reach.first, last)
+        rows = {one: [row for row in found if row[1] <= last] for one, found in rows.items()}
+        retracted = self._retracted(part, {str(one) for one in subjects}, place)
+        touched, gone = set[int](), set[tuple[str, int, int]]()
+        for table, commit, number, ordinal in (*_appended(rows), *((t, c, n, o) for t, c, n, o, _ in retracted)):
+            touched.add(commit)
+            gone.add((table, number, ordinal))
+        return FoundPiece(
+            span=part,
+            rows={one: len(found) for one, found in rows.items() if found},
+            letters=tuple(number for number in letters if number <= last),
+            staged=tuple(number for number in staged if number <= last),
+            retracted=tuple(one for *_, one in retracted),
+            diffs=self._diffs(part, concerns, place),
+            marks=Marks(self.stream, self.row_classes, partition_id).of(touched, gone) if touched else (),
+            days=self._days(rows),
+        )
+
+    def erase(self, erase: Erase, ending: Ending, ahead: Advance) -> None:
+        """Erase a piece and advance its part, in one transaction. Raises TaskConflict, with nothing written, when
+        anything of the piece has changed since it was found."""
+        self.stream.database.run(piece_script(self._stream_id(), erase, ending, ahead))
+
+    def close(self, reworded: Sequence[tuple[Any, ...]], ending: Ending, ahead: Advance) -> None:
+        """Advance the last part, and replace the texts of tasks that name a subject."""
+        self.stream.database.run(closing_script(reworded, ending, ahead))
+
+    def read_tasks(self) -> list[tuple[Any, ...]]:
+        """Return id, request, reason, fault and history of every task of the stream."""
+        return self.stream.ask("read_tasks_to_search")
+
+    def reword(self, reworded: Sequence[tuple[Any, ...]]) -> None:
+        """Replace the texts of tasks."""
+        self.stream.database.run(closing_script(reworded, None, None))
+
+    def _rows(self, row_class: type, reach: Span, subjects: Sequence[str], place: Any) -> list[tuple[Any, ...]]:
+        asked = {**place, **span_values(reach), "subjects": subjects_json(subjects)}
+        return self.stream.ask(of_rows("select_subject", row_class), **asked)
+
+    def _search(self, statement: str, reach: Span, concerns: Concerns, place: Any) -> tuple[list[SequenceNumber], int]:
+        """Return the numbers of a range whose texts name a subject, and the last number that was read: no more bodies
+        than AT_ONCE are in memory."""
+        found = self.stream.ask(statement, **place, **span_values(reach), most=AT_ONCE)
+        named = [
+            SequenceNumber(number)
+            for number, partition_key, properties, body, *texts in found
+            if concerns(words_of(bytes(body), partition_key, properties, *texts[:1]))
+        ]
+        return named, found[-1][0] if len(found) == AT_ONCE else reach.last
+
+    def _retracted(self, part: Span, subjects: set[str], place: Any) -> list[tuple[str, int, int, int, RetractedPlace]]:
+        """Return the rows of the subjects that replays took away."""
+        of_table = {row_table(one).name: one for one in self.row_classes}
+        found = []
+        for commit, table, number, ordinal, written_by, row in self.stream.ask(
+            "read_retracted_to_search", **place, **span_values(part)
+        ):
+            row_class = of_table.get(table)
+            subject = row_table(row_class).subject if row_class else ""
+            if subject and str(json.loads(row).get(subject)) in subjects:
+                kept = RetractedPlace(commit, table, SequenceNumber(number), ordinal)
+                found.append((table, written_by, number, ordinal, kept))
+        return found
+
+    def _diffs(self, part: Span, concerns: Concerns, place: Any) -> tuple[FoundDiff, ...]:
+        found = self.stream.ask("read_diffs_to_search", **place, **span_values(part))
+        return tuple(
+            FoundDiff(task_id, SequenceNumber(number))
+            for task_id, number, diff in found
+            if concerns(words_of(diff.encode()))
+        )
+
+    def _days(self, rows: Any) -> dict[str, tuple[date, date]]:
+        """Return the first and the last day of rows that aggregates add up."""
+        days = {}
+        for of in self._aggregates:
+            found = rows.get(of.source, ())
+            at = 3 + row_table(of.source).columns.index(of.at) if found else 0
+            dated = [day for row in found if (day := _day_of(of.source, of.at, row[at])) is not None]
+            if dated:
+                days[of.name] = (min(dated), max(dated))
+        return days
+
+    def _stream_id(self) -> int:
+        stream_id = self.stream.find()
+        return -1 if stream_id is None else stream_id
+
+
+def _appended(rows: Any) -> Iterable[tuple[str, int, int, int]]:
+    for row_class, found in rows.items():
+        table = row_table(row_class)
+        if not table.key:
+            yield from ((table.name, row[0], row[1], row[2]) for row in found)
+
+
+def _day_of(row_class: type, name: str, value: Any) -> date | None:
+    if value is None:
+        return None
+    return instant_of(value).date() if datetime in types_of(dict(fields_of(row_class))[name]) else day_of(value)

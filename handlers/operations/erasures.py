@@ -1,0 +1,140 @@
+"""Request an erasure, and show it."""
+
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+
+from core.aggregation.erase import ErasedRows, erase_rows
+from core.api.operation import Answer, Call, Nothing, operation
+from core.api.problems import CONFLICT, NOT_FOUND, TASK_OVERLAP, Problem, invalid, not_found
+from core.errors import TaskOverlap
+from core.ledger.erasure.erasure import asked_of, erased_by, erasure_request
+from core.ledger.erasure.texts import without_subjects
+from core.ledger.erasure.work import ErasureKind, LakeErasure
+from core.ledger.store.erasures import Erasures
+from core.model.events import PartitionId
+from core.model.rows import row_table
+from core.model.spans import Span, span
+from core.remote.hub.ends import read_ends
+from core.tasks.run import open_task
+from core.tasks.task import Task, TaskOrder, TaskRequest
+from core.transforms.aggregates import load_aggregates
+from handlers.app import CLOCK, App, aggregation, app
+from handlers.operations.erasure_shapes import ErasedPartitionAnswer, ErasureAnswer, ErasureShape
+from handlers.operations.task_shapes import begun, of_every_kind, opening
+
+LAKE_FILES = timedelta(days=7)  # that replaced files stay for readers
+
+
+@operation(
+    "Request an erasure; a dry run by default", "tasks", {202: ErasureAnswer}, (NOT_FOUND, TASK_OVERLAP, CONFLICT)
+)
+def request_erasure(call: Call[Nothing, Nothing, ErasureShape]) -> Answer:
+    """Open a task; its orchestration works on it. One erasure of the stream is open at a time; a second request for the
+    same subjects is answered with the first."""
+    own, body = app(), call.body
+    subjects = tuple(dict.fromkeys(body.subjects))
+    _refuse(own, subjects, body.reason)
+    spans = _spans(own, body.dry_run)
+    order = TaskOrder(CLOCK.new_id(), own.open_stream(), call.who, body.reason, call.at)
+    request = erasure_request(order, subjects, spans, is_dry_run=body.dry_run, most_rows=body.most_rows)
+    with opening():
+        return begun(shown(_open(own, request, subjects)))
+
+
+def kind(own: App) -> ErasureKind:
+    """Return the erasures of the stream."""
+    store = Erasures(own.purges.stream, own.transform.row_classes, load_aggregates(own.transform.row_classes))
+    return ErasureKind(
+        own.settings.stream, store, own.settings.erasure, lambda asked: _erase_lake(own, asked), own.clock, time.sleep
+    )
+
+
+def shown(task: Task) -> ErasureAnswer:
+    """Show an erasure."""
+    asked, total = asked_of(task), erased_by(task)
+    done = sum(one.closed_at is not None for one in task.parts)
+    partitions = [
+        ErasedPartitionAnswer(partition_id=one.name, next=str(one.position), last=str(one.span.last))
+        for one in task.parts
+        if one.span is not None
+    ]
+    counts = {name: getattr(total, name) for name in ("letters", "staged", "retracted", "diffs", "commits")}
+    return ErasureAnswer(
+        **of_every_kind(task, done, len(task.parts)),
+        subjects=asked.count,
+        most_rows=asked.most_rows,
+        rows=total.row_count,
+        tables=dict(total.rows),
+        partitions=partitions,
+        notes=[*total.notes],
+        **counts,
+    )
+
+
+def _open(own: App, request: TaskRequest, subjects: tuple[str, ...]) -> Task:
+    """Open an erasure, or return the open one of the same subjects."""
+    try:
+        return open_task(request, own.tasks)
+    except TaskOverlap as overlap:
+        standing = own.tasks.find(overlap.task_id)
+        if standing is None or standing.kind != "erasure" or standing.is_dry_run != request.is_dry_run:
+            raise
+        if set(asked_of(standing).subjects) != set(subjects):
+            raise
+        return standing
+
+
+def _refuse(own: App, subjects: tuple[str, ...], reason: str) -> None:
+    if not own.settings.erasure.secret:
+        why = "set ERASURE_KEY first: its key hashes the subjects that stay forgotten (docs/erasure.md)"
+        raise Problem(CONFLICT, why)
+    if not any(row_table(one).subject for one in own.transform.row_classes):
+        tables = [row_table(one) for one in own.transform.row_classes]
+        named = next((one.name for one in tables if not one.key), tables[0].name if tables else "TABLE")
+        why = "no table of the room declares its subject, so rows of a subject cannot be found: name the column, as in"
+        raise Problem(CONFLICT, f'{why} @appended_to("{named}", subject="COLUMN")')
+    if without_subjects(reason, subjects) != reason:
+        raise invalid("reason", "the reason is stored, so it must not name a subject")
+
+
+def _spans(own: App, is_dry_run: bool) -> Mapping[PartitionId, Span]:
+    """Return the numbers of each partition: up to its checkpoint, and for real up to the end of the hub."""
+    store = Erasures(own.purges.stream, own.transform.row_classes)
+    lasts: dict[PartitionId, int] = {id: store.find_last(id) for id in own.purges.read_purge_partitions()}
+    if not is_dry_run:
+        for id, last in read_ends(own.hub).items():
+            lasts[id] = max(last, lasts.get(id, -1))
+    found = {id: span(0, last) for id, last in sorted(lasts.items()) if last >= 0}
+    if not found:
+        raise not_found("erasures", "there is no event yet, so nothing can be erased")
+    return found
+
+
+def _erase_lake(own: App, asked: LakeErasure) -> tuple[str, ...] | None:
+    """Erase in the lake and repair the aggregates, where there is an engine; say what is left elsewhere."""
+    engine, task = aggregation(), asked.task
+    notes: tuple[str, ...] | None = ()
+    if engine is not None:
+        rows = ErasedRows(
+            task.task_id, task.stream_id, task.requested_by, task.requested_at, asked.subjects, asked.until, asked.days,
+            asked.since,
+        )  # fmt: skip
+        notes = erase_rows(rows, engine, own.pipelines)
+    return None if notes is None else (*notes, *_left(own, has_lake=engine is not None and engine.lake is not None))
+
+
+def _left(own: App, *, has_lake: bool) -> tuple[str, ...]:
+    """Say what an erasure cannot reach, and until when it stays."""
+    now, retention = own.clock.now(), own.settings.hub_retention
+    until = "until its retention ends" if retention is None else f"until {(now + retention):%Y-%m-%d}"
+    left = [
+        f"the event hub keeps its events {until}; they are not taken again",
+        "files of Event Hubs Capture stay until you delete them; a replay out of them takes nothing of the subjects",
+        "backups of the database keep the rows until their retention ends",
+    ]
+    if has_lake:
+        left.append(
+            f"replaced files of the lake stay for readers until {(now + LAKE_FILES):%Y-%m-%d}, then VACUUM goes"
+        )
+    return tuple(left)

@@ -1,0 +1,50 @@
+// Erasures: name subjects, see in a dry run what there is of them, then forget them for good.
+
+import { post, Problem } from "./api.js";
+import { confirm } from "./confirm.js";
+import { button, card, count, el, fault, field, grouped, plural, renew, table } from "./dom.js";
+
+/** The form of an erasure: a dry run first; for real it asks once more. */
+export function erasuresCard(address) {
+  const names = el("textarea", { name: "subjects", rows: 3, cols: 40, required: true, autocomplete: "off", spellcheck: "false" });
+  const reason = el("input", { name: "reason", size: 40, required: true, minlength: 3, maxlength: 400, autocomplete: "off" });
+  const trouble = el("div", {});
+  const subjects = () => [...new Set(names.value.split("\n").map((one) => one.trim()).filter(Boolean))];
+  const begin = async (dryRun, why) => { location.hash = address(await post("erasures", { subjects: subjects(), reason: why, dry_run: dryRun })); };
+  const count_ = async (event) => {
+    event.preventDefault();
+    try {
+      await begin(true, reason.value.trim());
+    } catch (problem) {
+      if (!(problem instanceof Problem) || problem.needsKey) throw problem;
+      renew(trouble, fault(problem));
+    }
+  };
+  const forGood = () => confirm({ title: "Forget them for good", word: "Erase", number: subjects().length, grave: true,
+    text: (number) => `Rows, letters and windows of ${plural(number, "subject")} are erased, and no replay brings them back.`,
+    act: async (_, why) => { await begin(false, why); return "The erasure has begun."; } });
+  return card("Forget a person", el("p", { class: "quiet" },
+    "A subject is a partition key, or a value of the column that the room declares as its subject. A dry run only counts."),
+  el("form", { class: "row", onsubmit: count_ }, field("Subjects, one a line", names),
+    field("Why? It is stored, so name nobody.", reason), el("button", { class: "main", id: "erasure-count" }, "Count"),
+    button("Erase", () => (subjects().length ? forGood() : names.reportValidity()), { id: "erasure-erase" })), trouble);
+}
+
+export const erasure = {
+  stays: "what it has erased stays erased",
+  title: (found) => (found.dry_run ? "Dry run: nothing is erased" : `Erasure of ${plural(found.subjects, "subject")}`),
+  done: (found) => `${plural(found.rows, "row")} and ${plural(found.letters, "letter")} ${found.dry_run ? "found" : "erased"}`,
+  facts: (found) => [[["Subjects", count(found.subjects)], ["Parts done", `${count(found.done)} of ${count(found.total)}`],
+    ["Commits that lost rows", count(found.commits)]],
+  [["Staged events", count(found.staged)], ["Rows that replays had removed", count(found.retracted)],
+    ["Events in dry runs", count(found.diffs)]]],
+  notes: (found) => (found.notes.length ? el("ul", { class: "quiet" }, found.notes.map((one) => el("li", {}, one))) : null),
+  more: (found) => {
+    const tables = Object.entries(found.tables);
+    return [tables.length ? card("By table", table("Tables of the erasure", [
+      ["Table", ([name]) => el("span", { class: "mono" }, name)],
+      ["Rows", ([, rows]) => count(rows), "amount"]], tables)) : null,
+    card("Partitions", table("Partitions of the erasure", [["Partition", (one) => one.partition_id],
+      ["Next number", (one) => grouped(one.next), "amount"], ["Up to", (one) => grouped(one.last), "amount"]], found.partitions))];
+  },
+};

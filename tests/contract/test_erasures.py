@@ -1,0 +1,277 @@
+"""Promises of every store about erasures: a subject is gone from all tables, the ledger stays provable, and nothing
+brings the subject back."""
+
+import sqlite3
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from core.errors import TaskOverlap
+from core.ingest.ingest import ingest_batch
+from core.ledger.erasure.erasure import asked_of, erased_by
+from core.letters.retry import claim_due, retry_chunk
+from core.replay.ranges import ReplayOrder
+from core.settle.erased import ErasureKeyMissing, SubjectKey
+from core.tasks.run import open_parts, work_on
+from examples.home_security.transform import Home, HomeAlert, SensorReading
+from tests.fakes.builders import batch, partition
+from tests.fakes.engines import SqliteEngine
+from tests.fakes.erasing import ErasingWorld, events_of
+from tests.fakes.kept import Engine
+from tests.fakes.plain_transform import transform
+from tests.fakes.replaying import changed, order
+from tests.fakes.store import Store
+
+GONE, STAYS = "home-7", "home-70"  # the second name begins with the first
+LOG = (
+    f"home {GONE} 1", f"home {STAYS} 0", f"double {GONE}", f"reading {STAYS}", f"poison {GONE}", f"look {GONE}",
+    f"bug {STAYS}", f"reading {GONE}", f"look {STAYS}", f"bug {GONE}", f"double {STAYS}",
+)  # fmt: skip
+
+
+@pytest.fixture
+def world(store: Store) -> ErasingWorld:
+    logs = {"0": events_of(*LOG), "1": events_of(f"reading {STAYS}", f"double {GONE}", f"bug {GONE}")}
+    return ErasingWorld(store, logs)
+
+
+def rows_of(engine: Engine, name: str) -> list[object]:
+    kept = [one for each in (SensorReading, HomeAlert, Home) for one in engine.rows(each)]
+    return [one for one in kept if one.row.home_id == name]  # type: ignore[attr-defined]
+
+
+def bytes_of(place: Path) -> bytes:
+    """Return the whole database as bytes, without pages that it no longer uses."""
+    with sqlite3.connect(place) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("VACUUM")
+    return place.read_bytes()
+
+
+def test_a_subject_is_gone_from_every_table_and_the_others_stay(world: ErasingWorld, engine: Engine) -> None:
+    others, letters = rows_of(engine, STAYS), [one for one in engine.letters() if one.partition_key == STAYS]
+    task = world.erase(GONE)
+    assert (task.status, task.fault) == ("done", None)
+    assert rows_of(engine, GONE) == []
+    assert rows_of(engine, STAYS) == others
+    assert [one for one in engine.letters() if one.partition_key == STAYS] == letters
+    blanked = [one for one in engine.letters() if one.error == "erased"]
+    assert [(one.partition_id, one.sequence_number, one.status, one.body, one.settled_why) for one in blanked] == [
+        ("0", 4, "discarded", b"", "erased"),
+        ("0", 9, "discarded", b"", "erased"),
+        ("1", 2, "discarded", b"", "erased"),
+    ]
+    assert {(one.partition_key, *one.properties) for one in blanked} == {(None,)}
+    figures = erased_by(task)
+    assert dict(figures.rows) == {"home": 1, "sensor_reading": 4, "home_alert": 2}
+    assert (figures.letters, figures.row_count) == (3, 7)
+
+
+def test_the_store_has_none_of_its_bytes(tmp_path: Path) -> None:
+    """The whole file is searched, after a checkpoint and VACUUM."""
+    engine = SqliteEngine(tmp_path / "store.db")
+    log = [body.replace(STAYS, "other").replace(GONE, "erased-person") for body in LOG]
+    world = ErasingWorld(engine.open(), {"0": events_of(*log)})
+    world.transform = changed(transform)
+    world.replay(order(["0"], dry_run=True))
+    world.replay(order(["0"]))
+    assert bytes_of(engine.path).count(b"erased-person") > 20
+    world.erase("erased-person")
+    assert world.faults() == []
+    world.store.close()
+    assert b"erased-person" not in bytes_of(engine.path)
+    assert b"other" in bytes_of(engine.path)
+
+
+def test_the_ledger_stays_balanced_and_every_commit_that_lost_rows_names_the_erasure(
+    world: ErasingWorld, engine: Engine
+) -> None:
+    before = engine.ledger()
+    world.numbers = 100
+    assert world.faults() == []
+    task = world.erase(GONE)
+    assert world.faults() == []
+    assert engine.ledger() == before  # numbers, outcomes and totals
+    marked = engine.by_hand(
+        "SELECT partition_id, commit_number, erased_by FROM batch_ledger WHERE erased_by IS NOT NULL"
+    )
+    assert sorted(marked) == [("0", 1, str(task.task_id)), ("0", 2, str(task.task_id)), ("1", 1, str(task.task_id))]
+    assert erased_by(task).commits == 3
+
+
+def test_another_change_of_a_commit_that_lost_rows_is_still_named(world: ErasingWorld, engine: Engine) -> None:
+    world.erase(GONE)
+    engine.by_hand("UPDATE sensor_reading SET ppm = ppm + 1 WHERE home_id = 'home-70'")
+    assert {one.kind for one in world.faults()} == {"rows_changed"}
+
+
+def test_a_change_from_before_the_erasure_is_still_named_after_it(world: ErasingWorld, engine: Engine) -> None:
+    engine.by_hand("UPDATE sensor_reading SET ppm = ppm + 1 WHERE sequence_number = 3 AND partition_id = '0'")
+    before = [(one.kind, one.partition_id) for one in world.faults()]
+    world.erase(GONE)
+    assert [(one.kind, one.partition_id) for one in world.faults()] == before == [("rows_changed", "0")]
+
+
+@pytest.mark.parametrize("version", ["plain/1", "plain/2"])
+def test_a_full_replay_brings_nothing_back(world: ErasingWorld, engine: Engine, version: str) -> None:
+    world.erase(GONE)
+    others = [one.row for one in rows_of(engine, STAYS)]  # type: ignore[attr-defined]
+    world.transform = changed(transform, version)
+    job = world.replay()
+    assert job.task.status == "done"
+    assert rows_of(engine, GONE) == []
+    assert [one.row for one in rows_of(engine, STAYS)] == others  # type: ignore[attr-defined]
+    assert (job.counts.filtered, job.counts.dead_lettered) == (8, 1)
+    assert world.faults() == []
+
+
+def test_a_dry_run_of_a_replay_shows_nothing_of_it(world: ErasingWorld) -> None:
+    world.erase(GONE)
+    job = world.replay(order(dry_run=True))
+    diffs = world.store.read_replay_diffs(job.task.task_id, None, 100)
+    assert [one.diff for one in diffs if GONE in one.diff.replace(STAYS, "")] == []
+
+
+def test_what_replays_took_away_is_blanked_too(world: ErasingWorld, engine: Engine) -> None:
+    world.transform = changed(transform)
+    world.replay()
+    task = world.erase(GONE)
+    assert erased_by(task).retracted == 7
+    assert world.faults() == []
+    job = world.replay()
+    assert job.task.status == "done"
+    assert world.faults() == []
+
+
+def test_a_letter_that_is_being_retried_is_taken_from_its_keeper(world: ErasingWorld, engine: Engine) -> None:
+    world.clock.advance(3600)
+    chunks = claim_due(world.keeper)
+    assert chunks
+    world.transform = changed(lambda event, references: [SensorReading(GONE, "s", "late", None, 1, event.enqueued_at)])
+    world.erase(GONE)
+    for chunk in chunks:
+        retry_chunk(chunk, world.keeper, "invocation-2")
+    assert rows_of(engine, GONE) == []
+    assert world.faults() == []
+
+
+def test_a_retry_makes_no_row_of_an_erased_subject(world: ErasingWorld, engine: Engine) -> None:
+    """The letter does not name the subject; only the rows that it becomes do."""
+    world.erase(GONE)
+    world.clock.advance(3600)
+    world.transform = changed(lambda event, references: [SensorReading(GONE, "s", "late", None, 1, event.enqueued_at)])
+    for chunk in claim_due(world.keeper):
+        retry_chunk(chunk, world.keeper, "invocation-2")
+    (resolved,) = [one for one in engine.letters() if one.status == "resolved"]
+    assert resolved.sequence_number == 6
+    assert rows_of(engine, GONE) == []
+
+
+def test_a_new_event_after_the_erasure_is_a_new_event(world: ErasingWorld, engine: Engine) -> None:
+    world.erase(GONE)
+    later = events_of(f"reading {GONE}", first=len(LOG))
+    world.hub.publish("0", later)
+    ingest_batch(batch(later, partition("0")), world.ingesting)
+    assert len(rows_of(engine, GONE)) == 1
+    world.replay()
+    assert len(rows_of(engine, GONE)) == 1
+    world.erase(GONE)
+    assert rows_of(engine, GONE) == []
+
+
+def test_the_last_events_of_the_hub_are_waited_for(world: ErasingWorld, engine: Engine) -> None:
+    later = events_of(f"double {GONE}", f"double {STAYS}", first=len(LOG))
+    world.hub.publish("0", later)
+    task = world.drive(world.ask_erasure(GONE), rounds=2)
+    assert task.status == "running"
+    ingest_batch(batch(later, partition("0")), world.ingesting)
+    assert world.drive(task).status == "done"
+    assert rows_of(engine, GONE) == []
+    assert world.faults() == []
+
+
+def test_a_dry_run_counts_and_changes_nothing(world: ErasingWorld, engine: Engine) -> None:
+    before = [engine.rows(each) for each in (SensorReading, HomeAlert, Home)], engine.letters(), engine.ledger()
+    task = world.erase(GONE, dry_run=True)
+    assert task.status == "done"
+    assert (erased_by(task).row_count, erased_by(task).letters) == (7, 3)
+    assert before == (
+        [engine.rows(each) for each in (SensorReading, HomeAlert, Home)],
+        engine.letters(),
+        engine.ledger(),
+    )
+    assert world.store.database.ask("read_erased_subjects", stream_id=1, partition_id="0") == []
+    assert world.asked_of_lake == []
+
+
+def test_an_unknown_subject_is_a_report_with_zeros(world: ErasingWorld) -> None:
+    task = world.erase("nobody")
+    assert (task.status, erased_by(task).row_count, erased_by(task).letters) == ("done", 0, 0)
+
+
+def test_the_values_are_stored_no_longer_than_the_task_is_open(world: ErasingWorld) -> None:
+    task = world.ask_erasure(GONE)
+    assert asked_of(task).subjects == (GONE,)
+    assert (asked_of(world.drive(task)).subjects, asked_of(world.task(task)).count) == ((), 1)
+
+
+def test_more_rows_than_expected_end_the_task(world: ErasingWorld, engine: Engine) -> None:
+    task = world.erase(GONE, most_rows=3)
+    assert task.status == "failed"
+    assert "most_rows is 3" in str(task.fault)
+    assert len(rows_of(engine, GONE)) >= 4
+    assert asked_of(task).subjects == ()
+    assert world.faults() == []
+
+
+def test_an_erasure_and_a_replay_of_the_same_numbers_keep_each_other_out(world: ErasingWorld) -> None:
+    replay = world.ask(order(["0"]))
+    with pytest.raises(TaskOverlap, match=str(replay.task.task_id)):
+        world.ask_erasure(GONE)
+    world.work(replay)
+    task = world.ask_erasure(GONE)
+    with pytest.raises(TaskOverlap, match=f"erasure {task.task_id}"):
+        world.ask(ReplayOrder(None, None, None, "{}", False, "somebody", "why"))
+
+
+def test_without_its_key_nothing_is_retried_or_replayed(world: ErasingWorld) -> None:
+    """Nobody could tell then which events are to be forgotten."""
+    world.erase(GONE)
+    world.key = SubjectKey("another key of at least thirty-two octets")
+    job = world.ask()
+    with pytest.raises(ErasureKeyMissing, match="ERASURE_KEY"):
+        world.work(job)
+
+
+def test_an_erasure_that_stops_anywhere_goes_on_where_it_was(world: ErasingWorld, engine: Engine) -> None:
+    task = world.ask_erasure(GONE)
+    world.numbers = 1
+    for _ in range(40):
+        found = world.task(task)
+        if found.status == "done":
+            break
+        if open_parts(task.task_id, world.erasing):
+            work_on(task.task_id, None, world.erasing, world.clock.now() - timedelta(seconds=1))  # one piece
+    assert found.status == "done"
+    assert erased_by(found).row_count == 7
+    assert rows_of(engine, GONE) == []
+    assert world.faults() == []
+
+
+def test_the_lake_is_asked_until_it_has_answered(world: ErasingWorld) -> None:
+    world.answers_of_lake = [None, ("lake: 3 rows were deleted",)]
+    task = world.erase(GONE)
+    assert [one.subjects for one in world.asked_of_lake] == [(GONE,), (GONE,)]
+    assert erased_by(task).notes == ("lake: 3 rows were deleted",)
+    (days,) = set(world.asked_of_lake[0].days.values())
+    assert str(days[0]) == "2026-01-01"
+
+
+def test_other_tasks_that_name_the_subject_are_reworded(world: ErasingWorld) -> None:
+    asked = ReplayOrder(None, None, None, '{"keys": ["home-7", "home-70"]}', True, "somebody", f"for {GONE}, please")
+    job = world.replay(asked)
+    world.erase(GONE)
+    found = world.store.find_replay(job.task.task_id)
+    assert found is not None
+    assert (found.task.reason, found.asked.asked) == ("for erased, please", '{"keys": ["erased", "home-70"]}')

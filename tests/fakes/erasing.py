@@ -1,0 +1,117 @@
+"""A world for tests of erasures: a stream with events of several subjects, its hub, and tasks to drive."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from core.ledger.audit import audit
+from core.ledger.erasure.erasure import erasure_request
+from core.ledger.erasure.work import ErasureKind, LakeErasure
+from core.ledger.faults import LedgerFault
+from core.ledger.recount import recount_rows, window
+from core.ledger.store.erasures import Erasures
+from core.ledger.store.ledger import Ledger
+from core.letters.keeper import Keeper
+from core.model.events import Event, PartitionId
+from core.model.spans import span
+from core.replay.run import ReplayKind
+from core.settle.erased import SubjectKey
+from core.store.stream import OneStream
+from core.tasks.run import open_parts, open_task, work_on
+from core.tasks.task import Task, TaskOrder
+from core.transforms.aggregates import load_aggregates
+from tests.fakes.builders import STREAM, event
+from tests.fakes.plain_transform import ROW_CLASSES
+from tests.fakes.replaying import World
+
+KEY = SubjectKey("a key of thirty-two octets or more")
+
+
+def events_of(*bodies: str, first: int = 0) -> list[Event]:
+    """Return events with these bodies; the partition key of each is its last word in which a digit is."""
+    return [event(first + place, body, key=_key_of(body)) for place, body in enumerate(bodies)]
+
+
+def _key_of(body: str) -> str | None:
+    return next((word for word in body.split() if "-" in word), None)
+
+
+@dataclass
+class ErasingWorld(World):
+    """A stream whose subjects can be erased. `asked_of_lake` are the calls for the lake."""
+
+    key: SubjectKey = KEY
+    numbers: int = 4
+    asked_of_lake: list[LakeErasure] = field(default_factory=list)
+    answers_of_lake: list[tuple[str, ...] | None] = field(default_factory=list)
+
+    @property
+    def stream(self) -> OneStream:
+        return OneStream(self.store.database, STREAM)
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.stream, ROW_CLASSES)
+
+    @property
+    def erasing(self) -> ErasureKind:
+        erasures = Erasures(self.stream, ROW_CLASSES, load_aggregates(ROW_CLASSES))
+        return ErasureKind(STREAM, erasures, self.key, self._erase_lake, self.own, self.clock.sleep, self.numbers)
+
+    @property
+    def means(self) -> ReplayKind:
+        return replace(super().means, erasure=self.key)
+
+    @property
+    def keeper(self) -> Keeper:
+        store, find = self.store, self.hub.find_event
+        return Keeper(STREAM, store, self.transform, find, self.own, self.letters, erasure=self.key)
+
+    def ask_erasure(
+        self,
+        *subjects: str,
+        dry_run: bool = False,
+        most_rows: int | None = None,
+        until: Mapping[str, int] | None = None,
+    ) -> Task:
+        ends = until or {id: self.hub.last[id] for id in self.logs}
+        spans = {PartitionId(id): span(0, last) for id, last in ends.items()}
+        stream_id = self.stream.find()
+        assert stream_id is not None
+        order = TaskOrder(self.own.new_id(), stream_id, "officer", "a request came", self.own.now())
+        request = erasure_request(order, subjects, spans, is_dry_run=dry_run, most_rows=most_rows)
+        return open_task(request, self.erasing.tasks)
+
+    def erase(self, *subjects: str, **more: object) -> Task:
+        return self.drive(self.ask_erasure(*subjects, **more))  # type: ignore[arg-type]
+
+    def drive(self, task: Task, rounds: int = 50) -> Task:
+        for _ in range(rounds):
+            if not open_parts(task.task_id, self.erasing):
+                break
+            work_on(task.task_id, None, self.erasing, self.clock.now() + timedelta(minutes=1))
+        return self.task(task)
+
+    def task(self, task: Task) -> Task:
+        found = self.erasing.tasks.find(task.task_id)
+        assert found is not None
+        return found
+
+    def faults(self) -> list[LedgerFault]:
+        """Return all that an audit of everything, rows included, names."""
+        found = audit(self.ledger, None)
+        faults = list(found.faults)
+        for one in found.partitions:
+            reach = window(one.ledger, None, None, 10_000)
+            if reach is not None:
+                faults += recount_rows(one, reach, self.ledger).faults
+        return faults
+
+    def _erase_lake(self, asked: LakeErasure) -> tuple[str, ...] | None:
+        self.asked_of_lake.append(asked)
+        return self.answers_of_lake.pop(0) if self.answers_of_lake else ("the lake was asked",)
+
+
+def texts(*parts: Sequence[object]) -> str:
+    """Return values as one text, to search."""
+    return repr(parts)
