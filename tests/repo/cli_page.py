@@ -1,6 +1,7 @@
 """The reference in docs/cli.md: the help of every command. `python -m tests.repo.cli_page` writes it again."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -9,6 +10,13 @@ from tests.repo.product import ROOT
 
 PAGE = ROOT / "docs" / "cli.md"
 MARK = "<!-- The help of every command, written by `python -m tests.repo.cli_page`. -->\n"
+COMMON = {  # options of nearly all commands, with their help; the page has them once, above the reference
+    "--url": "--url URL The app's address; default: HUBLEDGER_URL, the context of `use`, or the local run.",
+    "--json": "--json Print the app's answers as JSON, one a line.",
+    "--no-color": "--no-color Print without colour, as with NO_COLOR.",
+    "--help": "--help Show this message and exit.",
+}
+_ENTRY = re.compile(r"^  -.*\n(?:   .*\n)*", re.MULTILINE)
 _PRINT = """
 import sys
 sys.argv[0] = "hubledger"
@@ -26,7 +34,7 @@ def names() -> list[str]:
 
 
 def reference() -> str:
-    """Return the help of every command, as a terminal of 100 columns shows it."""
+    """Return the own help of every command, as a terminal of 100 columns shows it."""
     done = subprocess.run(
         [sys.executable, "-c", _PRINT],
         cwd=ROOT,
@@ -36,7 +44,17 @@ def reference() -> str:
         text=True,
         check=True,
     )
-    return "".join(f"{line.rstrip()}\n" for line in done.stdout.rstrip().splitlines())
+    help_texts = "".join(f"{line.rstrip()}\n" for line in done.stdout.rstrip().splitlines())
+    return without_common(help_texts)
+
+
+def without_common(help_texts: str) -> str:
+    """Return help texts without the options that stand above the reference; a different text of such an option stays."""
+
+    def kept(entry: re.Match[str]) -> str:
+        return "" if " ".join(entry[0].split()) in COMMON.values() else entry[0]
+
+    return _ENTRY.sub(kept, help_texts).replace("Options:\n\n", "")
 
 
 def written() -> str:

@@ -8,13 +8,23 @@ from core.model.retention import DEFAULT_DAYS
 from hubledger.cli.commands import VERSION
 from hubledger.cli.operate.all import GROUPS, SINGLE
 from tests.checkout import files_of_checkout
-from tests.repo.cli_page import PAGE, names, written
+from tests.repo.cli_page import COMMON, PAGE, names, without_common, written
 from tests.repo.product import ROOT
 
 
 def test_the_page_has_the_help_of_every_command() -> None:
     assert PAGE.read_text(encoding="utf-8") == written(), "write it again: python -m tests.repo.cli_page"
     assert len(names()) == len(SINGLE) + 1 + sum(len(own) for _, own in GROUPS.values())
+
+
+def test_the_page_has_the_common_options_once_and_an_option_of_the_same_name_where_it_differs() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert [name for name in COMMON if page.count(f"| `{name}") != 1] == []
+    assert [text for text in COMMON.values() if text in " ".join(page.split())] == []
+    assert "--url URL         Its address" in page
+    own = "Options:\n  --all       All.\n  --url URL   Ours, on\n              two lines.\n"
+    assert without_common(f"{own}  --help      Show this message and\n              exit.\n\n") == f"{own}\n"
+    assert without_common("Options:\n  --help  Show this message and exit.\n\n") == ""
 
 
 def test_the_version_is_that_of_the_package() -> None:
