@@ -1,31 +1,98 @@
-"""The reference in docs/cli.md: the help of every command. `python -m tests.repo.cli_page` writes it again."""
+"""The reference in docs/cli.md, out of the help of every command. `python -m tests.repo.cli_page` writes it again."""
 
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from hubledger.cli.operate.all import GROUPS, SINGLE
 from tests.repo.product import ROOT
 
 PAGE = ROOT / "docs" / "cli.md"
-MARK = "<!-- The help of every command, written by `python -m tests.repo.cli_page`. -->\n"
+MARK = "<!-- Out of the help of every command, written by `python -m tests.repo.cli_page`. -->\n"
 COMMON = {  # options of nearly all commands, with their help; the page has them once, above the reference
     "--url": "--url URL The app's address; default: HUBLEDGER_URL, the context of `use`, or the local run.",
     "--json": "--json Print the app's answers as JSON, one a line.",
     "--no-color": "--no-color Print without colour, as with NO_COLOR.",
     "--help": "--help Show this message and exit.",
 }
-_ENTRY = re.compile(r"^  -.*\n(?:   .*\n)*", re.MULTILINE)
+_HELP = re.compile(
+    r"Usage: hubledger (?P<usage>.*?)\n\n(?P<text>.*?)(?:\n\nArguments:\n(?P<arguments>.*?))?"
+    r"\n\nOptions:\n(?P<options>.*?)\n\n  Example: ",
+    re.DOTALL,
+)
+_ENTRY = re.compile(r"^  -.*(?:\n   .*)*", re.MULTILINE)
 _PRINT = """
 import sys
-sys.argv[0] = "hubledger"
 from hubledger.cli.main import main
+sys.argv[0] = "hubledger"
 for name in sys.stdin.read().splitlines():
-    print(f"### {name}\\n\\n```text", flush=True)
     main([*name.split(), "--help"])
-    print("```\\n", flush=True)
+    print("\\f", flush=True)
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command with its arguments, its text, and its own options: their help by `--name WORD`."""
+
+    call: str
+    text: str
+    options: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """The words of the command without its arguments."""
+        return " ".join(word for word in self.call.split() if word.islower())
+
+    @property
+    def row(self) -> str:
+        """The row of the command; options that it needs are part of the call."""
+        needed = [head for head, meaning in self.options.items() if meaning.endswith("[required]")]
+        others = ", ".join(f"`{name_of(head)}`" for head in self.options if head not in needed)
+        return f"| `{_cell(' '.join([self.call, *needed]))}` | {_cell(self.text)} | {others} |"
+
+
+def name_of(head: str) -> str:
+    """Return the long name of an option, of `-y, --yes` or `--cause FINGERPRINT`."""
+    return next(word for word in head.split() if word.startswith("--"))
+
+
+def command_of(help_text: str) -> Command:
+    """Return the command that a help describes."""
+    found = _HELP.search(help_text)
+    assert found is not None, help_text
+    call, text, arguments = (" ".join((found[part] or "").split()) for part in ("usage", "text", "arguments"))
+    about = [
+        f"`{name}`: {told}" for name, told in re.findall(r"^\[?([A-Z/]+)\S* <.+?> (?!\[required\])(.+)$", arguments)
+    ]
+    options = {}
+    for entry in _ENTRY.findall(found["options"]):
+        if " ".join(entry.split()) not in COMMON.values():
+            head, _, meaning = entry.strip().partition("  ")
+            options[head] = " ".join(meaning.split())
+    call = re.sub(
+        r"\{(\w+)\}",
+        r"\1",
+        call.replace(" [OPTIONS]", "").replace("[[PARTITION/NUMBER]...]...", "[PARTITION/NUMBER]..."),
+    )
+    return Command(call, " ".join([text, *about]), options)
+
+
+def options_of(commands: Iterable[Command]) -> list[str]:
+    """Return the rows of all options; one that has several meanings names the commands of each."""
+    found: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for one in commands:
+        for head, meaning in one.options.items():
+            of = found.setdefault(name_of(head), {})
+            of.setdefault((head, meaning.removesuffix("[required]").strip()), []).append(f"`{one.name}`")
+    return [
+        f"| `{_cell(head)}` | {_of(of) if len(each) > 1 else ''}{_cell(meaning)} |"
+        for _, each in sorted(found.items())
+        for (head, meaning), of in each.items()
+    ]
 
 
 def names() -> list[str]:
@@ -34,7 +101,7 @@ def names() -> list[str]:
 
 
 def reference() -> str:
-    """Return the own help of every command, as a terminal of 100 columns shows it."""
+    """Return the tables of commands and of options, out of the help of every command."""
     done = subprocess.run(
         [sys.executable, "-c", _PRINT],
         cwd=ROOT,
@@ -44,23 +111,24 @@ def reference() -> str:
         text=True,
         check=True,
     )
-    help_texts = "".join(f"{line.rstrip()}\n" for line in done.stdout.rstrip().splitlines())
-    return without_common(help_texts)
-
-
-def without_common(help_texts: str) -> str:
-    """Return help texts without the options that stand above the reference; a different text of such an option stays."""
-
-    def kept(entry: re.Match[str]) -> str:
-        return "" if " ".join(entry[0].split()) in COMMON.values() else entry[0]
-
-    return _ENTRY.sub(kept, help_texts).replace("Options:\n\n", "")
+    commands = [command_of(text) for text in done.stdout.split("\f")[:-1]]
+    table = ["| command | effect | options |", "|---|---|---|", *(one.row for one in commands)]
+    options = ["| option | meaning |", "|---|---|", *options_of(commands)]
+    return "\n".join([*table, "", *options, ""])
 
 
 def written() -> str:
     """Return the page with the present reference."""
     head, _, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     return f"{head}{MARK}\n{reference()}"
+
+
+def _of(commands: list[str]) -> str:
+    return f"{', '.join(commands)}: "
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 if __name__ == "__main__":

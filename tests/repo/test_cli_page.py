@@ -8,23 +8,55 @@ from core.model.retention import DEFAULT_DAYS
 from hubledger.cli.commands import VERSION
 from hubledger.cli.operate.all import GROUPS, SINGLE
 from tests.checkout import files_of_checkout
-from tests.repo.cli_page import COMMON, PAGE, names, without_common, written
+from tests.repo.cli_page import COMMON, PAGE, command_of, names, options_of, written
 from tests.repo.product import ROOT
 
 
 def test_the_page_has_the_help_of_every_command() -> None:
-    assert PAGE.read_text(encoding="utf-8") == written(), "write it again: python -m tests.repo.cli_page"
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == written(), "write it again: python -m tests.repo.cli_page"
+    rows = "\n".join(re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE))
+    assert [name for name in names() if not re.search(rf"^{name}\b", rows, re.MULTILINE)] == []
     assert len(names()) == len(SINGLE) + 1 + sum(len(own) for _, own in GROUPS.values())
 
 
-def test_the_page_has_the_common_options_once_and_an_option_of_the_same_name_where_it_differs() -> None:
+HELP = """Usage: hubledger letters {0} [OPTIONS] {{PARTITION}}
+
+  Look. It
+  shows all.
+
+Arguments:
+  PARTITION <str>  [required]
+
+Options:
+  --reason TEXT    Why.  [required]
+  --limit <a|b>    {1}
+  --url URL        Ours, on
+                   two lines.
+  --help           Show this message and exit.
+  -y, --yes        Do not ask.
+
+  Example: python -m hubledger letters {0} 3
+"""
+
+
+def test_a_help_is_one_row_with_what_the_command_needs_and_options_that_differ_name_their_commands() -> None:
+    one, two = command_of(HELP.format("one", "Ones.")), command_of(HELP.format("two", "Twos."))
+    assert one.row == "| `letters one PARTITION --reason TEXT` | Look. It shows all. | `--limit`, `--url`, `--yes` |"
+    assert options_of([one, two]) == [
+        "| `--limit <a\\|b>` | `letters one`: Ones. |",
+        "| `--limit <a\\|b>` | `letters two`: Twos. |",
+        "| `--reason TEXT` | Why. |",
+        "| `--url URL` | Ours, on two lines. |",
+        "| `-y, --yes` | Do not ask. |",
+    ]
+
+
+def test_the_page_has_the_options_of_all_commands_once() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert [name for name in COMMON if page.count(f"| `{name}") != 1] == []
-    assert [text for text in COMMON.values() if text in " ".join(page.split())] == []
-    assert "--url URL         Its address" in page
-    own = "Options:\n  --all       All.\n  --url URL   Ours, on\n              two lines.\n"
-    assert without_common(f"{own}  --help      Show this message and\n              exit.\n\n") == f"{own}\n"
-    assert without_common("Options:\n  --help  Show this message and exit.\n\n") == ""
+    common, _, reference = page.partition("## Every command")[2].partition("| command |")
+    assert [name for name in COMMON if f"| `{name}" not in common] == []
+    assert [name for name in COMMON if f"`{name}" in reference] == ["--url"]  # that of `use`
 
 
 def test_the_version_is_that_of_the_package() -> None:
