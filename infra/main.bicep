@@ -79,6 +79,30 @@ param sqlAdministratorId string = ''
 ])
 param sqlAdministratorType string = 'Group'
 
+@description('Resource id of an existing Event Hubs namespace; empty for one of our own. With it, consumer groups and roles on the hub are all that is made there.')
+@maxLength(400)
+param eventHubNamespaceId string = ''
+
+@description('Name of the hub in that namespace; without one it is empty, or the name of our own hub.')
+@maxLength(256)
+param eventHubName string = ''
+
+@description('Existing consumer group of that hub for the trigger, which no other reader may use; empty to have one made.')
+@maxLength(50)
+param triggerGroup string = ''
+
+@description('Existing consumer group of that hub for the reader of gaps and replays; empty to have one made.')
+@maxLength(50)
+param readerGroup string = ''
+
+@description('Resource id of an existing Azure SQL server; empty for one of our own. Nothing on it is made or changed by this file.')
+@maxLength(400)
+param sqlServerId string = ''
+
+@description('Name of the database on that server; the schema hubledger is made in it.')
+@maxLength(128)
+param sqlDatabase string = ''
+
 @description('Tier of the event hub; docs/capacity.md says when Standard is too small.')
 @allowed([
   'Standard'
@@ -88,12 +112,12 @@ param hubTier string = 'Standard'
 
 @description('Number of partitions of the hub: it limits the instances of the trigger and cannot change later in Standard.')
 @minValue(1)
-@maxValue(100)
+@maxValue(1024)
 param partitionCount int = 16
 
-@description('Hours for which the hub retains events.')
+@description('Hours for which the hub retains events; 168 at most in Standard.')
 @minValue(1)
-@maxValue(168)
+@maxValue(2160)
 param retentionHours int = 168
 
 @description('Initial throughput units of Standard, each for 1,000 events/s or 1 MB/s in.')
@@ -362,6 +386,12 @@ var token = toLower(uniqueString(subscription().id, environmentName, location))
 var tags = { 'azd-env-name': environmentName }
 var admittedAddress = deployerAddress == 'none' ? '' : deployerAddress
 var deployerSid = principalType == 'ServicePrincipal' ? '' : principalId // that of a service principal is its application id
+var ownHub = empty(eventHubNamespaceId)
+var ownServer = empty(sqlServerId)
+var ownHubName = 'telemetry'
+var ownGroup = '/subscriptions/${subscription().subscriptionId}/resourceGroups/${resourceName.resourceGroup}'
+var hubPlace = split(ownHub ? ownGroup : eventHubNamespaceId, '/') // of our group where there is none: an id must split
+var groupsOfOthers = concat(ownHub ? [] : [hubPlace[4]], empty(workerRegistryId) ? [] : [split(workerRegistryId, '/')[4]])
 var captureContainer = 'capture'
 var deploymentContainer = 'deployments'
 var sparkContainer = 'spark'
@@ -391,11 +421,22 @@ var webhooks = map(
 
 // Choices that Azure would refuse after minutes, or would not do as they say. The group needs `place`, and all else the group.
 var refusals = concat(
-  hubTier == 'Standard' && partitionCount > 32 ? ['PARTITION_COUNT: a hub of Standard has 32 partitions at most; choose fewer, or HUB_TIER=Premium'] : [],
+  ownHub && hubTier == 'Standard' && partitionCount > 32 ? ['PARTITION_COUNT: a hub of Standard has 32 partitions at most; choose fewer, or HUB_TIER=Premium'] : [],
   sqlCompute == 'provisioned' && sqlVCores == 1 ? ['SQL_VCORES: a provisioned database has 2 cores or more'] : [],
   sqlCompute == 'serverless' && sqlVCores == 128 ? ['SQL_VCORES: a serverless database has 80 cores at most'] : [],
   sqlCompute == 'serverless' && sqlTier == 'BusinessCritical' ? ['SQL_TIER: BusinessCritical needs SQL_COMPUTE=provisioned'] : [],
   vnetEnabled && sparkEngine != 'none' ? ['VNET_ENABLED: a Spark engine has no way into the virtual network; choose SPARK_ENGINE_CHOICE=none'] : [],
+  !ownHub && empty(eventHubName) ? ['EVENTHUB_NAME: name the hub of EVENTHUB_NAMESPACE_ID'] : [],
+  ownHub && !empty(eventHubName) && eventHubName != ownHubName ? ['EVENTHUB_NAMESPACE_ID: name the namespace of EVENTHUB_NAME'] : [],
+  ownHub && !empty('${triggerGroup}${readerGroup}') ? ['TRIGGER_GROUP: only a hub of EVENTHUB_NAMESPACE_ID has consumer groups of yours, READER_GROUP too'] : [],
+  !ownServer && empty(sqlDatabase) ? ['SQL_DATABASE: name the database on the server of SQL_SERVER_ID'] : [],
+  ownServer && !empty(sqlDatabase) ? ['SQL_SERVER_ID: name the server of SQL_DATABASE'] : [],
+  ownHub || length(split(eventHubNamespaceId, '/')) == 9 && contains(toLower(eventHubNamespaceId), '/providers/microsoft.eventhub/namespaces/')
+    ? []
+    : ['EVENTHUB_NAMESPACE_ID: "${eventHubNamespaceId}" is not the resource id of a namespace: az eventhubs namespace show --resource-group GROUP --name NAME --query id'],
+  ownServer || length(split(sqlServerId, '/')) == 9 && contains(toLower(sqlServerId), '/providers/microsoft.sql/servers/')
+    ? []
+    : ['SQL_SERVER_ID: "${sqlServerId}" is not the resource id of a server: az sql server show --resource-group GROUP --name NAME --query id'],
   empty(workerRegistryId) || length(split(workerRegistryId, '/')) == 9 && contains(toLower(workerRegistryId), '/providers/microsoft.containerregistry/registries/')
     ? []
     : ['WORKER_REGISTRY_ID: "${workerRegistryId}" is not the resource id of a registry: az acr show --name NAME --query id'],
@@ -434,12 +475,23 @@ var chosenNames = toObject(
 )
 var resourceName = union(conventionalNames, chosenNames)
 
+// Of the hub and the database, whoever made them.
+var hubHost = ownHub ? hub!.outputs.fullyQualifiedNamespace : existingHub!.outputs.fullyQualifiedNamespace
+var hubName = ownHub ? hub!.outputs.hubName : existingHub!.outputs.hubName
+var hubId = ownHub ? hub!.outputs.hubId : existingHub!.outputs.hubId
+var hubTriggerGroup = ownHub ? hub!.outputs.triggerGroup : existingHub!.outputs.triggerGroup
+var hubReaderGroup = ownHub ? hub!.outputs.readerGroup : existingHub!.outputs.readerGroup
+var serverHost = ownServer ? sql!.outputs.serverHost : '${last(split(sqlServerId, '/'))}${environment().suffixes.sqlServerHostname}'
+var databaseName = ownServer ? sql!.outputs.databaseName : sqlDatabase
+// It holds no credentials: the app and the migrations sign in by token.
+var storeConnection = 'Driver={ODBC Driver 18 for SQL Server};Server=tcp:${serverHost},1433;Database=${databaseName};Encrypt=yes'
+
 var wiredSettings = {
   DATABRICKS_URL: sparkEngine == 'databricks' ? spark.outputs.submitEndpoint : ''
-  EVENTHUB__fullyQualifiedNamespace: hub.outputs.fullyQualifiedNamespace
-  EVENTHUB_CONSUMER_GROUP: hub.outputs.triggerGroup
-  EVENTHUB_NAME: hub.outputs.hubName
-  HUB_READER_CONSUMER_GROUP: hub.outputs.readerGroup
+  EVENTHUB__fullyQualifiedNamespace: hubHost
+  EVENTHUB_CONSUMER_GROUP: hubTriggerGroup
+  EVENTHUB_NAME: hubName
+  HUB_READER_CONSUMER_GROUP: hubReaderGroup
   HUB_RETENTION_HOURS: string(retentionHours)
   LAKE: sparkEngine == 'none' ? '' : '${sparkFolder}/lake'
   LAKE_ROWS: lakeRows ? 'true' : 'false'
@@ -447,7 +499,7 @@ var wiredSettings = {
   LIVY_URL: sparkEngine == 'synapse' ? spark.outputs.submitEndpoint : ''
   SPARK_ENGINE: sparkEngine == 'synapse' ? 'livy' : sparkEngine
   SPARK_JOBS: sparkEngine == 'none' ? '' : '${sparkFolder}/jobs'
-  STORE_CONNECTION: sql.outputs.connection
+  STORE_CONNECTION: storeConnection
   TRANSFORM: transform
 }
 var settings = union(loadJsonContent('settings.json'), wiredSettings, appSettings)
@@ -464,7 +516,7 @@ module appIdentity 'app/identity.bicep' = {
   params: { name: resourceName.appIdentity, location: location, tags: tags }
 }
 
-module captureIdentity 'app/identity.bicep' = {
+module captureIdentity 'app/identity.bicep' = if (ownHub) {
   name: 'capture-identity'
   scope: group
   params: { name: resourceName.captureIdentity, location: location, tags: tags }
@@ -522,7 +574,7 @@ module lake 'app/storage.bicep' = {
   }
 }
 
-module captureRoles 'app/roles.bicep' = {
+module captureRoles 'app/roles.bicep' = if (ownHub) {
   name: 'capture-roles'
   scope: group
   params: {
@@ -530,7 +582,7 @@ module captureRoles 'app/roles.bicep' = {
       {
         target: lake.outputs.name
         role: 'Storage Blob Data Contributor'
-        principalId: captureIdentity.outputs.principalId
+        principalId: captureIdentity!.outputs.principalId
         principalType: 'ServicePrincipal'
         reason: 'Capture writes the events of the hub into the lake; Azure refuses to create the hub without this role.'
       }
@@ -538,14 +590,14 @@ module captureRoles 'app/roles.bicep' = {
   }
 }
 
-module hub 'app/hub.bicep' = {
+module hub 'app/hub.bicep' = if (ownHub) {
   name: 'hub'
   scope: group
   params: {
     name: resourceName.eventHubNamespace
     location: location
     tags: tags
-    hubName: 'telemetry'
+    hubName: ownHubName
     tier: hubTier
     partitionCount: partitionCount
     retentionHours: retentionHours
@@ -561,13 +613,34 @@ module hub 'app/hub.bicep' = {
     captureEnabled: captureEnabled
     captureAccountId: lake.outputs.resourceId
     captureContainer: captureContainer
-    captureIdentityId: captureIdentity.outputs.resourceId
+    captureIdentityId: captureIdentity!.outputs.resourceId
     publicAccess: !vnetEnabled
   }
   dependsOn: [captureRoles]
 }
 
-module sql 'app/sql.bicep' = {
+// A deployment in the group of the namespace, beside those of other environments.
+module existingHub 'app/existing-hub.bicep' = if (!ownHub) {
+  name: 'hubledger-hub-${token}'
+  scope: resourceGroup(hubPlace[2], hubPlace[4])
+  params: {
+    namespaceName: last(hubPlace)
+    hubName: eventHubName
+    triggerGroup: empty(triggerGroup) ? 'hubledger' : triggerGroup
+    readerGroup: empty(readerGroup) ? 'hubledger-reader' : readerGroup
+    makeTriggerGroup: empty(triggerGroup)
+    makeReaderGroup: empty(readerGroup)
+  }
+  dependsOn: [group] // whose location reads the refusals
+}
+
+module existingHubRoles 'app/roles.bicep' = if (!ownHub) {
+  name: 'hubledger-roles-${token}'
+  scope: resourceGroup(hubPlace[2], hubPlace[4])
+  params: { hubGrants: hubGrants }
+}
+
+module sql 'app/sql.bicep' = if (ownServer) {
   name: 'sql'
   scope: group
   params: {
@@ -611,6 +684,41 @@ module spark 'app/spark.bicep' = {
     maximumNodes: sparkMaximumNodes
   }
 }
+
+var hubTarget = ownHub ? hub!.outputs.grantTarget : existingHub!.outputs.grantTarget
+var hubGrants = concat(
+  [
+    {
+      target: hubTarget
+      role: 'Event Hubs Data Receiver'
+      principalId: appIdentity.outputs.principalId
+      principalType: 'ServicePrincipal'
+      reason: 'The trigger and the reader of gaps and replays receive events; the app sends none.'
+    }
+  ],
+  developerRoles == 'none'
+    ? []
+    : [
+        {
+          target: hubTarget
+          role: 'Event Hubs Data Sender'
+          principalId: principalId
+          principalType: principalType
+          reason: 'The deployer sends the event of the smoke test after a deployment.'
+        }
+      ],
+  developerRoles == 'sendAndReceive'
+    ? [
+        {
+          target: hubTarget
+          role: 'Event Hubs Data Receiver'
+          principalId: principalId
+          principalType: principalType
+          reason: 'A developer runs the app on a local machine against this hub.'
+        }
+      ]
+    : []
+)
 
 module roles 'app/roles.bicep' = {
   name: 'app-roles'
@@ -671,39 +779,7 @@ module roles 'app/roles.bicep' = {
             reason: 'The deployer uploads the jobs.'
           }
         ]
-    hubGrants: concat(
-      [
-        {
-          target: hub.outputs.name
-          role: 'Event Hubs Data Receiver'
-          principalId: appIdentity.outputs.principalId
-          principalType: 'ServicePrincipal'
-          reason: 'The trigger and the reader of gaps and replays receive events; the app sends none.'
-        }
-      ],
-      developerRoles == 'none'
-        ? []
-        : [
-            {
-              target: hub.outputs.name
-              role: 'Event Hubs Data Sender'
-              principalId: principalId
-              principalType: principalType
-              reason: 'The deployer sends the event of the smoke test after a deployment.'
-            }
-          ],
-      developerRoles == 'sendAndReceive'
-        ? [
-            {
-              target: hub.outputs.name
-              role: 'Event Hubs Data Receiver'
-              principalId: principalId
-              principalType: principalType
-              reason: 'A developer runs the app on a local machine against this hub.'
-            }
-          ]
-        : []
-    )
+    hubGrants: ownHub ? hubGrants : []
     telemetryGrants: [
       {
         target: monitoring.outputs.componentName
@@ -724,16 +800,18 @@ module network 'app/network.bicep' = if (vnetEnabled) {
     location: location
     tags: tags
     addressPrefix: vnetAddressPrefix
-    zones: [blobZone, queueZone, tableZone, lakeZone, hubZone, sqlZone]
-    targets: [
-      { name: '${names.privateEndpoint}${token}-host-blob', resourceId: hostStorage.outputs.resourceId, service: 'blob', zone: blobZone }
-      { name: '${names.privateEndpoint}${token}-host-queue', resourceId: hostStorage.outputs.resourceId, service: 'queue', zone: queueZone }
-      { name: '${names.privateEndpoint}${token}-host-table', resourceId: hostStorage.outputs.resourceId, service: 'table', zone: tableZone }
-      { name: '${names.privateEndpoint}${token}-lake-blob', resourceId: lake.outputs.resourceId, service: 'blob', zone: blobZone }
-      { name: '${names.privateEndpoint}${token}-lake-dfs', resourceId: lake.outputs.resourceId, service: 'dfs', zone: lakeZone }
-      { name: '${names.privateEndpoint}${token}-hub', resourceId: hub.outputs.resourceId, service: 'namespace', zone: hubZone }
-      { name: '${names.privateEndpoint}${token}-sql', resourceId: sql.outputs.resourceId, service: 'sqlServer', zone: sqlZone }
-    ]
+    zones: concat([blobZone, queueZone, tableZone, lakeZone], ownHub ? [hubZone] : [], ownServer ? [sqlZone] : [])
+    targets: concat(
+      [
+        { name: '${names.privateEndpoint}${token}-host-blob', resourceId: hostStorage.outputs.resourceId, service: 'blob', zone: blobZone }
+        { name: '${names.privateEndpoint}${token}-host-queue', resourceId: hostStorage.outputs.resourceId, service: 'queue', zone: queueZone }
+        { name: '${names.privateEndpoint}${token}-host-table', resourceId: hostStorage.outputs.resourceId, service: 'table', zone: tableZone }
+        { name: '${names.privateEndpoint}${token}-lake-blob', resourceId: lake.outputs.resourceId, service: 'blob', zone: blobZone }
+        { name: '${names.privateEndpoint}${token}-lake-dfs', resourceId: lake.outputs.resourceId, service: 'dfs', zone: lakeZone }
+      ],
+      ownHub ? [{ name: '${names.privateEndpoint}${token}-hub', resourceId: hub!.outputs.resourceId, service: 'namespace', zone: hubZone }] : [],
+      ownServer ? [{ name: '${names.privateEndpoint}${token}-sql', resourceId: sql!.outputs.resourceId, service: 'sqlServer', zone: sqlZone }] : []
+    )
   }
 }
 
@@ -768,7 +846,7 @@ module function 'app/function.bicep' = {
     httpConcurrency: httpConcurrency
     subnetId: vnetEnabled ? network!.outputs.appSubnetId : ''
   }
-  dependsOn: [roles] // the first start of the host fails without them
+  dependsOn: [roles, existingHubRoles] // the first start of the host fails without them
 }
 
 module worker 'app/worker.bicep' = if (!empty(workerImage)) {
@@ -846,16 +924,22 @@ output APP_IDENTITY_CLIENT_ID string = appIdentity.outputs.clientId
 output APP_IDENTITY_PRINCIPAL_ID string = appIdentity.outputs.principalId
 
 @description('Connection string of the database; it holds no credentials.')
-output STORE_CONNECTION string = sql.outputs.connection
+output STORE_CONNECTION string = storeConnection
 
 @description('Namespace of the hub.')
-output EVENTHUB__fullyQualifiedNamespace string = hub.outputs.fullyQualifiedNamespace
+output EVENTHUB__fullyQualifiedNamespace string = hubHost
 
 @description('Name of the hub.')
-output EVENTHUB_NAME string = hub.outputs.hubName
+output EVENTHUB_NAME string = hubName
+
+@description('Resource id of the hub, the scope of the roles on it.')
+output EVENTHUB_ID string = hubId
+
+@description('Groups of others in which a deployment makes something, separated by commas: azd down may delete them whole.')
+output GROUPS_OF_OTHERS string = join(filter(groupsOfOthers, name => toLower(name) != toLower(resourceName.resourceGroup)), ',')
 
 @description('Consumer group of the trigger.')
-output EVENTHUB_CONSUMER_GROUP string = hub.outputs.triggerGroup
+output EVENTHUB_CONSUMER_GROUP string = hubTriggerGroup
 
 @description('Blob address of the lake, where the hooks put the jobs.')
 output LAKE_BLOB_ENDPOINT string = lake.outputs.blobEndpoint
@@ -873,7 +957,7 @@ output SYNAPSE_WORKSPACE string = spark.outputs.synapseName
 output SYNAPSE_POOL string = spark.outputs.poolName
 
 @description('Consumer group of the reader that fetches events for gaps and replays.')
-output HUB_READER_CONSUMER_GROUP string = hub.outputs.readerGroup
+output HUB_READER_CONSUMER_GROUP string = hubReaderGroup
 
 @description('Hours for which the hub retains events.')
 output HUB_RETENTION_HOURS string = string(retentionHours)

@@ -58,7 +58,7 @@ param lossHours int
 
 @description('Hours for which the hub retains events.')
 @minValue(1)
-@maxValue(168)
+@maxValue(2160)
 param retentionHours int
 
 @description('Gigabytes of logs a day after which the workspace takes in no more; -1 for no limit, and then no alert on it.')

@@ -192,6 +192,12 @@ output fullyQualifiedNamespace string = '${namespace.name}.servicebus.windows.ne
 @description('Name of the hub.')
 output hubName string = hub.name
 
+@description('Resource id of the hub.')
+output hubId string = hub.id
+
+@description('The hub as the target of a grant.')
+output grantTarget string = '${namespace.name}/${hub.name}'
+
 @description('Consumer group of the trigger.')
 output triggerGroup string = trigger.name
 

@@ -1,5 +1,5 @@
 // Role assignments, by the names of the roles. The reason of a grant becomes the description of the assignment, where an
-// auditor reads it. Scopes are single accounts, namespaces and components, never the group.
+// auditor reads it. Scopes are single accounts, hubs and components, never the group.
 
 @description('One assignment; role is a key of roleIds.')
 type grant = {
@@ -19,7 +19,7 @@ param storageGrants grant[] = []
 @maxLength(20)
 param containerGrants grant[] = []
 
-@description('Grants on the Event Hubs namespace; target is its name.')
+@description('Grants on event hubs; target is namespace/hub.')
 @maxLength(20)
 param hubGrants grant[] = []
 
@@ -75,7 +75,7 @@ resource onContainer 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
   }
 ]
 
-resource namespace 'Microsoft.EventHub/namespaces@2024-01-01' existing = [
+resource hub 'Microsoft.EventHub/namespaces/eventhubs@2024-01-01' existing = [
   for each in hubGrants: {
     name: each.target
   }
@@ -84,7 +84,7 @@ resource namespace 'Microsoft.EventHub/namespaces@2024-01-01' existing = [
 resource onHub 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
   for (each, index) in hubGrants: {
     name: guid(resourceGroup().id, each.target, each.principalId, each.role)
-    scope: namespace[index]
+    scope: hub[index]
     properties: assignments[length(storageGrants) + index]
   }
 ]

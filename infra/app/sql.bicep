@@ -198,6 +198,3 @@ output serverHost string = server.properties.fullyQualifiedDomainName
 
 @description('Name of the database.')
 output databaseName string = database.name
-
-@description('Connection string of the app and of the migrations; it holds no credentials, because both sign in by token.')
-output connection string = 'Driver={ODBC Driver 18 for SQL Server};Server=tcp:${server.properties.fullyQualifiedDomainName},1433;Database=${database.name};Encrypt=yes'

@@ -29,12 +29,18 @@ def preprovision() -> None:
     from infra.hooks.deployer.administrator import choose_administrator
     from infra.hooks.deployer.choices import refuse_unreadable
     from infra.hooks.deployer.environment import set_values
+    from infra.hooks.deployer.existing import SERVER, hub_values, is_given, refuse_halves
     from infra.hooks.deployer.sign_in import open_identity
+    from infra.hooks.rest import Rest
 
     refuse_unreadable(ROOT / "infra", os.environ)
+    refuse_halves(os.environ)
     room.transform_in(os.environ)  # a fault of the app costs nothing yet
-    administrator = choose_administrator(os.environ, open_identity(os.environ).account())
-    set_values({**administrator, **choose_address(os.environ, find_address)}, os.environ)
+    identity = open_identity(os.environ)
+    account = identity.account()
+    administrator = {} if is_given(SERVER, os.environ) else choose_administrator(os.environ, account)
+    hub = hub_values(os.environ, Rest(identity.token, time))
+    set_values({**administrator, **hub, **choose_address(os.environ, find_address)}, os.environ)
 
 
 def provisioned() -> None:
@@ -75,11 +81,19 @@ def deployed() -> None:
     prove_deployment(os.environ, Rest(identity.token, time), identity.token, time)
 
 
+def deletable() -> None:
+    """Refuse `azd down` where it would delete what others made."""
+    from infra.hooks.deployer.existing import refuse_to_delete
+
+    refuse_to_delete(os.environ)
+
+
 STEPS: dict[str, Callable[[], None]] = {
     "preprovision": preprovision,
     "provisioned": provisioned,
     "deployable": deployable,
     "deployed": deployed,
+    "deletable": deletable,
 }
 
 

@@ -19,6 +19,7 @@ class Outputs:
     store_connection: str
     hub_namespace: str
     hub_name: str
+    hub_id: str
     trigger_group: str
     reader_group: str
     lake_blob_endpoint: str
@@ -37,6 +38,7 @@ NAMES = {
     "store_connection": "STORE_CONNECTION",
     "hub_namespace": "EVENTHUB__fullyQualifiedNamespace",
     "hub_name": "EVENTHUB_NAME",
+    "hub_id": "EVENTHUB_ID",
     "trigger_group": "EVENTHUB_CONSUMER_GROUP",
     "reader_group": "HUB_READER_CONSUMER_GROUP",
     "lake_blob_endpoint": "LAKE_BLOB_ENDPOINT",

@@ -149,10 +149,9 @@ def receivers_come_from_the_environment(files: Files) -> Iterator[str]:
 def developers_get_the_roles_that_are_chosen(files: Files) -> Iterator[str]:
     """Require that the deployer sends by default and reads the hub by choice only."""
     main = files["main.bicep"]
-    roles = next(one for one in main.of_kind("module") if one.name == "roles")
-    grants = re.sub(r"\s+", " ", shown(at(roles.value, "params.hubGrants")))
+    grants = re.sub(r"\s+", " ", shown(main.var("hubGrants")))
     for condition, role in (("== 'none' ? [] : [", "Sender"), ("== 'sendAndReceive' ? [", "Receiver")):
-        if f"developerRoles {condition} {{ target: hub.outputs.name role: 'Event Hubs Data {role}'" not in grants:
+        if f"developerRoles {condition} {{ target: hubTarget role: 'Event Hubs Data {role}'" not in grants:
             yield f"main.bicep: developerRoles must decide on Event Hubs Data {role}"
     if grants.count("principalId: principalId") != 2 or parameter(main, "developerRoles").value != "send":
         yield "main.bicep: the deployer may only send to the hub by default"

@@ -1,9 +1,13 @@
-"""The values of Bicep's expressions for given parameters, without its compiler: the part of the language that we test.
+"""The values of Bicep's expressions for given parameters, without its compiler: the part of the language that we use.
 
-A name that is not given is read from the variables of the file, else from the defaults of its parameters.
+A name that is not given is read from the variables of the file, else from the defaults of its parameters, else from the
+resources and modules that the caller knows. A value that only Azure knows is an `Unknown`.
 """
 
+import json
 from collections.abc import Callable, Mapping
+from functools import reduce
+from pathlib import Path
 from typing import Any
 
 from tree_sitter import Node
@@ -15,87 +19,199 @@ class Failed(Exception):
     """A call of `fail()`: the deployment ends with this text."""
 
 
+class Unknown(str):
+    """A text that only a deployment knows, under the name of its source; each member of it is unknown too."""
+
+    def member(self, name: str) -> "Unknown":
+        """Return a member, under its longer name."""
+        return Unknown(f"{self}.{name}")
+
+
 def _fail(text: str) -> None:
     raise Failed(text)
 
 
+def _map(values: list[Any], of: Callable[..., Any]) -> list[Any]:
+    return [of(value) for value in values]
+
+
+def _merged(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    return reduce(lambda whole, part: {**whole, **part}, parts, {})
+
+
+SUFFIXES = {"suffixes": {"storage": "core.windows.net", "sqlServerHostname": ".database.windows.net"}}
+CLOUD = {**SUFFIXES, "authentication": {"loginEndpoint": "https://login.microsoftonline.com/"}}
+SUBSCRIPTION = {"id": "/subscriptions/ours", "subscriptionId": "ours"}
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "cidrSubnet": lambda whole, size, number: f"{whole} {number}",
     "concat": lambda *lists: [each for one in lists for each in one],
     "contains": lambda whole, part: part in whole,
+    "deployer": lambda: {"objectId": Unknown("deployer")},
     "empty": lambda value: not value,
+    "endsWith": lambda text, end: text.lower().endswith(end.lower()),
+    "environment": lambda: CLOUD,
     "fail": _fail,
+    "filter": lambda values, of: [value for value in values if of(value)],
+    "first": lambda value: value[0],
+    "guid": lambda *parts: " ".join(parts[-2:]),
+    "items": lambda value: [{"key": key, "value": each} for key, each in sorted(value.items())],
     "join": lambda parts, by: by.join(parts),
+    "json": json.loads,
     "last": lambda value: value[-1],
     "length": len,
+    "map": _map,
+    "max": max,
+    "min": min,
+    "objectKeys": sorted,
+    "replace": lambda text, old, new: text.replace(old, new),
+    "resourceId": lambda kind, *names: f"{kind}/{'/'.join(names)}",
     "split": lambda text, by: text.split(by),
     "startsWith": lambda text, start: text.lower().startswith(start.lower()),
+    "string": str,
+    "subscription": lambda: SUBSCRIPTION,
+    "subscriptionResourceId": lambda kind, *names: f"{kind}/{'/'.join(names)}",
+    "take": lambda text, most: text[:most],
+    "tenant": lambda: {"tenantId": "tenant"},
     "toLower": str.lower,
+    "toObject": lambda values, key, of: {key(value): of(value) for value in values},
+    "trim": str.strip,
+    "union": _merged,
+    "uniqueString": lambda *parts: "token",
 }
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
     ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b,
+    "+": lambda a, b: a + b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a // b,
 }
+NAMES = ("identifier", "property_identifier", "variable_access")
 
 
 class Evaluator:
-    """The values of one file; `given` are the parameters that differ from their defaults, and names of other files."""
+    """The values of one file; `given` are the parameters that differ from their defaults, and names of other files.
 
-    def __init__(self, file: File, given: Mapping[str, Any]) -> None:
+    `symbol` returns a resource or a module by its name, and `own` are functions of this deployment.
+    """
+
+    def __init__(
+        self,
+        file: File,
+        given: Mapping[str, Any],
+        symbol: Callable[[str], Any] | None = None,
+        own: Mapping[str, Callable[..., Any]] | None = None,
+        folder: Path | None = None,
+    ) -> None:
         self._given = given
         self._declared = {one.name: one.value for kind in ("parameter", "variable") for one in file.of_kind(kind)}
+        self._symbol = symbol
+        files = {"loadTextContent": self._text_of, "loadJsonContent": lambda name: json.loads(self._text_of(name))}
+        self._functions = {**FUNCTIONS, **files, **(own or {})}
+        self._folder = folder or Path()
 
-    def __call__(self, value: Any) -> Any:
-        """Return the value of an expression of `bicep.py`, with all that is inside it."""
+    def __call__(self, value: Any, **local: Any) -> Any:
+        """Return the value of an expression of `bicep.py`, with all that is inside it; `local` are names of a loop."""
         if isinstance(value, Expression):
-            return self._node(_parsed(value.text))
+            return self._node(_parsed(value.text), local)
         if isinstance(value, list):
-            return [self(each) for each in value]
+            return [self(each, **local) for each in value]
         if isinstance(value, dict):
-            return {key: self(each) for key, each in value.items()}
+            return {key: self(each, **local) for key, each in value.items()}
         return value
 
-    def name(self, name: str) -> Any:
-        """Return the value of a parameter or variable."""
-        return self._given[name] if name in self._given else self(self._declared[name])
+    def name(self, name: str, local: Mapping[str, Any] | None = None) -> Any:
+        """Return the value of a parameter or variable, or a resource or module."""
+        for known in (local or {}, self._given):
+            if name in known:
+                return known[name]
+        if name in self._declared or self._symbol is None:
+            return self(self._declared[name])
+        return self._symbol(name)
 
-    def _node(self, node: Node) -> Any:
+    def _text_of(self, name: str) -> str:
+        return (self._folder / name).read_text(encoding="utf-8")
+
+    def _node(self, node: Node, local: Mapping[str, Any]) -> Any:
         text, parts = (node.text or b"").decode(), [one for one in node.named_children if one.type != "comment"]
+        if node.type in NAMES:
+            return self.name(text, local)
         match node.type:
-            case "identifier" | "property_identifier" | "variable_access":
-                return self.name(text)
             case "number":
                 return int(text)
             case "boolean":
                 return text == "true"
+            case "null":
+                return None
             case "string":
-                return "".join(self._piece(each) for each in parts)
+                return "".join(self._piece(each, local) for each in parts)
             case "array":
-                return [self._node(each) for each in parts]
+                return [self._node(each, local) for each in parts]
+            case "object":
+                pairs = (one.named_children for one in parts)
+                return {self._key(key, local): self._node(each, local) for key, each in pairs}
             case "parenthesized_expression":
-                return self._node(parts[0])
+                return self._node(parts[0], local)
             case "unary_expression":
-                return not self._node(parts[0])
+                value = self._node(parts[0], local)
+                return -value if node.children[0].type == "-" else not value
             case "ternary_expression":
-                return self._node(parts[1]) if self._node(parts[0]) else self._node(parts[2])
+                return self._node(parts[1] if self._node(parts[0], local) else parts[2], local)
+        return self._compound(node, parts, local)
+
+    def _compound(self, node: Node, parts: list[Node], local: Mapping[str, Any]) -> Any:
+        if (base := _base(node)) is not node and base.type == "ternary_expression":
+            condition, holds, fails = base.named_children  # the grammar takes the members of the last part for its own
+            rest = (node.text or b"")[fails.start_byte - node.start_byte :].decode()
+            return self._node(holds if self._node(condition, local) else _parsed(rest), local)
+        match node.type:
             case "binary_expression":
-                return self._binary(node, parts)
+                return self._binary(node, parts, local)
+            case "member_expression":
+                return _member(self._node(parts[0], local), (parts[1].text or b"").decode())
+            case "subscript_expression":
+                return self._node(parts[0], local)[self._node(parts[1], local)]
+            case "lambda_expression":
+                names = [(one.text or b"").decode().strip("()") for one in parts[:-1]]
+                return lambda *values: self._node(parts[-1], {**local, **dict(zip(names, values, strict=True))})
+            case "for_statement":
+                named = parts[0].named_children if parts[0].type == "for_loop_parameters" else [parts[0]]
+                names = [(one.text or b"").decode() for one in named]
+                rows = ((each, index) for index, each in enumerate(self._node(parts[1], local)))
+                return [self._node(parts[2], {**local, **dict(zip(names, row, strict=False))}) for row in rows]
             case "call_expression":
-                called = (parts[0].text or b"").decode()
-                return FUNCTIONS[called](*(self._node(each) for each in parts[1].named_children))
-        raise NotImplementedError(f"{node.type}: {text}")
+                called: Callable[..., Any] = self._functions[(parts[0].text or b"").decode()]
+                return called(*(self._node(each, local) for each in parts[1].named_children))
+        raise NotImplementedError(f"{node.type}: {(node.text or b'').decode()}")
 
-    def _binary(self, node: Node, parts: list[Node]) -> Any:
+    def _binary(self, node: Node, parts: list[Node], local: Mapping[str, Any]) -> Any:
         operator = node.children[1].type
-        left = self._node(parts[0])
+        left = self._node(parts[0], local)
         if operator in ("&&", "||"):
-            return left if bool(left) is (operator == "||") else self._node(parts[1])
-        return OPERATORS[operator](left, self._node(parts[1]))
+            return left if bool(left) is (operator == "||") else self._node(parts[1], local)
+        if operator == "??":
+            return self._node(parts[1], local) if left is None else left
+        return OPERATORS[operator](left, self._node(parts[1], local))
 
-    def _piece(self, node: Node) -> str:
+    def _piece(self, node: Node, local: Mapping[str, Any]) -> str:
         if node.type == "interpolation":
-            return str(self._node(node.named_children[0]))
+            return str(self._node(node.named_children[0], local))
         return (node.text or b"").decode()
+
+    def _key(self, node: Node, local: Mapping[str, Any]) -> str:
+        return (node.text or b"").decode() if node.type == "identifier" else str(self._node(node, local))
+
+
+def _base(node: Node) -> Node:
+    """Return the value whose members a chain of members ends in."""
+    return _base(node.named_children[0]) if node.type in ("member_expression", "subscript_expression") else node
+
+
+def _member(value: Any, name: str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(name)
+    return value.member(name)
 
 
 def _parsed(text: str) -> Node:

@@ -158,7 +158,8 @@ def rights_are_named_and_explained(files: Files) -> Iterator[str]:
     for file, one in resources(files):
         if type_of(one) == "Microsoft.Authorization/roleAssignments" and "scope" not in one.value:
             yield f"{file.name}:{one.line}: {one.name} has no scope: it would hold for the whole group"
-    for file, one in all_of(files, "module"):
+    main = files["main.bicep"]
+    for file, one in (*all_of(files, "module"), *((main, one) for one in main.of_kind("variable"))):
         for path, grant in nodes_in(one.value):
             if isinstance(grant, dict) and "principalId" in grant and "scope" not in grant:
                 yield from (f"{file.name}:{one.line}: {one.name}{path}: {fault}" for fault in _grant(grant, roles))

@@ -11,6 +11,9 @@ from tests.repo.product import ROOT
 from tools.capacity.limits import PREMIUM_UNITS
 
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+YOUR_HUB = (
+    (ROOT / "docs" / "your-hub.md").read_text(encoding="utf-8").partition("\n## By azd\n")[2].partition("\n## ")[0]
+)
 
 # By policy: the file, the text that stands there, and the violation that is planted in its place.
 PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
@@ -98,10 +101,10 @@ def test_a_policy_finds_each_violation_that_is_planted(policy: Policy) -> None:
 
 
 def test_the_page_names_each_setting_of_the_parameters_with_its_default() -> None:
-    """Compare the table of docs/deploy.md with main.parameters.json; azd itself sets AZURE_*."""
+    """Compare the tables of deploy.md and your-hub.md with main.parameters.json; azd itself sets AZURE_*."""
     given = (FOLDER / "main.parameters.json").read_text(encoding="utf-8")
     settings = dict(re.findall(r"\$\{([A-Z_]+)=?(.*?)\}", given))
-    choices = PAGE.partition("\n## Choices\n")[2].partition("\n## ")[0]
+    choices = PAGE.partition("\n## Choices\n")[2].partition("\n## ")[0] + YOUR_HUB
     rows = re.findall(r"^\| (`[A-Z_`, ]+`) \|([^|\n]*)\|", choices, flags=re.MULTILINE)
     said = {
         name: default.strip(" `")

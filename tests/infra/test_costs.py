@@ -1,10 +1,12 @@
 """The costs: the page quotes the program, and the program counts what the templates deploy."""
 
 import re
+from collections import Counter
 
 import pytest
 
 from tests.infra.bicep import at, shown
+from tests.infra.plan import plan
 from tests.infra.policies import ALERTS
 from tests.infra.test_image import of_container_apps
 from tests.infra.test_policies import FILES
@@ -46,9 +48,9 @@ def test_the_program_counts_each_kind_of_always_ready_instance() -> None:
 
 
 def test_the_program_counts_the_endpoints_and_the_nodes_of_the_templates() -> None:
-    network = next(one for one in FILES["main.bicep"].of_kind("module") if one.name == "network")
-    assert len(at(network.value, "params.targets")) == parts.ENDPOINTS
-    assert len(at(network.value, "params.zones")) == parts.ZONES
+    made = Counter(kind.partition(":")[0] for _, kind, _ in plan(FILES, {"vnetEnabled": True}))
+    assert made["avm/res/network/private-endpoint"] == parts.ENDPOINTS
+    assert made["avm/res/network/private-dns-zone"] == parts.ZONES
     pool = next(one for one in FILES["app/spark.bicep"].of_kind("resource") if "bigDataPools" in one.of)
     assert at(pool.value, "properties.autoPause.delayInMinutes") == parts.POOL_PAUSE
     assert 4 * at(pool.value, "properties.autoScale.minNodeCount") == parts.SPARK_CORES

@@ -30,6 +30,7 @@ ENVIRONMENT = {
     "STORE_CONNECTION": "Driver={ODBC Driver 18 for SQL Server};Server=tcp:s,1433;Database=d",
     "EVENTHUB__fullyQualifiedNamespace": "n.servicebus.windows.net",
     "EVENTHUB_NAME": "telemetry",
+    "EVENTHUB_ID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventHub/namespaces/n/eventhubs/telemetry",
     "EVENTHUB_CONSUMER_GROUP": "hubledger",
     "HUB_READER_CONSUMER_GROUP": "hubledger-reader",
     "LAKE_BLOB_ENDPOINT": "https://l.blob.core.windows.net/",

@@ -4,13 +4,11 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from infra.hooks.rights import JOB_IDENTITY
-from infra.hooks.smoke.run import CHOICES
+from tests.infra.pipeline import NOT_KEPT, azure_with, choices, workflow_with
 from tests.infra.test_policies import FILES
 from tests.infra.test_surroundings import WORKFLOWS
 from tests.offenders import holds_for
@@ -19,45 +17,32 @@ from tests.repo.product import ROOT, TEXTS
 PARAMETERS = (ROOT / "infra" / "main.parameters.json").read_text(encoding="utf-8")
 AZURE = (ROOT / "azure.yaml").read_text(encoding="utf-8")
 DEPLOYING = {"azure-dev.yml": "deploy", "infra.yml": "what-if"}
-SIGN_IN = {"AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_SUBSCRIPTION_ID"}
-BY_AZD = {"AZURE_ENV_NAME", "AZURE_LOCATION"}  # `azd pipeline config` sets them without being asked
-SECRET = {"ALERT_WEBHOOKS"}  # who knows such an address may post there
-OF_THE_RUN = {"AZURE_PRINCIPAL_ID", "AZURE_PRINCIPAL_TYPE"}  # the deployer, a different one in the pipeline
+NAMES = choices(PARAMETERS)
 
 
-def choices(parameters: str) -> set[str]:
-    """Return the names that a person sets with `azd env set`: those of the parameters, and those of the hooks."""
-    named = set(re.findall(r"\$\{(\w+)", parameters))
-    return named - OF_THE_RUN - BY_AZD | {*JOB_IDENTITY, *CHOICES}
-
-
-def faults(parameters: str, azure: str, workflows: dict[str, str]) -> list[str]:
-    """Return each choice that a pipeline would lose, and each name that it passes on and nothing reads."""
-    kept = choices(parameters)
-    pipeline = yaml.safe_load(azure)["pipeline"]
-    found = {"azure.yaml": set(pipeline["variables"]) ^ (kept - SECRET) | set(pipeline["secrets"]) ^ SECRET}
-    for name, job in DEPLOYING.items():
-        env: dict[str, Any] = yaml.safe_load(workflows[name])["jobs"][job]["env"]
-        passed = {
-            one for one, value in env.items() if value == f"${{{{ {'secrets' if one in SECRET else 'vars'}.{one} }}}}"
-        }
-        found[name] = passed ^ (kept | SIGN_IN | BY_AZD)
-        found[name] |= set() if env["AZURE_PRINCIPAL_TYPE"] == "ServicePrincipal" else {"AZURE_PRINCIPAL_TYPE"}
-    return sorted(f"{name}: {one}" for name, differing in found.items() for one in differing)
+def faults(names: list[str], azure: str, workflows: dict[str, str]) -> list[str]:
+    """Return each file that `python -m tests.infra.pipeline` would change."""
+    found = {"azure.yaml": azure_with(azure, names) != azure}
+    found |= {name: workflow_with(workflows[name], names) != workflows[name] for name in DEPLOYING}
+    return [name for name, differs in found.items() if differs]
 
 
 def test_each_choice_is_in_azure_yaml_and_in_the_environment_of_each_workflow_that_provisions() -> None:
-    assert faults(PARAMETERS, AZURE, WORKFLOWS) == []
+    assert faults(NAMES, AZURE, WORKFLOWS) == [], "run python -m tests.infra.pipeline"
+    pipeline = yaml.safe_load(AZURE)["pipeline"]
+    assert sorted([*pipeline["variables"], *pipeline["secrets"]]) == NAMES
+    for name, job in DEPLOYING.items():
+        env = yaml.safe_load(WORKFLOWS[name])["jobs"][job]["env"]
+        assert set(NAMES) <= set(env) and env["AZURE_PRINCIPAL_TYPE"] == "ServicePrincipal"
 
 
 @pytest.mark.parametrize("gone", ["azure.yaml", *DEPLOYING])
 def test_a_choice_that_is_missing_or_too_many_is_seen(gone: str) -> None:
-    without = {name: text.replace("      SQL_TIER: ${{ vars.SQL_TIER }}\n", "") for name, text in WORKFLOWS.items()}
+    without = {name: text.replace("      TRANSFORM: ${{ vars.TRANSFORM }}\n", "") for name, text in WORKFLOWS.items()}
     workflows = {**WORKFLOWS, gone: without[gone]} if gone in WORKFLOWS else WORKFLOWS
-    azure = AZURE.replace("    - SQL_TIER\n", "") if gone == "azure.yaml" else AZURE
-    assert faults(PARAMETERS, azure, workflows) == [f"{gone}: SQL_TIER"]
-    more = PARAMETERS.replace("${LAKE_ROWS=false}", "${LAKE_ROWS=false}${NEW=}")
-    assert len(faults(more, AZURE, WORKFLOWS)) == 3
+    azure = AZURE.replace("    - TRANSFORM\n", "") if gone == "azure.yaml" else AZURE
+    assert faults(NAMES, azure, workflows) == [gone]
+    assert faults(choices(PARAMETERS.replace("${TRANSFORM=", "${NEW=")), AZURE, WORKFLOWS) == ["azure.yaml", *DEPLOYING]
 
 
 def test_a_variable_that_github_does_not_have_is_the_default() -> None:
@@ -66,7 +51,7 @@ def test_a_variable_that_github_does_not_have_is_the_default() -> None:
     kinds = {one.name: one.of for one in FILES["main.bicep"].of_kind("parameter")}
     for parameter, entry in json.loads(PARAMETERS)["parameters"].items():
         for name, default in re.findall(r"\$\{(\w+)(=[^}]*)?", str(entry["value"])):
-            assert default or name in BY_AZD | OF_THE_RUN, f"{parameter} has no default for an empty {name}"
+            assert default or name in NOT_KEPT, f"{parameter} has no default for an empty {name}"
             if kinds[parameter] not in ("string", "int", "bool"):
                 json.loads(default.removeprefix("="))
 
@@ -80,9 +65,9 @@ def test_no_parameter_is_a_secret_that_a_variable_would_show() -> None:
 @holds_for(DEPLOYING)
 def test_an_address_that_anyone_may_post_to_is_no_variable_of_a_pipeline(name: str) -> None:
     shown = {**WORKFLOWS, name: WORKFLOWS[name].replace("secrets.ALERT_WEBHOOKS", "vars.ALERT_WEBHOOKS")}
-    assert faults(PARAMETERS, AZURE, shown) == [f"{name}: ALERT_WEBHOOKS"]
-    moved = AZURE.replace("    - ZONE_REDUNDANT\n", "    - ZONE_REDUNDANT\n    - ALERT_WEBHOOKS\n")
-    assert faults(PARAMETERS, moved, WORKFLOWS) == ["azure.yaml: ALERT_WEBHOOKS"]
+    assert faults(NAMES, AZURE, shown) == [name]
+    moved = AZURE.replace("    - ALERT_EMAILS\n", "    - ALERT_EMAILS\n    - ALERT_WEBHOOKS\n")
+    assert faults(NAMES, moved, WORKFLOWS) == ["azure.yaml"]
 
 
 def test_azd_finds_the_workflow_that_it_looks_for() -> None:

@@ -54,8 +54,8 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/hub.bicep", "output name string = namespace.name", "output sharedKeyOfHub string = namespace.name"),
         (
             "main.bicep",
-            "STORE_CONNECTION: sql.outputs.connection",
-            "STORE_CONNECTION: '${sql.outputs.connection};Pwd=x'",
+            "STORE_CONNECTION: storeConnection",
+            "STORE_CONNECTION: '${storeConnection};Pwd=x'",
         ),
         ("app/sql.bicep", "    minimalTlsVersion", "    administratorLoginPassword: 'x'\n    minimalTlsVersion"),
     ],
@@ -76,8 +76,8 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/function.bicep", ";Authorization=AAD'", "'"),
         (
             "main.bicep",
-            "EVENTHUB_NAME: hub.outputs.hubName",
-            "EVENTHUB_NAME: hub.outputs.hubName\n      EVENTHUB: 'Endpoint=sb://x'",
+            "EVENTHUB_NAME: hubName",
+            "EVENTHUB_NAME: hubName\n      EVENTHUB: 'Endpoint=sb://x'",
         ),
     ],
     policies.rights_are_named_and_explained: [

@@ -6,11 +6,14 @@ import pytest
 
 from tests.infra.bicep import shown
 from tests.infra.evaluate import Evaluator, Failed
+from tests.infra.plan import plan
 from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 
 MAIN = FILES["main.bicep"]
 REGISTRY = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ContainerRegistry/registries/mine"
+NAMESPACE = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventHub/namespaces/mine"
+SERVER = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Sql/servers/mine"
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("PARTITION_COUNT", {"partitionCount": 33}),
     ("SQL_VCORES", {"sqlCompute": "provisioned", "sqlVCores": 1}),
@@ -23,16 +26,30 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("WORKER_REGISTRY_ID", {"workerRegistryId": f"{REGISTRY}/x", "workerImage": "x.azurecr.io/w:1"}),
     ("WORKER_IMAGE", {"workerRegistryId": REGISTRY, "workerImage": "other.azurecr.io/w:1"}),
     ("WORKER_IMAGE", {"workerRegistryId": REGISTRY, "workerImage": ""}),
+    ("EVENTHUB_NAME", {"eventHubNamespaceId": NAMESPACE}),
+    ("EVENTHUB_NAMESPACE_ID", {"eventHubName": "orders"}),
+    ("EVENTHUB_NAMESPACE_ID", {"eventHubNamespaceId": SERVER, "eventHubName": "orders"}),
+    ("EVENTHUB_NAMESPACE_ID", {"eventHubNamespaceId": f"{NAMESPACE}/eventhubs/orders", "eventHubName": "orders"}),
+    ("EVENTHUB_NAMESPACE_ID", {"eventHubNamespaceId": "mine.servicebus.chinacloudapi.cn", "eventHubName": "orders"}),
+    ("TRIGGER_GROUP", {"triggerGroup": "mine"}),
+    ("SQL_DATABASE", {"sqlServerId": SERVER}),
+    ("SQL_SERVER_ID", {"sqlDatabase": "shop"}),
+    ("SQL_SERVER_ID", {"sqlServerId": NAMESPACE, "sqlDatabase": "shop"}),
 ]
 TAKEN: list[dict[str, Any]] = [
     {},
     {"partitionCount": 32},
     {"partitionCount": 100, "hubTier": "Premium"},
+    {"partitionCount": 100, "eventHubNamespaceId": NAMESPACE, "eventHubName": "orders"},
     {"sqlVCores": 1},
     {"sqlTier": "BusinessCritical", "sqlCompute": "provisioned", "sqlVCores": 128},
     {"sqlTier": "Hyperscale"},
     {"vnetEnabled": True},
     {"sparkEngine": "synapse"},
+    {"eventHubName": "telemetry"},
+    {"eventHubNamespaceId": NAMESPACE, "eventHubName": "orders"},
+    {"eventHubNamespaceId": NAMESPACE, "eventHubName": "orders", "triggerGroup": "a", "readerGroup": "b"},
+    {"sqlServerId": SERVER.replace("resourceGroups", "resourcegroups"), "sqlDatabase": "shop"},
     {"workerImage": "docker.io/mine/w:1"},
     {"workerImage": "mine.azurecr.io/w:1", "workerRegistryId": REGISTRY},
     {"workerImage": "mine-a1b2c3.azurecr.io/w:1", "workerRegistryId": REGISTRY.replace("Microsoft", "microsoft")},
@@ -59,16 +76,19 @@ def test_all_refusals_are_said_at_once() -> None:
 def test_nothing_is_made_before_the_refusals_are_read() -> None:
     (group,) = MAIN.of_kind("resource")
     assert shown(group.value["location"]) == "place"
-    assert {shown(one.value["scope"]) for one in MAIN.of_kind("module")} == {"group"}
+    elsewhere = {one.name: one for one in MAIN.of_kind("module") if shown(one.value["scope"]) != "group"}
+    assert set(elsewhere) == {"existingHub", "existingHubRoles"}
+    assert shown(elsewhere["existingHub"].value["dependsOn"]) == "[group]"
+    assert "existingHub!.outputs" in shown(MAIN.var("hubTarget")), "the roles there wait for it"
 
 
 def test_two_environments_fit_into_one_group() -> None:
     """RESOURCE_NAMES may name one group twice; each name in it has the hash of its environment."""
     calls = {one.name: one.value["params"] for one in MAIN.of_kind("module")}
     assert shown(calls["alerts"]["prefix"]) == "'${names.queryAlert}${token}-'"
-    names = [shown(one["name"]) for one in calls["network"]["targets"]]
-    assert len(names) == len(set(names)) == 7
-    assert [name for name in names if not name.startswith("'${names.privateEndpoint}${token}-")] == []
+    names = [name for _, kind, name in plan(FILES, {"vnetEnabled": True}) if "private-endpoint" in kind]
+    assert len(names) == 7
+    assert [name for name in names if not name.startswith("pep-token-")] == []
 
 
 def test_the_worker_pulls_from_the_server_of_its_image_by_a_role_of_its_own() -> None:

@@ -62,7 +62,7 @@ def test_the_service_and_the_template_are_where_azure_yaml_says() -> None:
 
 def test_each_hook_is_a_program_that_azd_runs_itself() -> None:
     """azd finds Python by the ending, and the packages by the requirements.txt beside the program."""
-    assert set(AZURE["hooks"]) == {"preprovision", "postprovision", "predeploy", "postdeploy"}
+    assert set(AZURE["hooks"]) == {"preprovision", "postprovision", "predeploy", "postdeploy", "predown"}
     for hook, entry in AZURE["hooks"].items():
         assert entry == {"run": f"infra/hooks/{hook}.py", "interactive": True}
     assert (ROOT / "infra" / "hooks" / "requirements.txt").exists()
@@ -80,7 +80,7 @@ def test_a_hook_runs_its_step_from_its_own_folder_with_nothing_in_its_environmen
     done = subprocess.run(
         command,
         cwd=program.parent,
-        env={"PATH": "/usr/bin", "VNET_ENABLED": "yes"},
+        env={"PATH": "/usr/bin", "VNET_ENABLED": "yes", "GROUPS_OF_OTHERS": "theirs"},
         capture_output=True,
         text=True,
         check=False,
@@ -91,6 +91,7 @@ def test_a_hook_runs_its_step_from_its_own_folder_with_nothing_in_its_environmen
         "postprovision": "provisioned",
         "predeploy": "deployable",
         "postdeploy": "deployed",
+        "predown": "deletable",
     }
     assert all(line.startswith(f"{step[hook[0]]}: ") for line in done.stderr.splitlines()), done.stderr
     assert done.stderr

@@ -10,7 +10,7 @@ from infra.hooks.errors import HookRefused
 from infra.hooks.rest import Service
 from infra.hooks.smoke.event import BODIES, HubRefused, body_of
 from infra.hooks.smoke.key import smoke_key
-from infra.hooks.smoke.sender import Deployer, NotSent, Sender, namespace_id
+from infra.hooks.smoke.sender import Deployer, NotSent, Sender
 from infra.hooks.waiting import Pending, wait_for
 from tests.acceptance.postdeploy.azure import DEPLOYER, SENDER, token
 from tests.fakes.builders import event
@@ -48,7 +48,7 @@ class Hub:
 
 
 def sender(hub: Hub, roles: Roles, private: bool = False, leap: float = 1.0) -> Sender:
-    return Sender(hub, Deployer(roles, token, namespace_id(outputs())), private, Leaping(leap))
+    return Sender(hub, Deployer(roles, token, outputs().hub_id), private, Leaping(leap))
 
 
 def test_a_new_role_that_takes_minutes_is_waited_for_with_lines_of_progress(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +75,7 @@ def test_a_deployer_without_the_role_sends_nothing_and_does_not_wait() -> None:
         sender(hub, roles).send(b"x", "3")
     assert hub.sent == []
     (asked,) = roles.asked
-    assert "/namespaces/n/providers/Microsoft.Authorization/roleAssignments?" in asked
+    assert "/namespaces/n/eventhubs/telemetry/providers/Microsoft.Authorization/roleAssignments?" in asked
     assert asked.endswith(f"&$filter=atScope()+and+assignedTo('{DEPLOYER}')")
 
 

@@ -7,8 +7,10 @@ import yaml
 
 from core.api.route import COUNTING, OPEN
 from handlers.api import ROUTES
+from infra.hooks.deployer.existing import OWN_HUB
 from infra.hooks.smoke.app import CHECKS
 from infra.hooks.smoke.key import FUNCTIONS
+from tests.infra.bicep import shown
 from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
@@ -48,7 +50,8 @@ def test_the_emulators_hub_is_the_one_of_the_templates() -> None:
     (namespace,) = HUB["UserConfig"]["NamespaceConfig"]
     (hub,) = namespace["Entities"]
     given = next(one for one in FILES["main.bicep"].of_kind("module") if one.name == "hub").value["params"]
-    assert hub["Name"] == given["hubName"]
+    assert hub["Name"] == FILES["main.bicep"].var("ownHubName") == OWN_HUB
+    assert shown(given["hubName"]) == "ownHubName"
     assert [group["Name"] for group in hub["ConsumerGroups"]] == [given["triggerGroup"], given["readerGroup"]]
     partitions = next(one for one in FILES["main.bicep"].of_kind("parameter") if one.name == "partitionCount")
     assert hub["PartitionCount"] == str(partitions.value)

@@ -60,7 +60,12 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
     ],
     wiring.modules_wait_for_their_rights: [
         ("main.bicep", "  dependsOn: [captureRoles]\n", ""),
-        ("main.bicep", "  dependsOn: [roles] // the first start of the host fails without them\n", ""),
+        (
+            "main.bicep",
+            "  dependsOn: [roles, existingHubRoles] // the first start of the host fails without them\n",
+            "",
+        ),
+        ("main.bicep", "  dependsOn: [roles, existingHubRoles]", "  dependsOn: [roles]"),
         ("app/worker.bicep", "  dependsOn: [pull]\n", ""),
     ],
     wiring.no_secret_of_the_api_reaches_the_worker: [

@@ -11,7 +11,12 @@ CLOSED = {
     "hub": ("publicAccess", "!vnetEnabled"),
     "sql": ("publicAccess", "!vnetEnabled"),
 }
-WAITS = {"hub": "captureRoles", "function": "roles", "worker": "function"}  # Azure refuses, or the host fails, without
+WAITS = {  # Azure refuses, or the host fails, without
+    "hub": "captureRoles",
+    "existingHub": "group",
+    "function": "roles, existingHubRoles",
+    "worker": "function",
+}
 
 
 def the_virtual_network_closes_all_data(files: Files) -> Iterator[str]:

@@ -5,7 +5,6 @@ from typing import Any, Protocol
 
 from infra.hooks.deployer.sign_in import account_of
 from infra.hooks.errors import HookRefused
-from infra.hooks.outputs import Outputs
 from infra.hooks.patience import Clock
 from infra.hooks.rest import ARM, Service, Token
 from infra.hooks.smoke.event import HubRefused
@@ -37,17 +36,17 @@ class Sends(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Deployer:
-    """The identity that is signed in, and the hub's namespace as a scope of its roles."""
+    """The identity that is signed in, and the hub as a scope of its roles."""
 
     rest: Reads
     token: Token
-    namespace_id: str
+    hub_id: str
 
     def may_not_send(self) -> bool:
         """Return True when Azure lists the deployer's roles on the hub, and none of them lets it send."""
         query = f"{ROLES_VERSION}&$filter=atScope()+and+assignedTo('{self._object_id()}')"
         try:
-            found = self.rest.get(ARM, f"{self.namespace_id}/providers/Microsoft.Authorization/roleAssignments?{query}")
+            found = self.rest.get(ARM, f"{self.hub_id}/providers/Microsoft.Authorization/roleAssignments?{query}")
         except HookRefused:  # the deployer may not list roles: the sending itself will say
             return False
         roles = [one["properties"]["roleDefinitionId"] for one in found["value"]]
@@ -55,7 +54,7 @@ class Deployer:
 
     def remedy(self) -> str:
         """Return the sentence that names the role and the choice that gives it."""
-        lacking = f"the account {self._object_id()} lacks the role {ROLE} on {self.namespace_id}"
+        lacking = f"the account {self._object_id()} lacks the role {ROLE} on {self.hub_id}"
         return f"{lacking}: `azd env set DEVELOPER_ROLES send`, then `azd provision`"
 
     def _object_id(self) -> str:
@@ -91,9 +90,3 @@ class Sender:
             if self.private and closed:
                 raise NotSent(f"the hub is closed to this network (VNET_ENABLED=true): {INSIDE}") from error
             raise
-
-
-def namespace_id(outputs: Outputs) -> str:
-    """Return the resource id of the hub's namespace, which is in the app's group."""
-    group = outputs.function_app_id.partition("/providers/")[0]
-    return f"{group}/providers/Microsoft.EventHub/namespaces/{outputs.hub_namespace.partition('.')[0]}"

@@ -164,8 +164,8 @@ def test_a_deployer_without_the_role_is_told_and_the_routes_are_proven(
     said = capsys.readouterr()
     routes, nothing, page = said.out.splitlines()
     assert routes.startswith(f"{len(CHECKS)} routes") and page.endswith("/api/ops")
-    namespace = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventHub/namespaces/n"
-    lacks = f"the account {DEPLOYER} lacks the role Azure Event Hubs Data Sender on {namespace}"
+    hub = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventHub/namespaces/n/eventhubs/telemetry"
+    lacks = f"the account {DEPLOYER} lacks the role Azure Event Hubs Data Sender on {hub}"
     assert nothing.startswith(f"no event was sent, so only the routes are proven: {lacks}: `azd env set")
 
 

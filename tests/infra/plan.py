@@ -1,0 +1,207 @@
+"""The resources that a deployment makes, for sets of parameters: `python -m tests.infra.plan` prints them side by side.
+
+The templates are evaluated without Azure and without Bicep's compiler, so a value that only Azure knows has the name of
+its source. Modules of the registry are a line each.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+
+from tests.infra.bicep import Declaration, Expression, File, Files, read_folder
+from tests.infra.evaluate import Evaluator, Unknown
+from tests.repo.product import ROOT
+
+FOLDER = ROOT / "infra"
+THEIRS = "/subscriptions/theirs/resourceGroups/rg-theirs/providers"
+SETS: dict[str, dict[str, Any]] = {
+    "new": {},
+    "existing": {
+        "eventHubNamespaceId": f"{THEIRS}/Microsoft.EventHub/namespaces/evhns-theirs",
+        "eventHubName": "orders",
+        "sqlServerId": f"{THEIRS}/Microsoft.Sql/servers/sql-theirs",
+        "sqlDatabase": "shop",
+    },
+}
+LOOP = re.compile(r"\[\s*for (?:\((\w+), (\w+)\)|(\w+)) in (.*):", re.DOTALL)
+NO_GROUP = "subscription"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A resource of a deployment: its type, its full name, its group, and the values that the template gives it."""
+
+    type: str
+    name: str
+    group: str
+    exists: bool
+    value: Mapping[str, Any] = field(compare=False, hash=False)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from all others."""
+        return self.group, self.type, self.name
+
+    def member(self, name: str) -> Any:
+        """Return a property: its id, its name, one that the template gives, or one that only Azure knows."""
+        if name == "id":
+            return f"{self.group}/{self.type}/{self.name}"
+        if name == "name":
+            return self.name.rpartition("/")[2]
+        return Unknown(f"{self.name}.{name}")
+
+
+class Deployment:
+    """One file, deployed into a group with parameters."""
+
+    def __init__(self, files: Files, file: File, given: Mapping[str, Any], group: str) -> None:
+        self._files, self._file, self._group = files, file, group
+        self._declared = {one.name: one for kind in ("resource", "module") for one in file.of_kind(kind)}
+        place = {"resourceGroup": lambda *names: Resource("group", names[-1] if names else group, "", True, {})}
+        self.value = Evaluator(file, given, self._symbol, place, FOLDER / PurePosixPath(file.name).parent)
+        self._known: dict[str, Any] = {}
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield each resource of the file and of its modules; one whose condition is false is not there."""
+        for one in self._declared.values():
+            if not self._holds(one):
+                continue
+            found = self._symbol(one.name)
+            for each in found if isinstance(found, list) else [found]:
+                yield from each.resources() if isinstance(each, Call) else [each]
+
+    def _holds(self, one: Declaration) -> bool:
+        condition = re.fullmatch(r"if \((.*)\)", one.head, re.DOTALL)
+        return condition is None or bool(self.value(Expression(condition[1])))
+
+    def _symbol(self, name: str) -> Any:
+        if name not in self._known:
+            self._known[name] = self._made(self._declared[name])
+        return self._known[name]
+
+    def _made(self, one: Declaration) -> Any:
+        loop = LOOP.match(one.head)
+        if loop is None:
+            return self._one(one, {})
+        each, index = loop[1] or loop[3], loop[2] or "_"
+        values = self.value(Expression(loop[4]))
+        return [self._one(one, {each: value, index: number}) for number, value in enumerate(values)]
+
+    def _one(self, one: Declaration, local: Mapping[str, Any]) -> Any:
+        if one.kind == "module":
+            return Call(self._files, self._file, one, self, local)
+        value = {key: each for key, each in one.value.items() if key not in ("parent", "scope", "dependsOn")}
+        name = str(self.value(one.value["name"], **local))
+        around = one.value.get("parent") or one.value.get("scope")
+        if around is not None:
+            name = f"{self.value(around, **local).name}/{name}"
+        type_ = one.of.partition("@")[0]
+        group = NO_GROUP if type_ == "Microsoft.Resources/resourceGroups" else self._group
+        return Resource(type_, name, group, one.existing, {} if one.existing else self.value(value, **local))
+
+    def group_of(self, one: Declaration, local: Mapping[str, Any]) -> str:
+        """Return the group into which a module is deployed."""
+        scope = one.value.get("scope")
+        return self._group if scope is None else str(self.value(scope, **local).name)
+
+
+class Call:
+    """A module with its parameters; `outputs` are evaluated when they are asked for."""
+
+    def __init__(
+        self, files: Files, file: File, one: Declaration, caller: Deployment, local: Mapping[str, Any]
+    ) -> None:
+        self._files, self._file, self._one, self._caller, self._local = files, file, one, caller, local
+
+    def member(self, name: str) -> Any:
+        """Return the outputs, or the name of the deployment."""
+        return self.outputs if name == "outputs" else str(self._caller.value(self._one.value[name], **self._local))
+
+    @property
+    def outputs(self) -> Any:
+        """The outputs of our module; those of a module of the registry are unknown."""
+        return Unknown(f"{self._one.name}.outputs") if self._inner is None else Outputs(self._inner, self._module)
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield the resources of our module, or one for a module of the registry."""
+        if self._inner is not None:
+            yield from self._inner.resources()
+        else:
+            given = self._given
+            name = str(given.get("name") or given["resourceId"])
+            kind = self._one.of.removeprefix("br/public:")
+            yield Resource(kind, name, self._caller.group_of(self._one, self._local), False, given)
+
+    @cached_property
+    def _given(self) -> dict[str, Any]:
+        given: dict[str, Any] = self._caller.value(self._one.value["params"], **self._local)
+        return given
+
+    @cached_property
+    def _inner(self) -> Deployment | None:
+        if self._one.of.startswith("br/"):
+            return None
+        return Deployment(self._files, self._module, self._given, self._caller.group_of(self._one, self._local))
+
+    @property
+    def _module(self) -> File:
+        folder = self._file.name.rpartition("/")[0]
+        return self._files[f"{folder}/{self._one.of}".lstrip("/")]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The outputs of a module."""
+
+    inner: Deployment
+    file: File
+
+    def member(self, name: str) -> Any:
+        """Return one output."""
+        return self.inner.value(next(one.value for one in self.file.of_kind("output") if one.name == name))
+
+
+def plan(files: Files, given: Mapping[str, Any]) -> dict[tuple[str, str, str], Resource]:
+    """Return the resources of a deployment by their keys: those that it makes, and those that it only reads."""
+    fixed = {"environmentName": "dev", "location": "westeurope", "principalId": Unknown("deployer")}
+    found = list(Deployment(files, files["main.bicep"], {**fixed, **given}, NO_GROUP).resources())
+    made = {one.key: one for one in found if not one.exists}
+    return {**{one.key: one for one in found if one.exists}, **made}
+
+
+def table(files: Files, sets: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return one line for each resource of any set, with its state in each, and under it each value that differs."""
+    plans = {name: plan(files, given) for name, given in sets.items()}
+    keys = sorted({key for one in plans.values() for key in one})
+    width = max(len(name) for name in (*sets, "left alone"))
+    lines = ["  ".join(name.ljust(width) for name in sets) + "  group, type and name"]
+    for key in keys:
+        found = [one.get(key) for one in plans.values()]
+        states = ["-" if one is None else "left alone" if one.exists else "made" for one in found]
+        lines.append("  ".join(state.ljust(width) for state in states) + f"  {key[0]}  {key[1]}  {key[2]}")
+        lines += [f"{'':{(width + 2) * len(sets)}}    {line}" for line in _differing([one for one in found if one])]
+    return "\n".join(lines)
+
+
+def _differing(found: list[Resource]) -> Iterator[str]:
+    flat = [dict(_flat(one.value)) for one in found]
+    for path in sorted({path for one in flat for path in one}):
+        values = [one.get(path) for one in flat]
+        if any(value != values[0] for value in values):
+            yield f"{path}: {' | '.join(map(str, values))}"
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _flat(each, f"{path}.{key}".lstrip("."))
+    else:
+        yield path, value
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{table(read_folder(FOLDER), SETS)}\n")
