@@ -58,10 +58,6 @@ param principalId string = deployer().objectId
 ])
 param principalType string = 'User'
 
-@description('Public address from which the deployer migrates the database; none or empty when the deployer is inside Azure.')
-@maxLength(15)
-param deployerAddress string = ''
-
 @description('Name of the administrator of the database: only a label, because the id decides.')
 @minLength(1)
 @maxLength(256)
@@ -191,6 +187,9 @@ param sqlMaxSizeGiB int = 256
 @minValue(-1)
 @maxValue(10080)
 param sqlAutoPauseMinutes int = -1
+
+@description('True sends sign-ins to the database and changes of its rights to the workspace.')
+param sqlAuditing bool = false
 
 @description('Place of the backups of the database.')
 @allowed([
@@ -326,7 +325,7 @@ param sparkNodeSize string = 'Small'
 @maxValue(200)
 param sparkMaximumNodes int = 3
 
-@description('True gives the app a virtual network and closes storage, hub and database to all other networks.')
+@description('True closes storage, hub and database to all networks but that of the app, by private endpoints. The app itself keeps its public address.')
 param vnetEnabled bool = false
 
 @description('Address space of the virtual network.')
@@ -345,6 +344,9 @@ param alertEmails string = ''
 @description('Addresses of webhooks that get each alert in the common alert schema, separated by commas; empty for none. Who may read the action group sees them.')
 @maxLength(4000)
 param alertWebhooks string = ''
+
+@description('True once the app was deployed: before that, its silence is no alert. The hook after the deployment sets it.')
+param appDeployed bool = false
 
 @description('Age in seconds of the oldest event that is not accounted for; an alert fires above it.')
 @minValue(1)
@@ -384,7 +386,6 @@ param logDailyGigabytes int = 5
 var names = loadJsonContent('abbreviations.json')
 var token = toLower(uniqueString(subscription().id, environmentName, location))
 var tags = { 'azd-env-name': environmentName }
-var admittedAddress = deployerAddress == 'none' ? '' : deployerAddress
 var deployerSid = principalType == 'ServicePrincipal' ? '' : principalId // that of a service principal is its application id
 var ownHub = empty(eventHubNamespaceId)
 var ownServer = empty(sqlServerId)
@@ -392,6 +393,7 @@ var ownHubName = 'telemetry'
 var ownGroup = '/subscriptions/${subscription().subscriptionId}/resourceGroups/${resourceName.resourceGroup}'
 var hubPlace = split(ownHub ? ownGroup : eventHubNamespaceId, '/') // of our group where there is none: an id must split
 var groupsOfOthers = concat(ownHub ? [] : [hubPlace[4]], empty(workerRegistryId) ? [] : [split(workerRegistryId, '/')[4]])
+var alertPrefix = '${names.queryAlert}${token}-'
 var captureContainer = 'capture'
 var deploymentContainer = 'deployments'
 var sparkContainer = 'spark'
@@ -662,7 +664,10 @@ module sql 'app/sql.bicep' = if (ownServer) {
     workspaceId: monitoring.outputs.workspaceId
     locked: deleteLocks
     publicAccess: !vnetEnabled
-    deployerAddress: admittedAddress
+    appSubnetId: network.outputs.appSubnetId
+    workerSubnetId: empty(workerImage) ? '' : network.outputs.workerSubnetId
+    admitsAzure: sparkEngine != 'none'
+    auditing: sqlAuditing
   }
 }
 
@@ -679,7 +684,6 @@ module spark 'app/spark.bicep' = {
     lakeId: lake.outputs.resourceId
     lakeContainer: sparkContainer
     deployerPrincipalId: principalId
-    deployerAddress: admittedAddress
     nodeSize: sparkNodeSize
     maximumNodes: sparkMaximumNodes
   }
@@ -792,14 +796,20 @@ module roles 'app/roles.bicep' = {
   }
 }
 
-module network 'app/network.bicep' = if (vnetEnabled) {
+module network 'app/network.bicep' = {
   name: 'network'
   scope: group
+  params: { name: resourceName.virtualNetwork, location: location, tags: tags, addressPrefix: vnetAddressPrefix }
+}
+
+module endpoints 'app/endpoints.bicep' = if (vnetEnabled) {
+  name: 'endpoints'
+  scope: group
   params: {
-    name: resourceName.virtualNetwork
     location: location
     tags: tags
-    addressPrefix: vnetAddressPrefix
+    networkId: network.outputs.resourceId
+    subnetId: network.outputs.endpointSubnetId
     zones: concat([blobZone, queueZone, tableZone, lakeZone], ownHub ? [hubZone] : [], ownServer ? [sqlZone] : [])
     targets: concat(
       [
@@ -844,7 +854,7 @@ module function 'app/function.bicep' = {
     updateStrategy: updateStrategy
     zoneRedundant: zoneRedundant
     httpConcurrency: httpConcurrency
-    subnetId: vnetEnabled ? network!.outputs.appSubnetId : ''
+    subnetId: network.outputs.appSubnetId
   }
   dependsOn: [roles, existingHubRoles] // the first start of the host fails without them
 }
@@ -864,7 +874,7 @@ module worker 'app/worker.bicep' = if (!empty(workerImage)) {
     identityPrincipalId: appIdentity.outputs.principalId
     workspaceId: monitoring.outputs.workspaceId
     settings: settings
-    subnetId: vnetEnabled ? network!.outputs.workerSubnetId : ''
+    subnetId: network.outputs.workerSubnetId
     partitions: partitionCount
     replicas: workerReplicas
     maximumReplicas: workerMaximumReplicas
@@ -882,7 +892,8 @@ module alerts 'app/alerts.bicep' = {
   name: 'alerts'
   scope: group
   params: {
-    prefix: '${names.queryAlert}${token}-'
+    prefix: alertPrefix
+    watchExpected: appDeployed
     actionGroupName: resourceName.actionGroup
     location: location
     tags: tags
@@ -911,8 +922,14 @@ output FUNCTION_APP_ID string = function.outputs.resourceId
 @description('Address of the function app.')
 output FUNCTION_APP_URI string = function.outputs.uri
 
+@description('Resource id of the subnet of the app, for a server of somebody else that has to admit it.')
+output APP_SUBNET_ID string = network.outputs.appSubnetId
+
 @description('Name of the container app of the worker; empty when there is none.')
 output WORKER_APP_NAME string = empty(workerImage) ? '' : worker!.outputs.name
+
+@description('Resource id of the alert on silence, which the hook after the deployment turns on.')
+output WATCH_ALERT_ID string = '${group.id}/providers/Microsoft.Insights/scheduledQueryRules/${alertPrefix}watch-silent'
 
 @description('Name of the app identity, and of its database user.')
 output APP_IDENTITY_NAME string = appIdentity.outputs.name
@@ -922,6 +939,9 @@ output APP_IDENTITY_CLIENT_ID string = appIdentity.outputs.clientId
 
 @description('Object id of the app identity, for its role in the Spark engine.')
 output APP_IDENTITY_PRINCIPAL_ID string = appIdentity.outputs.principalId
+
+@description('Resource id of our server, whose firewall the hooks open while they run; empty where there is none to open.')
+output FIREWALL_SERVER_ID string = ownServer && !vnetEnabled ? sql!.outputs.resourceId : ''
 
 @description('Connection string of the database; it holds no credentials.')
 output STORE_CONNECTION string = storeConnection

@@ -31,6 +31,9 @@ param emails string[]
 @maxLength(10)
 param webhooks string[]
 
+@description('False turns the alert on silence off: an app that was not deployed yet is silent.')
+param watchExpected bool
+
 @description('Age in seconds of the oldest event that is not accounted for; an alert fires above it.')
 @minValue(1)
 @maxValue(604800)
@@ -174,6 +177,7 @@ module rule 'br/public:avm/res/insights/scheduled-query-rule:0.6.0' = [
       location: location
       tags: tags
       enableTelemetry: false
+      enabled: alert.name != 'watch-silent' || watchExpected
       kind: 'LogAlert'
       alertDescription: '${alert.description} First steps: docs/runbook.md#${alert.name}'
       severity: alert.severity

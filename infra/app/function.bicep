@@ -106,7 +106,8 @@ param zoneRedundant bool
 @maxValue(1000)
 param httpConcurrency int
 
-@description('Resource id of the subnet for outgoing calls; empty without a virtual network.')
+@description('Resource id of the subnet for outgoing calls.')
+@minLength(10)
 @maxLength(400)
 param subnetId string
 
@@ -157,7 +158,7 @@ resource app 'Microsoft.Web/sites@2024-04-01' = {
     serverFarmId: plan.id
     httpsOnly: true
     keyVaultReferenceIdentity: identityId // for settings that an operator keeps in Key Vault
-    virtualNetworkSubnetId: empty(subnetId) ? null : subnetId
+    virtualNetworkSubnetId: subnetId
     siteConfig: {
       http20Enabled: true
       minTlsVersion: '1.2'

@@ -46,10 +46,6 @@ param lakeContainer string
 @maxLength(36)
 param deployerPrincipalId string
 
-@description('Address from which the deployer sets the role of the app; empty when the deployer is inside Azure.')
-@maxLength(15)
-param deployerAddress string
-
 @description('Size of a node of the pool; Small has 4 cores and 32 GB.')
 @allowed([
   'Small'
@@ -78,18 +74,12 @@ resource synapse 'Microsoft.Synapse/workspaces@2021-06-01' = if (engine == 'syna
   }
 }
 
-// A workspace without a firewall rule refuses every request. These rules admit other Azure services, which still need a
-// token, and the deployer, who gives the app its role in the workspace.
+// A workspace without a firewall rule refuses every request. This one admits other Azure services, which still need a token;
+// the hook that gives the app its role in the workspace makes one for its own time.
 resource fromAzure 'Microsoft.Synapse/workspaces/firewallRules@2021-06-01' = if (engine == 'synapse') {
   parent: synapse
   name: 'AllowAllWindowsAzureIps'
   properties: { startIpAddress: '0.0.0.0', endIpAddress: '0.0.0.0' }
-}
-
-resource fromDeployer 'Microsoft.Synapse/workspaces/firewallRules@2021-06-01' = if (engine == 'synapse' && !empty(deployerAddress)) {
-  parent: synapse
-  name: 'deployer'
-  properties: { startIpAddress: deployerAddress, endIpAddress: deployerAddress }
 }
 
 resource pool 'Microsoft.Synapse/workspaces/bigDataPools@2021-06-01' = if (engine == 'synapse') {

@@ -96,9 +96,17 @@ param zoneRedundant bool
 @description('False allows access through private endpoints only.')
 param publicAccess bool
 
-@description('Address from which the deployer migrates the database; empty when the deployer is inside Azure.')
-@maxLength(15)
-param deployerAddress string
+@description('Resource id of the subnet of the app, which the server admits.')
+@minLength(10)
+@maxLength(400)
+param appSubnetId string
+
+@description('Resource id of the subnet of the worker, which the server admits; empty without a worker.')
+@maxLength(400)
+param workerSubnetId string
+
+@description('True admits the services of all of Azure too, which still need a token: the jobs of a Spark engine have no fixed address.')
+param admitsAzure bool
 
 @description('Logs of the service that the workspace stores: none, essential (rare and cheap), or all.')
 @allowed([
@@ -115,6 +123,9 @@ param workspaceId string
 
 @description('True refuses every deletion of the database until the lock is deleted.')
 param locked bool
+
+@description('True sends sign-ins to the database and changes of its rights to the workspace.')
+param auditing bool
 
 var prefixes = { GeneralPurpose: 'GP', BusinessCritical: 'BC', Hyperscale: 'HS' }
 var backups = zoneRedundant
@@ -159,17 +170,23 @@ resource database 'Microsoft.Sql/servers/databases@2023-08-01' = {
   }
 }
 
-// Admits Azure services of any subscription, which still need a token: a Flex Consumption app has no fixed address.
-resource fromAzure 'Microsoft.Sql/servers/firewallRules@2023-08-01' = if (publicAccess) {
+resource fromApp 'Microsoft.Sql/servers/virtualNetworkRules@2023-08-01' = if (publicAccess) {
+  parent: server
+  name: 'app'
+  properties: { virtualNetworkSubnetId: appSubnetId }
+}
+
+resource fromWorker 'Microsoft.Sql/servers/virtualNetworkRules@2023-08-01' = if (publicAccess && !empty(workerSubnetId)) {
+  parent: server
+  name: 'worker'
+  properties: { virtualNetworkSubnetId: workerSubnetId }
+  dependsOn: [fromApp] // a server takes one change of its networks at a time
+}
+
+resource fromAzure 'Microsoft.Sql/servers/firewallRules@2023-08-01' = if (publicAccess && admitsAzure) {
   parent: server
   name: 'AllowAllWindowsAzureIps'
   properties: { startIpAddress: '0.0.0.0', endIpAddress: '0.0.0.0' }
-}
-
-resource fromDeployer 'Microsoft.Sql/servers/firewallRules@2023-08-01' = if (publicAccess && !empty(deployerAddress)) {
-  parent: server
-  name: 'deployer'
-  properties: { startIpAddress: deployerAddress, endIpAddress: deployerAddress }
 }
 
 // Faults only. Query statistics and waits come every few minutes from each database and cost gigabytes.
@@ -182,6 +199,29 @@ resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (d
       ? [{ categoryGroup: 'allLogs', enabled: true }]
       : map(['Blocks', 'Deadlocks', 'Errors', 'Timeouts'], category => { category: category, enabled: true })
   }
+}
+
+resource audit 'Microsoft.Sql/servers/databases/auditingSettings@2023-08-01' = if (auditing) {
+  parent: database
+  name: 'default'
+  properties: {
+    state: 'Enabled'
+    isAzureMonitorTargetEnabled: true
+    auditActionsAndGroups: [ // not BATCH_COMPLETED_GROUP, which is a line for each statement
+      'SUCCESSFUL_DATABASE_AUTHENTICATION_GROUP'
+      'FAILED_DATABASE_AUTHENTICATION_GROUP'
+      'DATABASE_PERMISSION_CHANGE_GROUP'
+      'DATABASE_PRINCIPAL_CHANGE_GROUP'
+      'DATABASE_ROLE_MEMBER_CHANGE_GROUP'
+      'SCHEMA_OBJECT_PERMISSION_CHANGE_GROUP'
+    ]
+  }
+}
+
+resource auditLogs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (auditing) {
+  name: 'audit-to-workspace'
+  scope: database
+  properties: { workspaceId: workspaceId, logs: [{ category: 'SQLSecurityAuditEvents', enabled: true }] }
 }
 
 resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (locked) {

@@ -52,7 +52,8 @@ param workspaceId string
 @secure()
 param settings { *: string }
 
-@description('Resource id of the subnet of the environment; empty without a virtual network.')
+@description('Resource id of the subnet of the environment.')
+@minLength(10)
 @maxLength(400)
 param subnetId string
 
@@ -110,7 +111,7 @@ module place 'br/public:avm/res/app/managed-environment:0.16.0' = {
       { workspaceResourceId: workspaceId, logCategoriesAndGroups: [{ categoryGroup: 'allLogs' }], metricCategories: [] }
     ]
     infrastructureSubnetResourceId: subnetId
-    internal: !empty(subnetId)
+    internal: true
     publicNetworkAccess: 'Disabled'
     workloadProfiles: [{ name: 'Consumption', workloadProfileType: 'Consumption' }]
     zoneRedundant: false

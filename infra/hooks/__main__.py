@@ -23,13 +23,14 @@ TRACEBACK = "HOOKS_TRACEBACK"  # set it to see the traceback of an error that no
 
 
 def preprovision() -> None:
-    """Check choices and transform, and set the deployer's address and the administrator, before `azd provision`."""
+    """Check choices and transform, and set what Azure must know of deployer and hub, before `azd provision`."""
     from infra.hooks import room
-    from infra.hooks.deployer.address import choose_address, find_address
+    from infra.hooks.deployer.address import address_of, find_address
     from infra.hooks.deployer.administrator import choose_administrator
     from infra.hooks.deployer.choices import refuse_unreadable
     from infra.hooks.deployer.environment import set_values
     from infra.hooks.deployer.existing import SERVER, hub_values, is_given, refuse_halves
+    from infra.hooks.deployer.provider import register_provider
     from infra.hooks.deployer.sign_in import open_identity
     from infra.hooks.rest import Rest
 
@@ -38,47 +39,61 @@ def preprovision() -> None:
     room.transform_in(os.environ)  # a fault of the app costs nothing yet
     identity = open_identity(os.environ)
     account = identity.account()
+    address_of(os.environ, find_address)  # the hooks after it need one
     administrator = {} if is_given(SERVER, os.environ) else choose_administrator(os.environ, account)
-    hub = hub_values(os.environ, Rest(identity.token, time))
-    set_values({**administrator, **hub, **choose_address(os.environ, find_address)}, os.environ)
+    rest = Rest(identity.token, time)
+    hub = hub_values(os.environ, rest)
+    register_provider(os.environ, rest, time)
+    set_values({**administrator, **hub}, os.environ)
 
 
 def provisioned() -> None:
     """Prepare the environment after `azd provision`: database, jobs, Spark role, local.settings.json."""
     from infra.hooks import lake, rights
+    from infra.hooks.deployer.address import address_of, find_address
     from infra.hooks.deployer.local_settings import write_local_settings
     from infra.hooks.deployer.sign_in import open_identity
+    from infra.hooks.door import open_to
     from infra.hooks.rest import Rest
 
     outputs, identity = read_outputs(os.environ), open_identity(os.environ)
     rest, database = Rest(identity.token, time), _database(outputs, identity)
-    database.migrate()
-    database.admit(rights.database_users(outputs, rest, os.environ))
+    with open_to(address_of(os.environ, find_address), outputs, rest):
+        database.migrate()
+        database.admit(rights.database_users(outputs, rest, os.environ))
+        rights.allow_submitting(outputs, rest)
     lake.upload_jobs(outputs.spark_engine, lambda: _container(outputs, identity), time)
-    rights.allow_submitting(outputs, rest)
     write_local_settings(ROOT, outputs, os.environ)
 
 
 def deployable() -> None:
     """Refuse a package that would not start, and a schema on which this code does not run, before `azd deploy`."""
     from infra.hooks import app_start
+    from infra.hooks.deployer.address import address_of, find_address
     from infra.hooks.deployer.sign_in import open_identity
+    from infra.hooks.door import open_to
+    from infra.hooks.rest import Rest
 
-    outputs = read_outputs(os.environ)
+    outputs, identity = read_outputs(os.environ), open_identity(os.environ)
     names = app_start.refuse_unstartable(ROOT, app_start.cloud_settings(ROOT, os.environ))
     print(f"the package starts with {len(names)} functions: {', '.join(names)}")
-    _database(outputs, open_identity(os.environ)).refuse_other_schema()
+    with open_to(address_of(os.environ, find_address), outputs, Rest(identity.token, time)):
+        _database(outputs, identity).refuse_other_schema()
     print("this code runs on the schema of the database")
 
 
 def deployed() -> None:
     """Prove the app after `azd deploy`: its routes, and an event from the hub to its row."""
+    from infra.hooks.deployer.environment import set_values
     from infra.hooks.deployer.sign_in import open_identity
     from infra.hooks.rest import Rest
     from infra.hooks.smoke.run import prove_deployment
+    from infra.hooks.watch import expect_watch
 
     identity = open_identity(os.environ)
-    prove_deployment(os.environ, Rest(identity.token, time), identity.token, time)
+    rest = Rest(identity.token, time)
+    prove_deployment(os.environ, rest, identity.token, time)
+    set_values(expect_watch(read_outputs(os.environ), rest), os.environ)
 
 
 def deletable() -> None:

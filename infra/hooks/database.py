@@ -25,7 +25,10 @@ Answer = TypeVar("Answer")
 
 # By a part of the driver's text, the first that fits: the time in which the refusal may pass, and the action if not.
 PASSING = {
-    "(40615)": (timedelta(minutes=5), "`azd env set DEPLOYER_ADDRESS ''` and `azd provision` find your address again"),
+    "(40615)": (
+        timedelta(minutes=5),
+        "`azd env set DEPLOYER_ADDRESS ''` has your address found; your own server admits nobody by itself",
+    ),
     "(40613)": (timedelta(minutes=5), "look at the database in the portal: a paused one takes a minute to resume"),
     NOT_KNOWN: (timedelta(minutes=2), ADMINISTRATOR),
 }

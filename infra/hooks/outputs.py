@@ -9,14 +9,17 @@ from infra.hooks.errors import HookRefused
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The outputs that the hooks use; `synapse_workspace` and `synapse_pool` are empty without Synapse."""
+    """The outputs that the hooks use; `synapse_workspace` and `synapse_pool` are empty without Synapse, and
+    `firewall_server_id` for a server of somebody else or without a public address."""
 
     function_app_id: str
     function_app_uri: str
+    watch_alert_id: str
     app_identity_name: str
     app_identity_client_id: uuid.UUID
     app_identity_principal_id: uuid.UUID
     store_connection: str
+    firewall_server_id: str
     hub_namespace: str
     hub_name: str
     hub_id: str
@@ -32,10 +35,12 @@ class Outputs:
 NAMES = {
     "function_app_id": "FUNCTION_APP_ID",
     "function_app_uri": "FUNCTION_APP_URI",
+    "watch_alert_id": "WATCH_ALERT_ID",
     "app_identity_name": "APP_IDENTITY_NAME",
     "app_identity_client_id": "APP_IDENTITY_CLIENT_ID",
     "app_identity_principal_id": "APP_IDENTITY_PRINCIPAL_ID",
     "store_connection": "STORE_CONNECTION",
+    "firewall_server_id": "FIREWALL_SERVER_ID",
     "hub_namespace": "EVENTHUB__fullyQualifiedNamespace",
     "hub_name": "EVENTHUB_NAME",
     "hub_id": "EVENTHUB_ID",
@@ -47,7 +52,7 @@ NAMES = {
     "synapse_workspace": "SYNAPSE_WORKSPACE",
     "synapse_pool": "SYNAPSE_POOL",
 }
-MAY_BE_EMPTY = {"synapse_workspace", "synapse_pool"}
+MAY_BE_EMPTY = {"firewall_server_id", "synapse_workspace", "synapse_pool"}
 IDS = {"app_identity_client_id", "app_identity_principal_id"}
 
 

@@ -41,6 +41,14 @@ class Rest:
         """Create or replace a resource and return the answer; raise HookRefused with the error text of the service."""
         return patiently(lambda: self._call(service, "PUT", path, body), self._clock)
 
+    def post(self, service: Service, path: str) -> Any:
+        """Start an action and return the answer; raise HookRefused with the error text of the service."""
+        return patiently(lambda: self._call(service, "POST", path, {}), self._clock)
+
+    def patch(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
+        """Change a part of a resource and return the answer; raise HookRefused with the error text of the service."""
+        return patiently(lambda: self._call(service, "PATCH", path, body), self._clock)
+
     def delete(self, service: Service, path: str) -> Any:
         """Delete a resource and return the answer; raise HookRefused with the error text of the service."""
         return patiently(lambda: self._call(service, "DELETE", path, None), self._clock)

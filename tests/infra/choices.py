@@ -89,12 +89,34 @@ def services_log_into_the_workspace(files: Files) -> Iterator[str]:
     settings = of_type(files, "Microsoft.Insights/diagnosticSettings")
     yield from _scopes_missing(files, settings, LOGGED, "has no diagnostic setting")
     for file, one in settings:
+        if one.head == "if (auditing)":
+            continue
         categories = set(re.findall(r"'(\w+)'", shown(at(one.value, "properties.logs")))) - {"all", "allLogs"}
         sink = shown(at(one.value, "properties.workspaceId"))
         if one.head != "if (diagnosticLogs != 'none')" or sink != "workspaceId":
             yield f"{file.name}:{one.line}: diagnosticLogs must decide whether the workspace gets logs"
         if not categories or not categories <= RARE:
             yield f"{file.name}:{one.line}: {sorted(categories - RARE)} are not rare"
+
+
+def audits_are_chosen_and_rare(files: Files) -> Iterator[str]:
+    """Require that the audit of the database is off by default, and has no line for each statement."""
+    file = files["app/sql.bicep"]
+    for one in file.of_kind("resource"):
+        if one.name.startswith("audit") and one.head != "if (auditing)":
+            yield f"app/sql.bicep:{one.line}: auditing must decide on {one.name}"
+    if parameter(files["main.bicep"], "sqlAuditing").value is not False or "'BATCH_COMPLETED_GROUP'" in file.text:
+        yield "app/sql.bicep: an audit must be chosen, and must not have a line for each statement"
+
+
+def silence_is_expected_until_the_app_is_there(files: Files) -> Iterator[str]:
+    """Require that the alert on silence is off until the hook after a deployment says that there is an app."""
+    rule = next(one for one in files["app/alerts.bicep"].of_kind("module") if one.name == "rule")
+    if shown(at(rule.value, "params.enabled")) != "alert.name != 'watch-silent' || watchExpected":
+        yield "app/alerts.bicep: watchExpected must decide on the alert watch-silent, and on no other"
+    call = next(one for one in files["main.bicep"].of_kind("module") if one.name == "alerts")
+    if shown(at(call.value, "params.watchExpected")) != "appDeployed":
+        yield "main.bicep: appDeployed must decide on the alert on silence"
 
 
 def data_can_be_locked(files: Files) -> Iterator[str]:
@@ -165,6 +187,8 @@ CHOICES: tuple[Policy, ...] = (
     no_password_deploys,
     zones_are_one_choice,
     services_log_into_the_workspace,
+    audits_are_chosen_and_rare,
+    silence_is_expected_until_the_app_is_there,
     data_can_be_locked,
     names_can_be_chosen,
     receivers_come_from_the_environment,

@@ -2,6 +2,8 @@
 
 import re
 
+from infra.hooks.deployer.address import ADDRESS
+from infra.hooks.deployer.provider import PROVIDER
 from tests.infra import choices
 from tests.infra.bicep import Policy
 from tests.infra.choices import CHOICES
@@ -59,6 +61,15 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/storage.bicep", "['StorageDelete']", "['StorageDelete', 'StorageRead']"),
         ("app/storage.bicep", "    workspaceId: workspaceId\n", ""),
     ],
+    choices.audits_are_chosen_and_rare: [
+        ("main.bicep", "param sqlAuditing bool = false", "param sqlAuditing bool = true"),
+        ("app/sql.bicep", "      'DATABASE_PERMISSION_CHANGE_GROUP'", "      'BATCH_COMPLETED_GROUP'"),
+        ("app/sql.bicep", "auditingSettings@2023-08-01' = if (auditing)", "auditingSettings@2023-08-01' = if (true)"),
+    ],
+    choices.silence_is_expected_until_the_app_is_there: [
+        ("app/alerts.bicep", "alert.name != 'watch-silent' || watchExpected", "watchExpected"),
+        ("main.bicep", "watchExpected: appDeployed", "watchExpected: true"),
+    ],
     choices.data_can_be_locked: [
         ("app/hub.bicep", "if (locked)", "if (!locked)"),
         ("app/sql.bicep", "  scope: database\n  properties: { level", "  scope: server\n  properties: { level"),
@@ -111,7 +122,8 @@ def test_the_page_names_each_setting_of_the_parameters_with_its_default() -> Non
         for names, defaults in rows
         for name, default in zip(re.findall(r"\w+", names), defaults.split(","), strict=True)
     }
-    assert said == {name: default for name, default in settings.items() if not name.startswith("AZURE_")}
+    known = {name: default for name, default in settings.items() if not name.startswith("AZURE_")}
+    assert said == {**known, ADDRESS: ""}
 
 
 def test_the_page_says_the_kinds_of_names_and_the_units_of_premium() -> None:
@@ -120,6 +132,6 @@ def test_the_page_says_the_kinds_of_names_and_the_units_of_premium() -> None:
     assert ", ".join(map(str, PREMIUM_UNITS)) in PAGE
 
 
-def test_the_page_registers_the_provider_of_the_subnets() -> None:
+def test_the_hook_registers_the_provider_of_the_subnets() -> None:
     (provider,) = set(re.findall(r"delegation: '([\w.]+)/", FILES["app/network.bicep"].text))
-    assert f"az provider register --namespace {provider} --wait" in PAGE
+    assert provider == PROVIDER

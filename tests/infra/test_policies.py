@@ -151,7 +151,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
             "module monitoring",
             "resource x 'Microsoft.Sql/servers@2023-08-01' = { name: 'x', location: location }\n\nmodule monitoring",
         ),
-        ("main.bicep", "'app/network.bicep'", "'app/storage.bicep'"),
+        ("main.bicep", "'app/endpoints.bicep'", "'app/storage.bicep'"),
     ],
     policies.versions_are_stable: [
         ("app/sql.bicep", "servers@2023-08-01'", "servers@2023-08-01-preview'"),

@@ -85,7 +85,8 @@ def test_nothing_is_made_before_the_refusals_are_read() -> None:
 def test_two_environments_fit_into_one_group() -> None:
     """RESOURCE_NAMES may name one group twice; each name in it has the hash of its environment."""
     calls = {one.name: one.value["params"] for one in MAIN.of_kind("module")}
-    assert shown(calls["alerts"]["prefix"]) == "'${names.queryAlert}${token}-'"
+    assert shown(calls["alerts"]["prefix"]) == "alertPrefix"
+    assert shown(MAIN.var("alertPrefix")) == "'${names.queryAlert}${token}-'"
     names = [name for _, kind, name in plan(FILES, {"vnetEnabled": True}) if "private-endpoint" in kind]
     assert len(names) == 7
     assert [name for name in names if not name.startswith("pep-token-")] == []

@@ -55,8 +55,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("main.bicep", "access: vnetEnabled ? 'Private' : 'Public'", "access: 'Public'"),
         ("main.bicep", "access: vnetEnabled ? 'TrustedServices' : 'Public'", "access: 'Public'"),
         ("main.bicep", "    publicAccess: !vnetEnabled\n  }\n  dependsOn", "    publicAccess: true\n  }\n  dependsOn"),
-        ("main.bicep", "    publicAccess: !vnetEnabled\n    deployer", "    publicAccess: true\n    deployer"),
-        ("main.bicep", "deployerAddress == 'none' ? '' : deployerAddress", "deployerAddress"),
+        ("main.bicep", "    publicAccess: !vnetEnabled\n    appSubnetId", "    publicAccess: true\n    appSubnetId"),
     ],
     wiring.modules_wait_for_their_rights: [
         ("main.bicep", "  dependsOn: [captureRoles]\n", ""),
@@ -72,6 +71,13 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/worker.bicep", "!contains(ofTheApi, each.key) && ", ""),
         ("app/worker.bicep", " && !startsWith(each.value, '@Microsoft.KeyVault(')", ""),
         ("app/worker.bicep", "'RESIDENT_LINK_SECRET', ", ""),
+    ],
+    wiring.the_database_admits_no_stranger: [
+        ("app/sql.bicep", "startIpAddress: '0.0.0.0'", "startIpAddress: '8.8.8.8'"),
+        ("app/sql.bicep", "if (publicAccess && admitsAzure)", "if (publicAccess)"),
+        ("app/sql.bicep", "resource fromApp ", "resource other "),
+        ("main.bicep", "admitsAzure: sparkEngine != 'none'", "admitsAzure: true"),
+        ("app/network.bicep", ", serviceEndpoints: ['Microsoft.Sql']", ""),
     ],
     wiring.zones_of_hyperscale_have_a_replica: [
         ("app/sql.bicep", "zoneRedundant && tier == 'Hyperscale' ? 1 : null", "null"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.infra.bicep import Files, Policy, at, shown
+from tests.infra.bicep import Files, Policy, all_of, at, nodes_in, shown
 
 # By module of main.bicep: the parameter by which the choice of a virtual network closes it, and its value.
 CLOSED = {
@@ -20,13 +20,11 @@ WAITS = {  # Azure refuses, or the host fails, without
 
 
 def the_virtual_network_closes_all_data(files: Files) -> Iterator[str]:
-    """Require that vnetEnabled closes storage, hub and database, and that the word none is no address of a rule."""
+    """Require that vnetEnabled closes storage, hub and database."""
     calls = {one.name: one.value["params"] for one in files["main.bicep"].of_kind("module")}
     for name, (parameter, wanted) in CLOSED.items():
         if shown(calls[name].get(parameter)) != wanted:
             yield f"main.bicep: {parameter} of {name} must be {wanted}"
-    if shown(files["main.bicep"].var("admittedAddress")) != "deployerAddress == 'none' ? '' : deployerAddress":
-        yield "main.bicep: DEPLOYER_ADDRESS=none must make no firewall rule"
 
 
 def modules_wait_for_their_rights(files: Files) -> Iterator[str]:
@@ -133,6 +131,28 @@ def settings_of_the_worker_are_secrets(files: Files) -> Iterator[str]:
         yield "app/worker.bicep: each setting must be a secret, which the environment names"
 
 
+def the_database_admits_no_stranger(files: Files) -> Iterator[str]:
+    """Require that the rules of the server are for our subnets, that only a Spark engine opens it to all of Azure, and
+    that no rule names an address: the hooks make one for their own time."""
+    for file, one in all_of(files, "resource"):
+        if (
+            one.of.partition("@")[0].endswith("/firewallRules")
+            and at(one.value, "properties.startIpAddress") != "0.0.0.0"
+        ):
+            yield f"{file.name}:{one.line}: {one.name} admits an address for ever"
+    heads = {one.name: one.head for one in files["app/sql.bicep"].of_kind("resource")}
+    if heads.get("fromAzure") != "if (publicAccess && admitsAzure)" or heads.get("fromApp") != "if (publicAccess)":
+        yield "app/sql.bicep: the server must admit the subnet of the app, and all of Azure only by admitsAzure"
+    call = next(one for one in files["main.bicep"].of_kind("module") if one.name == "sql")
+    if shown(at(call.value, "params.admitsAzure")) != "sparkEngine != 'none'":
+        yield f"main.bicep:{call.line}: only a Spark engine needs all of Azure"
+    subnets = [
+        each for _, each in nodes_in(files["app/network.bicep"].of_kind("module")[0].value) if isinstance(each, dict)
+    ]
+    if any(each.get("serviceEndpoints") != ["Microsoft.Sql"] for each in subnets if "delegation" in each):
+        yield "app/network.bicep: a rule needs the service endpoint of its subnet"
+
+
 WIRING: tuple[Policy, ...] = (
     the_virtual_network_closes_all_data,
     modules_wait_for_their_rights,
@@ -143,4 +163,5 @@ WIRING: tuple[Policy, ...] = (
     replicas_have_work,
     a_worker_scales_by_its_processor,
     settings_of_the_worker_are_secrets,
+    the_database_admits_no_stranger,
 )

@@ -1,4 +1,4 @@
-"""The public address from which the deployer migrates the database: found, or chosen by a person."""
+"""The public address of the machine that runs the hooks: found, or chosen by a person."""
 
 import ipaddress
 import urllib.request
@@ -9,30 +9,25 @@ from infra.hooks.deployer.environment import in_virtual_network
 from infra.hooks.deployer.sign_in import in_pipeline
 from infra.hooks.errors import HookRefused
 
-ADDRESS, FOUND = "DEPLOYER_ADDRESS", "DEPLOYER_ADDRESS_FOUND"  # the second marks an address that a hook has set
+ADDRESS = "DEPLOYER_ADDRESS"
 NONE = "none"
 SERVICES = ("https://api.ipify.org", "https://checkip.amazonaws.com")
 TIMEOUT = 10.0  # seconds
 BY_HAND = f"set it by `azd env set {ADDRESS} <address>`, or to {NONE} for no firewall rule"
 
 
-def choose_address(environment: Mapping[str, str], find: Callable[[], str]) -> dict[str, str]:
-    """Return the values of azd's environment that have to change for the database to admit the deployer.
+def address_of(environment: Mapping[str, str], find: Callable[[], str]) -> str | None:
+    """Return the address that firewalls must admit for the hooks; None inside a virtual network, and by choice.
 
-    A person's choice stays: `none`, or an address that no hook has set. A pipeline has only `none` of a person: an
-    address in its variables is that of a different machine.
+    A pipeline has only the choice `none` of a person: an address in its variables is that of a different machine.
     """
-    chosen, is_persons = environment.get(ADDRESS, ""), environment.get(ADDRESS) != environment.get(FOUND)
+    chosen = environment.get(ADDRESS, "")
     if in_virtual_network(environment) or chosen == NONE:
-        return {}
-    if chosen and is_persons and not in_pipeline(environment):
-        _refuse_unfit(chosen)
-        return {}
-    address = find()
-    if address == chosen:
-        return {}
-    print(f"the database will admit this machine's public address {address}")
-    return {ADDRESS: address, FOUND: address}
+        return None
+    if not chosen or in_pipeline(environment):
+        return find()
+    _refuse_unfit(chosen)
+    return chosen
 
 
 def find_address(services: Sequence[str] = SERVICES) -> str:

@@ -1,56 +1,45 @@
-"""infra/hooks/deployer/address.py: the address that the database admits is found, and a person's choice stays."""
+"""infra/hooks/deployer/address.py: the address that firewalls admit is found, and a person's choice stays."""
 
 import pytest
 
-from infra.hooks.deployer.address import ADDRESS, FOUND, SERVICES, choose_address, find_address, public_address
+from infra.hooks.deployer.address import ADDRESS, SERVICES, address_of, find_address, public_address
 from infra.hooks.errors import HookRefused
 from tests.infra.doubles import answering
 
 HERE, THERE = "8.8.8.8", "9.9.9.9"
-BOTH = {ADDRESS: HERE, FOUND: HERE}
 
 
 def never() -> str:
     raise AssertionError("a service was asked")
 
 
-def chosen(**environment: str) -> dict[str, str]:
-    return choose_address(environment, lambda: HERE)
-
-
-def test_an_address_that_is_missing_is_found() -> None:
-    assert chosen() == BOTH
-    assert chosen(**{ADDRESS: "", FOUND: THERE}) == BOTH
-
-
-def test_an_address_that_a_hook_found_follows_the_machine() -> None:
-    assert chosen(**{ADDRESS: THERE, FOUND: THERE}) == BOTH
-    assert chosen(**BOTH) == {}
+def test_an_address_that_nobody_chose_is_found() -> None:
+    assert address_of({}, lambda: HERE) == HERE
+    assert address_of({ADDRESS: ""}, lambda: HERE) == HERE
 
 
 @pytest.mark.parametrize(
-    "environment",
+    ("environment", "address"),
     [
-        {ADDRESS: "none"},
-        {ADDRESS: "none", "CI": "true"},
-        {ADDRESS: THERE},
-        {ADDRESS: THERE, FOUND: HERE},
-        {"VNET_ENABLED": "true"},
+        ({ADDRESS: "none"}, None),
+        ({ADDRESS: "none", "CI": "true"}, None),
+        ({ADDRESS: THERE}, THERE),
+        ({"VNET_ENABLED": "true"}, None),
+        ({"VNET_ENABLED": "true", ADDRESS: THERE}, None),
     ],
 )
-def test_a_choice_of_a_person_stays_and_nobody_is_asked(environment: dict[str, str]) -> None:
-    assert choose_address(environment, never) == {}
+def test_a_choice_of_a_person_stays_and_nobody_is_asked(environment: dict[str, str], address: str | None) -> None:
+    assert address_of(environment, never) == address
 
 
 def test_a_pipeline_admits_its_own_machine_and_not_that_of_a_person() -> None:
-    assert chosen(**{ADDRESS: THERE, "CI": "true"}) == BOTH
-    assert chosen(**{ADDRESS: HERE, "CI": "true"}) == {}
+    assert address_of({ADDRESS: THERE, "CI": "true"}, lambda: HERE) == HERE
 
 
 @pytest.mark.parametrize("wrong", ["home", "10.0.0.4", "::1", "8.8.8", "8.8.8.8/32", "100.64.0.1", "0.0.0.0"])
 def test_an_address_that_cannot_work_is_refused_with_the_way_to_set_it(wrong: str) -> None:
     with pytest.raises(HookRefused, match=r"DEPLOYER_ADDRESS: .*azd env set DEPLOYER_ADDRESS <address>"):
-        choose_address({ADDRESS: wrong}, never)
+        address_of({ADDRESS: wrong}, never)
 
 
 def test_an_address_is_read_in_its_plain_form() -> None:

@@ -1,0 +1,26 @@
+"""infra/hooks/watch.py: the alert on silence begins with the first deployment."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from infra.hooks.rest import Service
+from infra.hooks.watch import expect_watch
+from tests.infra.test_hooks import outputs
+
+
+class Alerts:
+    """The rules of alerts over ARM."""
+
+    def __init__(self) -> None:
+        self.patched: dict[str, Mapping[str, Any]] = {}
+
+    def patch(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
+        self.patched[path] = body
+
+
+def test_after_a_deployment_the_alert_on_silence_is_on_and_stays_on() -> None:
+    rest = Alerts()
+    assert expect_watch(outputs(), rest) == {"APP_DEPLOYED": "true"}
+    ((path, body),) = rest.patched.items()
+    assert path.endswith("/scheduledQueryRules/w?api-version=2023-12-01")
+    assert body == {"properties": {"enabled": True}}
