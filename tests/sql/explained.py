@@ -19,7 +19,7 @@ def sent() -> Mapping[str, str]:
 
 
 def documented() -> Mapping[str, str]:
-    """Return each transaction as the page shows it."""
+    """Return each transaction that the page shows, as it shows it."""
     return {block["name"]: block["text"] for block in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))}
 
 
