@@ -14,9 +14,10 @@ WAY = "CPU "  # how the names of its tables begin
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture: the name of its file, its text for those who do not see it, and its SVG."""
+    """A picture: its file, its heading, its text with the figures for those who do not see it, and its SVG."""
 
     name: str
+    heading: str
     text: str
     svg: str
 
@@ -41,7 +42,8 @@ def _peers(tables: Sequence[Table]) -> Picture | None:
     given = [_peer(tables, name, cell) for name, cell in cells if isinstance(cell, int | float)]
     text = "Events per second of each peer, with the events that it lost and doubled: "
     text += "; ".join(f"{bar.name} {bar.text}" for bar in given)
-    return Picture("peers.svg", text, bars("Events per second; orange: it lost or doubled events", text, given))
+    heading = "Events per second; orange: it lost or doubled events"
+    return Picture("peers.svg", heading, text, bars(heading, text, given))
 
 
 def _peer(tables: Sequence[Table], name: str, rate: float) -> Bar:
@@ -56,7 +58,8 @@ def _way(tables: Sequence[Table]) -> Picture | None:
         return None
     said = (f"{name}: {', '.join(f'{bar.name} {bar.text}' for bar in bars)}" for name, bars in given.items())
     text = f"CPU per event in each stage. {'; '.join(said)}"
-    return Picture("way.svg", text, stacked("Where the time of an event goes", text, given))
+    heading = "Where the time of an event goes"
+    return Picture("way.svg", heading, text, stacked(heading, text, given))
 
 
 def _segments(table: Table) -> list[Bar]:
@@ -74,7 +77,8 @@ def _size(tables: Sequence[Table]) -> Picture | None:
         points = [(x, y) for x, y in cells if isinstance(x, int | float) and isinstance(y, int | float)]
         given.append(Line(name if name.startswith("lag") else f"memory of the {name}", points))
     text = "Over the run: " + "; ".join(f"{line.name}, at most {line.most:,.4g}" for line in given)
-    return Picture("size.svg", text, lines("Lag and memory over a long run", text, given))
+    heading = "Lag and memory over a long run"
+    return Picture("size.svg", heading, text, lines(heading, text, given))
 
 
 def _columns(table: Table, word: str) -> list[int]:

@@ -1,16 +1,18 @@
 """The results as Markdown: blocks that stand between two comments of a page."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from bench.figures import Cell, Figure, Table, cell_text
 from bench.report.pictures import Picture
 from bench.report.results import LARGE, SERVER, PartResult
 
 Results = Mapping[str, list[PartResult]]
-VERDICTS = {True: "met", False: "**missed**", None: ""}
+VERDICTS = {True: ", met", False: ", **missed**", None: ""}
 HEADINGS = {"": "", LARGE: "At the large sizes", SERVER: "With the store on SQL Server"}
 RATE = "events/s"
 MOST = 40  # rows of a table that a page shows
+OF_PAGES = {"way": "performance.md"}  # parts whose tables and picture stand on a page of their own
 BUSY = 0.3  # cores: a part beside more other work than this has the times of a shared machine
 
 
@@ -48,14 +50,20 @@ def _rates(tables: Iterable[Table]) -> list[str]:
 
 
 def everything(results: Results, pictures: Mapping[str, Picture], images: str) -> str:
-    """Return every part with its figures, tables, picture, and circumstances."""
+    """Return every part with its figures, tables and picture; of large sizes only the figures with a target."""
     blocks = []
     for size, found in results.items():
         blocks += [f"### {HEADINGS[size]}"] if HEADINGS[size] else []
         for part in found:
-            blocks.append(_of_part(part))
-            if not size and part.part in pictures:
-                blocks.append(_shown(pictures[part.part], images))
+            if size == LARGE:
+                judged = tuple(figure for figure in part.figures if figure.target)
+                blocks.append(_of_part(replace(part, figures=judged, tables=())))
+            elif part.part in OF_PAGES:
+                blocks.append(_of_part(replace(part, tables=())))
+                blocks.append(f"Its tables: [{OF_PAGES[part.part]}]({OF_PAGES[part.part]}).")
+            else:
+                blocks.append(_of_part(part))
+                blocks += [_shown(pictures[part.part], images)] if part.part in pictures else []
     return "\n\n".join(blocks) or "Nothing was measured yet: `make bench` does it."
 
 
@@ -82,10 +90,9 @@ def markdown(table: Table) -> str:
 def _of_part(part: PartResult) -> str:
     sizes = "".join(f", `{name}={value}`" for name, value in part.settings.items())
     dirty = {True: " with changes", False: "", None: ""}[part.is_dirty]
-    load = f"load {part.load[0]:g} before and {part.load[1]:g} after"
-    load += "" if part.others is None else f", {part.others:g} cores busy with other work"
+    busy = f", {part.others:g} cores busy with other work" if (part.others or 0) > BUSY else ""
     blocks = [
-        f"**`{part.part}`**{sizes}: {part.made_at[:10]}, commit {part.commit}{dirty}, {part.seconds:,.0f} s, {load}",
+        f"**`{part.part}`**{sizes}: {part.made_at[:10]}, commit {part.commit}{dirty}, {part.seconds:,.0f} s{busy}",
         *([f"It ended early: {_plain(part.fault)}"] if part.fault else []),
         *([_figures(part.figures)] if part.figures else []),
         *map(markdown, part.tables),
@@ -95,10 +102,10 @@ def _of_part(part: PartResult) -> str:
 
 def _figures(figures: Iterable[Figure]) -> str:
     rows = [
-        _row((one.name, f"{_number(one.value)} {one.unit}", one.target, one.note)) + f" {VERDICTS[one.met]} |"
+        _row((one.name, f"{_number(one.value)} {one.unit}", f"{one.target}{VERDICTS[one.met]}", one.note))
         for one in figures
     ]
-    return "\n".join(["| figure | measured | target | note | |", "|---|---|---|---|---|", *rows])
+    return "\n".join(["| figure | measured | target | note |", "|---|---|---|---|", *rows])
 
 
 def _number(value: Cell) -> str:
@@ -116,7 +123,7 @@ def _plain(text: str) -> str:
 
 
 def _shown(picture: Picture, images: str) -> str:
-    return f"![{picture.text}]({images}/{picture.name})"
+    return f"![{picture.heading}]({images}/{picture.name})"
 
 
 def _machines(parts: list[PartResult]) -> str:

@@ -1,5 +1,6 @@
 """bench/report/words.py, pages.py and pictures.py: pages and pictures say what the results say."""
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import replace
@@ -83,12 +84,24 @@ def test_without_results_the_pages_say_how_to_measure() -> None:
 
 def test_every_part_has_its_circumstances_and_long_tables_stay_in_the_file() -> None:
     rows: tuple[tuple[Cell, ...], ...] = tuple((place, 1.0, 2.0, 3, 4) for place in range(100))
-    sized = result("size", SPEED, tables=(replace(LONG, rows=rows),), settings={"BENCH_EVENTS": "7"}, is_dirty=True)
-    words = everything({"": [result("peers", SPEED)], "full": [sized]}, {}, "images")
-    assert "**`size`**, `BENCH_EVENTS=7`: 2026-01-02, commit abc1234 with changes, 61 s, load 0.2 before" in words
-    assert "after, 0.2 cores busy with other work" in words
+    tables = (replace(LONG, rows=rows),)
+    sized = result("size", SPEED, tables=tables, settings={"BENCH_EVENTS": "7"}, is_dirty=True)
+    here = [result("peers", SPEED, tables=tables, others=0.9), result("ingest", SPEED, others=0.2)]
+    words = everything({"": here, "full": [sized]}, {}, "images")
+    assert "**`size`**, `BENCH_EVENTS=7`: 2026-01-02, commit abc1234 with changes, 61 s\n" in words
+    assert re.findall(r"`(\w+)`.* s, ([\d.]+) cores busy with other work\n", words) == [("peers", "0.9")]
     assert "**Over time**: 100 rows, in the file of results" in words
     assert words.index("`peers`") < words.index("### At the large sizes") < words.index("`size`")
+
+
+def test_a_large_size_has_the_figures_with_a_target_and_the_tables_of_a_page_stay_there() -> None:
+    free = replace(SPEED, name="a free figure", target="", met=None)
+    words = everything({"": [result("way", SPEED, free, tables=(WAY,))], "full": [result("size", SPEED, free)]}, {}, "")
+    here, large = words.split("### At the large sizes")
+    assert (SPEED.name in here, free.name in here, WAY.name in here) == (True, True, False)
+    assert (SPEED.name in large, free.name in large) == (True, False)
+    assert "[performance.md](performance.md)" in here
+    assert WAY.name in one("way")({"": [result("way", SPEED, tables=(WAY,))]}, {}, "")
 
 
 def test_the_bars_of_peers_have_their_rates_losses_and_doubles() -> None:
