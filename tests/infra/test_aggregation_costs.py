@@ -1,5 +1,6 @@
 """The arithmetic of the aggregation's costs, and the page that quotes it."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -14,8 +15,19 @@ PAGE = (ROOT / "docs" / "aggregation-costs.md").read_text(encoding="utf-8")
 QUOTED = (*(Aggregating(number) for number in (1e6, 1e8, 1e9)), Aggregating(1e6, Pace(interval=3_600)))
 
 
+def row_of(one: Aggregating) -> str:
+    """Return the row of the page's table for a load and the pace of its runs."""
+    parts = dict(re.findall(r"^  ([\w ]+): +(.+)$", report(one), re.MULTILINE))
+    results = {name: text.rpartition(" = ")[2] for name, text in parts.items()}
+    run, log, lake = results["run"], results["log"].partition(",")[0], results["lake"].partition(", without")[0]
+    database = parts["database"].partition(" for both")[0]
+    cells = (run, results["job"], results["commit"], results["cores"], log, database, results["readings"], lake)
+    return f"| {one.readings:,.0f} | {one.pace.interval:,} s | {' | '.join(cells)} |"
+
+
 def test_the_page_quotes_the_calculator() -> None:
-    assert [one.readings for one in QUOTED if report(one) not in PAGE] == []
+    assert report(QUOTED[1]) in PAGE
+    assert [row for row in map(row_of, QUOTED) if row not in PAGE] == []
 
 
 def test_the_page_names_the_figures_that_the_calculator_counts_with() -> None:
