@@ -31,6 +31,26 @@ SEED ?= 1
 SEEDS ?= 20000
 FIRST ?= 0
 
+# A setting that no target of the call reads would be ignored without a word: `make serve EVENTS=5`.
+OF_DEMO := EVENTS KILL CHAOS UNDELIVERABLE LIKE_AZURE AGGREGATE KEEP PORT WORKERS HOMES RATE TRANSFORM EVENTS_FROM KEY STORE SEED
+SETTINGS_OF_demo := $(OF_DEMO)
+SETTINGS_OF_run := HOMES RATE PORT HUB_PORT TRANSFORM EVENTS_FROM KEY STORE SEED
+SETTINGS_OF_serve := FOLDER PORT
+SETTINGS_OF_real-host := EVENTS BASE HUB STORE
+SETTINGS_OF_simulate := SEEDS FIRST
+SETTINGS_OF_mutants := ONLY
+SETTINGS_OF_check-room := TRANSFORM
+SETTINGS_OF_func := STORE
+SETTINGS_OF_bench := STORE
+SETTINGS_OF_bench-full := STORE
+SETTINGS := $(sort $(OF_DEMO) HUB_PORT FOLDER BASE HUB ONLY SEEDS FIRST)
+GIVEN := $(foreach name,$(SETTINGS),$(if $(filter command,$(origin $(name))),$(name)))
+UNREAD := $(filter-out $(foreach goal,$(MAKECMDGOALS),$(SETTINGS_OF_$(goal))),$(GIVEN))
+ifneq ($(UNREAD),)
+READERS := $(foreach goal,demo run serve real-host simulate mutants check-room func bench,$(if $(filter $(firstword $(UNREAD)),$(SETTINGS_OF_$(goal))),$(goal)))
+$(error $(firstword $(UNREAD)): make $(or $(firstword $(MAKECMDGOALS)),help) does not read it; it is a setting of: $(strip $(READERS)))
+endif
+
 help: ## Show the targets and their settings
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  STORE=\"<ODBC string>\" for run, demo, bench and func: the store is on SQL Server (docs/run.md)"
@@ -80,16 +100,16 @@ setup: $(VENV)/local.done ## Install what the commands for your own events need
 	@echo "next: $(BIN)/python -m hubledger new NAME --from events.jsonl"
 
 run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C: PORT=7071 and HUB_PORT=5672
-	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(PORT),--port $(PORT)) $(if $(HUB_PORT),--hub-port $(HUB_PORT)) $(PUBLISHED) --seed $(SEED)
+	@ASKED_BY_MAKE=1 $(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(PORT),--port $(PORT)) $(if $(HUB_PORT),--hub-port $(HUB_PORT)) $(PUBLISHED) --seed $(SEED)
 
 demo: $(VENV)/local.done $(if $(filter-out 0,$(AGGREGATE)),needs-java $(VENV)/spark.done) ## Run the same for EVENTS=20000 and prove the result: KILL=3 kills the host three times, CHAOS=1 breaks more, AGGREGATE=1 adds Spark, a killed job and a replay
-	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(UNDELIVERABLE)),--undeliverable $(UNDELIVERABLE)) $(if $(filter-out 0,$(LIKE_AZURE)),--like-azure) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) $(if $(filter-out 0,$(KEEP)),--keep) $(if $(PORT),--port $(PORT)) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(PUBLISHED) --seed $(SEED)
+	@ASKED_BY_MAKE=1 $(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(UNDELIVERABLE)),--undeliverable $(UNDELIVERABLE)) $(if $(filter-out 0,$(LIKE_AZURE)),--like-azure) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) $(if $(filter-out 0,$(KEEP)),--keep) $(if $(PORT),--port $(PORT)) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(PUBLISHED) --seed $(SEED)
 
 needs-java:
 	@if [ -z "$(JAVA)" ]; then echo "$(NO_JAVA)" >&2; exit 1; fi
 
 serve: $(VENV)/local.done ## Serve the pages of the last demo until Ctrl-C: FOLDER= and PORT=7071
-	@$(BIN)/python -m local.serve $(if $(FOLDER),--folder $(FOLDER)) $(if $(PORT),--port $(PORT))
+	@ASKED_BY_MAKE=1 $(BIN)/python -m local.serve $(if $(FOLDER),--folder $(FOLDER)) $(if $(PORT),--port $(PORT))
 
 func: $(VENV)/local.done ## Run the app on Microsoft's host until Ctrl-C, where func and Docker are: .env, services, database, settings, func start
 	@$(BIN)/python -m local.func
@@ -98,7 +118,7 @@ func: $(VENV)/local.done ## Run the app on Microsoft's host until Ctrl-C, where 
 REAL_HOST = $(if $(BASE),--base "$(BASE)" --hub "$(HUB)" --store "$(STORE)") $(if $(filter file,$(origin EVENTS)),,--events $(EVENTS))
 
 real-host: $(VENV)/local.done $(if $(shell command -v func),$(VENV)/azurite/node_modules/.bin/azurite) ## Accept Microsoft's host, where func is, or else ours: events, an undeliverable one, one that kills, redrive, replay, recount; BASE=, HUB= and STORE= name a running app
-	@$(BIN)/python -m local.acceptance $(REAL_HOST)
+	@ASKED_BY_MAKE=1 $(BIN)/python -m local.acceptance $(REAL_HOST)
 
 # Most of the slow tests wait for processes of theirs, so more of them run than there are cores.
 TESTS = $(IN_MEMORY) $(BIN)/python -m pytest -n 4 -rs

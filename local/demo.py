@@ -30,15 +30,27 @@ from local.chaos import (
 from local.consumers import Consumers, Host, Workers
 from local.dangerous import DEADLY
 from local.feed.domains import HOMES, Domain
-from local.feed.options import add_domain, add_undeliverable, choose_domain, choose_senders, positive, rate
-from local.folders import LOCAL_RUN, fresh_folder
+from local.feed.options import (
+    add_domain,
+    add_undeliverable,
+    choose_domain,
+    choose_senders,
+    none_or_more,
+    port,
+    positive,
+    rate,
+    seed,
+)
+from local.folders import LOCAL_RUN, FolderRefused, fresh_folder
 from local.functions_host.like_azure import RECYCLED
 from local.interruption import Interrupted, Interruption
 from local.operator import NotOpened, Operator, open_next_incarnation
+from local.parser import Parser, asked_as
 from local.processes import Child, ChildFailed, Children, Pause
 from local.proof import Finished, Proof, Recount, prove, report
 from local.recount import recount
 from local.replaying import NotReplayed
+from local.run import PortInUse, refuse_port_in_use
 from local.sample_recount import recount_sample
 from local.sampled import SETTINGS as OF_A_SAMPLE
 from local.sampled import sample_of
@@ -50,7 +62,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Return 0 when the recount agrees, 1 when it differs or something broke, 128 + signal after a signal."""
     try:
         options = _options(arguments)
-    except HubledgerError as error:
+        if options.port:
+            refuse_port_in_use(options.port, asked_as("--port"))
+    except (PortInUse, HubledgerError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     interruption = Interruption()
@@ -64,30 +78,33 @@ def main(arguments: list[str] | None = None) -> int:
             print("demo: its pages stay up", flush=True)
             serve.main(["--folder", str(folder), *(["--port", str(options.port)] if options.port else [])])
         return code
+    except FolderRefused as refused:
+        print(f"demo: {refused}", file=sys.stderr)
+        return 1
     except Interrupted as stopped:
         print(f"demo: {stopped}", file=sys.stderr)
         return 128 + stopped.signal_number
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m local.demo",
         description="Run emulator, store, functions host or workers, and feed until every published event is accounted "
         "for. Then recount the store against the feed's record, and print the result as one JSON object on the last "
         "line.",
     )
     parser.add_argument("--events", type=positive, default=20_000, metavar="N", help="default: 20000")
-    parser.add_argument("--workers", type=_or_none, default=0, metavar="N", help="N workers instead of the host")
+    parser.add_argument("--workers", type=none_or_more, default=0, metavar="N", help="N workers instead of the host")
     _add_blows(parser)
     aggregating.add_option(parser)
     add_domain(parser)
     add_store(parser)
     parser.add_argument("--rate", type=_rate, default="full", metavar="R", help="events a second; default: full speed")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the events and of the kills; default: 1")
+    parser.add_argument("--seed", type=seed, default=1, metavar="S", help="of the events and of the kills; default: 1")
     parser.add_argument("--patience", type=positive, default=60, metavar="S", help="seconds without progress; 60")
     parser.add_argument("--folder", type=Path, default=LOCAL_RUN / "demo", metavar="DIR", help="default: %(default)s")
     parser.add_argument("--keep", action="store_true", help="serve its pages at the end until Ctrl-C; so in a terminal")
-    parser.add_argument("--port", type=positive, metavar="P", help="of these pages; default: 7071")
+    parser.add_argument("--port", type=port, metavar="P", help="of these pages; default: 7071")
     options = parser.parse_args(arguments)
     choose_domain(parser, options, sample_of)
     choose_senders(parser, options, aggregating.senders_for(options))
@@ -99,7 +116,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _add_blows(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kill", type=_or_none, default=0, metavar="K", help="SIGKILL the host, or a worker, K times")
+    parser.add_argument(
+        "--kill", type=none_or_more, default=0, metavar="K", help="SIGKILL the host, or a worker, K times"
+    )
     parser.add_argument(
         "--chaos",
         action="store_true",
@@ -127,10 +146,6 @@ def _complete_blows(parser: argparse.ArgumentParser, options: argparse.Namespace
         options.undeliverable = options.undeliverable or UNDELIVERABLE
     if options.undeliverable and options.transform is not HOMES:
         parser.error(f"argument --undeliverable: such events are only those of {HOMES.name}")
-
-
-def _or_none(text: str) -> int:
-    return 0 if text == "0" else positive(text)
 
 
 def _rate(text: str) -> str:

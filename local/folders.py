@@ -12,16 +12,23 @@ from local.processes import APP
 
 LOCAL_RUN = APP / ".local-run"
 _LOCK = "lock"
+_FRESH = "run-"  # what the names of fresh folders begin with
 
 
-class FolderInUse(Exception):
+class FolderRefused(Exception):
+    """A folder cannot hold the files of a local run; the message says why, and what to do."""
+
+
+class FolderInUse(FolderRefused):
     """A different run uses the folder."""
 
 
 @contextmanager
 def kept_folder(folder: Path) -> Iterator[Path]:
-    """Lock a folder whose content stays; FolderInUse when a different run uses it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Lock a folder whose content stays; FolderRefused when it cannot be written, or a different run uses it."""
+    with _refusing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _LOCK).touch(mode=0o600)
     lock = _lock(folder)
     if lock is None:
         raise FolderInUse(f"another run uses {folder}: end that one first")
@@ -34,11 +41,24 @@ def kept_folder(folder: Path) -> Iterator[Path]:
 @contextmanager
 def fresh_folder(parent: Path) -> Iterator[Path]:
     """Make and lock a new folder under a parent; remove the folders of ended runs, but not those in use."""
-    parent.mkdir(parents=True, exist_ok=True)
-    for old in parent.iterdir():
-        _remove_unused(old)
-    with kept_folder(Path(tempfile.mkdtemp(prefix="run-", dir=parent.resolve()))) as folder:
+    with _refusing(parent):
+        parent.mkdir(parents=True, exist_ok=True)
+        for old in parent.glob(f"{_FRESH}*"):
+            _remove_unused(old)
+        made = Path(tempfile.mkdtemp(prefix=_FRESH, dir=parent.resolve()))
+    with kept_folder(made) as folder:
         yield folder
+
+
+@contextmanager
+def _refusing(folder: Path) -> Iterator[None]:
+    """Raise FolderRefused, which is one line, where the block cannot write below a folder."""
+    try:
+        yield
+    except OSError as error:
+        raise FolderRefused(
+            f"{folder} cannot be written ({error.strerror}): choose a different folder, or change its rights"
+        ) from error
 
 
 def is_in_use(folder: Path) -> bool:

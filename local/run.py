@@ -1,6 +1,7 @@
 """`make run`: emulator, store, functions host and feed until Ctrl-C, with a line of progress every other second."""
 
 import argparse
+import errno
 import os
 import socket
 import sys
@@ -12,9 +13,10 @@ from core.errors import HubledgerError
 from core.settings import read_settings
 from core.transforms.contract.whole import check_transform
 from local.books import Watch, count_accounted
-from local.feed.options import add_domain, choose_domain, choose_senders, positive, rate
-from local.folders import LOCAL_RUN, FolderInUse, kept_folder
+from local.feed.options import add_domain, choose_domain, choose_senders, port, rate, seed
+from local.folders import LOCAL_RUN, FolderRefused, kept_folder
 from local.interruption import Interrupted, Interruption
+from local.parser import Parser, asked_as
 from local.processes import Child, ChildFailed, Children
 from local.sampled import sample_of
 from local.server import RUNS, ServerRefused, add_store, prepared
@@ -44,14 +46,14 @@ def main(arguments: list[str] | None = None) -> int:
     except Interrupted as stopped:
         print(f"run: {stopped}; its state stays in {options.folder}", flush=True)
         return 0
-    except (PortInUse, FolderInUse, ChildFailed, ServerRefused, HubledgerError) as error:
+    except (PortInUse, FolderRefused, ChildFailed, ServerRefused, HubledgerError) as error:
         print(f"run: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m local.run",
         description="Run emulator, store, functions host and feed on this machine until Ctrl-C. The state stays in "
         ".local-run, and the next run continues from it.",
@@ -59,9 +61,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     add_domain(parser)
     add_store(parser)
     parser.add_argument("--rate", type=_rate, default="1000", metavar="R|full", help="events a second; default: 1000")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the events; default: 1")
-    parser.add_argument("--hub-port", type=positive, default=5672, metavar="P", help="of the emulator; default: 5672")
-    parser.add_argument("--port", type=positive, default=7071, metavar="P", help="of the functions host; default: 7071")
+    parser.add_argument("--seed", type=seed, default=1, metavar="S", help="of the events; default: 1")
+    parser.add_argument("--hub-port", type=port, default=5672, metavar="P", help="of the emulator; default: 5672")
+    parser.add_argument("--port", type=port, default=7071, metavar="P", help="of the functions host; default: 7071")
     parser.add_argument(
         "--folder", type=Path, metavar="DIR", help="default: .local-run/run, and a folder of the transform"
     )
@@ -84,8 +86,8 @@ def _rate(text: str) -> str:
 
 def _check(options: argparse.Namespace, place: Place) -> None:
     """Refuse wrong ports and settings, and a transform with faults, before anything starts."""
-    refuse_port_in_use(options.hub_port, "--hub-port")
-    refuse_port_in_use(options.port, "--port")
+    refuse_port_in_use(options.hub_port, asked_as("--hub-port"))
+    refuse_port_in_use(options.port, asked_as("--port"))
     settings = read_settings({**os.environ, **app_settings("Endpoint=unknown yet", place, options.transform.transform)})
     check_transform(settings.transform)
 
@@ -96,8 +98,9 @@ def refuse_port_in_use(port: int, option: str) -> None:
         with socket.socket() as candidate:
             candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             candidate.bind(("127.0.0.1", port))
-    except (OSError, OverflowError) as error:
-        raise PortInUse(f"port {port} cannot be used ({error}): choose another with {option}") from error
+    except OSError as error:
+        taken = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+        raise PortInUse(f"port {port} {taken}: choose another with {option}") from error
 
 
 def _run(options: argparse.Namespace, stack: Stack) -> None:

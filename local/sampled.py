@@ -7,9 +7,10 @@ from pathlib import Path
 from core.model.rows import row_table
 from core.transforms import load_transform
 from core.transforms.contract.whole import check_transform
-from core.transforms.rooms import module_of
+from core.transforms.rooms import full_name, module_of
 from local.feed.domains import UnknownDomain, find_domain
 from local.feed.sample import Sample, keyed_by, likeliest_key, read_sample
+from local.processes import APP
 
 EVENTS = "events.jsonl"  # of a room
 # A file may lack what its events refer to: the letters of such events are given up soon. A transform that fails for
@@ -28,7 +29,8 @@ def sample_of(options: argparse.Namespace) -> Sample | None:
     name = options.transform = _full_name(options.transform)
     if path is None and _is_business(name):
         return None
-    path = path or _folder(name) / EVENTS
+    folder = _folder(name)
+    path = path or folder / EVENTS
     check_transform(name)
     lines = read_sample(path)
     key = options.key or likeliest_key(lines, _key_columns(name))
@@ -44,7 +46,7 @@ def _is_business(name: str) -> bool:
 
 
 def _full_name(name: str) -> str:
-    return find_domain(name).transform if _is_business(name) else name
+    return find_domain(name).transform if _is_business(name) else full_name(name)
 
 
 def _folder(name: str) -> Path:
@@ -54,7 +56,9 @@ def _folder(name: str) -> Path:
     except (ImportError, ValueError):
         spec = None
     if spec is None or spec.origin is None:
-        raise UnknownDomain(f"there is no room {name}: name home_security, flight_info or one like apps.orders")
+        rooms = sorted(f"apps.{path.parent.name}" for path in (APP / "apps").glob("*/transform.py"))
+        one = ", ".join(rooms) or "one like apps.orders"
+        raise UnknownDomain(f"there is no room {name}: name home_security, flight_info or {one}")
     return Path(spec.origin).parent
 
 

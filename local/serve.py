@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 
 from local.books import reading
-from local.feed.options import positive
-from local.folders import LOCAL_RUN, FolderInUse, kept_folder
+from local.feed.options import port
+from local.folders import LOCAL_RUN, FolderRefused, kept_folder
 from local.interruption import Interrupted, Interruption
+from local.parser import Parser, asked_as
 from local.processes import ChildFailed, Children
 from local.run import PortInUse, refuse_port_in_use
 from local.stack import Place, Stack
@@ -27,23 +28,23 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         folder = _folder(options.folder)
         transform = _transform(folder)
-        refuse_port_in_use(options.port, "--port")
+        refuse_port_in_use(options.port, asked_as("--port"))
         interruption.listen()
         with kept_folder(folder), Children(folder) as children:
             _serve(Stack(Place(folder, host_port=options.port), children, interruption.pause), transform)
     except Interrupted as stopped:
         print(f"serve: {stopped}", flush=True)
         return 0
-    except (NothingToServe, PortInUse, FolderInUse, ChildFailed) as error:
+    except (NothingToServe, PortInUse, FolderRefused, ChildFailed) as error:
         print(f"serve: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m local.serve", description=__doc__)
+    parser = Parser(prog="python -m local.serve", description=__doc__)
     parser.add_argument("--folder", type=Path, metavar="DIR", help="of a demo; default: the newest one")
-    parser.add_argument("--port", type=positive, default=7071, metavar="P", help="of the functions host; default: 7071")
+    parser.add_argument("--port", type=port, default=7071, metavar="P", help="of the functions host; default: 7071")
     return parser.parse_args(arguments)
 
 

@@ -180,7 +180,8 @@ class Server:
             except self._driver.Error as error:
                 text = _text(error)
                 if time.monotonic() > deadline or error.args[0] in NO_DRIVER:
-                    raise ServerRefused(f"{self} cannot be reached: {text}") from error
+                    hint = ": leave DRIVER= out, and the newest one here is used" if error.args[0] in NO_DRIVER else ""
+                    raise ServerRefused(f"{self} cannot be reached: {text}{hint}") from error
                 if _NO_DATABASE.search(text):
                     self._create()
                 elif text != told:

@@ -51,6 +51,12 @@ def module_of(name: str) -> str:
     return name if spec is None else spec.name
 
 
+def full_name(name: str) -> str:
+    """Return the name of a transform as a setting has it: `orders` stands for the room `apps.orders`, where it is."""
+    room = f"apps.{name}"
+    return room if "." not in name and module_of(room) != room else name
+
+
 def rooms_of(row_classes: Iterable[type]) -> tuple[Room, ...]:
     """Return the rooms of the modules that declare these classes, each once, in their order."""
     found = (room_of(one.__module__) for one in row_classes)

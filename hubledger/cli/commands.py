@@ -72,8 +72,7 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
     try:
         code = _command(joined(arguments), prog_name=program(), standalone_mode=False)
     except (typer.TyperException, UsageFault) as fault:
-        said = fault.format_message() if isinstance(fault, typer.TyperException) else str(fault)
-        return fail(_lines(said), 2)
+        return fail(_lines(_said(fault) if isinstance(fault, typer.TyperException) else str(fault)), 2)
     except typer.Abort as fault:
         raise KeyboardInterrupt from fault
     except Interrupted as stopped:
@@ -90,6 +89,13 @@ def run(arguments: list[str], fail: Callable[..., int]) -> int:
     if code == 130:  # Typer's for Ctrl-C
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
+
+
+def _said(fault: typer.TyperException) -> str:
+    """Return the message of a wrong call, with the value that was given where a value is wrong."""
+    said = fault.format_message()
+    wrong: list[Any] = getattr(fault.__cause__, "errors", list)()  # of pydantic, which Typer checks values with
+    return f"{said}, not {wrong[0]['input']!r}" if wrong else said
 
 
 def _lines(text: str) -> str:

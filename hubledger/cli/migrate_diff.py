@@ -15,6 +15,7 @@ from core.transforms.aggregates import load_aggregates
 from core.transforms.rooms import MIGRATIONS, Room, room_of
 from hubledger.cli.console import Refused, UsageFault, say, say_faults, show_table
 from hubledger.cli.ddl.diff import NextMigration, next_migration
+from hubledger.cli.try_events import named_transform
 
 PERMISSIONS = "permissions.sql"
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -35,7 +36,7 @@ def migrate_diff(transform: _Transform = None, name: _Named = None, check: _Chec
     """
     if name is not None and (not _NAME.fullmatch(name) or len(name) > NAME_LIMIT):
         raise UsageFault(f"--name {name}: a name has 1 to {NAME_LIMIT} letters of ASCII, digits, _ and -")
-    given = transform or os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM
+    given = named_transform(transform or os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM)
     room = _room(given)
     row_classes = load_transform(given).row_classes
     found = next_migration(row_classes, load_aggregates(row_classes), room.folder)

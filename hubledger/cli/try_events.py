@@ -1,11 +1,11 @@
 """`python -m hubledger try EVENTS.jsonl`: run a transform on a file of events, without a hub."""
 
-import importlib.util
 import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +22,7 @@ from core.replay.diff import document
 from core.store.decoding import row_of_json
 from core.transforms import import_transform, load_transform
 from core.transforms.contract.whole import check_transform
-from core.transforms.rooms import room_of
+from core.transforms.rooms import full_name, room_of
 from hubledger.cli.console import ROOT, Refused, UsageFault, printable, say, show_table
 from hubledger.cli.lines import EventFile, numbered_lines
 from hubledger.cli.trial.against import Difference, difference
@@ -76,7 +76,7 @@ def try_events(
 
     Example: python -m hubledger try events.jsonl --transform apps.parcels
     """
-    name = chosen_transform(transform)
+    name, against = chosen_transform(transform), against and named_transform(against)
     for each in filter(None, (name, against)):
         check_transform(each)
     path = events or _samples_of(name)
@@ -92,21 +92,28 @@ def try_events(
 
 
 def chosen_transform(given: str | None) -> str:
-    """Return the transform to try: the given one, where `orders` may stand for `apps.orders`; that of TRANSFORM; or the
-    only room in apps/. With several rooms, a person is asked in a terminal."""
-    rooms = sorted(f"apps.{path.parent.name}" for path in (ROOT / "apps").glob("*/transform.py"))
-    named = given or os.environ.get("TRANSFORM")
-    if named:
-        if "." not in named and f"apps.{named}" in rooms:
-            return f"apps.{named}"
-        if "." not in named and not (ROOT / named).exists() and importlib.util.find_spec(named) is None:
-            raise Refused(f"there is no transform {named}; the rooms are {', '.join(rooms) or DEFAULT_TRANSFORM}")
-        return named
+    """Return the transform to try: the given one, that of TRANSFORM, or the only room in apps/. With several rooms, a
+    person is asked in a terminal."""
+    if named := given or os.environ.get("TRANSFORM"):
+        return named_transform(named)
+    rooms = _rooms()
     if len(rooms) <= 1:
         return rooms[0] if rooms else DEFAULT_TRANSFORM
     if not sys.stdin.isatty():
         raise UsageFault(f"name one of the rooms with --transform: {', '.join(rooms)}")
     return str(typer.prompt("Which room", type=click.Choice(rooms)))
+
+
+def named_transform(name: str) -> str:
+    """Return the full name of a transform, of which a person may have typed the last part."""
+    full = full_name(name)
+    if "." not in full and not (ROOT / full).exists() and find_spec(full) is None:
+        raise Refused(f"there is no transform {name}; the rooms are {', '.join(_rooms()) or DEFAULT_TRANSFORM}")
+    return full
+
+
+def _rooms() -> list[str]:
+    return sorted(f"apps.{path.parent.name}" for path in (ROOT / "apps").glob("*/transform.py"))
 
 
 def _samples_of(name: str) -> Path:

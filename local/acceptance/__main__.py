@@ -16,8 +16,9 @@ from local.consumers import Host
 from local.dangerous import DEADLY
 from local.feed.domains import HOMES
 from local.feed.options import positive
-from local.folders import LOCAL_RUN, fresh_folder
+from local.folders import LOCAL_RUN, FolderRefused, fresh_folder
 from local.interruption import Interrupted, Interruption
+from local.parser import Parser
 from local.processes import Child, ChildFailed, Children, Command, Pause
 from local.stack import HUB, FeedOrder, Place, Stack, words_of
 
@@ -38,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
                 )
                 figures = acceptance.run(partial(_feed, options, acceptance, children))
             print(json.dumps({"host": kind, **figures}), flush=True)
-    except (StepFailed, ChildFailed, azurite.AzuriteFailed) as error:
+    except (FolderRefused, StepFailed, ChildFailed, azurite.AzuriteFailed) as error:
         print(f"real-host: {error}", file=sys.stderr)
         return 1
     except Interrupted as stopped:
@@ -48,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m local.acceptance",
         description="Publish events, one that the trigger cannot deliver and one that kills the process; then redrive, "
         "replay and recount. The last line of the output is one JSON object.",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from local.feed.domains import HOMES, Domain, UnknownDomain, domain_of_sample, find_domain
 from local.feed.planned import FIRST_INSTANT
-from local.feed.sample import Sample, keyed_by, read_sample
+from local.feed.sample import NoSuchKey, Sample, keyed_by, read_sample
 from local.lines import UnusableFile
 
 LOCAL_HUB = (
@@ -38,7 +38,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
         help="how long a gateway waits for more; default: 0.1; 0: each sender publishes under its partition key",
     )
     parser.add_argument("--lanes", type=positive, default=16, metavar="N", help="sends at the same time; default: 16")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="default: 1")
+    parser.add_argument("--seed", type=seed, default=1, metavar="S", help="default: 1")
     parser.add_argument(
         "--start",
         type=_instant,
@@ -76,7 +76,7 @@ def _refuse_dangers(parser: argparse.ArgumentParser, options: argparse.Namespace
 def _add_dangers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dangers",
-        type=_none_or_more,
+        type=none_or_more,
         metavar="N",
         help="N events kill the process of the app, and some make rows that the database refuses; every home registers "
         "before its readings; malformed events carry properties that are no finite numbers",
@@ -94,7 +94,7 @@ def add_undeliverable(parser: argparse.ArgumentParser) -> None:
     """Add the option for events that Azure's trigger cannot deliver."""
     parser.add_argument(
         "--undeliverable",
-        type=_none_or_more,
+        type=none_or_more,
         default=0,
         metavar="N",
         help="N events that Azure's trigger cannot deliver: a text, a list or a map in place of the data, a map or a "
@@ -130,6 +130,8 @@ def choose_domain(parser: argparse.ArgumentParser, options: argparse.Namespace, 
     try:
         found = sample_of(options)
         options.transform = domain_of_sample(options.transform, found) if found else find_domain(options.transform)
+    except NoSuchKey as missing:
+        parser.error(f"argument --key: {missing}")
     except UnusableFile as unusable:
         parser.error(f"argument --events-from: {unusable}")
     except UnknownDomain as unknown:
@@ -157,14 +159,33 @@ def choose_senders(parser: argparse.ArgumentParser, options: argparse.Namespace,
         parser.error(f"argument --homes: there are no more than {domain.sender_limit} {domain.senders}")
 
 
-def _none_or_more(text: str) -> int:
-    return 0 if text == "0" else positive(text)
+def none_or_more(text: str) -> int:
+    """Parse a whole number from 0."""
+    return _whole(text, 0)
 
 
 def positive(text: str) -> int:
     """Parse a whole number from 1."""
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
+    return _whole(text, 1)
+
+
+def port(text: str) -> int:
+    """Parse a port."""
+    return _whole(text, 1, 65_535)
+
+
+def seed(text: str) -> int:
+    """Parse the seed of everything random: any whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}") from None
+
+
+def _whole(text: str, least: int, most: int | None = None) -> int:
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= (most or int(text))):
+        limits = f"from {least}" if most is None else f"from {least} to {most}"
+        raise argparse.ArgumentTypeError(f"must be a whole number {limits}, not {text!r}")
     return int(text)
 
 

@@ -15,7 +15,12 @@ from local.lines import UnusableFile, body_lines
 
 PUBLISHED = "published"  # the outcome in the record: the transform decides about the rest
 LONGEST_KEY = 128  # characters of a partition key
+MOST_NAMES = 12  # fields that a refusal names
 COLUMNS = ("line INTEGER NOT NULL",)  # of the record, after the outcome; the first line is 1
+
+
+class NoSuchKey(UnusableFile):
+    """No line of the file has the field that was named as its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +58,13 @@ def read_sample(path: Path) -> tuple[Line, ...]:
 
 
 def keyed_by(path: Path, lines: Sequence[Line], field: str) -> Sample:
-    """Return the lines with their partition keys. Raises UnusableFile when no line has one, or one is too long."""
+    """Return the lines with their partition keys. Raises NoSuchKey when no line has one, and UnusableFile when one is
+    too long."""
     keyed = tuple(Line(line.number, line.body, _key(line.body, field)) for line in lines)
     if all(line.key is None for line in keyed):
-        raise UnusableFile(f"no line of {_shown(path)} has a text or a number as its field {field}")
+        names = sorted({name for line in lines for name, value in _fields(line.body).items() if _text(value)})
+        could = f"name one of {', '.join(names[:MOST_NAMES])}" if names else "no line has any such field: name none"
+        raise NoSuchKey(f"no line of {_shown(path)} has a text or a number as its field {field}: {could}")
     for line in keyed:
         if line.key is not None and len(line.key) > LONGEST_KEY:
             length = f"{len(line.key)} characters, and a partition key has {LONGEST_KEY} at most: name another field"

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from local.feed.options import none_or_more, positive
 from tests.simulation.kinds import ENOUGH, missing, table
 from tests.simulation.runner import Result, try_world
 from tests.simulation.workers import run_all
@@ -19,8 +20,8 @@ FOLDERS = ("core", "sql/queries", "sql/sqlite", "tests/fakes", "tests/simulation
 def main() -> int:
     """Return 1 when a world fails, or when a kind of trouble never occurred."""
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20_000)
-    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seeds", type=positive, default=20_000)
+    parser.add_argument("--first", type=none_or_more, default=0)
     wanted = parser.parse_args()
     files = _files()
     counts, failed, took = _run(range(wanted.first, wanted.first + wanted.seeds))

@@ -39,7 +39,7 @@ def test_a_port_in_use_is_named_with_the_option_to_change_it(
     options = [taken, str(taken_port), other, str(free_port), "--folder", str(tmp_path / "run")]
     assert main(options) == 1
     message = capsys.readouterr().err
-    assert message.startswith(f"run: port {taken_port} cannot be used")
+    assert message.startswith(f"run: port {taken_port} is taken")
     assert message.endswith(f"choose another with {taken}\n")
     assert not (tmp_path / "run").exists()
 
@@ -48,7 +48,16 @@ def test_a_transform_without_a_feed_is_refused_in_one_line(capsys: pytest.Captur
     with pytest.raises(SystemExit):
         main(["--transform", "core.transforms.missing"])
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith("no room core.transforms.missing: name home_security, flight_info or one like apps.orders")
+    assert "no room core.transforms.missing: name home_security, flight_info or " in last
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    free_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    ports = ["--port", str(free_port), "--hub-port", str(free_port)]
+    assert main(["--folder", str(tmp_path / "file" / "run"), *ports]) == 1
+    assert capsys.readouterr().err.startswith(f"run: {tmp_path}/file/run cannot be written (Not a directory): choose")
 
 
 def test_a_transform_that_is_not_pure_is_refused_before_anything_starts(

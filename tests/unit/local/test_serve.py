@@ -34,7 +34,7 @@ def test_a_port_in_use_is_named(kept: Path, capsys: pytest.CaptureFixture[str]) 
         server.listen()
         port = server.getsockname()[1]
         assert main(["--folder", str(kept), "--port", str(port)]) == 1
-    assert capsys.readouterr().err.startswith(f"serve: port {port} cannot be used")
+    assert capsys.readouterr().err.startswith(f"serve: port {port} is taken")
 
 
 def test_a_demo_that_still_runs_is_refused(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,6 +44,16 @@ def test_a_wrong_call_is_one_line_and_code_2(arguments: tuple[str, ...], capsys:
     assert refused(capsys, *arguments)[0] == 2
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("try", "--limit", "-1"), ("letters", "list", "--limit", "-1"), ("letters", "retry", "--per-second", "-1")],
+)
+def test_a_wrong_number_is_named_with_its_limit(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, *arguments)[1]
+    assert line.startswith(f"Invalid value for '{arguments[-2]}': Input should be greater than or equal to ")
+    assert line.endswith(", not '-1'")
+
+
 @pytest.mark.parametrize("arguments", [("letters", "show", "\udcff", "1"), ("letters", "list", "--cause", "\udcff")])
 def test_an_argument_whose_octets_are_not_utf_8_is_refused_before_anything_is_sent(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]

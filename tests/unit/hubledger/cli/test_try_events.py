@@ -1,12 +1,14 @@
 """`try`: the rows, letters and filtered lines of a file, as the app's own ingestion makes them."""
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import apps
 from hubledger.cli import try_events
 from hubledger.cli.console import Refused, UsageFault
 from hubledger.cli.main import main
@@ -124,9 +126,10 @@ def test_a_file_of_which_every_event_is_a_letter_ends_with_1(file: Path, capsys:
 
 
 @pytest.fixture
-def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Make rooms in apps/ of a project."""
     monkeypatch.setattr(try_events, "ROOT", tmp_path)
+    monkeypatch.setattr(apps, "__path__", [str(tmp_path / "apps")])
     monkeypatch.delenv("TRANSFORM", raising=False)
 
     def make(*names: str) -> None:
@@ -134,10 +137,14 @@ def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
             (tmp_path / "apps" / name).mkdir(parents=True)
             (tmp_path / "apps" / name / "transform.py").touch()
 
-    return make
+    yield make
+    for name in [one for one in sys.modules if one.startswith("apps.")]:
+        del sys.modules[name]
 
 
-def test_the_only_room_is_tried_and_of_several_one_must_be_named(rooms: Callable[..., None]) -> None:
+def test_the_only_room_is_tried_and_of_several_one_must_be_named(
+    rooms: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert try_events.chosen_transform(None) == NAME
     rooms("orders")
     assert try_events.chosen_transform(None) == "apps.orders"
@@ -146,6 +153,10 @@ def test_the_only_room_is_tried_and_of_several_one_must_be_named(rooms: Callable
         try_events.chosen_transform(None)
     assert try_events.chosen_transform("shops") == "apps.shops"
     assert try_events.chosen_transform(NAME) == NAME
+    assert (
+        main(["migrate-diff", "--transform", "shopp"]) == main(["try", "--transform", NAME, "--against", "shopp"]) == 1
+    )
+    assert capsys.readouterr().err.count("no transform shopp; the rooms are apps.orders, apps.shops") == 2
     with pytest.raises(Refused, match=r"no transform shopp; the rooms are apps\.orders, apps\.shops"):
         try_events.chosen_transform("shopp")
 

@@ -1,0 +1,46 @@
+"""The settings of make: each is read by the target that it is given to, or refused before anything starts."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.offenders import holds_for
+from tests.repo.product import ROOT
+
+MAKE = shutil.which("make")
+pytestmark = pytest.mark.skipif(MAKE is None, reason="make is missing: apt-get install make")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+READ = {target: names.split() for target, names in re.findall(r"^SETTINGS_OF_([\w-]+) := (.+)$", MAKEFILE, re.M)}
+
+
+def rehearsed(*arguments: str) -> tuple[int, str]:
+    """Return the code of a call that runs no recipe, and its fault."""
+    done = subprocess.run([str(MAKE), "-n", *arguments], cwd=ROOT, env={}, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+@holds_for(
+    [
+        (("test", "PORT=8080"), "PORT: make test does not read it; it is a setting of: "),
+        (("serve", "EVENTS=5"), "EVENTS: make serve does not read it; it is a setting of: demo"),
+        (("PORT=8080",), "PORT: make help does not read it"),
+        (("demo", "HUB_PORT=1"), "HUB_PORT: make demo does not read it; it is a setting of: run."),
+    ]
+)
+def test_a_setting_that_the_target_does_not_read_is_refused(case: tuple[tuple[str, ...], str]) -> None:
+    arguments, why = case
+    code, fault = rehearsed(*arguments)
+    assert code == 2
+    assert why in fault
+
+
+def test_a_target_takes_its_settings_and_every_setting_has_a_target() -> None:
+    for target, names in READ.items():
+        given = [f"{name}=1" for name in names if "$" not in name]
+        code, fault = rehearsed(target, *given)
+        assert "does not read it" not in fault, (target, code)
+    declared = {name for name in re.findall(r"^(\w+) \?=", MAKEFILE, re.M) if name not in ("PYTHON", "SUITES")}
+    of_demo = re.findall(r"^OF_DEMO := (.+)$", MAKEFILE, re.M)[0].split()
+    assert declared - {name for names in (*READ.values(), of_demo) for name in names} == set()
