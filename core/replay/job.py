@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
+import msgspec
+
 from core.model.events import PartitionId, Stream
 from core.model.spans import SequenceNumber, Span
 from core.tasks.task import Task, TaskPart, report_of
@@ -16,6 +18,7 @@ from core.tasks.task import Task, TaskPart, report_of
 # The limit of planned, running and paused jobs of a stream. Each open job has an orchestration with links of its own to
 # the hub, and dry runs store diffs: without a limit, one caller in a loop could use up the hub's links and the store.
 MOST_OPEN = 20
+MOST_KEYS = 1_000  # of a replay: they are stored with its request, and each event is compared with them
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,8 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """A job before it begins. `asked` is the range as JSON, as the person requested it."""
+    """A job before it begins. `asked` is the range as JSON, as the person requested it. With `keys`, only the events of
+    these partition keys are replayed."""
 
     job_id: UUID
     stream: Stream
@@ -49,14 +53,16 @@ class ReplayRequest:
     requested_by: str
     reason: str
     requested_at: datetime
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayCounts:
     """The counts of a replay so far. A dry run counts the events, letters and rows that a replay would change.
 
-    `gone` counts numbers that are not in the hub and have no letter. `states_left` counts states of the range that
-    their event did not write again: they stay as they are.
+    `gone` counts numbers that are not in the hub and have no letter. Nobody knows the partition keys of their events,
+    so a replay by key counts all those of its range. `states_left` counts states of the range that their event did not
+    write again: they stay as they are. A replay by key does not count them.
     """
 
     events: int = 0
@@ -103,14 +109,14 @@ class Note:
     note: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayAsked:
+class ReplayAsked(msgspec.Struct, frozen=True, omit_defaults=True):
     """The stored request of a replay. `asked` is the range as JSON, as the person requested it; in the partitions
-    `left_out`, nothing can be replayed."""
+    `left_out`, nothing can be replayed. With `keys`, only the events of these partition keys are replayed."""
 
     asked: str
     left_out: tuple[LeftOut, ...]
     transform_version: str
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +138,11 @@ class PartitionProgress:
     def gone_ranges(self) -> tuple[Span, ...]:
         """The first ranges of numbers that are gone."""
         return self.report.gone_ranges
+
+    @property
+    def others(self) -> int:
+        """The events that were read and left alone, because they have none of the job's partition keys."""
+        return self.next_number - self.range.span.first - self.counts.events - self.counts.gone
 
     def report_after(self, counts: ReplayCounts, gone_ranges: tuple[Span, ...]) -> ReplayReport:
         """Return the report after a piece with these counts, and with all ranges that are gone by then."""
@@ -162,6 +173,11 @@ class ReplayJob:
         for one in self.partitions:
             total = total.plus(one.counts)
         return total
+
+    @property
+    def others(self) -> int:
+        """The events that were read and left alone, because they have none of the job's partition keys."""
+        return sum(one.others for one in self.partitions)
 
 
 def replay_of(task: Task) -> ReplayJob:

@@ -1,9 +1,10 @@
 """The pieces of a replay: how a range is cut into them, what one transaction writes, and what a dry run stores."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol
 from uuid import UUID
 
@@ -17,15 +18,26 @@ from core.settle.order import OpenLetter
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a range that is one transaction: its events that still exist, in order; the other numbers are gone."""
+    """A part of a range that is one transaction: its events that still exist, in order; the other numbers are gone.
+
+    In a replay by key, `gone` has the numbers that are gone; the events of the remaining ones have other keys.
+    """
 
     span: Span
     events: tuple[Event, ...]
+    gone: tuple[Span, ...] | None = None
 
     @property
     def gone_ranges(self) -> tuple[Span, ...]:
-        """The numbers of the span without an event."""
+        """The numbers of the span of which no source has the event."""
+        if self.gone is not None:
+            return self.gone
         return tuple(self.span.holes(event.sequence_number for event in self.events))
+
+    @property
+    def left_alone(self) -> int:
+        """The numbers of the span without an event in this piece: those that are gone, and those of other keys."""
+        return self.span.length - len(self.events)
 
     def cut(self, events: int) -> tuple["Piece", "Piece | None"]:
         """Return a piece with the first `events` events, and the rest; None as the rest when no event is left.
@@ -35,8 +47,16 @@ class Piece:
         if events >= len(self.events):
             return self, None
         following = self.events[events].sequence_number
-        lower = Piece(Span(self.span.first, SequenceNumber(following - 1)), self.events[:events])
-        return lower, Piece(Span(following, self.span.last), self.events[events:])
+        lower, upper = Span(self.span.first, SequenceNumber(following - 1)), Span(following, self.span.last)
+        return (
+            Piece(lower, self.events[:events], self._gone_in(lower)),
+            Piece(upper, self.events[events:], self._gone_in(upper)),
+        )
+
+    def _gone_in(self, part: Span) -> tuple[Span, ...] | None:
+        if self.gone is None:
+            return None
+        return tuple([both for one in self.gone if (both := one.overlap(part)) is not None])
 
 
 class StoredEvents(Protocol):
@@ -50,20 +70,43 @@ class PieceReader:
     """Cuts the rest of a range into pieces; a number without a letter, a staged event or an event in the hub is gone.
 
     Where several sources have an event, the letter's is taken, because that is the event that failed; else the staged
-    one.
+    one. With `keys`, only the events of these partition keys come into pieces.
     """
 
     def __init__(
-        self, store: StoredEvents, state: PartitionState, events: Generator[Event, None, None], most: int = BATCH_EVENTS
+        self,
+        store: StoredEvents,
+        state: PartitionState,
+        events: Generator[Event, None, None],
+        most: int = BATCH_EVENTS,
+        keys: AbstractSet[str] = frozenset(),
     ) -> None:
         self._store = store
         self._state = state
         self._events = events
         self._most = most
+        self._keys = keys
         self._read: list[Event] = []  # events from the hub that are not in a piece yet
 
-    def next_piece(self, left: Span) -> Piece:
-        """Return the first piece of a range, which must not be empty and begins where the piece before it ended."""
+    def next_piece(self, left: Span, is_late: Callable[[], bool] = lambda: False) -> Piece:
+        """Return the first piece of a range, which must not be empty and begins where the piece before it ended.
+
+        With keys, the reader goes on until it has a piece's worth of their events, or until it is late.
+        """
+        if not self._keys:
+            return self._next(left, self._most)
+        read = [self._next(left, self._most)]
+        room = self._most - len(read[0].events)
+        while room and read[-1].span.last < left.last and not is_late():
+            following = SequenceNumber(read[-1].span.last + 1)
+            read.append(self._next(Span(following, left.last), room))
+            room -= len(read[-1].events)
+        events = chain.from_iterable(one.events for one in read)
+        gone = [one for each in read for one in each.gone_ranges]
+        return Piece(Span(left.first, read[-1].span.last), tuple(events), joined((), gone, len(gone)))
+
+    def _next(self, left: Span, room: int) -> Piece:
+        """Return the next events of a range, of which at most `room` are wanted."""
         self._read += islice(self._events, self._most - len(self._read))
         last = self._read[-1].sequence_number if len(self._read) == self._most else left.last
         kept = self._store.read_kept_events(self._state, Span(left.first, last), self._most)
@@ -71,11 +114,14 @@ class PieceReader:
             last = min(last, kept[-1].sequence_number)
         found = {event.sequence_number: event for event in (*self._read, *kept) if event.sequence_number <= last}
         numbers = sorted(found)
-        if len(numbers) > self._most:
-            last = numbers[self._most - 1]
+        wanted = [number for number in numbers if order_key(found[number]) in self._keys] if self._keys else numbers
+        if len(wanted) > room:
+            last = wanted[room - 1]
         self._read = [event for event in self._read if event.sequence_number > last]
-        events = tuple([found[number] for number in numbers[: self._most]])
-        return Piece(Span(left.first, SequenceNumber(last)), events)
+        span, events = Span(left.first, SequenceNumber(last)), tuple([found[number] for number in wanted[:room]])
+        if not self._keys:
+            return Piece(span, events)
+        return Piece(span, events, tuple(span.holes(number for number in numbers if number <= last)))
 
     def close(self) -> None:
         self._events.close()
@@ -166,7 +212,7 @@ class ReplayCommit:
             filtered=settled.filtered,
             dead_lettered=settled.dead_lettered,
             held=settled.held,
-            gone=self.piece.span.length - len(self.piece.events),
+            gone=sum(one.length for one in self.piece.gone_ranges),
             rows_written=settled.rows_written,
         )
 

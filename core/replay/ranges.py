@@ -16,6 +16,7 @@ class ReplayOrder:
     """The request of a person: `partitions` None means all, `start` and `end` None mean the ends of the ledger.
 
     A range by number or offset includes both ends; a range by time ends before `end`. `asked` is the range as JSON.
+    With `keys`, only the events of these partition keys are replayed.
     """
 
     partitions: tuple[PartitionId, ...] | None
@@ -25,6 +26,7 @@ class ReplayOrder:
     is_dry_run: bool
     requested_by: str
     reason: str
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

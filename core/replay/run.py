@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from core.errors import CommitOutcomeUnknown, DataRefused, TaskConflict
@@ -29,6 +29,8 @@ from core.tasks.store import Tasks
 from core.tasks.task import Task, TaskPart
 
 Settle = Callable[[ReplayCommit], ReplayCounts]  # commits a piece, or rehearses it
+LONGEST_READ = timedelta(seconds=5)  # for a piece by key: what was read is lost if the process dies
+READ_MARGIN = timedelta(seconds=2)  # before the end of a slice, for a piece by key: a read that lasts longer is a fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class ReplayKind(Kind):
         except (TaskConflict, CommitOutcomeUnknown):
             if not work.has_settled:
                 raise
-        return Done(work.pieces, work.events)
+        return Done(work.pieces, work.events, work.is_late)
 
     def over(self, task_id: UUID) -> None:
         """Delete the states that the task carried."""
@@ -86,6 +88,7 @@ def request_replay(order: ReplayOrder, kind: ReplayKind, most_events: int) -> Re
         requested_by=order.requested_by,
         reason=order.reason,
         requested_at=clock.now(),
+        keys=order.keys,
     )
     return store.open_replay(request)
 
@@ -101,6 +104,7 @@ class _WorkSlice:
     pieces: int = 0
     events: int = 0
     has_settled: bool = False
+    is_late: bool = False
     refused: dict[SequenceNumber, str] = field(default_factory=dict)
 
     def go_on(self, job: ReplayJob, progress: PartitionProgress) -> None:
@@ -113,15 +117,24 @@ class _WorkSlice:
             means, transform=means.store.read_erased(state, means.erasure).around(means.transform)
         )
         settle = self._rehearse if self.is_dry_run else self._commit
-        last = progress.range.span.last
+        last, keys = progress.range.span.last, frozenset(job.asked.keys)
         events = means.hub.read_range(state.partition, progress.next_number, last, self.until)
-        with closing(PieceReader(means.store, state, events, means.piece)) as reader:
+        if keys:
+            self.until -= READ_MARGIN
+        with closing(PieceReader(means.store, state, events, means.piece, keys)) as reader:
             while not progress.is_through:
                 if self.pieces and means.clock.now() >= self.until:
+                    self.is_late = True
                     return
-                piece = reader.next_piece(Span(progress.next_number, last))
+                piece = reader.next_piece(Span(progress.next_number, last), self._must_end())
                 progress = self._settle(piece, progress, state, settle)
         means.store.close_replay(job, progress, means.transform.row_classes, means.clock.now())
+
+    def _must_end(self) -> Callable[[], bool]:
+        """Return the question whether a piece that begins to be read now must end."""
+        now = self.means.clock.now
+        ends = min(now() + LONGEST_READ, self.until)
+        return lambda: now() >= ends
 
     def _settle(
         self, piece: Piece, progress: PartitionProgress, state: PartitionState, settle: Settle

@@ -21,10 +21,12 @@ CONFLICT_LIMIT = 5  # conflicts in a row; then the fault goes to the caller
 
 
 class Done(NamedTuple):
-    """The pieces that were committed, and the events, letters or rows that they looked at."""
+    """The pieces that were committed, the events, letters or rows that they looked at, and whether the time that is
+    left is too short for the next piece."""
 
     pieces: int
     looked_at: int
+    is_late: bool = False
 
 
 ONE_PIECE = Done(1, 0)
@@ -128,6 +130,8 @@ def work_on(task_id: UUID, part: str | None, kind: Kind, until: datetime) -> Sli
             raise
         else:
             conflicts, pieces, looked_at = 0, pieces + done.pieces, looked_at + done.looked_at
+            if done.is_late:
+                return SliceReport(False, pieces, looked_at, part)
 
 
 def note_fault(task_id: UUID, fault: InfrastructureFault | None, kind: Kind) -> None:

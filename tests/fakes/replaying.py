@@ -7,7 +7,7 @@ from uuid import UUID
 
 from core.ingest.ingest import Means, ingest_batch
 from core.model.clock import Clock
-from core.model.events import Event, Partition, PartitionId
+from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId
 from core.model.hub import Place
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
@@ -31,10 +31,12 @@ def order(
     end: Place | int | None = None,
     *,
     dry_run: bool = False,
+    keys: Iterable[str] = (),
 ) -> ReplayOrder:
     """Return a person's order: by default a replay for good of everything committed in all partitions."""
     ids = None if partitions is None else tuple(map(PartitionId, partitions))
-    return ReplayOrder(ids, start, end, "{}", dry_run, "somebody", "the transform was mended")  # type: ignore[arg-type]
+    why = "the transform was mended"
+    return ReplayOrder(ids, start, end, "{}", dry_run, "somebody", why, tuple(keys))  # type: ignore[arg-type]
 
 
 def log_of(*bodies: str, first: int = 0) -> list[Event]:
@@ -56,6 +58,7 @@ class World:
     transform: Transform = PLAIN
     clock: FakeClock = field(default_factory=FakeClock)
     letters: LetterPolicy = field(default_factory=LetterPolicy)
+    piece: int = BATCH_EVENTS
     own: Clock = field(init=False)
     hub: MemoryHub = field(init=False)
 
@@ -72,7 +75,7 @@ class World:
 
     @property
     def means(self) -> ReplayKind:
-        return ReplayKind(STREAM, self.store, self.hub, self.transform, self.own, self.letters)
+        return ReplayKind(STREAM, self.store, self.hub, self.transform, self.own, self.letters, self.piece)
 
     def ask(self, asked: ReplayOrder | None = None) -> ReplayJob:
         return request_replay(asked or order(), self.means, MOST)

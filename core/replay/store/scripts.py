@@ -172,7 +172,7 @@ def _record_values(commit: ReplayCommit, at: str) -> Values:
         "filtered": settled.filtered,
         "dead_lettered": settled.dead_lettered,
         "held": settled.held,
-        "absent": commit.counts.gone,
+        "absent": commit.piece.left_alone,
         "rows_written": settled.rows_written,
         "rows_appended": settled.rows_appended,
         "transform_version": commit.transform_version,

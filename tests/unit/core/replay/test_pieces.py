@@ -1,6 +1,7 @@
 """core/replay/pieces.py: every number of a range is in one piece, with its event or gone."""
 
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -32,9 +33,15 @@ def span(first: int, last: int) -> Span:
     return Span(SequenceNumber(first), SequenceNumber(last))
 
 
-def pieces_of(hub: list[Event], letters: list[Event], whole: Span, most: int = BATCH_EVENTS) -> list[Piece]:
+def pieces_of(
+    hub: list[Event],
+    letters: list[Event],
+    whole: Span,
+    most: int = BATCH_EVENTS,
+    keys: frozenset[str] = frozenset(),
+) -> list[Piece]:
     reading = MemoryHub({"0": hub}).read_range(STATE.partition, whole.first, whole.last, EPOCH + timedelta(days=1))
-    reader, pieces, following = PieceReader(Letters(letters), STATE, reading, most), [], whole.first
+    reader, pieces, following = PieceReader(Letters(letters), STATE, reading, most, keys), [], whole.first
     while following <= whole.last:
         pieces.append(reader.next_piece(Span(following, whole.last)))
         following = SequenceNumber(pieces[-1].span.last + 1)
@@ -91,6 +98,38 @@ def test_ranges_that_touch_are_joined_and_too_many_are_cut() -> None:
     assert joined((), many, 1_000) == many[:1_000]
 
 
+def test_a_piece_by_key_goes_on_until_it_has_its_events_and_leaves_the_others_alone() -> None:
+    hub = [event(number, key="ab"[number % 3 == 0]) for number in range(100) if number not in (50, 51)]
+    pieces = pieces_of(hub, [], span(0, 99), 5, keys=frozenset("b"))
+    ends = [14, 29, 44, 61, 76, 91, 99]
+    assert [one.span for one in pieces] == [span(a + 1, b) for a, b in pairwise([-1, *ends])]
+    assert [one.sequence_number for one in pieces[3].events] == [45, 48, 54, 57, 60]
+    assert [one.gone_ranges for one in pieces if one.gone_ranges] == [(span(50, 51),)]
+    assert pieces[3].left_alone == 12
+
+
+def test_a_piece_by_key_ends_when_it_is_late_even_with_no_event() -> None:
+    hub = MemoryHub({"0": events(0, 99)}).read_range(STATE.partition, SequenceNumber(0), SequenceNumber(99), EPOCH)
+    reader, late = PieceReader(Letters([]), STATE, hub, 5, {"nobody"}), iter([False, False, True])
+    piece = reader.next_piece(span(0, 99), lambda: next(late))
+    assert (piece.span, piece.events, piece.gone_ranges, piece.left_alone) == (span(0, 14), (), (), 15)
+    assert reader.next_piece(span(15, 99), lambda: True).span == span(15, 19)
+
+
+def test_a_piece_by_key_that_is_cut_divides_what_is_gone() -> None:
+    piece = Piece(span(0, 99), tuple(event(number) for number in (3, 50)), (span(0, 1), span(40, 60)))
+    lower, upper = piece.cut(1)
+    assert upper is not None
+    assert (lower.gone_ranges, upper.gone_ranges) == ((span(0, 1), span(40, 49)), (span(50, 60),))
+
+
+@pytest.mark.parametrize("key", ["übung", "k ", "K", "😀"])
+def test_a_key_is_compared_byte_by_byte(key: str) -> None:
+    hub = [event(number, key=one) for number, one in enumerate(["übung", "k ", "k", "K", "😀", None])]
+    (piece,) = pieces_of(hub, [], span(0, 5), keys=frozenset([key]))
+    assert [one.partition_key for one in piece.events] == [key]
+
+
 NUMBERS = st.sets(st.integers(0, 40), max_size=30)
 
 
@@ -105,3 +144,25 @@ def test_every_number_of_a_range_is_an_event_or_gone_and_none_is_both(
     assert found == [n for n in range(first, last + 1) if n in in_hub | in_letters]
     assert sorted(found + gone) == list(range(first, last + 1))
     assert all(len(piece.events) <= most for piece in pieces)
+
+
+@given(
+    NUMBERS,
+    NUMBERS,
+    st.integers(0, 20),
+    st.integers(20, 45),
+    st.integers(1, 6),
+    st.sets(st.sampled_from("abc"), min_size=1),
+)
+def test_pieces_by_key_have_all_events_of_the_keys_and_no_other(
+    in_hub: set[int], in_letters: set[int], first: int, last: int, most: int, keys: set[str]
+) -> None:
+    hub, letters = ([event(n, key="abc"[n % 7 % 3]) for n in sorted(numbers)] for numbers in (in_hub, in_letters))
+    pieces = pieces_of(hub, letters, span(first, last), most, frozenset(keys))
+    found = [one.sequence_number for piece in pieces for one in piece.events]
+    gone = [n for piece in pieces for one in piece.gone_ranges for n in range(one.first, one.last + 1)]
+    everywhere = range(first, last + 1)
+    assert found == [n for n in everywhere if n in in_hub | in_letters and "abc"[n % 7 % 3] in keys]
+    assert gone == [n for n in everywhere if n not in in_hub | in_letters]
+    assert [n for piece in pieces for n in range(piece.span.first, piece.span.last + 1)] == list(everywhere)
+    assert all(len(piece.events) == most for piece in pieces[:-1])

@@ -1,7 +1,6 @@
 """core/replay/run.py: a job is worked through piece by piece, by whomever, however often, until it is stopped."""
 
 from collections.abc import Callable, Generator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,8 +19,8 @@ from core.model.spans import SequenceNumber, Span
 from core.model.tasks import TaskMove, TaskVerb
 from core.replay.job import ReplayCounts, ReplayJob
 from core.replay.pieces import ReplayCommit
-from core.replay.run import ReplayKind
 from core.tasks.run import CONFLICT_LIMIT, note_fault, open_parts, work_on
+from tests.fakes.builders import FakeClock, event
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.replaying import World, log_of, order
@@ -54,12 +53,7 @@ class Small(World):
     """A world whose pieces are small."""
 
     def __init__(self, store: MemoryStore, logs: dict[str, list[Event]], piece: int) -> None:
-        super().__init__(store, logs)
-        self.piece = piece
-
-    @property
-    def means(self) -> ReplayKind:
-        return replace(super().means, piece=self.piece)
+        super().__init__(store, logs, piece=piece)
 
     @property
     def watched(self) -> Watched:
@@ -230,6 +224,83 @@ def test_a_hub_that_is_cut_off_loses_no_event_and_names_none_as_gone() -> None:
             faults += 1
     ended = small.find(job.task.task_id)
     assert (faults, ended.counts.events, ended.counts.gone) == (2, 35, 0)
+
+
+def keyed(small: Small, *keys: str, dry_run: bool = False) -> ReplayJob:
+    """Begin a replay by key in a partition whose events have the keys a, b and c in turn."""
+    job = small.ask(order(dry_run=dry_run, keys=keys))
+    open_parts(job.task.task_id, small.means)
+    return small.find(job.task.task_id)
+
+
+def world_of_keys(events: int = 90) -> Small:
+    return Small(Watched(), {"0": [event(n, "reading a", key="abc"[n % 3]) for n in range(events)]}, piece=10)
+
+
+def test_a_replay_by_key_has_a_piece_s_worth_of_its_events_in_a_transaction() -> None:
+    small = world_of_keys()
+    report = small.slice(keyed(small, "b"), seconds=60)
+    assert spans(small) == [(0, 29), (30, 59), (60, 89)]
+    assert (report.is_over, report.looked_at) == (True, 30)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_replay_by_key_that_finds_nothing_advances_when_its_time_is_up(dry_run: bool) -> None:
+    small = world_of_keys()
+    small.hub = Slow(small.logs, small.clock)
+    job, places = keyed(small, "nobody", dry_run=dry_run), []
+    while open_parts(job.task.task_id, small.means):
+        small.slice(job, seconds=4.5)
+        places.append(small.find(job.task.task_id).partitions[0].next_number)
+    assert places == [30, 60, 90]
+    ended = small.find(job.task.task_id)
+    assert (ended.task.status, ended.counts.events, ended.counts.gone, ended.others) == ("done", 0, 0, 90)
+
+
+def test_a_piece_by_key_is_not_read_for_longer_than_its_time() -> None:
+    small = world_of_keys()
+    small.hub = Slow(small.logs, small.clock)
+    small.slice(keyed(small, "nobody"), seconds=60)
+    assert spans(small) == [(0, 49), (50, 89)]
+
+
+def test_two_who_work_on_a_replay_by_key_do_each_piece_once() -> None:
+    small = world_of_keys()
+    job, others = keyed(small, "a", "c"), iter([False, True, False, True, False, False])
+    small.watched.before = lambda commit: next(others, False) and small.slice(job, seconds=9)
+    small.slice(job, seconds=60)
+    numbers = [number for span in small.watched.pieces for number in range(span.first, span.last + 1)]
+    assert sorted(numbers) == list(range(90))
+    assert (small.find(job.task.task_id).counts.events, small.find(job.task.task_id).others) == (60, 30)
+
+
+def test_a_replay_by_key_that_is_paused_or_dies_in_a_piece_begins_that_piece_again() -> None:
+    small = world_of_keys()
+    job, stops = keyed(small, "b"), iter([False, True])
+    small.watched.before = lambda commit: next(stops, False) and small.move(job, "pause")
+    small.slice(job, seconds=60)
+    assert (spans(small), small.find(job.task.task_id).partitions[0].next_number) == ([(0, 29)], 30)
+    small.move(job, "resume")
+    small.slice(job, seconds=60)
+    assert spans(small) == [(0, 29), (30, 59), (60, 89)]
+    assert small.find(job.task.task_id).counts.events == 30
+
+
+class Slow(MemoryHub):
+    """A hub that needs a tenth of a second for each event."""
+
+    def __init__(self, logs: dict[str, list[Event]], clock: FakeClock) -> None:
+        super().__init__(logs)
+        self.clock = clock
+
+    def read_range(
+        self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
+    ) -> Generator[Event, None, None]:
+        for one in super().read_range(partition, first, last, deadline):
+            self.clock.advance(0.1)
+            if self.clock.now() >= deadline:
+                raise HubUnreachable("late")
+            yield one
 
 
 def test_the_fault_that_holds_a_job_up_is_told_until_it_is_over() -> None:
