@@ -87,11 +87,13 @@ def _opened(path: Path) -> dict[str, Any]:
     return {"engine": engine, "desk": operator_stores(engine.open().database, STREAM, ROW_CLASSES)}
 
 
-def history(seed: int, path: Path, look: Callable[[OperatorStores], None] = lambda desk: None) -> History:
-    """Make a history; an operator has a look at it from time to time."""
+def history(
+    seed: int, path: Path, look: Callable[[OperatorStores], None] = lambda desk: None, *, by_key: bool = False
+) -> History:
+    """Make a history, with replays by key or without; an operator has a look at it from time to time."""
     opened = _opened(path)
     desk: OperatorStores = opened["desk"]
-    world = ReplayWorld(seed, Store(desk.stream.database))
+    world = ReplayWorld(seed, Store(desk.stream.database), by_key=by_key)
     world.run()
     made = History(world, world.hub, **opened)
     for change in (go_on_with_gaps, settle_by_hand, replay_some):

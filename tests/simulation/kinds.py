@@ -41,7 +41,10 @@ FAULTS = (
     "keeper: chunk run again",
     "clock: jump",
     "deployment",
-    *(f"operator: {act}" for act in ("requeue", "discard", "replay", "dry run", "pause", "resume", "cancel")),
+    *(
+        f"operator: {act}"
+        for act in ("requeue", "discard", "replay", "replay by key", "dry run", "pause", "resume", "cancel")
+    ),
     "operator: next incarnation",
     *(f"event: {one}" for one in ("poison", "bug", "refused row", "missing reference", "kills its process")),
 )

@@ -70,9 +70,11 @@ class Operators:
         ends: list[Place | int | None] = [None, None]
         if self._chance.random() < 0.7:
             ends = sorted(self._chance.randint(0, 60) for _ in ends)  # type: ignore[assignment]
+        keys = self._chance.choice([(), (), *([f"home-{id}-{one}" for one in (0, 2)] for id in self._partitions)])
         self._counts["operator: dry run" if is_dry_run else "operator: replay"] += 1
+        self._counts["operator: replay by key"] += bool(keys)
         with suppress(TaskOverlap, ReplayRefused):
-            job = request_replay(order(ids, *ends, dry_run=is_dry_run), instance.replays, MOST)
+            job = request_replay(order(ids, *ends, dry_run=is_dry_run, keys=keys), instance.replays, MOST)
             self.asked.append(job.task.task_id)
 
     def move_replay(self, instance: Instance) -> None:

@@ -10,7 +10,18 @@ from itertools import pairwise
 from typing import Any
 
 from tests.simulation.expected import Effect, effects
-from tests.simulation.tables import Attempt, Books, EventLike, Letter, Place, Range, Sql, Truth, gone_numbers
+from tests.simulation.tables import (
+    Attempt,
+    Books,
+    EventLike,
+    Letter,
+    Place,
+    Range,
+    Sql,
+    Truth,
+    gone_numbers,
+    keys_of_replays,
+)
 
 SETTLED = ("resolved", "exhausted", "discarded")
 GONE = "the event left the hub"
@@ -36,7 +47,8 @@ class Case:
 # Of each partition of a replay: the numbers of its task, the counts in its report, and the ranges that are gone.
 PROGRESS = """
     SELECT p.task_id, t.stream_id, p.part, p.first_sequence_number, p.position, p.report ->> 'written',
-           p.report ->> 'filtered', p.report ->> 'dead_lettered', p.report ->> 'gone_ranges', p.last_sequence_number
+           p.report ->> 'filtered', p.report ->> 'dead_lettered', p.report ->> 'gone_ranges', p.last_sequence_number,
+           p.report ->> 'events', p.report ->> 'gone'
       FROM task_part AS p JOIN task AS t USING (task_id) WHERE t.kind = 'replay'
 """
 
@@ -158,10 +170,17 @@ def touches_of(truth: Truth, books: Books, absent: set[int]) -> dict[int, list[T
             if kept.kind == "batch" and number not in absent:
                 found[number].append(Touch(kept, born.get(number) != 0))
             elif own:
+                assert kept.kind != "replay" or _has_key(truth, number, kept, books), (truth.place, number, kept)
                 found[number].append(Touch(kept, own[-1].status == "resolved"))
-            elif kept.kind == "replay" and number not in gone[kept.invocation]:
+            elif kept.kind == "replay" and number not in gone[kept.invocation] and _has_key(truth, number, kept, books):
                 found[number].append(Touch(kept, _succeeded_unseen(kept, born.get(number), made[number])))
     return found
+
+
+def _has_key(truth: Truth, number: int, kept: Range, books: Books) -> bool:
+    """Return True when the replay of a commit is one of all events, or of the partition key of this one."""
+    keys = books.keys_of_replays.get(kept.invocation)
+    return keys is None or truth.events[number].partition_key in keys
 
 
 def _succeeded_unseen(kept: Range, born: int | None, made: list[Attempt]) -> bool:
@@ -309,11 +328,12 @@ def check_remembered(sql: Sql) -> None:
 
 def check_replays(sql: Sql, truths: Iterable[Truth]) -> None:
     """Check the pieces of each job, its counts against its commits, and its gone numbers against the log."""
-    gone = {truth.place: truth.gone for truth in truths}
+    gone, logs = {truth.place: truth.gone for truth in truths}, {truth.place: truth.events for truth in truths}
+    keys_of = keys_of_replays(sql)
     for job_id, status, is_dry_run in sql("SELECT task_id, status, is_dry_run FROM task WHERE kind = 'replay'"):
         found = sql(f"SELECT * FROM ({PROGRESS}) WHERE task_id = ?", job_id)
         found = [tuple(row[1:]) for row in found]
-        for stream_id, id, first, following, *counts, ranges, last in found:
+        for stream_id, id, first, following, *counts, ranges, last, events, left in found:
             own = sql(
                 "SELECT first_sequence_number, last_sequence_number, written, filtered, dead_lettered FROM batch_ledger"
                 " WHERE invocation_id = ? AND stream_id = ? AND partition_id = ? ORDER BY commit_number",
@@ -324,6 +344,11 @@ def check_replays(sql: Sql, truths: Iterable[Truth]) -> None:
             sums = [sum(one[at] for one in own) for at in (2, 3, 4)]
             assert is_dry_run or sums == counts, (job_id, id, sums, counts)
             assert gone_numbers(ranges) <= gone[stream_id, id], (job_id, id, ranges)
+            log, lost = logs[stream_id, id], gone_numbers(ranges)
+            tried = [log[n] for n in range(first, following) if n not in lost and n in log]
+            keys = keys_of.get(job_id)
+            own_events = tried if keys is None else [one for one in tried if one.partition_key in keys]
+            assert (events, left) == (len(own_events), len(lost)), (job_id, id, keys, events, left, lost)
             assert status != "done" or following == last + 1, (job_id, id, "done, but not through")
 
 

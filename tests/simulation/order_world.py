@@ -172,7 +172,9 @@ class OrderWorld:
     def _ask(self, process: Process) -> None:
         place = self.chance.choice(list(self.logs))
         start = self.chance.randint(0, max(0, self._committed(place) - 1))
-        asked = order([place], start, start + self.chance.randint(0, 12), dry_run=self.chance.random() < 0.2)
+        keys = self.chance.choice([(), ("key-0",), ("key-0", "key-2")])
+        end = start + self.chance.randint(0, 12)
+        asked = order([place], start, end, dry_run=self.chance.random() < 0.2, keys=keys)
         with suppress(ReplayRefused, TaskOverlap):
             request_replay(asked, self._replaying(process), 10**9)
 

@@ -38,6 +38,7 @@ VERBS = [
     "poison",
 ]
 STEPS = 50
+KEYS = [(), ("a",), ("a", "c"), ("nobody",)]  # of a replay; () means all events
 MOVES: list[TaskVerb] = ["pause", "resume", "resume", "cancel"]
 
 
@@ -46,8 +47,9 @@ class ReplayWorld:
 
     steps = STEPS
 
-    def __init__(self, seed: int, store: Store) -> None:
+    def __init__(self, seed: int, store: Store, *, by_key: bool = True) -> None:
         self.chance = random.Random(seed)
+        self.by_key = by_key
         self.clock = FakeClock()
         self.record = Store(TimedDatabase(store.database, self.clock.now))
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
@@ -117,6 +119,7 @@ class ReplayWorld:
             self.chance.choice([None, start]),
             self.chance.choice([None, start + self.chance.randint(0, 20)]),
             dry_run=self.chance.random() < 0.3,
+            keys=self.chance.choice(KEYS) if self.by_key else (),
         )
         try:
             self._jobs.append(request_replay(asked, self.means(self._troubled()), 10**9).task.task_id)
@@ -191,4 +194,5 @@ class ReplayWorld:
         bodies += [
             self.chance.choice(VERBS).format(self.chance.choice(homes)) for _ in range(self.chance.randint(1, 60))
         ]
-        return [event(number, body) for number, body in enumerate(bodies)]
+        keys = [self.chance.choice(["a", "b", "c", None]) if self.by_key else None for _ in bodies]
+        return [event(number, body, key=key) for number, (body, key) in enumerate(zip(bodies, keys, strict=True))]

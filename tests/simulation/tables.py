@@ -164,6 +164,13 @@ class Books:
             " FROM task_part AS p JOIN task AS t USING (task_id) WHERE t.kind = 'replay'",
             _gone_in,
         )
+        self.keys_of_replays = keys_of_replays(sql)
+
+
+def keys_of_replays(sql: Sql) -> dict[str, set[str]]:
+    """Return the partition keys of each replay by key."""
+    found = sql("SELECT task_id, asked ->> 'keys' FROM task WHERE kind = 'replay'")
+    return {job_id: set(json.loads(keys)) for job_id, keys in found if keys is not None}
 
 
 def _rows(table: str, columns: str) -> str:
