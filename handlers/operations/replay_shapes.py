@@ -8,11 +8,13 @@ import msgspec
 from core.api.operation import Answered, Cursor, Instant, NumberText, PartitionText, Reason, Shape
 from core.api.shown import shape_of
 from core.model.spans import Span
-from core.replay.job import LeftOut, ReplayCounts
+from core.replay.job import MOST_KEYS, LeftOut, ReplayCounts
 from handlers.operations.task_shapes import PAGE, Limit, TaskAnswer
 
 OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}\Z", description="The hub's own text.")]
 Partitions = Annotated[list[PartitionText], msgspec.Meta(min_length=1, max_length=2000)]
+KeyText = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000, description="A partition key, byte by byte.")]
+Keys = Annotated[list[KeyText], msgspec.Meta(min_length=1, max_length=MOST_KEYS)]
 
 
 class PlaceShape(Shape):
@@ -25,12 +27,14 @@ class PlaceShape(Shape):
 
 class ReplayShape(Shape):
     """A request for a replay. A range by number or offset includes both ends, one by time ends before `to`. A field
-    that is left out means all that is committed. Only a request with `dry_run` = false changes anything."""
+    that is left out means all that is committed. With `keys`, only the events of these partition keys are replayed.
+    Only a request with `dry_run` = false changes anything."""
 
     reason: Reason
     partitions: Partitions | None = None
     from_: PlaceShape | None = msgspec.field(name="from", default=None)
     to: PlaceShape | None = None
+    keys: Keys | None = None
     dry_run: bool = True
 
 
@@ -54,7 +58,8 @@ _Counts: Any = shape_of(ReplayCounts, hidden=("states_rewritten",))
 class CountsAnswer(_Counts):
     """The work so far; in a dry run, the work that it would do. Only dry runs count `rows_added`, `rows_removed`,
     `rows_changed` and `events_changed`. `held` events wait for an earlier letter of their partition key. `gone` numbers
-    are neither in the hub nor in a letter, nor staged."""
+    are neither in the hub nor in a letter, nor staged; a replay by key counts those of its range, whatever their keys
+    were. It does not count `states_left`."""
 
 
 class PartitionAnswer(Answered):
@@ -78,14 +83,17 @@ class LeftOutAnswer(_LeftOut):
     """A partition in which nothing can be replayed."""
 
 
-class ReplayAnswer(TaskAnswer, tag_field="kind", tag="replay"):
-    """A replay."""
+class ReplayAnswer(TaskAnswer, tag_field="kind", tag="replay", omit_defaults=True):
+    """A replay. Only a replay by key has the last two fields: the number of its partition `keys`, and the events of
+    `other_keys` that were read and left alone. The diff, which reveals events, names the keys."""
 
     asked: dict[str, Any]
     counts: CountsAnswer
     partitions: list[PartitionAnswer]
     left_out: list[LeftOutAnswer]
     transform_version: str
+    keys: int | None = None
+    other_keys: int | None = None
 
 
 class RowAnswer(Answered):
@@ -115,8 +123,10 @@ class EventDiffAnswer(Answered):
     changed: list[ChangedRowAnswer]
 
 
-class DiffAnswer(Answered):
-    """A page of events that would change. Each partition shows its first thousand; the job counts all."""
+class DiffAnswer(Answered, omit_defaults=True):
+    """A page of events that would change. Each partition shows its first thousand; the job counts all. Only the diff of
+    a replay by key has `keys`: the partition keys that were requested."""
 
     events: list[EventDiffAnswer]
     next: str | None
+    keys: list[str] | None = None

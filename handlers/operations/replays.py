@@ -47,7 +47,8 @@ def start_replay(call: Call[Nothing, Nothing, ReplayShape]) -> Answer:
 @operation("The changes that a dry run shows, event by event", "tasks", problems=(NOT_FOUND,))
 def show_replay_diff(call: Call[TaskPath, DiffQuery, Nothing]) -> DiffAnswer:
     """Show a page of the diff of a dry run so far."""
-    job_id, query = found_task(app(), call.path.task_id, "replay").task_id, call.query
+    job, query = replay_of(found_task(app(), call.path.task_id, "replay")), call.query
+    job_id = job.task.task_id
     after = None
     if query.cursor is not None:
         partition_id, number = key_of(str(job_id), query.cursor, tuple[PartitionText, Number])
@@ -55,7 +56,7 @@ def show_replay_diff(call: Call[TaskPath, DiffQuery, Nothing]) -> DiffAnswer:
     found = app().replays.read_replay_diffs(job_id, after, query.limit + 1)
     page, following = page_of(found, query.limit, str(job_id), lambda one: (one.partition_id, one.sequence_number))
     events = [_diff(one.partition_id, one.sequence_number, one.diff) for one in page]
-    return DiffAnswer(events=events, next=following)
+    return DiffAnswer(events=events, next=following, keys=list(job.asked.keys) or None)
 
 
 def kind(own: App) -> ReplayKind:
@@ -67,14 +68,16 @@ def kind(own: App) -> ReplayKind:
 def shown(task: Task) -> ReplayAnswer:
     """Show a replay."""
     job = replay_of(task)
-    counts = job.counts
+    counts, keys = job.counts, len(job.asked.keys)
     return ReplayAnswer(
-        **of_every_kind(task, counts.events + counts.gone, task.total),
+        **of_every_kind(task, counts.events + counts.gone + job.others, task.total),
         asked=json.loads(job.asked.asked),
         counts=_counts(counts),
         partitions=[_partition(one) for one in job.partitions],
         left_out=[written(LeftOutAnswer, one) for one in job.asked.left_out],
         transform_version=job.asked.transform_version,
+        keys=keys or None,
+        other_keys=job.others if keys else None,
     )
 
 
@@ -90,7 +93,17 @@ def _order(call: Call[Nothing, Nothing, ReplayShape]) -> ReplayOrder:
         is_dry_run=body.dry_run,
         requested_by=call.who,
         reason=body.reason,
+        keys=_keys(body.keys or []),
     )
+
+
+def _keys(given: list[str]) -> tuple[str, ...]:
+    """Return the partition keys of a request, as the store has them; a key that is given twice is a problem."""
+    keys = dict.fromkeys(given)
+    if len(keys) < len(given):
+        twice = next(at for at, key in enumerate(given) if key in given[:at])
+        raise invalid(f"keys[{twice}]", "this partition key is given twice: name each once")
+    return tuple(keys)
 
 
 def _place(given: PlaceShape | None, field: str) -> Place | None:

@@ -20,6 +20,7 @@ export function newReplay(asked) {
   const last = el("input", { name: "last", size: 20, value: asked.get("last") ?? "", autocomplete: "off" });
   const partitions = el("input", { name: "partitions", size: 14, value: asked.get("partition") ?? "",
     autocomplete: "off", placeholder: "all" });
+  const keys = el("textarea", { name: "keys", rows: 1, cols: 24, autocomplete: "off", placeholder: "all" });
   const reason = el("input", { name: "reason", size: 40, required: true, minlength: 3, maxlength: 400,
     autocomplete: "off" });
   const trouble = el("div", {});
@@ -38,7 +39,7 @@ export function newReplay(asked) {
   const start = async (event) => {
     event.preventDefault();
     try {
-      const values = [way, first, last, partitions, reason].map((input) => input.value);
+      const values = [way, first, last, partitions, keys, reason].map((input) => input.value);
       location.hash = address(await post("replays", order(...values)));
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
@@ -48,18 +49,20 @@ export function newReplay(asked) {
   return card("New replay", el("p", { class: "quiet" },
     "It begins with a dry run: the same work, rolled back, to show the changes."),
   el("form", { class: "row", onsubmit: start }, field("Partitions, separated by commas", partitions),
-    field("Range", way), ends, field("Why? It is stored with your name.", reason),
+    field("Range", way), ends, field("Partition keys, one a line", keys), field("Why? It is stored with your name.", reason),
     el("button", { class: "main" }, "Dry run")), trouble);
 }
 
-function order(way, first, last, partitions, reason) {
+function order(way, first, last, partitions, keys, reason) {
   const ids = partitions.split(",").map((id) => id.trim()).filter(Boolean);
+  const named = keys.split("\n").filter(Boolean);
   const place = (value) => {
     const given = value.trim();
     if (way === "enqueued_at") return { enqueued_at: /(Z|[+-]\d\d:\d\d)$/.test(given) ? given : `${given}Z` };
     return { [way]: way === "sequence_number" ? given.replaceAll(",", "") : given };
   };
   return { dry_run: true, reason: reason.trim(), ...(ids.length ? { partitions: ids } : {}),
+    ...(named.length ? { keys: named } : {}),
     ...(way && first.trim() ? { from: place(first) } : {}), ...(way && last.trim() ? { to: place(last) } : {}) };
 }
 
@@ -67,8 +70,10 @@ export const replay = {
   stays: "the events that it replayed stay replayed",
   title: (found) => (found.dry_run ? "Dry run" : "Replay"),
   done: (found) => `${count(found.done)} of ${count(found.total)}`,
-  facts: (found) => [outcomes(found.counts), effects(found), [["Transform", found.transform_version]]],
-  notes: (found) => el("p", { class: "quiet" }, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `)),
+  facts: (found) => [outcomes(found.counts), effects(found), ...(found.keys ? [byKey(found)] : []),
+    [["Transform", found.transform_version]]],
+  notes: (found) => el("p", { class: "quiet" }, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),
+    found.keys && found.status === "done" && !found.counts.events ? "No event of the range has one of these partition keys." : ""),
   actions: (found) => (found.dry_run && found.status === "done" && changes(found.counts)
     ? button("Replay it for good", () => commit(found), { class: "main", id: "commit" }) : null),
   more: (found) => [ranges(found)],
@@ -88,6 +93,8 @@ const outcomes = (counts) => [["Written", count(counts.written)], ["Filtered", c
   ["Dead letters", count(counts.dead_lettered)], counts.held ? ["Held", count(counts.held)] : null,
   ["Gone from the hub", count(counts.gone)], ["Letters resolved", count(counts.letters_resolved)],
   ["Letters added", count(counts.letters_added)]];
+
+const byKey = (found) => [["Partition keys", count(found.keys)], ["Events of other keys, left alone", count(found.other_keys)]];
 
 const effects = ({ counts, dry_run: isDry }) => (isDry
   ? [["Events that change", count(counts.events_changed)], ["Rows added", count(counts.rows_added)],
@@ -116,15 +123,19 @@ function commit(job) {
     : Object.fromEntries(Object.entries(job.asked).filter(([, value]) => value !== null));
   const grows = job.partitions.length > 1 && !job.asked.to;
   let made = null;
-  return confirm({ title: "Replay for good", word: "Replay", number: job.total,
+  return confirm({ title: "Replay for good", word: "Replay", number: job.keys ? job.counts.events : job.total,
     text: (number) => `${plural(number, "event")} will be replayed; in the dry run `
       + `the rows of ${plural(job.counts.events_changed, "event")} changed.`
       + (grows ? " Events that were committed since the dry run will be replayed too." : ""),
     act: async (_, reason) => {
-      made = await post("replays", { ...order, dry_run: false, reason });
+      made = await post("replays", { ...order, ...await keysOf(job), dry_run: false, reason });
       return "The replay has begun";
     } }).then((done) => { if (done) location.hash = address(made); });
 }
+
+/** Return the partition keys of a replay by key; only its diff names them. */
+const keysOf = async (job) => (job.keys
+  ? { keys: (await get(`tasks/${encodeURIComponent(job.task_id)}/diff`, { limit: 1 })).keys } : {});
 
 const byNumbers = (one) => ({ partitions: [one.partition_id], from: { sequence_number: one.first },
   to: { sequence_number: one.last } });

@@ -20,13 +20,17 @@ def replay_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
     return {
         "kind": "dry run: nothing was changed" if value["dry_run"] else "for real",
         **{name.replace("_", " "): counts[name] for name in (_CHANGES if value["dry_run"] else _REAL)},
+        **({"keys": value["keys"], "other keys": value["other_keys"]} if "keys" in value else {}),
         "transform": value["transform_version"],
     }
 
 
 def replay_lines(value: Mapping[str, Any]) -> list[str]:
-    """Return what is said of the partitions in which nothing can be replayed."""
-    return [f"left out: partition {one['partition_id']}, {one['why']}" for one in value["left_out"]]
+    """Return what is said of the partitions in which nothing can be replayed, and of keys without an event."""
+    lines = [f"left out: partition {one['partition_id']}, {one['why']}" for one in value["left_out"]]
+    if "keys" in value and value["status"] == "done" and not value["counts"]["events"]:
+        lines.append("no event of the range has one of these partition keys")
+    return lines
 
 
 def replay_tables(out: Output, value: Mapping[str, Any]) -> list[RenderableType]:

@@ -26,6 +26,12 @@ _From = Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"The
 _To = Annotated[
     str | None, typer.Option("--to", metavar="PLACE", help=f"The last number, or the time at which it ends: {_PLACE}.")
 ]
+_Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key", metavar="KEY", help="Only events of this partition key; give it once for each. Default: all."
+    ),
+]
 _ForReal = Annotated[bool, typer.Option("--for-real", help="After the dry run, replay for real; it asks.")]
 _NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app has accepted the dry run.")]
 
@@ -36,6 +42,7 @@ def start(
     partitions: _Partitions = None,
     first: _From = None,
     to: _To = None,
+    keys: _Keys = None,
     for_real: _ForReal = False,
     no_wait: _NoWait = False,
 ) -> int:
@@ -50,13 +57,16 @@ def start(
     if for_real:
         at.refuse_without_person()
     wish = {"partitions": partitions or None, "from": _place(first), "to": _place(to), "reason": reason}
+    if keys:
+        wish["keys"] = keys
     dry = at.app.post("replays", {**wish, "dry_run": True})
     if no_wait:
         return shown(at, dry)
-    code = _finished(at, dry)
+    code, found = _finished(at, dry)
     if code == GOOD and for_real:
-        at.confirm(f"Replay {counted(dry.value['total'], 'event')} for real?")
-        code = _finished(at, at.app.post("replays", {**wish, "dry_run": False}))
+        events = found["counts"]["events"] if keys else found["total"]
+        at.confirm(f"Replay {counted(events, 'event')} for real?")
+        code, _ = _finished(at, at.app.post("replays", {**wish, "dry_run": False}))
     return code
 
 
@@ -68,13 +78,13 @@ def _place(text: str | None) -> dict[str, str] | None:
     return {"enqueued_at": str(moment(text))}
 
 
-def _finished(at: At, accepted: AppAnswer) -> int:
-    """Wait for a replay, and print its end; return 0 when it is done."""
+def _finished(at: At, accepted: AppAnswer) -> tuple[int, Mapping[str, Any]]:
+    """Wait for a replay, and print its end; return 0 when it is done, and the replay."""
     found = wait_for_task(at, accepted, "dry run" if accepted.value["dry_run"] else "replay")
     shown(at, found)
     if found.value["dry_run"] and found.value["counts"]["events_changed"]:
         _show_diff(at, found.value["task_id"], PAGE, False)
-    return GOOD if found.value["status"] == "done" else UNHEALTHY
+    return (GOOD if found.value["status"] == "done" else UNHEALTHY), found.value
 
 
 def diff(

@@ -5,7 +5,68 @@ from tests.mutants.mutant import in_file
 UNIT = "tests/unit/core/replay"
 REPLAYS, JOBS = "tests/contract/test_replays.py", "tests/contract/test_replay_jobs.py"
 
+KEYED = "tests/contract/test_keyed_replays.py"
+
 MUTANTS = (
+    *in_file(
+        "core/replay/pieces.py",
+        f"{UNIT}/test_pieces.py {KEYED}",
+        (
+            "a replay by key takes the events of all keys",
+            "if order_key(found[number]) in self._keys] if self._keys",
+            "if order_key(found[number]) != ''] if self._keys",
+        ),
+        (
+            "a replay by key counts the events of other keys as gone",
+            "span.holes(number for number in numbers if number <= last)",
+            "span.holes(number for number in wanted if number <= last)",
+        ),
+        (
+            "a piece by key that is cut counts what is gone twice",
+            "        return tuple([both for one in self.gone if (both := one.overlap(part)) is not None])\n",
+            "        return self.gone\n",
+        ),
+        (
+            "a piece by key has more events than a piece",
+            "            room -= len(read[-1].events)\n",
+            "            pass\n",
+        ),
+        ("a piece by key is read without end", "< left.last and not is_late():", "< left.last:"),
+    ),
+    *in_file(
+        "core/replay/run.py",
+        f"{UNIT}/test_run.py",
+        (
+            "a piece by key is read to the end of its slice",
+            "            self.until -= READ_MARGIN\n",
+            "            pass\n",
+        ),
+        (
+            "a piece by key is read for a whole slice",
+            "ends = min(now() + LONGEST_READ, self.until)",
+            "ends = self.until",
+        ),
+        ("a slice by key begins a piece in its last seconds", "self.is_late = True", "self.is_late = False"),
+    ),
+    *in_file(
+        "core/replay/store/scripts.py",
+        KEYED,
+        (
+            "a ledger row claims the events of other keys",
+            '"absent": commit.piece.left_alone,',
+            '"absent": commit.counts.gone,',
+        ),
+    ),
+    *in_file(
+        "core/replay/store/replays.py",
+        KEYED,
+        (
+            "the keys of a replay are not stored",
+            ", request.transform_version, request.keys)",
+            ", request.transform_version)",
+        ),
+        ("a replay by key counts the states of other keys", "        if job.asked.keys:\n", "        if False:\n"),
+    ),
     *in_file(
         "core/replay/ranges.py",
         f"{UNIT}/test_ranges.py",
@@ -31,8 +92,8 @@ MUTANTS = (
         ),
         (
             "two parts of a piece share a number",
-            "Piece(Span(self.span.first, SequenceNumber(following - 1)), self.events[:events])",
-            "Piece(Span(self.span.first, following), self.events[:events])",
+            "Span(self.span.first, SequenceNumber(following - 1)), Span(",
+            "Span(self.span.first, following), Span(",
         ),
         (
             "events that do not fit into a piece are lost",

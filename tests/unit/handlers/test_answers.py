@@ -253,6 +253,15 @@ def of_replays(to: Recorder) -> None:
     to.get("list_tasks", kind="replay", limit="1", cursor=page["next"])
 
 
+def of_replays_by_key(to: Recorder) -> None:
+    begun = to.post("start_replay", {**REASON, "keys": ["home-1", "home-2"]})
+    job = {"task_id": begun["task_id"]}
+    to.running.drive(begun["task_id"])
+    to.get("show_task", job)
+    to.get("show_replay_diff", job)
+    to.post("start_replay", {**REASON, "keys": ["home-1", "home-1"]})
+
+
 def of_audits(to: Recorder) -> None:
     to.running.sqlite.sql(
         "UPDATE batch_ledger SET written = written + 1, dead_lettered = dead_lettered - 1 WHERE commit_number = 1"
@@ -356,5 +365,5 @@ def of_streams(to: Recorder) -> None:
 
 PARTS = (
     of_nothing, fill, of_ledger, of_letters, of_redrives, of_replays, of_audits, of_purges, of_erasures,
-    of_aggregations, of_rooms, of_streams,
+    of_aggregations, of_rooms, of_replays_by_key, of_streams,
 )  # fmt: skip

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from core.api.idempotency import key_of_caller
 from core.model.events import Event
 from core.model.rows import References
+from core.model.spans import SequenceNumber
 from core.replay.job import MOST_OPEN
 from examples.home_security import transform as home_security
 from handlers.app import app
@@ -55,6 +57,12 @@ REFUSED: dict[str, tuple[object, str]] = {
         {"reason": "good enough", "from": {"sequence_number": "0"}, "to": {"sequence_number": str(10**12)}}, "to"
     ),
     "a range behind the checkpoint": ({"reason": "good enough", "from": {"sequence_number": "4"}}, "from"),
+    "no keys": ({"reason": "good enough", "keys": []}, "keys"),
+    "an empty key": ({"reason": "good enough", "keys": ["a", ""]}, "keys[1]"),
+    "a key that is given twice": ({"reason": "good enough", "keys": ["a", "b", "a"]}, "keys[2]"),
+    "a key that is a number": ({"reason": "good enough", "keys": [7]}, "keys[0]"),
+    "a key that is too long": ({"reason": "good enough", "keys": ["k" * 2_001]}, "keys[0]"),
+    "too many keys": ({"reason": "good enough", "keys": [str(number) for number in range(1_001)]}, "keys"),
     "a list": ([], "body"),
     "nothing": (None, "body"),
 }  # fmt: skip
@@ -196,6 +204,31 @@ def test_a_diff_has_an_error_that_quotes_half_of_a_surrogate_pair(replays: Repla
     replays.work(job)
     shown = replays.show(job, "show_replay_diff")
     assert (shown.status, {one["error"] for one in shown.body["events"]}) == (200, {"no such kind: \\ud83d"})
+
+
+def test_a_replay_by_key_tells_the_number_of_keys_and_only_its_diff_names_them(replays: Replays) -> None:
+    kept = replays.hub.held["1"]
+    for number, key in enumerate(["home", "k-secret", "k-secret", "other"]):
+        kept[SequenceNumber(number)] = structs.replace(kept[SequenceNumber(number)], partition_key=key)
+    app.value = replace(app(), transform=replace(app().transform, version="home_security/2", rows_of=renamed))
+    begun = replays.start({"reason": "one home only", "keys": ["k-secret", "nobody"]})
+    job = begun.body["task_id"]
+    replays.work(job)
+    dry, listed = replays.show(job).body, replays.get("list_tasks").body["tasks"][0]
+    assert (dry["status"], dry["done"], dry["keys"], dry["other_keys"]) == ("done", 4, 2, 3)
+    assert "k-secret" not in json.dumps([begun.body, dry, listed])
+    diff = replays.show(job, "show_replay_diff").body
+    assert (diff["keys"], [one["sequence_number"] for one in diff["events"]]) == (["k-secret", "nobody"], ["1"])
+    whole = replays.start({"reason": "all of them"}).body
+    assert not {"keys", "other_keys"} & {*whole, *replays.show(whole["task_id"], "show_replay_diff").body}
+
+
+def test_most_keys_are_accepted_and_one_that_nobody_has_replays_nothing(replays: Replays) -> None:
+    asked = {"reason": "nobody's", "keys": [f"nobody-{number}" for number in range(1_000)], "dry_run": False}
+    job = replays.start(asked).body["task_id"]
+    replays.work(job)
+    found = replays.show(job).body
+    assert (found["status"], found["keys"], found["counts"]["events"], found["other_keys"]) == ("done", 1_000, 0, 4)
 
 
 def test_a_second_replay_of_a_range_in_work_is_refused_and_names_the_first(replays: Replays) -> None:
