@@ -10,6 +10,7 @@ from core.ledger.books import Books, PartitionBooks, lag_of, lag_time
 from core.letters.listing import OPEN, SETTLED, LetterKey
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
+from core.model.release import VERSION
 from handlers.app import App, LetterCount, app
 from handlers.operations.stops import StopAnswer, stop_answers
 from handlers.room import own_room
@@ -85,9 +86,10 @@ class RoomPage(Answered):
 class StatusAnswer(Answered):
     """The books: `accounted` must equal `numbers`. Numbers of events are numbers; sequence numbers are strings. Each
     `hub_end` was read at `hub_read_at`, so it may be before a checkpoint that was read since. `room_pages` are the
-    pages that the app's room brings to the operator's page."""
+    pages that the app's room brings to the operator's page. `version` is that of the app's release."""
 
     at: datetime
+    version: str
     event_hub: str
     consumer_group: str
     incarnation: int | None
@@ -123,6 +125,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     partitions = _partitions(BookSources(books, ends, stops), call.at)
     return StatusAnswer(
         at=call.at,
+        version=VERSION,
         event_hub=own.settings.event_hub,
         consumer_group=own.settings.consumer_group,
         incarnation=None if incarnation is None else incarnation.number,

@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from core.errors import HubledgerError, InvalidTransform
+from core.model.release import VERSION
 from hubledger.cli.console import Refused, UsageFault, printable, program, say
 from hubledger.cli.moments import joined
 from hubledger.cli.operate.all import add_operating_commands
@@ -16,7 +17,6 @@ from hubledger.cli.operate.command import Url
 from hubledger.cli.remote.client import Interrupted
 from local.lines import UnusableFile
 
-VERSION = "0.2.0"
 HELP = "Operate an app over its HTTP API, and make rooms for your own events."
 ROOM_COMMANDS = {  # the module and the function of a command, and its help among all commands
     "new": ("hubledger.cli.new", "new", "Write a room for events of your own."),

@@ -4,8 +4,8 @@ import re
 
 import pathspec
 
+from core.model.release import VERSION
 from core.model.retention import DEFAULT_DAYS
-from hubledger.cli.commands import VERSION
 from hubledger.cli.operate.all import GROUPS, SINGLE
 from tests.checkout import files_of_checkout
 from tests.repo.cli_page import COMMON, PAGE, command_of, names, options_of, written

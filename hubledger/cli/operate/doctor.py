@@ -1,16 +1,20 @@
 """`doctor`: what is wrong with an app, a line for each part; `open` its page; `logs` of it."""
 
 import json
+import os
+import platform
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
 from rich.text import Text
 
+from core.model.release import VERSION
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
+from hubledger.cli.remote.address import find_local_run
 from hubledger.cli.remote.problems import Refusal
 from hubledger.cli.views.output import BAD, WARNING, Column
 from hubledger.cli.views.output import GOOD as GREEN
@@ -40,15 +44,21 @@ def doctor(at: At) -> int:
 
     Example: python -m hubledger doctor
     """
+    at.out.say(_versions())
     found = list(_findings(at))
     if at.out.as_json:
-        for one in found:
+        for one in (Diagnosis("versions", "ok", _versions()), *found):
             at.out.json(json.dumps(one._asdict()))
     else:
         styles = {"ok": GREEN, "look": WARNING, "wrong": BAD}
         rows = [[one.part, Text(one.state, style=styles[one.state]), one.said] for one in found]
         at.out.show(at.out.table((Column("part"), Column("state"), Column("what")), rows))
     return UNHEALTHY if any(one.state == "wrong" for one in found) else GOOD
+
+
+def _versions() -> str:
+    """Return the versions of what runs here; they are said before the app is asked, which may not answer."""
+    return f"hubledger {VERSION}, Python {platform.python_version()}, {platform.platform(terse=True)}"
 
 
 def _findings(at: At) -> Iterator[Diagnosis]:
@@ -65,6 +75,13 @@ def _findings(at: At) -> Iterator[Diagnosis]:
         yield Diagnosis("sign-in", "wrong", str(refusal).splitlines()[0])
         return
     yield Diagnosis("sign-in", "ok", "this key or account may read")
+    theirs = status.get("version", "unknown")
+    said = f"hubledger {text_of(theirs)}"
+    yield (
+        Diagnosis("app", "ok", said)
+        if theirs == VERSION
+        else Diagnosis("app", "look", f"{said}: use the command line of the app's release")
+    )
     yield from _of_status(status)
     yield from _of_engine(at)
 
@@ -136,16 +153,39 @@ def logs(at: At, follow: _Follow = False) -> None:
         command = 'az monitor log-analytics query --workspace ID --analytics-query "…"'
         _say(at, {"query": QUERY}, where, command, "", QUERY)
         return
+    is_of_this_checkout = find_local_run() == at.app.url
     at.out.note(f"{file}:")
     with file.open(encoding="utf-8", errors="replace") as lines:
         for line in lines.readlines()[-LINES:]:
             _print(at, line)
-        while follow:
-            line = lines.readline()
-            if line:
+        if follow:
+            _follow(at, lines, lambda: _local_log((is_of_this_checkout and find_local_run()) or at.app.url))
+
+
+def _follow(at: At, lines: TextIO, find: Callable[[], Path | None]) -> None:
+    """Print new lines until Ctrl-C, also those of the log that a run which was started again writes."""
+    try:
+        while True:
+            if line := lines.readline():
                 _print(at, line)
-            else:
-                time.sleep(EVERY)
+                continue
+            time.sleep(EVERY)
+            newest = find()
+            if newest is not None and _is_other(newest, lines):
+                lines.close()
+                lines = newest.open(encoding="utf-8", errors="replace")
+                at.out.note(f"{newest}:")
+    finally:
+        lines.close()
+
+
+def _is_other(file: Path, lines: TextIO) -> bool:
+    """Return whether a file is not the one that was read until now, or has been cut since."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return False
+    return not os.path.samestat(found, os.fstat(lines.fileno())) or found.st_size < lines.buffer.tell()
 
 
 def _say(at: At, value: Any, *lines: str) -> None:

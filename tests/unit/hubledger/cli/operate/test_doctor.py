@@ -1,11 +1,14 @@
 """`doctor` and `logs`: what is wrong with an app, in a line for each part, and where its log is."""
 
 import json
+import platform
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.model.release import VERSION
 from hubledger.cli.main import main
 from local import running
 from local.folders import kept_folder
@@ -14,7 +17,8 @@ from tests.unit.hubledger.cli.small_app import Reply, Request, SmallApp, problem
 
 STOP = {"partition_id": "3", "reason": "outage", "detail": None, "attempts": 1, "stopped_at": "2026-01-01T00:00:00Z"}
 GOOD: dict[str, Any] = {
-    "hub_fault": None, "event_hub": "telemetry", "lag": 5, "accounted": 9, "numbers": 9, "ledger_balanced": True,
+    "version": VERSION, "hub_fault": None, "event_hub": "telemetry",
+    "lag": 5, "accounted": 9, "numbers": 9, "ledger_balanced": True,
     "partitions": [{"stops": []}], "stops": 0, "letters": {"exhausted": 0}, "unknown_fields": [],
 }  # fmt: skip
 BAD: dict[str, Any] = {
@@ -53,7 +57,18 @@ def diagnosed(
 def test_a_good_app_is_all_right(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = diagnosed(App(GOOD), monkeypatch, capsys)
     assert (code, set(found.values())) == (0, {"ok"})
-    assert list(found) == ["address", "database", "sign-in", "hub", "ledger", "stops", "letters", "engine"]
+    assert list(found) == [
+        "versions",
+        "address",
+        "database",
+        "sign-in",
+        "app",
+        "hub",
+        "ledger",
+        "stops",
+        "letters",
+        "engine",
+    ]
 
 
 def test_each_part_that_is_wrong_has_its_line(
@@ -62,9 +77,59 @@ def test_each_part_that_is_wrong_has_its_line(
     code, found = diagnosed(App(BAD, is_ready=False, engine="livy"), monkeypatch, capsys)
     wrong = dict.fromkeys(("database", "hub", "ledger", "stops"), "wrong")
     look = dict.fromkeys(("letters", "fields", "engine"), "look")
-    assert (code, found) == (1, {"address": "ok", "sign-in": "ok", **wrong, **look})
+    assert (code, found) == (1, {"versions": "ok", "address": "ok", "sign-in": "ok", "app": "ok", **wrong, **look})
     code, found = diagnosed(App(None), monkeypatch, capsys)
     assert (code, found["sign-in"]) == (1, "wrong")
+
+
+def test_the_versions_come_first_also_without_an_app(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", "--url", "http://127.0.0.1:1"]) == 2
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"hubledger {VERSION}, Python {platform.python_version()}, {platform.system()}")
+    _, found = diagnosed(App({**GOOD, "version": "9.0"}), monkeypatch, capsys)
+    assert found["app"] == "look"
+
+
+def test_a_log_is_followed_when_it_is_cut_or_replaced_by_that_of_a_new_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    first, second = tmp_path / "host-1.log", tmp_path / "host-2.log"
+    first.write_text("one\ntwo\n")
+    current = first
+
+    def cut() -> None:
+        first.write_text("cut\n")
+
+    def replace() -> None:
+        second.write_text("renamed\n")
+        second.replace(first)
+
+    def begin() -> None:
+        nonlocal current
+        second.write_text("begun\n")
+        current = second
+
+    def grow() -> None:
+        with second.open("a") as log:
+            log.write("grown\n")
+
+    steps = iter((cut, replace, begin, grow))
+
+    def pause(seconds: float) -> None:
+        step = next(steps, None)
+        if step is None:
+            raise KeyboardInterrupt
+        step()
+
+    monkeypatch.setattr(running, "running_log", lambda url: current)
+    monkeypatch.setattr(time, "sleep", pause)
+    with SmallApp(Described()) as app:
+        assert main(["logs", "--follow", "--url", app.url]) == 130
+    found = capsys.readouterr()
+    assert found.out.split() == ["one", "two", "cut", "renamed", "begun", "grown"]
+    assert found.err.count(":\n") == 4
 
 
 def test_logs_are_those_of_the_local_run_or_the_query_for_them(
