@@ -58,7 +58,8 @@ def doctor(at: At) -> int:
 
 def _versions() -> str:
     """Return the versions of what runs here; they are said before the app is asked, which may not answer."""
-    return f"hubledger {VERSION}, Python {platform.python_version()}, {platform.platform(terse=True)}"
+    system = f"{platform.system()} {platform.release().partition('-')[0]}"
+    return f"hubledger {VERSION}, Python {platform.python_version()}, {system}"
 
 
 def _findings(at: At) -> Iterator[Diagnosis]:

@@ -9,9 +9,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hubledger.cli.moments import WRITTEN, moment
+from hubledger.cli.operate.causes import groups_of, messages_of
 from hubledger.cli.operate.command import At, Everything
-from hubledger.cli.remote.client import AppAnswer
-from hubledger.cli.remote.problems import Refusal
 from hubledger.cli.views.output import Column, Output, toned
 from hubledger.cli.views.texts import brief, lines_of, text_of
 
@@ -84,7 +83,7 @@ def list_letters(
         rows += page.value["letters"]
         following = page.value["next"]
     if not at.out.as_json:
-        at.out.show(table_of(at.out, rows))
+        at.out.show(table_of(at.out, rows, messages=messages_of(at, query) if rows and not revealed else {}))
     at.out.say(*(["There are more: give --all, or a filter."] if following else []))
 
 
@@ -109,13 +108,17 @@ def filter_of(
     return {name: value for name, value in given.items() if value is not None}
 
 
-def table_of(out: Output, letters: list[Mapping[str, Any]], title: str = "") -> RenderableType:
-    """Make a table of letters."""
+def table_of(
+    out: Output, letters: list[Mapping[str, Any]], title: str = "", messages: Mapping[str, str] | None = None
+) -> RenderableType:
+    """Make a table of letters; one without its error shows the message of its cause, where that is known."""
+    known = messages or {}
     rows = [
         [
             one["partition_id"], one["sequence_number"], toned(one["status"]), one["error_class"],
             short_type(one["error_type"]), cause_of(one), one["attempts"], out.when(one["failed_at"]),
-            one["due_at"] and out.when(one["due_at"]), brief(one["error"]) if one["error"] else None,
+            one["due_at"] and out.when(one["due_at"]),
+            brief(one["error"]) if one["error"] else known.get(one["fingerprint"], known.get(cause_of(one))),
         ]
         for one in letters
     ]  # fmt: skip
@@ -141,7 +144,7 @@ def causes(
     Example: python -m hubledger letters causes --status exhausted --revealed
     """
     query = {**filter_of(status, error_class, cause, partition, (failed_from, failed_before), key), "limit": limit}
-    found = _groups(at, query, revealed or key is not None)
+    found = groups_of(at, query, revealed or key is not None)
     if at.out.as_json:
         return at.out.json(found.text)
     at.out.show(causes_table(at.out, found.value["groups"]))
@@ -174,17 +177,6 @@ def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType
             brief(", ".join(one["examples"])) if one["examples"] else None,
         ])  # fmt: skip
     return out.table(columns, rows)
-
-
-def _groups(at: At, query: dict[str, Any], must_reveal: bool) -> AppAnswer:
-    """Return the causes with their messages for who may see them, else without."""
-    try:
-        return at.app.get("revealed/dead-letters/groups", query)
-    except Refusal as refusal:
-        if must_reveal or refusal.status not in (401, 403):
-            raise
-    at.out.note("The messages are hidden: this key or account may not reveal what events hold.")
-    return at.app.get("dead-letters/groups", query)
 
 
 def show_letter(

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from hubledger.cli.console import program
+from hubledger.cli.operate.causes import messages_of
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
 from hubledger.cli.operate.kinds import KINDS, OTHER, Shown
 from hubledger.cli.operate.letters import segment
@@ -70,7 +71,11 @@ def shown(at: At, found: AppAnswer) -> int:
     if out.as_json:
         out.json(found.text)
     else:
-        out.show(out.facts(_facts(out, value, own)), *own.tables(out, value), *_history(out, value["history"]))
+        out.show(
+            out.facts(_facts(out, value, own) | _cause(at, value)),
+            *own.tables(out, value),
+            *_history(out, value["history"]),
+        )
         out.say(*own.lines(value))
     return UNHEALTHY if value["status"] == "failed" or value.get("faults") else GOOD
 
@@ -87,6 +92,15 @@ def _facts(out: Output, value: Mapping[str, Any], own: Shown) -> dict[str, objec
         **{name: out.ago(value[field]) for name, field in times.items() if value.get(field)},
         "fault": value["fault"],
     }
+
+
+def _cause(at: At, value: Mapping[str, Any]) -> dict[str, object]:
+    """Return the message of the cause that a redrive is for; nothing for any other task."""
+    chosen = value.get("filter") or {}
+    if "fingerprint" not in chosen:
+        return {}
+    messages = messages_of(at, {"fingerprint": chosen["fingerprint"]})
+    return {"cause": "; ".join(dict.fromkeys(messages.values())) or None}
 
 
 def _history(out: Output, moves: list[Mapping[str, Any]]) -> list[Any]:
