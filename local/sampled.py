@@ -10,9 +10,9 @@ from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import full_name, module_of
 from local.feed.domains import UnknownDomain, find_domain
 from local.feed.sample import Sample, keyed_by, likeliest_key, read_sample
+from local.lines import samples_in
 from local.processes import APP
 
-EVENTS = "events.jsonl"  # of a room
 # A file may lack what its events refer to: the letters of such events are given up soon. A transform that fails for
 # every event stops its partitions only for a moment.
 ATTEMPTS = 6
@@ -30,7 +30,7 @@ def sample_of(options: argparse.Namespace) -> Sample | None:
     if path is None and _is_business(name):
         return None
     folder = _folder(name)
-    path = path or folder / EVENTS
+    path = path or samples_in(folder)
     check_transform(name)
     lines = read_sample(path)
     key = options.key or likeliest_key(lines, _key_columns(name))

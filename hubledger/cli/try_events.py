@@ -28,11 +28,15 @@ from hubledger.cli.lines import EventFile, numbered_lines
 from hubledger.cli.trial.against import Difference, difference
 from hubledger.cli.trial.run import TrialOutcome, ingest_file, means_of, states_of
 from hubledger.cli.trial.store import trial_database
+from local.lines import samples_in
 from local.trials.replaying import register
 
 _Events = Annotated[
     Path | None,
-    typer.Argument(metavar="[EVENTS]", help="One body a line; default: events.jsonl of the transform's room."),
+    typer.Argument(
+        metavar="[EVENTS]",
+        help="One body a line, in base64 in a file named *.base64; default: the samples of the transform's room.",
+    ),
 ]
 _Transform = Annotated[
     str | None,
@@ -120,7 +124,7 @@ def _samples_of(name: str) -> Path:
     room = room_of(import_transform(name).__name__)
     if room is None:
         raise UsageFault(f"{name} is in no room with an events.jsonl: name a file")
-    return room.folder / "events.jsonl"
+    return samples_in(room.folder)
 
 
 def _known(path: Path | None, transform: Transform) -> tuple[Row, ...]:

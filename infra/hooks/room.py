@@ -15,12 +15,12 @@ from core.transforms import load_transform
 from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import Room, rooms_of
 from infra.hooks.errors import HookRefused
-from local.lines import body_lines
+from local.lines import body_lines, samples_in
 
 NAME = "TRANSFORM"
 NO_MODULE = "No module named"
 NO_PACKAGE = "name the package of that module in requirements.txt, and in requirements-worker.txt if you use the worker"
-PERMISSIONS, SAMPLES = "permissions.sql", "events.jsonl"
+PERMISSIONS = "permissions.sql"
 _GO = re.compile(r"^[ \t]*GO\b[ \t]*\d*[ \t]*;?[ \t]*(?:--.*)?$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -63,10 +63,10 @@ def sample_of(transform: Transform) -> tuple[bytes, str] | None:
     None when the rooms have no such event.
     """
     for room in rooms_of(transform.row_classes):
-        path = room.folder / SAMPLES
+        path = samples_in(room.folder)
         for number, line in body_lines(path) if path.is_file() else ():
             if settle([_event(line)], References({}), transform).written:
-                return line, f"line {number} of {room.name}/{SAMPLES}"
+                return line, f"line {number} of {room.name}/{path.name}"
     return None
 
 

@@ -114,7 +114,8 @@ def add_domain(parser: argparse.ArgumentParser) -> None:
         "--events-from",
         type=Path,
         metavar="FILE",
-        help="publish the lines of a file again and again; default for a room: its events.jsonl",
+        help="publish the lines of a file again and again; those of a file named *.base64 are bodies in base64;"
+        " default for a room: its samples",
     )
     parser.add_argument("--key", metavar="FIELD", help="of the JSON lines, whose value is the partition key")
     parser.add_argument(

@@ -12,11 +12,11 @@ from core.model.transform import Transform
 from core.transforms import load_transform
 from core.transforms.rooms import TRANSFORM, Room, module_of
 from local.feed.sample import Line, read_sample
+from local.lines import samples_in
 from local.trials.outcomes import Outcome, outcome_of
 from tests.fakes.builders import event
 
 ROOT = Path(__file__).parents[2]
-SAMPLES = "events.jsonl"
 PARTITIONS = 3
 
 
@@ -45,7 +45,7 @@ def transform_of(room: Room) -> Transform:
 
 def lines_of(room: Room) -> tuple[Line, ...]:
     """Return the lines with the sample events, as a demo publishes them. Raises UnusableSample."""
-    return read_sample(room.folder / SAMPLES)
+    return read_sample(samples_in(room.folder))
 
 
 def samples_of(room: Room) -> list[bytes]:

@@ -8,14 +8,14 @@ from typing import Any
 
 from infra.hooks.errors import HookRefused
 from infra.hooks.rest import Token
-from infra.hooks.room import SAMPLES, name_of, sample_of, transform_in
+from infra.hooks.room import name_of, sample_of, transform_in
 from infra.hooks.waiting import Pending
 
 SCOPE = "https://eventhubs.azure.net/.default"
 TOKEN_LIFE = 300  # seconds: longer than one sending
 FILE = "SMOKE_EVENT"
 UNKNOWN = (
-    f"{SAMPLES} of your room has no event that becomes a row alone; add one, or name a file of one body:"
+    "events.jsonl of your room has no event that becomes a row alone; add one, or name a file of one body:"
     f" azd env set {FILE} <file>"
 )
 BODIES = {  # of the examples: events of a home and of a flight that nobody else has

@@ -1,6 +1,7 @@
 """local/feed/sample.py: the lines of a user's file, their keys, and the files that are refused."""
 
 import json
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from local.feed.sample import (
     read_sample,
     sample_minutes,
 )
-from local.lines import LARGEST_LINE, UnusableFile
+from local.lines import LARGEST_LINE, UnusableFile, samples_in
 
 
 @pytest.fixture
@@ -37,6 +38,26 @@ def test_a_line_is_a_body_without_its_end_and_empty_lines_are_skipped(file: Path
     assert bodies(file, b'\xef\xbb\xbf{"a":1}\n') == [b'{"a":1}']
     assert bodies(file, b"no JSON\n\xff\xfe \n \n") == [b"no JSON", b"\xff\xfe ", b" "]
     assert bodies(file, b"one \x0b\xe2\x80\xa8 line") == [b"one \x0b\xe2\x80\xa8 line"]
+
+
+def test_a_line_of_a_base64_file_is_the_bytes_that_it_stands_for(file: Path) -> None:
+    binary = file.with_suffix(".base64")
+    whole = b"\n" * LARGEST_LINE
+    assert bodies(binary, b"AAr/\r\n\n" + b64encode(whole)) == [b"\x00\n\xff", whole]
+    for content, why in {
+        b"AAr/\n{}": r"events\.base64, line 2 is not base64: write one body a line",
+        b64encode(whole + b"1"): "line 1 has more than 1,047,552 bytes",
+        b"?" * (2 * LARGEST_LINE): "line 1 has more than 1,047,552 bytes",
+    }.items():
+        binary.write_bytes(content)
+        with pytest.raises(UnusableFile, match=why):
+            read_sample(binary)
+
+
+def test_the_samples_of_a_room_are_in_base64_where_such_a_file_is(file: Path) -> None:
+    assert samples_in(file.parent) == file
+    file.with_suffix(".base64").touch()
+    assert samples_in(file.parent) == file.with_suffix(".base64")
 
 
 def test_a_line_keeps_the_number_that_it_has_in_the_file(file: Path) -> None:
