@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from core.errors import InvalidTransform
 from hubledger.cli.console import ROOT, Refused, UsageFault, say, show_table
+from hubledger.cli.formats.format import NAMES, SCHEMAS, Format, format_of
 from hubledger.cli.scaffold.design import Design, Wish, design_of, refuse_name, refuse_tables
 from hubledger.cli.scaffold.fields import WRITTEN, Field, field_of
 from hubledger.cli.scaffold.room import commands_of, refuse_existing, taken_tables, write_room
@@ -44,6 +46,23 @@ _Strict = Annotated[
         help="An event with a field that is not in the file is poison. Default: the field is ignored, and counted.",
     ),
 ]
+_Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help=f"The format of the bodies: {', '.join(NAMES)}. The file has them in base64, one a line, when its"
+        " name ends with .base64, or as JSON lines, which become bodies; for avro it may be an object container file.",
+    ),
+]
+_Schema = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="The schema: for avro a file .avsc, or a folder of files ID.avsc; for protobuf a descriptor set of protoc,"
+        " as FILE:MESSAGE when it has several messages.",
+    ),
+]
 MOST_FAULTS = 5  # lines that were left out, by name
 
 
@@ -55,6 +74,8 @@ def new(
     at: _At = None,
     table: _Table = None,
     strict: _Strict = False,
+    format_: _Format = "json",
+    schema: _Schema = None,
 ) -> None:
     """Write a room for your own events.
 
@@ -67,8 +88,9 @@ def new(
     refuse_existing(ROOT / "apps" / wish.name)
     if source is None and not field:
         source, field = _asked(wish.name, is_asked)
-    sample = _sample(source, field or [])
-    design = design_of(wish, sample.fields, sample.is_ascii, sample.first)
+    form = format_of(format_, schema, source)
+    sample = _sample(source, field or [], form)
+    design = replace(design_of(wish, sample.fields, sample.is_ascii, sample.first), format=form, bodies=sample.bodies)
     refuse_tables(design, taken_tables())
     try:
         files = write_room(design, source, sample.years)
@@ -104,16 +126,19 @@ def _asked(name: str, is_asked: bool) -> tuple[Path | None, list[str]]:
     return None, fields
 
 
-def _sample(source: Path | None, given: Sequence[str]) -> Sample:
+def _sample(source: Path | None, given: Sequence[str], form: Format) -> Sample:
     fields = {one.name: one for one in map(field_of, given)}
     if len(fields) < len(given):
         raise Refused("--field names one field twice")
     if source is not None:
-        return read_sample(source, fields, MOST_SAMPLES)
+        return read_sample(source, fields, MOST_SAMPLES, form)
     if not fields:
         raise Refused("no field was named, and a table needs one")
+    if form.name in SCHEMAS:
+        raise Refused(f"--format {form.name} needs a file of events: --from FILE")
     made = tuple(fields.values())
-    return Sample(made, frozenset(), sample_lines(made), 0, YEARS)
+    lines = sample_lines(made)
+    return Sample(made, frozenset(), lines, tuple(map(form.body_of, lines)), 0, YEARS)
 
 
 def _report(design: Design, files: Sequence[str], sample: Sample, source: Path | None) -> None:
@@ -122,7 +147,7 @@ def _report(design: Design, files: Sequence[str], sample: Sample, source: Path |
     )
     say(*(f"apps/{design.name}/{file}" for file in files))
     if source is not None:
-        say(f"events.jsonl holds the first {len(design.samples)} of {sample.lines} lines of {source}.")
+        say(f"{_events(files)} holds the first {len(design.samples)} of {sample.lines} lines of {source}.")
     if design.has_aggregate:
         say(f"The aggregate sums by hour and {design.by.name if design.by else ''} into the table {design.aggregate}.")
     else:
@@ -134,6 +159,10 @@ def _report(design: Design, files: Sequence[str], sample: Sample, source: Path |
         say(*([f"  and {more:,} more"] if more > 0 else []))
     say(*(["", *(f"Consider: {each}." for each in sample.advice)] if sample.advice else []))
     say("", "Next:", *(f"  {each}" for each in commands_of(design)))
+
+
+def _events(files: Sequence[str]) -> str:
+    return next(each for each in files if each.startswith("events."))
 
 
 def _row_of(one: Field, design: Design) -> tuple[str, str, str, str]:

@@ -1,6 +1,6 @@
 """Any body at all becomes rows or a letter: the transform raises no error but PoisonEvent and MissingReference."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -17,12 +17,17 @@ EXAMPLES = 200
 
 
 def check_any_body(
-    transform: Given, message: Any = None, *, references: Iterable[Row] = (), examples: int = EXAMPLES
+    transform: Given,
+    message: Any = None,
+    *,
+    references: Iterable[Row] = (),
+    samples: Sequence[bytes] = (),
+    examples: int = EXAMPLES,
 ) -> None:
     """Assert that any bytes, any JSON and any message, whole or damaged, become rows that can be stored, or a letter.
 
-    A `message` is the type that the transform decodes: without it, few bodies come as far as its fields. The examples
-    are the same in each run.
+    A `message` is the type that the transform decodes from JSON, and `samples` are good bodies of any format: without
+    either, few bodies come as far as its fields. The examples are the same in each run.
     """
     loaded, known = transform_of(transform), tuple(references)
 
@@ -34,29 +39,36 @@ def check_any_body(
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
-    @given(any_bodies(message))
+    @given(any_bodies(message, samples))
     def check(body: bytes) -> None:
         _check(loaded, body, known)
 
     check()
 
 
-def any_bodies(message: Any = None) -> st.SearchStrategy[bytes]:
-    """Return a strategy for bytes, JSON, and messages that are whole or damaged."""
+def any_bodies(message: Any = None, samples: Sequence[bytes] = ()) -> st.SearchStrategy[bytes]:
+    """Return a strategy for bytes, JSON, and messages and samples that are whole or damaged."""
     junk = st.binary() | ANY_JSON.map(msgspec.json.encode)
+    if samples:
+        junk |= st.sampled_from(samples) | cut_or_changed(st.sampled_from(samples))
     return junk if message is None else bodies(message) | damaged(bodies(message)) | junk
+
+
+@st.composite
+def cut_or_changed(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
+    """Return a body that is cut off, or has a different byte."""
+    body = draw(whole)
+    at = draw(st.integers(0, max(0, len(body) - 1)))
+    changed = draw(st.none() | st.binary(min_size=1, max_size=1))
+    return body[:at] if changed is None else body[:at] + changed + body[at + 1 :]
 
 
 @st.composite
 def damaged(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
     """Return a message that is cut off, has a different byte, or has a field that is missing, different or new."""
     body = draw(whole)
-    damage = draw(st.sampled_from(("cut", "byte", "field")))
-    at = draw(st.integers(0, max(0, len(body) - 1)))
-    if damage == "cut":
-        return body[:at]
-    if damage == "byte":
-        return body[:at] + draw(st.binary(min_size=1, max_size=1)) + body[at + 1 :]
+    if draw(st.sampled_from(("octets", "octets", "field"))) == "octets":
+        return draw(cut_or_changed(st.just(body)))
     fields = msgspec.json.decode(body)
     if not isinstance(fields, dict) or not fields:
         return msgspec.json.encode([fields, draw(ANY_JSON)])

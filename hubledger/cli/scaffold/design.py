@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from core.transforms.contract.names import fault_of_table
 from hubledger.cli.console import Refused
+from hubledger.cli.formats.format import JSON, Format
 from hubledger.cli.scaffold.fields import KEY_KINDS, Field, checked
 
 LONGEST_ROOM = 40  # characters
@@ -37,8 +38,14 @@ class Design:
     key: tuple[Field, ...]
     at: Field | None
     by: Field | None
-    samples: tuple[bytes, ...]
+    samples: tuple[bytes, ...]  # as JSON
     is_strict: bool = False
+    format: Format = JSON
+    bodies: tuple[bytes, ...] = ()  # of the samples, in a format that is not JSON
+
+    @property
+    def is_json(self) -> bool:
+        return self.format.name == "json"
 
     @property
     def package(self) -> str:

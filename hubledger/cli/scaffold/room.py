@@ -3,7 +3,7 @@
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import invalidate_caches
 from importlib.util import module_from_spec, spec_from_file_location
@@ -16,12 +16,13 @@ from core.transforms.contract.whole import check_transform
 from hubledger.cli.console import ROOT, Refused
 from hubledger.cli.ddl.room import rights_text, room_text
 from hubledger.cli.ddl.types import ENGINES
-from hubledger.cli.lines import numbered_lines
+from hubledger.cli.formats.format import in_base64
 from hubledger.cli.scaffold.aggregate import aggregate_text
 from hubledger.cli.scaffold.design import Design
 from hubledger.cli.scaffold.sample import object_of
 from hubledger.cli.scaffold.tests import tests_text
 from hubledger.cli.scaffold.transform import transform_text
+from local.lines import IN_BASE64, samples_in
 from local.trials.outcomes import event_of, fault_of_rows, outcome_of
 
 _CREATES = re.compile(r"CREATE TABLE\s+(?:IF NOT EXISTS\s+)?(\w+)", re.IGNORECASE)
@@ -36,7 +37,7 @@ def write_room(design: Design, source: Path | None, years: tuple[int, int]) -> t
         _write(folder, _texts(design, years))
         with _importable(design.package, folder):
             _write(folder, _texts_of_tables(design))
-            _try_events(design, source or folder / "events.jsonl")
+            _try_events(design, source or samples_in(folder))
         written = tuple(sorted(str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()))
         _write_once(target.parent / "__init__.py", _APPS)
         folder.rename(target)
@@ -62,19 +63,24 @@ def taken_tables() -> dict[str, str]:
     }
 
 
-def _texts(design: Design, years: tuple[int, int]) -> dict[str, str]:
-    texts = {
+def _texts(design: Design, years: tuple[int, int]) -> dict[str, str | bytes]:
+    texts: dict[str, str | bytes] = {
         "__init__.py": f'"""The room of {design.name}: its transform, tables, aggregates and tests."""\n',
         "transform.py": transform_text(design, *years),
         "aggregates/__init__.py": f'"""The aggregates of {design.name}, one in each module."""\n',
-        "events.jsonl": b"\n".join((*design.samples, b"")).decode(),
         "tests/__init__.py": "",
         f"tests/test_{design.name}.py": tests_text(design),
         "README.md": _readme(design),
     }
     if design.at is not None and design.by is not None:
         texts[f"aggregates/{design.aggregate}.py"] = aggregate_text(design, design.at, design.by)
-    return texts
+    return texts | _samples(design)
+
+
+def _samples(design: Design) -> dict[str, str | bytes]:
+    if design.is_json:
+        return {"events.jsonl": b"\n".join((*design.samples, b""))}
+    return {f"events{IN_BASE64}": in_base64(design.bodies), **design.format.files}
 
 
 def _texts_of_tables(design: Design) -> dict[str, str]:
@@ -93,12 +99,12 @@ def _texts_of_tables(design: Design) -> dict[str, str]:
 def _try_events(design: Design, source: Path) -> None:
     """Raise Refused with the first line that is an object and does not become rows which a column can hold."""
     transform = load_transform(design.package)
-    for number, octets in numbered_lines(source):
+    for number, octets, body in design.format.read(source):
         try:
             object_of(source, octets, number)
         except Refused:
             continue
-        found = outcome_of(transform, event_of(octets))
+        found = outcome_of(transform, event_of(body))
         fault = fault_of_rows(transform, found.rows) if found.error is None else str(found.error)
         if fault is not None:
             raise Refused(f"{source}, line {number} does not fit: {fault}; nothing was written")
@@ -135,11 +141,11 @@ def _importable(package: str, folder: Path) -> Iterator[None]:
             del sys.modules[name]
 
 
-def _write(folder: Path, texts: dict[str, str]) -> None:
+def _write(folder: Path, texts: Mapping[str, str | bytes]) -> None:
     for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
 
 
 def _write_once(path: Path, text: str) -> None:
@@ -149,12 +155,14 @@ def _write_once(path: Path, text: str) -> None:
 
 def _readme(design: Design) -> str:
     block = "\n".join(["```", *commands_of(design), "```", ""])
+    samples = "events.jsonl" if design.is_json else f"events{IN_BASE64}"
+    wire = "" if design.is_json else f"\n- `wire.py` reads bodies in {design.format.name}."
     return f"""# {design.name}
 
 The transform of these events, its tables, and its tests. A release of Hubledger changes nothing here.
 
 - `transform.py` turns one event into rows. Change `VERSION` with each change of its rows.
-- `aggregates/` holds the aggregates, `migrations/` the tables of both engines, `events.jsonl` sample events.
+- `aggregates/` holds the aggregates, `migrations/` the tables of both engines, `{samples}` sample events.{wire}
 - After a change of a class, write its migration:
   `.venv/bin/python -m hubledger migrate-diff --transform {design.package}`
 
@@ -162,8 +170,12 @@ The transform of these events, its tables, and its tests. A release of Hubledger
 
 
 def commands_of(design: Design) -> tuple[str, ...]:
-    """Return the next three commands."""
+    """Return the next commands: those that name the package of the format, if it has one, and three more."""
+    pin = design.format.pin
+    files = [ROOT / name for name in ("requirements.txt", "requirements-worker.txt") if pin]
+    lacking = [each.name for each in files if not each.is_file() or pin not in each.read_text(encoding="utf-8").split()]
     return (
+        *(f"echo {pin} >> {name}" for name in lacking),
         f".venv/bin/python -m hubledger try --transform {design.package}",
         f"make check-room TRANSFORM={design.package}",
         f"make demo TRANSFORM={design.package} EVENTS=2000",

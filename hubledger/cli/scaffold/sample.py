@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import msgspec
 
 from hubledger.cli.console import Refused
-from hubledger.cli.lines import numbered_lines
+from hubledger.cli.formats.format import JSON, Format
 from hubledger.cli.scaffold.fields import LONGEST_TEXT, Field, Kind, checked, new_field
 
 YEARS, ALL_YEARS = (1900, 2100), (1, 9999)  # of instants: from the first to before the second
@@ -32,6 +32,7 @@ class Seen:
     """The values of a field in all lines: its kinds, each with the first line, and the facts that decide its type."""
 
     name: str
+    is_exact: bool = False  # its numbers are decimals
     kinds: dict[Kind, int] = field(default_factory=dict)
     longest: int = 0  # UTF-16 units, as SQL Server counts
     is_ascii: bool = True
@@ -42,7 +43,7 @@ class Seen:
     def add(self, value: Any, line: int) -> None:
         """Count a value that is not null."""
         self.present += 1
-        kind = _kind_of(self.name, value, line)
+        kind: Kind = "decimal" if self.is_exact else _kind_of(self.name, value, line)
         self.kinds.setdefault(kind, line)
         if kind == "instant":
             self.is_recent = self.is_recent and YEARS[0] <= int(value[:4]) < YEARS[1] - 1
@@ -81,22 +82,23 @@ class Sample:
     fields: tuple[Field, ...]
     is_ascii: frozenset[str]
     first: tuple[bytes, ...]
+    bodies: tuple[bytes, ...]  # of the first lines
     lines: int
     years: tuple[int, int] = YEARS
     faults: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
 
 
-def read_sample(path: Path, given: dict[str, Field], most: int) -> Sample:
+def read_sample(path: Path, given: dict[str, Field], most: int, format_: Format = JSON) -> Sample:
     """Read a whole file; `given` fields keep their types. Lines that are no JSON object are left out.
 
     Raises Refused when no line is left, and for a value that no column can hold.
     """
     seen: dict[str, Seen] = {}
-    first: list[bytes] = []
+    first: list[tuple[bytes, bytes]] = []
     faults: list[str] = []
     count, kept = 0, 0
-    for line, octets in numbered_lines(path):
+    for line, octets, body in format_.read(path):
         try:
             found = object_of(path, octets, line)
         except Refused as fault:
@@ -104,18 +106,19 @@ def read_sample(path: Path, given: dict[str, Field], most: int) -> Sample:
             continue
         count += 1
         for name, value in found.items():
-            one = seen.setdefault(name, Seen(name))
+            one = seen.setdefault(name, Seen(name, name in format_.exact))
             if value is not None and name not in given:
                 one.add(value, line)
         kept += len(octets)
         if count == 1 or (count <= most and kept <= MOST_BYTES):
-            first.append(octets)
+            first.append((octets, body))
     if not count:
         raise Refused(faults[0] if faults else f"{path} is empty: it needs one JSON object a line")
     fields = checked([*(given.get(name) or one.field(count) for name, one in seen.items()), *_others(given, seen)])
     ascii_ones = frozenset(name for name, one in seen.items() if set(one.kinds) == {"text"} and one.is_ascii)
     years = YEARS if all(one.is_recent for one in seen.values()) else ALL_YEARS
-    return Sample(fields, ascii_ones, tuple(first), count, years, tuple(faults), tuple(_advice(fields, seen)))
+    texts, bodies = (tuple(each[place] for each in first) for place in (0, 1))
+    return Sample(fields, ascii_ones, texts, bodies, count, years, tuple(faults), tuple(_advice(fields, seen)))
 
 
 def _advice(fields: Sequence[Field], seen: Mapping[str, Seen]) -> Iterator[str]:

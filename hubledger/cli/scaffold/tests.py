@@ -3,17 +3,17 @@
 from hubledger.cli.scaffold.code import bracketed
 from hubledger.cli.scaffold.design import Design
 from hubledger.cli.scaffold.samples import values_of
+from local.lines import IN_BASE64
 
 
 def tests_text(design: Design) -> str:
     """Return the module. The row of the first sample is made here, without the transform."""
     values = [(one.column, value) for one, value in values_of(design.samples[0], design.fields)]
     first = bracketed(f"FIRST = {design.row_class}", [f"{name}={value}" for name, value in values])
-    outcome, tried = _of_an_added_field(design)
     return f'''"""Trials of the transform: `python -m pytest apps/{design.name}` runs them."""
 
 {_imports(design)}
-SAMPLES = (Path(__file__).parents[1] / "events.jsonl").read_bytes().splitlines()
+{_samples(design)}
 {first}
 
 
@@ -27,12 +27,7 @@ def test_a_body_that_is_no_event_is_a_letter() -> None:
     assert_poison(transform, b"[]")
 
 
-def test_a_field_that_nobody_knows_{outcome}() -> None:
-{tried}
-
-
-def test_any_body_becomes_rows_or_a_letter() -> None:
-    check_any_body(transform, transform.Body)
+{_of_strange_bodies(design)}
 
 
 def test_an_event_has_one_outcome() -> None:
@@ -42,6 +37,31 @@ def test_an_event_has_one_outcome() -> None:
 def test_a_replay_writes_the_rows_that_the_ingestion_wrote() -> None:
     check_replay_identity(transform, SAMPLES)
 '''
+
+
+def _samples(design: Design) -> str:
+    if design.is_json:
+        return 'SAMPLES = (Path(__file__).parents[1] / "events.jsonl").read_bytes().splitlines()'
+    lines = f'(Path(__file__).parents[1] / "events{IN_BASE64}").read_bytes().split()'
+    return f"SAMPLES = [b64decode(line) for line in {lines}]"
+
+
+def _of_strange_bodies(design: Design) -> str:
+    """Return the tests of bodies that no producer should send."""
+    if not design.is_json:
+        return """def test_a_body_that_is_cut_is_a_letter() -> None:
+    assert_poison(transform, SAMPLES[0][:-1])
+
+
+def test_any_body_becomes_rows_or_a_letter() -> None:
+    check_any_body(transform, samples=SAMPLES)"""
+    outcome, tried = _of_an_added_field(design)
+    return f"""def test_a_field_that_nobody_knows_{outcome}() -> None:
+{tried}
+
+
+def test_any_body_becomes_rows_or_a_letter() -> None:
+    check_any_body(transform, transform.Body)"""
 
 
 def _rows(body: str, design: Design) -> str:
@@ -65,7 +85,8 @@ def _imports(design: Design) -> str:
     times += ["datetime"] if "instant" in kinds else []
     local = ["assert_poison", "assert_rows", "check_any_body", "check_deterministic", "check_replay_identity"]
     return (
-        ("from dataclasses import astuple\n" if design.key else "")
+        ("" if design.is_json else "from base64 import b64decode\n")
+        + ("from dataclasses import astuple\n" if design.key else "")
         + (f"from datetime import {', '.join(times)}\n" if times else "")
         + ("from decimal import Decimal\n" if "decimal" in kinds else "")
         + f"from pathlib import Path\n\nfrom {design.package} import transform\n"

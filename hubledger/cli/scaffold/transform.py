@@ -83,6 +83,7 @@ def _imports(design: Design) -> str:
         + decimals
         + ("from typing import Annotated\n" if "Meta" in msgspecs else "")
         + f"\nimport msgspec\nfrom msgspec import {', '.join(msgspecs)}\n\n"
+        + ("" if design.is_json else f"from {design.package}.wire import json_of\n")
         + f"from hubledger import {', '.join(names)}\n"
     )
 
@@ -167,10 +168,11 @@ def _transform(design: Design) -> str:
     columns = f"(\n{listed}    )" if values[1:] else f"({values[0]},)"
     rows = [f"{design.row_class}(*columns)", *([f"{design.state_class}(*columns)"] if design.key else [])]
     returned = bracketed("", rows, indent=4).lstrip()
+    given = "event.body" if design.is_json else "json_of(event)"
     return (
         "def transform(event: Event, references: References) -> Iterable[Row]:\n"
         f'    """Return the row{"s" if design.key else ""} of an event. Raises PoisonEvent for a malformed body."""\n'
-        f"    body = _decode(event.body)\n    columns = {columns}\n    return {returned}\n"
+        f"    body = _decode({given})\n    columns = {columns}\n    return {returned}\n"
     )
 
 

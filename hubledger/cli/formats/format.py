@@ -1,0 +1,227 @@
+"""The formats of bodies that are not JSON: a room gets a decoder, `wire.py`, and its sample in that format."""
+
+import gzip
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any, Literal, get_args
+
+from core.errors import PoisonEvent
+from core.model.events import Event
+from hubledger.cli.console import Refused
+from hubledger.cli.lines import numbered_lines
+from local.lines import IN_BASE64
+from local.trials.outcomes import event_of
+
+Name = Literal["json", "gzip", "avro", "protobuf"]
+NAMES: tuple[Name, ...] = get_args(Name)
+PINS = {"avro": "fastavro==1.13.1", "protobuf": "protobuf==5.29.5"}
+MODULES = {"avro": "fastavro", "protobuf": "google.protobuf"}
+SCHEMAS = {"avro": "a file .avsc, or a folder of files ID.avsc", "protobuf": "a descriptor set of protoc"}
+CONTAINER = b"Obj\x01"  # the beginning of an object container file of Avro
+_PROTOC = "protoc --include_imports --descriptor_set_out=order.desc order.proto"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format: the files that a room has for it, and both ways between a body and its JSON. `exact` names the fields
+    that are decimals, although JSON writes them as numbers."""
+
+    name: Name
+    json_of: Callable[[Event], bytes] = lambda event: event.body
+    body_of: Callable[[bytes], bytes] = lambda octets: octets
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    exact: frozenset[str] = frozenset()
+
+    @property
+    def pin(self) -> str | None:
+        """The line that names the package of the format in a file of requirements."""
+        return PINS.get(self.name)
+
+    def read(self, path: Path) -> Iterator[tuple[int, bytes, bytes]]:
+        """Yield the number, the JSON and the body of each event of a file. Raises Refused for a body that is none."""
+        for number, body in self._bodies(path):
+            try:
+                yield number, self.json_of(event_of(body)), body
+            except PoisonEvent as fault:
+                raise Refused(f"{path}, line {number}: {fault}") from fault
+
+    def _bodies(self, path: Path) -> Iterator[tuple[int, bytes]]:
+        if self.name == "avro" and is_container(path):
+            yield from _records(path)
+            return
+        for number, octets in numbered_lines(path):
+            try:
+                yield number, octets if path.suffix == IN_BASE64 else self.body_of(octets)
+            except Exception as error:
+                raise Refused(f"{path}, line {number} does not match the schema: {error}") from error
+
+
+JSON = Format("json")
+
+
+def format_of(name: str, schema: Path | None, sample: Path | None) -> Format:
+    """Return a format with its schema, which a container file may bring as the sample. Raises Refused."""
+    if name not in NAMES:
+        raise Refused(f"--format {name}: write one of {', '.join(NAMES)}")
+    if name in MODULES and not _is_installed(MODULES[name]):
+        raise Refused(f"--format {name} needs a package: .venv/bin/python -m pip install {PINS[name]}")
+    if schema is not None and name not in SCHEMAS:
+        raise Refused(f"--format {name} has no schema: leave --schema out, or write --format avro or protobuf")
+    if name == "avro":
+        return _avro(schema, sample)
+    if name == "protobuf":
+        return _protobuf(schema)
+    files = {"wire.py": _source("gzip")} if name == "gzip" else {}
+    return JSON if not files else Format("gzip", _imported(files).json_of, lambda it: gzip.compress(it, mtime=0), files)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def is_container(path: Path | None) -> bool:
+    """Return True for an object container file of Avro."""
+    if path is None or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(CONTAINER)) == CONTAINER
+
+
+def in_base64(bodies: tuple[bytes, ...]) -> bytes:
+    """Return a file of bodies in base64."""
+    return b"".join(b64encode(each) + b"\n" for each in bodies)
+
+
+def _avro(schema: Path | None, sample: Path | None) -> Format:
+    if is_container(sample):
+        if schema is not None:
+            raise Refused(f"{sample} brings its schema: leave --schema out")
+        schemas = {"schemas/1.avsc": _read(sample, _header)}
+    elif schema is None:
+        raise _without_schema("avro")
+    else:
+        files = sorted(schema.glob("*.avsc")) if schema.is_dir() else [schema]
+        if not files or (schema.is_dir() and not all(each.stem.isdecimal() for each in files)):
+            raise Refused(f"--schema {schema}: the files of a folder are named by the ids of their schemas: 7.avsc")
+        schemas = {f"schemas/{_id(each)}.avsc": _read(each, Path.read_bytes) for each in files}
+    files_of_room = {"wire.py": _source("avro"), **schemas}
+    try:
+        wire = _imported(files_of_room)
+    except Exception as error:
+        raise Refused(f"--schema {schema or sample} is no schema of Avro: {error}") from error
+    newest = max(wire.SCHEMAS)
+    exact = frozenset(each["name"] for each in wire.NEWEST.get("fields", ()) if "'decimal'" in repr(each["type"]))
+    return Format("avro", wire.json_of, lambda octets: _framed(octets, newest, wire.NEWEST), files_of_room, exact)
+
+
+def _protobuf(schema: Path | None) -> Format:
+    from google.protobuf import descriptor_pb2, json_format
+
+    if schema is None:
+        raise _without_schema("protobuf")
+    file, _, message = (str(schema), "", "") if schema.is_file() else str(schema).rpartition(":")
+    octets = _read(Path(file or schema), Path.read_bytes)
+    try:
+        files = descriptor_pb2.FileDescriptorSet.FromString(octets).file
+    except Exception as error:
+        raise Refused(f"--schema {schema} is no descriptor set: make one with {_PROTOC}") from error
+    names = [".".join(filter(None, (files[-1].package, each.name))) for each in files[-1].message_type] if files else []
+    if message and message not in names:
+        raise Refused(f"--schema {schema}: its messages are {', '.join(names)}")
+    if not message and len(names) != 1:
+        found = f"it has the messages {', '.join(names)}" if names else f"it has no message; make it with {_PROTOC}"
+        raise Refused(f"--schema {schema}: {found}: write --schema FILE:MESSAGE")
+    source = _source("protobuf").replace(b'NAME = "Message"', f'NAME = "{message or names[0]}"'.encode())
+    room = {"wire.py": source, "message.desc": octets}
+    try:
+        wire = _imported(room)
+    except Exception as error:
+        raise Refused(f"--schema {schema} cannot be used: {error}; make it with {_PROTOC}") from error
+    return Format(
+        "protobuf",
+        wire.json_of,
+        lambda given: json_format.Parse(given, wire.Message()).SerializeToString(),
+        room,
+    )
+
+
+def _without_schema(name: str) -> Refused:
+    return Refused(f"--format {name} needs its schema: --schema FILE, {SCHEMAS[name]}")
+
+
+def _id(file: Path) -> int:
+    return int(file.stem) if file.stem.isdecimal() else 1
+
+
+def _read(path: Path | None, read: Callable[[Path], bytes]) -> bytes:
+    assert path is not None
+    try:
+        return read(path)
+    except OSError as error:
+        raise Refused(f"--schema {path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise Refused(f"{path} is no container file that can be read: {error}") from error
+
+
+def _header(path: Path) -> bytes:
+    from fastavro import reader
+
+    with path.open("rb") as file:
+        return str(reader(file).metadata["avro.schema"]).encode()
+
+
+def _records(path: Path) -> Iterator[tuple[int, bytes]]:
+    from fastavro import reader
+
+    with path.open("rb") as file:
+        found = reader(file)
+        try:
+            for number, value in enumerate(found, 1):
+                yield number, _frame(1, value, found.writer_schema)
+        except (ValueError, EOFError) as error:
+            raise Refused(f"{path} breaks off: {error!r}") from error
+
+
+def _framed(octets: bytes, id_: int, schema: Any) -> bytes:
+    from fastavro import parse_schema
+
+    from hubledger.cli.formats.avro_values import value_of
+
+    named: dict[str, Any] = {}
+    return _frame(id_, value_of(octets, parse_schema(schema, named, _force=True), named), schema)
+
+
+def _frame(id_: int, value: Any, schema: Any) -> bytes:
+    from io import BytesIO
+
+    from fastavro import schemaless_writer
+
+    stream = BytesIO()
+    schemaless_writer(stream, schema, value)
+    return b"\0" + id_.to_bytes(4, "big") + stream.getvalue()
+
+
+def _source(name: str) -> bytes:
+    return (Path(__file__).parent / "wires" / f"{name}.py").read_bytes()
+
+
+def _imported(files: Mapping[str, bytes]) -> ModuleType:
+    """Return the decoder of a room that is not written yet."""
+    with TemporaryDirectory() as folder:
+        for name, octets in files.items():
+            path = Path(folder) / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(octets)
+        spec = spec_from_file_location("wire", Path(folder) / "wire.py")
+        assert spec is not None and spec.loader is not None
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module

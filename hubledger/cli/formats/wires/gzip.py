@@ -1,0 +1,21 @@
+"""The body of an event as JSON: it comes compressed by gzip."""
+
+import zlib
+
+from hubledger import Event, PoisonEvent
+
+MOST, GZIP = 4_000_000, 31  # bytes of a body, because 1 MB can hold 1 GB of zeros; the form that zlib reads
+
+
+def json_of(event: Event) -> bytes:
+    """Return the JSON of a body. Raises PoisonEvent."""
+    if not event.body:
+        raise PoisonEvent("the body is empty")
+    gzip = zlib.decompressobj(GZIP)
+    try:
+        whole = gzip.decompress(event.body, MOST)
+    except zlib.error as error:
+        raise PoisonEvent(f"the body is no gzip file: {error}") from error
+    if not gzip.eof or gzip.unused_data:
+        raise PoisonEvent(f"the body is not one gzip file of at most {MOST} bytes")
+    return whole
