@@ -45,6 +45,13 @@ param environmentName string
 ])
 param location string
 
+@description('Defaults of the sizes: standard, or dev for an environment in which nobody waits and nobody is woken (docs/deploy.md).')
+@allowed([
+  'standard'
+  'dev'
+])
+param profile string = 'standard'
+
 @description('Object id of the deployer, a person or a pipeline.')
 @minLength(36)
 @maxLength(36)
@@ -140,22 +147,23 @@ param maximumThroughputUnits int = 2
 param processingUnits int = 1
 
 @description('True stores every event in the lake.')
-param captureEnabled bool = true
+param captureEnabled bool = profile == 'standard'
 
-@description('Serverless for a changing load, provisioned for a steady one.')
+@description('Serverless for a changing load, provisioned for a steady one and for Standard.')
 @allowed([
   'serverless'
   'provisioned'
 ])
-param sqlCompute string = 'serverless'
+param sqlCompute string = profile == 'dev' ? 'provisioned' : 'serverless'
 
-@description('Service tier of the database.')
+@description('Service tier of the database. Standard is its smallest size, S0: it has no cores to choose.')
 @allowed([
+  'Standard'
   'GeneralPurpose'
   'BusinessCritical'
   'Hyperscale'
 ])
-param sqlTier string = 'GeneralPurpose'
+param sqlTier string = profile == 'dev' ? 'Standard' : 'GeneralPurpose'
 
 @description('Virtual cores of the database; docs/capacity.md computes them. One core exists in serverless only, 128 in provisioned only.')
 @allowed([
@@ -181,7 +189,7 @@ param sqlVCores int = 2
 @description('Largest size of the database in GiB.')
 @minValue(1)
 @maxValue(4096)
-param sqlMaxSizeGiB int = 256
+param sqlMaxSizeGiB int = profile == 'dev' ? 250 : 256
 
 @description('Minutes without a session after which a serverless database pauses; -1 for never.')
 @minValue(-1)
@@ -221,9 +229,8 @@ param diagnosticLogs string = 'essential'
 ])
 param developerRoles string = 'send'
 
-@description('Names of your own, as kind=name,kind=name, where kind is a key of conventionalNames in infra/main.bicep; empty for all by convention.')
-@maxLength(2000)
-param resourceNames string = ''
+@description('Names of your own in place of those by convention, by the keys of conventionalNames below.')
+param resourceNames { *: string } = {}
 
 @description('Python version of the app.')
 @allowed([
@@ -259,7 +266,7 @@ param maximumInstances int = 40
 @description('Instances of the trigger that are always ready.')
 @minValue(0)
 @maxValue(32)
-param ingestAlwaysReady int = 1
+param ingestAlwaysReady int = profile == 'dev' ? 0 : 1
 
 @description('Instances for HTTP that are always ready.')
 @minValue(0)
@@ -269,7 +276,7 @@ param httpAlwaysReady int = 0
 @description('Instances for Durable Functions that are always ready: they start retries and replays.')
 @minValue(0)
 @maxValue(32)
-param durableAlwaysReady int = 1
+param durableAlwaysReady int = profile == 'dev' ? 0 : 1
 
 @description('Recreate restarts all instances at once on an update. RollingUpdate lets running work end first, and for some minutes both versions run.')
 @allowed([
@@ -348,6 +355,9 @@ param alertWebhooks string = ''
 @description('True once the app was deployed: before that, its silence is no alert. The hook after the deployment sets it.')
 param appDeployed bool = false
 
+@description('True makes the alerts of docs/alerts.md.')
+param alertsEnabled bool = profile == 'standard'
+
 @description('Age in seconds of the oldest event that is not accounted for; an alert fires above it.')
 @minValue(1)
 @maxValue(604800)
@@ -381,7 +391,7 @@ param logRetentionDays int = 30
 @description('Gigabytes of logs a day after which the workspace takes in no more; an alert fires at 80 %. -1 for no limit. python -m tools.capacity computes the volume.')
 @minValue(-1)
 @maxValue(1000)
-param logDailyGigabytes int = 5
+param logDailyGigabytes int = profile == 'dev' ? 1 : 5
 
 var names = loadJsonContent('abbreviations.json')
 var token = toLower(uniqueString(subscription().id, environmentName, location))
@@ -405,7 +415,7 @@ var lakeZone = 'privatelink.dfs.${environment().suffixes.storage}'
 var hubZone = 'privatelink.servicebus.windows.net'
 var sqlZone = 'privatelink${environment().suffixes.sqlServerHostname}'
 
-// azd puts texts into parameters, so lists and names of your own arrive as one text.
+// azd puts texts into parameters, so lists arrive as one text.
 var emails = filter(map(split(alertEmails, ','), email => trim(email)), email => !empty(email))
 var receivers = map(
   emails,
@@ -423,10 +433,12 @@ var webhooks = map(
 
 // Choices that Azure would refuse after minutes, or would not do as they say. The group needs `place`, and all else the group.
 var refusals = concat(
-  ownHub && hubTier == 'Standard' && partitionCount > 32 ? ['PARTITION_COUNT: a hub of Standard has 32 partitions at most; choose fewer, or HUB_TIER=Premium'] : [],
-  sqlCompute == 'provisioned' && sqlVCores == 1 ? ['SQL_VCORES: a provisioned database has 2 cores or more'] : [],
-  sqlCompute == 'serverless' && sqlVCores == 128 ? ['SQL_VCORES: a serverless database has 80 cores at most'] : [],
-  sqlCompute == 'serverless' && sqlTier == 'BusinessCritical' ? ['SQL_TIER: BusinessCritical needs SQL_COMPUTE=provisioned'] : [],
+  ownHub && hubTier == 'Standard' && partitionCount > 32 ? ['PARTITION_COUNT: a hub of Standard has 32 partitions at most; choose fewer, or Premium for hubTier'] : [],
+  sqlCompute == 'provisioned' && sqlTier != 'Standard' && sqlVCores == 1 ? ['sqlVCores: a provisioned database has 2 cores or more'] : [],
+  sqlCompute == 'serverless' && sqlVCores == 128 ? ['sqlVCores: a serverless database has 80 cores at most'] : [],
+  sqlCompute == 'serverless' && contains(['BusinessCritical', 'Standard'], sqlTier) ? ['sqlTier: ${sqlTier} needs provisioned for sqlCompute'] : [],
+  zoneRedundant && sqlTier == 'Standard' ? ['zoneRedundant: a database of Standard is in one zone'] : [],
+  empty(unknownNames) ? [] : ['resourceNames: no resource is called ${join(unknownNames, ', ')}'],
   vnetEnabled && sparkEngine != 'none' ? ['VNET_ENABLED: a Spark engine has no way into the virtual network; choose SPARK_ENGINE_CHOICE=none'] : [],
   !ownHub && empty(eventHubName) ? ['EVENTHUB_NAME: name the hub of EVENTHUB_NAMESPACE_ID'] : [],
   ownHub && !empty(eventHubName) && eventHubName != ownHubName ? ['EVENTHUB_NAMESPACE_ID: name the namespace of EVENTHUB_NAME'] : [],
@@ -467,15 +479,8 @@ var conventionalNames = {
   synapseWorkspace: '${names.synapseWorkspace}${token}'
   virtualNetwork: '${names.virtualNetwork}${token}'
 }
-var pairs = map(filter(split(resourceNames, ','), pair => !empty(trim(pair))), pair => map(split(pair, '='), part => trim(part)))
-var chosenNames = toObject(
-  pairs,
-  pair => length(pair) == 2 && contains(conventionalNames, pair[0]) && !empty(last(pair))
-    ? pair[0]
-    : fail('RESOURCE_NAMES: "${join(pair, '=')}" is not kind=name with one of the kinds ${join(objectKeys(conventionalNames), ', ')}'),
-  pair => last(pair)
-)
-var resourceName = union(conventionalNames, chosenNames)
+var unknownNames = filter(objectKeys(resourceNames), key => !contains(conventionalNames, key))
+var resourceName = union(conventionalNames, resourceNames)
 
 // Of the hub and the database, whoever made them.
 var hubHost = ownHub ? hub!.outputs.fullyQualifiedNamespace : existingHub!.outputs.fullyQualifiedNamespace
@@ -888,7 +893,7 @@ module signIn 'app/signin.bicep' = {
   params: { appName: function.outputs.name, clientId: signInClientId, tenantId: tenant().tenantId }
 }
 
-module alerts 'app/alerts.bicep' = {
+module alerts 'app/alerts.bicep' = if (alertsEnabled) {
   name: 'alerts'
   scope: group
   params: {
@@ -929,7 +934,7 @@ output APP_SUBNET_ID string = network.outputs.appSubnetId
 output WORKER_APP_NAME string = empty(workerImage) ? '' : worker!.outputs.name
 
 @description('Resource id of the alert on silence, which the hook after the deployment turns on.')
-output WATCH_ALERT_ID string = '${group.id}/providers/Microsoft.Insights/scheduledQueryRules/${alertPrefix}watch-silent'
+output WATCH_ALERT_ID string = !alertsEnabled ? '' : '${group.id}/providers/Microsoft.Insights/scheduledQueryRules/${alertPrefix}watch-silent'
 
 @description('Name of the app identity, and of its database user.')
 output APP_IDENTITY_NAME string = appIdentity.outputs.name

@@ -43,8 +43,9 @@ param administratorType string
 ])
 param compute string
 
-@description('Service tier. Business Critical commits in 1-2 ms, General Purpose in 5-7; Hyperscale logs 100 MB/s at any size.')
+@description('Service tier. Standard is S0, for trials; Business Critical commits in 1-2 ms, General Purpose in 5-7; Hyperscale logs 100 MB/s at any size.')
 @allowed([
+  'Standard'
   'GeneralPurpose'
   'BusinessCritical'
   'Hyperscale'
@@ -127,12 +128,13 @@ param locked bool
 @description('True sends sign-ins to the database and changes of its rights to the workspace.')
 param auditing bool
 
-var prefixes = { GeneralPurpose: 'GP', BusinessCritical: 'BC', Hyperscale: 'HS' }
+var prefixes = { Standard: 'S0', GeneralPurpose: 'GP', BusinessCritical: 'BC', Hyperscale: 'HS' }
 var backups = zoneRedundant
   ? { Local: 'Zone', Zone: 'Zone', Geo: 'GeoZone' }
   : { Local: 'Local', Zone: 'Zone', Geo: 'Geo' }
 var isServerless = compute == 'serverless'
-var skuName = isServerless ? '${prefixes[tier]}_S_Gen5' : '${prefixes[tier]}_Gen5'
+var isS0 = tier == 'Standard'
+var skuName = isS0 ? prefixes[tier] : isServerless ? '${prefixes[tier]}_S_Gen5' : '${prefixes[tier]}_Gen5'
 
 resource server 'Microsoft.Sql/servers@2023-08-01' = {
   name: name
@@ -158,7 +160,7 @@ resource database 'Microsoft.Sql/servers/databases@2023-08-01' = {
   name: databaseName
   location: location
   tags: tags
-  sku: { name: skuName, tier: tier, family: 'Gen5', capacity: vCores }
+  sku: { name: skuName, tier: tier, family: isS0 ? null : 'Gen5', capacity: isS0 ? 10 : vCores } // 10 DTU
   properties: {
     collation: 'SQL_Latin1_General_CP1_CI_AS'
     maxSizeBytes: tier == 'Hyperscale' ? null : maxSizeGiB * 1073741824

@@ -10,7 +10,7 @@ from infra.hooks.errors import HookRefused
 @dataclass(frozen=True, slots=True)
 class Outputs:
     """The outputs that the hooks use; `synapse_workspace` and `synapse_pool` are empty without Synapse, and
-    `firewall_server_id` for a server of somebody else or without a public address."""
+    `firewall_server_id` for a server of somebody else or without a public address, `watch_alert_id` without alerts."""
 
     function_app_id: str
     function_app_uri: str
@@ -52,7 +52,7 @@ NAMES = {
     "synapse_workspace": "SYNAPSE_WORKSPACE",
     "synapse_pool": "SYNAPSE_POOL",
 }
-MAY_BE_EMPTY = {"firewall_server_id", "synapse_workspace", "synapse_pool"}
+MAY_BE_EMPTY = {"firewall_server_id", "watch_alert_id", "synapse_workspace", "synapse_pool"}
 IDS = {"app_identity_client_id", "app_identity_principal_id"}
 
 

@@ -18,5 +18,7 @@ class Changes(Protocol):
 
 def expect_watch(outputs: Outputs, rest: Changes) -> dict[str, str]:
     """Turn the alert on, and return the value of azd's environment by which the next provisioning keeps it on."""
+    if not outputs.watch_alert_id:
+        return {}  # an environment without alerts
     rest.patch(ARM, f"{outputs.watch_alert_id}?{VERSION}", {"properties": {"enabled": True}})
     return {DEPLOYED: "true"}

@@ -144,8 +144,8 @@ def names_can_be_chosen(files: Files) -> Iterator[str]:
             yield f"main.bicep:{one.line}: {key} of {one.name} must be a name of resourceName"
         used |= {found[1]} if found else set()
     yield from (f"main.bicep: no resource has the name {kind}" for kind in sorted(kinds - used))
-    if "fail('RESOURCE_NAMES: " not in shown(main.var("chosenNames")):
-        yield "main.bicep: RESOURCE_NAMES with an unknown kind must be refused"
+    if "'resourceNames: " not in shown(main.var("refusals")):
+        yield "main.bicep: resourceNames with an unknown key must be refused"
 
 
 def receivers_come_from_the_environment(files: Files) -> Iterator[str]:

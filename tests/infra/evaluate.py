@@ -7,12 +7,13 @@ resources and modules that the caller knows. A value that only Azure knows is an
 import json
 from collections.abc import Callable, Mapping
 from functools import reduce
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any
 
 from tree_sitter import Node
 
 from tests.infra.bicep import PARSER, Expression, File
+from tests.repo.product import ROOT
 
 
 class Failed(Exception):
@@ -102,14 +103,13 @@ class Evaluator:
         given: Mapping[str, Any],
         symbol: Callable[[str], Any] | None = None,
         own: Mapping[str, Callable[..., Any]] | None = None,
-        folder: Path | None = None,
     ) -> None:
         self._given = given
         self._declared = {one.name: one.value for kind in ("parameter", "variable") for one in file.of_kind(kind)}
         self._symbol = symbol
         files = {"loadTextContent": self._text_of, "loadJsonContent": lambda name: json.loads(self._text_of(name))}
         self._functions = {**FUNCTIONS, **files, **(own or {})}
-        self._folder = folder or Path()
+        self._folder = ROOT / "infra" / PurePosixPath(file.name).parent
 
     def __call__(self, value: Any, **local: Any) -> Any:
         """Return the value of an expression of `bicep.py`, with all that is inside it; `local` are names of a loop."""

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import PurePosixPath
 from typing import Any
 
 from tests.infra.bicep import Declaration, Expression, File, Files, read_folder
@@ -20,6 +19,7 @@ FOLDER = ROOT / "infra"
 THEIRS = "/subscriptions/theirs/resourceGroups/rg-theirs/providers"
 SETS: dict[str, dict[str, Any]] = {
     "new": {},
+    "dev": {"profile": "dev"},
     "existing": {
         "eventHubNamespaceId": f"{THEIRS}/Microsoft.EventHub/namespaces/evhns-theirs",
         "eventHubName": "orders",
@@ -62,7 +62,7 @@ class Deployment:
         self._files, self._file, self._group = files, file, group
         self._declared = {one.name: one for kind in ("resource", "module") for one in file.of_kind(kind)}
         place = {"resourceGroup": lambda *names: Resource("group", names[-1] if names else group, "", True, {})}
-        self.value = Evaluator(file, given, self._symbol, place, FOLDER / PurePosixPath(file.name).parent)
+        self.value = Evaluator(file, given, self._symbol, place)
         self._known: dict[str, Any] = {}
 
     def resources(self) -> Iterator[Resource]:

@@ -81,7 +81,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("main.bicep", "  name: resourceName.resourceGroup\n", "  name: 'rg'\n"),
         ("main.bicep", "name: resourceName.functionApp", "name: resourceName.funktionApp"),
         ("main.bicep", "planName: resourceName.functionPlan", "planName: resourceName.functionApp"),
-        ("main.bicep", ": fail('RESOURCE_NAMES: ", ": format('"),
+        ("main.bicep", "['resourceNames: ", "['"),
     ],
     choices.receivers_come_from_the_environment: [
         ("main.bicep", "param alertEmails string = ''", "param alertEmails string[] = []"),

@@ -2,11 +2,13 @@
 
 import re
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from tests.infra.bicep import at, shown
-from tests.infra.plan import plan
+from tests.infra.evaluate import Evaluator
+from tests.infra.plan import SETS, plan
 from tests.infra.policies import ALERTS
 from tests.infra.test_image import of_container_apps
 from tests.infra.test_policies import FILES
@@ -23,8 +25,8 @@ SIZING = size(Load(1_000))
 
 
 def default(name: str) -> object:
-    """Return the default of a parameter of main.bicep."""
-    return next(one.value for one in FILES["main.bicep"].of_kind("parameter") if one.name == name)
+    """Return the default of a parameter of main.bicep in the profile `standard`."""
+    return Evaluator(FILES["main.bicep"], {}).name(name)
 
 
 def test_the_page_quotes_the_program_and_leaves_the_arithmetic_of_the_parts_to_it() -> None:
@@ -55,6 +57,38 @@ def test_the_program_counts_the_endpoints_and_the_nodes_of_the_templates() -> No
     assert at(pool.value, "properties.autoPause.delayInMinutes") == parts.POOL_PAUSE
     assert 4 * at(pool.value, "properties.autoScale.minNodeCount") == parts.SPARK_CORES
     assert default("sparkNodeSize") == "Small"
+
+
+def test_an_idle_month_of_a_dev_environment_costs_less_than_100_dollars() -> None:
+    *each, whole = parts.dev(PARTITIONS)
+    assert whole.dollars == sum(one.dollars for one in each)
+    assert EUROPE * whole.dollars < 100
+    assert parts.dev_report(PARTITIONS) in PAGE
+
+
+def test_the_dev_environment_is_the_one_that_the_program_counts() -> None:
+    made = plan(FILES, SETS["dev"])
+    of = {kind: one.value for (_, kind, _), one in made.items()}
+    database, namespace = of["Microsoft.Sql/servers/databases"], of["Microsoft.EventHub/namespaces"]
+    assert (database["sku"]["name"], database["sku"]["tier"]) == ("S0", "Standard")
+    assert (namespace["sku"]["name"], namespace["sku"]["capacity"]) == ("Standard", 1)
+    assert of["Microsoft.EventHub/namespaces/eventhubs"]["properties"]["captureDescription"]["enabled"] is False
+    scale = of["Microsoft.Web/sites"]["properties"]["functionAppConfig"]["scaleAndConcurrency"]
+    assert (scale["alwaysReady"], scale["instanceMemoryMB"]) == ([], parts.MEMORY)
+    costly = ("scheduled-query-rule", "private-endpoint", "Synapse", "databricks", "container-app")
+    assert [key for key in made if any(word in key[1] for word in costly)] == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"captureEnabled": True}, {"ingestAlwaysReady": 1}, {"sqlTier": "GeneralPurpose"}, {"alertsEnabled": True}],
+)
+def test_a_size_that_is_given_wins_over_the_profile(changed: dict[str, Any]) -> None:
+    flat = [
+        {(*key, str(one.value)) for key, one in plan(FILES, {**SETS["dev"], **given}).items()}
+        for given in ({}, changed)
+    ]
+    assert flat[0] != flat[1]
 
 
 def test_larger_instances_cost_more() -> None:

@@ -49,7 +49,7 @@ def test_modules_of_the_registry_send_no_telemetry_of_their_own() -> None:
 KINDS = {"bool": bool, "int": int, "string": str}
 WRONG_PARAMETERS = [
     {"unknown": {"value": "x"}},
-    {"hubTier": {"value": "${HUB_TIER=Premium}"}},
+    {"profile": {"value": "${PROFILE=dev}"}},
     {"partitionCount": {"value": "32"}},
     {"vnetEnabled": {"value": "yes"}},
     {"appSettings": {"value": "SPARK_OPTIONS={}"}},
@@ -97,8 +97,10 @@ def test_the_page_on_scaling_out_has_every_choice_of_the_worker_with_its_default
     page = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8")
     given = (FOLDER / "main.parameters.json").read_text(encoding="utf-8")
     choices = dict(re.findall(r"\$\{(WORKER_\w+)=(\w*)\}", given))
+    parameters = {one.name: one.value for one in FILES["main.bicep"].of_kind("parameter")}
+    choices |= {name: str(parameters[name]) for name in ("workerReplicas", "workerMaximumReplicas")}
     assert len(choices) == 4
-    rows = [line for line in page.splitlines() if line.startswith("| `WORKER_")]
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
     found = {name: next((row for row in rows if f"`{name}`" in row), "") for name in choices}
     assert [name for name, default in choices.items() if not found[name] or default not in found[name]] == []
 

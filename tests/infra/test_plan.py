@@ -88,7 +88,7 @@ def test_the_table_shows_each_state_and_each_value_that_differs() -> None:
     own, theirs = (
         next(line for line in lines if line.endswith(f"namespaces  evhns-{name}")) for name in ("token", "theirs")
     )
-    assert own.split()[:2] == ["made", "-"]
-    assert theirs.split()[:3] == ["-", "left", "alone"]
+    assert own.split()[:3] == ["made", "made", "-"]
+    assert theirs.split()[:4] == ["-", "-", "left", "alone"]
     smaller = table(FILES, {"new": {}, "small": {"partitionCount": 4}})
     assert "properties.partitionCount: 16 | 4" in smaller

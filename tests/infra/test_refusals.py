@@ -16,9 +16,12 @@ NAMESPACE = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventHub/name
 SERVER = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Sql/servers/mine"
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("PARTITION_COUNT", {"partitionCount": 33}),
-    ("SQL_VCORES", {"sqlCompute": "provisioned", "sqlVCores": 1}),
-    ("SQL_VCORES", {"sqlCompute": "serverless", "sqlVCores": 128}),
-    ("SQL_TIER", {"sqlTier": "BusinessCritical"}),
+    ("sqlVCores", {"sqlCompute": "provisioned", "sqlVCores": 1}),
+    ("sqlVCores", {"sqlCompute": "serverless", "sqlVCores": 128}),
+    ("sqlTier", {"sqlTier": "BusinessCritical"}),
+    ("sqlTier", {"sqlTier": "Standard"}),
+    ("zoneRedundant", {"profile": "dev", "zoneRedundant": True}),
+    ("resourceNames", {"resourceNames": {"sqlserver": "sql-mine"}}),
     ("VNET_ENABLED", {"vnetEnabled": True, "sparkEngine": "synapse"}),
     ("VNET_ENABLED", {"vnetEnabled": True, "sparkEngine": "databricks"}),
     ("WORKER_REGISTRY_ID", {"workerRegistryId": "mine", "workerImage": "mine.azurecr.io/w:1"}),
@@ -42,6 +45,8 @@ TAKEN: list[dict[str, Any]] = [
     {"partitionCount": 100, "hubTier": "Premium"},
     {"partitionCount": 100, "eventHubNamespaceId": NAMESPACE, "eventHubName": "orders"},
     {"sqlVCores": 1},
+    {"profile": "dev"},
+    {"resourceNames": {"sqlServer": "sql-mine", "lake": "stmine"}},
     {"sqlTier": "BusinessCritical", "sqlCompute": "provisioned", "sqlVCores": 128},
     {"sqlTier": "Hyperscale"},
     {"vnetEnabled": True},
@@ -69,7 +74,7 @@ def test_a_choice_that_azure_keeps_passes(chosen: dict[str, Any]) -> None:
 
 
 def test_all_refusals_are_said_at_once() -> None:
-    with pytest.raises(Failed, match=r"PARTITION_COUNT: .*; SQL_TIER: "):
+    with pytest.raises(Failed, match=r"PARTITION_COUNT: .*; sqlTier: "):
         Evaluator(MAIN, {"location": "x", "partitionCount": 64, "sqlTier": "BusinessCritical"}).name("place")
 
 
@@ -83,7 +88,7 @@ def test_nothing_is_made_before_the_refusals_are_read() -> None:
 
 
 def test_two_environments_fit_into_one_group() -> None:
-    """RESOURCE_NAMES may name one group twice; each name in it has the hash of its environment."""
+    """`resourceNames` may name one group twice; each name in it has the hash of its environment."""
     calls = {one.name: one.value["params"] for one in MAIN.of_kind("module")}
     assert shown(calls["alerts"]["prefix"]) == "alertPrefix"
     assert shown(MAIN.var("alertPrefix")) == "'${names.queryAlert}${token}-'"

@@ -71,7 +71,7 @@ def test_a_hub_that_refuses_until_the_deadline_names_the_role(roles: Roles) -> N
 
 def test_a_deployer_without_the_role_sends_nothing_and_does_not_wait() -> None:
     hub, roles = Hub(), Roles(SENDER[:-1] + "0")
-    with pytest.raises(NotSent, match=f"{DEPLOYER} lacks the role .* DEVELOPER_ROLES send"):
+    with pytest.raises(NotSent, match=f"{DEPLOYER} lacks the role .* `developerRoles`"):
         sender(hub, roles).send(b"x", "3")
     assert hub.sent == []
     (asked,) = roles.asked

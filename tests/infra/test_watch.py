@@ -23,4 +23,6 @@ def test_after_a_deployment_the_alert_on_silence_is_on_and_stays_on() -> None:
     assert expect_watch(outputs(), rest) == {"APP_DEPLOYED": "true"}
     ((path, body),) = rest.patched.items()
     assert path.endswith("/scheduledQueryRules/w?api-version=2023-12-01")
+    assert expect_watch(outputs(WATCH_ALERT_ID=""), rest) == {}
+    assert len(rest.patched) == 1
     assert body == {"properties": {"enabled": True}}

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from tools.capacity.arguments import positive, whole
-from tools.capacity.costs import costs_report
+from tools.capacity.costs import costs_report, dev_report
 from tools.capacity.limits import INSTANCE_CORES
 from tools.capacity.load import Costs, Load
 from tools.capacity.sizing import Sizing, size, stored_bytes_per_day
@@ -21,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     sizing = size(load, Costs(cpu_seconds_per_event=given.cpu * 1e-6), given.memory)
     partitions = given.partitions or max(PARTITIONS, sizing.partitions)
     print(report(sizing), telemetry_report(sizing, partitions), costs_report(sizing, partitions), sep="\n\n")
+    print(f"\n{dev_report(PARTITIONS)}")
     return 0
 
 

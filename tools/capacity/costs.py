@@ -17,6 +17,7 @@ RULES = 13  # the alerts of infra/app/alerts.bicep
 ENDPOINTS, ZONES = 7, 6  # of infra/app/network.bicep
 IDLE_OPERATIONS = 5.0  # a second, assumed: leases, ownership, timers, queues of Durable
 REPLICA_CORES, REPLICA_GB = 1, 2  # of infra/app/worker.bicep
+MEMORY = 2048  # MB of an instance: `instanceMemoryMB` of infra/main.bicep
 SPARK_CORES = 12  # three nodes of four cores, the minimum of a pool
 POOL_START, POOL_PAUSE = 4, 5  # minutes: assumed until the nodes run; `autoPause` of infra/app/spark.bicep
 
@@ -132,12 +133,13 @@ def _database(sizing: Sizing) -> Cost:
     )
 
 
-def _logs(idle: float, loaded: float) -> Cost:
-    def paid(gigabytes: float) -> float:
-        return max(0.0, gigabytes - prices.FREE_LOG_GB) * prices.LOG_GB
+def _paid(gigabytes: float) -> float:
+    return max(0.0, gigabytes - prices.FREE_LOG_GB) * prices.LOG_GB
 
+
+def _logs(idle: float, loaded: float) -> Cost:
     text = f"({loaded:,.1f} GB - {prices.FREE_LOG_GB:g} GB free) x {prices.LOG_GB}"
-    return Cost("Application Insights", paid(idle), paid(loaded), text)
+    return Cost("Application Insights", _paid(idle), _paid(loaded), text)
 
 
 def _storage(load: Load, batches: float) -> Cost:
@@ -152,6 +154,40 @@ def _storage(load: Load, batches: float) -> Cost:
         operations(IDLE_OPERATIONS + batches) + captured * prices.LAKE_GB,
         f"{checkpoints:,.0f} million host checkpoints + {captured:,.0f} GB of Capture after a month x {prices.LAKE_GB}",
     )
+
+
+def dev(partitions: int) -> tuple[Extra, ...]:
+    """Return the costs of an idle month with PROFILE=dev: no Capture, no alert, no instance that is always ready."""
+    memory, rounds = MEMORY / 1024, SECONDS / LETTER_ROUNDS
+    gigabytes = volume_of(Load(0.0), partitions, 1)
+    timers = _timers(memory)
+    operations = IDLE_OPERATIONS * SECONDS / 10_000
+    parts = (
+        Extra("Event Hubs, Standard", HOURS * prices.UNIT_HOUR, f"1 unit x {HOURS} h x {prices.UNIT_HOUR}"),
+        Extra("Azure SQL, S0", HOURS * prices.S0_HOUR, f"{HOURS} h x {prices.S0_HOUR}, 250 GB included"),
+        Extra(
+            "Functions: Durable",
+            memory * rounds * prices.ON_DEMAND_GB_SECOND,
+            f"{rounds:,.0f} executions of 1 s x {memory:g} GB x {prices.ON_DEMAND_GB_SECOND:f}",
+        ),
+        Extra(timers.part, timers.idle, timers.arithmetic.removesuffix("; idle too")),
+        Extra(
+            "Application Insights",
+            _paid(gigabytes),
+            f"({gigabytes:,.1f} GB - {prices.FREE_LOG_GB:g} GB free) x {prices.LOG_GB}",
+        ),
+        Extra(
+            "storage",
+            operations * prices.TEN_THOUSAND_OPERATIONS,
+            f"{operations:,.0f} x 10,000 operations x {prices.TEN_THOUSAND_OPERATIONS}",
+        ),
+    )
+    return (*parts, Extra("**together**", sum(one.dollars for one in parts), ""))
+
+
+def dev_report(partitions: int) -> str:
+    """Return the table of an idle month with PROFILE=dev."""
+    return "\n".join(["| part, `PROFILE=dev` | idle month | arithmetic |", "|---|---|---|", *map(str, dev(partitions))])
 
 
 def extras(sizing: Sizing) -> tuple[Extra, ...]:
@@ -169,7 +205,7 @@ def extras(sizing: Sizing) -> tuple[Extra, ...]:
             f"{ENDPOINTS} private endpoints x {HOURS} h x {prices.ENDPOINT_HOUR} + {ZONES} DNS zones, without traffic",
         ),
         Extra(
-            "`SQL_COMPUTE=provisioned`, instead of serverless",
+            "`sqlCompute` provisioned, instead of serverless",
             cores * HOURS * prices.PROVISIONED_VCORE_HOUR,
             f"{cores} vCores x {HOURS} h x {prices.PROVISIONED_VCORE_HOUR}, idle too, without the rows",
         ),

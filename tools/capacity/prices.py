@@ -23,6 +23,7 @@ FREE_GB_SECONDS, FREE_EXECUTIONS = 100_000, 250_000
 # by cal53.calculator.city/?p=139322.
 VCORE_HOUR, SQL_GB = 0.5218, 0.115
 PROVISIONED_VCORE_HOUR = 0.2522  # UNSEEN
+S0_HOUR = 0.0202  # Standard S0, 10 DTU and 250 GB. UNSEEN
 
 # azure.microsoft.com/pricing/details/monitor, by monitoringcost.com/azure-monitor-cost (2026): the first 5 GB of a
 # month are free. Log alerts every five minutes are UNSEEN.

@@ -55,7 +55,7 @@ class Deployer:
     def remedy(self) -> str:
         """Return the sentence that names the role and the choice that gives it."""
         lacking = f"the account {self._object_id()} lacks the role {ROLE} on {self.hub_id}"
-        return f"{lacking}: `azd env set DEVELOPER_ROLES send`, then `azd provision`"
+        return f"{lacking}: give `developerRoles` the value send, then `azd provision`"
 
     def _object_id(self) -> str:
         return account_of(self.token(ARM.scope)).object_id

@@ -166,7 +166,7 @@ def test_a_deployer_without_the_role_is_told_and_the_routes_are_proven(
     assert routes.startswith(f"{len(CHECKS)} routes") and page.endswith("/api/ops")
     hub = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventHub/namespaces/n/eventhubs/telemetry"
     lacks = f"the account {DEPLOYER} lacks the role Azure Event Hubs Data Sender on {hub}"
-    assert nothing.startswith(f"no event was sent, so only the routes are proven: {lacks}: `azd env set")
+    assert nothing.startswith(f"no event was sent, so only the routes are proven: {lacks}: give `developerRoles`")
 
 
 def test_a_hub_in_a_private_network_is_named_at_once(azure: Azure, capsys: pytest.CaptureFixture[str]) -> None:

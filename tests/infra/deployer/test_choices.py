@@ -33,9 +33,9 @@ def test_a_choice_that_azd_reads_passes(choice: tuple[str, str]) -> None:
 def test_each_faulty_choice_is_named_at_once() -> None:
     with pytest.raises(HookRefused) as refused:
         refuse_unreadable(
-            FOLDER, {"CAPTURE_ENABLED": "no", "SQL_VCORES": "two", "HUB_TIER": "Standard", "LAKE_ROWS": ""}
+            FOLDER, {"VNET_ENABLED": "no", "RETENTION_HOURS": "two", "PROFILE": "dev", "APP_DEPLOYED": ""}
         )
-    assert [fault.split(" must ")[0] for fault in refused.value.faults] == ["CAPTURE_ENABLED", "SQL_VCORES"]
+    assert [fault.split(" must ")[0] for fault in refused.value.faults] == ["RETENTION_HOURS", "VNET_ENABLED"]
 
 
 def test_the_hooks_read_a_network_as_azd_does() -> None:
