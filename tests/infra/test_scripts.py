@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 from jsonschema import Draft201909Validator
 
+from tests.checkout import files_of_checkout
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
 from tests.shell import complaints
@@ -68,6 +69,9 @@ def test_each_hook_is_a_program_that_azd_runs_itself() -> None:
     assert (ROOT / "infra" / "hooks" / "requirements.txt").exists()
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert "/infra/hooks/hooks_env" in ignored, "azd makes it"
+    packed = (ROOT / ".funcignore").read_text(encoding="utf-8").splitlines()
+    assert "/*_env" in ignored and {"/*_env", "/infra"} <= set(packed), "azd restore makes PROJECT_env at the root"
+    assert [name for name in files_of_checkout() if "hooks-venv" in name or name.startswith(".azure/")] == []
 
 
 @holds_for(AZURE["hooks"].items())
