@@ -1,28 +1,19 @@
 """The firewalls of our database and of our Synapse workspace, open to the hooks only while one of them runs."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
 
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import Outputs
-from infra.hooks.rest import ARM, Service
+from infra.hooks.rest import ARM, Rest
 
 RULE = "deployer"
 SQL_VERSION, SYNAPSE_VERSION = "api-version=2023-08-01", "api-version=2021-06-01"
 
 
-class Doors(Protocol):
-    """The calls of Rest that this module makes."""
-
-    def put(self, service: Service, path: str, body: Mapping[str, Any]) -> Any: ...
-
-    def delete(self, service: Service, path: str) -> Any: ...
-
-
 @contextmanager
-def open_to(address: str | None, outputs: Outputs, rest: Doors) -> Iterator[None]:
+def open_to(address: str | None, outputs: Outputs, rest: Rest) -> Iterator[None]:
     """Admit an address for the time of the block, and no longer, after a failure too.
 
     A rule that a hook left when it was killed has the same name: the next hook replaces it and removes it.
@@ -46,7 +37,7 @@ def rules_of(outputs: Outputs) -> list[str]:
     return [f"{server}/firewallRules/{RULE}?{version}" for server, version in found.items()]
 
 
-def _remove(rest: Doors, rule: str) -> None:
+def _remove(rest: Rest, rule: str) -> None:
     try:
         rest.delete(ARM, rule)
     except HookRefused as error:

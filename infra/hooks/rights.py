@@ -2,12 +2,11 @@
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, Protocol
 
 from infra.hooks.database import APP, JOB, DatabaseUser
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import Outputs
-from infra.hooks.rest import ARM, Service
+from infra.hooks.rest import ARM, Rest, Service
 
 SYNAPSE_ROLE = "Synapse Compute Operator"  # may only submit batches to a pool and read their status
 SYNAPSE_VERSION = "api-version=2020-12-01"
@@ -15,15 +14,7 @@ IDENTITY_VERSION = "api-version=2023-01-31"
 JOB_IDENTITY = ("JOB_IDENTITY_NAME", "JOB_IDENTITY_CLIENT_ID")  # the identity of the jobs on Databricks
 
 
-class Calls(Protocol):
-    """The calls of Rest that this module makes."""
-
-    def get(self, service: Service, path: str) -> Any: ...
-
-    def put(self, service: Service, path: str, body: dict[str, Any]) -> Any: ...
-
-
-def allow_submitting(outputs: Outputs, rest: Calls) -> None:
+def allow_submitting(outputs: Outputs, rest: Rest) -> None:
     """Let the app submit batches to the Synapse pool; safe to repeat, because the assignment's id is derived."""
     if outputs.spark_engine != "synapse":
         print(f"Spark engine {outputs.spark_engine}: no Synapse role to assign")
@@ -44,7 +35,7 @@ def allow_submitting(outputs: Outputs, rest: Calls) -> None:
     print(f"{outputs.app_identity_name} has the role {SYNAPSE_ROLE} in {scope}")
 
 
-def database_users(outputs: Outputs, rest: Calls, environment: Mapping[str, str]) -> list[DatabaseUser]:
+def database_users(outputs: Outputs, rest: Rest, environment: Mapping[str, str]) -> list[DatabaseUser]:
     """Return the users of the database: the app, and the identity of the Spark jobs where there is an engine."""
     users = [DatabaseUser(outputs.app_identity_name, outputs.app_identity_client_id, APP)]
     if outputs.spark_engine == "synapse":  # a job's token is the workspace's or the submitter's: both are admitted
@@ -55,7 +46,7 @@ def database_users(outputs: Outputs, rest: Calls, environment: Mapping[str, str]
     return users
 
 
-def _client_id(outputs: Outputs, rest: Calls) -> uuid.UUID:
+def _client_id(outputs: Outputs, rest: Rest) -> uuid.UUID:
     """Return the client id of the workspace's identity; the workspace resource itself shows only the object id."""
     group = outputs.function_app_id.partition("/providers/")[0]
     workspace = f"{group}/providers/Microsoft.Synapse/workspaces/{outputs.synapse_workspace}"
@@ -77,7 +68,7 @@ def _named_user(environment: Mapping[str, str]) -> list[DatabaseUser]:
         raise HookRefused(f"{JOB_IDENTITY[1]} must be the client id of an identity, not {client_id!r}") from error
 
 
-def _role_id(rest: Calls, workspace: Service) -> str:
+def _role_id(rest: Rest, workspace: Service) -> str:
     found = rest.get(workspace, f"/roleDefinitions?{SYNAPSE_VERSION}&isBuiltIn=true")
     for role in found if isinstance(found, list) else found.get("value", []):
         if role.get("name") == SYNAPSE_ROLE:

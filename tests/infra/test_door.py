@@ -7,7 +7,7 @@ import pytest
 
 from infra.hooks.door import open_to, rules_of
 from infra.hooks.errors import HookRefused
-from infra.hooks.rest import Service
+from infra.hooks.rest import Rest, Service
 from tests.infra.test_hooks import outputs
 
 SQL = (
@@ -20,7 +20,7 @@ SYNAPSE = (
 BODY = {"properties": {"startIpAddress": "8.8.8.8", "endIpAddress": "8.8.8.8"}}
 
 
-class Firewalls:
+class Firewalls(Rest):
     """Rules by their paths over ARM; the second that is set may lose its answer, and none may refuse to go."""
 
     def __init__(self, loses: str = "", keeps: str = "") -> None:

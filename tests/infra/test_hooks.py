@@ -12,7 +12,7 @@ from infra.hooks import database, rights
 from infra.hooks.database import DatabaseUser
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import MAY_BE_EMPTY, NAMES, Outputs, read_outputs
-from infra.hooks.rest import Service
+from infra.hooks.rest import Rest, Service
 from tests.infra.test_policies import FILES
 from tests.repo.product import ROOT
 from tests.sql.gates import gates
@@ -43,7 +43,7 @@ ENVIRONMENT = {
 }
 
 
-class Cloud:
+class Cloud(Rest):
     """Services with given answers, which store each put."""
 
     def __init__(self, roles: Any) -> None:

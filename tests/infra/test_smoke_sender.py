@@ -7,7 +7,7 @@ import pytest
 from core.model.rows import References
 from core.transforms import load_transform
 from infra.hooks.errors import HookRefused
-from infra.hooks.rest import Service
+from infra.hooks.rest import Rest, Service
 from infra.hooks.smoke.event import BODIES, HubRefused, body_of
 from infra.hooks.smoke.key import smoke_key
 from infra.hooks.smoke.sender import Deployer, NotSent, Sender
@@ -19,7 +19,7 @@ from tests.infra.test_hooks import outputs
 from tests.repo.product import ROOT
 
 
-class Roles:
+class Roles(Rest):
     """A list of role assignments, or the refusal to show it."""
 
     def __init__(self, *roles: str, refuses: bool = False) -> None:
@@ -107,7 +107,7 @@ def test_the_body_of_a_transform_becomes_a_row_without_any_other_event(name: str
     assert len(list(rows)) >= 1
 
 
-class Losing:
+class Losing(Rest):
     """Keys of functions; Azure sets each one, and its answer is lost."""
 
     def __init__(self) -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from infra.hooks.rest import Service
+from infra.hooks.rest import Rest, Service
 from infra.hooks.watch import expect_watch
 from tests.infra.test_hooks import outputs
 
 
-class Alerts:
+class Alerts(Rest):
     """The rules of alerts over ARM."""
 
     def __init__(self) -> None:

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from infra.hooks.errors import HookRefused
-from infra.hooks.rest import ARM, Service
+from infra.hooks.rest import ARM, Rest
 
 OWN_HUB = "telemetry"  # of infra/main.bicep; azd keeps the output EVENTHUB_NAME, which names it
 VERSION = "api-version=2024-01-01"
@@ -57,12 +57,6 @@ SERVER = Pair(
 )
 
 
-class Reads(Protocol):
-    """The call of Rest that this module makes."""
-
-    def get(self, service: Service, path: str) -> Any: ...
-
-
 def refuse_halves(environment: Mapping[str, str]) -> None:
     """Raise HookRefused with each id of the wrong form and each choice whose other half is missing."""
     faults = HUB.faults(environment) + SERVER.faults(environment)
@@ -78,7 +72,7 @@ def is_given(pair: Pair, environment: Mapping[str, str]) -> bool:
     return bool(environment.get(pair.id_name))
 
 
-def hub_values(environment: Mapping[str, str], rest: Reads) -> dict[str, str]:
+def hub_values(environment: Mapping[str, str], rest: Rest) -> dict[str, str]:
     """Return the values of azd's environment that have to change for an existing hub: its partitions and its retention.
 
     Raise HookRefused for a hub that is not there, that lacks a consumer group which a choice names, or that forgets
@@ -116,7 +110,7 @@ def refuse_to_delete(environment: Mapping[str, str]) -> None:
     )
 
 
-def _found(rest: Reads, choice: str, path: str) -> Any:
+def _found(rest: Rest, choice: str, path: str) -> Any:
     try:
         return rest.get(ARM, f"{path}?{VERSION}")
     except HookRefused as error:

@@ -1,10 +1,9 @@
 """The resource provider that Azure does not register by itself: the template only delegates subnets to it."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
 
 from infra.hooks.patience import Clock
-from infra.hooks.rest import ARM, Service
+from infra.hooks.rest import ARM, Rest
 from infra.hooks.waiting import Pending, wait_for
 
 PROVIDER = "Microsoft.App"
@@ -12,15 +11,7 @@ VERSION = "api-version=2021-04-01"
 DEADLINE = 600.0  # seconds
 
 
-class Registers(Protocol):
-    """The calls of Rest that this module makes."""
-
-    def get(self, service: Service, path: str) -> Any: ...
-
-    def post(self, service: Service, path: str) -> Any: ...
-
-
-def register_provider(environment: Mapping[str, str], rest: Registers, clock: Clock) -> None:
+def register_provider(environment: Mapping[str, str], rest: Rest, clock: Clock) -> None:
     """Register the provider with the subscription where it is not, and wait for the end."""
     subscription = environment.get("AZURE_SUBSCRIPTION_ID")
     if not subscription:  # azd has not asked for it yet

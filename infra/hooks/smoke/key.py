@@ -2,14 +2,13 @@
 
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
 
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Clock
-from infra.hooks.rest import ARM, Service
+from infra.hooks.rest import ARM, Rest
 from infra.hooks.waiting import Pending, wait_for
 
 FUNCTIONS = (
@@ -24,16 +23,8 @@ VERSION = "api-version=2024-04-01"
 DEADLINE = 180.0  # seconds: Azure knows the functions of a package some time after its upload
 
 
-class Keys(Protocol):
-    """The calls of Rest that this module makes."""
-
-    def put(self, service: Service, path: str, body: Mapping[str, Any]) -> Any: ...
-
-    def delete(self, service: Service, path: str) -> Any: ...
-
-
 @contextmanager
-def smoke_key(app_id: str, rest: Keys, clock: Clock) -> Iterator[str]:
+def smoke_key(app_id: str, rest: Rest, clock: Clock) -> Iterator[str]:
     """Set a new random key on each of the functions, and remove it at the end, after a failure too."""
     key = secrets.token_hex(32)
     made: list[str] = []
@@ -51,14 +42,14 @@ def _path(app_id: str, function: str) -> str:
     return f"{app_id}/functions/{function}/keys/{NAME}?{VERSION}"
 
 
-def _set(rest: Keys, path: str, key: str) -> None:
+def _set(rest: Rest, path: str, key: str) -> None:
     try:
         rest.put(ARM, path, {"properties": {"name": NAME, "value": key}})
     except HookRefused as error:
         raise Pending(str(error)) from error
 
 
-def _remove(rest: Keys, app_id: str, function: str) -> None:
+def _remove(rest: Rest, app_id: str, function: str) -> None:
     try:
         rest.delete(ARM, _path(app_id, function))
     except HookRefused as error:

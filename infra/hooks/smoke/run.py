@@ -4,16 +4,15 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
 
 from infra.hooks.deployer.environment import in_virtual_network
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import read_outputs
 from infra.hooks.patience import Clock
-from infra.hooks.rest import Service, Token
+from infra.hooks.rest import Rest, Token
 from infra.hooks.smoke import event
 from infra.hooks.smoke.app import CHECKS, App, AppUnreachable, fault_of
-from infra.hooks.smoke.key import Keys, smoke_key
+from infra.hooks.smoke.key import smoke_key
 from infra.hooks.smoke.proof import prove_event
 from infra.hooks.smoke.sender import INSIDE, Deployer, NotSent, Sender
 from infra.hooks.waiting import Pending, wait_for
@@ -25,13 +24,7 @@ START = 300.0  # seconds from the deployment to the first answer
 ROUTES = 60.0  # seconds in which every route must answer
 
 
-class Azure(Keys, Protocol):
-    """The calls of Rest that the smoke tests make."""
-
-    def get(self, service: Service, path: str) -> Any: ...
-
-
-def prove_deployment(environment: Mapping[str, str], rest: Azure, token: Token, clock: Clock) -> None:
+def prove_deployment(environment: Mapping[str, str], rest: Rest, token: Token, clock: Clock) -> None:
     """Smoke the deployed app with a key of its own, and print the address of its page.
 
     Raise HookRefused when a check fails.

@@ -1,12 +1,12 @@
 """Send the event: wait for a new role, and say in one line why nothing can be sent."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from infra.hooks.deployer.sign_in import account_of
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Clock
-from infra.hooks.rest import ARM, Service, Token
+from infra.hooks.rest import ARM, Rest, Token
 from infra.hooks.smoke.event import HubRefused
 from infra.hooks.waiting import Pending, wait_for
 
@@ -22,12 +22,6 @@ class NotSent(Exception):
     """This deployer cannot send from this machine; the text says why and what to do. The other checks need no event."""
 
 
-class Reads(Protocol):
-    """The call of Rest that this module makes."""
-
-    def get(self, service: Service, path: str) -> Any: ...
-
-
 class Sends(Protocol):
     """The call of Hub that this module makes."""
 
@@ -38,7 +32,7 @@ class Sends(Protocol):
 class Deployer:
     """The identity that is signed in, and the hub as a scope of its roles."""
 
-    rest: Reads
+    rest: Rest
     token: Token
     hub_id: str
 

@@ -7,7 +7,7 @@ import pytest
 from infra.hooks import __main__ as hooks
 from infra.hooks.deployer.existing import hub_values, refuse_halves, refuse_to_delete
 from infra.hooks.errors import HookRefused
-from infra.hooks.rest import Service
+from infra.hooks.rest import Rest, Service
 from tests.offenders import holds_for
 
 GROUP = "/subscriptions/01234567-89ab-cdef-0123-456789abcdef/resourceGroups/rg-theirs/providers"
@@ -64,7 +64,7 @@ def test_each_fault_is_said_at_once() -> None:
     assert len(refused.value.faults) == 3
 
 
-class Theirs:
+class Theirs(Rest):
     """The resources of somebody else over ARM, by the end of their paths; a path that is not there is a 404."""
 
     def __init__(self, sku: str = "Standard", **properties: Any) -> None:

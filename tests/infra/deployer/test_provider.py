@@ -6,13 +6,13 @@ import pytest
 
 from infra.hooks.deployer.provider import register_provider
 from infra.hooks.errors import HookRefused
-from infra.hooks.rest import Service
+from infra.hooks.rest import Rest, Service
 from tests.fakes.leaping import Leaping
 
 SUBSCRIPTION = {"AZURE_SUBSCRIPTION_ID": "s"}
 
 
-class Subscription:
+class Subscription(Rest):
     """A subscription that shows these states, the last one for ever, and notes what is asked of it."""
 
     def __init__(self, *states: str) -> None:
