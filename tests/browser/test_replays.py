@@ -99,6 +99,21 @@ def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
     page.wait_for_selector("h1 .badge:has-text('discarded')")
 
 
+def test_a_replay_by_key_is_told_by_the_number_of_its_keys_and_leaves_other_events_alone(
+    page: "Page", run: Run
+) -> None:
+    show(page, "#/tasks")
+    page.fill("textarea[name=keys]", "nobody\nno one\n")
+    ask(page, "10", "0", "40", "two homes only")
+    page.wait_for_selector(f"{STATUS}:has-text('done')")
+    page.wait_for_selector("p:has-text('No event of the range has one of these partition keys.')")
+    told = " ".join(page.inner_text("main").split())
+    assert "Partition keys 2" in told
+    assert "Events of other keys, left alone 41" in told
+    assert "nobody" not in told
+    assert page.locator("#commit").count() == 0
+
+
 def test_a_replay_is_paused_resumed_and_goes_through(page: "Page", run: Run) -> None:
     show(page, "#/tasks")
     with run.halted_hub():

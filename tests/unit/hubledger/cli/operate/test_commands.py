@@ -242,6 +242,31 @@ def test_health_shows_what_it_may_see_without_a_key(against: Run, capsys: pytest
     assert "HUBLEDGER_KEY" in found.err
 
 
+def test_a_replay_by_key_sends_its_keys_twice_and_says_when_no_event_has_one(
+    against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full = Described()
+
+    def answer(request: Request) -> Reply:
+        reply = full(request)
+        if "/diff" in request.path:
+            return reply
+        counts = {**reply.body["counts"], "events": 0, "events_changed": 0}
+        return Reply({**reply.body, "status": "done", "keys": 2, "counts": counts}, reply.status, reply.headers)
+
+    with SmallApp(answer) as app:
+        asked = ["--key", "home 1", "--key", "ü", "--reason", "why", "--for-real", "--yes"]
+        assert against(app, "replay", "start", *asked) == 0
+        against(app, "replay", "start", "--reason", "why")
+    sent = [one.body for one in app.requests if one.method == "POST"]
+    assert [(one.get("keys"), one["dry_run"]) for one in sent] == [
+        (["home 1", "ü"], True),
+        (["home 1", "ü"], False),
+        (None, True),
+    ]
+    assert "no event of the range has one of these partition keys" in capsys.readouterr().out
+
+
 def test_with_yes_the_count_follows_a_stream_that_goes_on(against: Run) -> None:
     full = Described()
 
