@@ -106,7 +106,10 @@ class PieceReader:
         return Piece(Span(left.first, read[-1].span.last), tuple(events), joined((), gone, len(gone)))
 
     def _next(self, left: Span, room: int) -> Piece:
-        """Return the next events of a range, of which at most `room` are wanted."""
+        """Return the next events of a range, of which at most `room` are wanted.
+
+        Raises StreamIncarnationChanged when an event that a replay by key leaves alone is one of a new hub.
+        """
         self._read += islice(self._events, self._most - len(self._read))
         last = self._read[-1].sequence_number if len(self._read) == self._most else left.last
         kept = self._store.read_kept_events(self._state, Span(left.first, last), self._most)
@@ -121,7 +124,10 @@ class PieceReader:
         span, events = Span(left.first, SequenceNumber(last)), tuple([found[number] for number in wanted[:room]])
         if not self._keys:
             return Piece(span, events)
-        return Piece(span, events, tuple(span.holes(number for number in numbers if number <= last)))
+        passed = [number for number in numbers if number <= last]
+        for number in passed:  # the plan of a piece sees only the events of the keys
+            self._state.refuse_other_hub(found[number])
+        return Piece(span, events, tuple(span.holes(passed)))
 
     def close(self) -> None:
         self._events.close()

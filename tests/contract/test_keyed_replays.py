@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from core.errors import TaskOverlap
+from core.errors import StreamIncarnationChanged, TaskOverlap
 from core.ledger.audit import audit
 from core.ledger.recount import recount_rows
 from core.ledger.store.operators import operator_stores
@@ -116,6 +118,15 @@ def test_numbers_that_no_source_has_are_gone_and_events_of_other_keys_are_not(wo
     job = world.replay(order(keys=["x"]))
     assert totals(job) == (6, 3, 11)
     assert [one.ends for one in job.partitions[0].gone_ranges] == [(0, 1), (11, 11)]
+
+
+def test_events_of_a_new_hub_end_the_job_although_they_have_other_keys(world: World) -> None:
+    late = structs.replace(LOG[1], enqueued_at=LOG[1].enqueued_at + timedelta(days=99))
+    world.hub.publish("0", [late])
+    job = world.ask(order(keys=["x"]))
+    with pytest.raises(StreamIncarnationChanged):
+        world.work(job)
+    assert world.find(job.task.task_id).task.status == "failed"
 
 
 def test_staged_events_of_other_keys_stay_staged(world: World, engine: Engine) -> None:

@@ -18,8 +18,8 @@ MUTANTS = (
         ),
         (
             "a replay by key counts the events of other keys as gone",
-            "span.holes(number for number in numbers if number <= last)",
-            "span.holes(number for number in wanted if number <= last)",
+            "tuple(span.holes(passed))",
+            "tuple(span.holes(number for number in wanted if number <= last))",
         ),
         (
             "a piece by key that is cut counts what is gone twice",
@@ -29,6 +29,11 @@ MUTANTS = (
         (
             "a piece by key has more events than a piece",
             "            room -= len(read[-1].events)\n",
+            "            pass\n",
+        ),
+        (
+            "a replay by key passes over the events of a new hub",
+            "            self._state.refuse_other_hub(found[number])\n",
             "            pass\n",
         ),
         ("a piece by key is read without end", "< left.last and not is_late():", "< left.last:"),
