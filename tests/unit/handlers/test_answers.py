@@ -254,7 +254,7 @@ def of_replays(to: Recorder) -> None:
 
 
 def of_replays_by_key(to: Recorder) -> None:
-    begun = to.post("start_replay", {**REASON, "keys": ["home-1", "home-2"]})
+    begun = to.post("start_replay", {**REASON, "partitions": ["1"], "keys": ["home-1", "home-2"]})
     job = {"task_id": begun["task_id"]}
     to.running.drive(begun["task_id"])
     to.get("show_task", job)
