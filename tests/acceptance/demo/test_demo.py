@@ -2,6 +2,7 @@
 
 import json
 import signal
+from base64 import b64encode
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -10,6 +11,8 @@ import pytest
 from local.processes import APP
 from tests.acceptance.demo.started import KEYS, Start, Started, free_port
 from tests.patience import allowed
+from tests.unit.hubledger.cli.project import Project
+from tests.unit.hubledger.cli.test_formats import LINES, SCHEMA, descriptor_set
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +109,29 @@ def test_a_demo_of_a_room_proves_the_rows_and_letters_of_its_own_events(
     source = "publishing 2,000 events of tests/fixtures/rooms/shop/events.jsonl (12 lines), keyed by customerId; "
     assert any(line.startswith(source) for line in out)
     assert "letters: 166 of class unknown, exhausted: KeyError: 'lines'" in out
+
+
+@pytest.mark.parametrize("name", ["gzip", "avro", "protobuf"])
+def test_a_demo_of_a_room_whose_bodies_are_no_json_proves_its_rows_and_a_letter(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    project = Project(tmp_path)
+    project.write("samples.jsonl", *LINES)
+    project.write("7.avsc", json.dumps(SCHEMA))
+    (tmp_path / "parcel.desc").write_bytes(descriptor_set("Parcel"))
+    schema = {"gzip": (), "avro": ("--schema", "7.avsc"), "protobuf": ("--schema", "parcel.desc")}[name]
+    project.done("hubledger", "new", "wired", "--from", "samples.jsonl", "--format", name, "--key", "parcelId", *schema)
+    (tmp_path / "alone").mkdir()
+    room = (tmp_path / "apps" / "wired").rename(tmp_path / "alone" / "wired")
+    for file in room.rglob("*.py"):  # `apps` of this project is a different one
+        file.write_text(file.read_text().replace("apps.wired", "wired"))
+    samples = room / "events.base64"
+    samples.write_bytes(samples.read_bytes() + b64encode(b"no body of a format") + b"\n")
+    monkeypatch.setenv("PYTHONPATH", str(room.parent))
+    demo = start("local.demo", "--transform", "wired", "--events", "400", "--folder", str(tmp_path / "runs"))
+    figures, out = proven(demo)
+    assert (figures["published"], figures["written"], figures["dead_lettered"]) == (400, 300, 100)
+    assert any("events.base64 (4 lines), without a key" in line for line in out)
 
 
 def proven(demo: Started) -> tuple[dict, list[str]]:
