@@ -4,6 +4,8 @@ import gzip
 import json
 import re
 import sys
+import tracemalloc
+import zlib
 from collections.abc import Iterator
 from decimal import Decimal
 from importlib import import_module
@@ -70,6 +72,45 @@ def test_gzip_is_read_and_a_body_that_grows_without_end_is_poison(modules: Writt
     damaged = (whole[:-1], whole + b"x", whole[:10] + b"?" + whole[11:], b"{}", gzip.compress(bytes(100_000_000)))
     for body in damaged:
         assert_poison(import_module(module), body)
+
+
+def test_a_gzip_body_takes_no_more_memory_than_its_limit_however_much_it_holds(modules: WrittenModules) -> None:
+    module = import_module(room_of("gzip", modules))
+    zeros = zlib.compressobj(9, wbits=31)
+    head, piece = (zeros.compress(bytes(2**24)) + zeros.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    gigabyte = head + 63 * piece  # a piece that is flushed can be repeated
+    assert len(gigabyte) < 2**21
+    tracemalloc.start()
+    try:
+        assert_poison(module, gigabyte)
+        assert tracemalloc.get_traced_memory()[1] < 4 * module.MOST
+    finally:
+        tracemalloc.stop()
+
+
+def test_every_cut_of_a_gzip_an_avro_and_a_protobuf_body_is_poison(modules: WrittenModules) -> None:
+    gzipped, framed, message = (room_of(each, modules) for each in ("gzip", "Avro", "Protobuf"))
+    order = sys.modules[message.replace("transform", "order_pb2")].Order(order_id="A-1", cents=300)
+    whole = {
+        gzipped: gzip.compress(b'{"order_id": "A-1", "cents": 250}'),
+        framed: b"\0\0\0\0\7" + avro(7, {"order_id": "A-1", "cents": 250}, framed),
+    }
+    for module, body in whole.items():
+        for at in range(len(body)):
+            assert_poison(import_module(module), body[:at])
+    octets = order.SerializeToString()
+    ends = {5}  # after the first field, Protobuf has a whole message again, in which the second one is 0
+    for at in set(range(len(octets))) - ends:
+        assert_poison(import_module(message), octets[:at])
+    assert columns(message, octets[:5]) == [("A-1", 0)]
+
+
+def test_protobuf_with_garbage_after_it_is_poison_unless_the_garbage_reads_as_a_field(modules: WrittenModules) -> None:
+    module = room_of("Protobuf", modules)
+    octets = sys.modules[module.replace("transform", "order_pb2")].Order(order_id="A-1", cents=1).SerializeToString()
+    for garbage in (b"\xff", b"\0", b"{}", b"\x1a\x09short", b"\x0f"):
+        assert_poison(import_module(module), octets + garbage)
+    assert columns(module, octets + b"\x1a\x03new") == [("A-1", 1)]
 
 
 def avro(schema: int, value: dict[str, Any], module: str) -> bytes:
