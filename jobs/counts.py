@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from core.model.rows import ERASED
 from jobs.ranges import CommitSpan, Place, Slice, WrittenCount, stubs_of
 from jobs.tables import commits_where, place_where, quoted, rows_where
 
@@ -36,14 +37,17 @@ def written_query(spans: Sequence[CommitSpan], ledger: str, first_at: str) -> st
     )
 
 
-def count_queries(table: str, slices: Sequence[Slice], spans: Sequence[CommitSpan], prefix: str = "") -> Iterator[str]:
+def count_queries(
+    table: str, slices: Sequence[Slice], spans: Sequence[CommitSpan], prefix: str = "", row: str = "[row]"
+) -> Iterator[str]:
     """Yield the SQL that counts by partition a table's rows in these slices, and the rows that the commits of these
-    spans wrote and a replay removed; without slices, a replay within the spans.
+    spans wrote and a replay removed; without slices, a replay within the spans. Rows that an erasure took away count as
+    removed; `row` is the name of the column that is empty then.
 
     Both counts of a partition follow one another, so that a replay rarely comes between them.
     """
     parts = [(one.stream_id, one.partition_id, _standing(table, one, prefix)) for one in slices]
-    parts += [(one.stream_id, one.partition_id, _removed(table, one, prefix, within=not slices)) for one in spans]
+    parts += [(one.stream_id, one.partition_id, _removed(table, one, prefix, None if slices else row)) for one in spans]
     parts.sort(key=lambda part: part[:2])
     texts = [
         f"SELECT {stream_id} AS stream_id, {quoted(of)} AS partition_id, COUNT(*) AS rows_found FROM {counted}"
@@ -71,8 +75,8 @@ def _standing(table: str, one: Slice, prefix: str) -> str:
     return f"{prefix}{table} WHERE {rows_where(one, f'{prefix}event_hub_dead_letter')}"
 
 
-def _removed(table: str, span: CommitSpan, prefix: str, within: bool) -> str:
+def _removed(table: str, span: CommitSpan, prefix: str, row: str | None) -> str:
     written = f"row_commit_number > {span.after} AND row_commit_number <= {span.up_to}"
     removed = f"commit_number > {span.after} AND table_name = {quoted(table)}"
-    removed += f" AND commit_number <= {span.up_to}" if within else ""
+    removed += f" AND (commit_number <= {span.up_to} OR {row} = '{ERASED}')" if row else ""
     return f"{prefix}retracted_row WHERE {place_where(span)} AND {removed} AND {written}"

@@ -100,7 +100,8 @@ class JdbcTables:
         return [written_of(row, EPOCH + timedelta(microseconds=row[-1])) for row in rows]
 
     def count_rows(self, table: str, slices: Sequence[Slice], spans: Sequence[CommitSpan]) -> Counter[Place]:
-        queries = count_queries(table, slices, spans, self._words.prefix)
+        row = self._words.name.format("row")
+        queries = count_queries(table, slices, spans, self._words.prefix, row)
         return total_of(row for query in queries for row in self._answer(query, COUNT_COLUMNS.split(", ")))
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:

@@ -17,7 +17,7 @@ from core.replay.ranges import ReplayOrder
 from core.transforms import load_transform
 from examples.home_security.transform import SensorReading
 from tests.fakes.builders import STREAM, batch, event, partition
-from tests.fakes.replaying import World as Replays
+from tests.fakes.erasing import ErasingWorld as Replays
 from tests.spark.readings import NOON
 from tests.spark.world import World
 

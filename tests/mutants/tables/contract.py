@@ -57,6 +57,6 @@ MUTANTS = (
     *in_file(
         "local/trials/any_body.py",
         "tests/unit/local/trials/test_any_body.py",
-        ("no field of a message is damaged", '("cut", "byte", "field")', '("cut", "byte")'),
+        ("no field of a message is damaged", '("octets", "octets", "field")', '("octets", "octets")'),
     ),
 )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from core.model.events import Partition, PartitionId
+from core.model.release import VERSION
 from handlers.app import HUB_ENDS, app
 from handlers.remembered import Remembered
 from tests.fakes.builders import EPOCH, NOON
@@ -18,6 +19,7 @@ def test_the_status_of_an_empty_store_is_balanced(running: Running) -> None:
     letters = reply.body.pop("letters")
     assert (letters["open"], letters["dead_lettered"], bool(letters["counted_at"])) == (0, 0, True)
     assert reply.body.pop("at")
+    assert reply.body.pop("version") == VERSION
     assert reply.body == {
         "event_hub": "telemetry",
         "consumer_group": "cg",

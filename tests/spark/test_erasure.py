@@ -1,0 +1,111 @@
+"""An erasure takes a home out of the rows in the lake, and has the windows of its days computed again."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from core.aggregation.erase import ErasedRows, erase_rows
+from core.aggregation.store.pipeline import Pipelines
+from core.ledger.erasure.erasure import erased_by, erasure_request
+from core.ledger.erasure.work import ErasureKind, LakeErasure
+from core.ledger.store.erasures import Erasures
+from core.model.events import PartitionId
+from core.model.spans import span
+from core.remote.spark.delta import DeltaLake
+from core.remote.spark.lakes import FolderStorage
+from core.store.stream import OneStream
+from core.tasks.run import open_parts, open_task, work_on
+from core.tasks.task import Task, TaskOrder
+from core.transforms.aggregates import find_aggregate
+from tests.fakes.aggregation_engines import HOME_ACTIVITY
+from tests.fakes.builders import STREAM, stamps
+from tests.fakes.erasing import KEY
+from tests.fakes.plain_transform import ROW_CLASSES
+from tests.spark.stream import Stream, as_they_are, fewer, gas_event, moved, registered
+from tests.spark.world import World
+
+JOB = "rows.sensor_reading"
+GONE = "home-to-forget"
+
+
+@pytest.fixture
+def lake(folder: Path) -> DeltaLake:
+    return DeltaLake(FolderStorage(folder))
+
+
+def settle(world: World) -> None:
+    for job in (JOB, HOME_ACTIVITY):
+        world.settle(job=job)
+
+
+def erase(world: World, *subjects: str) -> Task:
+    """Erase subjects, while the pipeline goes on."""
+    database, clock = world.store.database, stamps(3, world.clock)
+    stream = OneStream(database, STREAM)
+    store = Erasures(stream, ROW_CLASSES, (find_aggregate(HOME_ACTIVITY),))
+
+    def in_lake(asked: LakeErasure) -> tuple[str, ...] | None:
+        task = asked.task
+        given = (task.task_id, task.stream_id, "officer", task.requested_at, asked.subjects, asked.until, asked.days)
+        return erase_rows(ErasedRows(*given, asked.since), world.own, Pipelines(database))
+
+    def tick(_: float) -> None:
+        for job in (JOB, HOME_ACTIVITY):
+            world.tick(job=job)
+
+    kind = ErasureKind(STREAM, store, KEY, in_lake, clock, tick)
+    ends = {id: span(0, store.find_last(id)) for id in (PartitionId("0"), PartitionId("1"))}
+    order = TaskOrder(clock.new_id(), 1, "officer", "a request came", clock.now())
+    task = open_task(erasure_request(order, subjects, ends, is_dry_run=False), kind.tasks)
+    for _ in range(100):
+        if not open_parts(task.task_id, kind):
+            break
+        work_on(task.task_id, None, kind, world.clock.now() + timedelta(hours=9))
+    found = kind.tasks.find(task.task_id)
+    assert found is not None
+    return found
+
+
+def of_home(folder: Path, home: str) -> Iterator[str]:
+    """Give the tables of the lake that have rows of a home, as polars reads them."""
+    for log in sorted(folder.rglob("_delta_log")):
+        found = pl.read_delta(str(log.parent))
+        if "home_id" in found.columns and found.filter(pl.col("home_id") == home).height:
+            yield log.parent.relative_to(folder).as_posix()
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_home_is_gone_from_the_lake_and_from_the_aggregate(
+    world: World, folder: Path, spark: Any, ahead: bool
+) -> None:
+    """Also where the rows are erased before the pipeline has come to some of them."""
+    world.own = replace(world.own, jobs=(HOME_ACTIVITY, JOB))
+    stream = Stream(world)
+    stream.deploy(as_they_are, "test/1")
+    stream.take(registered(GONE), *(gas_event(GONE, ppm) for ppm in (5, 60, 7)))
+    stream.take(registered("home-1"), *(gas_event("home-1", ppm) for ppm in (40, 80)), of="1")
+    settle(world)
+    stream.deploy(fewer, "test/2")
+    stream.replay()
+    settle(world)
+    stream.deploy(moved, "test/3")
+    if ahead:
+        stream.replay()
+        stream.take(gas_event(GONE, 50), of="1")
+    assert "silver/sensor_reading" in set(of_home(folder, GONE))
+    assert any(name.startswith("gold/") for name in of_home(folder, GONE))
+    task = erase(world, GONE)
+    assert (task.status, task.fault) == ("done", None)
+    assert any("home_activity: the windows from" in one for one in erased_by(task).notes)
+    settle(world)
+    assert list(of_home(folder, GONE)) == []
+    assert {one.home_id for one in world.activity()} == {"home-1"}
+    world.prove()
+    stream.replay()
+    settle(world)
+    world.prove()
