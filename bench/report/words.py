@@ -12,6 +12,7 @@ VERDICTS = {True: ", met", False: ", **missed**", None: ""}
 HEADINGS = {"": "", LARGE: "At the large sizes", SERVER: "With the store on SQL Server"}
 RATE = "events/s"
 MOST = 40  # rows of a table that a page shows
+DRAWN = frozenset({"size"})  # parts whose tables a picture shows
 OF_PAGES = {"way": "performance.md"}  # parts whose tables and picture stand on a page of their own
 BUSY = 0.3  # cores: a part beside more other work than this has the times of a shared machine
 
@@ -62,7 +63,8 @@ def everything(results: Results, pictures: Mapping[str, Picture], images: str) -
                 blocks.append(_of_part(replace(part, tables=())))
                 blocks.append(f"Its tables: [{OF_PAGES[part.part]}]({OF_PAGES[part.part]}).")
             else:
-                blocks.append(_of_part(part))
+                is_drawn = part.part in DRAWN & pictures.keys()
+                blocks.append(_of_part(replace(part, tables=()) if is_drawn else part))
                 blocks += [_shown(pictures[part.part], images)] if part.part in pictures else []
     return "\n\n".join(blocks) or "Nothing was measured yet: `make bench` does it."
 

@@ -94,13 +94,16 @@ def test_every_part_has_its_circumstances_and_long_tables_stay_in_the_file() -> 
     assert words.index("`peers`") < words.index("### At the large sizes") < words.index("`size`")
 
 
-def test_a_large_size_has_the_figures_with_a_target_and_the_tables_of_a_page_stay_there() -> None:
+def test_a_large_size_has_the_figures_with_a_target_and_tables_that_a_page_or_a_picture_shows_stay_there() -> None:
     free = replace(SPEED, name="a free figure", target="", met=None)
     words = everything({"": [result("way", SPEED, free, tables=(WAY,))], "full": [result("size", SPEED, free)]}, {}, "")
     here, large = words.split("### At the large sizes")
     assert (SPEED.name in here, free.name in here, WAY.name in here) == (True, True, False)
     assert (SPEED.name in large, free.name in large) == (True, False)
     assert "[performance.md](performance.md)" in here
+    sized = {"": [result("size", SPEED, tables=(LONG,))]}
+    assert LONG.name in everything(sized, {}, "")
+    assert LONG.name not in everything(sized, pictures_of(sized), "")
     assert WAY.name in one("way")({"": [result("way", SPEED, tables=(WAY,))]}, {}, "")
 
 
