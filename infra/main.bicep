@@ -438,6 +438,7 @@ var refusals = concat(
   sqlCompute == 'serverless' && sqlVCores == 128 ? ['sqlVCores: a serverless database has 80 cores at most'] : [],
   sqlCompute == 'serverless' && contains(['BusinessCritical', 'Standard'], sqlTier) ? ['sqlTier: ${sqlTier} needs provisioned for sqlCompute'] : [],
   zoneRedundant && sqlTier == 'Standard' ? ['zoneRedundant: a database of Standard is in one zone'] : [],
+  !alertsEnabled && !empty('${alertEmails}${alertWebhooks}') ? ['ALERT_EMAILS, ALERT_WEBHOOKS: this profile makes no alerts; give alertsEnabled the value true'] : [],
   empty(unknownNames) ? [] : ['resourceNames: no resource is called ${join(unknownNames, ', ')}'],
   vnetEnabled && sparkEngine != 'none' ? ['VNET_ENABLED: a Spark engine has no way into the virtual network; choose SPARK_ENGINE_CHOICE=none'] : [],
   !ownHub && empty(eventHubName) ? ['EVENTHUB_NAME: name the hub of EVENTHUB_NAMESPACE_ID'] : [],

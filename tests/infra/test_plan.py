@@ -39,6 +39,12 @@ def test_with_existing_ids_only_consumer_groups_and_roles_are_made_there(vnet: b
     assert [name.rpartition("Hubs ")[2] for name in roles] == ["Data Sender", "Data Receiver"]
 
 
+def test_a_network_has_no_names_for_the_hub_and_the_server_of_somebody_else() -> None:
+    """A private zone without their record would hide the public address that the app has to find."""
+    zones = {name for _, kind, name in plan(FILES, {**SETS["existing"], "vnetEnabled": True}) if "dns-zone" in kind}
+    assert zones == {f"privatelink.{service}.core.windows.net" for service in ("blob", "queue", "table", "dfs")}
+
+
 def test_consumer_groups_that_are_named_are_left_alone() -> None:
     named = {**SETS["existing"], "triggerGroup": "mine", "readerGroup": "reader"}
     assert [key for key, one in plan(FILES, named).items() if key[1] == GROUP and not one.exists] == []
