@@ -42,6 +42,14 @@ def test_the_settings_that_the_host_needs_locally_are_those_of_the_example() -> 
     assert {name: settings_of(outputs(), ROOM)[name] for name in names} == {name: EXAMPLE[name] for name in names}
 
 
+def test_a_hub_of_others_is_not_read_through_the_group_that_its_reader_may_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_local_settings(tmp_path, outputs(), {"EVENTHUB_NAMESPACE_ID": "/subscriptions/s"})
+    assert list(tmp_path.iterdir()) == []
+    assert "a hub of others may have a reader" in capsys.readouterr().out
+
+
 def test_no_value_is_a_secret() -> None:
     assert not re.search(r"key|password|pwd|secret|sig=", json.dumps(settings_of(outputs(), ROOM)), re.IGNORECASE)
 
