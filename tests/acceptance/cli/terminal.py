@@ -87,9 +87,36 @@ class Terminal:
 
     def code(self) -> int:
         """Wait until the command has ended, and return its exit code."""
-        found = re.search(rf"{ENDED}(\d+)", self.shows(ENDED))
+        ended = re.compile(rf"{ENDED}(\d+)")
+        found = ended.search(joined(self.until(lambda screen: ended.search(joined(screen)))))
         assert found
         return int(found[1])
+
+
+class Shell(Terminal):
+    """A shell in a terminal of 80x24, in which a person types one line after the other."""
+
+    def __init__(self, folder: Path, root: Path, given: Mapping[str, str]) -> None:
+        self._socket = str(folder / "tmux")
+        fresh = {**given, "TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+        at = ["new-session", "-d", "-x", "80", "-y", "24", "-c", str(root), "/bin/sh"]
+        self._tmux("-f", "/dev/null", *at, env=fresh)
+        self.type("trap : INT")
+
+    def type(self, line: str) -> None:
+        """Type a line, and press Enter."""
+        self._tmux("send-keys", "-l", line)
+        self.press("Enter")
+
+    def begin(self, line: str) -> None:
+        """Type a command on an empty screen; `code` waits for its end."""
+        self._tmux("send-keys", "-R")
+        self._tmux("clear-history")
+        self.type(f"{line}; echo {ENDED}$?")
+
+    def screen(self, *, with_colours: bool = False) -> str:
+        """All that was printed since the command began; a line that the terminal has wrapped is one line."""
+        return self._tmux("capture-pane", "-p", "-J", "-S", "-")
 
 
 def joined(screen: str) -> str:
