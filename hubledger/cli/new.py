@@ -158,6 +158,8 @@ def _report(design: Design, files: Sequence[str], sample: Sample, source: Path |
         say("", f"Left out: {counted} of {source}", *(f"  {each}" for each in sample.faults[:MOST_FAULTS]))
         say(*([f"  and {more:,} more"] if more > 0 else []))
     say(*(["", *(f"Consider: {each}." for each in sample.advice)] if sample.advice else []))
+    if any("--field" in each for each in sample.advice):
+        say(f"To add an option: rm -r apps/{design.name}, and run the same command with it.")
     say("", "Next:", *(f"  {each}" for each in commands_of(design)))
 
 

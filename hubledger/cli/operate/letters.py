@@ -85,6 +85,11 @@ def list_letters(
     if not at.out.as_json:
         at.out.show(table_of(at.out, rows, messages=messages_of(at, query) if rows and not revealed else {}))
     at.out.say(*(["There are more: give --all, or a filter."] if following else []))
+    if given_up := next((one for one in rows if one["status"] == "exhausted"), None):
+        at.out.say(
+            f"Next: letters show {given_up['partition_id']} {given_up['sequence_number']} --body text",
+            f"then: letters retry --cause {cause_of(given_up)} --reason WHY",
+        )
 
 
 def filter_of(

@@ -126,7 +126,8 @@ def _advice(fields: Sequence[Field], seen: Mapping[str, Seen]) -> Iterator[str]:
     for one in fields:
         values = seen[one.name].values if one.name in seen else set()
         if one.kind == "float" and _MONEY.search(one.column):
-            yield f'{one.name} looks like money, and a float rounds it: --field "{one.name}:decimal" keeps it exactly'
+            exact = f"{one.name}:decimal{'?' if one.is_optional else ''}"
+            yield f'{one.name} looks like money, and a float rounds it: --field "{exact}" keeps it exactly'
         if one.kind in ("text", "ascii") and _KIND.search(one.column) and 1 < len(values) <= MOST_KINDS:
             named = ", ".join(sorted(values))
             yield (

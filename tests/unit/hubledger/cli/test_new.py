@@ -111,6 +111,7 @@ def test_malformed_lines_are_left_out_and_named_and_advice_is_given(project: Pro
     assert "shop.jsonl, line 2 is not JSON" in out
     assert "and 2 more" in out
     assert 'Consider: price looks like money, and a float rounds it: --field "price:decimal" keeps it exactly.' in out
+    assert "To add an option: rm -r apps/" in out
     assert "the field type has 2 values (returned, sold)" in out
     assert "The aggregate sums by hour and id into the table sales_by_hour." in out
     assert (project.folder / "apps" / "sales" / "events.jsonl").read_text().count("\n") == 2

@@ -125,6 +125,7 @@ def test_money_as_a_float_and_a_field_that_tells_kinds_apart_are_worth_a_word(fi
         " its own in transform.py",
         'unitPrice looks like money, and a float rounds it: --field "unitPrice:decimal" keeps it exactly',
     )
+    assert "price:decimal?" in sample(file, '{"price": 2.5}', '{"id": "a"}').advice[0]
     assert sample(file, '{"type": "sold", "price": 2}', '{"type": "sold", "price": 3}').advice == ()
     many = [json.dumps({"type": f"t{number}"}) for number in range(40)]
     assert sample(file, *many).advice == ()

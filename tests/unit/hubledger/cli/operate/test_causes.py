@@ -25,7 +25,7 @@ class App:
             own = {"fingerprint": CAUSE, "template": "no such kind: …", "examples": ["lamp", "desk"]}
             return Reply({"groups": [{**reply.body["groups"][0], **own}]})
         if "/dead-letters" in request.path:
-            one = {**reply.body["letters"][0], "fingerprint": f"{CAUSE}.77", "error": None}
+            one = {**reply.body["letters"][0], "fingerprint": f"{CAUSE}.77", "error": None, "status": "exhausted"}
             return Reply({"letters": [one], "next": None})
         return Reply({**reply.body, "letters": None, "filter": {"fingerprint": CAUSE}})
 
@@ -33,13 +33,15 @@ class App:
 @pytest.mark.parametrize("command", [("letters", "list"), ("tasks", "show", TASK)])
 @pytest.mark.parametrize("may_reveal", [True, False])
 def test_a_cause_has_its_message_and_examples_where_the_caller_may_see_them(
-    command: tuple[str, ...], may_reveal: bool, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, ...], may_reveal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "240")
     with SmallApp(App(may_reveal=may_reveal)) as app:
         assert main([*command, "--url", app.url]) == 0
     found = capsys.readouterr()
     assert ("no such kind: … (e.g. lamp, desk)" in found.out) == may_reveal
     assert command[0] == "letters" or CAUSE in found.out
+    assert (f"\nthen: letters retry --cause {CAUSE} --reason WHY\n" in found.out) == (command[0] == "letters")
     assert found.err == ""
 
 
