@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from tests.patience import Patience, allowed
 from tests.repo.product import ROOT
@@ -49,7 +50,7 @@ class Terminal:
         at = ["new-session", "-d", "-x", str(width), "-y", str(height), line]
         self._tmux("-f", "/dev/null", *at, env=fresh)
 
-    def __enter__(self) -> "Terminal":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
