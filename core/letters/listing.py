@@ -107,6 +107,7 @@ class LetterGroup:
     letters: int
     variants: int
     settled: int
+    retryable: int
     first_failed_at: datetime
     last_failed_at: datetime
     sample: ListedLetter

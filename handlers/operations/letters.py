@@ -128,8 +128,9 @@ class LettersAnswer(Answered):
 
 class GroupAnswer(Answered):
     """The letters of a cause, or of one value of it. `template` is their message with a gap in place of each value,
-    `variants` is the number of different values, and `examples` are some of them. `sample` is the last to fail. Only
-    the revealing route has `template` and `examples`."""
+    `variants` is the number of different values, and `examples` are some of them. Of the `open` letters, a retry
+    can take the `retryable` ones: those waiting or exhausted. `sample` is the last to fail. Only the revealing route has
+    `template` and `examples`."""
 
     fingerprint: str
     letters: int
@@ -137,6 +138,7 @@ class GroupAnswer(Answered):
     template: str | None
     examples: list[str] | None
     open: int
+    retryable: int
     first_failed_at: datetime
     last_failed_at: datetime
     sample: LetterAnswer
@@ -241,6 +243,7 @@ def _group(group: LetterGroup) -> GroupAnswer:
         GroupAnswer,
         group,
         open=group.letters - group.settled,
+        retryable=group.retryable,
         sample=letter_answer(group.sample),
         template=group.template[:MOST_ERROR],
         examples=[one[:MOST_EXAMPLE] for one in group.examples[:EXAMPLES]],

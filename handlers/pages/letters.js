@@ -12,6 +12,7 @@ const NAMES = ["fingerprint", "status", "error_class", "partition_id", "partitio
 const TRIES = ["retry", "replay"];
 const KINDS = { retry: "tried", replay: "replayed", requeue: "made due", discard: "discarded", exhaust: "given up", free: "freed" };
 const PAGE = 50;
+const MOST_GROUPS = 100;
 const NARROW = "(max-width: 760px)"; // as in ops.css
 
 const withText = (values) => values.map((value) => [value, value || "any"]);
@@ -29,7 +30,7 @@ export async function letters(place, left, asked = "") {
 async function show(totals, body, left, chosen, again) {
   const by = chosen.fingerprint ? "value" : "cause";
   const [status, { groups }] = await Promise.all([get("status").catch(() => null), // without it, the causes still show
-    get("dead-letters/groups", { ...chosen, limit: 100 })]);
+    get("dead-letters/groups", { ...chosen, limit: MOST_GROUPS })]);
   if (left.aborted) return;
   const list = el("div", {});
   const jobs = await redrivesCard(tasksTable);
@@ -100,13 +101,17 @@ function groupsCard(groups, chosen, by, again) {
     ["First", (one) => ago(one.first_failed_at)],
     ["Last", (one) => ago(one.last_failed_at)],
   ];
-  const moves = ["", (one) => moveButtons((move) => order(move, { filter: within(one) }, one.open, again)), "wide"];
+  const ask = (one) => (move) => order(move, { filter: within(one) }, move === "retry" ? one.retryable : one.open, again);
+  const moves = ["", (one) => moveButtons(one.retryable ? ["retry", "discard"] : ["discard"], ask(one)), "wide"];
   const [open, settled] = [true, false].map((isOpen) => groups.filter((one) => (one.open > 0) === isOpen));
   const none = Object.keys(chosen).length ? [el("p", {}, "No letter matches the filter.")]
     : [el("p", {}, "No event has failed: there is no letter."), el("p", { class: "quiet" },
       "An event becomes a letter when your transform raises an error, or when the database refuses its rows.")];
+  const canRetry = open.some((one) => one.retryable) || groups.length === MOST_GROUPS; // others may not be shown
   return card(by === "value" ? "By value of the message" : "By cause", groups.length ? null : none,
-    open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again) : null,
+    open.length && !canRetry ? el("p", { class: "quiet", id: "no-retry" }, "No letter here can be retried: each is being "
+      + "retried now, or is held until the letter that it waits for is settled.") : null,
+    open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again, canRetry) : null,
     open.length ? table("Letters by cause", [...columns, moves], open) : null,
     settled.length ? el("details", { id: "settled", open: open.length === 0 },
       el("summary", {}, plural(settled.length, "settled cause")), table("Settled causes", columns, settled)) : null);
@@ -119,7 +124,7 @@ const keyOf = (one) => el("span", { class: "mono" }, one.error === null ? "hidde
 const kindOf = (one) => el("span", { class: "kinds" }, one.error_type ? el("span", { class: "badge type" }, one.error_type)
   : null, " ", badge(one.error_class));
 
-const moveButtons = (ask) => el("span", { class: "row moves" }, Object.keys(MOVES).map((move) => moveButton(move, ask)));
+const moveButtons = (moves, ask) => el("span", { class: "row moves" }, moves.map((move) => moveButton(move, ask)));
 
 /** A grave move is quiet until it has the focus or the pointer. */
 const moveButton = (move, ask) =>

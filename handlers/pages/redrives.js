@@ -46,7 +46,7 @@ export async function redrivesCard(tasksTable) {
 }
 
 /** Offer to move all letters of a filter, after a preview. */
-export function moveAll(chosen, groups, again) {
+export function moveAll(chosen, groups, again, canRetry) {
   const preview = el("div", { "aria-live": "polite" });
   const look = async (move) => {
     try {
@@ -57,8 +57,9 @@ export function moveAll(chosen, groups, again) {
       renew(preview, fault(problem));
     }
   };
+  const moves = Object.entries(MOVES).filter(([move]) => move !== "retry" || canRetry);
   return el("div", {}, "partition_key" in chosen ? el("p", { class: "quiet" }, "The letters of one partition key have no preview: use the buttons of their causes.")
-      : el("div", { class: "row" }, Object.entries(MOVES).map(([move, { word, grave }]) =>
+      : el("div", { class: "row" }, moves.map(([move, { word, grave }]) =>
         button(`${word} all`, () => look(move), { class: grave ? "grave calm" : null, id: `redrive-${move}` }))),
     preview);
 }

@@ -62,11 +62,12 @@ SELECT {listed}
  LIMIT :most;
 
 -- name: group_letters
--- Group letters by cause, the groups with the most open letters first: the numbers of all and of settled letters, the
--- first and last failure.
+-- Group letters by cause, the groups with the most open letters first: the numbers of all letters, of
+-- settled ones and of those that can be retried, the first and last failure.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), partition_id varchar(8000), since_at datetime2(7), until_at datetime2(7), most int
 SELECT d.cause, COUNT(*) AS letters, COUNT(DISTINCT d.fingerprint) AS variants,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
+       SUM(CASE WHEN d.status IN ('waiting', 'exhausted') THEN 1 ELSE 0 END) AS retryable,
        CONVERT(varchar(33), MIN(d.failed_at), 126) AS first_failed_at,
        CONVERT(varchar(33), MAX(d.failed_at), 126) AS last_failed_at
   FROM event_hub_dead_letter AS d
@@ -85,6 +86,7 @@ SELECT d.cause, COUNT(*) AS letters, COUNT(DISTINCT d.fingerprint) AS variants,
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), most int
 SELECT d.cause, COUNT(*) AS letters, COUNT(DISTINCT d.fingerprint) AS variants,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
+       SUM(CASE WHEN d.status IN ('waiting', 'exhausted') THEN 1 ELSE 0 END) AS retryable,
        CONVERT(varchar(33), MIN(d.failed_at), 126) AS first_failed_at,
        CONVERT(varchar(33), MAX(d.failed_at), 126) AS last_failed_at
   FROM event_hub_dead_letter AS d
@@ -105,6 +107,7 @@ SELECT d.cause, COUNT(*) AS letters, COUNT(DISTINCT d.fingerprint) AS variants,
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), most int
 SELECT d.fingerprint, COUNT(*) AS letters, 1 AS variants,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
+       SUM(CASE WHEN d.status IN ('waiting', 'exhausted') THEN 1 ELSE 0 END) AS retryable,
        CONVERT(varchar(33), MIN(d.failed_at), 126) AS first_failed_at,
        CONVERT(varchar(33), MAX(d.failed_at), 126) AS last_failed_at
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_cause

@@ -6,7 +6,7 @@ from tests.browser.conftest import Run
 from tests.browser.test_ops import order, show
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 
 def test_the_totals_by_status_filter_and_the_ones_that_need_an_operator_stand_out(page: "Page", run: Run) -> None:
@@ -26,6 +26,26 @@ def test_nothing_is_offered_where_no_letter_can_be_moved(page: "Page", run: Run)
     show(page, "#/letters?partition_id=14")
     page.wait_for_selector("p:text-is('No letter matches the filter.')")
     assert page.locator("button:has-text('Retry'), button:has-text('Discard')").count() == 0
+
+
+def test_no_retry_is_offered_where_no_letter_can_be_retried_and_the_page_says_why(page: "Page", run: Run) -> None:
+    before = run.status()["accounted"]
+    run.publish("13", b"{poison")
+    run.until(lambda status: status["accounted"] == before + 1)
+    show(page, "#/letters?partition_id=13")
+    page.wait_for_selector("#redrive-retry")
+    assert page.locator("#no-retry").count() == 0
+
+    def answer(route: "Route") -> None:  # no letter of the demo is held
+        got = route.fetch()
+        groups = [{**one, "retryable": 0} for one in got.json()["groups"]]
+        route.fulfill(response=got, json={"groups": groups})
+
+    page.route("**/dead-letters/groups?*", answer)
+    page.reload()
+    page.wait_for_selector("#no-retry:has-text('is held until the letter that it waits for is settled')")
+    assert page.locator(".card:has(#no-retry) button:has-text('Retry')").count() == 0
+    assert page.locator(".card:has(#no-retry) button:has-text('Discard')").count() == 2
 
 
 def test_the_fields_of_the_filter_stand_in_lines(page: "Page") -> None:

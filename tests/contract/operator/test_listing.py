@@ -107,6 +107,7 @@ def test_groups_sum_to_the_letters_of_the_filter(office: Office, name: str) -> N
         own = [one for one in listed if one.fingerprint == group.fingerprint]
         assert (group.letters, group.sample) == (len(own), own[0])
         assert group.settled == sum(one.status in ("resolved", "discarded") for one in own)
+        assert group.retryable == sum(one.status in ("waiting", "exhausted") for one in own)
         assert (group.first_failed_at, group.last_failed_at) == (own[-1].failed_at, own[0].failed_at)
     order = [(group.letters - group.settled, group.letters) for group in groups]
     assert order == sorted(order, reverse=True)
