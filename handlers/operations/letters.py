@@ -128,8 +128,8 @@ class LettersAnswer(Answered):
 
 class GroupAnswer(Answered):
     """The letters of a cause, or of one value of it. `template` is their message with a gap in place of each value,
-    `variants` is the number of different values, and `examples` are some of them. Of the `open` letters, a retry
-    can take the `retryable` ones: those waiting or exhausted. `sample` is the last to fail. Only the revealing route has
+    `variants` is the number of different values, and `examples` are some of them. A retry can take
+    the `retryable` ones, which are waiting or exhausted. `sample` is the last to fail. Only the revealing route has
     `template` and `examples`."""
 
     fingerprint: str
