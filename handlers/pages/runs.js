@@ -136,11 +136,9 @@ const share = (part) => `${(100 * part).toLocaleString("en", { maximumFractionDi
 /** One line of figures; a fault is red and comes first. */
 function qualityOf({ run_id: id, quality: found }) {
   const columns = (shares, what) => Object.entries(shares).map(([name, part]) => `${name} ${what} ${share(part)}`);
-  const known = found.rows_ledger === null ? "an unknown number" : count(found.rows_ledger);
-  const rows = found.rows_read + found.rows_removed + found.rows_elsewhere;
   return el("div", { id: "quality" },
     found.fault ? el("p", { class: "fault" }, `Rows differ: ${found.fault}.`) : null,
-    el("p", {}, [`${count(rows)} of ${known} rows, ${count(found.rows_read)} of them read`,
+    el("p", {}, [found.rows_ledger === null ? "Rows not known: some commits are purged" : `${plural(found.rows_ledger, "row")} by the ledger`,
       `late ${share(found.late_share)}`, ...columns(found.null_shares, "missing"),
       ...columns(found.out_of_range_shares, "out of range"),
       `${plural(found.keys, "key")}, the largest ${share(found.largest_key_share)}`].join(" · ")),
@@ -195,18 +193,29 @@ function listed(found, page, again) {
     ["When", (one) => ago(one[TIME[one.status]] ?? one.planned_at)],
     ["Took", (one) => took(one), "amount"],
     ["Commits", (one) => count(commitsOf(one)), "amount"],
-    ["Rows", (one) => (one.rows_planned === null ? "–" : count(one.rows_planned)), "amount"],
+    ["Rows", (one) => rowsOf(one), "amount"],
     ["Windows", (one) => (one.windows === null ? "–" : count(one.windows)), "amount"],
     ["Quality", (one) => qualityCell(one.quality)],
     ["Engine", (one) => [one.engine, one.engine_job_id ? el("span", { class: "mono" }, ` ${one.engine_job_id}`) : ""]],
     ["", (one) => (one.failure ? el("span", { class: "error" }, one.failure) : null), "wide"],
   ];
   const turn = (cursor, before) => { Object.assign(page, { cursor, before }); again(); };
-  return card("Runs", found.runs.length ? table("Aggregation runs", columns, found.runs)
-    : el("p", {}, found.engine === "none" ? "Without an engine there are no runs." : "No run is planned yet."),
+  return card("Runs", ...(found.runs.length ? [table("Aggregation runs", columns, found.runs)] : none(found)),
   el("div", { class: "row" },
     page.before.length ? button("Newer", () => turn(page.before.at(-1), page.before.slice(0, -1))) : null,
     found.next ? button("Older", () => turn(found.next, [...page.before, page.cursor])) : null));
+}
+
+/** Say that there is no run, and what makes the first one. */
+const none = ({ engine }) => (engine === "none" ? [el("p", {}, "Without an engine there are no runs."),
+  el("p", { class: "quiet" }, "To have runs, name a Spark engine in the setting SPARK_ENGINE, and start the app again.")]
+  : [el("p", {}, "No run is planned yet."),
+    el("p", { class: "quiet" }, "The timer plans the first run when there are commits to sum. To plan it now, take the next step above.")]);
+
+/** The rows that the ledger counts for a run: one number, here and with its quality. */
+function rowsOf(run) {
+  const rows = run.quality?.rows_ledger ?? run.rows_planned;
+  return rows === null ? "–" : count(rows);
 }
 
 function commitsOf(run) {

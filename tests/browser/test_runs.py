@@ -16,13 +16,13 @@ def test_the_quality_of_a_run_is_shown_and_a_fault_is_red(aggregated: Run, page:
     assert cell.inner_text() == "rows differ"
     red, green, blue = cell.locator("span").evaluate("one => getComputedStyle(one).color.match(/\\d+/g).map(Number)")
     assert red > 2 * max(green, blue)
+    assert page.locator("table[aria-label='Aggregation runs'] td[data-label=Rows]").first.inner_text() == "12"
     page.locator("table[aria-label='Aggregation runs'] td[data-label=Run] a").first.click()
     page.wait_for_selector("#quality")
     fault, figures, key, code = page.locator("#quality p").all_inner_texts()
     assert fault == f"Rows differ: {QUALITY['fault']}."
     assert figures == (
-        "11 of 12 rows, 8 of them read · late 25 % · ppm missing 75 % · ppm out of range 12.5 %"
-        " · 3 keys, the largest 50 %"
+        "12 rows by the ledger · late 25 % · ppm missing 75 % · ppm out of range 12.5 % · 3 keys, the largest 50 %"
     )
     assert key == "Name the largest key"
     assert code == "Code 0.1.7, transform home_security/3"
