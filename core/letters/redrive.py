@@ -224,7 +224,7 @@ class RedriveOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RedrivenLetter:
-    """A letter that a job moved: its place in a piece, and its status now."""
+    """A letter that a job moved: its place in a piece, and its status and cause now."""
 
     piece: int
     place: int
@@ -232,6 +232,7 @@ class RedrivenLetter:
     sequence_number: SequenceNumber
     moved_at: datetime
     status: LetterStatus | None
+    cause: str | None
 
 
 @dataclass(frozen=True, slots=True)

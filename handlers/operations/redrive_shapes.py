@@ -107,7 +107,7 @@ _Redriven: Any = shape_of(RedrivenLetter, hidden=("piece", "place"))
 
 
 class RedrivenAnswer(_Redriven):
-    """A letter that a redrive moved, with its status now; null where the letter is gone."""
+    """A letter that a redrive moved, with its status and cause now; null where the letter is gone."""
 
 
 class RedrivenLettersAnswer(Answered):

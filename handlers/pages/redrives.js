@@ -116,16 +116,41 @@ export const redrive = {
   follow: async (place, found, shown, isOver) => { if (isOver && !isTrying(found)) await movedLetters(place, found.task_id); },
 };
 
+const nowOf = ({ status }) => status ?? "gone";
+const MOVED = [
+  ["Cause", (one) => (one.cause === null ? one.said
+    : el("a", { class: "error", href: `#/letters?fingerprint=${encodeURIComponent(one.cause)}` }, one.said)), "wide"],
+  ["Letters", (one) => count(one.letters.length), "amount"],
+  ["Now", (one) => [...new Set(one.letters.map(nowOf))].map((status) => el("span", { class: "kinds" }, badge(status),
+    ` ${count(one.letters.filter((letter) => nowOf(letter) === status).length)} `))],
+  ["Moved", (one) => ago(one.letters.at(-1).moved_at)],
+  ["One by one", (one) => el("details", {}, el("summary", {}, "Positions"), one.letters.map((letter) => el("p", {},
+    el("a", { href: `#/letters/${encodeURIComponent(letter.partition_id)}/${letter.sequence_number}` },
+      `${letter.partition_id} / ${grouped(letter.sequence_number)}`), " ", badge(nowOf(letter))))), "wide"],
+];
+
+/** Group letters by their cause now, the largest group first. */
+const byCause = (letters) => [...new Set(letters.map(({ cause }) => cause))]
+  .map((cause) => ({ cause, letters: letters.filter((one) => one.cause === cause) }))
+  .sort((one, other) => other.letters.length - one.letters.length);
+
+const messages = new Map(); // by cause: the page of a task asks again and again
+
+async function messageOfCause(cause) {
+  if (cause === null) return "The letter is gone.";
+  if (!messages.has(cause)) {
+    const { groups: [group] } = await get("dead-letters/groups", { fingerprint: cause, limit: 1 });
+    messages.set(cause, group?.template ?? (group ? `${group.sample.error_type} (the message is hidden)` : "A letter of an unknown cause"));
+  }
+  return messages.get(cause);
+}
+
 async function movedLetters(place, id, cursor = "", before = []) {
   const page = await get(`tasks/${encodeURIComponent(id)}/letters`, { limit: PAGE, cursor });
-  const columns = [
-    ["Position", (one) => el("a", { href: `#/letters/${encodeURIComponent(one.partition_id)}/${one.sequence_number}` },
-      `${one.partition_id} / ${grouped(one.sequence_number)}`)],
-    ["Now", (one) => (one.status === null ? "gone" : badge(one.status))],
-    ["Moved", (one) => ago(one.moved_at)],
-  ];
-  renew(place, card("Letters that it moved", page.letters.length ? table("Moved letters", columns, page.letters)
-    : el("p", {}, "No letter was moved."),
+  const causes = byCause(page.letters);
+  const said = await Promise.all(causes.map(({ cause }) => messageOfCause(cause)));
+  renew(place, card("Letters that it moved", page.letters.length ? table("Moved letters", MOVED, causes.map((one, at) => ({ ...one, said: said[at] })))
+    : el("p", {}, "No letter was moved."), cursor || page.next ? el("p", { class: "quiet" }, `Counted here: ${plural(page.letters.length, "letter")} of this part of the list.`) : null,
   el("div", { class: "row" },
     before.length ? button("Earlier", () => movedLetters(place, id, before.at(-1), before.slice(0, -1))) : null,
     page.next ? button("Later", () => movedLetters(place, id, page.next, [...before, cursor])) : null)));

@@ -23,9 +23,9 @@ SELECT @task_id, @pieces, @partition_id, (
  WHERE @moved > 0;
 
 -- name: read_redriven_letters
--- Read the letters that a job moved, with their status now, in the order of its pieces: a page after a place in a piece.
+-- Read the letters that a job moved, with their status and cause now, in the order of its pieces: a page after a place in a piece.
 -- params: task_id varchar(8000), after_piece bigint, after_place int, most int
-SELECT p.piece, n.key AS place, p.partition_id, n.value AS sequence_number, p.moved_at, d.status
+SELECT p.piece, n.key AS place, p.partition_id, n.value AS sequence_number, p.moved_at, d.status, d.cause
   FROM redrive_piece AS p
  INNER JOIN task AS j ON j.task_id = p.task_id
  CROSS JOIN json_each(p.numbers) AS n
@@ -37,7 +37,7 @@ SELECT p.piece, n.key AS place, p.partition_id, n.value AS sequence_number, p.mo
  LIMIT :most;
 -- sqlserver:
 SELECT TOP (@most)
-       p.piece, n.place, p.partition_id, n.sequence_number, p.moved_at, d.status
+       p.piece, n.place, p.partition_id, n.sequence_number, p.moved_at, d.status, d.cause
   FROM hubledger.redrive_piece AS p
  INNER JOIN hubledger.task AS j ON j.task_id = p.task_id
  CROSS APPLY (

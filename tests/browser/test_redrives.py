@@ -32,9 +32,13 @@ def test_from_a_preview_to_the_letters_that_a_redrive_discarded(page: "Page", po
     page.click("dialog button.grave")
     page.wait_for_selector(f"{STATUS}:has-text('done')")
     assert page.inner_text("#task-status").split("\n")[-1] == "3 of 3"
-    page.wait_for_selector("table[aria-label='Moved letters'] tbody tr:nth-child(3)")
-    moved = page.locator("table[aria-label='Moved letters'] tbody tr").all_inner_texts()
-    assert all(line.startswith("11 / ") and "discarded" in line for line in moved)
+    page.wait_for_selector("table[aria-label='Moved letters'] tbody tr")
+    (row,) = page.locator("table[aria-label='Moved letters'] tbody tr").all()
+    assert row.locator("td[data-label=Cause]").inner_text().startswith("the body is not")
+    assert row.locator("td[data-label=Letters]").inner_text() == "3"
+    assert row.locator("td[data-label=Now]").inner_text().split() == ["discarded", "3"]
+    row.locator("summary").click()
+    assert [one[:5] for one in row.locator("details a").all_inner_texts()] == ["11 / "] * 3
     show(page, f"#/letters?partition_id={poisoned}")
     page.wait_for_selector("table[aria-label=Redrives] tbody tr:has-text('known poison')")
     assert page.locator("#redrive-retry").count() == 0, "no letter can be moved any more"
@@ -51,6 +55,6 @@ def test_a_retry_that_did_not_help_says_so_and_is_not_green(page: "Page", run: R
     page.click("dialog button.main")
     page.wait_for_selector("#outcome .badge.warn:has-text('did not help')")
     assert page.inner_text("#outcome").endswith("0 resolved, 2 failed again for the same cause")
-    page.wait_for_selector("table[aria-label='Moved letters'] tbody tr:nth-child(2):has-text('exhausted')")
+    page.wait_for_selector("table[aria-label='Moved letters'] tbody .badge.bad:text-is('exhausted')")
     show(page, "#/tasks?kind=redrive")
     assert page.locator("table[aria-label=Tasks] tbody tr").first.locator(".badge.warn").inner_text() == "did not help"
