@@ -62,10 +62,11 @@ class LetterListing:
 
     def _groups(self, wanted: LetterFilter, found: Sequence[Sequence[Any]]) -> tuple[LetterGroup, ...]:
         groups = []
-        for fingerprint, *counts, first, last in found:
+        for fingerprint, letters, variants, settled, retryable, first, last in found:
             if newest := self._newest(wanted, fingerprint):
                 times, examples = (instant_of(first), instant_of(last)), differing_values([one.error for one in newest])
-                groups.append(LetterGroup(fingerprint, *counts, *times, newest[0], examples))
+                counts = (fingerprint, letters, variants, settled, retryable)
+                groups.append(LetterGroup(*counts, *times, newest[0], examples))
         return tuple(groups)
 
     def read_letter(self, partition_id: PartitionId, sequence_number: SequenceNumber) -> WholeLetter | None:
