@@ -15,6 +15,8 @@ from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck
 from core.ledger.audit import audit, stream_faults
 from core.ledger.audit_task import AuditAsked, AuditKind, audit_request
+from core.ledger.erasure.erasure import erasure_request
+from core.ledger.erasure.work import ErasureKind
 from core.ledger.next_incarnation import (
     HubFits,
     IncarnationMeans,
@@ -25,6 +27,7 @@ from core.ledger.next_incarnation import (
 from core.ledger.ranges import Reading
 from core.ledger.retention.purge import purge_request
 from core.ledger.retention.work import PurgeKind
+from core.ledger.store.erasures import Erasures
 from core.ledger.store.incarnations import Incarnations
 from core.ledger.store.ledger import Ledger
 from core.ledger.store.purges import Purges
@@ -34,7 +37,7 @@ from core.model.backoff import Backoff
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.retention import DEFAULT_DAYS
-from core.model.spans import SequenceNumber
+from core.model.spans import SequenceNumber, Span
 from core.replay.run import ReplayKind, request_replay
 from core.store.stream import OneStream
 from core.tasks.run import Kind, open_parts, open_task, work_on
@@ -43,6 +46,7 @@ from core.tasks.task import TaskOrder, report_text
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH, STREAM, batch, event, partition
+from tests.fakes.erasing import KEY
 from tests.fakes.moving import discard, drive
 from tests.fakes.replaying import order
 from tests.fakes.store import Store
@@ -56,6 +60,7 @@ HOLDING = LetterPolicy(order="hold_key")
 FIRST, SECOND = TRANSFORMS[0], TRANSFORMS[1]
 GRACE = timedelta(seconds=30)
 MOST = 10**6
+BLANKED = tuple(f"UPDATE of {table}" for table in ("batch_ledger", "dead_letter_attempt", "retracted_row"))
 
 
 def _log(bodies: Iterable[str]) -> list[Event]:
@@ -161,6 +166,16 @@ def _old(bench: Bench) -> None:
     open_task(purge_request(_of_a_person(bench), days, (PartitionId("0"),), is_dry_run=False), tasks)
 
 
+def _to_forget(bench: Bench) -> None:
+    """Prepare batches, a replay that took rows away, a dry run, and the erasure of a home."""
+    _committed(BODIES, len(BODIES))(bench)
+    for dry_run in (False, True):
+        _replay(is_dry_run=dry_run)(bench)
+        _drive(Process(bench))
+    spans = {PartitionId("0"): Span(SequenceNumber(0), SequenceNumber(len(BODIES) - 1))}
+    open_task(erasure_request(_of_a_person(bench), ("a",), spans, is_dry_run=False), Tasks(bench.store.database))
+
+
 def _audited(bench: Bench) -> None:
     """Prepare a ledger, and an audit of it."""
     _committed(BODIES, len(BODIES))(bench)
@@ -183,6 +198,12 @@ def _purge(process: Process) -> None:
         letters_of_piece=1,
     )
     _work_on_all(kind, bench)
+
+
+def _erase(process: Process) -> None:
+    store = Erasures(OneStream(process.database, STREAM), FIRST.row_classes)
+    sleep = process.bench.clock.sleep
+    _work_on_all(ErasureKind(STREAM, store, KEY, lambda _: (), process.bench.own, sleep, numbers=3), process.bench)
 
 
 def _audit(process: Process) -> None:
@@ -296,7 +317,8 @@ SUBJECTS = {
     "the pieces of a replay with rows that the database refuses": Subject(
         _replay(is_dry_run=False, bodies=WITH_REFUSED), _drive, 100
     ),
-    "the pieces of a purge": Subject(_old, _purge, 100, deletes=True),
+    "the pieces of a purge": Subject(_old, _purge, 100, allows=("DELETE of ",)),
+    "the pieces of an erasure": Subject(_to_forget, _erase, 100, allows=BLANKED),
     "the parts of an audit": Subject(_audited, _audit, 20),
     "a dry run": Subject(_replay(is_dry_run=True), _drive, 60),
     "a run of aggregation, from its plan to its commit": Subject(_committed(BODIES, len(BODIES)), _tick, 40, 4),
