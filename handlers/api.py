@@ -22,6 +22,7 @@ OWN = (
     Route("GET", "status/history", COUNTING, "history.status_history"),
     Route("GET", "retention", COUNTING, "retention.show_retention"),
     Route("GET", "ledger/{partition_id}/{sequence_number}", READING, "ledger.explain_number"),
+    Route("GET", "ledger", READING, "ledger.find_commits"),
     Route("GET", "ledger/audit", READING, "audit.audit_ledger"),
     Route("GET", "dead-letters", READING, "letters.list_letters"),
     Route("GET", "dead-letters/groups", READING, "letters.group_letters"),

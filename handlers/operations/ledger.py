@@ -1,4 +1,4 @@
-"""Explain where one sequence number went."""
+"""Explain where one sequence number went, and find the commits of a time."""
 
 from datetime import datetime
 from typing import Any
@@ -8,20 +8,23 @@ import msgspec
 from core.api.operation import (
     Answered,
     Call,
+    Instant,
     Nothing,
     NumberText,
     PartitionText,
     Shape,
     number_of,
     operation,
+    utc,
 )
 from core.api.problems import NOT_FOUND, not_found
 from core.api.shown import shape_of, written
+from core.ledger.at_time import first_commit_since
 from core.ledger.explain import Explanation, Outcome, explain
-from core.ledger.retention.stub import PurgeStub
+from core.ledger.retention.stub import LedgerRow, PurgeStub
 from core.ledger.whereabouts import LedgerRange, NotedGap, WrittenRow
 from core.model.events import PartitionId
-from handlers.app import app
+from handlers.app import App, app
 from handlers.operations.letters import (
     AttemptAnswer,
     LetterAnswer,
@@ -91,6 +94,43 @@ class ExplanationAnswer(Answered):
     gap: GapAnswer | None
     changes: list[RangeAnswer]
     purged: PurgedAnswer | None
+
+
+class TimeQuery(Shape):
+    """A time, and a partition or all of them."""
+
+    at: Instant
+    partition_id: PartitionText | None = None
+
+
+class CommitAnswer(Answered):
+    """The first commit of a partition at or after the time; null: there is none."""
+
+    partition_id: str
+    commit: RangeAnswer | None
+
+
+class CommitsAnswer(Answered):
+    """The commits of a time, by partition."""
+
+    commits: list[CommitAnswer]
+
+
+@operation("The first commit of each partition since a time", "ledger")
+def find_commits(call: Call[Nothing, TimeQuery, Nothing]) -> CommitsAnswer:
+    """Find where the ledger was at a time; each commit names its sequence numbers."""
+    own, at = app(), utc(call.query.at, "at")
+    assert at is not None  # it is required
+    ids = [id for id in own.purges.read_purge_partitions() if call.query.partition_id in (None, id)]
+    return CommitsAnswer(commits=[_commit_of(own, id, at) for id in ids])
+
+
+def _commit_of(own: App, id: PartitionId, at: datetime) -> CommitAnswer:
+    def read_next(after: int) -> LedgerRow | None:
+        return next(iter(own.purges.read_ledger_rows(id, after, 1)), None)
+
+    found = first_commit_since(at, own.ledger.read_ledger_ends(id).last_commit, read_next)
+    return CommitAnswer(partition_id=id, commit=None if found is None else _range(found))
 
 
 @operation("Where one sequence number went, without its rows", "ledger", problems=(NOT_FOUND,))

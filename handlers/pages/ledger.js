@@ -18,9 +18,34 @@ export async function ledger(place, left, partition = "", number = "") {
   place.append(el("h1", {}, "Where did a number go?"),
     card("Find a number", el("form", { class: "row", onsubmit: go }, field("Partition", id), field("Sequence number", digits),
       el("button", { class: "main" }, "Explain")),
-    el("p", { class: "quiet" }, "A letter, a task and each row of a table name their partition and sequence number. By a "
-      + "partition key, look for letters on the page of letters; by time, let the dry run of a replay choose the range.")), found);
+    el("p", { class: "quiet" }, "A letter, a task and each row of a table name their partition and sequence number: the columns "
+      + "partition_id and sequence_number. The ledger has no partition keys: look for one among the letters, or in your tables.")),
+    byTime(), found);
   if (partition) await show(found, left, partition, number);
+}
+
+/** The form that finds the commits of a time. */
+function byTime() {
+  const at = el("input", { name: "at", type: "datetime-local", step: 1, required: true });
+  const found = el("div", { "aria-live": "polite" });
+  const go = async (event) => {
+    event.preventDefault();
+    try {
+      const { commits } = await get("ledger", { at: `${at.value}Z` });
+      found.replaceChildren(table("Commits", [["Partition", (one) => one.partition_id],
+        ["Numbers", (one) => (one.commit ? el("a", { href: `#/ledger/${encodeURIComponent(one.partition_id)}/${one.commit.first}` },
+          `${grouped(one.commit.first)} to ${grouped(one.commit.last)}`) : "none since")],
+        ["Commit", (one) => (one.commit ? count(one.commit.commit_number) : ""), "amount"],
+        ["Kind", (one) => (one.commit ? badge(one.commit.kind) : "")],
+        ["Committed", (one) => (one.commit ? dated(one.commit.committed_at) : "")]], commits));
+    } catch (problem) {
+      if (!(problem instanceof Problem) || problem.needsKey) throw problem;
+      found.replaceChildren(fault(problem));
+    }
+  };
+  return card("Find a time", el("form", { class: "row", onsubmit: go }, field("Committed since (UTC)", at),
+    el("button", { class: "main", id: "find-time" }, "Find")),
+  el("p", { class: "quiet" }, "The first commit of each partition since then."), found);
 }
 
 async function show(found, left, partition, number) {

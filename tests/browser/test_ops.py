@@ -404,3 +404,13 @@ def test_a_key_is_stored_in_the_tab_and_sent(page: "Page") -> None:
         page.click("dialog button.main")
     assert sent.value.headers["x-functions-key"] == "secret-key"
     assert page.evaluate("localStorage.getItem('hubledger.key')") is None
+
+
+def test_the_ledger_is_found_by_time(page: "Page", run: Run) -> None:
+    show(page, "#/ledger")
+    page.fill("input[name=at]", "2020-01-01T00:00:00")
+    page.click("#find-time")
+    link = page.locator("table a").first
+    link.wait_for()
+    link.click()
+    page.wait_for_selector("#outcome")

@@ -60,7 +60,7 @@ GROUPS: dict[str, _Group] = {
     ),
     "ledger": (
         "Where a number went, and whether the ledger has faults.",
-        {"explain": (ledger.explain, False), "audit": (ledger.audit, False)},
+        {"explain": (ledger.explain, False), "find": (ledger.find, False), "audit": (ledger.audit, False)},
     ),
     "streams": (
         "The stream of the hub, and its next incarnation.",

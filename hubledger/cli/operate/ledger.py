@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from hubledger.cli.console import UsageFault
+from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
 from hubledger.cli.operate.kinds import audit_facts, audit_tables
 from hubledger.cli.operate.letters import Number, PartitionId, Revealed, attempts_table, facts_of, segment
@@ -15,6 +16,7 @@ from hubledger.cli.views.output import Column, Output, toned
 from hubledger.cli.views.texts import brief, text_of
 
 _Partition = Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition; default: all.")]
+_Since = Annotated[str, typer.Option("--since", metavar="TIME", help=f"{WRITTEN}.")]
 _Whole = Annotated[bool, typer.Option("--whole", help="Every range, also those that an audit verified before.")]
 _Rows = Annotated[bool, typer.Option("--rows", help="Recount the rows too.")]
 _Hub = Annotated[bool, typer.Option("--hub", help="Read the hub too.")]
@@ -49,6 +51,37 @@ def explain(at: At, partition: PartitionId, number: Number, revealed: Revealed =
     if value["changes"]:
         out.show(out.table(_CHANGES, [_change(out, one) for one in value["changes"]], "changes since"))
     return None
+
+
+def find(at: At, since: _Since, partition: _Partition = None) -> None:
+    """Find the first commit of each partition since a time, with its sequence numbers.
+
+    Example: python -m hubledger ledger find --since yesterday
+    """
+    given = {"at": moment(since)} | ({"partition_id": partition} if partition else {})
+    found = at.app.get("ledger", given)
+    if at.out.as_json:
+        return at.out.json(found.text)
+    at.out.show(at.out.table(_FOUND, [_found(at.out, one) for one in found.value["commits"]]))
+    return None
+
+
+_FOUND = (
+    Column("partition"),
+    Column("commit", number=True),
+    Column("kind"),
+    Column("first", number=True),
+    Column("last", number=True),
+    Column("committed"),
+)
+
+
+def _found(out: Output, one: Mapping[str, Any]) -> list[object]:
+    commit = one["commit"]
+    if commit is None:
+        return [one["partition_id"], None, "none since", None, None, None]
+    names = ("commit_number", "kind", "first", "last")
+    return [one["partition_id"], *(commit[name] for name in names), out.when(commit["committed_at"])]
 
 
 _CHANGES = (

@@ -181,6 +181,9 @@ def of_ledger(to: Recorder) -> None:
             to.get(name, {"partition_id": "1", "sequence_number": number})
     to.get("explain_number", {"partition_id": "10", "sequence_number": str(LARGE)})
     to.get("explain_number", {"partition_id": "10", "sequence_number": "x"})
+    for at in ("2020-01-01T00:00:00Z", "2090-01-01T00:00:00Z", "odd"):
+        to.get("find_commits", at=at)
+    to.get("find_commits", at="2020-01-01T00:00:00+02:00", partition_id="10")
     for name in ("status", "show_retention", "reveal_stops", "health_ledger", "audit_ledger", "status_history"):
         to.get(name)
     functions()["watch"](None)

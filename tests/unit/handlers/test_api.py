@@ -23,6 +23,7 @@ BY_LEVEL = {
     "reading": [
         "audit_ledger",
         "explain_number",
+        "find_commits",
         "group_letters",
         "list_aggregations",
         "list_letters",
