@@ -10,6 +10,7 @@ from core.ledger.whereabouts import LedgerRange, Whereabouts
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 
+ERASED_LETTER = "erased"  # in place of the type of the error
 Outcome = Literal[
     "not_yet",
     "before_first",
@@ -21,6 +22,7 @@ Outcome = Literal[
     "absent",
     "written_or_filtered",
     "purged",
+    "erased",
 ]
 
 
@@ -66,7 +68,9 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
 
 
 def _evident(found: Whereabouts) -> tuple[Outcome, str] | None:
-    """Return the outcome that an open letter or a row shows."""
+    """Return the outcome that a letter, a row or the place of an erased row shows."""
+    if found.letter is not None and found.letter.letter.error_type == ERASED_LETTER:
+        return "erased", "An erasure blanked its letter, and keeps it forgotten."
     if found.letter is not None and found.letter.letter.status != "resolved":
         letter = found.letter.letter
         if letter.status == "held":
@@ -77,6 +81,8 @@ def _evident(found: Whereabouts) -> tuple[Outcome, str] | None:
         return "dead_lettered", f"It is a dead letter, {letter.status}, after {_count(letter.attempts, 'attempt')}."
     if found.rows:
         return "written", f"{_writing(found)} wrote {_count(len(found.rows), 'row')} of it."
+    if found.erased:
+        return "erased", f"An erasure took away {_count(found.erased, 'row')} of it, and keeps it forgotten."
     return None
 
 

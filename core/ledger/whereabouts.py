@@ -57,7 +57,7 @@ class WrittenRow:
 class Whereabouts:
     """The facts that the store has about a number. `range` is the last range that begins at or before the number, and
     may end before it. `changes` are the later replays and retries that touched the number, the newest first. `purged`
-    is the partition's stub if the range of the number was purged."""
+    is the partition's stub if the range of the number was purged; `erased` counts rows that an erasure took away."""
 
     checkpoint: SequenceNumber
     first: SequenceNumber | None
@@ -68,6 +68,7 @@ class Whereabouts:
     rows: tuple[WrittenRow, ...]
     states_declared: bool
     purged: PurgeStub | None = None
+    erased: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ export function duration(seconds) {
 const TONES = {
   good: ["written", "resolved", "done", "balanced", "healed", "committed", "helped"],
   warn: ["waiting", "retrying", "held", "not_yet", "planned", "running", "paused",
-    "written_or_filtered", "submitting", "submitted", "not_tried", "helped_in_part", "did_not_help", "unknown"],
+    "written_or_filtered", "erased", "submitting", "submitted", "not_tried", "helped_in_part", "did_not_help", "unknown"],
   bad: ["exhausted", "dead_lettered", "missing", "absent", "failed", "open", "not balanced"],
 };
 

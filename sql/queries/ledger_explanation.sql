@@ -28,6 +28,14 @@ SELECT {range}
  ORDER BY +l.commit_number DESC  -- +: by the index of the few that are no batches
  LIMIT :most;
 
+-- name: count_erased
+-- Count the rows of a number that an erasure took away: their places stand under the largest number of a commit.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint
+SELECT COUNT(*) AS rows_erased
+  FROM retracted_row AS r
+ WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.sequence_number = :sequence_number
+   AND r.commit_number = 9223372036854775807;
+
 -- name: read_first_number
 -- Read the first number of a partition's ledger.
 -- params: stream_id int, partition_id varchar(8000)

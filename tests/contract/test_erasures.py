@@ -10,7 +10,11 @@ import pytest
 from core.errors import TaskOverlap
 from core.ingest.ingest import ingest_batch
 from core.ledger.erasure.erasure import asked_of, erased_by
+from core.ledger.explain import explain
+from core.ledger.store.ledger import Explanations
 from core.letters.retry import claim_due, retry_chunk
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
 from core.replay.ranges import ReplayOrder
 from core.settle.erased import ErasureKeyMissing, SubjectKey
 from core.tasks.run import open_parts, work_on
@@ -19,10 +23,11 @@ from tests.fakes.builders import batch, partition
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.erasing import ErasingWorld, events_of
 from tests.fakes.kept import Engine
-from tests.fakes.plain_transform import transform
+from tests.fakes.plain_transform import ROW_CLASSES, transform
 from tests.fakes.replaying import changed, order
 from tests.fakes.store import Store
 
+N = SequenceNumber
 GONE, STAYS = "home-7", "home-70"  # the second name begins with the first
 LOG = (
     f"home {GONE} 1", f"home {STAYS} 0", f"double {GONE}", f"reading {STAYS}", f"poison {GONE}", f"look {GONE}",
@@ -124,6 +129,16 @@ def test_a_full_replay_brings_nothing_back(world: ErasingWorld, engine: Engine, 
     assert [one.row for one in rows_of(engine, STAYS)] == others  # type: ignore[attr-defined]
     assert (job.counts.filtered, job.counts.dead_lettered) == (8, 1)
     assert world.faults() == []
+
+
+def test_the_ledger_says_what_became_of_an_erased_number(world: ErasingWorld) -> None:
+    world.erase(GONE)
+    world.replay()
+    store = Explanations(world.stream, ROW_CLASSES)
+    told = {number: explain(PartitionId("0"), N(number), store) for number in (2, 3, 4)}
+    outcomes = {number: one and one.outcome for number, one in told.items()}
+    assert outcomes == {2: "erased", 3: "written", 4: "erased"}
+    assert "An erasure took away 2 rows of it" in str(told[2])
 
 
 def test_a_dry_run_of_a_replay_shows_nothing_of_it(world: ErasingWorld) -> None:

@@ -156,6 +156,7 @@ class Explanations(PurgeStubs):
             rows=self._rows(partition_id, number),
             states_declared=any(row_table(row_class).key for row_class in self._row_classes),
             purged=purged,
+            erased=self._stream.ask("count_erased", **position)[0][0],
         )
 
     def _gap(self, position: dict[str, Any]) -> NotedGap | None:

@@ -42,6 +42,7 @@ BY_INDEX = {
     "read_attempts": "PRIMARY KEY (stream_id=? AND partition_id=? AND sequence_number=?)",
     "find_range": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=? AND first_sequence_number<?)",
     "find_changes": "INDEX ix_batch_ledger_change (stream_id=? AND partition_id=? AND first_sequence_number<?)",
+    "count_erased": "INDEX ix_retracted_row_number (stream_id=? AND partition_id=? AND sequence_number=?",
     "read_first_number": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=?)",
     "find_gap": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number<?)",
     "find_absent": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number<?)",
