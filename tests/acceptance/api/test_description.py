@@ -214,7 +214,7 @@ def label_of(name: str) -> str:
 
 
 NAMED = ("partitions", "from", "to", "first", "last")  # places in partitions, which no schema knows
-COUNTS = ("expected_count", "per_second")
+COUNTS = ("expected_count", "per_second", "most_rows")
 
 
 def can_be_judged(case: Any) -> bool:
