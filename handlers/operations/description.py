@@ -15,7 +15,7 @@ from handlers.room import own_room
 from handlers.web.openapi import describe
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
-NAMES = ("operator", "runbook", "alerts", "faults", "retention", "aggregation", "resident", "glossary")  # of guides
+NAMES = ("operator", "runbook", "alerts", "faults", "retention", "erasure", "aggregation", "resident", "glossary")
 GUIDES = {f"{name}.html": PAGES.parents[1] / "docs" / f"{name}.md" for name in NAMES}
 ENTRY = "ops.html"
 

@@ -4,21 +4,20 @@ from typing import Annotated
 
 import msgspec
 
-from core.api.operation import Answered, Reason, Shape
+from core.api.operation import VISIBLE, Answered, Reason, Shape
 from core.ledger.erasure.erasure import MOST_SUBJECTS
 from handlers.operations.task_shapes import TaskAnswer
 
-SUBJECT = r"^\S(?:[^\x00-\x1f]*\S)?\Z"
 Subject = Annotated[
     str,
-    msgspec.Meta(min_length=1, max_length=200, pattern=SUBJECT, description="A partition key, or a room's subject."),
+    msgspec.Meta(min_length=1, max_length=200, pattern=VISIBLE, description="A partition key, or a room's subject."),
 ]
 Subjects = Annotated[list[Subject], msgspec.Meta(min_length=1, max_length=MOST_SUBJECTS)]
 
 
 class ErasureShape(Shape):
-    """A request to forget subjects. Only a request with `dry_run` = false erases anything; it fails before it erases
-    more than `most_rows` rows. The subjects are stored until the task is over, and no longer."""
+    """A request to forget subjects, without the blanks around them. Only a request with `dry_run` = false erases
+    anything; it fails before it erases more than `most_rows` rows. The subjects are stored until the task is over."""
 
     subjects: Subjects
     reason: Reason

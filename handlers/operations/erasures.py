@@ -33,7 +33,7 @@ def request_erasure(call: Call[Nothing, Nothing, ErasureShape]) -> Answer:
     """Open a task; its orchestration works on it. One erasure of the stream is open at a time; a second request for the
     same subjects is answered with the first."""
     own, body = app(), call.body
-    subjects = tuple(dict.fromkeys(body.subjects))
+    subjects = tuple(dict.fromkeys(one.strip() for one in body.subjects))
     _refuse(own, subjects, body.reason)
     spans = _spans(own, body.dry_run)
     order = TaskOrder(CLOCK.new_id(), own.open_stream(), call.who, body.reason, call.at)

@@ -31,7 +31,7 @@ function byTime() {
   const go = async (event) => {
     event.preventDefault();
     try {
-      const { commits } = await get("ledger", { at: `${at.value}Z` });
+      const { commits } = await get("ledger", { at: new Date(`${at.value}Z`).toISOString() });
       found.replaceChildren(table("Commits", [["Partition", (one) => one.partition_id],
         ["Numbers", (one) => (one.commit ? el("a", { href: `#/ledger/${encodeURIComponent(one.partition_id)}/${one.commit.first}` },
           `${grouped(one.commit.first)} to ${grouped(one.commit.last)}`) : "none since")],
