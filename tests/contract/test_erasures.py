@@ -13,7 +13,8 @@ from core.ledger.erasure.erasure import asked_of, erased_by
 from core.ledger.explain import explain
 from core.ledger.store.ledger import Explanations
 from core.letters.retry import claim_due, retry_chunk
-from core.model.events import PartitionId
+from core.model.events import Event, PartitionId
+from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.replay.ranges import ReplayOrder
 from core.settle.erased import ErasureKeyMissing, SubjectKey
@@ -181,6 +182,29 @@ def test_a_retry_makes_no_row_of_an_erased_subject(world: ErasingWorld, engine: 
     (resolved,) = [one for one in engine.letters() if one.status == "resolved"]
     assert resolved.sequence_number == 6
     assert rows_of(engine, GONE) == []
+
+
+def test_an_event_of_an_erased_partition_key_makes_no_row_at_all(world: ErasingWorld, engine: Engine) -> None:
+    """Not even one that names a different subject: the key is the subject of the event."""
+    world.erase(GONE)
+    world.transform = changed(lambda event, references: [SensorReading("odd", "s", "late", None, 1, event.enqueued_at)])
+    world.replay(order(["0"]))
+    assert [one.sequence_number for one in rows_of(engine, "odd")] == [1, 3, 6, 8, 10]  # type: ignore[attr-defined]
+
+
+def fails_with_its_name(event: Event, references: References) -> list[Row]:
+    raise ValueError(f"home {event.partition_key} is odd")
+
+
+def test_errors_of_earlier_attempts_are_blanked_too(world: ErasingWorld, engine: Engine) -> None:
+    world.clock.advance(3600)
+    world.transform = changed(fails_with_its_name)
+    for chunk in claim_due(world.keeper):
+        retry_chunk(chunk, world.keeper, "invocation-2")
+    assert [one for one in engine.attempts() if f"home {GONE} is" in str(one.error)] != []
+    world.erase(GONE)
+    assert {one.error for one in engine.attempts()} == {"erased", f"home {STAYS} is odd"}
+    assert world.faults() == []
 
 
 def test_a_new_event_after_the_erasure_is_a_new_event(world: ErasingWorld, engine: Engine) -> None:
