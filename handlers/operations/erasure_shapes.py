@@ -4,13 +4,12 @@ from typing import Annotated
 
 import msgspec
 
-from core.api.operation import VISIBLE, Answered, Reason, Shape
+from core.api.operation import Answered, Reason, Shape
 from core.ledger.erasure.erasure import MOST_SUBJECTS
 from handlers.operations.task_shapes import TaskAnswer
 
 Subject = Annotated[
-    str,
-    msgspec.Meta(min_length=1, max_length=200, pattern=VISIBLE, description="A partition key, or a room's subject."),
+    str, msgspec.Meta(min_length=1, max_length=200, description="A partition key, or a value of a room's subject.")
 ]
 Subjects = Annotated[list[Subject], msgspec.Meta(min_length=1, max_length=MOST_SUBJECTS)]
 

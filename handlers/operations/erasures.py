@@ -33,7 +33,7 @@ def request_erasure(call: Call[Nothing, Nothing, ErasureShape]) -> Answer:
     """Open a task; its orchestration works on it. One erasure of the stream is open at a time; a second request for the
     same subjects is answered with the first."""
     own, body = app(), call.body
-    subjects = tuple(dict.fromkeys(one.strip() for one in body.subjects))
+    subjects = tuple(dict.fromkeys(subject for one in body.subjects if (subject := one.strip())))
     _refuse(own, subjects, body.reason)
     spans = _spans(own, body.dry_run)
     order = TaskOrder(CLOCK.new_id(), own.open_stream(), call.who, body.reason, call.at)
@@ -94,6 +94,8 @@ def _refuse(own: App, subjects: tuple[str, ...], reason: str) -> None:
         named = next((one.name for one in tables if not one.key), tables[0].name if tables else "TABLE")
         why = "no table of the room declares its subject, so rows of a subject cannot be found: name the column, as in"
         raise Problem(CONFLICT, f'{why} @appended_to("{named}", subject="COLUMN")')
+    if not subjects:
+        raise invalid("subjects", "these texts have nothing to read in them")
     if without_subjects(reason, subjects) != reason:
         raise invalid("reason", "the reason is stored, so it must not name a subject")
 

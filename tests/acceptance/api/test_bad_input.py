@@ -68,7 +68,7 @@ def test_a_method_that_a_route_does_not_have_is_refused_with_those_it_has(served
 
 
 def test_an_address_without_a_route_is_a_problem(served: Served) -> None:
-    for path in ("", "nothing", "status/more", "ledger", "ledger/0", "dead-letters/0/1/2", "ops/a/b"):
+    for path in ("", "nothing", "status/more", "ledger/0", "dead-letters/0/1/2", "ops/a/b"):
         is_problem(served.get(path), 404, case=path)
 
 
