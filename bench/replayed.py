@@ -69,7 +69,7 @@ UPDATE sensor_reading SET ppm = 1, commit_number = :commit_number
 _REPLAY = """
 INSERT INTO batch_ledger
 VALUES (1, :partition_id, :commit_number, 'replay', :number, :number, 1, 0, 0, 0, 0, 1, 1, 'test/2', 'i',
-        '2026-01-01T00:00:00.000000Z', 0, 0, 0, 0, 0, 0, 0, 0)
+        '2026-01-01T00:00:00.000000Z', 0, 0, 0, 0, 0, 0, 0, 0, NULL)
 """
 _MOVE = "UPDATE event_hub_checkpoint SET commit_number = :commit_number WHERE partition_id = :partition_id"
 

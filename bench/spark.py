@@ -31,7 +31,7 @@ STREAM = (
 )
 _LEDGER = (
     "INSERT INTO batch_ledger VALUES"
-    " (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, ?, 't', 'i', '2026-02-02T00:00:00Z', 0, 0, 0, 0, 0, 0, 0, 0)"
+    " (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, ?, 't', 'i', '2026-02-02T00:00:00Z', 0, 0, 0, 0, 0, 0, 0, 0, NULL)"
 )
 _CHECKPOINT = "INSERT OR REPLACE INTO event_hub_checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0)"
 _CONF = {

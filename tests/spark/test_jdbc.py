@@ -55,7 +55,7 @@ TABLES = {
     "retracted_row": (
         "stream_id INT, partition_id VARCHAR(40), commit_number BIGINT, table_name VARCHAR(40), sequence_number BIGINT,"
         " ordinal INT, row_commit_number BIGINT, home_id VARCHAR(32), kind VARCHAR(20), state VARCHAR(10), ppm BIGINT,"
-        " observed_at BIGINT"
+        " observed_at BIGINT, row VARCHAR(400) DEFAULT 'whole'"
     ),
     "home_activity": (
         f"home_id VARCHAR(32), window_start BIGINT, kind VARCHAR(20), {WINDOW}, first_observed_at BIGINT,"
@@ -130,7 +130,7 @@ class Derby:
         micros = (at - EPOCH) // timedelta(microseconds=1)
         self.run(
             f"INSERT INTO hubledger.retracted_row VALUES (1, '0', {by}, 'sensor_reading', {number}, 0, {written},"
-            f" 'home-1', 'carbon_monoxide', NULL, {ppm}, {micros})"
+            f" 'home-1', 'carbon_monoxide', NULL, {ppm}, {micros}, 'whole')"
         )
 
 

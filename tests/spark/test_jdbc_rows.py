@@ -17,7 +17,6 @@ DOCUMENT = '{"home_id": "home-1", "ppm": 7}'
 
 def test_rows_are_read_with_their_lineage_and_removed_ones_as_documents(spark: Any) -> None:
     derby = Derby(spark)
-    derby.run("ALTER TABLE hubledger.retracted_row ADD COLUMN row VARCHAR(400)")
     names = "stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row"
     for table in ("sensor_reading", "home_alert"):
         derby.run(f"INSERT INTO hubledger.retracted_row ({names}) VALUES (1, '0', 5, '{table}', 3, 0, 2, '{DOCUMENT}')")

@@ -155,7 +155,7 @@ class World:
             sql("INSERT INTO sensor_reading VALUES (1, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)", of, at, number, *values)
         sql(
             "INSERT INTO batch_ledger VALUES (1, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, 'test/1', 'by hand', ?, 0, 0,"
-            " 0, 0, 0, 0, 0, 0)",
+            " 0, 0, 0, 0, 0, 0, NULL)",
             *(of, number, kind, *span, *[len(rows)] * 3, _text(EPOCH)),
         )
         return int(number)
