@@ -135,7 +135,7 @@ class JdbcTables:
     def removed_rows(self, row_class: type, wanted: Sequence[str]) -> DataFrame:
         table, row = quoted(row_table(row_class).name), self._words.name.format("row")
         names = f"{', '.join(REMOVED_COLUMNS)}, table_name, {row} AS document"
-        rows = f"table_name = {table} AND {row} <> '{ERASED}'"
+        rows = f"table_name = {table} AND document <> '{ERASED}'"
         found = self._selected("retracted_row", names, [f"{rows} AND ({one})" for one in wanted])
         return found.select(*(F.col(name).cast(kind) for name, kind in REMOVED_COLUMNS.items()), "document")
 
