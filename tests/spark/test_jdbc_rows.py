@@ -20,6 +20,7 @@ def test_rows_are_read_with_their_lineage_and_removed_ones_as_documents(spark: A
     names = "stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row"
     for table in ("sensor_reading", "home_alert"):
         derby.run(f"INSERT INTO hubledger.retracted_row ({names}) VALUES (1, '0', 5, '{table}', 3, 0, 2, '{DOCUMENT}')")
+    derby.run(f"INSERT INTO hubledger.retracted_row ({names}) VALUES (1, '0', 5, 'sensor_reading', 4, 0, 2, '{{}}')")
     derby.reading(3, 5, at=NOON + timedelta(microseconds=1))
     derby.reading(9, 6)
     tables = JdbcTables(spark, derby.url, dict, DERBY)
