@@ -40,9 +40,17 @@ RIGHTS = "rights"
 KEPT = ("REPEATABLEREAD", "UPDLOCK", "HOLDLOCK")  # the hints of a read that keep its locks until the end
 _HINTS = re.compile(r"hubledger\.(\w+) AS \w+ WITH \(([A-Z, ]+)\)")
 OF_THE_OWNER = ("create_schema_migration", "record_migration")  # the app never sends them
-_APPENDED: tuple[RowVerb, ...] = ("append", "retract", "delete", "select_range", "find_lettered")
+_APPENDED: tuple[RowVerb, ...] = ("append", "retract", "delete", "select_range", "find_lettered", "stub_subject")
 _STATES: tuple[RowVerb, ...] = ("set", "retract_states", "replace_states", "select_states", "select_standing")
-_EACH: tuple[RowVerb, ...] = ("select_placed", "count_rows", "find_row_faults")
+_EACH: tuple[RowVerb, ...] = (
+    "select_placed",
+    "count_rows",
+    "find_row_faults",
+    "next_number",
+    "select_subject",
+    "delete_subject",
+)
+_BY_SUBJECT = ("select_subject", "stub_subject", "delete_subject")  # of a table that names its subject
 
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
 _ID = UUID(int=0)
@@ -129,7 +137,8 @@ def _our_tables() -> set[str]:
 def _of_rows(row_classes: RowClasses) -> Iterator[OfRows]:
     for row_class in row_classes:
         verbs = _STATES if row_table(row_class).key else _APPENDED
-        yield from (of_rows(verb, row_class) for verb in (*verbs, *_EACH))
+        asked = [verb for verb in (*verbs, *_EACH) if row_table(row_class).subject or verb not in _BY_SUBJECT]
+        yield from (of_rows(verb, row_class) for verb in asked)
 
 
 def _of_aggregates(row_classes: RowClasses) -> Iterator[OfRows]:

@@ -106,6 +106,15 @@ def cut(text: str, most: int) -> str:
     return storable(text).encode("utf-16-le")[: 2 * most].decode("utf-16-le", "ignore")
 
 
+def whole_number(text: str) -> int | None:
+    """Return the number that a text is, as a bigint column holds it; None for any other text."""
+    digits = text.removeprefix("-")
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > 19:
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
 def numbers_json(numbers: Sequence[SequenceNumber]) -> str:
     """Return sequence numbers in the form that both engines read: a JSON array of one-element arrays."""
     return json.dumps([[number] for number in numbers])

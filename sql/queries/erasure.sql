@@ -14,7 +14,7 @@ SELECT (SELECT MIN(x.sequence_number) FROM event_hub_dead_letter AS x
 -- name: read_letters_to_search
 -- Read the first letters of a range with their texts, in order; those that an erasure blanked are left out.
 -- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most int
-SELECT d.sequence_number, d.partition_key, d.properties, d.body, d.error, d.status
+SELECT d.sequence_number, d.partition_key, d.properties, d.body, d.error
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
    AND d.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
@@ -91,6 +91,7 @@ UPDATE retracted_row AS r
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
 UPDATE event_hub_dead_letter AS d
    SET partition_key = NULL, properties = '{}', body_kept = 0, error_type = 'erased', error = 'erased', fingerprint = d.cause,
+       settled_why = CASE WHEN d.settled_why IS NOT NULL THEN 'erased' END,
        body = x''  -- sqlite only
        body = 0x  -- sqlserver only
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
@@ -98,16 +99,16 @@ UPDATE event_hub_dead_letter AS d
        SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint));
 
 -- name: blank_attempts
--- Blank the errors of all attempts at letters, and the reasons of the people who moved them.
+-- Blank the errors of all attempts at letters, and why people moved them.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
 UPDATE dead_letter_attempt AS a
-   SET error = CASE WHEN a.error IS NOT NULL THEN 'erased' END
+   SET error = CASE WHEN a.error IS NOT NULL THEN 'erased' END, why = CASE WHEN a.why IS NOT NULL THEN 'erased' END
  WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id
    AND a.sequence_number IN (
        SELECT n.sequence_number FROM rows(:sequence_numbers) AS n (sequence_number bigint));
 
 -- name: delete_staged_of
--- Delete staged events that name a subject.
+-- Delete staged events that name a subject. Their numbers have a parameter of their own, since a piece has letters too.
 -- params: stream_id int, partition_id varchar(8000), staged nvarchar(max)
 DELETE FROM staged_event
  WHERE stream_id = :stream_id AND partition_id = :partition_id

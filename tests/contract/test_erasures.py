@@ -14,6 +14,7 @@ from core.ledger.explain import explain
 from core.ledger.store.ledger import Explanations
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event, PartitionId
+from core.model.letters import LetterMove
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.replay.ranges import ReplayOrder
@@ -205,6 +206,17 @@ def test_errors_of_earlier_attempts_are_blanked_too(world: ErasingWorld, engine:
     world.erase(GONE)
     assert {one.error for one in engine.attempts()} == {"erased", f"home {STAYS} is odd"}
     assert world.faults() == []
+
+
+def test_why_people_moved_its_letters_is_blanked_too(world: ErasingWorld, engine: Engine) -> None:
+    now = world.clock.now()
+    world.store.move_letters(
+        LetterMove("discard", partition(), (N(4),), "move-1", now, now, "somebody", f"{GONE} asked for it")
+    )
+    world.erase(GONE)
+    told = [str(one.why) for one in engine.attempts()] + [str(one.settled_why) for one in engine.letters()]
+    assert "erased" in told
+    assert [why for why in told if GONE in why] == []
 
 
 def test_a_new_event_after_the_erasure_is_a_new_event(world: ErasingWorld, engine: Engine) -> None:

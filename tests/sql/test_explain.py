@@ -148,7 +148,7 @@ def test_the_command_prints_the_rights_with_the_statements_that_need_them(capsys
     assert main(["rights"]) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "event_hub_dead_letter INSERT add_replayed_letters, add_letter" in lines
-    assert "sensor_reading DELETE delete SensorReading" in lines
+    assert "sensor_reading DELETE delete SensorReading, delete_subject SensorReading" in lines
     assert not any("flight_change" in line for line in lines)
 
 

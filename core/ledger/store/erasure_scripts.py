@@ -11,7 +11,7 @@ from core.model.events import Partition
 from core.model.letters import LetterMove
 from core.model.rows import row_table
 from core.settle.erased import SubjectKey
-from core.store.columns import instant_text, numbers_json, span_values
+from core.store.columns import instant_text, numbers_json, span_values, whole_number
 from core.store.rows import in_table_order
 from core.store.script import Script, Step, of_rows
 from core.tasks.store import Ending, advance_steps
@@ -105,9 +105,4 @@ def _note_step(place: dict[str, Any], erase: Erase, ending: Ending) -> Step:
 
 def subjects_json(subjects: Sequence[str]) -> str:
     """Return subjects as JSON: each as a text, and as a number if it is one."""
-    return json.dumps([(one, _number_of(one)) for one in subjects])
-
-
-def _number_of(text: str) -> int | None:
-    digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdecimal() and len(digits) < 19 else None
+    return json.dumps([(one, whole_number(one)) for one in subjects])

@@ -107,7 +107,7 @@ class Erasures:
         named = [
             SequenceNumber(number)
             for number, partition_key, properties, body, *texts in found
-            if concerns(words_of(bytes(body), partition_key, properties, *texts[:1]))
+            if concerns(words_of(bytes(body), partition_key, properties, *texts))
         ]
         return named, found[-1][0] if len(found) == AT_ONCE else reach.last
 

@@ -22,6 +22,7 @@ from core.store.columns import (
     instant_texts,
     key_text,
     storable,
+    whole_number,
 )
 from tests.fakes.declared import appended, forgotten
 
@@ -127,3 +128,15 @@ def test_a_text_of_ascii_is_written_as_it_is_and_one_with_other_letters_is_refus
         assert values_of([(1, 0, each) for each in rows], 1, "0", 1) == [(1, "a", "ü"), (1, None, "b"), (1, "7", "c")]
         with pytest.raises(ValueError, match="'ü' has other characters than those of ASCII"):
             values_of([(1, 0, row_class("ü", "a"))], 1, "0", 1)
+
+
+@pytest.mark.parametrize("number", [0, 7, -12, 1_234_567_890_123_456_789, 2**63 - 1, -(2**63)])
+def test_a_text_that_is_a_number_of_a_column_is_this_number(number: int) -> None:
+    assert whole_number(str(number)) == number
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", "--1", "1.5", "1e3", " 1", "+1", "٣", "²", str(2**63), "9" * 5_000, "home-7"]
+)
+def test_any_other_text_is_no_number(text: str) -> None:
+    assert whole_number(text) is None
