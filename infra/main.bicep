@@ -946,7 +946,7 @@ output APP_IDENTITY_CLIENT_ID string = appIdentity.outputs.clientId
 @description('Object id of the app identity, for its role in the Spark engine.')
 output APP_IDENTITY_PRINCIPAL_ID string = appIdentity.outputs.principalId
 
-@description('Resource id of our server, whose firewall the hooks open while they run; empty where there is none to open.')
+@description('Resource id of the SQL server whose firewall the hooks open while they run. Empty if they need no rule: the server is yours, or it has no public endpoint.')
 output FIREWALL_SERVER_ID string = ownServer && !vnetEnabled ? sql!.outputs.resourceId : ''
 
 @description('Connection string of the database; it holds no credentials.')

@@ -11,14 +11,13 @@ from uuid import UUID
 from core.aggregation import orders
 from core.aggregation.kinds import Days, Order, RunOrder
 from core.aggregation.ordered import fitting
-from core.aggregation.runs import AggregationRun
-from core.aggregation.silver import LakeRows, lake_rows
+from core.aggregation.silver import LakeRows, is_rows_job, lake_rows
 from core.aggregation.store.pipeline import Pipelines
 from core.aggregation.tick import Aggregation
 from core.errors import AggregationConflict
 from core.model.events import PartitionId
 from core.model.rows import row_table
-from core.store.columns import fields_of, types_of
+from core.store.columns import fields_of, types_of, whole_number
 from core.transforms.aggregates import find_aggregate
 
 RUNS = 1_000  # of a job that are looked at for a repair
@@ -26,8 +25,10 @@ RUNS = 1_000  # of a job that are looked at for a repair
 
 @dataclass(frozen=True, slots=True)
 class ErasedRows:
-    """What was erased in SQL: the subjects, the last number of each partition, the days of the rows by aggregate, and
-    the time since which no row of them is left there."""
+    """Subjects that a task has erased in SQL.
+
+    `until` has the last erased number of each partition, and `days` the first and the last day of the erased rows for
+    each aggregate. A job that began after `since` has read none of them. `by` and `at` tell who asked, and when."""
 
     task_id: UUID
     stream_id: int
@@ -43,7 +44,8 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
     """Delete the rows of subjects from the lake, and return what was done, in words.
 
     None while a run is open or missing that has to end first. Raises LakeUnreachable."""
-    if any(_is_old(run, erased.since) for run in _open_runs(own)):
+    runs = [own.store.read_standing(job).open_run for job in own.jobs]
+    if any(run is not None and run.planned_at <= erased.since for run in runs):
         return None  # its job may have read rows that are erased since
     notes = [note for rows in _kept(own) if (note := _delete(rows, erased, own))]
     missing = [job for job in erased.days if job in own.jobs and not _is_repaired(job, erased, own)]
@@ -55,19 +57,11 @@ def erase_rows(erased: ErasedRows, own: Aggregation, pipelines: Pipelines) -> tu
     return (*notes, *(repaired if own.jobs else ()))
 
 
-def _open_runs(own: Aggregation) -> list[AggregationRun]:
-    return [run for job in own.jobs if (run := own.store.read_standing(job).open_run) is not None]
-
-
-def _is_old(run: AggregationRun, since: datetime) -> bool:
-    return run.planned_at <= since
-
-
 def _kept(own: Aggregation) -> list[LakeRows]:
     """Return the rows with a subject that the lake keeps."""
     if own.lake is None:
         return []
-    aggregates = [find_aggregate(job) for job in own.jobs if not job.startswith("rows.")]
+    aggregates = [find_aggregate(job) for job in own.jobs if not is_rows_job(job)]
     return [rows for rows in lake_rows(aggregates) if rows.job in own.jobs and row_table(rows.source).subject]
 
 
@@ -81,7 +75,9 @@ def condition_of(row_class: type, erased: ErasedRows) -> str:
     """Return the condition, in the SQL of delta-rs, of the rows of subjects up to the last number of each partition."""
     name = row_table(row_class).subject
     is_text = str in types_of(dict(fields_of(row_class))[name])
-    values = ", ".join(_quoted(one) if is_text else str(int(one)) for one in erased.subjects if is_text or _is_int(one))
+    numbers = (whole_number(one) for one in erased.subjects)
+    known = map(_quoted, erased.subjects) if is_text else (str(one) for one in numbers if one is not None)
+    values = ", ".join(known)
     places = " OR ".join(
         f"(partition_id = {_quoted(id)} AND sequence_number <= {last})" for id, last in sorted(erased.until.items())
     )
@@ -90,10 +86,6 @@ def condition_of(row_class: type, erased: ErasedRows) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _is_int(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and text.isascii()
 
 
 def _is_repaired(job: str, erased: ErasedRows, own: Aggregation) -> bool:

@@ -8,9 +8,9 @@ from core.aggregation.erase import ErasedRows, erase_rows
 from core.api.operation import Answer, Call, Nothing, operation
 from core.api.problems import CONFLICT, NOT_FOUND, TASK_OVERLAP, Problem, invalid, not_found
 from core.errors import TaskOverlap
-from core.ledger.erasure.erasure import asked_of, erased_by, erasure_request
+from core.ledger.erasure.erasure import COUNTS, asked_of, erased_by, erasure_request
 from core.ledger.erasure.texts import without_subjects
-from core.ledger.erasure.work import ErasureKind, LakeErasure
+from core.ledger.erasure.work import ErasureKind
 from core.ledger.store.erasures import Erasures
 from core.model.events import PartitionId
 from core.model.rows import row_table
@@ -46,7 +46,7 @@ def kind(own: App) -> ErasureKind:
     """Return the erasures of the stream."""
     store = Erasures(own.purges.stream, own.transform.row_classes, load_aggregates(own.transform.row_classes))
     return ErasureKind(
-        own.settings.stream, store, own.settings.erasure, lambda asked: _erase_lake(own, asked), own.clock, time.sleep
+        own.settings.stream, store, own.settings.erasure, lambda erased: _erase_lake(own, erased), own.clock, time.sleep
     )
 
 
@@ -59,7 +59,7 @@ def shown(task: Task) -> ErasureAnswer:
         for one in task.parts
         if one.span is not None
     ]
-    counts = {name: getattr(total, name) for name in ("letters", "staged", "retracted", "diffs", "commits")}
+    counts = {name: getattr(total, name) for name in COUNTS}
     return ErasureAnswer(
         **of_every_kind(task, done, len(task.parts)),
         subjects=asked.count,
@@ -113,16 +113,12 @@ def _spans(own: App, is_dry_run: bool) -> Mapping[PartitionId, Span]:
     return found
 
 
-def _erase_lake(own: App, asked: LakeErasure) -> tuple[str, ...] | None:
+def _erase_lake(own: App, erased: ErasedRows) -> tuple[str, ...] | None:
     """Erase in the lake and repair the aggregates, where there is an engine; say what is left elsewhere."""
-    engine, task = aggregation(), asked.task
+    engine = aggregation()
     notes: tuple[str, ...] | None = ()
     if engine is not None:
-        rows = ErasedRows(
-            task.task_id, task.stream_id, task.requested_by, task.requested_at, asked.subjects, asked.until, asked.days,
-            asked.since,
-        )  # fmt: skip
-        notes = erase_rows(rows, engine, own.pipelines)
+        notes = erase_rows(erased, engine, own.pipelines)
     return None if notes is None else (*notes, *_left(own, has_lake=engine is not None and engine.lake is not None))
 
 

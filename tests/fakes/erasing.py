@@ -1,12 +1,13 @@
 """A world for tests of erasures: a stream with events of several subjects, its hub, and tasks to drive."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from core.aggregation.erase import ErasedRows
 from core.ledger.audit import audit
 from core.ledger.erasure.erasure import erasure_request
-from core.ledger.erasure.work import ErasureKind, LakeErasure
+from core.ledger.erasure.work import ErasureKind
 from core.ledger.faults import LedgerFault
 from core.ledger.recount import recount_rows, window
 from core.ledger.store.erasures import Erasures
@@ -42,7 +43,7 @@ class ErasingWorld(World):
 
     key: SubjectKey = KEY
     numbers: int = 4
-    asked_of_lake: list[LakeErasure] = field(default_factory=list)
+    asked_of_lake: list[ErasedRows] = field(default_factory=list)
     answers_of_lake: list[tuple[str, ...] | None] = field(default_factory=list)
 
     @property
@@ -107,11 +108,6 @@ class ErasingWorld(World):
                 faults += recount_rows(one, reach, self.ledger).faults
         return faults
 
-    def _erase_lake(self, asked: LakeErasure) -> tuple[str, ...] | None:
-        self.asked_of_lake.append(asked)
+    def _erase_lake(self, erased: ErasedRows) -> tuple[str, ...] | None:
+        self.asked_of_lake.append(erased)
         return self.answers_of_lake.pop(0) if self.answers_of_lake else ("the lake was asked",)
-
-
-def texts(*parts: Sequence[object]) -> str:
-    """Return values as one text, to search."""
-    return repr(parts)

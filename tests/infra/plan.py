@@ -43,7 +43,7 @@ class Resource:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it from all others."""
+        """Resource group, type and name: no two resources share all three."""
         return self.group, self.type, self.name
 
     def member(self, name: str) -> Any:

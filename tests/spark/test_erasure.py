@@ -12,7 +12,7 @@ import pytest
 from core.aggregation.erase import ErasedRows, erase_rows
 from core.aggregation.store.pipeline import Pipelines
 from core.ledger.erasure.erasure import erased_by, erasure_request
-from core.ledger.erasure.work import ErasureKind, LakeErasure
+from core.ledger.erasure.work import ErasureKind
 from core.ledger.store.erasures import Erasures
 from core.model.events import PartitionId
 from core.model.spans import span
@@ -49,10 +49,8 @@ def erase(world: World, *subjects: str) -> Task:
     stream = OneStream(database, STREAM)
     store = Erasures(stream, ROW_CLASSES, (find_aggregate(HOME_ACTIVITY),))
 
-    def in_lake(asked: LakeErasure) -> tuple[str, ...] | None:
-        task = asked.task
-        given = (task.task_id, task.stream_id, "officer", task.requested_at, asked.subjects, asked.until, asked.days)
-        return erase_rows(ErasedRows(*given, asked.since), world.own, Pipelines(database))
+    def in_lake(erased: ErasedRows) -> tuple[str, ...] | None:
+        return erase_rows(erased, world.own, Pipelines(database))
 
     def tick(_: float) -> None:
         for job in (JOB, HOME_ACTIVITY):

@@ -10,7 +10,6 @@ from core.tasks.task import PartRequest, Task, TaskOrder, TaskPart, TaskRequest,
 
 MOST_SUBJECTS = 1_000
 LAKE = "lake"  # the part for the lake and the aggregates
-NOBODY: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +24,11 @@ class ErasureAsked:
 
 @dataclass(frozen=True, slots=True)
 class Erasing:
-    """What a part has erased so far, or what a dry run found: rows by table, letters, staged events, rows that replays
-    had taken away, events of dry runs, and the commits whose checksum was replaced. `days` are the first and the last
-    day of the erased rows, by aggregate. `notes` say what an operator has to know."""
+    """How much a part has erased so far, or a dry run has found.
+
+    `rows` counts the rows of each table, `retracted` those that replays took away, `diffs` the events of dry runs, and
+    `commits` the commits with a new checksum. `days` has the first and the last day of the rows for each aggregate;
+    `notes` are for the operator."""
 
     rows: Mapping[str, int] = field(default_factory=dict)
     letters: int = 0

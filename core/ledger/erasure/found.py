@@ -1,4 +1,4 @@
-"""What a piece of an erasure finds, before it changes anything."""
+"""Everything that a piece of an erasure is about to change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class RetractedPlace:
 
 @dataclass(frozen=True, slots=True)
 class FoundDiff:
-    """What a dry run found about an event."""
+    """An event that a dry run of a replay has stored a difference for."""
 
     task_id: str
     sequence_number: SequenceNumber
@@ -38,7 +38,7 @@ class CommitMark:
 
 @dataclass(frozen=True, slots=True)
 class FoundPiece:
-    """All that a range of a partition has of the subjects. `rows` counts the rows of each table."""
+    """Everything of the subjects in a range of a partition. `rows` counts the rows of each table."""
 
     span: Span
     rows: Mapping[type, int]
@@ -51,7 +51,7 @@ class FoundPiece:
 
     @property
     def figures(self) -> Erasing:
-        """What the piece erases, as numbers."""
+        """The counts of this piece."""
         return Erasing(
             {row_table(row_class).name: count for row_class, count in self.rows.items()},
             len(self.letters),

@@ -1,12 +1,13 @@
 """The erasures of a stream, piece by piece: each is one transaction that also advances its part."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
 
+from core.aggregation.erase import ErasedRows
 from core.errors import TaskConflict
 from core.ledger.erasure.erasure import LAKE, ErasureAsked, asked_of, erased_by, erasing_of
 from core.ledger.erasure.found import FoundPiece
@@ -25,21 +26,9 @@ NUMBERS = 10_000  # of one piece
 PAUSE = timedelta(seconds=1)  # between two looks at a partition whose last events are not committed yet
 
 
-@dataclass(frozen=True, slots=True)
-class LakeErasure:
-    """What an erasure asks of the lake and the aggregates: the subjects, the last number of each partition, the days of
-    the erased rows by aggregate, and the time since which no row of them is left in SQL."""
-
-    task: Task
-    subjects: Sequence[str]
-    until: Mapping[PartitionId, int]
-    days: Mapping[str, tuple[date, date]]
-    since: datetime
-
-
 # Erases in the lake, and orders the repair of aggregates. Returns notes for the report, or None while a run is open or
 # missing that has to end first.
-EraseLake = Callable[[LakeErasure], tuple[str, ...] | None]
+EraseLake = Callable[[ErasedRows], tuple[str, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +87,7 @@ class _PieceOfErasure:
         """Erase in the lake, order repairs, and forget the values of the subjects: nothing is left of them then."""
         notes: tuple[str, ...] | None = ()
         if not self.task.is_dry_run:
-            notes = self.kind.erase_lake(self._of_lake())
+            notes = self.kind.erase_lake(self._in_sql())
         if notes is None:
             self.kind.sleep(PAUSE.total_seconds())
             return ONE_PIECE
@@ -135,14 +124,18 @@ class _PieceOfErasure:
             is_first=self.part.step == 0 and not self.task.is_dry_run,
         )
 
-    def _of_lake(self) -> LakeErasure:
-        ended = [part for part in self.task.parts if part.span is not None]
-        return LakeErasure(
-            self.task,
-            self._subjects,
-            {PartitionId(part.name): part.span.last for part in ended if part.span is not None},
-            erased_by(self.task).days,
-            max((part.closed_at for part in ended if part.closed_at is not None), default=self.kind.clock.now()),
+    def _in_sql(self) -> ErasedRows:
+        """Return the subjects that SQL no longer has, for the lake."""
+        task, ended = self.task, [part for part in self.task.parts if part.span is not None]
+        return ErasedRows(
+            task_id=task.task_id,
+            stream_id=task.stream_id,
+            by=task.requested_by,
+            at=task.requested_at,
+            subjects=self._subjects,
+            until={PartitionId(part.name): part.span.last for part in ended if part.span is not None},
+            days=erased_by(task).days,
+            since=max((part.closed_at for part in ended if part.closed_at is not None), default=self.kind.clock.now()),
         )
 
     @property

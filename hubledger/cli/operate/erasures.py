@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from hubledger.cli.console import UsageFault
-from hubledger.cli.operate.command import GOOD, At, Why
-from hubledger.cli.operate.tasks import finished, shown
+from hubledger.cli.operate.command import At, Why
+from hubledger.cli.operate.tasks import dry_run_first
 
 _Subjects = Annotated[
     list[str],
@@ -34,16 +33,7 @@ def start_erasure(
 
     Example: python -m hubledger erase start home-7 --reason "request 4711" --for-real
     """
-    if for_real and no_wait:
-        raise UsageFault("--for-real needs the dry run first, so it has to wait: leave out --no-wait")
-    if for_real:
-        at.refuse_without_person()
     order = {"subjects": list(dict.fromkeys(subjects)), "reason": reason, "most_rows": most_rows}
-    dry = at.app.post("erasures", {**order, "dry_run": True})
-    if no_wait:
-        return shown(at, dry)
-    code = finished(at, dry, "dry run")
-    if code == GOOD and for_real:
-        at.confirm("Erase these subjects for good?")
-        code = finished(at, at.app.post("erasures", {**order, "dry_run": False}), "erasure")
-    return code
+    return dry_run_first(
+        at, "erasures", order, "erasure", "Erase these subjects for good?", for_real=for_real, no_wait=no_wait
+    )

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from hubledger.cli.console import UsageFault
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
-from hubledger.cli.operate.tasks import finished, shown
+from hubledger.cli.operate.tasks import dry_run_first
 from hubledger.cli.views.output import BAD, WARNING, Column, Output, yes_or_no
 from hubledger.cli.views.texts import seconds, text_of
 
@@ -98,19 +98,10 @@ def start_purge(
 
     Example: python -m hubledger purge start --older-than event_hub_dead_letter=180 --reason "half a year of letters"
     """
-    if for_real and no_wait:
-        raise UsageFault("--for-real needs the dry run first, so it has to wait: leave out --no-wait")
-    if for_real:
-        at.refuse_without_person()
     order = {"older_than_days": _ages(older_than), "reason": reason}
-    dry = at.app.post("purges", {**order, "dry_run": True})
-    if no_wait:
-        return shown(at, dry)
-    code = finished(at, dry, "dry run")
-    if code == GOOD and for_real:
-        at.confirm("Remove these rows for good?")
-        code = finished(at, at.app.post("purges", {**order, "dry_run": False}), "purge")
-    return code
+    return dry_run_first(
+        at, "purges", order, "purge", "Remove these rows for good?", for_real=for_real, no_wait=no_wait
+    )
 
 
 def _ages(given: list[str] | None) -> dict[str, int] | None:

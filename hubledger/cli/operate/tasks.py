@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hubledger.cli.console import program
+from hubledger.cli.console import UsageFault, program
 from hubledger.cli.operate.causes import messages_of
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
 from hubledger.cli.operate.kinds import KINDS, OTHER, Shown
@@ -123,6 +123,24 @@ def finished(at: At, accepted: AppAnswer, name: str) -> int:
     found = wait_for_task(at, accepted, name)
     code = shown(at, found)
     return code if found.value["status"] == "done" else UNHEALTHY
+
+
+def dry_run_first(
+    at: At, path: str, order: Mapping[str, object], name: str, question: str, *, for_real: bool, no_wait: bool
+) -> int:
+    """Have a task counted by a dry run. `for_real` then asks, and has it done; `no_wait` returns at once."""
+    if for_real and no_wait:
+        raise UsageFault("--for-real needs the dry run first, so it has to wait: leave out --no-wait")
+    if for_real:
+        at.refuse_without_person()
+    dry = at.app.post(path, {**order, "dry_run": True})
+    if no_wait:
+        return shown(at, dry)
+    code = finished(at, dry, "dry run")
+    if code == GOOD and for_real:
+        at.confirm(question)
+        code = finished(at, at.app.post(path, {**order, "dry_run": False}), name)
+    return code
 
 
 def pause_task(at: At, task_id: TaskId, reason: Why) -> int:
