@@ -38,7 +38,7 @@ VERBS = [
     "poison",
 ]
 STEPS = 50
-KEYS = [(), ("a",), ("a", "c"), ("nobody",)]  # of a replay; () means all events
+KEYS = [(), (), (), ("a",), ("a", "c"), ("nobody",)]  # of a replay; () means all events
 MOVES: list[TaskVerb] = ["pause", "resume", "resume", "cancel"]
 
 
