@@ -73,7 +73,7 @@ bp = df.Blueprint()
 def _register(route: Route) -> None:
     function = _function_of(route)
     served = bp.route(
-        route=route.template, methods=[*route.methods], auth_level=_KEY if route.level.needs_key else _ANYBODY
+        route=f"api/{route.template}", methods=[*route.methods], auth_level=_KEY if route.level.needs_key else _ANYBODY
     )(function)
     served = bp.function_name(route.name)(served)
     if route.drives:
@@ -131,9 +131,17 @@ for _route in ROUTES:
 # The host tries overlapping routes in the order of their functions' names (Azure/azure-functions-host#9876): this one
 # must be the last. It lists no methods, so it receives every method.
 @bp.function_name("zz_no_such_route")
-@bp.route(route="{*path}", auth_level=_ANYBODY)
+@bp.route(route="api/{*path}", auth_level=_ANYBODY)
 def zz_no_such_route(req: func.HttpRequest) -> func.HttpResponse:
     """Answer a request that no route takes: 405 with the methods of the address, else 404."""
     from handlers.web.unrouted import answer_unrouted
 
     return answer_unrouted(req, ROUTES)
+
+
+# A template may not be empty, so it has an optional part that no text fits.
+@bp.function_name("entrance")
+@bp.route(route="{nothing:maxlength(0)?}", methods=["GET", "HEAD"], auth_level=_ANYBODY)
+def entrance(req: func.HttpRequest) -> func.HttpResponse:
+    """Lead from `/` to the page."""
+    return func.HttpResponse(status_code=302, headers={"Location": "api/ops"})

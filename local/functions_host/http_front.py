@@ -14,7 +14,6 @@ from local.functions_host.invoker import Invoker, TriggerInputs
 from local.functions_host.routes import Route, parse_route
 
 LARGEST_BODY = 100 * 2**20  # octets, without FUNCTIONS_REQUEST_BODY_SIZE_LIMIT
-PAGE = "/api/ops"
 _GOODBYE = 1.0  # seconds in which the rest of a refused body is read, so that its sender reads the answer
 
 
@@ -40,8 +39,7 @@ def http_function(function: FunctionDescription, prefix: str, faults: list[str])
 
 
 class HttpFront:
-    """Answers a request with the function of the best route, or with 404, as the real host does. `/` leads to the app's
-    page; the real host shows a page of its own there."""
+    """Answers a request with the function of the best route, or with 404, as the real host does."""
 
     def __init__(self, functions: Sequence[HttpFunction], invoker: Invoker) -> None:
         self._functions = sorted(functions, key=lambda one: one.route.precedence)
@@ -55,8 +53,6 @@ class HttpFront:
             values = each.route.match(request.rel_url.raw_path)
             if values is not None:
                 return await self._invoke(each.function, await request_datum(request, values))
-        if request.path == "/" and any(each.route.match(PAGE) is not None for each in self._functions):
-            return web.Response(status=302, headers={"Location": PAGE})
         return web.Response(status=404)
 
     async def _invoke(self, function: FunctionDescription, value: object) -> web.Response:

@@ -29,7 +29,7 @@ ALL = (*LEVELS, linked(LINK))
 
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 ACCESS = (ROOT / "docs" / "access.md").read_text(encoding="utf-8")
-CATCH_ALL = "zz_no_such_route"
+BESIDE_THE_API = ("entrance", "zz_no_such_route")
 LIMITS = {
     "octets of a request's body": LARGEST_BODY,
     "characters of all parameters": LARGEST_QUERY,
@@ -49,10 +49,10 @@ LIMITS = {
 def routes() -> dict[tuple[str, str], str]:
     """Return the level of each route of the app, by method and address."""
     return {
-        (method, f"/api/{binding['route']}"): binding["authLevel"]
+        (method, f"/{binding['route']}"): binding["authLevel"]
         for name, function in index().items()
         for binding in function["bindings"]
-        if binding["type"] == "httpTrigger" and name != CATCH_ALL
+        if binding["type"] == "httpTrigger" and name not in BESIDE_THE_API
         for method in set(binding["methods"]) - {"HEAD"}
     }
 

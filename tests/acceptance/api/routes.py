@@ -21,9 +21,9 @@ def served_by_the_app() -> dict[tuple[str, str], tuple[str, str]]:
     found = {}
     for name, function in index().items():
         for binding in function["bindings"]:
-            if binding["type"] == "httpTrigger" and name != CATCH_ALL:
+            if binding["type"] == "httpTrigger" and name not in ("entrance", CATCH_ALL):
                 for method in set(binding["methods"]) - {"HEAD"}:
-                    found[binding["route"], method] = (name, binding["authLevel"])
+                    found[binding["route"].removeprefix("api/"), method] = (name, binding["authLevel"])
     return found
 
 

@@ -29,7 +29,7 @@ print(json.dumps({
 
 Index = dict[str, dict[str, Any]]
 BESIDE_THE_API = (
-    "aggregate", "claim_letters", "drive_task", "find_wait", "heal_gaps", "ingest", "keep_dead_letters",
+    "aggregate", "claim_letters", "drive_task", "entrance", "find_wait", "heal_gaps", "ingest", "keep_dead_letters",
     "maintain_lake", "open_task", "retry_letters", "task_slice", "watch", "watch_dead_letters", "watch_tasks",
     "zz_no_such_route",
 )  # fmt: skip
@@ -116,7 +116,7 @@ def test_every_route_has_the_address_the_methods_and_the_level_of_its_row() -> N
     for route in ROUTES:
         trigger = binding(route.name, "httpTrigger")
         methods = ["GET", "HEAD"] if route.method == "GET" else ["POST"]
-        assert (trigger["route"], trigger["methods"]) == (route.template, methods), route.name
+        assert (trigger["route"], trigger["methods"]) == (f"api/{route.template}", methods), route.name
         assert trigger["authLevel"] == ("FUNCTION" if route.level.needs_key else "ANONYMOUS"), route.name
         assert {one["direction"] for one in index()[route.name]["bindings"]} == {"IN", "OUT"}, route.name
 

@@ -22,6 +22,8 @@ PATHS: list[tuple[str, str, dict[str, str] | None]] = [
     ("items/{id:int?}", "/items/7", {"id": "7"}),
     ("items/{id:int?}", "/items/x", None),
     ("{*path}", "/", {}),
+    ("{nothing:maxlength(0)?}", "/", {}),
+    ("{nothing:maxlength(0)?}", "/x", None),
     ("files/{*path}", "/files/a/b%20c", {"path": "a/b c"}),
     ("files/{**path}", "/files", {}),
     ("a/{b:guid}", f"/a/{ID}", {"b": ID}),
