@@ -6,12 +6,12 @@ from pathlib import Path
 
 from bench.report.pictures import Picture
 from bench.report.results import ResultsRefused
-from bench.report.words import Results, everything, front, one
+from bench.report.words import Results, front, one, targets
 
 IMAGES = Path("docs/images")
 _BLOCK = re.compile(r"(<!-- results: (.+?) -->\n)(.*?)(<!-- end of results -->)", re.DOTALL)
 Block = Callable[[Results, Mapping[str, Picture], str], str]
-BLOCKS: dict[str, Block] = {"the front page": front, "every part": everything}  # `part NAME` is one part
+BLOCKS: dict[str, Block] = {"the front page": front, "the targets": targets}  # `part NAME` is one part
 
 
 def pages_of(root: Path, results: Results, pictures: Mapping[str, Picture]) -> dict[Path, str]:

@@ -1,7 +1,6 @@
 """The results as Markdown: blocks that stand between two comments of a page."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 from bench.figures import Cell, Figure, Table, cell_text
 from bench.report.pictures import Picture
@@ -9,11 +8,11 @@ from bench.report.results import LARGE, SERVER, PartResult
 
 Results = Mapping[str, list[PartResult]]
 VERDICTS = {True: ", met", False: ", **missed**", None: ""}
-HEADINGS = {"": "", LARGE: "At the large sizes", SERVER: "With the store on SQL Server"}
 RATE = "events/s"
+FIGURE = ("figure", "measured", "target", "note")
 MOST = 40  # rows of a table that a page shows
-DRAWN = frozenset({"size"})  # parts whose tables a picture shows
-OF_PAGES = {"way": "performance.md"}  # parts whose tables and picture stand on a page of their own
+TABLED = frozenset({"peers", "price"})  # parts whose tables readers choose by
+OF_PAGES = frozenset({"way"})  # parts whose figures stand on a page of their own
 BUSY = 0.3  # cores: a part beside more other work than this has the times of a shared machine
 
 
@@ -50,23 +49,34 @@ def _rates(tables: Iterable[Table]) -> list[str]:
     ]
 
 
-def everything(results: Results, pictures: Mapping[str, Picture], images: str) -> str:
-    """Return every part with its figures, tables and picture; of large sizes only the figures with a target."""
-    blocks = []
-    for size, found in results.items():
-        blocks += [f"### {HEADINGS[size]}"] if HEADINGS[size] else []
-        for part in found:
-            if size == LARGE:
-                judged = tuple(figure for figure in part.figures if figure.target)
-                blocks.append(_of_part(replace(part, figures=judged, tables=())))
-            elif part.part in OF_PAGES:
-                blocks.append(_of_part(replace(part, tables=())))
-                blocks.append(f"Its tables: [{OF_PAGES[part.part]}]({OF_PAGES[part.part]}).")
-            else:
-                is_drawn = part.part in DRAWN & pictures.keys()
-                blocks.append(_of_part(replace(part, tables=()) if is_drawn else part))
-                blocks += [_shown(pictures[part.part], images)] if part.part in pictures else []
-    return "\n\n".join(blocks) or "Nothing was measured yet: `make bench` does it."
+def targets(results: Results, pictures: Mapping[str, Picture], images: str) -> str:
+    """Return the tables that readers choose by, and each figure with a target, at the largest size of its part."""
+    parts = [part for found in results.values() for part in found]
+    if not parts:
+        return "Nothing was measured yet: `make bench` does it."
+    measured = [f"Measured on {_machines(parts)}.", *_circumstances(parts)]
+    here = _chosen(_largest(results), pictures, images)
+    server = _chosen(results.get(SERVER, []), {}, images)
+    return "\n\n".join([*measured, *here, *(["### With the store on SQL Server", *server] if server else [])])
+
+
+def _largest(results: Results) -> list[PartResult]:
+    """Return the result of each part on the embedded store: that of the large size, where it was measured."""
+    found = {part.part: part for size in ("", LARGE) for part in results.get(size, [])}
+    return [found[name] for name in sorted(found) if name not in OF_PAGES]
+
+
+def _chosen(parts: Iterable[PartResult], pictures: Mapping[str, Picture], images: str) -> list[str]:
+    rows: list[tuple[str, ...]] = []
+    blocks: list[str] = []
+    for part in parts:
+        name = f"`{part.part}`{_sizes(part)}"
+        for figure in (one for one in part.figures if one.target):
+            rows.append((name, figure.name.removeprefix(f"{part.part}, "), *_measured(figure)))
+            name = ""
+        blocks += map(markdown, part.tables if part.part in TABLED else ())
+        blocks += [_shown(pictures[part.part], images)] if part.part in pictures else []
+    return [*blocks, *([_lined(("part", "figure", "measured", "target"), rows)] if rows else [])]
 
 
 def one(part: str) -> Callable[[Results, Mapping[str, Picture], str], str]:
@@ -84,17 +94,16 @@ def markdown(table: Table) -> str:
     """Return a table below its heading in bold; only its size when it has many rows."""
     if len(table.rows) > MOST:
         return f"**{_plain(table.name)}**: {len(table.rows):,} rows, in the file of results"
-    rule = "|".join(["", *("---" for _ in table.columns), ""])
-    rows = [_row(table.columns), rule, *(_row(map(cell_text, row)) for row in table.rows)]
-    return "\n".join([f"**{_plain(table.name)}**", "", *rows])
+    lines = _lined(table.columns, (map(cell_text, row) for row in table.rows))
+    return f"**{_plain(table.name)}**\n\n{lines}"
 
 
 def _of_part(part: PartResult) -> str:
-    sizes = "".join(f", `{name}={value}`" for name, value in part.settings.items())
     dirty = {True: " with changes", False: "", None: ""}[part.is_dirty]
     busy = f", {part.others:g} cores busy with other work" if (part.others or 0) > BUSY else ""
+    measured = f"{part.made_at[:10]}, commit {part.commit}{dirty}, {part.seconds:,.0f} s{busy}"
     blocks = [
-        f"**`{part.part}`**{sizes}: {part.made_at[:10]}, commit {part.commit}{dirty}, {part.seconds:,.0f} s{busy}",
+        f"**`{part.part}`**{_sizes(part)}: {measured}",
         *([f"It ended early: {_plain(part.fault)}"] if part.fault else []),
         *([_figures(part.figures)] if part.figures else []),
         *map(markdown, part.tables),
@@ -102,18 +111,27 @@ def _of_part(part: PartResult) -> str:
     return "\n\n".join(blocks)
 
 
+def _sizes(part: PartResult) -> str:
+    return "".join(f", `{name}={value}`" for name, value in part.settings.items())
+
+
 def _figures(figures: Iterable[Figure]) -> str:
-    rows = [
-        _row((one.name, f"{_number(one.value)} {one.unit}", f"{one.target}{VERDICTS[one.met]}", one.note))
-        for one in figures
-    ]
-    return "\n".join(["| figure | measured | target | note |", "|---|---|---|---|", *rows])
+    return _lined(FIGURE, ((one.name, *_measured(one), one.note) for one in figures))
+
+
+def _measured(figure: Figure) -> tuple[str, str]:
+    return f"{_number(figure.value)} {figure.unit}", f"{figure.target}{VERDICTS[figure.met]}"
 
 
 def _number(value: Cell) -> str:
     if isinstance(value, float) and value == value and abs(value) < 1000:
         return f"{value:.4g}"
     return cell_text(value) if value == value else "-"
+
+
+def _lined(columns: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
+    rule = "|".join(["", *("---" for _ in columns), ""])
+    return "\n".join([_row(columns), rule, *map(_row, rows)])
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -1,6 +1,5 @@
 """bench/report/words.py, pages.py and pictures.py: pages and pictures say what the results say."""
 
-import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +13,7 @@ from bench.report.pages import pages_of
 from bench.report.pictures import Picture, pictures_of
 from bench.report.results import PartResult, ResultsRefused, write_result
 from bench.report.svg import COLOURS
-from bench.report.words import everything, front, one
+from bench.report.words import front, one, targets
 from tests.unit.bench.report.parts import LATE, SPEED
 
 PEERS = Table(
@@ -78,33 +77,46 @@ def test_the_front_page_names_parts_that_failed_were_disturbed_or_changed() -> N
 
 
 def test_without_results_the_pages_say_how_to_measure() -> None:
-    for block in (front, everything, one("way")):
+    for block in (front, targets, one("way")):
         assert "easured yet: `" in block({}, {}, "images")
 
 
-def test_every_part_has_its_circumstances_and_long_tables_stay_in_the_file() -> None:
+def test_a_part_has_its_circumstances_and_long_tables_stay_in_the_file() -> None:
     rows: tuple[tuple[Cell, ...], ...] = tuple((place, 1.0, 2.0, 3, 4) for place in range(100))
     tables = (replace(LONG, rows=rows),)
     sized = result("size", SPEED, tables=tables, settings={"BENCH_EVENTS": "7"}, is_dirty=True)
-    here = [result("peers", SPEED, tables=tables, others=0.9), result("ingest", SPEED, others=0.2)]
-    words = everything({"": here, "full": [sized]}, {}, "images")
+    words = one("size")({"": [result("size", SPEED, others=0.9)], "full": [sized]}, {}, "images")
     assert "**`size`**, `BENCH_EVENTS=7`: 2026-01-02, commit abc1234 with changes, 61 s\n" in words
-    assert re.findall(r"`(\w+)`.* s, ([\d.]+) cores busy with other work\n", words) == [("peers", "0.9")]
+    assert "**`size`**: 2026-01-02, commit abc1234, 61 s, 0.9 cores busy with other work\n" in words
     assert "**Over time**: 100 rows, in the file of results" in words
-    assert words.index("`peers`") < words.index("### At the large sizes") < words.index("`size`")
 
 
-def test_a_large_size_has_the_figures_with_a_target_and_tables_that_a_page_or_a_picture_shows_stay_there() -> None:
+def test_the_targets_have_each_figure_with_a_target_once_at_the_largest_size_of_its_part() -> None:
     free = replace(SPEED, name="a free figure", target="", met=None)
-    words = everything({"": [result("way", SPEED, free, tables=(WAY,))], "full": [result("size", SPEED, free)]}, {}, "")
-    here, large = words.split("### At the large sizes")
-    assert (SPEED.name in here, free.name in here, WAY.name in here) == (True, True, False)
-    assert (SPEED.name in large, free.name in large) == (True, False)
-    assert "[performance.md](performance.md)" in here
-    sized = {"": [result("size", SPEED, tables=(LONG,))]}
-    assert LONG.name in everything(sized, {}, "")
-    assert LONG.name not in everything(sized, pictures_of(sized), "")
-    assert WAY.name in one("way")({"": [result("way", SPEED, tables=(WAY,))]}, {}, "")
+    here = [result("ingest", SPEED, LATE, free), result("size", SPEED), result("way", SPEED)]
+    large = [result("size", replace(SPEED, name="size, speed", value=9.0), settings={"BENCH_EVENTS": "7"})]
+    words = targets({"": here, "full": large}, {}, "")
+    assert words.splitlines()[-3:] == [
+        "| `ingest` | speed | 7.5 x | >= 5, met |",
+        "|  | delay | 9 s | &lt;= 2, **missed** |",
+        "| `size`, `BENCH_EVENTS=7` | speed | 9 x | >= 5, met |",
+    ]
+    assert "a free figure" not in words
+    assert words.startswith("Measured on 2 cores (A chip), 2026-01-02.")
+
+
+def test_the_targets_say_which_parts_ended_early_or_shared_the_machine() -> None:
+    words = targets({"": [result("ingest", SPEED, others=0.9)], "full": [result("size", fault="no")]}, {}, "")
+    assert "These parts ended early: `size`." in words
+    assert "Other work shared the machine with these parts, and made them slower: `ingest`." in words
+
+
+def test_the_targets_have_the_tables_by_which_readers_choose_and_those_of_a_server_below_their_heading() -> None:
+    peers, sized = result("peers", SPEED, tables=(LOSSES,)), result("size", SPEED, tables=(LONG,))
+    results = {"": [peers, sized], "server": [replace(peers, tables=(PEERS,))]}
+    here, server = targets(results, pictures_of(results), "images").split("### With the store on SQL Server")
+    assert (LOSSES.name in here, LONG.name in here, "(images/size.svg)" in here) == (True, False, True)
+    assert (PEERS.name in server, SPEED.name in server) == (True, True)
 
 
 def test_the_bars_of_peers_have_their_rates_losses_and_doubles() -> None:
@@ -161,7 +173,7 @@ def test_a_page_keeps_what_is_written_by_hand_and_making_it_twice_changes_nothin
 
 def test_a_broken_file_of_results_changes_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bench" / "results").mkdir(parents=True)
-    (tmp_path / "README.md").write_text("<!-- results: every part -->\nold\n<!-- end of results -->\n")
+    (tmp_path / "README.md").write_text("<!-- results: the targets -->\nold\n<!-- end of results -->\n")
     path = write_result(tmp_path / "bench" / "results", result("way", SPEED))
     path.write_text(path.read_text(encoding="utf-8")[:99], encoding="utf-8")
     assert main(tmp_path) == 1
