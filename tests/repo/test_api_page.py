@@ -5,21 +5,20 @@ import re
 import subprocess
 from pathlib import Path
 from typing import get_args
+from urllib.parse import parse_qsl
 
 import msgspec
 
+from core.api.operation import Nothing, Operation
 from core.api.problems import PREFIX, TYPES
-from core.api.route import LEVELS, linked
+from core.api.route import LEVELS, Route, linked
 from core.ledger.faults import FaultKind
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
+from core.letters.redrive import MOST_OPEN as MOST_REDRIVES
 from core.replay.job import MOST_OPEN
 from examples.home_security.routes import LINK
-from handlers.api import OPERATIONS, ROUTES
-from handlers.operations.aggregation_shapes import MOST_RUNS
-from handlers.operations.letters import MOST_GROUPS, MOST_LETTERS
-from handlers.operations.redrive_shapes import MOST_SELECTED
+from handlers.api import OPERATIONS, OWN, ROUTES
 from handlers.operations.revealed import LARGEST_SHOWN
-from handlers.operations.task_shapes import MOST_OF_A_PAGE
 from handlers.web.openapi import describe
 from handlers.web.requests import LARGEST_BODY, LARGEST_QUERY
 from tests.repo.product import ROOT
@@ -33,14 +32,9 @@ BESIDE_THE_API = ("entrance", "zz_no_such_route")
 LIMITS = {
     "octets of a request's body": LARGEST_BODY,
     "characters of all parameters": LARGEST_QUERY,
-    "letters of a page": MOST_LETTERS,
-    "groups": MOST_GROUPS,
-    "letters named in one redrive": MOST_SELECTED,
+    "redrives that are open": MOST_REDRIVES,
     "octets of a letter's body that are shown": LARGEST_SHOWN,
-    "tasks of a page": MOST_OF_A_PAGE,
-    "changed events of a page": MOST_OF_A_PAGE,
-    "replays that are open: planned, running or paused, dry runs included": MOST_OPEN,
-    "runs of a page": MOST_RUNS,
+    "replays that are open, dry runs included": MOST_OPEN,
     "numbers of a partition whose rows an audit recounts at once": MOST_NUMBERS,
     "events of a partition that an audit reads from the hub at once": MOST_EVENTS,
 }
@@ -57,10 +51,20 @@ def routes() -> dict[tuple[str, str], str]:
     }
 
 
-def asked() -> set[tuple[str, str]]:
-    """Return method and address of each curl, without its query."""
-    lines = re.findall(r'^\$ (curl|post) "\$APP(/api/[^"?]*)', PAGE, flags=re.MULTILINE)
-    return {("GET" if command == "curl" else "POST", address) for command, address in lines}
+def examples() -> list[tuple[Operation, str, str]]:
+    """Return the operation of each example, with its query and its body."""
+    found = re.findall(r'^\$ (curl|post) "\$APP/api/([^"?]+)\??([^"]*)"(?: -d \'(.+)\')?', PAGE, flags=re.MULTILINE)
+    return [(operation_of(word, address), query, body) for word, address, query, body in found]
+
+
+def operation_of(word: str, address: str) -> Operation:
+    """Return the one operation that the request of an example is for; a template without values goes before others."""
+
+    def fits(route: Route) -> bool:
+        pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(route.template))
+        return ("POST" if word == "post" else "GET") in route.methods and bool(re.fullmatch(pattern, address))
+
+    return OPERATIONS[min(filter(fits, ROUTES), key=lambda route: route.template.count("{"))]
 
 
 def test_every_route_is_listed_and_no_other() -> None:
@@ -68,12 +72,20 @@ def test_every_route_is_listed_and_no_other() -> None:
     assert listed == set(routes())
 
 
-def test_each_route_has_a_curl() -> None:
-    def is_shown(method: str, template: str) -> bool:
-        pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
-        return any(one == method and re.fullmatch(pattern, address) for one, address in asked())
+def test_each_example_has_the_query_and_the_body_that_its_route_takes() -> None:
+    shown = examples()
+    assert len(shown) == len(re.findall(r"^\$ (?:curl|post) ", PAGE, flags=re.MULTILINE)) > 15
+    for operation, query, body in shown:
+        msgspec.convert(dict(parse_qsl(query, strict_parsing=bool(query))), operation.query, strict=False)
+        if operation.body is not Nothing:
+            msgspec.json.decode(body, type=operation.body)
 
-    assert [route for route in routes() if not is_shown(*route)] == []
+
+def test_each_body_of_more_than_a_reason_and_a_job_has_an_example() -> None:
+    taking = {
+        OPERATIONS[route].name for route in OWN if set(OPERATIONS[route].body.__struct_fields__) - {"reason", "job"}
+    }
+    assert taking - {operation.name for operation, _, _ in examples()} == set()
 
 
 def test_every_problem_is_listed_with_its_status_and_title() -> None:
