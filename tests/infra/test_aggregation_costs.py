@@ -26,7 +26,6 @@ def row_of(one: Aggregating) -> str:
 
 
 def test_the_page_quotes_the_calculator() -> None:
-    assert report(QUOTED[1]) in PAGE
     assert [row for row in map(row_of, QUOTED) if row not in PAGE] == []
 
 
