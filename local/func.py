@@ -1,6 +1,6 @@
 """`make func`: run the app on Microsoft's host, with Microsoft's storage, hub and SQL Server in Docker, until Ctrl-C.
 
-docs/run-with-func.md explains the steps. A step that is already done changes nothing, so the program can run again.
+docs/run-with-func.md is its page. A step that is already done changes nothing, so the program can run again.
 """
 
 import argparse
