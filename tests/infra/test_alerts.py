@@ -70,7 +70,7 @@ def test_the_alert_on_a_loss_is_silent_where_the_app_does_not_know_the_retention
 
 
 def test_the_page_explains_each_alert() -> None:
-    assert [name for name in QUERIES if f"| `{name}` |" not in PAGE] == []
+    assert [name for name in QUERIES if f"| [`{name}`](runbook.md#{name}) |" not in PAGE] == []
 
 
 def test_the_line_of_the_watch_has_the_facts_of_the_page_as_what_they_are() -> None:
