@@ -1,4 +1,10 @@
-"""The stub of a partition: sums and hashes of the rows purged from it. docs/retention.md defines the bytes."""
+"""The stub of a partition: sums and hashes of the rows purged from it. docs/retention.md compares an archive with it.
+
+A hash is SHA-256 of canonical bytes, the same on both engines: the values of a row in the order of its class below, as
+a JSON array in UTF-8 without white space. Only `"`, the backslash and control characters are escaped, a time is
+`YYYY-MM-DDTHH:MM:SS.ffffffZ` in UTC, and a missing value is null. The hash before the first row of a ledger is that of
+`[event_hub, consumer_group, incarnation, partition_id]`; each later one is of the 32 bytes before it and the row.
+"""
 
 import hashlib
 from collections.abc import Sequence
