@@ -31,7 +31,7 @@ from core.store.queries import SQL, load_queries
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import run_text, step_text
 from core.store.sqlserver.rows import rows_query
-from core.store.windows import WINDOW_PARAMS
+from core.store.windows import WINDOW_VERBS
 from core.transforms import load_transform
 from core.transforms.aggregates import find_aggregate, load_aggregates
 from local.rights import Use, uses_of
@@ -143,7 +143,7 @@ def _of_rows(row_classes: RowClasses) -> Iterator[OfRows]:
 
 def _of_aggregates(row_classes: RowClasses) -> Iterator[OfRows]:
     for one in load_aggregates(row_classes):
-        yield from (of_rows(verb, level.of) for level in one.levels for verb in WINDOW_PARAMS)
+        yield from (of_rows(verb, level.of) for level in one.levels for verb in WINDOW_VERBS)
 
 
 def _commit(row_classes: RowClasses) -> Script:

@@ -18,7 +18,7 @@ _JSON = rf"\b(?P<mark>rows|list)\(:(?P<param>\w+)\) AS (?P<alias>\w+) \((?P<colu
 _WRONG = r"\b(?:rows|list|exact)\(.*|-- \w+ only$|^-- \w+:.*|LIMIT \S+ BY.*"
 _FIRST = (
     r"\A(?P<verb>DELETE FROM|UPDATE) (?P<table>\w+)(?P<changes>\n(?s:.*?)|)\n WHERE (?P<condition>(?s:.*?))"
-    r"\s+(?P<limit>(?:ORDER BY [\w, ]+ )?LIMIT (?P<most>:\w+)) BY (?P<key>[\w, ]+);$"
+    r"\s+(?P<limit>(?:ORDER BY [\w, ]+ )?LIMIT (?P<most>:\w+)) BY (?P<key>[\w, \[\]]+);$"
 )
 _ALIASED = r"^UPDATE (\S+) AS (\w+)\n((?s:.*?))(?=^ WHERE )"
 
@@ -47,6 +47,7 @@ _SQLSERVER: Rules = (
     (r"  -- sqlserver only$", ""),
     (r" INDEXED BY \w+", ""),
     (r"\s*-- \+:.*", ""),  # the reason of a `+`
+    (r"^DELETE FROM (\w+) AS (\w+)$", r"DELETE \2 FROM \1 AS \2"),
     (r"(?<=[\s(])\+(?=\w)", ""),
     (r"exact\((\S+) = (\S+)\)", rf"\1 + N'.' = \2 + N'.' {BY_CODE_POINT}"),
     (r" \|\| ", " + "),
@@ -69,6 +70,11 @@ def server_text(body: str, types: Mapping[str, str], race: str = "") -> str:
     text = re.sub(r"NULLIF\(:(\w+), ''\)", lambda found: _unless_empty(found, types), text)
     text = re.sub(r"(?<!\w):(?=[a-z])", "@", text)
     return _caught(text, race) if race else text
+
+
+def server_part(text: str) -> str:
+    """Return a part of a statement, such as a condition, for a text of SQL Server's own."""
+    return re.sub(r"(?<!\w):(?=[a-z])", "@", _in_schema(text))
 
 
 def _ruled(body: str, rules: Rules) -> str:

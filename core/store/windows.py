@@ -11,38 +11,24 @@ from typing import Any
 
 from core.model.aggregates import Aggregate, Measure, aggregate_table
 from core.store.columns import instant_of, quoted
-from core.store.rows import Dialect
-from core.store.script import OfRows, RowVerb
+from core.store.script import RowVerb
 
 SEPARATOR = "|"  # of the values of a row's text, and of the sums
-WINDOW_PARAMS: Mapping[RowVerb, tuple[str, ...]] = {
-    "verify_slices": ("staging_id", "first_slice", "last_slice"),
-    "replace_windows": ("staging_id", "first_slice", "last_slice"),
-    "add_windows": ("staging_id", "first_slice", "last_slice", "run_number"),
-    "find_staging": (),
-    "remove_staged": ("staging_id", "most"),
-    "remove_windows": ("until_at", "most"),
-    "read_windows": ("key_value", "since_at", "until_at"),
-    "read_last_window": ("key_value", "until_at"),
-}
+WINDOW_VERBS: tuple[RowVerb, ...] = (
+    "verify_slices", "replace_windows", "add_windows", "find_staging", "remove_staged", "remove_windows",
+    "read_windows", "read_last_window",
+)  # fmt: skip
 
 
-def window_text(of: OfRows, sql: Dialect) -> str | None:
-    """Return the statement of a verb that is alike in both engines; None for any other verb."""
-    text = _TEXTS.get(of.verb)
-    return None if text is None else text(aggregate_table(of.row_class), sql)
-
-
-def of_portion(alias: str, sql: Dialect) -> str:
+def of_portion(alias: str) -> str:
     """Return the condition that a staged window belongs to a range of slices."""
-    ends = f"{sql.mark}first_slice AND {sql.mark}last_slice"
-    return f"{alias}.staging_id = {sql.mark}staging_id AND {alias}.slice BETWEEN {ends}"
+    return f"{alias}.staging_id = :staging_id AND {alias}.slice BETWEEN :first_slice AND :last_slice"
 
 
-def of_facts(one: Aggregate, sql: Dialect) -> str:
+def of_facts(one: Aggregate) -> str:
     """Return the number of a level's windows in a range of slices, as the facts of their job have it."""
-    place = f"e.level = '{one.name}' AND {of_portion('e', sql)}"
-    return f"(SELECT SUM(e.windows) FROM {sql.prefix}staged_slice AS e WHERE {place})"
+    place = f"e.level = '{one.name}' AND {of_portion('e')}"
+    return f"(SELECT SUM(e.windows) FROM staged_slice AS e WHERE {place})"
 
 
 def keys_match(one: Aggregate, left: str, right: str) -> str:
@@ -92,15 +78,46 @@ def window_reader(declared: type) -> Callable[[Sequence[Any]], Any]:
     return read
 
 
-def _find_staging(one: Aggregate, sql: Dialect) -> str:
+def _find_staging(one: Aggregate) -> str:
     """Find the staged windows of closed runs, also those of results that lost a race or are incomplete."""
     is_open = "r.run_id = g.run_id AND r.status IN ('submitting', 'submitted')"
     return (
-        f"SELECT DISTINCT g.staging_id\n  FROM {sql.prefix}{one.staged} AS g\n"
-        f" WHERE NOT EXISTS (SELECT 1 FROM {sql.prefix}aggregation_run AS r WHERE {is_open});"
+        f"SELECT DISTINCT g.staging_id\n  FROM {one.staged} AS g\n"
+        f" WHERE NOT EXISTS (SELECT 1 FROM aggregation_run AS r WHERE {is_open});"
     )
 
 
-_TEXTS: Mapping[RowVerb, Callable[[Aggregate, Dialect], str]] = {
+def _remove_staged(one: Aggregate) -> str:
+    key = ", ".join(map(quoted, ("staging_id", "slice", *one.key)))
+    return f"DELETE FROM {one.staged}\n WHERE staging_id = :staging_id LIMIT :most BY {key};"
+
+
+def _remove_windows(one: Aggregate) -> str:
+    key = ", ".join(map(quoted, one.key))
+    return f"DELETE FROM {one.name}\n WHERE window_start < :until_at LIMIT :most BY {key};"
+
+
+def _read_windows(one: Aggregate) -> str:
+    read = {name: f"CONVERT(varchar(33), a.{quoted(name)}, 126) AS {quoted(name)}" for name in one.instants}
+    columns = ", ".join(read.get(name, f"a.{quoted(name)}") for name in one.columns)
+    first, order = quoted(one.keys[0].name), ", ".join(f"a.{quoted(name)}" for name in one.key[1:])
+    return (
+        f"SELECT {columns}\n  FROM {one.name} AS a\n WHERE a.{first} = :key_value"
+        f" AND a.window_start >= :since_at AND a.window_start < :until_at\n ORDER BY {order};"
+    )
+
+
+def _read_last_window(one: Aggregate) -> str:
+    return (
+        f"SELECT CONVERT(varchar(33), MAX(a.window_start), 126) AS window_start\n  FROM {one.name} AS a\n"
+        f" WHERE a.{quoted(one.keys[0].name)} = :key_value AND a.window_start < :until_at;"
+    )
+
+
+WINDOW_BODIES: Mapping[RowVerb, Callable[[Aggregate], str]] = {
     "find_staging": _find_staging,
+    "remove_staged": _remove_staged,
+    "remove_windows": _remove_windows,
+    "read_windows": _read_windows,
+    "read_last_window": _read_last_window,
 }

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from core.model.aggregates import aggregate_table
 from core.model.rows import LINEAGE, STATE_LINEAGE, row_table
 from core.store.checksum import POSITION, checksum_of
 from core.store.columns import (
@@ -15,18 +16,12 @@ from core.store.columns import (
     is_float,
     quoted,
 )
+from core.store.dialects import sqlite_text
 from core.store.row_keys import keyed
-from core.store.rows import RETRACTED, STANDING, Dialect, common_text, ordinal_text
+from core.store.rows import RETRACTED, STANDING, common_body, of_partition, ordinal_text
 from core.store.script import OfRows, Step
-from core.store.sqlite.windows import windows_text
-from core.store.windows import WINDOW_PARAMS
+from core.store.sqlite.windows import WINDOW_TEXTS
 
-_SUBJECTS = tuple(f"SELECT s.value ->> {place} FROM json_each(:subjects) AS s" for place in (0, 1))
-SQLITE = Dialect("", ":", "", " LIMIT :most", "DELETE FROM ", *_SUBJECTS)
-_OF_EVENTS = (
-    f" WHERE {SQLITE.of_partition('t')} AND t.sequence_number IN (\n"
-    "       SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)"
-)
 EXACT_FLOAT = "exact_float"  # the function that the database defines on each connection
 MEMBERS = 50  # of one json_object: SQLite takes 100 arguments, or 127
 NOT_COVERED = len(LINEAGE) - len(POSITION)  # values of a row that no checksum covers
@@ -48,9 +43,11 @@ def checksum_of_values(row_class: type, values: Sequence[Sequence[Any]]) -> int:
 @cache
 def rows_text(of: OfRows) -> str:
     """Return the statement of a verb."""
-    if of.verb in WINDOW_PARAMS:
-        return windows_text(of, SQLITE)
-    return common_text(of, SQLITE) or _TEXTS[of.verb](of.row_class)
+    if (body := common_body(of, _document)) is not None:
+        return sqlite_text(body)
+    if of.verb in WINDOW_TEXTS:
+        return WINDOW_TEXTS[of.verb](aggregate_table(of.row_class))
+    return _TEXTS[of.verb](of.row_class)
 
 
 def many_values(step: Step, values: Mapping[str, Any]) -> Sequence[Any]:
@@ -92,19 +89,6 @@ def _insert(row_class: type, lineage: tuple[str, ...]) -> str:
     return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
-def _retract(row_class: type) -> str:
-    table = row_table(row_class)
-    return (
-        f"INSERT INTO retracted_row ({RETRACTED})\n"
-        f"SELECT t.stream_id, t.partition_id, :commit_number, '{table.name}', t.sequence_number, t.ordinal,"
-        f" t.commit_number, {_document(row_class)}\n  FROM {table.name} AS t\n{_OF_EVENTS}"
-    )
-
-
-def _delete(row_class: type) -> str:
-    return f"DELETE FROM {row_table(row_class).name} AS t{_OF_EVENTS}"
-
-
 def _retract_states(row_class: type) -> str:
     """Copy the states that will be replaced; `keys` is a JSON array of [sequence number, key...]."""
     table = row_table(row_class)
@@ -114,7 +98,7 @@ def _retract_states(row_class: type) -> str:
         f"SELECT t.stream_id, t.partition_id, :commit_number, '{table.name}', t.sequence_number,"
         f" {ordinal_text(row_class)}, t.commit_number, {_document(row_class)}\n"
         f"  FROM json_each(:keys) AS k CROSS JOIN {table.name} AS t ON {matches}\n"
-        f" WHERE {SQLITE.of_partition('t')} AND t.sequence_number <= k.value ->> 0"
+        f" WHERE {of_partition('t')} AND t.sequence_number <= k.value ->> 0"
     )
 
 
@@ -165,8 +149,6 @@ def _keys_of(row_class: type) -> ValuesOf:
 _TEXTS: Mapping[str, Callable[[type], str]] = {
     "append": _append,
     "set": _set,
-    "retract": _retract,
-    "delete": _delete,
     "retract_states": _retract_states,
     "replace_states": _replace,
     "select_states": _select_states,

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping
 from zlib import crc32
 
-from core.model.aggregates import Aggregate, aggregate_table
+from core.model.aggregates import Aggregate
 from core.store.columns import quoted
-from core.store.rows import Dialect
-from core.store.script import OfRows, RowVerb
+from core.store.script import RowVerb
 from core.store.windows import (
     SEPARATOR,
     columns_of,
@@ -16,7 +15,6 @@ from core.store.windows import (
     others_of_row,
     summed,
     texts_of_row,
-    window_text,
 )
 
 ROWS_HASH = "rows_hash"  # the function that the database defines on each connection
@@ -29,13 +27,7 @@ def rows_hash(lines: bytes) -> int:
     return sum(map(crc32, lines.split(LINE)))
 
 
-def windows_text(of: OfRows, sql: Dialect) -> str:
-    """Return the statement of a verb."""
-    common = window_text(of, sql)
-    return common if common is not None else _TEXTS[of.verb](aggregate_table(of.row_class), sql)
-
-
-def _verify_slices(one: Aggregate, sql: Dialect) -> str:
+def _verify_slices(one: Aggregate) -> str:
     """Return the statement that compares slices with their facts.
 
     The texts are hashed before the window function: it would copy them to a temporary table.
@@ -51,24 +43,24 @@ def _verify_slices(one: Aggregate, sql: Dialect) -> str:
         "  FROM (SELECT s.slice, s.windows, s.sums, s.rows_hash, SUM(s.windows) OVER () AS portion_windows\n"
         f"          FROM (SELECT g.slice, COUNT(*) AS windows, {sums} AS sums,\n"
         f"                       {ROWS_HASH}(CAST(group_concat({text}, char(10)) AS BLOB)) AS rows_hash\n"
-        f"                  FROM {one.staged} AS g\n                 WHERE {of_portion('g', sql)}\n"
+        f"                  FROM {one.staged} AS g\n                 WHERE {of_portion('g')}\n"
         "                 GROUP BY g.slice) AS s) AS f\n"
         f" WHERE d.staging_id = :staging_id AND d.level = '{one.name}' AND d.slice = f.slice\n"
         "   AND d.windows = f.windows AND d.sums = f.sums AND d.rows_hash = f.rows_hash\n"
-        f"   AND f.portion_windows = {of_facts(one, sql)}"
+        f"   AND f.portion_windows = {of_facts(one)}"
     )
 
 
-def _replace_windows(one: Aggregate, sql: Dialect) -> str:
+def _replace_windows(one: Aggregate) -> str:
     key = ", ".join(map(quoted, one.key))
     staged = ", ".join(f"g.{quoted(name)}" for name in one.key)
     return (
         f"DELETE FROM {one.name}\n WHERE ({key}) IN (\n       SELECT {staged}\n         FROM {one.staged} AS g\n"
-        f"        WHERE {of_portion('g', sql)} AND g.is_whole = 1)"
+        f"        WHERE {of_portion('g')} AND g.is_whole = 1)"
     )
 
 
-def _add_windows(one: Aggregate, sql: Dialect) -> str:
+def _add_windows(one: Aggregate) -> str:
     values = [
         f"{quoted(each.name)} = {joined(each, f'{one.name}.{quoted(each.name)}', f'excluded.{quoted(each.name)}')}"
         for each in one.measures
@@ -77,40 +69,8 @@ def _add_windows(one: Aggregate, sql: Dialect) -> str:
     return (
         f"INSERT INTO {one.name} ({columns_of(one)}, run_number, slice)\n"
         f"SELECT {columns_of(one, 'g.')}, :run_number, g.slice\n  FROM {one.staged} AS g\n"
-        f" WHERE {of_portion('g', sql)} AND g.{quoted(one.count)} > 0\n"
+        f" WHERE {of_portion('g')} AND g.{quoted(one.count)} > 0\n"
         f"    ON CONFLICT ({', '.join(map(quoted, one.key))}) DO UPDATE SET\n       {NEXT.join([*values, *kept])}"
-    )
-
-
-def _remove_staged(one: Aggregate, sql: Dialect) -> str:
-    key = ", ".join(map(quoted, ("staging_id", "slice", *one.key)))
-    return (
-        f"DELETE FROM {one.staged}\n WHERE ({key}) IN (\n       SELECT {key} FROM {one.staged} AS g\n"
-        "        WHERE g.staging_id = :staging_id\n        LIMIT :most)"
-    )
-
-
-def _remove_windows(one: Aggregate, sql: Dialect) -> str:
-    key, found = ", ".join(map(quoted, one.key)), ", ".join(f"a.{quoted(name)}" for name in one.key)
-    return (
-        f"DELETE FROM {one.name}\n WHERE ({key}) IN (\n       SELECT {found}\n         FROM {one.name} AS a\n"
-        "        WHERE a.window_start < :until_at\n        LIMIT :most)"
-    )
-
-
-def _read_windows(one: Aggregate, sql: Dialect) -> str:
-    first, order = quoted(one.keys[0].name), ", ".join(f"a.{quoted(name)}" for name in one.key[1:])
-    return (
-        f"SELECT {columns_of(one, 'a.')}\n  FROM {one.name} AS a\n WHERE a.{first} = :key_value"
-        f" AND a.window_start >= :since_at AND a.window_start < :until_at\n ORDER BY {order}"
-    )
-
-
-def _read_last_window(one: Aggregate, sql: Dialect) -> str:
-    first = quoted(one.keys[0].name)
-    return (
-        f"SELECT MAX(a.window_start) AS window_start\n  FROM {one.name} AS a\n"
-        f" WHERE a.{first} = :key_value AND a.window_start < :until_at"
     )
 
 
@@ -120,12 +80,8 @@ def _printed(columns: list[str], places: Mapping[str, str], before: str = "") ->
     return f"printf('{before}{form}', {', '.join(columns)})"
 
 
-_TEXTS: Mapping[RowVerb, Callable[[Aggregate, Dialect], str]] = {
+WINDOW_TEXTS: Mapping[RowVerb, Callable[[Aggregate], str]] = {
     "verify_slices": _verify_slices,
     "replace_windows": _replace_windows,
     "add_windows": _add_windows,
-    "remove_staged": _remove_staged,
-    "remove_windows": _remove_windows,
-    "read_windows": _read_windows,
-    "read_last_window": _read_last_window,
 }

@@ -3,6 +3,7 @@
 The rows of a class come in one JSON variable, `@rows_of_<table>`: arrays of position and columns.
 """
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
@@ -11,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from core.errors import InvalidTransform
+from core.model.aggregates import aggregate_table
 from core.model.rows import LINEAGE, STATE_LINEAGE, RowTable, row_table
 from core.store.columns import (
     Values,
@@ -21,19 +23,14 @@ from core.store.columns import (
     quoted,
     types_of,
 )
-from core.store.dialects import BY_CODE_POINT
+from core.store.dialects import BY_CODE_POINT, server_part, server_text
 from core.store.queries import ROWS, Param, Query
 from core.store.row_keys import keyed
-from core.store.rows import RETRACTED, STANDING, Dialect, common_text, ordinal_text
+from core.store.rows import KEY_TEXT, RETRACTED, STANDING, common_body, of_partition, ordinal_text
 from core.store.script import OfRows
 from core.store.sqlserver.json import server_instant_texts
-from core.store.sqlserver.windows import WINDOW_TYPES, windows_text
-from core.store.windows import WINDOW_PARAMS
+from core.store.sqlserver.windows import WINDOW_TEXTS
 
-_KEY_TEXT = "nvarchar(4000)"  # the type of a text in a key: an index can seek it, and no key text is longer
-_LISTED = "SELECT s.subject{} FROM OPENJSON(@subjects) WITH (subject {} '$[{}]') AS s"
-_SUBJECTS = (_LISTED.format(f" {BY_CODE_POINT}", _KEY_TEXT, 0), _LISTED.format("", "bigint", 1))
-SERVER = Dialect("hubledger.", "@", "TOP (@most) ", "", "DELETE t FROM hubledger.", *_SUBJECTS)
 _TYPES: dict[type, str] = {
     str: "nvarchar(max)",
     int: "bigint",
@@ -43,36 +40,44 @@ _TYPES: dict[type, str] = {
     datetime: "datetime2(7)",
     date: "date",
 }
-_DECLARED = {
+ROWS_OF = "rows_of_"  # and the name of the table
+_DECLARED = {  # the types of all parameters, in the order in which a batch declares them
     "stream_id": "int",
     "partition_id": "varchar(8000)",
-    "commit_number": "bigint",
     "sequence_number": "bigint",
     "first_sequence_number": "bigint",
     "last_sequence_number": "bigint",
+    "commit_number": "bigint",
     "sequence_numbers": "nvarchar(max)",
     "keys": "nvarchar(max)",
     "subjects": "nvarchar(max)",
+    "staging_id": "varchar(8000)",
+    "first_slice": "int",
+    "last_slice": "int",
+    "run_number": "bigint",
+    "key_value": "nvarchar(4000)",
+    "since_at": "datetime2(7)",
+    "until_at": "datetime2(7)",
     "most": "int",
 }
-_PARTITION = ("stream_id", "partition_id")
-_RANGE = (*_PARTITION, "first_sequence_number", "last_sequence_number")
-_OF_EVENTS = (
-    f" WHERE {SERVER.of_partition('t')} AND t.sequence_number IN (\n"
-    "       SELECT n.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n)"
-)
 
 
 @cache
 def rows_query(of: OfRows) -> Query:
     """Return the statement of a verb, with its parameters."""
-    if of.verb in WINDOW_PARAMS:
-        typed = tuple(Param(name, WINDOW_TYPES[name]) for name in WINDOW_PARAMS[of.verb])
-        return Query(str(of), "", typed, windows_text(of, SERVER))
-    params = [Param(name, _DECLARED[name]) for name in _PARAMS[of.verb]]
-    if of.verb in ("append", "set", "retract_states", "replace_states"):
-        params.append(Param(rows_variable(row_table(of.row_class)), ROWS))
-    return Query(str(of), "", tuple(params), common_text(of, SERVER) or _TEXTS[of.verb](of.row_class))
+    text = _text(of)
+    used = set(re.findall(r"@(\w+)", text))
+    params = [Param(name, kind) for name, kind in _DECLARED.items() if name in used]
+    params += [Param(name, ROWS) for name in used if name.startswith(ROWS_OF)]
+    return Query(str(of), "", tuple(params), text)
+
+
+def _text(of: OfRows) -> str:
+    if (body := common_body(of, _document)) is not None:
+        return server_text(body, _DECLARED)
+    if of.verb in WINDOW_TEXTS:
+        return WINDOW_TEXTS[of.verb](aggregate_table(of.row_class))
+    return _TEXTS[of.verb](of.row_class)
 
 
 @cache
@@ -97,7 +102,7 @@ def rows_values(row_class: type) -> ValuesOf:
 
 def rows_variable(table: RowTable) -> str:
     """Return the name of the variable that holds a table's rows; no parameter has this name."""
-    return f"rows_of_{table.name}"
+    return f"{ROWS_OF}{table.name}"
 
 
 def _position(table: RowTable) -> tuple[str, ...]:
@@ -141,7 +146,7 @@ def _retract_states(row_class: type) -> str:
 # A small table of states would be hashed and scanned, and a scan waits for rows that other partitions lock. With this,
 # each row of the JSON seeks its key.
 _BY_KEY = "OPTION (LOOP JOIN, FORCE ORDER)"
-_GIVES_WAY = f" WHERE {SERVER.of_partition('t')} AND t.sequence_number <= r.sequence_number"
+_GIVES_WAY = f" WHERE {server_part(of_partition('t'))} AND t.sequence_number <= r.sequence_number"
 
 
 def _update(row_class: type, lineage: str) -> str:
@@ -162,19 +167,6 @@ def _insert_missing(row_class: type) -> str:
         f"SELECT {given}, @stream_id, @partition_id, r.sequence_number, @commit_number\n"
         f"  FROM {_open_json(row_class)}\n WHERE NOT EXISTS ({standing})\n{_BY_KEY};"
     )
-
-
-def _retract(row_class: type) -> str:
-    table = row_table(row_class)
-    return (
-        f"INSERT INTO hubledger.retracted_row ({RETRACTED})\n"
-        f"SELECT t.stream_id, t.partition_id, @commit_number, '{table.name}', t.sequence_number, t.ordinal,"
-        f" t.commit_number, {_document(row_class)}\n  FROM hubledger.{table.name} AS t\n{_OF_EVENTS};"
-    )
-
-
-def _delete(row_class: type) -> str:
-    return f"DELETE t FROM hubledger.{row_table(row_class).name} AS t\n{_OF_EVENTS};"
 
 
 def _select_states(row_class: type, before: str = "") -> str:
@@ -219,7 +211,7 @@ def _matches(row_class: type, source: str) -> str:
 def _type(hint: Any, is_key: bool = False) -> str:
     for kind in types_of(hint):
         if kind in _TYPES:
-            return _KEY_TEXT if is_key and kind is str else _TYPES[kind]
+            return KEY_TEXT if is_key and kind is str else _TYPES[kind]
     raise InvalidTransform(f"{hint} is not a type that a column can hold: use one of {', '.join(map(str, _TYPES))}")
 
 
@@ -242,32 +234,9 @@ def _json_value(column: str, hint: Any) -> str:
     return f"CAST({column} AS varchar(10))" if date in types else column
 
 
-_PARAMS: Mapping[str, tuple[str, ...]] = {
-    "append": (*_PARTITION, "commit_number"),
-    "set": (*_PARTITION, "commit_number"),
-    "retract": (*_PARTITION, "commit_number", "sequence_numbers"),
-    "delete": (*_PARTITION, "sequence_numbers"),
-    "retract_states": (*_PARTITION, "commit_number"),
-    "replace_states": (*_PARTITION, "commit_number"),
-    "count_states": (*_RANGE, "commit_number"),
-    "select_states": ("keys",),
-    "select_standing": ("keys",),
-    "select_placed": (*_PARTITION, "sequence_number"),
-    "count_rows": _RANGE,
-    "next_partition": _PARTITION,
-    "next_number": (*_PARTITION, "first_sequence_number"),
-    "select_range": _RANGE,
-    "find_lettered": (*_RANGE, "most"),
-    "find_row_faults": (*_RANGE, "most"),
-    "select_subject": (*_RANGE, "subjects"),
-    "stub_subject": (*_RANGE, "subjects"),
-    "delete_subject": (*_RANGE, "subjects"),
-}
 _TEXTS: Mapping[str, Callable[[type], str]] = {
     "append": _append,
     "set": _set,
-    "retract": _retract,
-    "delete": _delete,
     "retract_states": _retract_states,
     "replace_states": _replace_states,
     "select_states": _select_states,

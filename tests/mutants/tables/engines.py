@@ -393,7 +393,7 @@ MUTANTS = (
         ),
         (
             "a replay replaces the state of a different partition on the server",
-            "_GIVES_WAY = f\" WHERE {SERVER.of_partition('t')} AND",
+            "_GIVES_WAY = f\" WHERE {server_part(of_partition('t'))} AND",
             '_GIVES_WAY = f" WHERE',
         ),
     ),
