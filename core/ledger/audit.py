@@ -6,12 +6,12 @@ from functools import partial
 
 from core.ledger.balance import READS
 from core.ledger.books import PartitionLedger
-from core.ledger.comparison import absent_faults, compare_tables
-from core.ledger.faults import FAULT_LIMIT, NO_PARTITION, LedgerFault, LetterFault, RangeFault, TotalFault
+from core.ledger.comparison import compare_tables, find_faults
+from core.ledger.faults import FAULT_LIMIT, NO_PARTITION, LedgerFault
 from core.ledger.purged import purge_faults
 from core.ledger.ranges import WHOLE, RangeAudit, Reading, pieces
 from core.ledger.store.ledger import Ledger
-from core.ledger.sums import Commits, RangeSum
+from core.ledger.sums import COUNTS, Commits, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 
@@ -90,14 +90,15 @@ def _faults_of_piece(
 ) -> Iterator[LedgerFault]:
     """Name the faults of some commits; their sum shows which faults are possible."""
     if piece.holes:
-        yield from (_range_fault(id, found) for found in store.find_range_faults(id, commits, FAULT_LIMIT))
+        yield from find_faults(store, id, "find_range_faults", **commits.ends, previous_last=commits.previous_last)
     if piece.rows != commits.last - commits.after:
         yield from _missing_commits(store, id, commits, piece)
     if piece.lettered:
-        yield from (_letter_fault(id, one) for one in store.find_letter_faults(id, commits, 1, FAULT_LIMIT))
+        yield from find_faults(store, id, "find_letter_faults", **commits.ends, at_least=1)
     if piece.absent:
-        yield from absent_faults(store, id, commits)
-    yield from (_total_fault(id, found) for found in store.find_total_faults(id, commits, before, FAULT_LIMIT))
+        yield from find_faults(store, id, "find_absent_faults", **commits.ends)
+    sums = {f"{name}_before": getattr(before, name) for name in COUNTS}  # where the commit before has no row
+    yield from find_faults(store, id, "find_total_faults", **commits.ends, **sums)
 
 
 def _without_checkpoint(id: PartitionId, ledger: PartitionLedger) -> LedgerFault:
@@ -128,15 +129,6 @@ def _faults(
     yield from compare_tables(store, id)
 
 
-def _range_fault(id: PartitionId, found: RangeFault) -> LedgerFault:
-    where = (
-        f"commit {found.commit_number} begins at {found.first}, but the range before it ends at {found.previous_last}"
-    )
-    if found.first > found.previous_last:
-        return LedgerFault(id, "hole", _next(found.previous_last), _before(found.first), where)
-    return LedgerFault(id, "overlap", found.first, found.previous_last, where)
-
-
 def _fault_of_beginning(
     id: PartitionId, ledger: PartitionLedger, anchor: SequenceNumber | None
 ) -> Iterator[LedgerFault]:
@@ -165,34 +157,25 @@ def _fault_of_ends(id: PartitionId, ledger: PartitionLedger) -> Iterator[LedgerF
 def _letters_outside(store: Ledger, ledger: PartitionLedger, reading: Reading) -> Iterator[LedgerFault]:
     """Name the ranges without letters in their counts that have some; else the letters lie outside of all ranges."""
     id = ledger.partition.partition_id
-    faulty: list[LetterFault] = []
+    faulty: list[LedgerFault] = []
     why = "some letters have numbers that no range covers"
     for after, last in pieces(store, id, 0, max(ledger.counted_commits, ledger.newest_commit)):
         if reading.is_over():
             why = "the time was over before the range of these letters was found"
             break
-        faulty += store.find_letter_faults(id, Commits(after, last), 0, FAULT_LIMIT - len(faulty))
+        ends = Commits(after, last).ends
+        faulty += find_faults(store, id, "find_letter_faults", **ends, at_least=0, most=FAULT_LIMIT - len(faulty))
         if len(faulty) == FAULT_LIMIT:
             break
     if not faulty:
         text = f"there are {ledger.letters} letters, but the ledger counts {ledger.lettered}: {why}"
         yield LedgerFault(id, "letters_outside", ledger.first, ledger.last, text)
-    yield from (_letter_fault(id, one) for one in faulty)
-
-
-def _letter_fault(id: PartitionId, one: LetterFault) -> LedgerFault:
-    text = f"commit {one.commit_number} dead-lettered {one.dead_lettered} events, but has {one.letters} letters"
-    return LedgerFault(id, "letters", one.first, one.last, text)
-
-
-def _total_fault(id: PartitionId, one: TotalFault) -> LedgerFault:
-    text = f"the totals of commit {one.commit_number} are not those of the commit before it and its own counts"
-    return LedgerFault(id, "totals", one.first, one.last, text)
+    yield from faulty
 
 
 def _missing_commits(store: Ledger, id: PartitionId, commits: Commits, piece: RangeSum) -> Iterator[LedgerFault]:
     """Yield the commits without a row. A missing batch is also a hole; a missing retry or replay shows only here."""
-    for first, last in store.find_missing_commits(id, commits, FAULT_LIMIT):
+    for first, last in store.find_faults("find_missing_commits", id, **commits.ends):
         named = f"commit {first}" if first == last else f"commits {first} to {last}"
         yield LedgerFault(
             id, "commits", piece.first, max(piece.first, piece.last), f"the ledger has no row for {named}"

@@ -1,59 +1,95 @@
-"""Compare the tables of the books with each other: gaps, held letters, attempts and replays with the ledger."""
+"""The faults that statements find in a partition: each row of a statement is a fault, and this module has its words."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from core.ledger.faults import FAULT_LIMIT, AbsentFault, AttemptFault, LedgerFault, ReplayFault, RetryFault
+from core.ledger.faults import FaultKind, LedgerFault
 from core.ledger.store.ledger import Ledger
-from core.ledger.sums import Commits
 from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+
+Told = tuple[FaultKind, SequenceNumber, SequenceNumber, str]  # the kind, the numbers that it concerns, and the words
+
+_COMPARED = ("find_stray_gaps", "find_held_faults", "find_attempt_faults", "find_retry_faults", "find_replay_faults")
+
+
+def find_faults(store: Ledger, id: PartitionId, statement: str, **values: Any) -> Iterator[LedgerFault]:
+    """Yield the first faults of a partition that a statement finds."""
+    yield from (LedgerFault(id, *_TOLD[statement](*row)) for row in store.find_faults(statement, id, **values))
 
 
 def compare_tables(store: Ledger, id: PartitionId) -> Iterator[LedgerFault]:
     """Yield the faults of a partition's gaps, letters, attempts and replays, besides those of absent numbers."""
-    for gap in store.find_stray_gaps(id, FAULT_LIMIT):
-        text = f"the gap from {gap.first} to {gap.last} is absent, but no range counts its numbers as absent"
-        yield LedgerFault(id, "absent", gap.first, gap.last, text)
-    for number in store.find_held_faults(id, FAULT_LIMIT):
-        text = f"letter {number} is held, but no commit of its number held any event"
-        yield LedgerFault(id, "held", number, number, text)
-    yield from (_attempt_fault(id, one) for one in store.find_attempt_faults(id, FAULT_LIMIT))
-    yield from (_retry_fault(id, one) for one in store.find_retry_faults(id, FAULT_LIMIT))
-    yield from (_replay_fault(id, one) for one in store.find_replay_faults(id, FAULT_LIMIT))
+    for statement in _COMPARED:
+        yield from find_faults(store, id, statement)
 
 
-def absent_faults(store: Ledger, id: PartitionId, commits: Commits) -> Iterator[LedgerFault]:
-    """Yield the faults of the absent numbers of some commits."""
-    yield from (_absent_fault(id, one) for one in store.find_absent_faults(id, commits, FAULT_LIMIT))
+def _range(commit: int, previous_last: SequenceNumber, first: SequenceNumber) -> Told:
+    where = f"commit {commit} begins at {first}, but the range before it ends at {previous_last}"
+    if first > previous_last:
+        return "hole", SequenceNumber(previous_last + 1), SequenceNumber(first - 1), where
+    return "overlap", first, previous_last, where
 
 
-def _absent_fault(id: PartitionId, one: AbsentFault) -> LedgerFault:
-    text = f"commit {one.commit_number} counts {one.absent} absent numbers, but the gaps that begin in its range have"
-    return LedgerFault(id, "absent", one.first, one.last, f"{text} {one.in_gaps}")
+def _letters(commit: int, first: SequenceNumber, last: SequenceNumber, dead_lettered: int, letters: int) -> Told:
+    return "letters", first, last, f"commit {commit} dead-lettered {dead_lettered} events, but has {letters} letters"
 
 
-def _attempt_fault(id: PartitionId, one: AttemptFault) -> LedgerFault:
-    number = one.sequence_number
-    if one.attempts != one.newest:
-        text = f"letter {number} has {one.attempts} attempts, but the last one is attempt {one.newest}"
-    elif one.newest_status is None:
-        text = f"letter {number} is {one.status}, but it has no attempt"
-    else:
-        text = f"letter {number} is {one.status}, but its last attempt left it {one.newest_status}"
-    return LedgerFault(id, "attempts", number, number, text)
+def _totals(commit: int, first: SequenceNumber, last: SequenceNumber) -> Told:
+    text = f"the totals of commit {commit} are not those of the commit before it and its own counts"
+    return "totals", first, last, text
 
 
-def _retry_fault(id: PartitionId, one: RetryFault) -> LedgerFault:
+def _absent(commit: int, first: SequenceNumber, last: SequenceNumber, absent: int, in_gaps: int) -> Told:
+    text = f"commit {commit} counts {absent} absent numbers, but the gaps that begin in its range have {in_gaps}"
+    return "absent", first, last, text
+
+
+def _stray_gap(first: SequenceNumber, last: SequenceNumber) -> Told:
+    text = f"the gap from {first} to {last} is absent, but no range counts its numbers as absent"
+    return "absent", first, last, text
+
+
+def _held(number: SequenceNumber) -> Told:
+    return "held", number, number, f"letter {number} is held, but no commit of its number held any event"
+
+
+def _attempts(number: SequenceNumber, status: str, attempts: int, newest: int, newest_status: str | None) -> Told:
+    """Tell of a letter whose attempts do not lead to its status; `newest_status` is that of the last one, if any."""
+    text = f"letter {number} is {status}, but its last attempt left it {newest_status}"
+    if attempts != newest:
+        text = f"letter {number} has {attempts} attempts, but the last one is attempt {newest}"
+    elif newest_status is None:
+        text = f"letter {number} is {status}, but it has no attempt"
+    return "attempts", number, number, text
+
+
+def _retry(commit: int, first: SequenceNumber, last: SequenceNumber, *counts: int) -> Told:
+    tried, succeeded, attempts, resolved = counts
     text = (
-        f"commit {one.commit_number} (retry) tried {one.tried} letters and resolved {one.succeeded}, but"
-        f" {one.attempts} attempts name it, and {one.resolved} of them resolved a letter"
+        f"commit {commit} (retry) tried {tried} letters and resolved {succeeded}, but {attempts} attempts name it, and"
+        f" {resolved} of them resolved a letter"
     )
-    return LedgerFault(id, "attempts", one.first, one.last, text)
+    return "attempts", first, last, text
 
 
-def _replay_fault(id: PartitionId, one: ReplayFault) -> LedgerFault:
+def _replay(job_id: str, first: SequenceNumber, last: SequenceNumber, *counts: int) -> Told:
+    written, written_of_commits, rows, rows_of_commits, retracted, retracted_rows = counts
     text = (
-        f"replay {one.job_id} counts {one.written} events written, {one.rows_written} rows written and"
-        f" {one.rows_retracted} retracted, but its commits count {one.written_of_commits} and {one.rows_of_commits}"
-        f" written, and {one.retracted_rows} retracted rows exist"
+        f"replay {job_id} counts {written} events written, {rows} rows written and {retracted} retracted, but its"
+        f" commits count {written_of_commits} and {rows_of_commits} written, and {retracted_rows} retracted rows exist"
     )
-    return LedgerFault(id, "replays", one.first, one.last, text)
+    return "replays", first, last, text
+
+
+_TOLD: Mapping[str, Callable[..., Told]] = {
+    "find_range_faults": _range,
+    "find_letter_faults": _letters,
+    "find_total_faults": _totals,
+    "find_absent_faults": _absent,
+    "find_stray_gaps": _stray_gap,
+    "find_held_faults": _held,
+    "find_attempt_faults": _attempts,
+    "find_retry_faults": _retry,
+    "find_replay_faults": _replay,
+}

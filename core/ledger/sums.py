@@ -67,6 +67,11 @@ class Commits:
     last: int
     previous_last: SequenceNumber = NO_NUMBER
 
+    @property
+    def ends(self) -> dict[str, int]:
+        """The ends under their names in every statement about some commits."""
+        return {"after_commit": self.after, "last_commit": self.last}
+
 
 @dataclass(frozen=True, slots=True)
 class LedgerEnds:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from core.ledger.faults import LetterFault, RangeFault, TotalFault
+from core.ledger.faults import FAULT_LIMIT
 from core.ledger.store.purge_stubs import PurgeStubs
-from core.ledger.sums import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
+from core.ledger.sums import CheckpointTotals, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.store.decoding import decoded, decoder
+from core.store.decoding import decoder
 from core.store.stream import OneStream
 
 _NO_ENDS = (-1, 0, 0, 0)  # of a partition in a database without its stream
@@ -25,12 +25,13 @@ class RangeSums(PurgeStubs):
 
     def find_piece_end(self, partition_id: PartitionId, after: int, last: int) -> int | None:
         """Return the last commit up to `last` that has a row, else the next one that has; None when there is none."""
-        found = self._stream.ask("find_piece_end", **_place(partition_id, Commits(after, last)))
+        found = self._stream.ask("find_piece_end", partition_id=partition_id, **Commits(after, last).ends)
         return found[0][0] if found else None
 
     def sum_ranges(self, partition_id: PartitionId, commits: Commits) -> RangeSum:
         """Return the sum of the ranges of some commits."""
-        found = self._stream.ask("sum_ranges", **_place(partition_id, commits), previous_last=commits.previous_last)
+        place = {"partition_id": partition_id, **commits.ends}
+        found = self._stream.ask("sum_ranges", **place, previous_last=commits.previous_last)
         if not found:
             return RangeSum(commits.last)
         return RangeSum(commits.last, *found[0])
@@ -49,37 +50,6 @@ class RangeSums(PurgeStubs):
         """Store the commit up to which there is no fault, unless a different audit has moved the expected one."""
         self._stream.write("move_verified_commit", partition_id, verified_commit=commit_number, expected=expected)
 
-    def find_total_faults(
-        self, partition_id: PartitionId, commits: Commits, before: RangeSum, most: int
-    ) -> tuple[TotalFault, ...]:
-        """Return the first of some commits whose totals are not those of the commit before it and its own counts.
-
-        `before` is the sum of the ranges before these commits. It counts if the ledger has no row of the commit before.
-        """
-        sums = {f"{name}_before": getattr(before, name) for name in COUNTS}
-        found = self._stream.ask("find_total_faults", **_place(partition_id, commits), **sums, most=most)
-        return decoded(TotalFault, found)
-
-    def find_range_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[RangeFault, ...]:
-        """Return the first ranges of some commits that do not begin where the range before them ended."""
-        place = _place(partition_id, commits)
-        found = self._stream.ask("find_range_faults", **place, previous_last=commits.previous_last, most=most)
-        return decoded(RangeFault, found)
-
-    def find_letter_faults(
-        self, partition_id: PartitionId, commits: Commits, at_least: int, most: int
-    ) -> tuple[LetterFault, ...]:
-        """Return the first ranges of some commits that count `at_least` letters but have a different number of them."""
-        found = self._stream.ask("find_letter_faults", **_place(partition_id, commits), at_least=at_least, most=most)
-        return decoded(LetterFault, found)
-
-    def find_missing_commits(
-        self, partition_id: PartitionId, commits: Commits, most: int
-    ) -> tuple[tuple[int, int], ...]:
-        """Return the first ranges of commit numbers, among some commits, for which the ledger has no row."""
-        found = self._stream.ask("find_missing_commits", **_place(partition_id, commits), most=most)
-        return tuple((first, last) for first, last in found)
-
-
-def _place(partition_id: PartitionId, commits: Commits) -> dict[str, Any]:
-    return {"partition_id": partition_id, "after_commit": commits.after, "last_commit": commits.last}
+    def find_faults(self, statement: str, partition_id: PartitionId, **values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement that finds faults of a partition: the first ones, at most FAULT_LIMIT."""
+        return self._stream.ask(statement, partition_id=partition_id, **{"most": FAULT_LIMIT, **values})

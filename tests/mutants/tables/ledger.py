@@ -64,11 +64,6 @@ MUTANTS = (
             "if ledger.checkpoint < 0:",
         ),
         (
-            "an overlap is reported as a hole",
-            "if found.first > found.previous_last:",
-            "if found.commit_number:",
-        ),
-        (
             "a ledger that begins late passes the audit",
             "elif ledger.first > anchor:",
             "elif ledger.first < 0:",
@@ -89,6 +84,11 @@ MUTANTS = (
             "if ledger.letters != ledger.lettered and not any(",
             "if ledger.letters != ledger.lettered and any(",
         ),
+    ),
+    *in_file(
+        "core/ledger/comparison.py",
+        f"{UNIT}/ledger/test_audit.py",
+        ("an overlap is reported as a hole", "if first > previous_last:", "if commit:"),
     ),
     *in_file(
         "core/ledger/ranges.py",

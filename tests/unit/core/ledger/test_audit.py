@@ -1,16 +1,16 @@
 """core/ledger/audit.py: what an audit makes of what it reads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from core.ledger.audit import audit
 from core.ledger.books import PartitionLedger
-from core.ledger.faults import AbsentFault, AttemptFault, LetterFault, RangeFault, ReplayFault, RetryFault, TotalFault
 from core.ledger.retention.stub import PurgeStub
 from core.ledger.store.ledger import Ledger as StoredLedger
 from core.ledger.sums import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
-from core.model.spans import SequenceNumber, Span
+from core.model.spans import SequenceNumber
 from tests.fakes.builders import partition
 
 N = SequenceNumber
@@ -22,23 +22,14 @@ class Ledger(StoredLedger):
     """A ledger that holds one partition, with what is wrong with it."""
 
     ledger: PartitionLedger = EVEN
-    ranges: tuple[RangeFault, ...] = ()
-    letters: dict[int, tuple[LetterFault, ...]] = field(default_factory=dict)
+    found: Mapping[str, Sequence[tuple[Any, ...]]] = field(default_factory=dict)  # by statement
     counted: RangeSum | None = None
     verified_commit: int = 0
-    totals: tuple[TotalFault, ...] = ()
     anchor: SequenceNumber | None = EVEN.first
-    missing: tuple[tuple[int, int], ...] = ()
     replay_letters: tuple[int, int, int | None] = (2, 2, 2)
 
     tables: tuple[str, ...] = ("event_hub_checkpoint", "batch_ledger", "partition_anchor")
     incarnations: tuple[int, int, int] = (1, 1, 1)
-    absent: tuple[AbsentFault, ...] = ()
-    stray: tuple[Span, ...] = ()
-    held: tuple[SequenceNumber, ...] = ()
-    attempts: tuple[AttemptFault, ...] = ()
-    retries: tuple[RetryFault, ...] = ()
-    replays: tuple[ReplayFault, ...] = ()
 
     def read_stub(self, partition_id: PartitionId) -> None:
         return None
@@ -55,29 +46,6 @@ class Ledger(StoredLedger):
     def find_traces(self) -> Mapping[PartitionId, tuple[str, ...]]:
         return {self.ledger.partition.partition_id: self.tables}
 
-    def find_absent_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[AbsentFault, ...]:
-        return self.absent
-
-    def find_stray_gaps(self, partition_id: PartitionId, most: int) -> tuple[Span, ...]:
-        return self.stray
-
-    def find_held_faults(self, partition_id: PartitionId, most: int) -> tuple[SequenceNumber, ...]:
-        return self.held
-
-    def find_attempt_faults(self, partition_id: PartitionId, most: int) -> tuple[AttemptFault, ...]:
-        return self.attempts
-
-    def find_retry_faults(self, partition_id: PartitionId, most: int) -> tuple[RetryFault, ...]:
-        return self.retries
-
-    def find_replay_faults(self, partition_id: PartitionId, most: int) -> tuple[ReplayFault, ...]:
-        return self.replays
-
-    def find_missing_commits(
-        self, partition_id: PartitionId, commits: Commits, most: int
-    ) -> tuple[tuple[int, int], ...]:
-        return self.missing[:most]
-
     def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int, int | None]:
         return self.replay_letters
 
@@ -93,7 +61,7 @@ class Ledger(StoredLedger):
 
     def sum_ranges(self, partition_id: PartitionId, commits: Commits) -> RangeSum:
         counts = {name: getattr(self.ledger, name) for name in (*COUNTS, "holes")}
-        rows = commits.last - commits.after - len(self.missing)
+        rows = commits.last - commits.after - len(self.found.get("find_missing_commits", ()))
         return RangeSum(commits.last, self.ledger.first, self.ledger.last, **counts, rows=rows)
 
     def read_totals(self, partition_id: PartitionId) -> CheckpointTotals | None:
@@ -103,18 +71,9 @@ class Ledger(StoredLedger):
         assert expected == self.verified_commit
         self.verified_commit = commit_number
 
-    def find_total_faults(
-        self, partition_id: PartitionId, commits: Commits, before: RangeSum, most: int
-    ) -> tuple[TotalFault, ...]:
-        return self.totals
-
-    def find_range_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[RangeFault, ...]:
-        return self.ranges
-
-    def find_letter_faults(
-        self, partition_id: PartitionId, commits: Commits, at_least: int, most: int
-    ) -> tuple[LetterFault, ...]:
-        return self.letters.get(at_least, ())
+    def find_faults(self, statement: str, partition_id: PartitionId, **values: Any) -> list[tuple[Any, ...]]:
+        at_least = values.get("at_least", 1)
+        return list(self.found.get(statement if at_least else f"{statement} in ranges without any", ()))
 
 
 def kinds(ledger: Ledger) -> list[tuple[str, int, int]]:
@@ -126,11 +85,11 @@ def test_a_ledger_in_order_has_no_fault() -> None:
 
 
 def test_a_range_that_begins_too_late_leaves_a_hole() -> None:
-    assert kinds(Ledger(replace(EVEN, holes=1), (RangeFault(2, N(12), N(15)),))) == [("hole", 13, 14)]
+    assert kinds(Ledger(replace(EVEN, holes=1), {"find_range_faults": [(2, 12, 15)]})) == [("hole", 13, 14)]
 
 
 def test_a_range_that_begins_too_early_overlaps() -> None:
-    assert kinds(Ledger(replace(EVEN, holes=1), (RangeFault(2, N(15), N(12)),))) == [("overlap", 12, 15)]
+    assert kinds(Ledger(replace(EVEN, holes=1), {"find_range_faults": [(2, 15, 12)]})) == [("overlap", 12, 15)]
 
 
 def test_a_ledger_that_ends_before_the_checkpoint_is_short() -> None:
@@ -146,18 +105,19 @@ def test_outcomes_that_do_not_sum_to_the_numbers_are_told() -> None:
 
 
 def test_a_range_with_another_number_of_letters_is_told_even_where_the_sums_agree() -> None:
-    wrong = (LetterFault(1, N(10), N(14), 1, 0),)
-    assert kinds(Ledger(letters={1: wrong})) == [("letters", 10, 14)]
+    wrong = [(1, 10, 14, 1, 0)]
+    assert kinds(Ledger(found={"find_letter_faults": wrong})) == [("letters", 10, 14)]
 
 
 def test_letters_of_a_range_that_has_none_are_looked_for_where_the_sums_differ() -> None:
     more = replace(EVEN, letters=3)
-    assert kinds(Ledger(more, letters={0: (LetterFault(1, N(10), N(14), 0, 1),)})) == [("letters", 10, 14)]
+    outside = {"find_letter_faults in ranges without any": [(1, 10, 14, 0, 1)]}
+    assert kinds(Ledger(more, outside)) == [("letters", 10, 14)]
     assert kinds(Ledger(more)) == [("letters_outside", 10, 19)]
 
 
 def test_a_commit_without_a_row_in_the_ledger_is_told_by_its_number() -> None:
-    found = audit(Ledger(missing=((4, 4), (7, 9))), None).faults
+    found = audit(Ledger(found={"find_missing_commits": [(4, 4), (7, 9)]}), None).faults
     assert [(fault.kind, fault.detail) for fault in found] == [
         ("commits", "the ledger has no row for commit 4"),
         ("commits", "the ledger has no row for commits 7 to 9"),
@@ -177,7 +137,7 @@ def test_totals_of_the_checkpoint_that_differ_from_the_ranges_are_told() -> None
 
 
 def test_a_row_with_totals_that_do_not_follow_from_the_row_before_is_named_and_verified_by_nobody() -> None:
-    ledger = Ledger(totals=(TotalFault(2, N(15), N(19)),), counted=RangeSum(2, N(10), N(19), 2, 6, 2, 2))
+    ledger = Ledger(found={"find_total_faults": [(2, 15, 19)]}, counted=RangeSum(2, N(10), N(19), 2, 6, 2, 2))
     (fault,) = audit(ledger, None).faults
     assert fault.detail == "the totals of commit 2 are not those of the commit before it and its own counts"
     assert ledger.verified_commit == 0
@@ -226,25 +186,21 @@ def test_a_commit_that_the_checkpoint_has_not_counted_is_named() -> None:
 
 
 def test_absent_numbers_and_gaps_that_differ_are_named_from_both_sides() -> None:
-    counted = AbsentFault(3, N(12), N(14), 2, 1)
+    found: dict[str, Any] = {"find_absent_faults": [(3, 12, 14, 2, 1)], "find_stray_gaps": [(17, 18)]}
     holding = replace(EVEN, written=4, absent=2)
-    assert kinds(Ledger(holding, absent=(counted,), stray=(Span(N(17), N(18)),))) == [
+    assert kinds(Ledger(holding, found)) == [
         ("absent", 12, 14),
         ("absent", 17, 18),
     ]
 
 
 def test_a_held_letter_that_no_commit_held_is_named() -> None:
-    assert kinds(Ledger(held=(N(13),))) == [("held", 13, 13)]
+    assert kinds(Ledger(found={"find_held_faults": [(13,)]})) == [("held", 13, 13)]
 
 
 def test_a_letter_is_named_whose_attempts_do_not_lead_to_its_status() -> None:
-    given = (
-        AttemptFault(N(11), "resolved", 0, 0, None),
-        AttemptFault(N(12), "waiting", 2, 2, "resolved"),
-        AttemptFault(N(13), "waiting", 2, 3, "waiting"),
-    )
-    assert [fault.detail for fault in audit(Ledger(attempts=given), None).faults] == [
+    given = [(11, "resolved", 0, 0, None), (12, "waiting", 2, 2, "resolved"), (13, "waiting", 2, 3, "waiting")]
+    assert [fault.detail for fault in audit(Ledger(found={"find_attempt_faults": given}), None).faults] == [
         "letter 11 is resolved, but it has no attempt",
         "letter 12 is waiting, but its last attempt left it resolved",
         "letter 13 has 2 attempts, but the last one is attempt 3",
@@ -252,15 +208,15 @@ def test_a_letter_is_named_whose_attempts_do_not_lead_to_its_status() -> None:
 
 
 def test_a_retry_and_a_replay_that_count_differently_are_named() -> None:
-    retry, replay = RetryFault(4, N(11), N(12), 2, 1, 1, 1), ReplayFault("job-1", N(10), N(19), 9, 9, 5, 5, 3, 2)
-    found = audit(Ledger(retries=(retry,), replays=(replay,)), None).faults
+    replays = {"find_replay_faults": [("job-1", 10, 19, 9, 9, 5, 5, 3, 2)]}
+    found = audit(Ledger(found={"find_retry_faults": [(4, 11, 12, 2, 1, 1, 1)], **replays}), None).faults
     assert [(fault.kind, fault.first, fault.last) for fault in found] == [("attempts", 11, 12), ("replays", 10, 19)]
     assert [fault.detail.split()[1] for fault in found] == ["4", "job-1"]
 
 
 def test_a_replay_that_counts_different_events_is_named_with_both_counts() -> None:
-    fault = ReplayFault("job-1", N(10), N(19), 9, 8, 5, 5, 3, 3)
-    (found,) = audit(Ledger(replays=(fault,)), None).faults
+    counts = [("job-1", 10, 19, 9, 8, 5, 5, 3, 3)]
+    (found,) = audit(Ledger(found={"find_replay_faults": counts}), None).faults
     assert found.detail == (
         "replay job-1 counts 9 events written, 5 rows written and 3 retracted, but its commits count 8 and 5 written,"
         " and 3 retracted rows exist"
