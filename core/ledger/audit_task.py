@@ -3,9 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
-from core.errors import TaskConflict
 from core.model.clock import Clock
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
@@ -56,7 +54,7 @@ class AuditKind(Kind):
             found = self.audit_stream(asked)
         else:
             found = self.audit_partition(asked, PartitionId(part.name), self.clock.now() + READING)
-        ending = Ending(task.task_id, self.clock.now(), partial(TaskConflict, "audit", task.task_id))
+        ending = Ending(task.task_id, "audit", self.clock.now())
         ahead = Advance(part.name, part.step, part.position, found, is_last=True)
         self.database.run(Script(f"audit {task.task_id}", tuple(advance_steps(ending, ahead))))
         return ONE_PIECE

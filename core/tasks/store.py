@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from core.errors import TaskOverlap, TooManyTasks
+from core.errors import TaskConflict, TaskOverlap, TooManyTasks
 from core.model.tasks import TASK_MOVES, TaskKind, TaskMove, TaskStatus
 from core.store.columns import cut, instant_of, instant_text
 from core.store.database import Database, write
@@ -145,13 +145,17 @@ def open_script(request: TaskRequest) -> Script:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the transaction of a piece ends: its task, its time, the error when another driver was first, and the time
-    before which the rate allows no further piece."""
+    """How the transaction of a piece ends: its task, its time, and the time before which the rate allows no further
+    piece."""
 
     task_id: UUID
+    kind: TaskKind
     at: datetime
-    conflict: Callable[[], Exception]
     next_piece_at: datetime | None = None
+
+    def conflict(self) -> TaskConflict:
+        """Return the error when another driver was first."""
+        return TaskConflict(self.kind, self.task_id)
 
 
 def advance_steps(ending: Ending, ahead: Advance, statement: str = "advance_part") -> list[Step]:

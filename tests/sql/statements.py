@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import product
 from typing import get_args
 from uuid import UUID
@@ -15,7 +15,6 @@ from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Part, Po
 from core.aggregation.store.commits import close_script, ended_script, portion_script
 from core.aggregation.store.pipeline import discard_result_script, discard_run_script
 from core.aggregation.store.plans import plan_script
-from core.errors import TaskConflict
 from core.ledger.audit_task import AuditAsked, audit_request
 from core.ledger.erasure.found import CommitMark, FoundDiff, FoundPiece, RetractedPlace
 from core.ledger.minutes import Minute
@@ -125,7 +124,7 @@ def purges() -> Mapping[str, Script]:
     partition = commit_of((), first=True, letters=False).partition
     begun = nothing_purged(partition.stream, 1, partition.partition_id)
     stub = signed(begun, str(UUID(int=7)), "ann", EPOCH)
-    ending = Ending(UUID(int=7), EPOCH, partial(TaskConflict, "purge", UUID(int=7)))
+    ending = Ending(UUID(int=7), "purge", EPOCH)
     ahead = Advance("a part", 3, 0, "{}")
     row = LedgerRow(1, "replay", *GAP, 1, 0, 0, 0, 0, 1, 1, "test/1", str(UUID(int=8)), EPOCH, 7, 9)
     letter = SettledLetter(GAP[0], "resolved", "poison", "", "", "test/1", 1, EPOCH, EPOCH, None, None, 1, 0)
@@ -155,7 +154,7 @@ def erasures() -> Mapping[str, Script]:
         diffs=(FoundDiff(str(ID), number),),
         marks=(CommitMark(2, 7, 9),),
     )
-    ending = Ending(ID, EPOCH, partial(TaskConflict, "erasure", ID))
+    ending = Ending(ID, "erasure", EPOCH)
     ahead, ends = Advance("0", 0, 10, "{}"), Advance("lake", 0, 0, "{}", is_last=True)
     first = Erase(partition, found, ("home-7", "7"), SubjectKey("secret"), 99, "ann", is_first=True)
     later = replace(first, piece=FoundPiece(Span(*GAP), {}), is_first=False)
@@ -169,7 +168,7 @@ def erasures() -> Mapping[str, Script]:
 def tasks() -> Mapping[str, Script]:
     """Return the opening of an audit and of a purge, and pieces that only advance parts."""
     order, ids = TaskOrder(UUID(int=9), 1, "ann", "room", EPOCH), (PartitionId("0"),)
-    ending = Ending(UUID(int=9), EPOCH, partial(TaskConflict, "audit", UUID(int=9)))
+    ending = Ending(UUID(int=9), "audit", EPOCH)
     ahead = Advance("0", 0, 0, "{}")
     return {
         "audit open": open_script(audit_request(order, AuditAsked(), ids)),

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID
 
 from core.aggregation.erase import ErasedRows
-from core.errors import TaskConflict
 from core.ledger.erasure.erasure import LAKE, ErasureAsked, asked_of, erased_by, erasing_of
 from core.ledger.erasure.found import FoundPiece
 from core.ledger.erasure.texts import without_subjects
@@ -146,7 +144,7 @@ class _PieceOfErasure:
         return not frozenset(self._subjects).isdisjoint(texts)
 
     def _ending(self) -> Ending:
-        return Ending(self.task.task_id, self.kind.clock.now(), partial(TaskConflict, "erasure", self.task.task_id))
+        return Ending(self.task.task_id, "erasure", self.kind.clock.now())
 
 
 def _reworded(store: Erasures, task: Task, subjects: Sequence[str]) -> list[tuple[Any, ...]]:

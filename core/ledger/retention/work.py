@@ -3,10 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import accumulate
 
-from core.errors import TaskConflict
 from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeReach
 from core.ledger.retention.purge import NOTHING_FOUND, Found, Purge, PurgeTarget, purge_of, target_of
 from core.ledger.retention.stub import LedgerRow, PurgeStub, SettledLetter, signed, with_ledger_rows, with_letters
@@ -151,8 +149,7 @@ class _PieceOfPurge:
         return self.purge.task.is_dry_run
 
     def _ending(self) -> Ending:
-        task_id = self.purge.task.task_id
-        return Ending(task_id, self.kind.clock.now(), partial(TaskConflict, "purge", task_id))
+        return Ending(self.purge.task.task_id, "purge", self.kind.clock.now())
 
     def _ahead(self, found: Found, *, is_last: bool) -> Advance:
         report = report_text(report_of(self.part.report, Found).plus(found))

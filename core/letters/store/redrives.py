@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from types import MappingProxyType
 from uuid import UUID
 
-from core.errors import TaskConflict
 from core.letters.redrive import (
     Redrive,
     RedrivenLetter,
@@ -125,8 +123,7 @@ def close_script(job: Redrive, at: datetime) -> Script:
 
 
 def _ending(job: Redrive, at: datetime, next_piece_at: datetime | None = None) -> Ending:
-    task_id = job.task.task_id
-    return Ending(task_id, at, partial(TaskConflict, "redrive", task_id), next_piece_at)
+    return Ending(job.task.task_id, "redrive", at, next_piece_at)
 
 
 def _advance(

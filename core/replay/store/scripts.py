@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from uuid import UUID
 
-from core.errors import StoreUnavailable, TaskConflict
+from core.errors import StoreUnavailable
 from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import ReferenceKey, row_table
 from core.model.spans import SequenceNumber
@@ -72,8 +71,7 @@ def close_script(job_id: UUID, progress: PartitionProgress, states_left: int, at
     """Return the transaction that closes a partition; with the last partition, it ends the job, whose row it locks."""
     report = report_text(replace(progress.report, states_left=states_left))
     closed = Advance(progress.range.partition_id, progress.step, progress.next_number, report, is_last=True)
-    ending = Ending(job_id, at, partial(TaskConflict, "replay", job_id))
-    return Script(f"replay {job_id}", tuple(advance_steps(ending, closed)))
+    return Script(f"replay {job_id}", tuple(advance_steps(Ending(job_id, "replay", at), closed)))
 
 
 def state_key(key: ReferenceKey) -> str:
@@ -89,7 +87,7 @@ def opened_key(key: str) -> str:
 
 def _writing_steps(commit: ReplayCommit) -> list[Step]:
     place, at = place_of(commit.state), instant_text(commit.committed_at)
-    span, conflict = span_values(commit.piece.span), partial(TaskConflict, "replay", commit.job_id)
+    span, conflict = span_values(commit.piece.span), Ending(commit.job_id, "replay", commit.committed_at).conflict
     reach = {**place, "last_sequence_number": span["last_sequence_number"]}
     touched = {**place, "touched_by": commit.touched_by}
     resolved = {
@@ -185,8 +183,7 @@ def _progress_steps(
     commit: ReplayCommit, counts: ReplayCounts, opened: Sequence[tuple[str, SequenceNumber, str]] = ()
 ) -> list[Step]:
     own = {"task_id": str(commit.job_id), "partition_id": commit.partition.partition_id}
-    conflict = partial(TaskConflict, "replay", commit.job_id)
-    ending = Ending(commit.job_id, commit.committed_at, conflict)
+    ending = Ending(commit.job_id, "replay", commit.committed_at)
     counted = {name: getattr(counts, name) for name in COUNTED}
     known = replace(counts, **dict.fromkeys(COUNTED, 0))
     report = report_text(commit.progress.report_after(known, commit.gone_ranges))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial, reduce
+from functools import reduce
 from uuid import UUID, uuid4
 
 import pytest
@@ -86,7 +86,7 @@ class Keeper:
         """Return how a piece of a table ends, as it is read now."""
         part = self.find(task_id).task.part(target.name)
         assert part is not None
-        ending = Ending(task_id, self.now, partial(TaskConflict, "purge", task_id))
+        ending = Ending(task_id, "purge", self.now)
         return ending, Advance(part.name, part.step, 0, part.report)
 
     def tick(self) -> datetime:
