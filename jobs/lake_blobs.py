@@ -66,7 +66,7 @@ def uploader(lake: str, place: str, form: Form) -> Callable[[str | None], Arrow]
 
 def described(files: DataFrame) -> list[LakeFile]:
     """Return the files that the executors have uploaded."""
-    return sorted((file_of(json.loads(row[0])) for row in files.collect()), key=lambda one: one.path)
+    return sorted((file_of(row[0]) for row in files.collect()), key=lambda one: one.path)
 
 
 def downloader(lake: str, table: str, connection: str | None) -> Arrow:

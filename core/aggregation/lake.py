@@ -4,17 +4,18 @@ A job knows no Delta. It gets the state of its tables as JSON, and its manifest 
 they replace. Each table is one commit, so a reader sees all of a run in a table, or nothing of it.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Protocol
+
+import msgspec
 
 from core.aggregation.runs import NO_CUT
 
 GOLD, SILVER = "gold", "silver"
 MANIFEST = "manifest"
-Value = str | int | None  # of a column in a file's range: instants and days are ISO texts
+Value = str | int | float | bool | None  # of a column in a file's range: instants and days are ISO texts
 Range = Mapping[str, Value]
 
 
@@ -108,34 +109,27 @@ class Lake(Protocol):
 
 def state_json(tables: Mapping[str, TableState]) -> str:
     """Return the state of tables as the text that a job reads."""
-    return json.dumps({name: asdict(one) for name, one in tables.items()})
+    return msgspec.json.encode(tables).decode()
 
 
 def state_of(text: str) -> dict[str, TableState]:
     """Return the state of tables in a text."""
-    return {
-        name: TableState(one["cut"], one["columns"], _files(one["files"])) for name, one in json.loads(text).items()
-    }
+    return msgspec.json.decode(text, type=dict[str, TableState])
 
 
 def manifest_json(changes: Mapping[str, TableChange]) -> str:
     """Return the changes of a run as the text that the app reads."""
-    return json.dumps({name: asdict(one) for name, one in changes.items()})
+    return msgspec.json.encode(changes).decode()
 
 
 def manifest_of(text: str) -> dict[str, TableChange]:
-    """Return the changes of a run in a text; raises ValueError, KeyError or TypeError for any other text."""
-    return {
-        name: TableChange(
-            one["columns"], tuple(one["partition"]), _files(one["added"]), tuple(one["removed"]), one["is_whole"]
-        )
-        for name, one in json.loads(text).items()
-    }
+    """Return the changes of a run in a text; ValueError for any other text."""
+    return msgspec.json.decode(text, type=dict[str, TableChange])
 
 
-def file_of(given: Mapping[str, Any]) -> LakeFile:
-    """Return the file that a JSON object describes."""
-    return LakeFile(**given)
+def file_of(text: str) -> LakeFile:
+    """Return the file that a text in JSON describes."""
+    return msgspec.json.decode(text, type=LakeFile)
 
 
 def fits(standing: StandingTable, change: TableChange) -> bool:
@@ -157,7 +151,3 @@ def range_end(value: Any) -> Any:
 def gold_table(name: str) -> str:
     """Return the table of an aggregate."""
     return f"{GOLD}/{name}"
-
-
-def _files(given: Sequence[Mapping[str, Any]]) -> tuple[LakeFile, ...]:
-    return tuple(map(file_of, given))

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
+import msgspec
+
 from core.model.backoff import Backoff
 from core.model.commits import DeadLetter, ErrorClass, LetterStatus, PartitionState, Settled
 from core.model.events import Event, Partition, PartitionId, Stream
@@ -105,26 +107,13 @@ class LetterChunk:
     alone: bool = False
 
     def to_json(self) -> dict[str, object]:
-        numbers = list(self.sequence_numbers)
-        return {
-            "partition_id": self.partition_id,
-            "sequence_numbers": numbers,
-            "claimed_by": self.claimed_by,
-            "alone": self.alone,
-        }
+        found: dict[str, object] = msgspec.to_builtins(self)
+        return found
 
     @staticmethod
     def from_json(given: Mapping[str, object]) -> "LetterChunk":
-        """Parse a chunk; raises KeyError, TypeError or ValueError for any other object."""
-        numbers = given["sequence_numbers"]
-        if not isinstance(numbers, Sequence):
-            raise TypeError(f"sequence_numbers must be a list, not {numbers!r}")
-        return LetterChunk(
-            PartitionId(str(given["partition_id"])),
-            tuple(SequenceNumber(int(number)) for number in numbers),
-            str(given["claimed_by"]),
-            bool(given.get("alone", False)),
-        )
+        """Parse a chunk; ValueError for any other object."""
+        return msgspec.convert(given, LetterChunk)
 
 
 @dataclass(frozen=True, slots=True)
