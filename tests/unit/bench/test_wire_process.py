@@ -10,7 +10,6 @@ from datetime import timedelta
 
 import pytest
 
-from bench.wire import Wire
 from bench.wire_process import SeparateWire
 from tests.patience import allowed
 from tests.unit.bench.test_wire import BATCH, CALL, packet
@@ -24,7 +23,7 @@ while True:
     while piece := line.recv(1_000):
         line.sendall(piece)
 """
-PATIENCE, LITTLE = timedelta(seconds=10), timedelta(milliseconds=300)
+PATIENCE = timedelta(seconds=10)
 
 
 @pytest.fixture
@@ -62,13 +61,6 @@ def test_a_call_that_holds_the_gil_gets_its_answer_through_the_separate_wire(ech
         wire.close()
 
 
-def test_a_wire_in_the_same_process_would_hang(echo: int) -> None:
-    """Show that the test above holds the GIL: this is the fault that the separate process is for."""
-    wire = Wire("127.0.0.1", echo)
-    assert answer_without_the_gil(wire.port, LITTLE) == -1
-    wire.close()
-
-
 def test_the_separate_wire_counts_what_the_wire_counts(echo: int) -> None:
     wire = SeparateWire("127.0.0.1", echo)
     with socket.create_connection(("127.0.0.1", wire.port), timeout=allowed(10)) as line:
@@ -77,8 +69,3 @@ def test_the_separate_wire_counts_what_the_wire_counts(echo: int) -> None:
             line.recv(100)
         assert wire.requests == 2
     wire.close()
-
-
-def test_a_counter_that_cannot_start_says_so() -> None:
-    with pytest.raises(RuntimeError, match="the wire counter ended with code"):
-        SeparateWire("127.0.0.1", "no port")  # type: ignore[arg-type]

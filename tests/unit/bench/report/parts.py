@@ -41,10 +41,6 @@ def leaving() -> Iterator[Result]:
     sys.exit(3)
 
 
-def silent() -> Iterator[Result]:
-    yield from ()
-
-
 def busy() -> Iterator[Result]:
     """Keep each core busy for half a second with a process."""
     code = "import time\nwhile time.process_time() < 0.5: pass"

@@ -41,12 +41,6 @@ def test_a_file_with_the_results_of_a_different_part_is_refused(tmp_path: Path, 
         read_results(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", "7", "null", '{"figures": 3}'])
-def test_json_that_is_no_result_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"\w"):
-        result_of(text)
-
-
 def test_a_value_that_is_no_finite_number_is_null_and_never_a_broken_file(result: PartResult) -> None:
     for value in (math.inf, math.nan):
         text = text_of(replace(result, figures=(replace(SPEED, value=value),)))
@@ -65,12 +59,6 @@ def test_a_fault_names_no_folder() -> None:
     assert without_folders("no /one/two/a.db, nor '/x/y', but 3/4 and a/b and http://host/c") == (
         "no a.db, nor 'y', but 3/4 and a/b and http://host/c"
     )
-
-
-def test_the_commit_is_unknown_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert commit(tmp_path) == ("unknown", None)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert commit() == ("unknown", None)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is missing: apt-get install git")

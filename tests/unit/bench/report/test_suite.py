@@ -65,12 +65,6 @@ def test_the_work_of_the_processes_of_a_part_is_no_other_work(tmp_path: Path) ->
     assert found.others * seconds + found.figures[0].value <= 1.05 * cores() * seconds
 
 
-def test_a_part_that_measures_nothing_leaves_the_results_before(tmp_path: Path) -> None:
-    (tmp_path / "silent.json").write_text("before", encoding="utf-8")
-    measured(tmp_path, "silent")
-    assert (tmp_path / "silent.json").read_text(encoding="utf-8") == "before"
-
-
 def test_ctrl_c_gives_a_part_time_to_clean_up_and_keeps_the_results_before(tmp_path: Path) -> None:
     def pause(seconds: float) -> None:
         time.sleep(seconds)
@@ -82,14 +76,6 @@ def test_ctrl_c_gives_a_part_time_to_clean_up_and_keeps_the_results_before(tmp_p
     with pytest.raises(Interrupted):
         list(suite.measure({"good": {}, "endless": {}, "late": {}}))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "cleaned", "good.json"]
-
-
-def test_a_result_that_cannot_be_written_is_a_fault_and_the_next_part_is_measured(tmp_path: Path) -> None:
-    (tmp_path / "good.json").mkdir()
-    results = measured(tmp_path, "good", "late")
-    assert results["good"].fault == "its results were not written: Is a directory"
-    assert list(results) == ["good", "late"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["good.json", "late.json"]
 
 
 def test_a_second_run_on_a_folder_is_refused_until_the_first_ends(tmp_path: Path) -> None:
@@ -113,13 +99,6 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
     assert shown.out == ""
     assert "cannot hold results" in shown.err
     assert len(shown.err.splitlines()) == 1
-
-
-def test_an_unknown_part_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["imports", "nonsense"])
-    assert ended.value.code == 2
-    assert "unknown part: nonsense; choose from ingest, " in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from datetime import UTC, date, datetime
-from itertools import islice, pairwise
+from itertools import pairwise
 
 import pytest
 
@@ -17,9 +17,9 @@ from examples.flight_info.transform import FlightChange, FlightStatus
 from hubledger.testing import assert_poison
 from local.feed.flight_faults import MALFORMED, UNUSABLE
 from local.feed.flight_rule import Change, ExpectedChange, expect_change
-from local.feed.flights import NUMBERS, FlightScript, FlightShares, change_body, flight_minutes
+from local.feed.flights import FlightShares, change_body
 from local.feed.planned import POISON, WRITTEN, ZONES, Minute
-from tests.unit.local.feed.builders import FAULTY_FLIGHTS, NOON, flight_story
+from tests.unit.local.feed.builders import NOON, flight_story
 
 TRANSFORM = load_transform("examples.flight_info")
 SPOTLESS = FlightShares(malformed=0, unusable=0, duplicate=0)
@@ -47,22 +47,6 @@ def by_flight(minutes: list[Minute[ExpectedChange]]) -> dict[tuple, list[Expecte
     return found
 
 
-def test_equal_seeds_make_equal_stories_and_different_seeds_different_ones() -> None:
-    assert list(flight_minutes(FlightScript(40, 2_000, 5, shares=FAULTY_FLIGHTS))) == flight_story(seed=5)
-    assert bodies(flight_story(seed=5)) != bodies(flight_story(seed=6))
-
-
-def test_a_story_without_end_begins_like_one_with_an_end() -> None:
-    endless = islice(flight_minutes(FlightScript(numbers=40, seed=1, shares=FAULTY_FLIGHTS)), 100)
-    assert list(endless) == flight_story(numbers=40)[:100]
-
-
-def test_a_story_has_exactly_the_requested_number_of_events() -> None:
-    for numbers in (1, 2, 7, 40):
-        for events in range(1, 60):
-            assert len(bodies(flight_story(numbers, events, seed=events))) == events
-
-
 def test_the_partition_key_is_the_flight_number_which_several_carriers_share() -> None:
     minutes = flight_story(shares=SPOTLESS)
     carriers: dict[str, set] = {}
@@ -72,12 +56,6 @@ def test_the_partition_key_is_the_flight_number_which_several_carriers_share() -
             assert minute.partition_key == str(change["flight_number"])
             carriers.setdefault(minute.partition_key, set()).add(change["carrier"])
     assert all(len(own) >= 2 for own in carriers.values())
-
-
-@pytest.mark.slow
-def test_every_flight_number_comes_once_a_round() -> None:
-    minutes = list(islice(flight_minutes(FlightScript(NUMBERS)), NUMBERS))
-    assert {int(minute.partition_key or 0) for minute in minutes} == set(range(1, NUMBERS + 1))
 
 
 def test_flights_depart_on_a_few_days() -> None:
@@ -93,18 +71,6 @@ def test_the_changes_of_a_flight_come_in_order() -> None:
         assert all((a.changed_us or 0) < (b.changed_us or 0) for a, b in pairwise(changes))
         assert not {change.status for change in changes[:-1]} & {"arrived", "cancelled", "diverted"}
         assert all(a.status != "departed" or b.status in ("arrived", "diverted") for a, b in pairwise(changes))
-
-
-@pytest.mark.slow
-def test_the_faults_have_their_shares() -> None:
-    minutes = flight_story(
-        numbers=500, events=20_000, shares=FlightShares(malformed=0.04, unusable=0.03, duplicate=0.03)
-    )
-    events = [event for minute in minutes for event in minute.events]
-    outcomes = Counter(event.expected.outcome for event in events)
-    twice = sum(a is b for minute in minutes for a, b in pairwise(minute.events))
-    assert outcomes[POISON] / len(events) == pytest.approx(0.07, rel=0.1)
-    assert twice / len(events) == pytest.approx(0.03, rel=0.15)
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """local/feed/homes.py"""
 
-from collections import Counter
 from datetime import UTC, datetime
-from itertools import islice
 
 import pytest
 
@@ -11,15 +9,9 @@ from core.model.rows import References
 from core.model.spans import SequenceNumber
 from core.settle.settle import settle
 from core.transforms import load_transform
-from local.feed.homes import Script, Shares, home_minutes
+from local.feed.homes import Shares
 from local.feed.planned import FILTERED, POISON, REFERENCE, WRITTEN, Minute
-from tests.unit.local.feed.builders import FAULTY, story
-
-SPOTLESS = Shares(malformed=0, unknown_kind=0, duplicate=0, late=0, rearmed=0)
-
-
-def bodies(minutes: list[Minute]) -> list[bytes]:
-    return [event.body for minute in minutes for event in minute.events]
+from tests.unit.local.feed.builders import story
 
 
 def of_home(minutes: list[Minute]) -> dict[str, list[Minute]]:
@@ -32,54 +24,6 @@ def of_home(minutes: list[Minute]) -> dict[str, list[Minute]]:
 def registrations(minute: Minute) -> list[int]:
     """Return the positions of registrations in a minute."""
     return [at for at, event in enumerate(minute.events) if event.expected.kind == "registration"]
-
-
-def test_equal_seeds_make_equal_stories_and_different_seeds_different_ones() -> None:
-    assert list(home_minutes(Script(40, 2_000, 5, shares=FAULTY))) == story(seed=5)
-    assert bodies(story(seed=5)) != bodies(story(seed=6))
-
-
-def test_a_story_without_end_begins_like_one_with_an_end() -> None:
-    endless = islice(home_minutes(Script(homes=40, seed=1, shares=FAULTY)), 100)
-    assert list(endless) == story(homes=40)[:100]
-
-
-def test_a_story_has_exactly_the_requested_number_of_events() -> None:
-    for homes in (1, 2, 7, 40):
-        for events in range(1, 60):
-            assert len(bodies(story(homes, events, seed=events))) == events
-
-
-def test_a_round_visits_every_home_once() -> None:
-    minutes = list(islice(home_minutes(Script(homes=97, shares=SPOTLESS)), 2 * 97))
-    assert (
-        len({minute.partition_key for minute in minutes[:97]})
-        == len({minute.partition_key for minute in minutes[97:]})
-        == 97
-    )
-
-
-@pytest.mark.slow
-def test_a_home_publishes_about_four_events_in_a_minute() -> None:
-    minutes = story(homes=500, events=21_000, shares=SPOTLESS)
-    assert len(minutes) == pytest.approx(5_000, rel=0.02)
-
-
-@pytest.mark.slow
-def test_the_faults_have_their_shares() -> None:
-    shares = Shares(malformed=0.04, unknown_kind=0.02, duplicate=0.03, late=0.1, rearmed=0.05)
-    minutes = story(homes=500, events=30_000, shares=shares)
-    events = [event for minute in minutes for event in minute.events]
-    outcomes = Counter(event.expected.outcome for event in events)
-    twice = sum(a is b for minute in minutes for a, b in zip(minute.events, minute.events[1:], strict=False))
-    late = [own for own in of_home(minutes).values() if registrations(own[0]) == []]
-    visits = [minute for own in of_home(minutes).values() if registrations(own[0]) for minute in own[1:]]
-    rearmed = sum(registrations(minute) != [] for minute in visits)
-    assert outcomes[POISON] / (len(events) - outcomes[FILTERED]) == pytest.approx(0.06, rel=0.15)
-    assert outcomes[FILTERED] / len(events) == pytest.approx(0.2, rel=0.1)
-    assert twice / len(events) == pytest.approx(0.03, rel=0.15)
-    assert len(late) == pytest.approx(50, rel=0.3)
-    assert rearmed / len(visits) == pytest.approx(0.05, rel=0.15)
 
 
 def test_a_registration_opens_its_minute_so_that_publishing_it_again_changes_nothing() -> None:

@@ -1,12 +1,14 @@
-"""local/feed/options.py"""
+"""local/feed/options.py and domains.py: the options of a feed, and what every story keeps."""
 
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from typing import Any
 
 import pytest
 
 from local.feed.domains import FLIGHTS, HOMES, Domain
 from local.feed.options import parse_options
-from local.feed.planned import FIRST_INSTANT
+from local.feed.planned import FIRST_INSTANT, Minute
 
 
 def test_without_options_the_feed_is_endless_and_steady() -> None:
@@ -27,6 +29,7 @@ def test_an_unreadable_option_is_refused_in_one_line(capsys: pytest.CaptureFixtu
         "--events=0": "must be a whole number from 1",
         "--transform=trains": "must be home_security or flight_info, or a room like apps.orders with its --events-from",
         "--key=order_id": "argument --key: it needs --events-from",
+        "--append": "--append: it needs the --record",
         "--events-from=/missing.jsonl": "argument --events-from: /missing.jsonl cannot be read: No such file",
         "--homes=-3": "must be a whole number from 1",
         "--duplicates=1.5": "must be a number from 0 to 1",
@@ -38,6 +41,31 @@ def test_an_unreadable_option_is_refused_in_one_line(capsys: pytest.CaptureFixtu
         with pytest.raises(SystemExit):
             parse_options([given])
         assert why in capsys.readouterr().err, given
+
+
+BOTH = pytest.mark.parametrize("domain", [HOMES, FLIGHTS], ids=lambda domain: domain.transform)
+
+
+def story(domain: Domain, *, senders: int = 40, events: int | None = 2_000, seed: int = 1) -> Iterator[Minute[Any]]:
+    return domain.story(senders, events, seed, FIRST_INSTANT, None)
+
+
+@BOTH
+def test_equal_seeds_make_equal_stories_and_different_seeds_different_ones(domain: Domain) -> None:
+    assert list(story(domain)) == list(story(domain)) != list(story(domain, seed=2))
+
+
+@BOTH
+def test_a_story_without_end_begins_like_one_with_an_end(domain: Domain) -> None:
+    assert list(islice(story(domain, events=None), 100)) == list(islice(story(domain), 100))
+
+
+@BOTH
+def test_a_story_has_exactly_the_requested_number_of_events(domain: Domain) -> None:
+    for senders in (1, 2, 7, 40):
+        for events in range(1, 60):
+            minutes = story(domain, senders=senders, events=events, seed=events)
+            assert sum(len(minute.events) for minute in minutes) == events
 
 
 @pytest.mark.parametrize("domain", [HOMES, pytest.param(FLIGHTS, marks=pytest.mark.slow)])
@@ -74,18 +102,3 @@ def test_there_are_no_more_flights_than_numbers_for_them(capsys: pytest.CaptureF
     with pytest.raises(SystemExit):
         parse_options(["--transform", "flight_info", "--senders", "10000"])
     assert "there are no more than 9999 flight numbers" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("given", "fault"),
-    [
-        (["--dangers", "1"], "--dangers: it needs a number of --events"),
-        (["--registered"], "--registered: it needs a number of --events"),
-        (["--dangers", "1", "--events", "9", "--transform", "flight_info"], "--dangers: it needs a number of --events"),
-        (["--append"], "--append: it needs the --record"),
-    ],
-)
-def test_options_that_need_others_say_so(given: list[str], fault: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse_options(given)
-    assert fault in capsys.readouterr().err
