@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -252,17 +251,6 @@ def test_a_page_of_moved_letters_goes_on_after_a_place_in_a_piece(desk: Redrivin
         pages += [(one.partition_id, one.sequence_number, one.status) for one in found]
         after = (found[-1].piece, found[-1].place)
     assert pages == [(place, number, "waiting") for place in "01" for number in LETTERS]
-
-
-def test_jobs_are_listed_the_newest_first_page_by_page(desk: Redriving) -> None:
-    jobs = []
-    for number in (0, 2, 4):
-        jobs.append(desk.ask(1, positions("0", number)))
-        desk.clock.advance(1)
-    first = desk.store.read_redrives(desk.means.stream, 2, None)
-    rest = desk.store.read_redrives(desk.means.stream, 2, (first[-1].task.requested_at, first[-1].task.task_id))
-    assert [one.task.task_id for one in (*first, *rest)] == [one.task.task_id for one in reversed(jobs)]
-    assert desk.store.find_redrive(UUID(int=7)) is None
 
 
 def test_a_job_is_kept_as_it_was_requested(desk: Redriving) -> None:

@@ -58,12 +58,6 @@ def test_a_forged_cursor_of_any_type_is_refused(own: Served, path: str) -> None:
         names(own.get(path, cursor=forged(BOUND[path], key)), "cursor", (path, key))
 
 
-def test_a_cursor_that_is_not_of_a_cursor_s_form_is_refused(own: Served) -> None:
-    for path in BOUND:
-        for cursor in ("\n", "a\n", "null", "WyJhIl0", "é", "=" * 9, "A" * 1_001, "{}", "%00", "W10\n"):
-            names(own.get(path, cursor=cursor), "cursor", (path, cursor))
-
-
 def test_of_many_threads_with_one_key_one_moves_the_letters_and_all_are_answered_the_same(own: Served) -> None:
     key = uuid4().hex
     with ThreadPoolExecutor(THREADS) as pool:
@@ -129,20 +123,6 @@ def test_every_address_that_takes_get_takes_head_with_the_same_headers_and_no_bo
         assert (head.status, head.body) == (read.status, b""), path
         compared = [*(name.lower() for name in SAFE), "content-type", "etag"]
         assert [head.headers.get(name) for name in compared] == [read.headers.get(name) for name in compared], path
-
-
-def test_a_fault_that_nothing_foresaw_is_a_problem_with_one_line_in_the_log(own: Served) -> None:
-    key, body = uuid4().hex, {"reason": "look first", "partitions": ["10"]}
-    assert own.post("replays", body, key=key).status == 202
-    own.sqlite.sql("UPDATE idempotency_key SET answer = 'no answer of ours' WHERE answer IS NOT NULL")
-    answer = own.post("replays", body, key=key)
-    is_problem(answer, 500)
-    assert answer.json["type"] == "urn:hubledger:problem:unexpected"
-    invocation = answer.json["instance"].removeprefix("urn:uuid:")
-    own.until(lambda: invocation in own.log.read_text())
-    (line,) = [json.loads(line) for line in own.log.read_text().splitlines() if invocation in line]
-    assert line["action"] == "start_replay"
-    assert "Traceback" in json.dumps(line)
 
 
 def test_an_empty_body_is_shown_in_every_form(own: Served) -> None:

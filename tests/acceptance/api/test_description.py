@@ -21,7 +21,7 @@ LINKED = linked(LINK)
 NO_SCHEMATHESIS = "schemathesis is not installed: python -m pip install -r requirements-dev.txt"
 ANSWERED = ["2xx", "404", "409", "412", "422"]  # what a request may be answered that is valid by itself
 CROSS_SITE = {"Cross-Origin-Resource-Policy", "X-Content-Type-Options"}
-EXAMPLES = 30  # of each kind, for each operation
+EXAMPLES = 15  # of each kind, for each operation
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Retry and discard over HTTP: with the expected count, once under a key, with who and why."""
 
 import sqlite3
-from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -10,12 +9,13 @@ from uuid import uuid4
 
 import pytest
 
-from core.api.idempotency import key_of_caller
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.served import Contents, Served
+from tests.acceptance.api.test_principals import FORGED
 
-WHO = {"X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}  # a claim that nobody has verified
-ADA, NOBODY = "0f8fad5b-d9cb-469f-a165-70867728950e", "unverified (key holder)"
+# Claims that nobody has verified.
+WHO = {"X-MS-CLIENT-PRINCIPAL": FORGED, "X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}
+NOBODY = "unverified (key holder)"
 
 
 @pytest.fixture(scope="module")
@@ -69,84 +69,10 @@ def test_a_selection_is_discarded_with_who_and_why(served: Served) -> None:
     assert served.get("status").json["ledger_balanced"] is True
 
 
-def test_a_filter_moves_all_that_fit(served: Served) -> None:
-    answer = served.post("redrives", order(6, filter={"fingerprint": "aaaa"}))
-    assert (answer.json["total"], answer.json["moved"], answer.json["unmoved"]) == (6, 6, 0)
-    assert statuses(served)["discarded"] == 6
-
-
-def test_a_wrong_count_is_refused_with_the_right_one_and_nothing_is_moved(served: Served) -> None:
-    before = statuses(served)
-    choices: tuple[dict[str, Any], ...] = ({"filter": {}}, {"letters": named(("0", "1"), ("77", "1"))})
-    for chosen in choices:
-        answer = served.post("redrives", order(5, **chosen))
-        assert (answer.status, answer.json["type"]) == (409, "urn:hubledger:problem:count-differs")
-        assert served.post("redrives", order(answer.json["count"] + 1, **chosen)).status == 409
-    assert statuses(served) == before
-
-
-def test_the_same_request_under_a_key_is_done_once_and_answered_the_same(served: Served) -> None:
-    key, body = uuid4().hex, order(6, filter={"fingerprint": "aaaa"})
-    answers = [served.post("redrives", body, key=key) for _ in range(3)]
-    assert {(answer.status, answer.body) for answer in answers} == {(200, answers[0].body)}
-    assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt") == [(6,)]
-
-
-def test_a_different_request_under_a_key_is_refused(served: Served) -> None:
-    key = uuid4().hex
-    served.post("redrives", order(6, filter={"fingerprint": "aaaa"}), key=key)
-    for path, body in (
-        ("redrives", order(6, filter={"fingerprint": "bbbb"})),
-        ("redrives", retry(6, filter={"fingerprint": "aaaa"})),
-    ):
-        answer = served.post(path, body, key=key)
-        assert (answer.status, answer.json["type"]) == (422, "urn:hubledger:problem:key-reused")
-    assert statuses(served)["discarded"] == 6
-
-
-def test_a_refused_request_leaves_its_key_free(served: Served) -> None:
-    key = uuid4().hex
-    assert served.post("redrives", order(5, filter={"fingerprint": "aaaa"}), key=key).status == 409
-    assert served.post("redrives", order(5, filter={"fingerprint": "aaaa"}), key=key).status == 409
-    found = asked(served, "SELECT COUNT(*) FROM dead_letter_attempt")
-    assert found == [(0,)]
-
-
-def test_of_many_at_once_under_one_key_one_is_done(served: Served) -> None:
-    key, body = uuid4().hex, order(6, filter={"fingerprint": "aaaa"})
-    with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(lambda _: served.post("redrives", body, key=key), range(6)))
-    assert {answer.status for answer in answers} <= {200, 409}
-    assert len({answer.body for answer in answers if answer.status == 200}) == 1
-    assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt") == [(6,)]
-
-
-def test_a_retry_by_hand_makes_exhausted_letters_due(served: Served) -> None:
-    answer = served.post("redrives", retry(6, filter={"status": "exhausted"}), headers=WHO)
-    assert answer.json["moved"] == 6
-    assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt WHERE kind = 'requeue' AND why <> ''") == [(6,)]
-
-
 def test_a_letter_that_is_settled_already_is_not_counted(served: Served) -> None:
     served.post("redrives", order(1, letters=named(("0", "1"))))
     answer = served.post("redrives", order(2, letters=named(("0", "1"), ("0", "11"))))
     assert (answer.status, answer.json["count"]) == (409, 1)
-
-
-def test_a_role_that_changes_are_reserved_for_is_required(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("role")
-    made = Served(folder, OPERATOR_ROLE="Hubledger.Operator", WEBSITE_AUTH_ENABLED="True")
-    fill(made)
-    try:
-        body = order(1, letters=named(("0", "1")))
-        refused = made.post("redrives", body)
-        claims = b'{"claims":[{"typ":"roles","val":"Hubledger.Operator"},{"typ":"oid","val":"%s"}]}' % ADA.encode()
-        allowed = made.post("redrives", body, headers={**WHO, "X-MS-CLIENT-PRINCIPAL": b64encode(claims).decode()})
-        assert (refused.status, refused.json["type"]) == (403, "urn:hubledger:problem:not-allowed")
-        assert (allowed.status, made.get("status").status, made.get("dead-letters").status) == (200, 200, 403)
-        assert asked(made, "SELECT done_by FROM dead_letter_attempt") == [(f"ada@example.org ({ADA})",)]
-    finally:
-        made.close()
 
 
 def test_redrives_of_overlapping_letters_that_are_requested_at_once_each_list_what_they_moved(served: Served) -> None:
@@ -221,13 +147,6 @@ class TestKeys:
         other = served.post("replays", {**body, "dry_run": False}, key=key, headers=WHO)
         assert (other.status, other.json["type"]) == (422, "urn:hubledger:problem:key-reused")
         assert asked(served, "SELECT COUNT(*) FROM task") == [(1,)]
-
-    def test_a_quoted_and_a_bare_key_are_one_and_belong_to_their_caller(self, served: Served) -> None:
-        key, body = uuid4().hex, {"reason": "the transform was mended", "partitions": ["0"]}
-        first, again = (served.post("replays", body, key=one, headers=WHO) for one in (key, f'"{key}"'))
-        assert (first.status, again.body) == (202, first.body)
-        stored = key_of_caller(first.json["requested_by"], key)
-        assert asked(served, "SELECT request_key FROM idempotency_key") == [(stored,)]
 
     def test_a_replay_whose_process_died_before_its_answer_is_not_made_twice(self, served: Served) -> None:
         key, body = uuid4().hex, {"reason": "for good", "partitions": ["0"], "dry_run": False}

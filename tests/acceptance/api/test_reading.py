@@ -4,6 +4,8 @@ import pytest
 
 from tests.acceptance.api.conftest import LETTERS, PARTITIONS
 from tests.acceptance.api.served import Served
+from tests.acceptance.api.test_principals import FORGED
+from tests.unit.handlers.web.test_identity import ADA
 
 pytestmark = pytest.mark.proof("API")
 
@@ -85,12 +87,12 @@ def test_a_letter_shows_its_body_only_on_request(served: Served) -> None:
 
 
 def test_who_looked_into_a_body_is_in_the_log(served: Served) -> None:
-    forged = {"X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}
+    forged = {"X-MS-CLIENT-PRINCIPAL": FORGED, "X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}
     served.get("revealed/dead-letters/1/21", headers=forged, body="text")
     served.until(lambda: looked_into(served, "21"))
     (line,) = looked_into(served, "21")
     assert all(word in line for word in ("reveal_letter", "unverified (key holder)", "body=text"))
-    assert '"n"' not in line and "ada@example.org" not in line
+    assert not any(word in line for word in ('"n"', "ada@example.org", ADA))
 
 
 def looked_into(served: Served, number: str) -> list[str]:

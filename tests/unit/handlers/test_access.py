@@ -290,7 +290,11 @@ class TestLinks:
 
     def test_without_a_secret_none_is_made_and_none_opens(self, filled: Running) -> None:
         filled.restart(RESIDENT_LINK_SECRET="")
-        assert ask("make_home_link").body["type"] == "urn:hubledger:problem:conflict"
+        refused = ask("make_home_link").body
+        assert (refused["type"], "RESIDENT_LINK_SECRET" in refused["detail"]) == (
+            "urn:hubledger:problem:conflict",
+            True,
+        )
         for secret in ("", SECRET):
             assert ask("show_own_activity", self.link(secret=secret)).status == 403
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from core.model.retention import DEFAULT_DAYS
 from core.store.columns import instant_text
 from handlers.kinds import KINDS
 from handlers.operations.task_shapes import TaskAnswer
@@ -200,19 +199,6 @@ def test_the_timer_fails_what_is_overdue_also_when_it_is_paused(filled: Running,
     assert tick() == []
     (task,) = listed(filled)
     assert (task["status"], task["fault"]) == ("failed", "the audit was not done in 2:00:00")
-
-
-def test_a_partition_with_a_fault_is_left_as_it_is_by_a_purge(filled: Running) -> None:
-    filled.sqlite.sql("UPDATE batch_ledger SET written = 0, dead_lettered = 1 WHERE commit_number = 1")
-    now = dict.fromkeys(DEFAULT_DAYS, 0)
-    order = {"reason": "the disk is full", "older_than_days": now, "dry_run": False}
-    task_id = filled.post("request_purge", order).body["task_id"]
-    filled.drive(task_id)
-    found = filled.get("show_task", {"task_id": task_id}).body
-    assert (found["status"], found["rows"]) == ("done", 0)
-    assert filled.sqlite.sql("SELECT COUNT(*) FROM batch_ledger") == [(2,)]
-    (verified,) = [one for one in found["tables"] if one["table"] == "event_hub_checkpoint"]
-    assert "nothing of it is purged until an audit finds none" in verified["notes"][0]
 
 
 def test_tasks_are_listed_by_pages_the_newest_first_of_one_kind_or_status_or_of_all(filled: Running) -> None:

@@ -8,18 +8,16 @@ import pytest
 from msgspec import structs
 
 from core.errors import (
-    CommitOutcomeUnknown,
     DataRefused,
     HubUnreachable,
     StreamIncarnationChanged,
-    TaskConflict,
 )
 from core.model.events import Event, Partition, PartitionId
 from core.model.spans import SequenceNumber, Span
 from core.model.tasks import TaskMove, TaskVerb
 from core.replay.job import ReplayCounts, ReplayJob
 from core.replay.pieces import ReplayCommit
-from core.tasks.run import CONFLICT_LIMIT, note_fault, open_parts, work_on
+from core.tasks.run import open_parts, work_on
 from tests.fakes.builders import FakeClock, event
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
@@ -84,15 +82,6 @@ def test_a_range_is_one_transaction_a_piece() -> None:
     assert (report.is_over, report.pieces, report.looked_at) == (True, 4, 35)
 
 
-def test_a_slice_whose_time_is_up_does_one_piece_and_the_next_continues_after_it() -> None:
-    small = world()
-    job = begun(small)
-    reports = [small.slice(job) for _ in range(4)]
-    assert [one.is_over for one in reports] == [False, False, False, True]
-    assert spans(small) == [(0, 9), (10, 19), (20, 29), (30, 34)]
-    assert small.find(job.task.task_id).task.status == "done"
-
-
 def test_a_job_that_is_planned_begins_once_and_tells_the_partitions_with_work_left() -> None:
     small = world()
     job = begun(small)
@@ -112,14 +101,6 @@ def test_a_job_stops_between_two_pieces_and_what_was_replayed_stays(move: TaskVe
     assert (report.is_over, spans(small)) == (True, [(0, 9), (10, 19)])
     assert small.find(job.task.task_id).partitions[0].next_number == 20
     assert open_parts(job.task.task_id, small.means) == ()
-
-
-def test_a_piece_that_is_being_made_while_the_job_is_paused_is_rolled_back() -> None:
-    small = world()
-    job = begun(small)
-    small.watched.before = lambda commit: small.move(job, "pause")
-    small.slice(job, seconds=60)
-    assert small.watched.replays() == []
 
 
 def test_a_paused_job_goes_on_where_it_stopped() -> None:
@@ -142,37 +123,6 @@ def test_two_who_work_on_one_partition_do_each_piece_once() -> None:
     numbers = [number for span in small.watched.pieces for number in range(span.first, span.last + 1)]
     assert sorted(numbers) == list(range(35))
     assert small.find(job.task.task_id).counts.events == 35
-
-
-@pytest.mark.parametrize("stands", [True, False])
-def test_a_piece_whose_answer_was_lost_is_looked_for_and_done_once(stands: bool) -> None:
-    small, lost = world(), iter([True])
-
-    def lose(commit: ReplayCommit) -> None:
-        if next(lost, False):
-            raise CommitOutcomeUnknown("not answered")
-
-    if stands:
-        small.watched.after = lose
-    else:
-        small.watched.before = lose
-    job = begun(small)
-    small.slice(job, seconds=60)
-    assert spans(small) == [(0, 9), (10, 19), (20, 29), (30, 34)]
-    assert small.find(job.task.task_id).counts.events == 35
-
-
-def test_conflicts_without_end_are_for_the_caller() -> None:
-    small, tries = world(), []
-
-    def conflict(commit: ReplayCommit) -> None:
-        tries.append(commit)
-        raise TaskConflict("replay", commit.job_id)
-
-    small.watched.before = conflict
-    with pytest.raises(TaskConflict):
-        small.slice(begun(small), seconds=60)
-    assert len(tries) == CONFLICT_LIMIT
 
 
 def test_a_refused_letter_is_no_fault_of_the_rows_and_goes_to_the_caller() -> None:
@@ -301,12 +251,3 @@ class Slow(MemoryHub):
             if self.clock.now() >= deadline:
                 raise HubUnreachable("late")
             yield one
-
-
-def test_the_fault_that_holds_a_job_up_is_told_until_it_is_over() -> None:
-    small = world()
-    job = begun(small)
-    note_fault(job.task.task_id, HubUnreachable("cut"), small.means)
-    assert small.find(job.task.task_id).task.fault == "cut"
-    note_fault(job.task.task_id, None, small.means)
-    assert small.find(job.task.task_id).task.fault is None

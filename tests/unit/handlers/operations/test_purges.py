@@ -10,7 +10,7 @@ from core.model.retention import DEFAULT_DAYS, MOST_DAYS
 from core.store.columns import instant_text
 from handlers.app import app
 from tests.patience import until
-from tests.unit.handlers.running import HOME, MOTION, Reply, Running
+from tests.unit.handlers.running import HOME, MOTION, Running
 
 ORDER: dict[str, Any] = {"reason": "the disk is full"}
 NOW = dict.fromkeys(DEFAULT_DAYS, 0)  # days: everything is old
@@ -63,10 +63,6 @@ def tables(found: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     return {one["table"]: (one["rows"], one["bytes"]) for one in found["tables"] if one["rows"]}
 
 
-def cancel(filled: Running, job: Mapping[str, Any]) -> Reply:
-    return filled.post("cancel_task", {"reason": "not now"}, {"task_id": job["task_id"]})
-
-
 def test_a_purge_is_a_dry_run_with_the_days_of_the_settings(filled: Running) -> None:
     job = opened(filled)
     assert (job["kind"], job["status"], job["dry_run"], job["rows"], job["tables"]) == ("purge", "planned", True, 0, [])
@@ -95,15 +91,6 @@ def test_a_dry_run_counts_what_a_purge_deletes_and_deletes_nothing(filled: Runni
     assert left == [1, 0, 0]
 
 
-def test_the_books_the_audit_and_the_explanation_account_for_purged_rows(filled: Running) -> None:
-    purge = done(filled, older_than_days=NOW, dry_run=False)
-    assert filled.get("health_ledger").status == 200
-    found = filled.get("audit_ledger").body
-    assert (found["balanced"], found["complete"], found["accounted"], found["faults"]) == (True, True, 6, [])
-    purged = filled.get("explain_number", {"partition_id": "1", "sequence_number": "2"}).body
-    assert (purged["outcome"], purged["purged"]["purge_id"]) == ("purged", purge["task_id"])
-
-
 def test_the_notes_say_what_stays(filled: Running) -> None:
     dry = done(filled, older_than_days=NOW)
     (ledger,) = [one for one in dry["tables"] if one["table"] == "batch_ledger"]
@@ -118,17 +105,6 @@ def test_a_second_purge_is_refused_with_the_place_of_the_first(filled: Running) 
     assert refused.body["detail"] == f"purge {job['task_id']} is open: wait until it is done, or cancel it"
     filled.drive(job["task_id"])
     assert filled.post("request_purge", ORDER).status == 202
-
-
-def test_a_cancelled_purge_begins_no_further_piece(filled: Running) -> None:
-    job = opened(filled, older_than_days=NOW, dry_run=False)
-    reply = cancel(filled, job)
-    assert (reply.status, reply.body["status"]) == (200, "cancelled")
-    assert [(one["move"], one["why"]) for one in reply.body["history"]] == [("cancel", "not now")]
-    filled.drive(job["task_id"])
-    assert rows(filled, "batch_ledger") == 3
-    again = cancel(filled, job)
-    assert (again.status, again.body["task_status"]) == (409, "cancelled")
 
 
 def test_nothing_is_purged_in_an_empty_store(running: Running) -> None:
