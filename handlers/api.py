@@ -55,6 +55,7 @@ OWN = (
     Route("GET", "revealed/dead-letters/groups", REVEALING, "revealed.reveal_groups"),
     Route("GET", "revealed/dead-letters/{partition_id}/{sequence_number}", REVEALING, "revealed.reveal_letter"),
     Route("GET", "revealed/ledger/{partition_id}/{sequence_number}", REVEALING, "revealed.reveal_number"),
+    Route("GET", "revealed/ledger", REVEALING, "revealed.reveal_places"),
     Route("GET", "revealed/stops", REVEALING, "revealed.reveal_stops"),
     Route("GET", "revealed/aggregations/runs/{run_id}", REVEALING, "revealed.reveal_run"),
     Route("GET", "health/live", OPEN, "health.health_live"),

@@ -1,13 +1,15 @@
-"""Explain where one sequence number went, and find the commits of a time."""
+"""Explain where one sequence number went, and find the commits of a time and the places of a key."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
+from core.api.cursors import Number, cursor_of, key_of, query_of
 from core.api.operation import (
     Answered,
     Call,
+    Cursor,
     Instant,
     Nothing,
     NumberText,
@@ -19,15 +21,19 @@ from core.api.operation import (
 )
 from core.api.problems import NOT_FOUND, not_found
 from core.api.shown import shape_of, written
+from core.ledger.at_key import Before, KeyPlace, KeySearch, find_places, sentence_of
 from core.ledger.at_time import first_commit_since
 from core.ledger.explain import Explanation, Outcome, explain
 from core.ledger.retention.stub import LedgerRow, PurgeStub
 from core.ledger.whereabouts import LedgerRange, NotedGap, WrittenRow
 from core.model.events import PartitionId
-from handlers.app import App, app
+from core.model.spans import SequenceNumber, Span, span
+from handlers.app import CLOCK, App, app
 from handlers.operations.letters import (
     AttemptAnswer,
     LetterAnswer,
+    LettersLimit,
+    PartitionKeyText,
     hide_history,
     hide_letter,
     history_of,
@@ -35,6 +41,7 @@ from handlers.operations.letters import (
 )
 
 MOST_TEXT = 2_000  # characters shown of a value of a row
+SEARCH_AT_MOST = timedelta(seconds=5)  # of one request; the next page goes on
 
 
 class NumberPath(Shape):
@@ -116,6 +123,32 @@ class CommitsAnswer(Answered):
     commits: list[CommitAnswer]
 
 
+class KeyQuery(Shape):
+    """A key, which is a partition key or the subject of rows, and a partition or all of them."""
+
+    key: PartitionKeyText
+    partition_id: PartitionText | None = None
+    cursor: Cursor | None = None
+    limit: LettersLimit = 50
+
+
+_KeyPlace: Any = shape_of(KeyPlace)
+
+
+class KeyPlaceAnswer(_KeyPlace):
+    """A number that carries the key: in its letter, or in rows of these tables."""
+
+
+class PlacesAnswer(Answered):
+    """A page of places, partition by partition, the newest of each first; `next` is the cursor of the page after it,
+    null at the end. A search reads for five seconds, so a page with a `next` may be short or empty. `sentence` says
+    where it looked, and what it cannot find."""
+
+    places: list[KeyPlaceAnswer]
+    next: str | None
+    sentence: str
+
+
 @operation("The first commit of each partition since a time", "ledger")
 def find_commits(call: Call[Nothing, TimeQuery, Nothing]) -> CommitsAnswer:
     """Find where the ledger was at a time; each commit names its sequence numbers."""
@@ -131,6 +164,29 @@ def _commit_of(own: App, id: PartitionId, at: datetime) -> CommitAnswer:
 
     found = first_commit_since(at, own.ledger.read_ledger_ends(id).last_commit, read_next)
     return CommitAnswer(partition_id=id, commit=None if found is None else _range(found))
+
+
+def places_of(query: KeyQuery) -> PlacesAnswer:
+    """Return a page of the places of a key."""
+    own, bound_to, until = app(), query_of(query), CLOCK.now() + SEARCH_AT_MOST
+    after: Before | None = None
+    if query.cursor is not None:
+        partition_id, before = key_of(bound_to, query.cursor, tuple[PartitionText, Number])
+        after = PartitionId(partition_id), before
+    ids = [id for id in own.purges.read_purge_partitions() if query.partition_id in (None, id)]
+    search = KeySearch({id: _span_of(own, id) for id in ids}, query.limit, lambda: CLOCK.now() >= until)
+
+    def read(id: PartitionId, reach: Span) -> tuple[tuple[KeyPlace, ...], int]:
+        return own.explanations.find_places(query.key, id, reach)
+
+    found, ends = find_places(search, after, read)
+    following = None if ends is None else cursor_of(bound_to, ends)
+    places = [written(KeyPlaceAnswer, one, tables=list(one.tables)) for one in found]
+    return PlacesAnswer(places=places, next=following, sentence=sentence_of(own.transform.row_classes))
+
+
+def _span_of(own: App, id: PartitionId) -> Span:
+    return span(own.ledger.find_anchor(id) or SequenceNumber(0), own.ledger.read_ledger_ends(id).checkpoint)
 
 
 @operation("Where one sequence number went, without its rows", "ledger", problems=(NOT_FOUND,))

@@ -8,7 +8,14 @@ from core.letters.listing import ListedLetter
 from handlers.app import app
 from handlers.operations.aggregation_orders import detail_of, found_run
 from handlers.operations.aggregation_shapes import RunDetailAnswer, RunPath, revealed_run
-from handlers.operations.ledger import ExplanationAnswer, NumberPath, explanation_of
+from handlers.operations.ledger import (
+    ExplanationAnswer,
+    KeyQuery,
+    NumberPath,
+    PlacesAnswer,
+    explanation_of,
+    places_of,
+)
 from handlers.operations.letters import (
     GroupsAnswer,
     LetterPath,
@@ -62,6 +69,12 @@ def reveal_letter(call: Call[LetterPath, LetterQuery, Nothing]) -> WholeLetterAn
 def reveal_number(call: Call[NumberPath, Nothing, Nothing]) -> ExplanationAnswer:
     """Explain where a number went."""
     return explanation_of(call)
+
+
+@operation("The places of a key: its letters, and rows whose subject it is", "revealed")
+def reveal_places(call: Call[Nothing, KeyQuery, Nothing]) -> PlacesAnswer:
+    """List a page of the places of a key."""
+    return places_of(call.query)
 
 
 @operation("The stopped partitions with the errors that stopped them", "revealed")

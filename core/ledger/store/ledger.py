@@ -6,25 +6,29 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, cast
 
+from core.ledger.at_key import KeyPlace
 from core.ledger.books import CountedLetters, PartitionBooks
 from core.ledger.faults import ChangedCommit, CommitRows, LetteredRow, RowCount
 from core.ledger.store.changed import ChangedCommits
 from core.ledger.store.comparison import Comparison
+from core.ledger.store.erasure_scripts import subjects_json
 from core.ledger.store.minutes import Minutes
 from core.ledger.store.purge_stubs import PurgeStubs
 from core.ledger.store.sums import RangeSums
 from core.ledger.whereabouts import MOST_CHANGES, LedgerRange, LetterEvent, NotedGap, Whereabouts, WrittenRow
-from core.letters.listing import LetterKey
-from core.letters.store.listing import LetterListing
+from core.letters.listing import LetterFilter, LetterKey
+from core.letters.store.listing import LetterListing, filter_values
 from core.model.commits import LetterStatus, PartitionStop
 from core.model.events import Incarnation, PartitionId
 from core.model.rows import row_table
-from core.model.spans import SequenceNumber, Span
+from core.model.spans import SequenceNumber, Span, span
 from core.store.columns import instant_of, instant_text, names_of, span_values
 from core.store.decoding import decoded, decoder, row_reader
 from core.store.script import of_rows
 from core.store.stream import OneStream
 
+LOOKED_AT = 10_000  # numbers that one piece of a search reads
+LETTERS_LOOKED_AT = 1_000
 STATUSES: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted", "resolved", "discarded")
 
 
@@ -158,6 +162,27 @@ class Explanations(PurgeStubs):
             purged=purged,
             erased=self._stream.ask("count_erased", **position)[0][0],
         )
+
+    def find_places(self, key: str, partition_id: PartitionId, reach: Span) -> tuple[tuple[KeyPlace, ...], int]:
+        """Return the places of a key among the last numbers of a range, newest first, and where these numbers begin.
+
+        It reads what an erasure of this subject reads, by the same index, and not the bodies of letters.
+        """
+        place, begins = {"partition_id": partition_id}, max(reach.first, reach.last - LOOKED_AT + 1)
+        wanted = filter_values(LetterFilter(partition_id=partition_id, partition_key=key))
+        walk = {"walked_to": reach.last + 1, "first_sequence_number": begins, "most": LETTERS_LOOKED_AT}
+        walked = self._stream.ask("walk_down", **wanted, **walk, sources=f",{','.join(STATUSES)},")
+        if len(walked) == LETTERS_LOOKED_AT:
+            begins = walked[-1][0]
+        letters = {SequenceNumber(number) for number, is_chosen in walked if is_chosen}
+        tables: dict[SequenceNumber, dict[str, None]] = {}
+        asked = {**place, **span_values(span(begins, reach.last)), "subjects": subjects_json([key])}
+        for row_class in self._row_classes:
+            if row_table(row_class).subject:
+                for _, number, *_ in self._stream.ask(of_rows("select_subject", row_class), **asked):
+                    tables.setdefault(number, {})[row_table(row_class).name] = None
+        numbers = sorted(letters | tables.keys(), reverse=True)
+        return tuple(KeyPlace(partition_id, one, one in letters, tuple(tables.get(one, ()))) for one in numbers), begins
 
     def _gap(self, position: dict[str, Any]) -> NotedGap | None:
         """Return the gap that includes the number, or None."""

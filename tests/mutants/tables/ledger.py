@@ -27,6 +27,18 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/ledger/at_key.py",
+        f"{UNIT}/ledger/test_at_key.py",
+        ("a page repeats the last place of the page before", "after[1] - 1))", "after[1]))"),
+        ("a full page passes over places", "found[search.most - 1].sequence_number)", "begins)"),
+    ),
+    *in_file(
+        "core/ledger/store/ledger.py",
+        "tests/contract/operator/test_places_of_keys.py",
+        ("a search passes over the rows among many letters", "begins = walked[-1][0]", "pass"),
+        ("a search finds the letters of every key", "in walked if is_chosen}", "in walked}"),
+    ),
+    *in_file(
         "core/ledger/balance.py",
         f"{UNIT}/ledger/test_books.py",
         (

@@ -184,6 +184,10 @@ def of_ledger(to: Recorder) -> None:
     for at in ("2020-01-01T00:00:00Z", "2090-01-01T00:00:00Z", "odd"):
         to.get("find_commits", at=at)
     to.get("find_commits", at="2020-01-01T00:00:00+02:00", partition_id="10")
+    page = to.get("reveal_places", key="home-1", limit="2")
+    to.get("reveal_places", key="home-1", limit="3", cursor=page["next"])
+    for asked in ({"key": "k"}, {"key": "nobody", "partition_id": "10"}, {}, {"key": "nobody", "cursor": page["next"]}):
+        to.get("reveal_places", **asked)
     for name in ("status", "show_retention", "reveal_stops", "health_ledger", "audit_ledger", "status_history"):
         to.get(name)
     functions()["watch"](None)

@@ -40,6 +40,7 @@ BY_LEVEL = {
         "reveal_letter",
         "reveal_letters",
         "reveal_number",
+        "reveal_places",
         "reveal_run",
         "reveal_stops",
         "show_activity",
