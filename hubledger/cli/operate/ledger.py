@@ -7,7 +7,7 @@ import typer
 
 from hubledger.cli.console import UsageFault
 from hubledger.cli.moments import WRITTEN, moment
-from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
+from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything
 from hubledger.cli.operate.kinds import audit_facts, audit_tables
 from hubledger.cli.operate.letters import Number, PartitionId, Revealed, attempts_table, facts_of, segment
 from hubledger.cli.operate.tasks import finished, shown
@@ -16,7 +16,11 @@ from hubledger.cli.views.output import Column, Output, toned
 from hubledger.cli.views.texts import brief, text_of
 
 _Partition = Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition; default: all.")]
-_Since = Annotated[str, typer.Option("--since", metavar="TIME", help=f"{WRITTEN}.")]
+_Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help=f"{WRITTEN}.")]
+_Key = Annotated[
+    str | None, typer.Option("--key", metavar="KEY", help="A partition key or subject. The app logs who asked.")
+]
+_Limit = Annotated[int, typer.Option(min=1, max=500, help="Places of a page.")]
 _Whole = Annotated[bool, typer.Option("--whole", help="Every range, also those that an audit verified before.")]
 _Rows = Annotated[bool, typer.Option("--rows", help="Recount the rows too.")]
 _Hub = Annotated[bool, typer.Option("--hub", help="Read the hub too.")]
@@ -53,17 +57,49 @@ def explain(at: At, partition: PartitionId, number: Number, revealed: Revealed =
     return None
 
 
-def find(at: At, since: _Since, partition: _Partition = None) -> None:
-    """Find the first commit of each partition since a time, with its sequence numbers.
+def find(
+    at: At,
+    since: _Since = None,
+    partition: _Partition = None,
+    key: _Key = None,
+    limit: _Limit = 50,
+    everything: Everything = False,
+) -> None:
+    """Find the first commit of each partition since a time, or the places of a key: its letters and rows.
+
+    Give --since or --key. The places of a key end with words about events that such a search cannot find.
 
     Example: python -m hubledger ledger find --since yesterday
     """
-    given = {"at": moment(since)} | ({"partition_id": partition} if partition else {})
-    found = at.app.get("ledger", given)
+    if (since is None) == (key is None):
+        raise UsageFault("give --since TIME for the commits of a time, or --key KEY for the places of a key")
+    if key is not None:
+        return _places(at, {"key": key, "partition_id": partition, "limit": limit}, everything)
+    found = at.app.get("ledger", {"at": moment(since), "partition_id": partition})
     if at.out.as_json:
         return at.out.json(found.text)
     at.out.show(at.out.table(_FOUND, [_found(at.out, one) for one in found.value["commits"]]))
     return None
+
+
+def _places(at: At, query: Mapping[str, Any], everything: bool) -> None:
+    places: list[Mapping[str, Any]] = []
+    for page in at.app.pages("revealed/ledger", query, everything):
+        if at.out.as_json:
+            at.out.json(page.text)
+        places += page.value["places"]
+    if at.out.as_json:
+        return
+    columns = (Column("partition"), Column("number", number=True), Column("letter"), Column("rows in"))
+    rows = [
+        [one["partition_id"], one["sequence_number"], one["letter"] or None, ", ".join(one["tables"]) or None]
+        for one in places
+    ]
+    at.out.show(at.out.table(columns, rows))
+    at.out.say(page.value["sentence"])
+    at.out.say(*(["Older numbers were not searched yet: give --all."] if page.value["next"] else []))
+    if places:
+        at.out.say(f"Next: ledger explain {places[0]['partition_id']} {places[0]['sequence_number']}")
 
 
 _FOUND = (

@@ -268,6 +268,39 @@ def test_a_replay_by_key_sends_its_keys_twice_and_says_when_no_event_has_one(
     assert "no event of the range has one of these partition keys" in capsys.readouterr().out
 
 
+def test_the_places_of_a_key_end_with_the_words_of_the_app_and_a_next_step(
+    against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = {"partition_id": "3", "sequence_number": "41", "letter": True, "tables": ["sensor_reading", "home"]}
+    pages = {"two": ([], None), "": ([place], "two")}
+
+    def answer(request: Request) -> Reply:
+        assert request.path.startswith("/api/revealed/ledger?")
+        places, following = pages["two" if "cursor=two" in request.path else ""]
+        return Reply({"places": places, "next": following, "sentence": "Searched here. It cannot find that."})
+
+    with SmallApp(answer) as app:
+        assert against(app, "ledger", "find", "--key", "home 1", "--partition", "3") == 0
+        first = capsys.readouterr().out
+        assert against(app, "ledger", "find", "--key", "home 1", "--all") == 0
+        whole = capsys.readouterr().out
+    assert "key=home+1" in app.requests[0].path
+    assert "partition_id=3" in app.requests[0].path
+    assert re.search(r"3 +41 +yes +sensor_reading, home", first)
+    assert "find that.\nOlder numbers were not searched yet: give --all.\nNext: ledger explain" in first
+    assert whole.splitlines()[-2:] == ["Searched here. It cannot find that.", "Next: ledger explain 3 41"]
+
+
+@pytest.mark.parametrize("asked", [[], ["--since", "today", "--key", "home-1"]])
+def test_a_search_is_for_a_time_or_for_a_key(
+    asked: list[str], against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SmallApp(Described()) as app:
+        assert against(app, "ledger", "find", *asked) == 2
+        assert app.requests == []
+    assert "give --since TIME" in capsys.readouterr().err
+
+
 def test_with_yes_the_count_follows_a_stream_that_goes_on(against: Run) -> None:
     full = Described()
 
