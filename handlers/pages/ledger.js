@@ -1,7 +1,7 @@
 // The ledger explorer: enter a number, see where it went.
 
 import { get, Problem } from "./api.js";
-import { ago, badge, card, count, dated, el, facts, fault, field, grouped, messageOf, table } from "./dom.js";
+import { ago, badge, button, card, count, dated, el, facts, fault, field, grouped, messageOf, table } from "./dom.js";
 
 export async function ledger(place, left, partition = "", number = "") {
   const id = el("input", { name: "partition", size: 6, required: true, value: partition, autocomplete: "off" });
@@ -19,8 +19,8 @@ export async function ledger(place, left, partition = "", number = "") {
     card("Find a number", el("form", { class: "row", onsubmit: go }, field("Partition", id), field("Sequence number", digits),
       el("button", { class: "main" }, "Explain")),
     el("p", { class: "quiet" }, "A letter, a task and each row of a table name their partition and sequence number: the columns "
-      + "partition_id and sequence_number. The ledger has no partition keys: look for one among the letters, or in your tables.")),
-    byTime(), found);
+      + "partition_id and sequence_number.")),
+    byTime(), byKey(), found);
   if (partition) await show(found, left, partition, number);
 }
 
@@ -46,6 +46,29 @@ function byTime() {
   return card("Find a time", el("form", { class: "row", onsubmit: go }, field("Committed since (UTC)", at),
     el("button", { class: "main", id: "find-time" }, "Find")),
   el("p", { class: "quiet" }, "The first commit of each partition since then."), found);
+}
+
+/** The form that finds the places of a key, page by page. */
+function byKey() {
+  const key = el("input", { name: "key", size: 20, required: true, autocomplete: "off" });
+  const found = el("div", { "aria-live": "polite" });
+  const go = async (cursor = "") => {
+    try {
+      const { places, next, sentence } = await get("ledger", { key: key.value, cursor });
+      found.replaceChildren(...[table("Places", [["Position", (one) => el("a", {
+        href: `#/ledger/${encodeURIComponent(one.partition_id)}/${one.sequence_number}` },
+      `${one.partition_id} / ${grouped(one.sequence_number)}`)],
+      ["Letter", (one) => (one.letter ? "yes" : "")], ["Rows in", (one) => one.tables.join(", ")]], places),
+      places.length ? null : el("p", {}, next ? "None among the numbers that were searched so far." : "No place has this key."),
+      next ? button("Older", () => go(next)) : null, el("p", { class: "quiet" }, sentence)].filter(Boolean));
+    } catch (problem) {
+      if (!(problem instanceof Problem) || problem.needsKey) throw problem;
+      found.replaceChildren(fault(problem));
+    }
+  };
+  return card("Find a key", el("form", { class: "row", onsubmit: (event) => { event.preventDefault(); go(); } },
+    field("Partition key or subject", key), el("button", { class: "main", id: "find-key" }, "Find")),
+  el("p", { class: "quiet" }, "The newest places of each partition first. The log records your name."), found);
 }
 
 async function show(found, left, partition, number) {

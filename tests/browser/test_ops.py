@@ -414,3 +414,18 @@ def test_the_ledger_is_found_by_time(page: "Page", run: Run) -> None:
     link.wait_for()
     link.click()
     page.wait_for_selector("#outcome")
+
+
+def test_the_ledger_is_found_by_key(page: "Page", run: Run) -> None:
+    show(page, "#/ledger")
+    page.fill("input[name=key]", "nobody has this key")
+    page.click("#find-key")
+    page.wait_for_selector("text=No place has this key.")
+    page.wait_for_selector("text=Such a search cannot find an event that was filtered")
+    before = run.status()["accounted"]
+    run.publish("", b"{", key="home-of-the-search")
+    run.until_accounted(before + 1)
+    page.fill("input[name=key]", "home-of-the-search")
+    page.click("#find-key")
+    page.locator("table[aria-label=Places] a").first.click()
+    page.wait_for_selector("#outcome")
