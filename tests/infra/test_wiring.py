@@ -1,6 +1,5 @@
 """The wires between modules keep every policy, and every policy finds its planted violations."""
 
-
 from infra.hooks.database import PASSING
 from infra.hooks.patience import RIGHTS
 from infra.hooks.smoke.sender import SENDERS
