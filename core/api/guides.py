@@ -26,7 +26,7 @@ _PAGE = """<!doctype html>
     <a class="brand" href="../ops"><img src="icon.svg" alt="" width="26" height="26"><span>Hubledger</span></a>
     <nav aria-label="Guides">{nav}</nav>
   </header>
-  <main id="main"><article class="card guide-text">
+  <main id="main">{contents}<article class="card guide-text">
 {text}</article></main>
 </body>
 </html>
@@ -42,9 +42,12 @@ def guide(path: Path, names: Collection[str]) -> str:
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(path.read_text(encoding="utf-8"))
+    sections = []
     for heading, line in pairwise(tokens):
         if heading.type == "heading_open":
             heading.attrSet("id", slug(line.content))
+        if (heading.type, heading.tag) == ("heading_open", "h2"):
+            sections.append(f'<li><a href="#{slug(line.content)}">{escape(line.content.replace("`", ""))}</a></li>')
     for token in tokens:
         if token.children:
             token.children = list(_linked(token.children, names))
@@ -52,7 +55,11 @@ def guide(path: Path, names: Collection[str]) -> str:
         f'<a href="{name}.html"{" aria-current=page" if name == path.stem else ""}>{escape(name)}</a>' for name in names
     )
     title = next((one.content for one in tokens if one.type == "inline"), path.stem)
-    return _PAGE.format(title=escape(title), nav=nav, text=parser.renderer.render(tokens, parser.options, {}))
+    text = parser.renderer.render(tokens, parser.options, {})
+    contents = (
+        f'<nav class="card guide-text" aria-label="Sections"><ul>{"".join(sections)}</ul></nav>\n  ' if sections else ""
+    )
+    return _PAGE.format(title=escape(title), nav=nav, contents=contents, text=text)
 
 
 def slug(heading: str) -> str:

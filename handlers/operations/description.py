@@ -15,7 +15,10 @@ from handlers.room import own_room
 from handlers.web.openapi import describe
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
-NAMES = ("operator", "runbook", "alerts", "faults", "retention", "erasure", "aggregation", "resident", "glossary")
+NAMES = (
+    "operator", "runbook", "alerts", "faults", "retention", "erasure", "aggregation", "resident", "glossary", "access",
+    "api", "cli",
+)  # fmt: skip
 GUIDES = {f"{name}.html": PAGES.parents[1] / "docs" / f"{name}.md" for name in NAMES}
 ENTRY = "ops.html"
 

@@ -44,7 +44,7 @@ export function relative(text, now = Date.now()) {
   const seconds = Math.round((now - Date.parse(text)) / 1000);
   const [size, unit] = UNITS.find(([size]) => Math.abs(seconds) >= size) ?? [1, "s"];
   const number = Math.floor(Math.abs(seconds) / size);
-  if (number === 0) return "now";
+  if (number === 0) return "just now";
   return seconds < 0 ? `in ${number} ${unit}` : `${number} ${unit} ago`;
 }
 
@@ -83,7 +83,7 @@ const TONES = {
   good: ["written", "resolved", "done", "balanced", "healed", "committed", "helped"],
   warn: ["waiting", "retrying", "held", "not_yet", "planned", "running", "paused",
     "written_or_filtered", "erased", "submitting", "submitted", "not_tried", "helped_in_part", "did_not_help", "unknown"],
-  bad: ["exhausted", "dead_lettered", "missing", "absent", "failed", "open", "not balanced"],
+  bad: ["exhausted", "dead_lettered", "missing", "absent", "failed", "open", "not balanced", "rows differ"],
 };
 
 /** Show a word in its tone; the word alone says the same. */

@@ -24,10 +24,10 @@ export function erasuresCard(address) {
     text: (number) => `Rows, letters and windows of ${plural(number, "subject")} are erased, and no replay brings them back.`,
     act: async (_, why) => { await begin(false, why); return "The erasure has begun."; } });
   return card("Forget a person", el("p", { class: "quiet" },
-    "A subject is a partition key, or a value of the column that the room declares as its subject. A dry run only counts."),
+    "A subject is a partition key, or a value of the column that your app names as its subject. Count first: that changes nothing."),
   el("form", { class: "row", onsubmit: count_ }, field("Subjects, one a line", names),
     field("Why? It is stored, so name nobody.", reason), el("button", { class: "main", id: "erasure-count" }, "Count"),
-    button("Erase", () => (subjects().length ? forGood() : names.reportValidity()), { id: "erasure-erase" })), trouble);
+    button("Erase", () => (subjects().length ? forGood() : names.reportValidity()), { id: "erasure-erase", class: "grave" })), trouble);
 }
 
 export const erasure = {

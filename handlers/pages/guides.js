@@ -11,11 +11,11 @@ const OPERATOR = {
   "Many letters at once": ["Redrives", "Letters that it moved"],
   "What the hub will forget": ["Events in the hub"],
   "Old rows": ["Purges", "Purge", "By table"],
-  [LEDGER]: ["Find a number", "Find a time", "Outcome", "Commit", "Letter", "Gap", "Rows", "Changes by retries and replays"],
+  [LEDGER]: ["Find a number", "Find a time", "Find a key", "Outcome", "Commit", "Letter", "Gap", "Rows", "Changes by retries and replays"],
 };
 const FOUND = new Map([
   ...Object.entries(OPERATOR).flatMap(([heading, titles]) => titles.map((title) => [title, ["operator", heading]])),
-  ["How far the sums reach", ["operator", "The aggregation"]],
+  ["How far the aggregates reach", ["operator", "The aggregation"]],
   ["Runs", ["operator", "The aggregation"]],
   ["Run", ["aggregation", "When something is wrong"]],
   ["Forget a person", ["erasure", "How to erase"]],

@@ -36,7 +36,7 @@ export function overTime({ minutes, fault }, lag) {
   const late = isLate ? el("p", { class: "fault", id: "late-watch" }, "The watch stored the last minute ", ago(minutes.at(-1).at), ".") : null;
   const faulty = fault ? el("p", { class: "quiet", id: "minutes-fault" }, `The minutes were not read: ${fault}`) : null;
   const none = lags.length ? null : el("p", { class: "quiet" }, "No minute is stored yet. The watch stores one each minute.");
-  const rate = rates.length && !isLate ? `${perSecond(rates.at(-1).value)} in the last minute` : "rate unknown";
+  const rate = rates.length && !isLate ? `${perSecond(rates.at(-1).value)} in the last minute` : minutes.length ? "rate unknown" : "No rate yet";
   return [
     card("Lag", el("p", { class: "now lag" }, lag === null ? "lag unknown" : `${plural(lag, "event")} behind`),
       chart("lag", lags, count, BREAK_MS), none, late, faulty),

@@ -18,9 +18,8 @@ export async function ledger(place, left, partition = "", number = "") {
   place.append(el("h1", {}, "Where did a number go?"),
     card("Find a number", el("form", { class: "row", onsubmit: go }, field("Partition", id), field("Sequence number", digits),
       el("button", { class: "main" }, "Explain")),
-    el("p", { class: "quiet" }, "A letter, a task and each row of a table name their partition and sequence number: the columns "
-      + "partition_id and sequence_number.")),
-    byTime(), byKey(), found);
+    el("p", { class: "quiet" }, "Each letter, task and row of a table names its partition and sequence number.")),
+    found, byKey(), byTime());
   if (partition) await show(found, left, partition, number);
 }
 
@@ -72,6 +71,7 @@ function byKey() {
 }
 
 async function show(found, left, partition, number) {
+  found.replaceChildren(el("p", { class: "quiet" }, "Reading the ledger…"));
   try {
     const told = await get(`ledger/${encodeURIComponent(partition)}/${encodeURIComponent(number)}`);
     if (!left.aborted) found.replaceChildren(...parts(told));

@@ -11,7 +11,7 @@ const CLASSES = ["", "poison", "reference", "refused", "unknown", "crash"];
 const NAMES = ["fingerprint", "status", "error_class", "partition_id", "partition_key", "failed_from", "failed_before"];
 const TRIES = ["retry", "replay"];
 const KINDS = { retry: "tried", replay: "replayed", requeue: "made due", discard: "discarded", exhaust: "given up", free: "freed" };
-const PAGE = 50;
+const [PAGE, SHORT_PAGE] = [50, 10]; // the short one on a narrow screen
 const MOST_GROUPS = 100;
 const NARROW = "(max-width: 760px)"; // as in ops.css
 
@@ -111,6 +111,8 @@ function groupsCard(groups, chosen, by, again) {
   return card(by === "value" ? "By value of the message" : "By cause", groups.length ? null : none,
     open.length && !canRetry ? el("p", { class: "quiet", id: "no-retry" }, "No letter here can be retried: each is being "
       + "retried now, or is held until the letter that it waits for is settled.") : null,
+    open.length && open.every((one) => one.sample.error_class === "poison") ? el("p", { class: "quiet", id: "all-poison" },
+      "Each of these events is at fault itself: a retry helps only when a corrected transform is deployed.") : null,
     open.length > 0 && chosen.status !== "held" ? moveAll(chosen, groups, again, canRetry) : null,
     open.length ? table("Letters by cause", [...columns, moves], open) : null,
     settled.length ? el("details", { id: "settled", open: open.length === 0 },
@@ -131,7 +133,8 @@ const moveButton = (move, ask) =>
   button(MOVES[move].word, () => ask(move), { class: MOVES[move].grave ? "grave calm" : null });
 
 async function pageOf(list, chosen, again, cursor = "", before = []) {
-  const page = await get("dead-letters", { ...chosen, limit: PAGE, cursor });
+  const limit = matchMedia(NARROW).matches ? SHORT_PAGE : PAGE;
+  const page = await get("dead-letters", { ...chosen, limit, cursor });
   const boxes = new Map();
   const actions = el("div", { class: "row" });
   const box = (one) => {
@@ -222,7 +225,7 @@ function parts(whole, path, again) {
 
 /** What happens to a letter next, by its status. */
 const NEXT = {
-  exhausted: (one) => (one.error_class === "poison" ? "not retried: the event itself is at fault" : "not retried any more"),
+  exhausted: (one) => (one.error_class === "poison" ? "not retried by itself, because the event is at fault: retry it when a corrected transform is deployed, or discard it" : "not retried any more"),
   waiting: () => "retried by itself", retrying: () => "being retried now", held: () => "tried after the letter that it waits for",
   resolved: () => "resolved since", discarded: () => "given up for good",
 };

@@ -9,7 +9,7 @@ const SHOWN = 8; // partitions of a row that are named
 // A reason of stops: what it means, and what to do.
 const STOPS = {
   incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream, as the guide says.",
-  outage: "Most events of a batch fail: the batch is held back and tried again, and no letter is written yet.",
+  outage: "Most events of a batch fail, so nothing of it is written. Mend what they need, or deploy the last version that worked: the next attempt ends the stop.",
   store: "The database fails again and again on one batch: the detail has its words. End what blocks it.",
   trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute.",
   held: "Too many events wait after open letters of their keys: retry or discard these letters.",
@@ -19,11 +19,13 @@ const STOPS = {
 function matters(status) {
   const found = [];
   const reasons = Map.groupBy(status.partitions.flatMap((one) => one.stops), (one) => one.reason);
-  if (!status.ledger_balanced) {
-    found.push(["bad", "The ledger does not balance", "[aria-label=Audit]", "Audit it", "ledger-unbalanced"]);
+  const uneven = status.partitions.filter((one) => !one.balanced);
+  if (!status.ledger_balanced || uneven.length) {
+    const where = uneven.length === 1 ? ` in partition ${uneven[0].partition_id}` : uneven.length ? ` in ${plural(uneven.length, "partition")}` : "";
+    found.push(["bad", `The ledger does not balance${where}`, "[aria-label=Audit]", "Audit it", "ledger-unbalanced"]);
   }
   for (const [reason, stops] of reasons) {
-    found.push(["bad", `${plural(stops.length, "partition")} stopped: ${reason}`, "#stopped", "Show", "stop-recorded"]);
+    found.push(["bad", `${plural(stops.length, "partition")} stopped: ${reason}`, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded"]);
   }
   if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", status.hub_fault]);
   const { exhausted } = status.letters;
@@ -34,7 +36,9 @@ function matters(status) {
   const late = status.partitions.filter((one) => one.lag_seconds >= LATE_SECONDS && one.stops.length === 0);
   if (late.length) {
     const longest = Math.max(...late.map((one) => one.lag_seconds));
-    found.push(["warn", `${plural(late.length, "partition")} late by up to ${duration(longest)}`, "[aria-label=Partitions]", "Show", "lag"]);
+    const words = late.length === 1 ? `Partition ${late[0].partition_id} is late by ${duration(longest)}`
+      : `${plural(late.length, "partition")} late, the longest by ${duration(longest)}`;
+    found.push(["warn", words, "[aria-label=Partitions]", "Show", "lag"]);
   }
   if (found.length === 0 && status.numbers) found.push(["good", "All is well"]);
   return found;

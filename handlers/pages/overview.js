@@ -69,7 +69,7 @@ async function withDetails(status) {
 }
 
 function balance(status) {
-  const even = status.ledger_balanced;
+  const even = status.ledger_balanced && status.partitions.every((one) => one.balanced);
   const isEmpty = even && status.numbers === 0;
   return card("Ledger",
     isEmpty ? el("p", { class: "verdict", id: "verdict" }, "No number yet") : el("p",
@@ -117,7 +117,7 @@ function letters(status, burning) {
       el("div", {}, el("dt", {}, "open"), el("dd", { id: "open-letters" }, count(found.open)))),
     el("ul", { class: "legend" }, ["waiting", "retrying", "held", "exhausted", "resolved", "discarded"].map((word) =>
       el("li", {}, `${count(found[word])} ${word}`))),
-    el("p", { hidden: !oldest }, oldest ? ["The oldest open letter failed ", ago(oldest.failed_at), ": ",
+    el("p", { hidden: !oldest || !found.open }, oldest ? ["The oldest open letter failed ", ago(oldest.failed_at), ": ",
       el("a", { class: "whole", href: `#/letters/${oldest.partition_id}/${oldest.sequence_number}` },
         `${oldest.partition_id} / ${grouped(oldest.sequence_number)}`)] : null), // a later one moves no focus
     burnDown(burning),
@@ -142,10 +142,10 @@ function auditing() {
     start.disabled = false;
   });
   return card("Audit", el("p", { class: "quiet", id: "audit-words" },
-    "The audit compares the ranges since the last audit with letters, gaps, attempts and checkpoints. With a box, a task reads every range again, the rows or the hub; one runs at a time."),
-  el("div", { class: "row actions" }, start, el("label", { class: "inline" }, boxes.whole, "every range"),
-    el("label", { class: "inline" }, boxes.rows, "and the rows"),
-    el("label", { class: "inline" }, boxes.hub, "and the hub")), found);
+    "The audit checks what is new since the last one. Tick a box to check more, which runs as a task."),
+  el("div", { class: "row actions" }, start, el("label", { class: "inline" }, boxes.whole, "all ranges again"),
+    el("label", { class: "inline" }, boxes.rows, "the rows too"),
+    el("label", { class: "inline" }, boxes.hub, "the hub too")), found);
 }
 
 /** Audit until an answer is complete or has a fault, after which no range is verified; null when the page was left. */

@@ -18,7 +18,7 @@ export async function purgesCard(address) {
     }
   }, { id: "purge-count" });
   return card("Purges", el("p", { class: "quiet" },
-    "A dry run counts the rows that are older than the days of the settings, and deletes nothing. The command line begins a real purge."),
+    "A dry run counts the rows that are older than the days of the settings, and deletes nothing. A real purge begins with the command hubledger purge start."),
   el("div", { class: "row actions" }, start), trouble,
   last ? el("p", { id: "purge" }, "The last one: ", badge(last.status),
     el("a", { href: address(last) }, purge.done(last)), ", ", dated(last.requested_at))

@@ -25,14 +25,14 @@ export async function retention(place, left) {
 
 /** Show which events the hub will forget, by partition: those in the greatest hurry first. */
 function inHub(found) {
-  const held = found.hub_retention_hours === null ? "How long the hub holds events is not known."
+  const held = found.hub_retention_hours === null ? "The hub does not say how long it holds an event; its page in Azure does."
     : `The hub holds an event for ${duration(3600 * found.hub_retention_hours)}.`;
   const columns = [["Partition", (one) => one.partition_id], ["Open letters", (one) => count(one.letters), "amount"],
     ["Without a body", (one) => count(one.letters_without_body), "amount"], ["Gaps", (one) => count(one.gaps), "amount"],
-    ["Gone already", (one) => count(one.gone), "amount"],
-    ["The first is lost", (one) => (one.first_lost_at ? ago(one.first_lost_at) : "–")]];
+    ["Lost already", (one) => count(one.gone), "amount"],
+    ["First loss", (one) => (one.first_lost_at ? ago(one.first_lost_at) : "–")]];
   const hurry = (one) => one.hours_left ?? Infinity;
-  const partitions = found.partitions.filter((one) => one.letters || one.gaps).sort((one, other) => hurry(one) - hurry(other));
+  const partitions = found.partitions.filter((one) => one.gaps || one.gone || one.letters_without_body || one.first_lost_at).sort((one, other) => hurry(one) - hurry(other));
   return card("Events in the hub", el("p", {}, held),
     found.hub_fault ? fault({ detail: `The hub does not answer: ${found.hub_fault}` }) : null,
     burnDown(found) ?? el("p", {}, "No open letter and no gap waits for an event that the hub will forget."),

@@ -1,4 +1,4 @@
-// The runs of the aggregation: how far its sums reach, the result of each run, and its failures.
+// The runs of the aggregation: how far its aggregates reach, the result of each run, and its failures.
 
 import { Problem, get, post } from "./api.js";
 import { confirm } from "./confirm.js";
@@ -47,17 +47,18 @@ async function inspect(id, engine, again) {
 function standing(found, again) {
   const behind = Object.entries(found.reached).map(([name, number]) => number - (found.cut[name] ?? 0));
   const commits = behind.reduce((sum, one) => sum + one, 0);
-  return card("How far the sums reach",
-    el("p", { class: `verdict ${commits ? "" : "good"}`, id: "cut" }, commits
+  const works = found.engine !== "none";
+  return card("How far the aggregates reach",
+    el("p", { class: `verdict ${commits || !works ? "" : "good"}`, id: "cut" }, commits
       ? `${plural(commits, "commit")} behind the checkpoints, the oldest for ${duration(found.lag_seconds)}`
-      : "Level with the checkpoints"),
+      : works ? "Level with the checkpoints" : "Not running"),
     found.paused ? el("p", { class: "fault", id: "paused" },
       `Paused by ${found.paused.who}: ${found.paused.reason}`) : null,
     found.waiting ? el("p", { class: "quiet", id: "waiting" }, `Waiting for its run: ${found.waiting.kind} of `
       + `${daysOf(found.waiting)}, ordered by ${found.waiting.who}: ${found.waiting.reason}`) : null,
-    found.engine === "none" ? null : el("p", { class: "quiet" }, "The sums hold each commit up to a place in every "
-      + "partition, which is called the cut. A run computes the commits after the cut. Its sums are added slice by slice, "
-      + "and then the cut moves to its end."),
+    works ? el("p", { class: "quiet" }, "The aggregates hold each commit up to a place in every partition, which is called "
+      + "the cut. A run computes the commits after the cut. Its windows are added slice by slice, and then the cut moves to "
+      + "its end.") : null,
     offers(found, again),
     found.history.length ? el("details", {}, el("summary", {}, "Orders"),
       table("Orders about the aggregation", ORDERS, found.history)) : null);
@@ -67,9 +68,9 @@ function standing(found, again) {
 function offers(found, again) {
   const works = found.engine !== "none";
   const said = works ? el("p", { class: "quiet", id: "step-does" }, "The timer takes a step every few minutes: it plans a "
-    + "run, submits its Spark job, asks the engine for the result, or writes the result to the sums. The button takes "
+    + "run, submits its Spark job, asks the engine for the result, or writes the result. The button takes "
     + "the next step at once.") : el("p", { id: "no-engine" }, "No Spark engine is set (SPARK_ENGINE is none), so no run "
-    + "is made and nothing new is summed.");
+    + "is made and nothing new is aggregated.");
   const order = fitting(found);
   return [said, el("div", { class: "row" },
     works ? button("Take the next step now", () => step(again), { "aria-describedby": "step-does" }) : null,
@@ -159,7 +160,7 @@ async function nameKey(id, asked) {
 }
 
 const qualityCell = (found) => (found === null ? "–"
-  : el("span", { class: found.fault ? "badge bad" : "" }, found.fault ? "rows differ" : `late ${share(found.late_share)}`));
+  : found.fault ? [badge("rows differ"), el("span", { class: "error" }, found.fault)] : `late ${share(found.late_share)}`);
 
 const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],
   ["What", (one) => one.why], ["Reason of the engine", (one) => one.reason ?? "–"],
@@ -187,7 +188,7 @@ const TIME = { submitting: "intent_at", submitted: "submitted_at", committed: "c
 function listed(found, page, again) {
   const columns = [
     ["Run", (one) => el("a", { href: `#/runs/${encodeURIComponent(one.run_id)}` }, count(one.number)), "amount"],
-    ["Sums", (one) => one.job.replace(/^rows\./, "rows of ")],
+    ["Aggregate", (one) => one.job.replace(/^rows\./, "rows of ")],
     ["Kind", (one) => (one.kind === "increment" ? one.kind : `${one.kind} of ${daysOf(one)}`)],
     ["Status", (one) => [badge(one.status), one.attempt > 1 ? ` attempt ${count(one.attempt)}` : ""]],
     ["When", (one) => ago(one[TIME[one.status]] ?? one.planned_at)],
@@ -195,7 +196,7 @@ function listed(found, page, again) {
     ["Commits", (one) => count(commitsOf(one)), "amount"],
     ["Rows", (one) => rowsOf(one), "amount"],
     ["Windows", (one) => (one.windows === null ? "–" : count(one.windows)), "amount"],
-    ["Quality", (one) => qualityCell(one.quality)],
+    ["Quality", (one) => qualityCell(one.quality), "wide"],
     ["Engine", (one) => [one.engine, one.engine_job_id ? el("span", { class: "mono" }, ` ${one.engine_job_id}`) : ""]],
     ["", (one) => (one.failure ? el("span", { class: "error" }, one.failure) : null), "wide"],
   ];

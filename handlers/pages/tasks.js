@@ -42,10 +42,10 @@ export const taskAddress = (task) => `#/tasks/${encodeURIComponent(task.task_id)
 /** A table of tasks. */
 export const tasksTable = (label, tasks) => table(label, [
   ["Requested", (one) => el("a", { href: taskAddress(one) }, ago(one.requested_at))],
-  ["Kind", (one) => (one.dry_run ? `${one.kind}, dry run` : one.kind)],
+  ["Kind", (one) => [one.kind, one.move ? `: ${one.move}` : "", one.dry_run ? ", dry run" : ""]],
   ["Status", (one) => badge(kindOf(one.kind).status?.(one) ?? one.status)],
   ["Result", (one) => kindOf(one.kind).result?.(one) ?? kindOf(one.kind).done(one), "wide"],
-  ["By", (one) => one.requested_by],
+  ["By", (one) => one.requested_by, "wide"],
   ["Why", (one) => one.reason, "wide"],
 ], tasks);
 

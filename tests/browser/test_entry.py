@@ -123,7 +123,7 @@ def test_a_home_without_sums_shows_its_readings_in_the_order_of_their_arrival(
     aggregated.until(lambda status: status["accounted"] == before + 26)
     for width in (390, 1280):
         page = open_page("/api/homes/H000900", width=width)
-        page.wait_for_selector("#unsummed:has-text('not summed yet')")
+        page.wait_for_selector("#unsummed:has-text('not in the charts yet')")
         rows = page.locator("table[aria-label='Newest readings'] tbody tr")
         assert rows.count() == 20
         first = [cell.split("\n")[-1] for cell in rows.first.locator("td").all_inner_texts()]
@@ -149,4 +149,6 @@ def test_a_home_with_alerts_and_without_sums_does_not_say_that_no_sensor_has_sen
     page.route("**/api/homes/*/activity*", answer)
     page.goto(f"{run.address}/api/homes/H000001")
     page.wait_for_selector("#alerts li")
-    assert page.inner_text("#nothing").startswith("No reading besides these alerts is in the sums of this period.")
+    assert page.inner_text("#nothing").startswith(
+        "No reading besides these alerts is in the charts of this period yet."
+    )

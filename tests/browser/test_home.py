@@ -100,6 +100,7 @@ def test_the_page_says_as_of_when_and_that_more_is_coming(home: "Page", aggregat
 
 def test_earlier_days_are_looked_at_and_left_again(home: "Page") -> None:
     latest = home.inner_text("#period")
+    assert "No sensor has reported since Sat, 14 Mar 2026" in home.inner_text("#silent")
     home.click("[data-go=earlier]")
     home.wait_for_selector("#period:has-text('Thu, 12 Mar 2026, 19:00 to Fri, 13 Mar 2026, 19:00')")
     home.click("[data-go=latest]")
@@ -112,9 +113,9 @@ def test_a_silent_home_is_shown_as_silent(aggregated: Run, open_page: Opener) ->
     page.wait_for_selector("#nothing")
     answer = urlopen(f"{aggregated.address}/api/homes/{EMPTY}/activity", timeout=allowed(30))
     current = json.loads(answer.read())["as_of"]
-    said = "has sent a reading yet" if current["is_current"] else "No reading of this home is summed yet"
+    said = "has sent a reading yet" if current["is_current"] else "No reading of this home is in the charts yet"
     assert said in page.inner_text("#nothing")
-    assert page.inner_text("#calm") == "No alerts in the week."
+    assert page.inner_text("#calm") == "No alerts are known: no sensor of this home has sent a reading yet."
     assert page.locator("main svg").count() == 0
 
 

@@ -167,7 +167,7 @@ def test_actions_of_a_letter_are_small_beside_its_title_and_discard_is_apart_and
         assert discard["x"] - retry["x"] > 300
     looks = "getComputedStyle(document.querySelector('.apart button'))"
     quiet = page.evaluate(f"[{looks}.color, {looks}.borderColor]")
-    assert quiet[1] == "rgba(0, 0, 0, 0)"
+    assert quiet[1] == page.evaluate("getComputedStyle(document.querySelector('.card')).borderColor")
     press_until(page, "Discard")
     asked = page.evaluate(f"[{looks}.color, {looks}.borderColor]")
     assert asked[0] != quiet[0]
@@ -235,7 +235,7 @@ def test_every_panel_leads_to_its_section_of_the_guide(aggregated: Run, page: "P
     page.locator("td[data-label=Run] a").first.click()
     page.wait_for_selector("#quality")
     met |= guides(page)
-    assert len(met) == 11
+    assert len(met - {"/api/ops/operator.html#many-letters-at-once"}) == 11  # which only a redrive shows
     for href in met:
         path, _, anchor = href.partition("#")
         guide = page.request.get(f"{aggregated.address}{path}")

@@ -64,7 +64,7 @@ def test_the_numbers_of_a_letter_agree_after_a_retry(page: "Page", run: Run) -> 
     run.until(lambda status: status["accounted"] == before + 1)
     (letter,) = run.letters(partition_id="10")
     show(page, f"#/letters/10/{letter['sequence_number']}")
-    page.wait_for_selector("dd:has-text('not retried: the event itself is at fault')")
+    page.wait_for_selector("dd:has-text('not retried by itself, because the event is at fault')")
     assert page.locator("dt:text-is('Attempts') + dd").inner_text() == "1"
     for tries, said in ((1, "1"), (2, "1; the history below has 2")):
         page.click("button:text-is('Retry')")
@@ -98,3 +98,14 @@ def test_a_filter_without_tasks_and_a_run_that_there_is_not_are_said(page: "Page
     show(page, "#/runs/no-such-run")
     page.wait_for_selector("main .fault")
     assert page.locator("#cut").count() == 1, "the fault took the place of the sums"
+
+
+def test_on_a_phone_the_totals_stand_above_the_letters(page: "Page") -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    show(page, "#/letters")
+    page.wait_for_selector("table[aria-label=Letters] tbody tr")
+    tops = [page.locator(one).first.evaluate("(one) => one.getBoundingClientRect().top") for one in (
+        "main h1", "nav.totals", "section[aria-label=Filter]", "table[aria-label='Letters by cause']",
+        "table[aria-label=Letters]",
+    )]  # fmt: skip
+    assert tops == sorted(tops)

@@ -51,10 +51,16 @@ def late(body: Any) -> None:
     body["partitions"][3]["lag_seconds"] = 7_200
 
 
+def uneven(body: Any) -> None:
+    well(body)
+    body["partitions"][5]["balanced"] = False
+
+
 STATES: list[tuple[Callable[[Any], None], list[tuple[str, str]]]] = [
     (well, [("good", "All is well")]),
     (needy, [("warn", "3,776 letters need you")]),
-    (late, [("warn", "1 partition late by up to 2 h")]),
+    (late, [("warn", "Partition 3 is late by 2 h")]),
+    (uneven, [("bad", "The ledger does not balance in partition 5")]),
     (outage, [("bad", "16 partitions stopped: outage"), ("warn", "3,776 letters need you")]),
     (several, [
         ("bad", "The ledger does not balance"), ("bad", "2 partitions stopped: store"),

@@ -213,7 +213,7 @@ def test_the_runs_of_the_aggregation_are_listed_with_what_they_came_to(
     cells = page.locator("table[aria-label='Aggregation runs'] tbody tr td")
     told = {cell.get_attribute("data-label"): cell.inner_text() for cell in cells.all()}
     assert (told["Status"], told["Engine"].strip()) == ("committed", "local")
-    assert told["Sums"] == first["job"]
+    assert told["Aggregate"] == first["job"]
     assert "Readings" not in told, "words of one app"
     assert told["Windows"] == f"{first['windows']:,}"
     picture(page, "ops-runs")

@@ -9,6 +9,7 @@ import { clock } from "./zone.js";
 
 const EVERY_MS = 60_000;
 const FIRST_ALERTS = 5;
+const DAY_S = 86_400;
 // By kind of sensor: its name, the word for an active reading, and the name of its alert.
 const WORDS = { motion: ["Motion", "Motion", "Motion"], door: ["Doors", "Open", "Door open"],
   window: ["Windows", "Open", "Window open"], glass_break: ["Glass break", "Heard", "Glass break"] };
@@ -43,6 +44,7 @@ async function show() {
     if (!(problem instanceof Problem)) throw problem;
     if (own !== asked) return;
     if (problem.needsKey) refuse();
+    else if (problem.status === 404) renew(main, el("h1", {}, "Home not found"), fault({ detail: `No home is registered as ${id}. Check the link, or ask who sent it.` }));
     else renew(main, el("h1", {}, `Home ${id}`), fault(problem));
   }
 }
@@ -59,6 +61,7 @@ function parts(home) {
   return [
     el("div", { class: "row actions" }, el("h1", {}, `Home ${home.home_id}`),
       badge(home.armed ? "armed" : "not armed")),
+    silence(home, at),
     alerts(home, at),
     el("div", { class: "row actions" },
       el("span", { class: "row", role: "group", "aria-label": "Length of the period" },
@@ -74,11 +77,11 @@ function parts(home) {
 }
 
 function nothing(home) {
-  if (home.alerts.length) return "No reading besides these alerts is in the sums of this period. The charts follow with the aggregation.";
+  if (home.alerts.length) return "No reading besides these alerts is in the charts of this period yet.";
   if (home.newest_at || view.until) return "No sensor sent a reading in this period.";
   return home.as_of.is_current
-    ? "No sensor of this home has sent a reading yet. Readings appear here soon after they arrive."
-    : "No reading of this home is summed yet, and none is among the newest ones. The sums follow with the aggregation.";
+    ? "No sensor of this home has sent a reading yet. Charts appear here when one does."
+    : "No reading of this home is in the charts yet, and none is among the newest ones.";
 }
 
 /** Show the newest readings in the order of their arrival, while the home has no sums. */
@@ -89,8 +92,8 @@ function unsummed(home, at) {
     ["Reading", (one) => (one.ppm === null ? one.state ?? "–" : `${count(one.ppm)} ppm`)],
   ];
   return card("Newest readings", el("p", { id: "unsummed" }, home.as_of.committed_at
-    ? "The readings of this home are not summed yet. The charts follow with the aggregation."
-    : "No readings are summed yet: the charts follow with the aggregation. These are the newest ones, as they came."),
+    ? "The readings of this home are not in the charts yet. These are the newest ones, as they came."
+    : "There are no charts yet. These are the newest readings, as they came."),
   table("Newest readings", columns, home.readings));
 }
 
@@ -104,17 +107,26 @@ function go(until) {
 }
 
 function asOf(home, at) {
-  if (!home.as_of.committed_at) return el("span", { id: "as-of" }, "No readings are summed yet.");
+  if (!home.as_of.committed_at) return el("span", { id: "as-of" }, "There are no charts yet.");
   const age = (Date.parse(home.at) - Date.parse(home.as_of.committed_at)) / 1000;
   return el("span", { id: "as-of" }, "As of ", el("time", { datetime: home.as_of.committed_at },
     at.moment(home.as_of.committed_at)), ` (${duration(Math.max(0, age))} ago)`,
-  home.as_of.is_current ? "." : "; newer readings are not summed yet.");
+  home.as_of.is_current ? "." : "; newer readings follow.");
+}
+
+/** Say first that no sensor has reported for a day: what follows is then old, whatever it says. */
+function silence(home, at) {
+  if (view.until || !home.newest_at) return null;
+  const age = (Date.parse(home.at) - Date.parse(home.newest_at)) / 1000;
+  return age < DAY_S ? null : el("p", { class: "fault", id: "silent" }, "No sensor has reported since ",
+    el("time", { datetime: home.newest_at }, at.dated(home.newest_at)), `, ${duration(age)} ago. What follows is old.`);
 }
 
 function alerts(home, at) {
   const shown = view.every ? home.alerts : home.alerts.slice(0, FIRST_ALERTS);
   const hidden = home.alerts.length - shown.length;
-  if (!shown.length) return card("Alerts", el("p", { class: "calm", id: "calm" }, "No alerts in the week."));
+  if (!shown.length) return card("Alerts", view.until || home.newest_at || home.readings.length ? el("p", { class: "calm", id: "calm" }, "No alerts in the week.")
+    : el("p", { id: "calm" }, "No alerts are known: no sensor of this home has sent a reading yet."));
   return card("Alerts of the week", el("ul", { class: "alerts", id: "alerts" }, shown.map((one) => el("li", {},
     el("b", {}, wordsOf(one.kind)[2]), one.ppm === null ? "" : ` ${count(one.ppm)} ppm`,
     el("span", { class: "quiet" }, ` ${one.sensor_id} · `,
@@ -133,6 +145,8 @@ function kind(one, period, at) {
       : `${count(step.active)} of ${plural(step.readings, "reading")}`)));
   return card(name, el("p", { class: "said" }, said),
     activityChart(one, period, at, `${name}: ${said}`),
+    el("ul", { class: "legend" }, (one.ppm ? [["active", "average, in ppm"], ["range", "least to most"]]
+      : [["active", active.toLowerCase()], ["readings", "all readings"]]).map(([look, words]) => el("li", {}, el("i", { class: look }), words))),
     el("p", { class: "quiet" }, `Last reading ${at.moment(one.last_observed_at)}`),
     el("details", {}, el("summary", {}, "In numbers"), el("table", {}, el("tbody", {}, rows))));
 }

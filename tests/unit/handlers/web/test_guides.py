@@ -1,5 +1,6 @@
 """core/api/guides.py: a page of docs/ as HTML, whose links work and whose text is text."""
 
+from html import unescape
 from pathlib import Path
 
 from core.api.guides import guide, slug
@@ -18,6 +19,7 @@ def test_headings_have_the_anchors_of_github_and_tables_are_tables(tmp_path: Pat
     assert "<title>The page · Hubledger</title>" in page
     assert '<h2 id="a-partitions-stop-and-more">' in page
     assert "<td><code>x</code></td>" in page
+    assert '<li><a href="#a-partitions-stop-and-more">A partition\'s stop, and more</a></li>' in unescape(page)
 
 
 def test_links_lead_to_guides_and_out_and_others_are_their_text(tmp_path: Path) -> None:
