@@ -76,12 +76,15 @@ def sought(text: str, alias: str, index: Index) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def documented() -> Mapping[str, tuple[str, ...]]:
-    """Return the cells of the page's table of statements, by the name of the statement."""
+def documented() -> Mapping[str, set[str]]:
+    """Return the indexes in which each statement seeks, by the page's table."""
     page = (ROOT / "docs" / "sqlserver.md").read_text(encoding="utf-8")
     table = page.partition("\n## Statements and their indexes\n")[2].partition("\n## ")[0]
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
-    return {row[0].partition("`")[2].partition("`")[0]: tuple(row[1:]) for row in rows}
+    found: dict[str, set[str]] = {}
+    for indexes, statements in re.findall(r"^\| (.+) \| (`.+) \|$", table, re.M):
+        for name in re.findall(r"`(\w+)`", statements):
+            found.setdefault(name, set()).update(re.findall(r"`(\w+)`", indexes))
+    return found
 
 
 def _names(columns: str | None) -> tuple[str, ...]:
