@@ -106,7 +106,6 @@ def test_the_page_quotes_the_calculator() -> None:
 def test_the_page_names_what_the_calculator_counts_with() -> None:
     costs = Costs()
     assert f"{costs.cpu_seconds_per_event * 1e6:.0f} µs" in PAGE
-    assert all(f"{each.log_bytes_per_second / limits.MB:.0f} MB/s" in PAGE for each in limits.DATABASES)
     assert not re.search(r"\bTBD\b|\?\?\?", PAGE)
 
 
@@ -153,15 +152,14 @@ def test_the_telemetry_of_shards_is_that_of_each(capsys: pytest.CaptureFixture[s
     assert f"a line for each batch: {batches:,.0f} x" in printed
 
 
-def test_the_page_on_scaling_out_has_the_load_that_each_database_carries() -> None:
-    page = (ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8")
+def test_the_page_has_the_load_that_each_database_carries() -> None:
     load = Load(0)
     rows = [
         f"| {one} | {one.log_bytes_per_second / MB:,.0f} MB/s | {carried:,.0f} | {carried / load.headroom:,.0f} |"
         for one in DATABASES
         for carried in [one.log_bytes_per_second / load.log_bytes_per_event]
     ]
-    assert len(rows) >= 6 and [row for row in rows if row not in page] == []
+    assert len(rows) >= 6 and [row for row in rows if row not in PAGE] == []
 
 
 @pytest.mark.parametrize("words", [["tools.capacity", "25_000"], ["tools.capacity.aggregation", "50_000_000"]])
