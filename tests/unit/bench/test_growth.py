@@ -17,10 +17,11 @@ def measured() -> dict[str, Growth]:
 
 
 @pytest.mark.slow
-def test_the_page_has_the_bytes_of_a_row_of_each_table(measured: dict[str, Growth]) -> None:
+def test_the_page_has_the_bytes_of_a_row_of_each_table_that_events_fill(measured: dict[str, Growth]) -> None:
     found = re.findall(r"^\| `(\w+)`.*?\| [^|]+ \| (\d+) B \| (\d+) B \|", PAGE, re.MULTILINE)
-    assert found == [(name, f"{measured[name].sqlite:.0f}", f"{measured[name].sqlserver:.0f}") for name in TABLES]
-    assert PAGE.count(f"its body of {BODY} B included") == 2
+    shown = tuple(TABLES)[:4]  # those of every event; the others grow by an operator's orders
+    assert found == [(name, f"{measured[name].sqlite:.0f}", f"{measured[name].sqlserver:.0f}") for name in shown]
+    assert PAGE.count(f"its body of {BODY} B included") == 1
 
 
 def test_the_example_of_the_page_is_their_sum(measured: dict[str, Growth]) -> None:
