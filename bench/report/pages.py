@@ -6,12 +6,12 @@ from pathlib import Path
 
 from bench.report.pictures import Picture
 from bench.report.results import ResultsRefused
-from bench.report.words import Results, front, one, targets
+from bench.report.words import Results, front, targets
 
 IMAGES = Path("docs/images")
 _BLOCK = re.compile(r"(<!-- results: (.+?) -->\n)(.*?)(<!-- end of results -->)", re.DOTALL)
 Block = Callable[[Results, Mapping[str, Picture], str], str]
-BLOCKS: dict[str, Block] = {"the front page": front, "the targets": targets}  # `part NAME` is one part
+BLOCKS: dict[str, Block] = {"the front page": front, "the targets": targets}
 
 
 def pages_of(root: Path, results: Results, pictures: Mapping[str, Picture]) -> dict[Path, str]:
@@ -29,10 +29,6 @@ def pages_of(root: Path, results: Results, pictures: Mapping[str, Picture]) -> d
 
 def _made(block: re.Match[str], page: Path, results: Results, pictures: Mapping[str, Picture], images: str) -> str:
     opening, name, _, end = block.groups()
-    if name.startswith("part "):
-        words = one(name.removeprefix("part "))
-    elif name in BLOCKS:
-        words = BLOCKS[name]
-    else:
-        raise ResultsRefused(f"{page.name} asks for results named {name}: choose part NAME, {', '.join(BLOCKS)}")
-    return f"{opening}\n{words(results, pictures, images)}\n\n{end}"
+    if name not in BLOCKS:
+        raise ResultsRefused(f"{page.name} asks for results named {name}: choose {' or '.join(BLOCKS)}")
+    return f"{opening}\n{BLOCKS[name](results, pictures, images)}\n\n{end}"

@@ -1,6 +1,6 @@
 """The results as Markdown: blocks that stand between two comments of a page."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from bench.figures import Cell, Figure, Table, cell_text
 from bench.report.pictures import Picture
@@ -9,10 +9,7 @@ from bench.report.results import LARGE, SERVER, PartResult
 Results = Mapping[str, list[PartResult]]
 VERDICTS = {True: ", met", False: ", **missed**", None: ""}
 RATE = "events/s"
-FIGURE = ("figure", "measured", "target", "note")
-MOST = 40  # rows of a table that a page shows
 TABLED = frozenset({"peers", "price"})  # parts whose tables readers choose by
-OF_PAGES = frozenset({"way"})  # parts whose figures stand on a page of their own
 BUSY = 0.3  # cores: a part beside more other work than this has the times of a shared machine
 
 
@@ -63,7 +60,7 @@ def targets(results: Results, pictures: Mapping[str, Picture], images: str) -> s
 def _largest(results: Results) -> list[PartResult]:
     """Return the result of each part on the embedded store: that of the large size, where it was measured."""
     found = {part.part: part for size in ("", LARGE) for part in results.get(size, [])}
-    return [found[name] for name in sorted(found) if name not in OF_PAGES]
+    return [found[name] for name in sorted(found)]
 
 
 def _chosen(parts: Iterable[PartResult], pictures: Mapping[str, Picture], images: str) -> list[str]:
@@ -79,44 +76,14 @@ def _chosen(parts: Iterable[PartResult], pictures: Mapping[str, Picture], images
     return [*blocks, *([_lined(("part", "figure", "measured", "target"), rows)] if rows else [])]
 
 
-def one(part: str) -> Callable[[Results, Mapping[str, Picture], str], str]:
-    """Return the block of one part: its large sizes, where they were measured."""
-
-    def block(results: Results, pictures: Mapping[str, Picture], images: str) -> str:
-        found = [each for size in ("", LARGE, SERVER) for each in results.get(size, []) if each.part == part]
-        blocks = [_of_part(each) for each in found] or [f"Not measured yet: `python -m bench {part}` does it."]
-        return "\n\n".join([*blocks, *([_shown(pictures[part], images)] if part in pictures else [])])
-
-    return block
-
-
 def markdown(table: Table) -> str:
-    """Return a table below its heading in bold; only its size when it has many rows."""
-    if len(table.rows) > MOST:
-        return f"**{_plain(table.name)}**: {len(table.rows):,} rows, in the file of results"
+    """Return a table below its heading in bold."""
     lines = _lined(table.columns, (map(cell_text, row) for row in table.rows))
     return f"**{_plain(table.name)}**\n\n{lines}"
 
 
-def _of_part(part: PartResult) -> str:
-    dirty = {True: " with changes", False: "", None: ""}[part.is_dirty]
-    busy = f", {part.others:g} cores busy with other work" if (part.others or 0) > BUSY else ""
-    measured = f"{part.made_at[:10]}, commit {part.commit}{dirty}, {part.seconds:,.0f} s{busy}"
-    blocks = [
-        f"**`{part.part}`**{_sizes(part)}: {measured}",
-        *([f"It ended early: {_plain(part.fault)}"] if part.fault else []),
-        *([_figures(part.figures)] if part.figures else []),
-        *map(markdown, part.tables),
-    ]
-    return "\n\n".join(blocks)
-
-
 def _sizes(part: PartResult) -> str:
     return "".join(f", `{name}={value}`" for name, value in part.settings.items())
-
-
-def _figures(figures: Iterable[Figure]) -> str:
-    return _lined(FIGURE, ((one.name, *_measured(one), one.note) for one in figures))
 
 
 def _measured(figure: Figure) -> tuple[str, str]:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.figures import Cell, Figure, Table
+from bench.figures import Figure, Table
 from bench.report.__main__ import main
 from bench.report.pages import pages_of
 from bench.report.pictures import Picture, pictures_of
 from bench.report.results import PartResult, ResultsRefused, write_result
 from bench.report.svg import COLOURS
-from bench.report.words import front, one, targets
+from bench.report.words import front, targets
 from tests.unit.bench.report.parts import LATE, SPEED
 
 PEERS = Table(
@@ -77,23 +77,13 @@ def test_the_front_page_names_parts_that_failed_were_disturbed_or_changed() -> N
 
 
 def test_without_results_the_pages_say_how_to_measure() -> None:
-    for block in (front, targets, one("way")):
+    for block in (front, targets):
         assert "easured yet: `" in block({}, {}, "images")
-
-
-def test_a_part_has_its_circumstances_and_long_tables_stay_in_the_file() -> None:
-    rows: tuple[tuple[Cell, ...], ...] = tuple((place, 1.0, 2.0, 3, 4) for place in range(100))
-    tables = (replace(LONG, rows=rows),)
-    sized = result("size", SPEED, tables=tables, settings={"BENCH_EVENTS": "7"}, is_dirty=True)
-    words = one("size")({"": [result("size", SPEED, others=0.9)], "full": [sized]}, {}, "images")
-    assert "**`size`**, `BENCH_EVENTS=7`: 2026-01-02, commit abc1234 with changes, 61 s\n" in words
-    assert "**`size`**: 2026-01-02, commit abc1234, 61 s, 0.9 cores busy with other work\n" in words
-    assert "**Over time**: 100 rows, in the file of results" in words
 
 
 def test_the_targets_have_each_figure_with_a_target_once_at_the_largest_size_of_its_part() -> None:
     free = replace(SPEED, name="a free figure", target="", met=None)
-    here = [result("ingest", SPEED, LATE, free), result("size", SPEED), result("way", SPEED)]
+    here = [result("ingest", SPEED, LATE, free), result("size", SPEED)]
     large = [result("size", replace(SPEED, name="size, speed", value=9.0), settings={"BENCH_EVENTS": "7"})]
     words = targets({"": here, "full": large}, {}, "")
     assert words.splitlines()[-3:] == [
@@ -158,12 +148,14 @@ def test_no_picture_is_drawn_of_tables_without_its_columns() -> None:
 def test_a_page_keeps_what_is_written_by_hand_and_making_it_twice_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "docs" / "images").mkdir(parents=True)
     (tmp_path / "bench" / "results").mkdir(parents=True)
-    (tmp_path / "README.md").write_text("By hand.\n<!-- results: part way -->\nold\n<!-- end of results -->\nTail.\n")
+    (tmp_path / "README.md").write_text(
+        "By hand.\n<!-- results: the targets -->\nold\n<!-- end of results -->\nTail.\n"
+    )
     (tmp_path / "docs" / "plain.md").write_text("No results.\n")
     write_result(tmp_path / "bench" / "results", result("way", SPEED, tables=(WAY,)))
     assert main(tmp_path) == 0
     first = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert first.startswith("By hand.\n<!-- results: part way -->\n\n**`way`**")
+    assert first.startswith("By hand.\n<!-- results: the targets -->\n\nMeasured on ")
     assert first.endswith("<!-- end of results -->\nTail.\n")
     assert "old" not in first
     assert (tmp_path / "docs" / "images" / "way.svg").exists()
