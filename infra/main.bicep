@@ -46,11 +46,7 @@ param environmentName string
 param location string
 
 @description('Defaults of the sizes: standard, or dev for an environment in which nobody waits and nobody is woken (docs/deploy.md).')
-@allowed([
-  'standard'
-  'dev'
-])
-param profile string = 'standard'
+param profile 'standard' | 'dev' = 'standard'
 
 @description('Object id of the deployer, a person or a pipeline.')
 @minLength(36)
@@ -58,29 +54,14 @@ param profile string = 'standard'
 param principalId string = deployer().objectId
 
 @description('Kind of the deployer.')
-@allowed([
-  'User'
-  'Group'
-  'ServicePrincipal'
-])
-param principalType string = 'User'
-
-@description('Name of the administrator of the database: only a label, because the id decides.')
-@minLength(1)
-@maxLength(256)
-param sqlAdministratorName string = 'hubledger-deployer'
+param principalType 'User' | 'Group' | 'ServicePrincipal' = 'User'
 
 @description('Object id of the group or user, or application id of the service principal, that administers the database; empty for the deployer, unless it is a service principal.')
 @maxLength(36)
 param sqlAdministratorId string = ''
 
 @description('Kind of sqlAdministratorId.')
-@allowed([
-  'User'
-  'Group'
-  'ServicePrincipal'
-])
-param sqlAdministratorType string = 'Group'
+param sqlAdministratorType 'User' | 'Group' | 'ServicePrincipal' = 'Group'
 
 @description('Resource id of an existing Event Hubs namespace; empty for one of our own. With it, consumer groups and roles on the hub are all that is made there.')
 @maxLength(400)
@@ -107,11 +88,7 @@ param sqlServerId string = ''
 param sqlDatabase string = ''
 
 @description('Tier of the event hub; docs/capacity.md says when Standard is too small.')
-@allowed([
-  'Standard'
-  'Premium'
-])
-param hubTier string = 'Standard'
+param hubTier 'Standard' | 'Premium' = 'Standard'
 
 @description('Number of partitions of the hub: it limits the instances of the trigger and cannot change later in Standard.')
 @minValue(1)
@@ -134,57 +111,19 @@ param throughputUnits int = 1
 param maximumThroughputUnits int = 2
 
 @description('Processing units of Premium, each for 5 to 10 MB/s in.')
-@allowed([
-  1
-  2
-  4
-  6
-  8
-  10
-  12
-  16
-])
-param processingUnits int = 1
+param processingUnits 1 | 2 | 4 | 6 | 8 | 10 | 12 | 16 = 1
 
 @description('True stores every event in the lake.')
 param captureEnabled bool = profile == 'standard'
 
 @description('Serverless for a changing load, provisioned for a steady one and for Standard.')
-@allowed([
-  'serverless'
-  'provisioned'
-])
-param sqlCompute string = profile == 'dev' ? 'provisioned' : 'serverless'
+param sqlCompute 'serverless' | 'provisioned' = profile == 'dev' ? 'provisioned' : 'serverless'
 
 @description('Service tier of the database. Standard is its smallest size, S0: it has no cores to choose.')
-@allowed([
-  'Standard'
-  'GeneralPurpose'
-  'BusinessCritical'
-  'Hyperscale'
-])
-param sqlTier string = profile == 'dev' ? 'Standard' : 'GeneralPurpose'
+param sqlTier 'Standard' | 'GeneralPurpose' | 'BusinessCritical' | 'Hyperscale' = profile == 'dev' ? 'Standard' : 'GeneralPurpose'
 
 @description('Virtual cores of the database; docs/capacity.md computes them. One core exists in serverless only, 128 in provisioned only.')
-@allowed([
-  1
-  2
-  4
-  6
-  8
-  10
-  12
-  14
-  16
-  18
-  20
-  24
-  32
-  40
-  80
-  128
-])
-param sqlVCores int = 2
+param sqlVCores 1 | 2 | 4 | 6 | 8 | 10 | 12 | 14 | 16 | 18 | 20 | 24 | 32 | 40 | 80 | 128 = 2
 
 @description('Largest size of the database in GiB.')
 @minValue(1)
@@ -200,12 +139,7 @@ param sqlAutoPauseMinutes int = -1
 param sqlAuditing bool = false
 
 @description('Place of the backups of the database.')
-@allowed([
-  'Local'
-  'Zone'
-  'Geo'
-])
-param sqlBackupRedundancy string = 'Local'
+param sqlBackupRedundancy 'Local' | 'Zone' | 'Geo' = 'Local'
 
 @description('True spreads hub, database, storage and app over the zones of the region. Choose before the first provisioning.')
 param zoneRedundant bool = false
@@ -214,32 +148,16 @@ param zoneRedundant bool = false
 param deleteLocks bool = false
 
 @description('Logs of hub, database and storage that the workspace stores. Essential ones are rare; all of them can reach the daily limit of the workspace.')
-@allowed([
-  'none'
-  'essential'
-  'all'
-])
-param diagnosticLogs string = 'essential'
+param diagnosticLogs 'none' | 'essential' | 'all' = 'essential'
 
 @description('Roles of the deployer on the hub. The smoke test after a deployment sends one event; a receiver sees the data of residents.')
-@allowed([
-  'none'
-  'send'
-  'sendAndReceive'
-])
-param developerRoles string = 'send'
+param developerRoles 'none' | 'send' | 'sendAndReceive' = 'send'
 
 @description('Names of your own in place of those by convention, by the keys of conventionalNames below.')
 param resourceNames { *: string } = {}
 
 @description('Python version of the app.')
-@allowed([
-  '3.11'
-  '3.12'
-  '3.13'
-  '3.14'
-])
-param pythonVersion string = '3.11'
+param pythonVersion '3.11' | '3.12' | '3.13' | '3.14' = '3.11'
 
 @description('Room of the app: the package of its transform, e.g. apps.orders.')
 @minLength(1)
@@ -251,12 +169,7 @@ param transform string = 'examples.home_security'
 param appSettings { *: string } = {}
 
 @description('Memory of an instance in MB.')
-@allowed([
-  512
-  2048
-  4096
-])
-param instanceMemoryMB int = 2048
+param instanceMemoryMB 512 | 2048 | 4096 = 2048
 
 @description('Limit of instances of the app; the trigger has at most one per partition.')
 @minValue(1)
@@ -279,11 +192,7 @@ param httpAlwaysReady int = 0
 param durableAlwaysReady int = profile == 'dev' ? 0 : 1
 
 @description('Recreate restarts all instances at once on an update. RollingUpdate lets running work end first, and for some minutes both versions run.')
-@allowed([
-  'Recreate'
-  'RollingUpdate'
-])
-param updateStrategy string = 'Recreate'
+param updateStrategy 'Recreate' | 'RollingUpdate' = 'Recreate'
 
 @description('Image of the worker that ingests in place of the trigger (docs/scale-out.md); empty for the trigger.')
 @maxLength(300)
@@ -303,29 +212,14 @@ param workerReplicas int = 1
 @maxValue(1000)
 param workerMaximumReplicas int = 4
 
-@description('HTTP requests that one instance takes at a time.')
-@minValue(1)
-@maxValue(1000)
-param httpConcurrency int = 16
-
 @description('Engine of the aggregation.')
-@allowed([
-  'none'
-  'synapse'
-  'databricks'
-])
-param sparkEngine string = 'none'
+param sparkEngine 'none' | 'synapse' | 'databricks' = 'none'
 
 @description('With true, the lake also has the rows that aggregates read. Each of their tables has one more Spark job.')
 param lakeRows bool = false
 
 @description('Size of a node of the Synapse pool.')
-@allowed([
-  'Small'
-  'Medium'
-  'Large'
-])
-param sparkNodeSize string = 'Small'
+param sparkNodeSize 'Small' | 'Medium' | 'Large' = 'Small'
 
 @description('Limit of nodes of the Synapse pool.')
 @minValue(3)
@@ -395,7 +289,8 @@ param logDailyGigabytes int = profile == 'dev' ? 1 : 5
 
 var names = loadJsonContent('abbreviations.json')
 var token = toLower(uniqueString(subscription().id, environmentName, location))
-var tags = { 'azd-env-name': environmentName }
+var common = { location: location, tags: { 'azd-env-name': environmentName } }
+var keeping = { zoneRedundant: zoneRedundant, diagnosticLogs: diagnosticLogs, locked: deleteLocks }
 var deployerSid = principalType == 'ServicePrincipal' ? '' : principalId // that of a service principal is its application id
 var ownHub = empty(eventHubNamespaceId)
 var ownServer = empty(sqlServerId)
@@ -434,6 +329,8 @@ var webhooks = map(
 // Choices that Azure would refuse after minutes, or would not do as they say. The group needs `place`, and all else the group.
 var refusals = concat(
   ownHub && hubTier == 'Standard' && partitionCount > 32 ? ['PARTITION_COUNT: a hub of Standard has 32 partitions at most; choose fewer, or Premium for hubTier'] : [],
+  ownHub && partitionCount > 100 ? ['PARTITION_COUNT: a hub has 100 partitions at most'] : [],
+  ownHub && hubTier == 'Standard' && retentionHours > 168 ? ['RETENTION_HOURS: a hub of Standard retains events for 168 hours at most'] : [],
   sqlCompute == 'provisioned' && sqlTier != 'Standard' && sqlVCores == 1 ? ['sqlVCores: a provisioned database has 2 cores or more'] : [],
   sqlCompute == 'serverless' && sqlVCores == 128 ? ['sqlVCores: a serverless database has 80 cores at most'] : [],
   sqlCompute == 'serverless' && contains(['BusinessCritical', 'Standard'], sqlTier) ? ['sqlTier: ${sqlTier} needs provisioned for sqlCompute'] : [],
@@ -484,22 +381,25 @@ var unknownNames = filter(objectKeys(resourceNames), key => !contains(convention
 var resourceName = union(conventionalNames, resourceNames)
 
 // Of the hub and the database, whoever made them.
-var hubHost = ownHub ? hub!.outputs.fullyQualifiedNamespace : existingHub!.outputs.fullyQualifiedNamespace
-var hubName = ownHub ? hub!.outputs.hubName : existingHub!.outputs.hubName
-var hubId = ownHub ? hub!.outputs.hubId : existingHub!.outputs.hubId
-var hubTriggerGroup = ownHub ? hub!.outputs.triggerGroup : existingHub!.outputs.triggerGroup
-var hubReaderGroup = ownHub ? hub!.outputs.readerGroup : existingHub!.outputs.readerGroup
+var hubNamespace = ownHub ? resourceName.eventHubNamespace : last(hubPlace)
+var hubHost = '${hubNamespace}.servicebus.windows.net'
+var hubNames = {
+  hub: ownHub ? ownHubName : eventHubName
+  triggerGroup: empty(triggerGroup) ? 'hubledger' : triggerGroup
+  readerGroup: empty(readerGroup) ? 'hubledger-reader' : readerGroup
+}
+var hubTarget = ownHub ? hub!.outputs.grantTarget : existingHub!.outputs.grantTarget
 var serverHost = ownServer ? sql!.outputs.serverHost : '${last(split(sqlServerId, '/'))}${environment().suffixes.sqlServerHostname}'
-var databaseName = ownServer ? sql!.outputs.databaseName : sqlDatabase
+var databaseName = ownServer ? 'hubledger' : sqlDatabase
 // It holds no credentials: the app and the migrations sign in by token.
 var storeConnection = 'Driver={ODBC Driver 18 for SQL Server};Server=tcp:${serverHost},1433;Database=${databaseName};Encrypt=yes'
 
 var wiredSettings = {
   DATABRICKS_URL: sparkEngine == 'databricks' ? spark.outputs.submitEndpoint : ''
   EVENTHUB__fullyQualifiedNamespace: hubHost
-  EVENTHUB_CONSUMER_GROUP: hubTriggerGroup
-  EVENTHUB_NAME: hubName
-  HUB_READER_CONSUMER_GROUP: hubReaderGroup
+  EVENTHUB_CONSUMER_GROUP: hubNames.triggerGroup
+  EVENTHUB_NAME: hubNames.hub
+  HUB_READER_CONSUMER_GROUP: hubNames.readerGroup
   HUB_RETENTION_HOURS: string(retentionHours)
   LAKE: sparkEngine == 'none' ? '' : '${sparkFolder}/lake'
   LAKE_ROWS: lakeRows ? 'true' : 'false'
@@ -515,19 +415,19 @@ var settings = union(loadJsonContent('settings.json'), wiredSettings, appSetting
 resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
   name: resourceName.resourceGroup
   location: place
-  tags: tags
+  tags: common.tags
 }
 
 module appIdentity 'app/identity.bicep' = {
   name: 'app-identity'
   scope: group
-  params: { name: resourceName.appIdentity, location: location, tags: tags }
+  params: { name: resourceName.appIdentity, common: common }
 }
 
 module captureIdentity 'app/identity.bicep' = if (ownHub) {
   name: 'capture-identity'
   scope: group
-  params: { name: resourceName.captureIdentity, location: location, tags: tags }
+  params: { name: resourceName.captureIdentity, common: common }
 }
 
 module monitoring 'app/monitoring.bicep' = {
@@ -536,8 +436,7 @@ module monitoring 'app/monitoring.bicep' = {
   params: {
     workspaceName: resourceName.logAnalyticsWorkspace
     componentName: resourceName.applicationInsights
-    location: location
-    tags: tags
+    common: common
     retentionDays: logRetentionDays
     dailyGigabytes: logDailyGigabytes
   }
@@ -546,7 +445,7 @@ module monitoring 'app/monitoring.bicep' = {
 module workbook 'app/workbook.bicep' = {
   name: 'workbook'
   scope: group
-  params: { location: location, tags: tags, workspaceId: monitoring.outputs.workspaceId }
+  params: { common: common, workspaceId: monitoring.outputs.workspaceId }
 }
 
 module hostStorage 'app/storage.bicep' = {
@@ -554,12 +453,9 @@ module hostStorage 'app/storage.bicep' = {
   scope: group
   params: {
     name: resourceName.hostStorage
-    location: location
-    tags: tags
-    zoneRedundant: zoneRedundant
-    diagnosticLogs: diagnosticLogs
+    common: common
+    keeping: keeping
     workspaceId: monitoring.outputs.workspaceId
-    locked: deleteLocks
     containers: [deploymentContainer]
     access: vnetEnabled ? 'Private' : 'Public'
   }
@@ -570,12 +466,9 @@ module lake 'app/storage.bicep' = {
   scope: group
   params: {
     name: resourceName.lake
-    location: location
-    tags: tags
-    zoneRedundant: zoneRedundant
-    diagnosticLogs: diagnosticLogs
+    common: common
+    keeping: keeping
     workspaceId: monitoring.outputs.workspaceId
-    locked: deleteLocks
     isLake: true
     containers: [captureContainer, sparkContainer]
     access: vnetEnabled ? 'TrustedServices' : 'Public'
@@ -590,8 +483,7 @@ module captureRoles 'app/roles.bicep' = if (ownHub) {
       {
         target: lake.outputs.name
         role: 'Storage Blob Data Contributor'
-        principalId: captureIdentity!.outputs.principalId
-        principalType: 'ServicePrincipal'
+        to: { principalId: captureIdentity!.outputs.ids.principal, principalType: 'ServicePrincipal' }
         reason: 'Capture writes the events of the hub into the lake; Azure refuses to create the hub without this role.'
       }
     ]
@@ -603,25 +495,20 @@ module hub 'app/hub.bicep' = if (ownHub) {
   scope: group
   params: {
     name: resourceName.eventHubNamespace
-    location: location
-    tags: tags
-    hubName: ownHubName
-    tier: hubTier
-    partitionCount: partitionCount
-    retentionHours: retentionHours
-    throughputUnits: throughputUnits
-    maximumThroughputUnits: maximumThroughputUnits
-    processingUnits: processingUnits
-    zoneRedundant: zoneRedundant
-    diagnosticLogs: diagnosticLogs
+    common: common
+    keeping: keeping
     workspaceId: monitoring.outputs.workspaceId
-    locked: deleteLocks
-    triggerGroup: 'hubledger'
-    readerGroup: 'hubledger-reader'
-    captureEnabled: captureEnabled
-    captureAccountId: lake.outputs.resourceId
-    captureContainer: captureContainer
-    captureIdentityId: captureIdentity!.outputs.resourceId
+    names: hubNames
+    sizes: {
+      tier: hubTier
+      partitionCount: partitionCount
+      retentionHours: retentionHours
+      throughputUnits: throughputUnits
+      maximumThroughputUnits: maximumThroughputUnits
+      processingUnits: processingUnits
+      captureEnabled: captureEnabled
+    }
+    capture: { accountId: lake.outputs.resourceId, container: captureContainer, identityId: captureIdentity!.outputs.ids.resource }
     publicAccess: !vnetEnabled
   }
   dependsOn: [captureRoles]
@@ -633,11 +520,8 @@ module existingHub 'app/existing-hub.bicep' = if (!ownHub) {
   scope: resourceGroup(hubPlace[2], hubPlace[4])
   params: {
     namespaceName: last(hubPlace)
-    hubName: eventHubName
-    triggerGroup: empty(triggerGroup) ? 'hubledger' : triggerGroup
-    readerGroup: empty(readerGroup) ? 'hubledger-reader' : readerGroup
-    makeTriggerGroup: empty(triggerGroup)
-    makeReaderGroup: empty(readerGroup)
+    names: hubNames
+    makes: { triggerGroup: empty(triggerGroup), readerGroup: empty(readerGroup) }
   }
   dependsOn: [group] // whose location reads the refusals
 }
@@ -653,22 +537,22 @@ module sql 'app/sql.bicep' = if (ownServer) {
   scope: group
   params: {
     name: resourceName.sqlServer
-    location: location
-    tags: tags
-    databaseName: 'hubledger'
-    administratorName: sqlAdministratorName
-    administratorId: empty(sqlAdministratorId) ? deployerSid : sqlAdministratorId
-    administratorType: empty(sqlAdministratorId) ? principalType : sqlAdministratorType
-    compute: sqlCompute
-    tier: sqlTier
-    vCores: sqlVCores
-    autoPauseMinutes: sqlAutoPauseMinutes
-    maxSizeGiB: sqlMaxSizeGiB
-    backupRedundancy: sqlBackupRedundancy
-    zoneRedundant: zoneRedundant
-    diagnosticLogs: diagnosticLogs
+    common: common
+    keeping: keeping
     workspaceId: monitoring.outputs.workspaceId
-    locked: deleteLocks
+    databaseName: databaseName
+    administrator: {
+      id: empty(sqlAdministratorId) ? deployerSid : sqlAdministratorId
+      type: empty(sqlAdministratorId) ? principalType : sqlAdministratorType
+    }
+    sizes: {
+      compute: sqlCompute
+      tier: sqlTier
+      vCores: sqlVCores
+      autoPauseMinutes: sqlAutoPauseMinutes
+      maxSizeGiB: sqlMaxSizeGiB
+      backupRedundancy: sqlBackupRedundancy
+    }
     publicAccess: !vnetEnabled
     appSubnetId: network.outputs.appSubnetId
     workerSubnetId: empty(workerImage) ? '' : network.outputs.workerSubnetId
@@ -684,25 +568,21 @@ module spark 'app/spark.bicep' = {
     engine: sparkEngine
     synapseName: resourceName.synapseWorkspace
     databricksName: resourceName.databricksWorkspace
-    location: location
-    tags: tags
-    lakeEndpoint: lake.outputs.lakeEndpoint
-    lakeId: lake.outputs.resourceId
-    lakeContainer: sparkContainer
+    common: common
+    lake: { endpoint: lake.outputs.endpoints.dfs, id: lake.outputs.resourceId, container: sparkContainer }
     deployerPrincipalId: principalId
-    nodeSize: sparkNodeSize
-    maximumNodes: sparkMaximumNodes
+    nodes: { size: sparkNodeSize, maximum: sparkMaximumNodes }
   }
 }
 
-var hubTarget = ownHub ? hub!.outputs.grantTarget : existingHub!.outputs.grantTarget
+var toApp = { principalId: appIdentity.outputs.ids.principal, principalType: 'ServicePrincipal' }
+var toDeployer = { principalId: principalId, principalType: principalType }
 var hubGrants = concat(
   [
     {
       target: hubTarget
       role: 'Event Hubs Data Receiver'
-      principalId: appIdentity.outputs.principalId
-      principalType: 'ServicePrincipal'
+      to: toApp
       reason: 'The trigger and the reader of gaps and replays receive events; the app sends none.'
     }
   ],
@@ -712,8 +592,7 @@ var hubGrants = concat(
         {
           target: hubTarget
           role: 'Event Hubs Data Sender'
-          principalId: principalId
-          principalType: principalType
+          to: toDeployer
           reason: 'The deployer sends the event of the smoke test after a deployment.'
         }
       ],
@@ -722,8 +601,7 @@ var hubGrants = concat(
         {
           target: hubTarget
           role: 'Event Hubs Data Receiver'
-          principalId: principalId
-          principalType: principalType
+          to: toDeployer
           reason: 'A developer runs the app on a local machine against this hub.'
         }
       ]
@@ -739,29 +617,25 @@ module roles 'app/roles.bicep' = {
         {
           target: hostStorage.outputs.name
           role: 'Storage Blob Data Owner'
-          principalId: appIdentity.outputs.principalId
-          principalType: 'ServicePrincipal'
+          to: toApp
           reason: 'The host keeps leases, checkpoints, timer status and the deployed package in blobs; it needs Owner for leases.'
         }
         {
           target: hostStorage.outputs.name
           role: 'Storage Queue Data Contributor'
-          principalId: appIdentity.outputs.principalId
-          principalType: 'ServicePrincipal'
+          to: toApp
           reason: 'Durable Functions keeps its control and work-item queues here.'
         }
         {
           target: hostStorage.outputs.name
           role: 'Storage Table Data Contributor'
-          principalId: appIdentity.outputs.principalId
-          principalType: 'ServicePrincipal'
+          to: toApp
           reason: 'Durable Functions keeps instances and history here.'
         }
         {
           target: lake.outputs.name
           role: 'Storage Blob Data Contributor'
-          principalId: appIdentity.outputs.principalId
-          principalType: 'ServicePrincipal'
+          to: toApp
           reason: 'The app commits the Delta tables whose files Spark writes.'
         }
       ],
@@ -770,8 +644,7 @@ module roles 'app/roles.bicep' = {
             {
               target: lake.outputs.name
               role: 'Storage Blob Data Contributor'
-              principalId: spark.outputs.synapsePrincipalId
-              principalType: 'ServicePrincipal'
+              to: { principalId: spark.outputs.synapsePrincipalId, principalType: 'ServicePrincipal' }
               reason: 'The Synapse workspace keeps its own files in its default lake.'
             }
           ]
@@ -784,8 +657,7 @@ module roles 'app/roles.bicep' = {
             target: lake.outputs.name
             container: sparkContainer
             role: 'Storage Blob Data Contributor'
-            principalId: principalId
-            principalType: principalType
+            to: toDeployer
             reason: 'The deployer uploads the jobs.'
           }
         ]
@@ -794,8 +666,7 @@ module roles 'app/roles.bicep' = {
       {
         target: monitoring.outputs.componentName
         role: 'Monitoring Metrics Publisher'
-        principalId: appIdentity.outputs.principalId
-        principalType: 'ServicePrincipal'
+        to: toApp
         reason: 'Application Insights takes telemetry from Entra identities only.'
       }
     ]
@@ -805,17 +676,15 @@ module roles 'app/roles.bicep' = {
 module network 'app/network.bicep' = {
   name: 'network'
   scope: group
-  params: { name: resourceName.virtualNetwork, location: location, tags: tags, addressPrefix: vnetAddressPrefix }
+  params: { name: resourceName.virtualNetwork, common: common, addressPrefix: vnetAddressPrefix }
 }
 
 module endpoints 'app/endpoints.bicep' = if (vnetEnabled) {
   name: 'endpoints'
   scope: group
   params: {
-    location: location
-    tags: tags
-    networkId: network.outputs.resourceId
-    subnetId: network.outputs.endpointSubnetId
+    common: common
+    network: { id: network.outputs.resourceId, subnetId: network.outputs.endpointSubnetId }
     zones: concat([blobZone, queueZone, tableZone, lakeZone], ownHub ? [hubZone] : [], ownServer ? [sqlZone] : [])
     targets: concat(
       [
@@ -837,29 +706,24 @@ module function 'app/function.bicep' = {
   params: {
     name: resourceName.functionApp
     planName: resourceName.functionPlan
-    location: location
-    tags: tags
+    common: common
     serviceName: 'hubledger'
-    identityId: appIdentity.outputs.resourceId
-    identityClientId: appIdentity.outputs.clientId
-    pythonVersion: pythonVersion
+    identity: appIdentity.outputs.ids
     deploymentContainer: deploymentContainer
-    hostStorage: {
-      blob: hostStorage.outputs.blobEndpoint
-      queue: hostStorage.outputs.queueEndpoint
-      table: hostStorage.outputs.tableEndpoint
-    }
+    hostStorage: hostStorage.outputs.endpoints
     telemetryConnection: monitoring.outputs.connectionString
     settings: settings
-    instanceMemoryMB: instanceMemoryMB
-    maximumInstances: maximumInstances
+    choices: {
+      pythonVersion: pythonVersion
+      instanceMemoryMB: instanceMemoryMB
+      maximumInstances: maximumInstances
+      ingestAlwaysReady: ingestAlwaysReady
+      httpAlwaysReady: httpAlwaysReady
+      durableAlwaysReady: durableAlwaysReady
+      updateStrategy: updateStrategy
+      zoneRedundant: zoneRedundant
+    }
     ingestDisabled: !empty(workerImage)
-    ingestAlwaysReady: ingestAlwaysReady
-    httpAlwaysReady: httpAlwaysReady
-    durableAlwaysReady: durableAlwaysReady
-    updateStrategy: updateStrategy
-    zoneRedundant: zoneRedundant
-    httpConcurrency: httpConcurrency
     subnetId: network.outputs.appSubnetId
   }
   dependsOn: [roles, existingHubRoles] // the first start of the host fails without them
@@ -871,19 +735,15 @@ module worker 'app/worker.bicep' = if (!empty(workerImage)) {
   params: {
     name: resourceName.containerApp
     environmentName: resourceName.containerAppsEnvironment
-    location: location
-    tags: tags
+    common: common
     image: workerImage
     registryId: workerRegistryId
-    identityId: appIdentity.outputs.resourceId
-    identityClientId: appIdentity.outputs.clientId
-    identityPrincipalId: appIdentity.outputs.principalId
+    identity: appIdentity.outputs.ids
     workspaceId: monitoring.outputs.workspaceId
     settings: settings
     subnetId: network.outputs.workerSubnetId
     partitions: partitionCount
-    replicas: workerReplicas
-    maximumReplicas: workerMaximumReplicas
+    replicas: { always: workerReplicas, maximum: workerMaximumReplicas }
   }
   dependsOn: [function] // its trigger is off before the worker takes the partitions
 }
@@ -901,18 +761,18 @@ module alerts 'app/alerts.bicep' = if (alertsEnabled) {
     prefix: alertPrefix
     watchExpected: appDeployed
     actionGroupName: resourceName.actionGroup
-    location: location
-    tags: tags
+    common: common
     workspaceId: monitoring.outputs.workspaceId
-    emails: receivers
-    webhooks: webhooks
-    lagSeconds: alertLagSeconds
-    aggregationLagSeconds: alertAggregationLagSeconds
-    openLetters: alertOpenLetters
-    retentionPercent: alertRetentionPercent
-    lossHours: alertLossHours
-    retentionHours: retentionHours
-    dailyGigabytes: logDailyGigabytes
+    receivers: { emails: receivers, webhooks: webhooks }
+    limits: {
+      lagSeconds: alertLagSeconds
+      aggregationLagSeconds: alertAggregationLagSeconds
+      openLetters: alertOpenLetters
+      retentionHours: retentionHours
+      retentionPercent: alertRetentionPercent
+      lossHours: alertLossHours
+      dailyGigabytes: logDailyGigabytes
+    }
   }
 }
 
@@ -938,13 +798,13 @@ output WORKER_APP_NAME string = empty(workerImage) ? '' : worker!.outputs.name
 output WATCH_ALERT_ID string = !alertsEnabled ? '' : '${group.id}/providers/Microsoft.Insights/scheduledQueryRules/${alertPrefix}watch-silent'
 
 @description('Name of the app identity, and of its database user.')
-output APP_IDENTITY_NAME string = appIdentity.outputs.name
+output APP_IDENTITY_NAME string = resourceName.appIdentity
 
 @description('Client id of the app identity: the SID of its database user.')
-output APP_IDENTITY_CLIENT_ID string = appIdentity.outputs.clientId
+output APP_IDENTITY_CLIENT_ID string = appIdentity.outputs.ids.client
 
 @description('Object id of the app identity, for its role in the Spark engine.')
-output APP_IDENTITY_PRINCIPAL_ID string = appIdentity.outputs.principalId
+output APP_IDENTITY_PRINCIPAL_ID string = appIdentity.outputs.ids.principal
 
 @description('Resource id of the SQL server whose firewall the hooks open while they run. Empty if they need no rule: the server is yours, or it has no public endpoint.')
 output FIREWALL_SERVER_ID string = ownServer && !vnetEnabled ? sql!.outputs.resourceId : ''
@@ -956,19 +816,19 @@ output STORE_CONNECTION string = storeConnection
 output EVENTHUB__fullyQualifiedNamespace string = hubHost
 
 @description('Name of the hub.')
-output EVENTHUB_NAME string = hubName
+output EVENTHUB_NAME string = hubNames.hub
 
 @description('Resource id of the hub, the scope of the roles on it.')
-output EVENTHUB_ID string = hubId
+output EVENTHUB_ID string = '${ownHub ? hub!.outputs.resourceId : eventHubNamespaceId}/eventhubs/${hubNames.hub}'
 
 @description('Groups of others in which a deployment makes something, separated by commas: azd down may delete them whole.')
 output GROUPS_OF_OTHERS string = join(filter(groupsOfOthers, name => toLower(name) != toLower(resourceName.resourceGroup)), ',')
 
 @description('Consumer group of the trigger.')
-output EVENTHUB_CONSUMER_GROUP string = hubTriggerGroup
+output EVENTHUB_CONSUMER_GROUP string = hubNames.triggerGroup
 
 @description('Blob address of the lake, where the hooks put the jobs.')
-output LAKE_BLOB_ENDPOINT string = lake.outputs.blobEndpoint
+output LAKE_BLOB_ENDPOINT string = lake.outputs.endpoints.blob
 
 @description('Container of the lake for jobs and results.')
 output LAKE_CONTAINER string = sparkContainer
@@ -983,31 +843,7 @@ output SYNAPSE_WORKSPACE string = spark.outputs.synapseName
 output SYNAPSE_POOL string = spark.outputs.poolName
 
 @description('Consumer group of the reader that fetches events for gaps and replays.')
-output HUB_READER_CONSUMER_GROUP string = hubReaderGroup
+output HUB_READER_CONSUMER_GROUP string = hubNames.readerGroup
 
-@description('Hours for which the hub retains events.')
-output HUB_RETENTION_HOURS string = string(retentionHours)
-
-@description('Engine of the aggregation, as the app names it.')
-output SPARK_ENGINE string = sparkEngine == 'synapse' ? 'livy' : sparkEngine
-
-@description('Folder of the jobs; empty without an engine.')
-output SPARK_JOBS string = sparkEngine == 'none' ? '' : '${sparkFolder}/jobs'
-
-@description('Folder of the results; empty without an engine.')
-output LAKE string = sparkEngine == 'none' ? '' : '${sparkFolder}/lake'
-
-@description('True if the lake also has the rows that aggregates read.')
-output LAKE_ROWS string = lakeRows ? 'true' : 'false'
-
-@description('Livy address of the Synapse pool; empty with a different engine.')
-output LIVY_URL string = sparkEngine == 'synapse' ? spark.outputs.submitEndpoint : ''
-
-@description('Dialect of that Livy; empty with a different engine.')
-output LIVY_DIALECT string = sparkEngine == 'synapse' ? 'synapse' : ''
-
-@description('Address of the Databricks workspace; empty with a different engine.')
-output DATABRICKS_URL string = sparkEngine == 'databricks' ? spark.outputs.submitEndpoint : ''
-
-@description('Room of the app.')
-output TRANSFORM string = transform
+@description('Settings that this file gives the app, as JSON, for the trial start before a deployment.')
+output WIRED_SETTINGS string = string(wiredSettings)

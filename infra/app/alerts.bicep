@@ -1,76 +1,36 @@
 // The alerts of docs/alerts.md: each is a query over the app's log lines, and fires when the query finds a row.
 
 @description('Prefix of the names of the rules.')
-@minLength(1)
-@maxLength(60)
 param prefix string
 
 @description('Name of the action group.')
-@minLength(1)
-@maxLength(260)
 param actionGroupName string
 
-@description('Azure region.')
-@minLength(2)
-@maxLength(40)
-param location string
-
-@description('Tags of the environment.')
-param tags { *: string }
+@description('Region and tags of the environment.')
+param common { location: string, tags: { *: string } }
 
 @description('Resource id of the workspace that holds the log lines.')
-@minLength(10)
-@maxLength(400)
 param workspaceId string
 
-@description('Addresses that get a mail; without one and without a webhook, alerts appear only in the portal.')
-@maxLength(20)
-param emails string[]
-
-@description('Addresses of webhooks that get each alert in the common alert schema.')
-@maxLength(10)
-param webhooks string[]
+@description('Addresses of mails and of webhooks. Without one, alerts appear only in the portal.')
+param receivers { emails: string[], webhooks: string[] }
 
 @description('False turns the alert on silence off: an app that was not deployed yet is silent.')
 param watchExpected bool
 
-@description('Age in seconds of the oldest event that is not accounted for; an alert fires above it.')
-@minValue(1)
-@maxValue(604800)
-param lagSeconds int
+@description('Limits above which an alert fires, as main.bicep describes them.')
+param limits {
+  lagSeconds: int
+  aggregationLagSeconds: int
+  openLetters: int
+  retentionHours: int
+  retentionPercent: int
+  lossHours: int
+  dailyGigabytes: int // -1 for no limit, and then no alert on it
+}
 
-@description('Age in seconds of the oldest commit that waits for the aggregation; an alert fires above it.')
-@minValue(60)
-@maxValue(604800)
-param aggregationLagSeconds int
-
-@description('Number of open letters above which an alert fires.')
-@minValue(0)
-@maxValue(100000000)
-param openLetters int
-
-@description('Share of the retention, in percent, that the oldest open letter may have used up.')
-@minValue(1)
-@maxValue(100)
-param retentionPercent int
-
-@description('Hours before the hub forgets an event that nothing else has stored; an alert fires from then on.')
-@minValue(1)
-@maxValue(168)
-param lossHours int
-
-@description('Hours for which the hub retains events.')
-@minValue(1)
-@maxValue(2160)
-param retentionHours int
-
-@description('Gigabytes of logs a day after which the workspace takes in no more; -1 for no limit, and then no alert on it.')
-@minValue(-1)
-@maxValue(1000)
-param dailyGigabytes int
-
-var capMegabytes = dailyGigabytes * 800 // 80 % of the cap: tools/capacity/telemetry.py
-var letterSeconds = retentionHours * 36 * retentionPercent
+var capMegabytes = limits.dailyGigabytes * 800 // 80 % of the cap: tools/capacity/telemetry.py
+var letterSeconds = limits.retentionHours * 36 * limits.retentionPercent
 
 var alerts = [
   {
@@ -101,13 +61,13 @@ var alerts = [
     name: 'lag'
     severity: 2
     description: 'Events wait longer than the limit. docs/capacity.md says which size to raise.'
-    query: replace(loadTextContent('../alerts/lag.kql'), '{lag_seconds}', string(lagSeconds))
+    query: replace(loadTextContent('../alerts/lag.kql'), '{lag_seconds}', string(limits.lagSeconds))
   }
   {
     name: 'letters-open'
     severity: 2
     description: 'More dead letters are open than expected. Group them by fingerprint: a faulty deployment appears as one group.'
-    query: replace(loadTextContent('../alerts/letters-open.kql'), '{open_letters}', string(openLetters))
+    query: replace(loadTextContent('../alerts/letters-open.kql'), '{open_letters}', string(limits.openLetters))
   }
   {
     name: 'letter-old'
@@ -119,13 +79,13 @@ var alerts = [
     name: 'events-expiring'
     severity: 1
     description: 'Soon the hub forgets an event that nothing else has stored: that of an open letter without a body, or of an open gap. GET /api/retention names the partition and the time. Retry the letters, or find out why the gap does not heal, before that.'
-    query: replace(loadTextContent('../alerts/events-expiring.kql'), '{loss_hours}', string(lossHours))
+    query: replace(loadTextContent('../alerts/events-expiring.kql'), '{loss_hours}', string(limits.lossHours))
   }
   {
     name: 'aggregation-lag'
     severity: 2
     description: 'Commits wait for the aggregation longer than the limit: its jobs fail, its engine does not answer, or a person has paused it. The page Aggregation says which.'
-    query: replace(loadTextContent('../alerts/aggregation-lag.kql'), '{aggregation_lag_seconds}', string(aggregationLagSeconds))
+    query: replace(loadTextContent('../alerts/aggregation-lag.kql'), '{aggregation_lag_seconds}', string(limits.aggregationLagSeconds))
   }
   {
     name: 'aggregation-failed'
@@ -158,13 +118,13 @@ module actionGroup 'br/public:avm/res/insights/action-group:0.8.0' = {
   params: {
     name: actionGroupName
     groupShortName: 'hubledger'
-    tags: tags
+    tags: common.tags
     enableTelemetry: false
     emailReceivers: [
-      for (email, index) in emails: { name: 'email-${index}', emailAddress: email, useCommonAlertSchema: true }
+      for (email, index) in receivers.emails: { name: 'email-${index}', emailAddress: email, useCommonAlertSchema: true }
     ]
     webhookReceivers: [
-      for (address, index) in webhooks: { name: 'webhook-${index}', serviceUri: address, useCommonAlertSchema: true }
+      for (address, index) in receivers.webhooks: { name: 'webhook-${index}', serviceUri: address, useCommonAlertSchema: true }
     ]
   }
 }
@@ -174,8 +134,8 @@ module rule 'br/public:avm/res/insights/scheduled-query-rule:0.6.0' = [
     name: 'alert-${alert.name}'
     params: {
       name: '${prefix}${alert.name}'
-      location: location
-      tags: tags
+      location: common.location
+      tags: common.tags
       enableTelemetry: false
       enabled: alert.name != 'watch-silent' || watchExpected
       kind: 'LogAlert'
@@ -201,6 +161,3 @@ module rule 'br/public:avm/res/insights/scheduled-query-rule:0.6.0' = [
     }
   }
 ]
-
-@description('Names of the alerts.')
-output names string[] = map(alerts, alert => alert.name)

@@ -1,31 +1,15 @@
 // Private endpoints in the virtual network for the services that the app calls, and their names there.
 
-@description('Azure region.')
-@minLength(2)
-@maxLength(40)
-param location string
+@description('Region and tags of the environment.')
+param common { location: string, tags: { *: string } }
 
-@description('Tags of the environment.')
-param tags { *: string }
-
-@description('Resource id of the virtual network.')
-@minLength(10)
-@maxLength(400)
-param networkId string
-
-@description('Resource id of its subnet for the endpoints.')
-@minLength(10)
-@maxLength(400)
-param subnetId string
+@description('Resource ids of the virtual network, and of its subnet for the endpoints.')
+param network { id: string, subnetId: string }
 
 @description('Resources that get a private endpoint.')
-@minLength(1)
-@maxLength(20)
 param targets { name: string, resourceId: string, service: string, zone: string }[]
 
 @description('Private DNS zones of those services.')
-@minLength(1)
-@maxLength(20)
 param zones string[]
 
 module zone 'br/public:avm/res/network/private-dns-zone:0.7.1' = [
@@ -33,9 +17,9 @@ module zone 'br/public:avm/res/network/private-dns-zone:0.7.1' = [
     name: take('zone-${each}', 64)
     params: {
       name: each
-      tags: tags
+      tags: common.tags
       enableTelemetry: false
-      virtualNetworkLinks: [{ virtualNetworkResourceId: networkId, registrationEnabled: false }]
+      virtualNetworkLinks: [{ virtualNetworkResourceId: network.id, registrationEnabled: false }]
     }
   }
 ]
@@ -45,10 +29,10 @@ module endpoint 'br/public:avm/res/network/private-endpoint:0.11.1' = [
     name: take('endpoint-${each.name}', 64)
     params: {
       name: each.name
-      location: location
-      tags: tags
+      location: common.location
+      tags: common.tags
       enableTelemetry: false
-      subnetResourceId: subnetId
+      subnetResourceId: network.subnetId
       privateLinkServiceConnections: [
         { name: each.name, properties: { privateLinkServiceId: each.resourceId, groupIds: [each.service] } }
       ]

@@ -1,30 +1,13 @@
 // An event hub that somebody else made: two consumer groups in it are all that this file makes, and none that exists.
 
 @description('Name of the namespace.')
-@minLength(6)
-@maxLength(50)
 param namespaceName string
 
-@description('Name of the hub.')
-@minLength(1)
-@maxLength(256)
-param hubName string
+@description('Names of the hub and of its consumer groups: of the trigger, which no other reader may use, and of the reader of gaps and replays.')
+param names { hub: string, triggerGroup: string, readerGroup: string }
 
-@description('Consumer group of the trigger. The host reads it with an epoch, so no other reader may use it.')
-@minLength(1)
-@maxLength(50)
-param triggerGroup string
-
-@description('Consumer group of the reader that fetches events for gaps and replays.')
-@minLength(1)
-@maxLength(50)
-param readerGroup string
-
-@description('True makes the group of the trigger; false takes the one that exists.')
-param makeTriggerGroup bool
-
-@description('True makes the group of the reader; false takes the one that exists.')
-param makeReaderGroup bool
+@description('True makes a group; false takes the one that exists.')
+param makes { triggerGroup: bool, readerGroup: bool }
 
 resource namespace 'Microsoft.EventHub/namespaces@2024-01-01' existing = {
   name: namespaceName
@@ -32,33 +15,18 @@ resource namespace 'Microsoft.EventHub/namespaces@2024-01-01' existing = {
 
 resource hub 'Microsoft.EventHub/namespaces/eventhubs@2024-01-01' existing = {
   parent: namespace
-  name: hubName
+  name: names.hub
 }
 
-resource trigger 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2024-01-01' = if (makeTriggerGroup) {
+resource trigger 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2024-01-01' = if (makes.triggerGroup) {
   parent: hub
-  name: triggerGroup
+  name: names.triggerGroup
 }
 
-resource reader 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2024-01-01' = if (makeReaderGroup) {
+resource reader 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2024-01-01' = if (makes.readerGroup) {
   parent: hub
-  name: readerGroup
+  name: names.readerGroup
 }
 
-@description('Host name of the namespace, for clients.')
-output fullyQualifiedNamespace string = '${namespaceName}.servicebus.windows.net'
-
-@description('Name of the hub.')
-output hubName string = hubName
-
-@description('Resource id of the hub.')
-output hubId string = hub.id
-
-@description('The hub as the target of a grant.')
-output grantTarget string = '${namespaceName}/${hubName}'
-
-@description('Consumer group of the trigger.')
-output triggerGroup string = triggerGroup
-
-@description('Consumer group of the reader.')
-output readerGroup string = readerGroup
+@description('The hub as the target of a grant, which waits for its groups.')
+output grantTarget string = '${namespaceName}/${hub.name}'

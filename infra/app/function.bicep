@@ -2,132 +2,68 @@
 // per partition at most), all HTTP functions share instances, and so do all Durable functions.
 
 @description('Name of the app, unique in Azure.')
-@minLength(2)
-@maxLength(60)
 param name string
 
 @description('Name of the plan of the app.')
-@minLength(1)
-@maxLength(60)
 param planName string
 
-@description('Azure region; not every region has Flex Consumption.')
-@minLength(2)
-@maxLength(40)
-param location string
-
-@description('Tags of the environment.')
-param tags { *: string }
+@description('Region and tags of the environment.')
+param common { location: string, tags: { *: string } }
 
 @description('Name of the service in azure.yaml, by which azd finds the app.')
-@minLength(1)
-@maxLength(60)
 param serviceName string
 
-@description('Resource id of the identity that the app runs as.')
-@minLength(10)
-@maxLength(400)
-param identityId string
-
-@description('Client id of that identity.')
-@minLength(36)
-@maxLength(36)
-param identityClientId string
-
-@description('Python version of the app; the project supports these.')
-@allowed([
-  '3.11'
-  '3.12'
-  '3.13'
-  '3.14'
-])
-param pythonVersion string
+@description('Ids of the identity that the app runs as.')
+param identity { resource: string, client: string, principal: string }
 
 @description('Container that stores the deployed packages.')
-@minLength(3)
-@maxLength(63)
 param deploymentContainer string
 
-@description('Blob, queue and table addresses of the account where the host and Durable Functions store their state.')
-param hostStorage { blob: string, queue: string, table: string }
+@description('Addresses of the account where the host and Durable Functions store their state.')
+param hostStorage { blob: string, dfs: string, queue: string, table: string }
 
 @description('Connection string of Application Insights; it names the component and gives no access.')
-@minLength(10)
-@maxLength(1000)
 param telemetryConnection string
 
 @description('Settings of the app (docs/configuration.md); those of the host are added here.')
 @secure()
 param settings { *: string }
 
-@description('Memory of an instance in MB, which also sets its share of processor time.')
-@allowed([
-  512
-  2048
-  4096
-])
-param instanceMemoryMB int
-
-@description('Limit of instances of the whole app.')
-@minValue(1)
-@maxValue(1000)
-param maximumInstances int
+@description('Sizes and strategies, as main.bicep describes them.')
+param choices {
+  pythonVersion: string
+  instanceMemoryMB: int
+  maximumInstances: int
+  ingestAlwaysReady: int
+  httpAlwaysReady: int
+  durableAlwaysReady: int
+  updateStrategy: string
+  zoneRedundant: bool // Azure then keeps two instances ready where one is asked for
+}
 
 @description('True turns the trigger off, because the worker ingests. HTTP, timers and Durable go on.')
 param ingestDisabled bool
 
-@description('Instances of the trigger that are always ready. With 0, an idle hub costs nothing, and the first event waits for a cold start.')
-@minValue(0)
-@maxValue(32)
-param ingestAlwaysReady int
-
-@description('Instances for HTTP that are always ready.')
-@minValue(0)
-@maxValue(32)
-param httpAlwaysReady int
-
-@description('Instances for Durable Functions that are always ready: they start retries and replays.')
-@minValue(0)
-@maxValue(32)
-param durableAlwaysReady int
-
-@description('Recreate restarts all instances at once on an update. RollingUpdate lets running work end first, and for some minutes both versions run.')
-@allowed([
-  'Recreate'
-  'RollingUpdate'
-])
-param updateStrategy string
-
-@description('True spreads the instances over the zones of the region; Azure then keeps two instances ready where one is asked for.')
-param zoneRedundant bool
-
-@description('HTTP requests that one instance takes at a time.')
-@minValue(1)
-@maxValue(1000)
-param httpConcurrency int
-
 @description('Resource id of the subnet for outgoing calls.')
-@minLength(10)
-@maxLength(400)
 param subnetId string
 
 var alwaysReady = concat(
-  ingestAlwaysReady > 0 && !ingestDisabled ? [{ name: 'function:ingest', instanceCount: ingestAlwaysReady }] : [],
-  httpAlwaysReady > 0 ? [{ name: 'http', instanceCount: httpAlwaysReady }] : [],
-  durableAlwaysReady > 0 ? [{ name: 'durable', instanceCount: durableAlwaysReady }] : []
+  choices.ingestAlwaysReady > 0 && !ingestDisabled ? [{ name: 'function:ingest', instanceCount: choices.ingestAlwaysReady }] : [],
+  choices.httpAlwaysReady > 0 ? [{ name: 'http', instanceCount: choices.httpAlwaysReady }] : [],
+  choices.durableAlwaysReady > 0 ? [{ name: 'durable', instanceCount: choices.durableAlwaysReady }] : []
 )
 
 // Settings that the host, its language worker and the SDKs need.
 var hostSettings = {
-  APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identityClientId};Authorization=AAD'
+  APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identity.client};Authorization=AAD'
   APPLICATIONINSIGHTS_CONNECTION_STRING: telemetryConnection
-  AZURE_CLIENT_ID: identityClientId
+  AZURE_CLIENT_ID: identity.client
   AzureWebJobsStorage__blobServiceUri: hostStorage.blob
-  AzureWebJobsStorage__clientId: identityClientId
+  AzureWebJobsStorage__clientId: identity.client
   AzureWebJobsStorage__credential: 'managedidentity'
   AzureWebJobsStorage__queueServiceUri: hostStorage.queue
   AzureWebJobsStorage__tableServiceUri: hostStorage.table
-  EVENTHUB__clientId: identityClientId
+  EVENTHUB__clientId: identity.client
   EVENTHUB__credential: 'managedidentity'
   FUNCTIONS_REQUEST_BODY_SIZE_LIMIT: '1048576' // octets, above the API's own limit: the host answers an empty 500
   OTEL_METRIC_EXPORT_INTERVAL: '300000' // milliseconds: a fifth of the metrics of a minute, and of their cost
@@ -141,23 +77,23 @@ var hostSettings = {
 
 resource plan 'Microsoft.Web/serverfarms@2024-04-01' = {
   name: planName
-  location: location
-  tags: tags
+  location: common.location
+  tags: common.tags
   kind: 'functionapp'
   sku: { name: 'FC1', tier: 'FlexConsumption' }
-  properties: { reserved: true, zoneRedundant: zoneRedundant }
+  properties: { reserved: true, zoneRedundant: choices.zoneRedundant }
 }
 
 resource app 'Microsoft.Web/sites@2024-04-01' = {
   name: name
-  location: location
-  tags: union(tags, { 'azd-service-name': serviceName })
+  location: common.location
+  tags: union(common.tags, { 'azd-service-name': serviceName })
   kind: 'functionapp,linux'
-  identity: { type: 'UserAssigned', userAssignedIdentities: { '${identityId}': {} } }
+  identity: { type: 'UserAssigned', userAssignedIdentities: { '${identity.resource}': {} } }
   properties: {
     serverFarmId: plan.id
     httpsOnly: true
-    keyVaultReferenceIdentity: identityId // for settings that an operator keeps in Key Vault
+    keyVaultReferenceIdentity: identity.resource // for settings that an operator keeps in Key Vault
     virtualNetworkSubnetId: subnetId
     siteConfig: {
       http20Enabled: true
@@ -169,19 +105,19 @@ resource app 'Microsoft.Web/sites@2024-04-01' = {
         storage: {
           type: 'blobContainer'
           value: '${hostStorage.blob}${deploymentContainer}'
-          authentication: { type: 'UserAssignedIdentity', userAssignedIdentityResourceId: identityId }
+          authentication: { type: 'UserAssignedIdentity', userAssignedIdentityResourceId: identity.resource }
         }
       }
-      runtime: { name: 'python', version: pythonVersion }
+      runtime: { name: 'python', version: choices.pythonVersion }
       scaleAndConcurrency: {
         alwaysReady: alwaysReady
-        instanceMemoryMB: instanceMemoryMB
-        maximumInstanceCount: maximumInstances
-        triggers: { http: { perInstanceConcurrency: httpConcurrency } }
+        instanceMemoryMB: choices.instanceMemoryMB
+        maximumInstanceCount: choices.maximumInstances
+        triggers: { http: { perInstanceConcurrency: 16 } }
       }
       // Azure knows it from 2023-12-01 on; the types of Bicep do not.
       #disable-next-line BCP037
-      siteUpdateStrategy: { type: updateStrategy }
+      siteUpdateStrategy: { type: choices.updateStrategy }
     }
   }
 }

@@ -1,32 +1,20 @@
 // One managed identity. The resources sign in to each other with managed identities only.
 
-@description('Name of the identity.')
-@minLength(3)
-@maxLength(128)
+@description('Name of the identity; its database user has the same name.')
 param name string
 
-@description('Azure region.')
-@minLength(2)
-@maxLength(40)
-param location string
-
-@description('Tags of the environment.')
-param tags { *: string }
+@description('Region and tags of the environment.')
+param common { location: string, tags: { *: string } }
 
 resource identity 'Microsoft.ManagedIdentity/userAssignedIdentities@2023-01-31' = {
   name: name
-  location: location
-  tags: tags
+  location: common.location
+  tags: common.tags
 }
 
-@description('Name of the identity; its database user has the same name.')
-output name string = identity.name
-
-@description('Resource id, for the resources that use the identity.')
-output resourceId string = identity.id
-
-@description('Object id, for role assignments.')
-output principalId string = identity.properties.principalId
-
-@description('Client id, for settings and for the SID of its database user.')
-output clientId string = identity.properties.clientId
+@description('Ids of the identity: of the resource for those that use it, of the client for settings and the SID of its database user, of the principal for roles.')
+output ids { resource: string, client: string, principal: string } = {
+  resource: identity.id
+  client: identity.properties.clientId
+  principal: identity.properties.principalId
+}

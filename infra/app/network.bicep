@@ -1,21 +1,12 @@
 // A virtual network for the app's outgoing calls. It costs nothing, and the database admits its subnets in place of all of Azure.
 
 @description('Name of the network.')
-@minLength(2)
-@maxLength(64)
 param name string
 
-@description('Azure region.')
-@minLength(2)
-@maxLength(40)
-param location string
-
-@description('Tags of the environment.')
-param tags { *: string }
+@description('Region and tags of the environment.')
+param common { location: string, tags: { *: string } }
 
 @description('Address space of the network, at least a /24.')
-@minLength(9)
-@maxLength(18)
 param addressPrefix string
 
 var appSubnet = 'app'
@@ -26,8 +17,8 @@ module network 'br/public:avm/res/network/virtual-network:0.7.1' = {
   name: 'virtual-network'
   params: {
     name: name
-    location: location
-    tags: tags
+    location: common.location
+    tags: common.tags
     enableTelemetry: false
     addressPrefixes: [addressPrefix]
     subnets: [

@@ -5,8 +5,7 @@
 type grant = {
   target: string
   role: string
-  principalId: string
-  principalType: 'Group' | 'ServicePrincipal' | 'User'
+  to: { principalId: string, principalType: 'Group' | 'ServicePrincipal' | 'User' }
   reason: string
   container: string? // of the account that is the target; with it, the scope is this container
 }
@@ -41,8 +40,8 @@ var roleIds = {
 var assignments = [
   for each in concat(storageGrants, hubGrants, telemetryGrants, containerGrants): {
     description: each.reason
-    principalId: each.principalId
-    principalType: each.principalType
+    principalId: each.to.principalId
+    principalType: each.to.principalType
     roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roleIds[each.role])
   }
 ]
@@ -55,7 +54,7 @@ resource account 'Microsoft.Storage/storageAccounts@2024-01-01' existing = [
 
 resource onStorage 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
   for (each, index) in storageGrants: {
-    name: guid(resourceGroup().id, each.target, each.principalId, each.role)
+    name: guid(resourceGroup().id, each.target, each.to.principalId, each.role)
     scope: account[index]
     properties: assignments[index]
   }
@@ -69,7 +68,7 @@ resource container 'Microsoft.Storage/storageAccounts/blobServices/containers@20
 
 resource onContainer 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
   for (each, index) in containerGrants: {
-    name: guid(resourceGroup().id, container[index].id, each.principalId, each.role)
+    name: guid(resourceGroup().id, container[index].id, each.to.principalId, each.role)
     scope: container[index]
     properties: assignments[length(storageGrants) + length(hubGrants) + length(telemetryGrants) + index]
   }
@@ -83,7 +82,7 @@ resource hub 'Microsoft.EventHub/namespaces/eventhubs@2024-01-01' existing = [
 
 resource onHub 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
   for (each, index) in hubGrants: {
-    name: guid(resourceGroup().id, each.target, each.principalId, each.role)
+    name: guid(resourceGroup().id, each.target, each.to.principalId, each.role)
     scope: hub[index]
     properties: assignments[length(storageGrants) + index]
   }
@@ -97,11 +96,8 @@ resource component 'Microsoft.Insights/components@2020-02-02' existing = [
 
 resource onTelemetry 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
   for (each, index) in telemetryGrants: {
-    name: guid(resourceGroup().id, each.target, each.principalId, each.role)
+    name: guid(resourceGroup().id, each.target, each.to.principalId, each.role)
     scope: component[index]
     properties: assignments[length(storageGrants) + length(hubGrants) + index]
   }
 ]
-
-@description('Number of assigned roles; a module that needs them depends on this one.')
-output count int = length(storageGrants) + length(hubGrants) + length(telemetryGrants) + length(containerGrants)

@@ -3,17 +3,12 @@
 // platform removes the headers of a principal from every request that comes from outside, and sets its own.
 
 @description('Name of the function app.')
-@minLength(2)
-@maxLength(60)
 param appName string
 
 @description('Client id of the app registration that callers sign in to; empty turns sign-in off.')
-@maxLength(36)
 param clientId string
 
 @description('Tenant whose people and programs may sign in; no other tenant is admitted.')
-@minLength(36)
-@maxLength(36)
 param tenantId string
 
 var isOn = !empty(clientId)

@@ -1,75 +1,37 @@
 // The Spark engine of the aggregation: none, a Synapse pool, or a Databricks workspace.
 
 @description('Spark engine. This template sets up Synapse completely; a Databricks workspace still needs the app as a service principal and access to the lake, which are set up inside it.')
-@allowed([
-  'none'
-  'synapse'
-  'databricks'
-])
-param engine string
+param engine 'none' | 'synapse' | 'databricks'
 
 @description('Name of the Synapse workspace.')
-@minLength(1)
-@maxLength(50)
 param synapseName string
 
 @description('Name of the Databricks workspace.')
-@minLength(3)
-@maxLength(64)
 param databricksName string
 
-@description('Azure region.')
-@minLength(2)
-@maxLength(40)
-param location string
+@description('Region and tags of the environment.')
+param common { location: string, tags: { *: string } }
 
-@description('Tags of the environment.')
-param tags { *: string }
-
-@description('Address of the lake (dfs).')
-@minLength(10)
-@maxLength(200)
-param lakeEndpoint string
-
-@description('Resource id of the lake.')
-@minLength(10)
-@maxLength(400)
-param lakeId string
-
-@description('Container of the lake that holds jobs and results.')
-@minLength(3)
-@maxLength(63)
-param lakeContainer string
+@description('The lake: its address (dfs), its resource id, and its container that holds jobs and results.')
+param lake { endpoint: string, id: string, container: string }
 
 @description('Object id of the deployer, the first Synapse administrator: only an administrator may give the app its role in the workspace.')
-@minLength(36)
-@maxLength(36)
 param deployerPrincipalId string
 
-@description('Size of a node of the pool; Small has 4 cores and 32 GB.')
-@allowed([
-  'Small'
-  'Medium'
-  'Large'
-])
-param nodeSize string
-
-@description('Limit of nodes of the pool, at least 3.')
-@minValue(3)
-@maxValue(200)
-param maximumNodes int
+@description('Nodes of the pool: the size of one, of which Small has 4 cores and 32 GB, and the limit of their number.')
+param nodes { size: 'Small' | 'Medium' | 'Large', maximum: int }
 
 var poolName = 'spark35'
 
 resource synapse 'Microsoft.Synapse/workspaces@2021-06-01' = if (engine == 'synapse') {
   name: synapseName
-  location: location
-  tags: tags
+  location: common.location
+  tags: common.tags
   identity: { type: 'SystemAssigned' }
   properties: {
     azureADOnlyAuthentication: true // so there is no sqlAdministratorLogin: nobody could sign in with it
     cspWorkspaceAdminProperties: { initialWorkspaceAdminObjectId: deployerPrincipalId }
-    defaultDataLakeStorage: { accountUrl: lakeEndpoint, filesystem: lakeContainer, resourceId: lakeId }
+    defaultDataLakeStorage: { accountUrl: lake.endpoint, filesystem: lake.container, resourceId: lake.id }
     publicNetworkAccess: 'Enabled'
   }
 }
@@ -85,13 +47,13 @@ resource fromAzure 'Microsoft.Synapse/workspaces/firewallRules@2021-06-01' = if 
 resource pool 'Microsoft.Synapse/workspaces/bigDataPools@2021-06-01' = if (engine == 'synapse') {
   parent: synapse
   name: poolName
-  location: location
-  tags: tags
+  location: common.location
+  tags: common.tags
   properties: {
     sparkVersion: '3.5'
-    nodeSize: nodeSize
+    nodeSize: nodes.size
     nodeSizeFamily: 'MemoryOptimized'
-    autoScale: { enabled: true, minNodeCount: 3, maxNodeCount: maximumNodes }
+    autoScale: { enabled: true, minNodeCount: 3, maxNodeCount: nodes.maximum }
     autoPause: { enabled: true, delayInMinutes: 5 }
   }
 }
@@ -100,8 +62,8 @@ module databricks 'br/public:avm/res/databricks/workspace:0.11.4' = if (engine =
   name: 'databricks'
   params: {
     name: databricksName
-    location: location
-    tags: tags
+    location: common.location
+    tags: common.tags
     skuName: 'premium'
     disablePublicIp: true
     enableTelemetry: false

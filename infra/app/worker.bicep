@@ -2,50 +2,24 @@
 // its port. It scales by its processor time, which needs no sign-in.
 
 @description('Name of the container app.')
-@minLength(2)
-@maxLength(32)
 param name string
 
 @description('Name of its environment.')
-@minLength(1)
-@maxLength(60)
 param environmentName string
 
-@description('Azure region.')
-@minLength(2)
-@maxLength(40)
-param location string
-
-@description('Tags of the environment.')
-param tags { *: string }
+@description('Region and tags of the environment.')
+param common { location: string, tags: { *: string } }
 
 @description('Image of the worker, with its registry and a version.')
-@minLength(3)
-@maxLength(300)
 param image string
 
 @description('Resource id of the Azure registry that holds the image; empty for a public image.')
-@maxLength(400)
 param registryId string
 
-@description('Resource id of the identity that the worker runs as: that of the app.')
-@minLength(10)
-@maxLength(400)
-param identityId string
-
-@description('Client id of that identity.')
-@minLength(36)
-@maxLength(36)
-param identityClientId string
-
-@description('Object id of that identity.')
-@minLength(36)
-@maxLength(36)
-param identityPrincipalId string
+@description('Ids of the identity that the worker runs as: that of the app.')
+param identity { resource: string, client: string, principal: string }
 
 @description('Resource id of the workspace that gets the log lines.')
-@minLength(10)
-@maxLength(400)
 param workspaceId string
 
 @description('Settings of the function app. Those of its API and references to Key Vault do not reach the worker.')
@@ -53,35 +27,24 @@ param workspaceId string
 param settings { *: string }
 
 @description('Resource id of the subnet of the environment.')
-@minLength(10)
-@maxLength(400)
 param subnetId string
 
 @description('Partitions of the hub: more replicas would have no work.')
-@minValue(1)
-@maxValue(1024)
 param partitions int
 
-@description('Replicas that always run.')
-@minValue(1)
-@maxValue(100)
-param replicas int
-
-@description('Limit of replicas.')
-@minValue(1)
-@maxValue(1000)
-param maximumReplicas int
+@description('Replicas that always run, and the limit of them.')
+param replicas { always: int, maximum: int }
 
 var ofTheApi = ['OPERATOR_ROLE', 'RESIDENT_LINK_SECRET', 'RESIDENT_LINK_SECRET_PREVIOUS', 'TRUSTED_FRONT_DOOR']
 var ownSettings = map(
   filter(
-    items(union(settings, { AZURE_CLIENT_ID: identityClientId })),
+    items(union(settings, { AZURE_CLIENT_ID: identity.client })),
     each => !contains(ofTheApi, each.key) && !empty(each.value) && !startsWith(each.value, '@Microsoft.KeyVault(')
   ),
   each => { key: each.key, value: each.value, name: toLower(replace(each.key, '_', '-')) } // of a secret: small letters, digits, hyphens
 )
-var most = min(max(replicas, maximumReplicas), partitions)
-var registry = split(empty(registryId) ? identityId : registryId, '/') // of the identity where there is none: an id must split
+var most = min(max(replicas.always, replicas.maximum), partitions)
+var registry = split(empty(registryId) ? identity.resource : registryId, '/') // of the identity where there is none: an id must split
 var pullRole = '/providers/Microsoft.Authorization/roleDefinitions/7f951dda-4ed3-4680-a7ca-43fe172d538d' // AcrPull
 var health = { path: '/health', port: 8080 }
 
@@ -92,7 +55,7 @@ module pull 'br/public:avm/ptn/authorization/resource-role-assignment:0.1.2' = i
     resourceId: registryId
     roleDefinitionId: pullRole
     roleName: 'AcrPull'
-    principalId: identityPrincipalId
+    principalId: identity.principal
     principalType: 'ServicePrincipal'
     description: 'Container Apps pulls the image of the worker with the identity of the app.'
     enableTelemetry: false
@@ -103,8 +66,8 @@ module place 'br/public:avm/res/app/managed-environment:0.16.0' = {
   name: 'worker-environment'
   params: {
     name: environmentName
-    location: location
-    tags: tags
+    location: common.location
+    tags: common.tags
     enableTelemetry: false
     appLogsConfiguration: { destination: 'azure-monitor' } // the other destination needs a key of the workspace
     diagnosticSettings: [
@@ -122,14 +85,14 @@ module worker 'br/public:avm/res/app/container-app:0.23.0' = {
   name: 'worker-app'
   params: {
     name: name
-    location: location
-    tags: tags
+    location: common.location
+    tags: common.tags
     enableTelemetry: false
     environmentResourceId: place.outputs.resourceId
-    managedIdentities: { userAssignedResourceIds: [identityId] }
+    managedIdentities: { userAssignedResourceIds: [identity.resource] }
     registries: empty(registryId)
       ? []
-      : [{ server: first(split(image, '/')), identity: identityId }]
+      : [{ server: first(split(image, '/')), identity: identity.resource }]
     secrets: map(ownSettings, each => { name: each.name, value: each.value }) // so that no reader of the app sees a setting
     disableIngress: true
     activeRevisionsMode: 'Single'
@@ -148,7 +111,7 @@ module worker 'br/public:avm/res/app/container-app:0.23.0' = {
       }
     ]
     scaleSettings: {
-      minReplicas: min(replicas, partitions)
+      minReplicas: min(replicas.always, partitions)
       maxReplicas: most
       rules: [{ name: 'processor', custom: { type: 'cpu', metadata: { type: 'Utilization', value: '70' } } }]
     }

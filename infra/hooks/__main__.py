@@ -75,7 +75,7 @@ def deployable() -> None:
     from infra.hooks.rest import Rest
 
     outputs, identity = read_outputs(os.environ), open_identity(os.environ)
-    names = app_start.refuse_unstartable(ROOT, app_start.cloud_settings(ROOT, os.environ))
+    names = app_start.refuse_unstartable(ROOT, app_start.cloud_settings(ROOT, outputs.wired_settings, os.environ))
     print(f"the package starts with {len(names)} functions: {', '.join(names)}")
     with open_to(address_of(os.environ, find_address), outputs, Rest(identity.token, time)):
         _database(outputs, identity).refuse_other_schema()

@@ -15,22 +15,6 @@ from infra.hooks.errors import HookRefused
 from infra.hooks.room import NAME, name_of, with_remedy
 
 TIMEOUT = 120.0  # seconds
-WIRED = (  # the settings that infra/main.bicep gives the app
-    "DATABRICKS_URL",
-    "EVENTHUB__fullyQualifiedNamespace",
-    "EVENTHUB_CONSUMER_GROUP",
-    "EVENTHUB_NAME",
-    "HUB_READER_CONSUMER_GROUP",
-    "HUB_RETENTION_HOURS",
-    "LAKE",
-    "LAKE_ROWS",
-    "LIVY_DIALECT",
-    "LIVY_URL",
-    "SPARK_ENGINE",
-    "SPARK_JOBS",
-    "STORE_CONNECTION",
-    "TRANSFORM",
-)
 TRIAL = """
 import json, os
 from core.remote.spark.open import job_arguments, open_engine
@@ -69,11 +53,10 @@ def refuse_unpinned(requirements: Path) -> None:
         raise HookRefused(*(f"requirements.txt: {line!r} must name one version, as in NAME==1.2.3" for line in loose))
 
 
-def cloud_settings(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of the deployed app: those of infra/settings.json and those that main.bicep wires."""
+def cloud_settings(root: Path, wired: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of the deployed app: those of infra/settings.json, and the JSON that main.bicep wired."""
     chosen = json.loads((root / "infra" / "settings.json").read_text(encoding="utf-8"))
-    wired = {name: environment[name] for name in WIRED if name in environment}
-    return {**chosen, **wired, NAME: name_of(environment)}
+    return {**chosen, **json.loads(wired), NAME: name_of(environment)}
 
 
 def _functions(unpacked: Path, settings: Mapping[str, str]) -> list[str]:

@@ -30,10 +30,8 @@ def open_to(address: str | None, outputs: Outputs, rest: Rest) -> Iterator[None]
 
 def rules_of(outputs: Outputs) -> list[str]:
     """Return the paths of the rules: none for a server of somebody else, whose firewall is not ours."""
-    group = outputs.function_app_id.partition("/providers/")[0]
-    workspace = f"{group}/providers/Microsoft.Synapse/workspaces/{outputs.synapse_workspace}"
     found = {outputs.firewall_server_id: SQL_VERSION} if outputs.firewall_server_id else {}
-    found |= {workspace: SYNAPSE_VERSION} if outputs.synapse_workspace else {}
+    found |= {outputs.synapse_id: SYNAPSE_VERSION} if outputs.synapse_workspace else {}
     return [f"{server}/firewallRules/{RULE}?{version}" for server, version in found.items()]
 
 

@@ -48,8 +48,7 @@ def database_users(outputs: Outputs, rest: Rest, environment: Mapping[str, str])
 
 def _client_id(outputs: Outputs, rest: Rest) -> uuid.UUID:
     """Return the client id of the workspace's identity; the workspace resource itself shows only the object id."""
-    group = outputs.function_app_id.partition("/providers/")[0]
-    workspace = f"{group}/providers/Microsoft.Synapse/workspaces/{outputs.synapse_workspace}"
+    workspace = outputs.synapse_id
     found = rest.get(ARM, f"{workspace}/providers/Microsoft.ManagedIdentity/identities/default?{IDENTITY_VERSION}")
     try:
         return uuid.UUID(found["properties"]["clientId"])

@@ -1,5 +1,6 @@
 """Bicep files as plain values, from their syntax tree: enough to check a template without its compiler."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ import tree_sitter_bicep
 from tree_sitter import Language, Node, Parser
 
 PARSER = Parser(Language(tree_sitter_bicep.language()))
+LISTED = re.compile(r"('[\w.]+'|\d+)( \| ('[\w.]+'|\d+))+")
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Expression:
 @dataclass(frozen=True)
 class Declaration:
     """A parameter, variable, output, resource or module. `of` is its type, or the path of its module; `head` is the
-    condition or the loop before the object of a resource or module."""
+    condition or the loop before the object of a resource or module. A list of values as a type is `allowed`."""
 
     kind: str
     name: str
@@ -117,6 +119,9 @@ def _declaration(node: Node, decorators: Mapping[str, tuple[Any, ...]]) -> Decla
         values = [each for each in rest if each.type not in ("type", "nullable_type", "comment")]
         value = _value(values[-1]) if values else None
     name = _text(children[0]) if children else ""
+    if kind == "parameter" and LISTED.fullmatch(of):
+        listed = [each.strip("'") if each.startswith("'") else int(each) for each in of.split(" | ")]
+        of, decorators = "string" if isinstance(listed[0], str) else "int", {**decorators, "allowed": (listed,)}
     return Declaration(kind, name, node.start_point[0] + 1, of, value, decorators, existing, head)
 
 

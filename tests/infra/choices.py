@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tests.infra.bicep import Declaration, Expression, File, Files, Policy, all_of, at, resources, shown, type_of
+from tests.infra.bicep import Declaration, Expression, File, Files, Policy, at, resources, shown, type_of
 from tools.capacity.limits import DATABASES, INSTANCE_CORES, PREMIUM_UNITS
 
 READY_GROUPS = {"function:ingest", "http", "durable"}
@@ -62,7 +62,8 @@ def functions_start_and_end_as_chosen(files: Files) -> Iterator[str]:
     yield from (f"app/function.bicep: no always-ready group {name}" for name in sorted(READY_GROUPS - groups))
     app = next(one for one in file.of_kind("resource") if type_of(one) == "Microsoft.Web/sites")
     strategy = shown(at(app.value, "properties.functionAppConfig.siteUpdateStrategy.type"))
-    if strategy != "updateStrategy" or allowed(parameter(file, strategy)) != ["Recreate", "RollingUpdate"]:
+    known = allowed(parameter(files["main.bicep"], "updateStrategy"))
+    if strategy != "choices.updateStrategy" or known != ["Recreate", "RollingUpdate"]:
         yield "app/function.bicep: updateStrategy must decide how instances are replaced"
 
 
@@ -79,9 +80,7 @@ def zones_are_one_choice(files: Files) -> Iterator[str]:
     for file, one in resources(files):
         if type_of(one) in ZONED and "zoneRedundant" not in shown(at(one.value, ZONED[type_of(one)])):
             yield f"{file.name}:{one.line}: zoneRedundant must decide on {one.name}"
-    for file, call in calls_with(files, "zoneRedundant"):
-        if shown(at(call.value, "params.zoneRedundant")) != "zoneRedundant":
-            yield f"{file.name}:{call.line}: {call.name} must get zoneRedundant"
+    yield from _decided(files, "zoneRedundant", "zoneRedundant")
 
 
 def services_log_into_the_workspace(files: Files) -> Iterator[str]:
@@ -93,7 +92,7 @@ def services_log_into_the_workspace(files: Files) -> Iterator[str]:
             continue
         categories = set(re.findall(r"'(\w+)'", shown(at(one.value, "properties.logs")))) - {"all", "allLogs"}
         sink = shown(at(one.value, "properties.workspaceId"))
-        if one.head != "if (diagnosticLogs != 'none')" or sink != "workspaceId":
+        if one.head != "if (keeping.diagnosticLogs != 'none')" or sink != "workspaceId":
             yield f"{file.name}:{one.line}: diagnosticLogs must decide whether the workspace gets logs"
         if not categories or not categories <= RARE:
             yield f"{file.name}:{one.line}: {sorted(categories - RARE)} are not rare"
@@ -124,11 +123,9 @@ def data_can_be_locked(files: Files) -> Iterator[str]:
     locks = of_type(files, "Microsoft.Authorization/locks")
     yield from _scopes_missing(files, locks, LOCKED, "has no lock")
     for file, one in locks:
-        if one.head != "if (locked)" or at(one.value, "properties.level") != "CanNotDelete":
+        if one.head != "if (keeping.locked)" or at(one.value, "properties.level") != "CanNotDelete":
             yield f"{file.name}:{one.line}: a lock must be chosen and must refuse only deletions"
-    for file, call in calls_with(files, "locked"):
-        if shown(at(call.value, "params.locked")) != "deleteLocks":
-            yield f"{file.name}:{call.line}: deleteLocks must decide on the lock of {call.name}"
+    yield from _decided(files, "locked", "deleteLocks")
 
 
 def names_can_be_chosen(files: Files) -> Iterator[str]:
@@ -161,10 +158,10 @@ def receivers_come_from_the_environment(files: Files) -> Iterator[str]:
         choice = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
         if parameter(main, name).of != "string" or f"fail('{choice}: " not in shown(main.var(checked)):
             yield f"main.bicep: {choice} must be a text whose addresses are checked"
-        if shown(at(alerts.value, f"params.{given}")) != checked:
+        if shown(at(alerts.value, f"params.receivers.{given}")) != checked:
             yield f"main.bicep: the alerts must get the checked addresses of {choice}"
         sent = shown(at(group.value, f"params.{kind}"))
-        if f"in {given}" not in sent or "useCommonAlertSchema: true" not in sent:
+        if f"in receivers.{given}" not in sent or "useCommonAlertSchema: true" not in sent:
             yield f"app/alerts.bicep: {kind} must be {given}, with the common schema"
 
 
@@ -175,7 +172,7 @@ def developers_get_the_roles_that_are_chosen(files: Files) -> Iterator[str]:
     for condition, role in (("== 'none' ? [] : [", "Sender"), ("== 'sendAndReceive' ? [", "Receiver")):
         if f"developerRoles {condition} {{ target: hubTarget role: 'Event Hubs Data {role}'" not in grants:
             yield f"main.bicep: developerRoles must decide on Event Hubs Data {role}"
-    if grants.count("principalId: principalId") != 2 or parameter(main, "developerRoles").value != "send":
+    if grants.count("to: toDeployer") != 2 or parameter(main, "developerRoles").value != "send":
         yield "main.bicep: the deployer may only send to the hub by default"
 
 
@@ -211,12 +208,16 @@ def of_type(files: Files, kind: str) -> list[tuple[File, Declaration]]:
     return [(file, one) for file, one in resources(files) if type_of(one) == kind]
 
 
-def calls_with(files: Files, name: str) -> Iterator[tuple[File, Declaration]]:
-    """Yield the calls of our modules that have a parameter."""
-    for file, call in all_of(files, "module"):
-        module = files.get(call.of)
-        if module is not None and any(one.name == name for one in module.of_kind("parameter")):
-            yield file, call
+def _decided(files: Files, choice: str, parameter_of_main: str) -> Iterator[str]:
+    """Require that each module which keeps something gets a choice as the parameter of main.bicep has it."""
+    main = files["main.bicep"]
+    if shown(main.var("keeping")[choice]) != parameter_of_main:
+        yield f"main.bicep: {parameter_of_main} must decide on keeping.{choice}"
+    for one in main.of_kind("module"):
+        module = files.get(one.of)
+        known = module is not None and any(each.name == "keeping" for each in module.of_kind("parameter"))
+        if known and shown(at(one.value, "params.keeping")) != "keeping":
+            yield f"main.bicep:{one.line}: {one.name} must keep as the operator chose"
 
 
 def parts(value: object) -> Iterator[object]:

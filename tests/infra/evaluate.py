@@ -5,8 +5,9 @@ resources and modules that the caller knows. A value that only Azure knows is an
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import cache, reduce
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -68,7 +69,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "resourceId": lambda kind, *names: f"{kind}/{'/'.join(names)}",
     "split": lambda text, by: text.split(by),
     "startsWith": lambda text, start: text.lower().startswith(start.lower()),
-    "string": str,
+    "string": lambda value: json.dumps(value) if isinstance(value, dict) else str(value),
     "subscription": lambda: SUBSCRIPTION,
     "subscriptionResourceId": lambda kind, *names: f"{kind}/{'/'.join(names)}",
     "take": lambda text, most: text[:most],
@@ -88,6 +89,8 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "*": lambda a, b: a * b,
     "/": lambda a, b: a // b,
 }
+TOKEN = re.compile(r"'|\$\{|\{|\}")
+CHAIN = re.compile(r"[A-Za-z_]\w*(?:\(\))?(?:!?\.\??\w+|\[\w+\])+(?![\w(])")
 NAMES = ("identifier", "property_identifier", "variable_access")
 
 
@@ -161,10 +164,6 @@ class Evaluator:
         return self._compound(node, parts, local)
 
     def _compound(self, node: Node, parts: list[Node], local: Mapping[str, Any]) -> Any:
-        if (base := _base(node)) is not node and base.type == "ternary_expression":
-            condition, holds, fails = base.named_children  # the grammar takes the members of the last part for its own
-            rest = (node.text or b"")[fails.start_byte - node.start_byte :].decode()
-            return self._node(holds if self._node(condition, local) else _parsed(rest), local)
         match node.type:
             case "binary_expression":
                 return self._binary(node, parts, local)
@@ -182,7 +181,7 @@ class Evaluator:
                 return [self._node(parts[2], {**local, **dict(zip(names, row, strict=False))}) for row in rows]
             case "call_expression":
                 called: Callable[..., Any] = self._functions[(parts[0].text or b"").decode()]
-                return called(*(self._node(each, local) for each in parts[1].named_children))
+                return called(*(self._node(one, local) for one in parts[1].named_children if one.type != "comment"))
         raise NotImplementedError(f"{node.type}: {(node.text or b'').decode()}")
 
     def _binary(self, node: Node, parts: list[Node], local: Mapping[str, Any]) -> Any:
@@ -203,16 +202,30 @@ class Evaluator:
         return (node.text or b"").decode() if node.type == "identifier" else str(self._node(node, local))
 
 
-def _base(node: Node) -> Node:
-    """Return the value whose members a chain of members ends in."""
-    return _base(node.named_children[0]) if node.type in ("member_expression", "subscript_expression") else node
-
-
 def _member(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         return value.get(name)
     return value.member(name)
 
 
+@cache
 def _parsed(text: str) -> Node:
-    return PARSER.parse(f"var x = {text}\n".encode()).root_node.named_children[0].named_children[-1]
+    return PARSER.parse(f"var x = {_bracketed(text)}\n".encode()).root_node.named_children[0].named_children[-1]
+
+
+def _bracketed(text: str) -> str:
+    """Put brackets around each chain of members, which the grammar would take for members of all that stands before."""
+    pieces, inside, began = [""], [False], 0  # inside: a text, or code, by depth
+    for sign in TOKEN.finditer(text):
+        if inside[-1] and sign[0] not in ("'", "${"):
+            continue
+        piece = text[began : sign.start()]
+        pieces += [piece if inside[-1] else CHAIN.sub(r"(\g<0>)", piece), sign[0]]
+        began = sign.end()
+        if sign[0] == "'":
+            inside = inside[:-1] if inside[-1] else [*inside, True]
+        elif sign[0] in ("${", "{"):
+            inside = [*inside, False]
+        else:
+            inside = inside[:-1]
+    return "".join([*pieces, CHAIN.sub(r"(\g<0>)", text[began:])])

@@ -161,7 +161,8 @@ def rights_are_named_and_explained(files: Files) -> Iterator[str]:
     main = files["main.bicep"]
     for file, one in (*all_of(files, "module"), *((main, one) for one in main.of_kind("variable"))):
         for path, grant in nodes_in(one.value):
-            if isinstance(grant, dict) and "principalId" in grant and "scope" not in grant:
+            keys = set(grant) if isinstance(grant, dict) else set()
+            if keys & {"to", "principalId"} and keys != {"principalId", "principalType"} and "scope" not in keys:
                 yield from (f"{file.name}:{one.line}: {one.name}{path}: {fault}" for fault in _grant(grant, roles))
     if "description: each.reason" not in files["app/roles.bicep"].text:
         yield "app/roles.bicep: the reason of a grant must be its description"
@@ -171,7 +172,7 @@ def rights_are_the_least(files: Files) -> Iterator[str]:
     """Require that the deployer has no right on a whole account, and one on the jobs only with an engine; that no
     module assigns a wide role; and that Capture can be turned off again."""
     roles = next(one for one in files["main.bicep"].of_kind("module") if one.name == "roles")
-    if re.search(r"principalId: principalId\b", shown(at(roles.value, "params.storageGrants"))):
+    if re.search(r"to: toDeployer\b", shown(at(roles.value, "params.storageGrants"))):
         yield "main.bicep: the deployer must have no right on a whole account"
     grants = " ".join(shown(at(roles.value, "params.containerGrants")).split())
     if not grants.startswith("sparkEngine == 'none' ? [] :") or "container: sparkContainer" not in grants:
@@ -180,8 +181,8 @@ def rights_are_the_least(files: Files) -> Iterator[str]:
         for path, value in nodes_in(one.value):
             if path.endswith(("roleDefinitionIdOrName", "roleName")) and value in ("Contributor", "Owner"):
                 yield f"{file.name}:{one.line}: {one.name}{path} is too wide"
-    if shown(at(_hub(files), "properties.captureDescription.enabled")) != "captureEnabled":
-        yield "app/hub.bicep: captureDescription must be there with enabled: captureEnabled"
+    if shown(at(_hub(files), "properties.captureDescription.enabled")) != "sizes.captureEnabled":
+        yield "app/hub.bicep: captureDescription must be there with enabled: sizes.captureEnabled"
 
 
 def _hub(files: Files) -> Any:
@@ -220,14 +221,14 @@ def the_administrator_is_known_to_the_database(files: Files) -> Iterator[str]:
     Azure SQL knows a service principal by its application id; an empty id is refused before the server is made.
     """
     server = next((one for _, one in resources(files) if type_of(one) == "Microsoft.Sql/servers"), None)
-    if server is None or shown(at(server.value, "properties.administrators.sid")) != "administratorId":
-        yield "app/sql.bicep: the sid of the administrator must be the parameter administratorId"
+    if server is None or shown(at(server.value, "properties.administrators.sid")) != "administrator.id":
+        yield "app/sql.bicep: the sid of the administrator must be the parameter administrator"
     kind = shown(at(server.value, "properties.administrators.principalType")) if server else ""
-    if kind != "administratorType == 'ServicePrincipal' ? 'Application' : administratorType":
+    if kind != "administrator.type == 'ServicePrincipal' ? 'Application' : administrator.type":
         yield "app/sql.bicep: a service principal is an Application to the server"
     main = files["main.bicep"]
     given = next(one for one in main.of_kind("module") if one.name == "sql").value["params"]
-    sid = shown(given["administratorId"])
+    sid = shown(at(given, "administrator.id"))
     for one in main.of_kind("variable"):
         sid = f"({shown(one.value)})".join(re.split(rf"\b{one.name}\b", sid))
     if re.search(r"\bprincipalId\b|deployer\(\)", sid.replace(NO_OBJECT_ID, "")):
@@ -254,12 +255,15 @@ def alerts_are_there(files: Files) -> Iterator[str]:
 
 
 def parameters_are_described_and_limited(files: Files) -> Iterator[str]:
-    """Require a @description on each; for texts and lists a length or a list of values, for numbers a range."""
+    """Require a @description on each. What comes in from outside has limits: in main.bicep a text has a length or a
+    list of values, a number a range."""
     for file, one in all_of(files, "parameter"):
         where = f"{file.name}:{one.line}: {one.name}"
         if len(str(one.decorators.get("description", [""])[0])) < 10:
             yield f"{where} has no @description"
         limits = set(one.decorators)
+        if file.name != "main.bicep":
+            continue
         if (one.of == "string" or one.of.endswith("[]")) and not limits & {"allowed", "maxLength"}:
             yield f"{where} has no @maxLength or @allowed"
         if one.of == "int" and "allowed" not in limits and not {"minValue", "maxValue"} <= limits:
@@ -338,5 +342,5 @@ def _grant(grant: Mapping[str, Any], roles: Mapping[str, str]) -> Iterator[str]:
         yield f"role {shown(grant.get('role'))} is not one of app/roles.bicep"
     if len(str(grant.get("reason", grant.get("description", "")))) < 20:
         yield "says no reason"
-    if "principalType" not in grant:
+    if not {"to", "principalType"} & set(grant):
         yield "says no principalType"

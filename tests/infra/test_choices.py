@@ -25,10 +25,10 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("main.bicep", "  'australiaeast'\n", "  'westus4'\n"),
     ],
     choices.sizes_are_those_that_azure_sells: [
-        ("main.bicep", "  12\n  16\n])\nparam processingUnits", "  16\n])\nparam processingUnits"),
-        ("main.bicep", "  12\n  16\n])\nparam processingUnits", "  12\n  16\n  20\n])\nparam processingUnits"),
-        ("main.bicep", "  8\n  10\n  12\n  14\n", "  10\n  12\n  14\n"),
-        ("main.bicep", "  4096\n])\nparam instanceMemoryMB", "])\nparam instanceMemoryMB"),
+        ("main.bicep", " | 12 | 16 = 1", " | 16 = 1"),
+        ("main.bicep", " | 12 | 16 = 1", " | 12 | 16 | 20 = 1"),
+        ("main.bicep", "param sqlVCores 1 | 2 | 4 | 6 | 8 | ", "param sqlVCores 1 | 2 | 4 | 6 | "),
+        ("main.bicep", " | 4096 = 2048", " = 2048"),
     ],
     choices.growth_for_ever_is_small_and_said: [
         ("main.bicep", "param maximumThroughputUnits int = 2", "param maximumThroughputUnits int = 10"),
@@ -37,9 +37,9 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
     choices.functions_start_and_end_as_chosen: [
         ("app/function.bicep", "name: 'durable'", "name: 'function:durable'"),
         ("app/function.bicep", "name: 'function:ingest'", "name: 'ingest'"),
-        ("app/function.bicep", "siteUpdateStrategy: { type: updateStrategy }", "x: {}"),
-        ("app/function.bicep", "{ type: updateStrategy }", "{ type: 'Recreate' }"),
-        ("app/function.bicep", "  'RollingUpdate'\n", ""),
+        ("app/function.bicep", "siteUpdateStrategy: { type: choices.updateStrategy }", "x: {}"),
+        ("app/function.bicep", "{ type: choices.updateStrategy }", "{ type: 'Recreate' }"),
+        ("main.bicep", " | 'RollingUpdate'", ""),
     ],
     choices.no_password_deploys: [
         ("app/function.bicep", "name: 'scm'", "name: 'ftp'"),
@@ -47,15 +47,20 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/function.bicep", "  dependsOn: [appSettings]\n", ""),
     ],
     choices.zones_are_one_choice: [
-        ("app/hub.bicep", "zoneRedundant ? true : null", "null"),
-        ("app/sql.bicep", "    zoneRedundant: zoneRedundant\n", "    zoneRedundant: false\n"),
-        ("app/storage.bicep", "zoneRedundant ? 'Standard_ZRS' : 'Standard_LRS'", "'Standard_LRS'"),
-        ("app/function.bicep", ", zoneRedundant: zoneRedundant }", " }"),
-        ("main.bicep", "    zoneRedundant: zoneRedundant\n", "    zoneRedundant: false\n"),
+        ("app/hub.bicep", "keeping.zoneRedundant ? true : null", "null"),
+        ("app/sql.bicep", "    zoneRedundant: keeping.zoneRedundant\n", "    zoneRedundant: false\n"),
+        ("app/storage.bicep", "keeping.zoneRedundant ? 'Standard_ZRS' : 'Standard_LRS'", "'Standard_LRS'"),
+        ("app/function.bicep", ", zoneRedundant: choices.zoneRedundant }", " }"),
+        ("main.bicep", "{ zoneRedundant: zoneRedundant, ", "{ zoneRedundant: false, "),
+        (
+            "main.bicep",
+            "    keeping: keeping\n",
+            "    keeping: { zoneRedundant: false, diagnosticLogs: 'all', locked: false }\n",
+        ),
     ],
     choices.services_log_into_the_workspace: [
         ("app/hub.bicep", "  scope: namespace\n", "  scope: hub\n"),
-        ("app/sql.bicep", "diagnosticLogs != 'none'", "true"),
+        ("app/sql.bicep", "keeping.diagnosticLogs != 'none'", "true"),
         ("app/sql.bicep", "'Blocks', ", "'DatabaseWaitStatistics', "),
         ("app/storage.bicep", "['StorageDelete']", "['StorageDelete', 'StorageRead']"),
         ("app/storage.bicep", "    workspaceId: workspaceId\n", ""),
@@ -70,10 +75,10 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("main.bicep", "watchExpected: appDeployed", "watchExpected: true"),
     ],
     choices.data_can_be_locked: [
-        ("app/hub.bicep", "if (locked)", "if (!locked)"),
+        ("app/hub.bicep", "if (keeping.locked)", "if (!keeping.locked)"),
         ("app/sql.bicep", "  scope: database\n  properties: { level", "  scope: server\n  properties: { level"),
         ("app/storage.bicep", "'CanNotDelete'", "'ReadOnly'"),
-        ("main.bicep", "    locked: deleteLocks\n", "    locked: false\n"),
+        ("main.bicep", ", locked: deleteLocks }", ", locked: false }"),
     ],
     choices.names_can_be_chosen: [
         ("main.bicep", "name: resourceName.sqlServer", "name: '${names.sqlServer}${token}'"),
@@ -85,16 +90,16 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
     choices.receivers_come_from_the_environment: [
         ("main.bicep", "param alertEmails string = ''", "param alertEmails string[] = []"),
         ("main.bicep", ": fail('ALERT_EMAILS: ", ": format('"),
-        ("main.bicep", "    emails: receivers\n", "    emails: emails\n"),
+        ("main.bicep", "emails: receivers,", "emails: emails,"),
         ("main.bicep", ": fail('ALERT_WEBHOOKS: ", ": format('"),
-        ("main.bicep", "    webhooks: webhooks\n", "    webhooks: addresses\n"),
+        ("main.bicep", "webhooks: webhooks }", "webhooks: addresses }"),
         ("app/alerts.bicep", "serviceUri: address, useCommonAlertSchema: true", "serviceUri: address"),
         ("app/alerts.bicep", "emailAddress: email, useCommonAlertSchema: true", "emailAddress: email"),
     ],
     choices.developers_get_the_roles_that_are_chosen: [
         ("main.bicep", "developerRoles == 'none'", "developerRoles == 'no'"),
         ("main.bicep", "developerRoles == 'sendAndReceive'", "developerRoles != 'none'"),
-        ("main.bicep", "param developerRoles string = 'send'", "param developerRoles string = 'sendAndReceive'"),
+        ("main.bicep", "'sendAndReceive' = 'send'", "'sendAndReceive' = 'sendAndReceive'"),
     ],
 }
 

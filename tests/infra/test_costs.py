@@ -100,7 +100,9 @@ def test_larger_instances_cost_more() -> None:
 
 
 def test_an_idle_database_pays_for_the_minimum_of_the_template() -> None:
-    (minimum,) = re.findall(r"minCapacity: .*<= 4 \? json\('0\.5'\) : \(vCores \+ 7\) / 8", FILES["app/sql.bicep"].text)
+    (minimum,) = re.findall(
+        r"minCapacity: .*<= 4 \? json\('0\.5'\) : \(sizes.vCores \+ 7\) / 8", FILES["app/sql.bicep"].text
+    )
     idle = [parts.costs(size(Load(rate)), 16)[5].idle for rate in (1_000, 33_000)]
     assert minimum and idle == pytest.approx([2.05 / 3 * 730 * 0.5218, 2 * 730 * 0.5218])
 

@@ -12,6 +12,7 @@ from infra.hooks import app_start, package
 from infra.hooks.__main__ import main
 from infra.hooks.errors import HookRefused
 from tests.fakes.orders_room import FILES, ORDERS, write_room
+from tests.infra.bicep import shown
 from tests.infra.test_policies import FILES as BICEP
 from tests.repo.product import MODULES, ROOT, name_of
 
@@ -128,11 +129,11 @@ def test_a_package_that_grew_by_mistake_is_refused(project: Path) -> None:
 def test_the_app_starts_from_its_package_with_the_settings_of_the_cloud() -> None:
     names = app_start.refuse_unstartable(ROOT, SETTINGS)
     assert {"ingest", "status"} <= set(names)
-    assert app_start.cloud_settings(ROOT, {**SETTINGS, "PATH": "/bin"}) == SETTINGS
+    assert app_start.cloud_settings(ROOT, json.dumps(SETTINGS), {"PATH": "/bin"}) == SETTINGS
 
 
 def test_the_app_is_tried_with_the_settings_of_its_spark_engine() -> None:
-    settings = app_start.cloud_settings(ROOT, {**SETTINGS, **SYNAPSE})
+    settings = app_start.cloud_settings(ROOT, json.dumps({**SETTINGS, **SYNAPSE}), {})
     assert settings == {**SETTINGS, **SYNAPSE}
     assert "aggregate" in app_start.refuse_unstartable(ROOT, settings)
     with pytest.raises(HookRefused, match="LIVY_URL must be an address"):
@@ -141,12 +142,14 @@ def test_the_app_is_tried_with_the_settings_of_its_spark_engine() -> None:
         app_start.refuse_unstartable(ROOT, {**settings, "STORE_CONNECTION": "sqlite:here.db"})
 
 
-def test_every_wired_setting_is_known_to_the_hooks_as_an_output_of_the_same_value() -> None:
-    main = BICEP["main.bicep"]
-    wired = main.var("wiredSettings")
-    outputs = {one.name: one.value for one in main.of_kind("output")}
-    assert sorted(wired) == sorted(app_start.WIRED)
-    assert {name: outputs.get(name) for name in wired} == wired
+def test_the_trial_start_has_every_setting_that_the_template_wires() -> None:
+    outputs = {one.name: shown(one.value) for one in BICEP["main.bicep"].of_kind("output")}
+    assert outputs["WIRED_SETTINGS"] == "string(wiredSettings)"
+    assert set(SETTINGS) <= set(app_start.cloud_settings(ROOT, json.dumps(SETTINGS), {}))
+
+
+def test_a_new_transform_wins_over_the_one_that_was_provisioned() -> None:
+    assert app_start.cloud_settings(ROOT, '{"TRANSFORM": "a"}', {"TRANSFORM": "b"})["TRANSFORM"] == "b"
 
 
 @pytest.mark.parametrize(

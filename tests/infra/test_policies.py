@@ -51,7 +51,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
             "output name string = account.name",
             "output name string = account.listKeys().keys[0].value",
         ),
-        ("app/hub.bicep", "output name string = namespace.name", "output sharedKeyOfHub string = namespace.name"),
+        ("app/hub.bicep", "output resourceId string", "output sharedKeyOfHub string"),
         (
             "main.bicep",
             "STORE_CONNECTION: storeConnection",
@@ -72,12 +72,12 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
     ],
     policies.every_service_takes_an_identity: [
         ("app/function.bicep", "  AzureWebJobsStorage__credential: 'managedidentity'\n", ""),
-        ("app/function.bicep", "  EVENTHUB__clientId: identityClientId\n", ""),
+        ("app/function.bicep", "  EVENTHUB__clientId: identity.client\n", ""),
         ("app/function.bicep", ";Authorization=AAD'", "'"),
         (
             "main.bicep",
-            "EVENTHUB_NAME: hubName",
-            "EVENTHUB_NAME: hubName\n      EVENTHUB: 'Endpoint=sb://x'",
+            "EVENTHUB_NAME: hubNames.hub",
+            "EVENTHUB_NAME: hubNames.hub\n      EVENTHUB: 'Endpoint=sb://x'",
         ),
     ],
     policies.rights_are_named_and_explained: [
@@ -89,7 +89,11 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/worker.bicep", "    roleName: 'AcrPull'\n", ""),
     ],
     policies.rights_are_the_least: [
-        ("main.bicep", "principalId: spark.outputs.synapsePrincipalId", "principalId: principalId"),
+        (
+            "main.bicep",
+            "to: { principalId: spark.outputs.synapsePrincipalId, principalType: 'ServicePrincipal' }",
+            "to: toDeployer",
+        ),
         ("main.bicep", "containerGrants: sparkEngine == 'none'", "containerGrants: sparkEngine == 'synapse'"),
         ("main.bicep", "            container: sparkContainer\n", ""),
         (
@@ -97,8 +101,8 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
             "    enableTelemetry: false\n",
             "    enableTelemetry: false\n    roleAssignments: [{ roleDefinitionIdOrName: 'Contributor' }]\n",
         ),
-        ("app/hub.bicep", "enabled: captureEnabled", "enabled: true"),
-        ("app/hub.bicep", "captureDescription: {", "captureDescription: !captureEnabled ? null : {"),
+        ("app/hub.bicep", "enabled: sizes.captureEnabled", "enabled: true"),
+        ("app/hub.bicep", "captureDescription: {", "captureDescription: !sizes.captureEnabled ? null : {"),
     ],
     policies.sign_in_admits_one_tenant_and_leaves_keys_alone: [
         ("app/signin.bicep", "name: 'authsettingsV2'", "name: 'authsettings'"),
@@ -119,8 +123,8 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("main.bicep", "empty(sqlAdministratorId) ? deployerSid", "empty(sqlAdministratorId) ? principalId"),
         ("main.bicep", "empty(sqlAdministratorId) ? deployerSid", "empty(sqlAdministratorId) ? deployer().objectId"),
         ("main.bicep", "empty(sqlAdministratorId) ? deployerSid : sqlAdministratorId", "deployerSid"),
-        ("app/sql.bicep", "sid: administratorId", "sid: administratorName"),
-        ("app/sql.bicep", "administratorType == 'ServicePrincipal' ? 'Application' : administratorType", "'User'"),
+        ("app/sql.bicep", "sid: administrator.id", "sid: databaseName"),
+        ("app/sql.bicep", "administrator.type == 'ServicePrincipal' ? 'Application' : administrator.type", "'User'"),
     ],
     policies.alerts_are_there: [
         ("app/alerts.bicep", "name: 'ledger-unbalanced'", "name: 'something'"),
@@ -129,15 +133,19 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("main.bicep", "'app/alerts.bicep'", "'app/monitoring.bicep'"),
     ],
     policies.parameters_are_described_and_limited: [
-        ("app/sql.bicep", "@description('Largest size of the data in GiB.')\n", ""),
-        ("app/sql.bicep", "@maxValue(4096)\n", ""),
-        ("app/hub.bicep", "@minLength(6)\n@maxLength(50)\n", ""),
+        ("app/sql.bicep", "@description('Name of the database.')\n", ""),
+        ("main.bicep", "@maxValue(4096)\n", ""),
+        ("main.bicep", "@maxLength(300)\n", ""),
         ("main.bicep", "@description('Name of the function app.')\n", ""),
     ],
     policies.types_are_checked: [
         ("main.bicep", "param appSettings { *: string }", "param appSettings object"),
         ("app/roles.bicep", "param hubGrants grant[]", "param hubGrants array"),
-        ("app/alerts.bicep", "output names string[]", "output names array"),
+        (
+            "app/identity.bicep",
+            "output ids { resource: string, client: string, principal: string }",
+            "output ids object",
+        ),
         ("app/function.bicep", "functionAppConfig: {", "functionAppConfig: union({}, {}) \n    other: {"),
         (
             "app/function.bicep",

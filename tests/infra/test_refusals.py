@@ -16,6 +16,8 @@ NAMESPACE = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventHub/name
 SERVER = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Sql/servers/mine"
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("PARTITION_COUNT", {"partitionCount": 33}),
+    ("PARTITION_COUNT", {"partitionCount": 101, "hubTier": "Premium"}),
+    ("RETENTION_HOURS", {"retentionHours": 169}),
     ("sqlVCores", {"sqlCompute": "provisioned", "sqlVCores": 1}),
     ("sqlVCores", {"sqlCompute": "serverless", "sqlVCores": 128}),
     ("sqlTier", {"sqlTier": "BusinessCritical"}),
@@ -43,8 +45,8 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 TAKEN: list[dict[str, Any]] = [
     {},
     {"partitionCount": 32},
-    {"partitionCount": 100, "hubTier": "Premium"},
-    {"partitionCount": 100, "eventHubNamespaceId": NAMESPACE, "eventHubName": "orders"},
+    {"partitionCount": 100, "hubTier": "Premium", "retentionHours": 2160},
+    {"partitionCount": 101, "retentionHours": 2160, "eventHubNamespaceId": NAMESPACE, "eventHubName": "orders"},
     {"sqlVCores": 1},
     {"profile": "dev"},
     {"profile": "dev", "alertsEnabled": True, "alertEmails": "a@b.c"},

@@ -10,7 +10,7 @@ from handlers.api import ROUTES
 from infra.hooks.deployer.existing import OWN_HUB
 from infra.hooks.smoke.app import CHECKS
 from infra.hooks.smoke.key import FUNCTIONS
-from tests.infra.bicep import shown
+from tests.infra.evaluate import Evaluator
 from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
@@ -49,10 +49,9 @@ def test_images_are_microsofts_and_passwords_come_from_outside() -> None:
 def test_the_emulators_hub_is_the_one_of_the_templates() -> None:
     (namespace,) = HUB["UserConfig"]["NamespaceConfig"]
     (hub,) = namespace["Entities"]
-    given = next(one for one in FILES["main.bicep"].of_kind("module") if one.name == "hub").value["params"]
-    assert hub["Name"] == FILES["main.bicep"].var("ownHubName") == OWN_HUB
-    assert shown(given["hubName"]) == "ownHubName"
-    assert [group["Name"] for group in hub["ConsumerGroups"]] == [given["triggerGroup"], given["readerGroup"]]
+    names = Evaluator(FILES["main.bicep"], {}).name("hubNames")
+    assert hub["Name"] == names["hub"] == OWN_HUB
+    assert [group["Name"] for group in hub["ConsumerGroups"]] == [names["triggerGroup"], names["readerGroup"]]
     partitions = next(one for one in FILES["main.bicep"].of_kind("parameter") if one.name == "partitionCount")
     assert hub["PartitionCount"] == str(partitions.value)
 

@@ -48,8 +48,8 @@ PLANTED = [
     ("main.bicep", "param logDailyGigabytes int = profile == 'dev' ? 1 : 5", "param logDailyGigabytes int = 1"),
     (
         "main.bicep",
-        "    dailyGigabytes: logDailyGigabytes\n  }\n}\n\n@description('Name of the",
-        "    dailyGigabytes: 50\n  }\n}\n\n@description('Name of the",
+        "      dailyGigabytes: logDailyGigabytes\n",
+        "      dailyGigabytes: 50\n",
     ),
     ("app/alerts.bicep", "dailyGigabytes * 800", "dailyGigabytes * 1000"),
     ("app/alerts.bicep", "'{cap_megabytes}', string(capMegabytes)", "'{cap_megabytes}', '4000'"),
@@ -69,12 +69,12 @@ def telemetry_can_be_paid(files: Files) -> Iterator[str]:
     needed = total((*volume(USUAL, 16, 1), unsampled_requests(USUAL, 16)))
     if cap <= needed:
         yield f"main.bicep: the cap, {cap} GB, must be above the {needed:.2f} GB of a host that samples no requests"
-    for name in ("monitoring", "alerts"):
+    for name, path in (("monitoring", "dailyGigabytes"), ("alerts", "limits.dailyGigabytes")):
         call = next(one for one in main.of_kind("module") if one.name == name)
-        if shown(at(call.value, "params.dailyGigabytes")) != "logDailyGigabytes":
+        if shown(at(call.value, f"params.{path}")) != "logDailyGigabytes":
             yield f"main.bicep: {name} must have the cap logDailyGigabytes"
     alerts = files["app/alerts.bicep"]
-    if shown(alerts.var("capMegabytes")) != f"dailyGigabytes * {1000 * ALERT_SHARE:.0f}":
+    if shown(alerts.var("capMegabytes")) != f"limits.dailyGigabytes * {1000 * ALERT_SHARE:.0f}":
         yield "app/alerts.bicep: capMegabytes must be the alert's share of the cap"
     queries = [shown(one["query"]) for one in alerts.var("alerts") if one["name"] == "log-cap"]
     if not any("'{cap_megabytes}', string(capMegabytes)" in query for query in queries):

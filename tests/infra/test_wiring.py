@@ -17,11 +17,11 @@ PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
     wiring.the_worker_is_closed: [
         ("app/worker.bicep", "disableIngress: true", "ingressExternal: true"),
-        ("app/worker.bicep", "{ userAssignedResourceIds: [identityId] }", "{ systemAssigned: true }"),
+        ("app/worker.bicep", "{ userAssignedResourceIds: [identity.resource] }", "{ systemAssigned: true }"),
         ("app/worker.bicep", "publicNetworkAccess: 'Disabled'", "publicNetworkAccess: 'Enabled'"),
         ("app/worker.bicep", "destination: 'azure-monitor'", "destination: 'log-analytics'"),
         ("app/worker.bicep", "{ type: 'Liveness', ", "{ type: 'Readiness', "),
-        ("main.bicep", "Id: workerRegistryId\n    identityId: app", "Id: workerRegistryId\n    identityId: capture"),
+        ("main.bicep", "Id: workerRegistryId\n    identity: app", "Id: workerRegistryId\n    identity: capture"),
     ],
     wiring.one_of_trigger_and_worker_ingests: [
         ("main.bicep", "    ingestDisabled: !empty(workerImage)", "    ingestDisabled: false"),
@@ -29,12 +29,12 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("main.bicep", "    settings: settings\n    subnetId", "    settings: appSettings\n    subnetId"),
         ("main.bicep", "  dependsOn: [function] ", "  dependsOn: [roles] "),
         ("app/function.bicep", "'AzureWebJobs.ingest.Disabled': 'true'", "'AzureWebJobs.ingest.Disabled': 'false'"),
-        ("app/function.bicep", "ingestAlwaysReady > 0 && !ingestDisabled", "ingestAlwaysReady > 0"),
+        ("app/function.bicep", "choices.ingestAlwaysReady > 0 && !ingestDisabled", "choices.ingestAlwaysReady > 0"),
     ],
     wiring.replicas_have_work: [
-        ("app/worker.bicep", "maxReplicas: most", "maxReplicas: maximumReplicas"),
-        ("app/worker.bicep", "min(max(replicas, maximumReplicas), partitions)", "max(replicas, maximumReplicas)"),
-        ("app/worker.bicep", "minReplicas: min(replicas, partitions)", "minReplicas: 0"),
+        ("app/worker.bicep", "maxReplicas: most", "maxReplicas: replicas.maximum"),
+        ("app/worker.bicep", "min(max(replicas.always, replicas.maximum), partitions)", "replicas.maximum"),
+        ("app/worker.bicep", "minReplicas: min(replicas.always, partitions)", "minReplicas: 0"),
         ("main.bicep", "partitions: partitionCount", "partitions: 1000"),
     ],
     wiring.a_worker_scales_by_its_processor: [
@@ -78,7 +78,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/network.bicep", ", serviceEndpoints: ['Microsoft.Sql']", ""),
     ],
     wiring.zones_of_hyperscale_have_a_replica: [
-        ("app/sql.bicep", "zoneRedundant && tier == 'Hyperscale' ? 1 : null", "null"),
+        ("app/sql.bicep", "keeping.zoneRedundant && sizes.tier == 'Hyperscale' ? 1 : null", "null"),
     ],
 }
 

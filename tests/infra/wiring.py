@@ -53,7 +53,7 @@ def zones_of_hyperscale_have_a_replica(files: Files) -> Iterator[str]:
     """Require that a zone-redundant Hyperscale database has a replica, which is its second zone."""
     database = next(one for one in files["app/sql.bicep"].of_kind("resource") if one.name == "database")
     replicas = shown(at(database.value, "properties.highAvailabilityReplicaCount"))
-    if replicas != "zoneRedundant && tier == 'Hyperscale' ? 1 : null":
+    if replicas != "keeping.zoneRedundant && sizes.tier == 'Hyperscale' ? 1 : null":
         yield "app/sql.bicep: a zone-redundant Hyperscale database needs one replica"
 
 
@@ -64,14 +64,14 @@ def the_worker_is_closed(files: Files) -> Iterator[str]:
     app, place = calls["worker"], calls["place"]
     wanted = {
         "disableIngress": app.get("disableIngress") is True,
-        "managedIdentities": shown(at(app, "managedIdentities.userAssignedResourceIds")) == "[identityId]",
+        "managedIdentities": shown(at(app, "managedIdentities.userAssignedResourceIds")) == "[identity.resource]",
         "publicNetworkAccess": place.get("publicNetworkAccess") == "Disabled",
         "appLogsConfiguration": at(place, "appLogsConfiguration.destination") == "azure-monitor",
         "probes": {each["type"] for each in app["containers"][0]["probes"]} == {"Startup", "Liveness"},
     }
     yield from (f"app/worker.bicep: {name} is not as the policy has it" for name, holds in wanted.items() if not holds)
     call = next(one for one in files["main.bicep"].of_kind("module") if one.name == "worker")
-    if shown(at(call.value, "params.identityId")) != "appIdentity.outputs.resourceId":
+    if shown(at(call.value, "params.identity")) != "appIdentity.outputs.ids":
         yield f"main.bicep:{call.line}: the worker must run as the identity of the app"
 
 
@@ -93,7 +93,7 @@ def one_of_trigger_and_worker_ingests(files: Files) -> Iterator[str]:
         at(settings.value, "properties")
     ):
         yield "app/function.bicep: ingestDisabled must turn the trigger off"
-    if "ingestAlwaysReady > 0 && !ingestDisabled" not in shown(function.var("alwaysReady")):
+    if "choices.ingestAlwaysReady > 0 && !ingestDisabled" not in shown(function.var("alwaysReady")):
         yield "app/function.bicep: a trigger that is off needs no instance"
 
 
@@ -103,10 +103,10 @@ def replicas_have_work(files: Files) -> Iterator[str]:
     scale = next(one for one in file.of_kind("module") if one.name == "worker").value["params"]["scaleSettings"]
     if (shown(scale["maxReplicas"]), shown(file.var("most"))) != (
         "most",
-        "min(max(replicas, maximumReplicas), partitions)",
+        "min(max(replicas.always, replicas.maximum), partitions)",
     ):
         yield "app/worker.bicep: maxReplicas must be limited by the partitions"
-    if shown(scale["minReplicas"]) != "min(replicas, partitions)":
+    if shown(scale["minReplicas"]) != "min(replicas.always, partitions)":
         yield "app/worker.bicep: minReplicas must be limited by the partitions"
     call = next(one for one in files["main.bicep"].of_kind("module") if one.name == "worker")
     if shown(at(call.value, "params.partitions")) != "partitionCount":
