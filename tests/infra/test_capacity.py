@@ -147,9 +147,7 @@ def test_a_text_is_refused_in_a_clear_line(capsys: pytest.CaptureFixture[str]) -
 def test_the_telemetry_of_shards_is_that_of_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["1_000_000"]) == 0
     shards = size(Load(1_000_000)).shards
-    assert f"telemetry a day of each of {shards} shards" in (printed := capsys.readouterr().out)
-    batches = 86_400 * 1_000_000 / shards / 100
-    assert f"a line for each batch: {batches:,.0f} x" in printed
+    assert f"telemetry a day of each of {shards} shards" in capsys.readouterr().out
 
 
 def test_the_page_has_the_load_that_each_database_carries() -> None:

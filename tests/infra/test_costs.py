@@ -16,13 +16,23 @@ from tests.infra.test_policies import FILES
 from tests.repo.product import ROOT
 from tools.capacity import costs as parts
 from tools.capacity.__main__ import PARTITIONS, main
-from tools.capacity.costs import costs, costs_report, extras
+from tools.capacity.costs import DEV_PROFILE, STANDARD_PROFILE, at_rest, bill, costs_report, extras
 from tools.capacity.load import Load
 from tools.capacity.prices import EUROPE
 from tools.capacity.sizing import size
 
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 SIZING = size(Load(1_000))
+
+
+def costs(rate: float, memory: int = 2048) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the dollars of each part in an idle month, and at a load."""
+    sizing = size(Load(rate), memory=memory)
+    idle, loaded = (bill(STANDARD_PROFILE, each, PARTITIONS) for each in (at_rest(sizing), sizing))
+    return {one.part: one.dollars for one in idle}, {one.part: one.dollars for one in loaded}
+
+
+DEV = bill(DEV_PROFILE, at_rest(SIZING), PARTITIONS)
 
 
 def default(name: str) -> object:
@@ -47,8 +57,8 @@ def test_the_program_counts_the_defaults_of_the_templates() -> None:
 
 def test_the_program_counts_each_kind_of_always_ready_instance() -> None:
     ready = [one.name for one in FILES["main.bicep"].of_kind("parameter") if one.name.endswith("AlwaysReady")]
-    assert {"ingestAlwaysReady", "httpAlwaysReady"} <= set(ready) <= set(parts.READY)
-    assert {name: default(name) for name in ready} == {name: parts.READY[name] for name in ready}
+    counted = {"ingestAlwaysReady": STANDARD_PROFILE.ingest, "durableAlwaysReady": STANDARD_PROFILE.durable}
+    assert {name: default(name) for name in ready} == {**counted, "httpAlwaysReady": 0}
 
 
 def test_the_program_counts_the_endpoints_and_the_nodes_of_the_templates() -> None:
@@ -62,7 +72,7 @@ def test_the_program_counts_the_endpoints_and_the_nodes_of_the_templates() -> No
 
 
 def test_an_idle_month_of_a_dev_environment_costs_less_than_100_dollars() -> None:
-    *each, whole = parts.dev(PARTITIONS)
+    *each, whole = DEV
     assert whole.dollars == sum(one.dollars for one in each)
     assert EUROPE * whole.dollars < 100
     assert f"**`PROFILE=dev`** costs about {ceil(EUROPE * whole.dollars)} $" in PAGE
@@ -76,7 +86,7 @@ def test_the_dev_environment_is_the_one_that_the_program_counts() -> None:
     assert (namespace["sku"]["name"], namespace["sku"]["capacity"]) == ("Standard", 1)
     assert of["Microsoft.EventHub/namespaces/eventhubs"]["properties"]["captureDescription"]["enabled"] is False
     scale = of["Microsoft.Web/sites"]["properties"]["functionAppConfig"]["scaleAndConcurrency"]
-    assert (scale["alwaysReady"], scale["instanceMemoryMB"]) == ([], parts.MEMORY)
+    assert (scale["alwaysReady"], scale["instanceMemoryMB"]) == ([], SIZING.memory)
     costly = ("scheduled-query-rule", "private-endpoint", "Synapse", "databricks", "container-app")
     assert [key for key in made if any(word in key[1] for word in costly)] == []
 
@@ -94,31 +104,31 @@ def test_a_size_that_is_given_wins_over_the_profile(changed: dict[str, Any]) -> 
 
 
 def test_larger_instances_cost_more() -> None:
-    two, four = ({one.part: one for one in costs(size(Load(1_000), memory=each), 16)} for each in (2048, 4096))
+    (two, _), (four, _) = (costs(1_000, memory) for memory in (2048, 4096))
     for part in ("trigger", "Durable"):
-        assert four[f"Functions: {part}"].idle == 2 * two[f"Functions: {part}"].idle
+        assert four[f"Functions: {part}"] == 2 * two[f"Functions: {part}"]
 
 
 def test_an_idle_database_pays_for_the_minimum_of_the_template() -> None:
     (minimum,) = re.findall(
         r"minCapacity: .*<= 4 \? json\('0\.5'\) : \(sizes.vCores \+ 7\) / 8", FILES["app/sql.bicep"].text
     )
-    idle = [parts.costs(size(Load(rate)), 16)[5].idle for rate in (1_000, 33_000)]
+    idle = [costs(rate)[0]["Azure SQL, serverless"] for rate in (1_000, 33_000)]
     assert minimum and idle == pytest.approx([2.05 / 3 * 730 * 0.5218, 2 * 730 * 0.5218])
 
 
 def test_a_load_that_keeps_all_cores_busy_is_cheaper_on_a_provisioned_database() -> None:
     """The bill of serverless follows the cores in use, up to all of them."""
-    serverless = costs(SIZING, 16)[5]
-    (provisioned,) = [one.dollars for one in extras(SIZING) if "provisioned" in one.choice]
-    rows = serverless.loaded - 2 * 730 * 0.5218
-    assert serverless.idle < provisioned < serverless.loaded - rows
+    idle, loaded = (month["Azure SQL, serverless"] for month in costs(1_000))
+    (provisioned,) = [one.dollars for one in extras(SIZING) if "provisioned" in one.part]
+    rows = loaded - 2 * 730 * 0.5218
+    assert idle < provisioned < loaded - rows
     assert rows == pytest.approx(394.2 * 0.115)
 
 
 def test_the_sentences_about_idle_environments_follow_from_the_table() -> None:
-    idle = {one.part: EUROPE * one.idle for one in costs(SIZING, 16)}
-    ready = EUROPE * next(one.dollars for one in extras(SIZING) if one.choice.startswith("one always-ready"))
+    idle = {part: EUROPE * dollars for part, dollars in costs(1_000)[0].items()}
+    ready = EUROPE * next(one.dollars for one in extras(SIZING) if one.part.startswith("one always-ready"))
     small = idle["**together**"] - idle["Capture"] - 2 * ready
     stopped = idle["Event Hubs, Standard"] + idle["alerts"]
     assert f"Capture and always-ready instances costs about {round(small, -1):.0f} $" in PAGE
@@ -127,7 +137,7 @@ def test_the_sentences_about_idle_environments_follow_from_the_table() -> None:
 
 def test_the_page_on_scaling_out_has_the_costs_of_a_replica_and_of_an_instance() -> None:
     page = " ".join((ROOT / "docs" / "scale-out.md").read_text(encoding="utf-8").split())
-    of = {one.choice: EUROPE * one.dollars for one in extras(SIZING)}
+    of = {one.part: EUROPE * one.dollars for one in extras(SIZING)}
     assert f"busy all month costs about {round(of['one replica of the worker, busy']):.0f} $" in page
     assert f"about {round(of['one replica of the worker, idle']):.0f} $ while Azure counts it as idle" in page
     resources = of_container_apps()[0]["containers"][0]["resources"]
@@ -136,13 +146,13 @@ def test_the_page_on_scaling_out_has_the_costs_of_a_replica_and_of_an_instance()
 
 
 def test_units_that_were_added_cost_capture_too() -> None:
-    one, two = ({each.part: each for each in costs(size(Load(rate)), 16)} for rate in (600, 1_000))
+    (idle, one), (_, two) = costs(600), costs(1_000)
     assert size(Load(600)).hub_units == 1
-    assert two["Capture"].loaded == 2 * one["Capture"].loaded == 2 * one["Capture"].idle
+    assert two["Capture"] == 2 * one["Capture"] == 2 * idle["Capture"]
 
 
 def test_a_shorter_schedule_of_spark_never_costs_less_and_the_shortest_keeps_the_pool_warm() -> None:
-    five, twenty, sixty = [one.dollars for one in extras(SIZING) if one.choice.startswith("Synapse")]
+    five, twenty, sixty = [one.dollars for one in extras(SIZING) if one.part.startswith("Synapse")]
     assert five > twenty > sixty
     assert five == pytest.approx(12 * 730 * 0.143)
 
@@ -155,9 +165,11 @@ def test_the_schedule_that_the_page_names_keeps_the_alert_silent() -> None:
 
 
 def test_the_parts_sum_to_the_whole_and_none_is_free_at_the_load() -> None:
-    *each, whole = costs(SIZING, 16)
-    assert (whole.idle, whole.loaded) == (sum(one.idle for one in each), sum(one.loaded for one in each))
-    assert all(0 < one.idle <= one.loaded for one in each)
+    idle, loaded = costs(1_000)
+    for month in (idle, loaded):
+        *each, whole = month.values()
+        assert whole == sum(each)
+    assert all(0 < dollars <= loaded[part] for part, dollars in idle.items())
 
 
 def test_a_load_beyond_the_known_prices_says_so() -> None:
@@ -168,7 +180,7 @@ def test_the_command_prints_sizes_telemetry_and_costs(capsys: pytest.CaptureFixt
     assert main(["1_000"]) == 0
     printed = capsys.readouterr().out
     assert "breaks first: throughput" in printed
-    assert "a line for each batch: 1,382,400 x" in printed
+    assert "lines of batches: 80,640 x" in printed
     assert "| Capture | 88 $ | 176 $ |" in printed
     assert main(["1_000", "--partitions", "4"]) == 0
     assert "telemetry a day, 4 partitions" in capsys.readouterr().out

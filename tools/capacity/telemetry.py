@@ -28,11 +28,10 @@ METRIC_SECONDS = 300  # between two exports of a worker: OTEL_METRIC_EXPORT_INTE
 
 OWN_METRIC_BYTES = 1_050  # with the attributes of a batch
 
-# Assumed, from the source of the Functions host: its metrics of ASP.NET, runtime and process, once a minute; a request
-# with its trigger; and the lines Executing, Trigger Details, Executed of its other telemetry mode.
+# Assumed, from the source of the Functions host: its metrics of ASP.NET, runtime and process, once a minute; and a
+# request with its trigger.
 HOST_METRICS = 40
 REQUEST_BYTES, REQUEST_ITEMS = 1_500, 2
-HOST_LINE_BYTES, HOST_LINES = 1_400, 3
 OTHER_LINES = 3  # a minute: the watch, letters, aggregation
 DIAGNOSTIC_BYTES = 20e6  # of hub, database and storage in a day
 REQUESTS_PER_SECOND = 0.1  # OTEL_TRACES_SAMPLER_ARG of a process in infra/app/function.bicep
@@ -112,16 +111,6 @@ def unsampled_requests(load: Load, partitions: int) -> Kind:
     return Kind("a request for each batch", items, REQUEST_BYTES)
 
 
-def without_measures(load: Load, partitions: int) -> tuple[Kind, ...]:
-    """Return the kinds that the sums, host.json and the sampler avoid, as they would be."""
-    batches = DAY * batches_per_second(load, partitions)
-    return (
-        Kind("a line for each batch", batches, LINE_BYTES),
-        Kind("lines of the host", batches * HOST_LINES, HOST_LINE_BYTES),
-        unsampled_requests(load, partitions),
-    )
-
-
 def total(kinds: Iterable[Kind]) -> float:
     """Return the gigabytes of all kinds."""
     return sum(kind.gigabytes for kind in kinds)
@@ -131,12 +120,8 @@ def telemetry_report(sizing: Sizing, partitions: int) -> str:
     """Return the telemetry of a day as text, with the arithmetic."""
     load = replace(sizing.load, events_per_second=sizing.load.events_per_second / sizing.shards)
     kinds = volume(load, partitions, sizing.instances)
-    avoided = without_measures(load, partitions)
     each = f" of each of {sizing.shards} shards" if sizing.shards > 1 else ""
     lines = [f"telemetry a day{each}, {partitions} partitions, instances of the trigger: {sizing.instances}"]
     lines += [f"  {kind}" for kind in kinds]
     lines.append(f"  all: {total(kinds):,.2f} GB; the daily cap must be above {total(kinds) / ALERT_SHARE:,.2f} GB")
-    lines.append("avoided by host.json, the sampler of requests and the sums of batches")
-    lines += [f"  {kind}" for kind in avoided]
-    lines.append(f"  all: {total(avoided):,.2f} GB")
     return "\n".join(lines)
