@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import subprocess
 import sys
 import tracemalloc
 import zlib
@@ -58,6 +59,27 @@ def room_of(section: str, modules: WrittenModules) -> str:
 def columns(module: str, body: bytes, **properties: Any) -> list[tuple[Any, ...]]:
     made = import_module(module).transform(event_of(body, properties=properties), None)
     return [tuple(getattr(row, name) for name in row.__slots__) for row in made]
+
+
+AZ = """#!/bin/sh
+printf '%s\\n' "$*" >> "$ASKED"
+while [ "$1" != --output-file ]; do shift; done
+printf '{"type": "record", "name": "Order", "fields": []}' > "$2"
+"""
+
+
+def test_the_command_of_the_page_fetches_each_version_to_where_the_transform_reads_it(tmp_path: Path) -> None:
+    """A stand-in of `az` records what it is asked; the path and the version of the API are those of Azure's clients."""
+    (tmp_path / "az").write_text(AZ, encoding="utf-8")
+    (tmp_path / "az").chmod(0o755)
+    schemas, asked = tmp_path / "apps" / "orders" / "schemas", tmp_path / "asked"
+    schemas.mkdir(parents=True)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "ASKED": str(asked)}
+    subprocess.run(["sh", "-euc", block("Avro", "sh")], cwd=tmp_path, env=environment, check=True)
+    assert sorted(path.name for path in schemas.iterdir()) == ["12.avsc", "7.avsc"]
+    registry = "https://NAMESPACE.servicebus.windows.net/$schemaGroups/GROUP/schemas/ORDER/versions"
+    urls = [line.rpartition("--url ")[2] for line in asked.read_text(encoding="utf-8").splitlines()]
+    assert urls == [f"{registry}/{version}?api-version=2023-07-01" for version in (7, 12)]
 
 
 @pytest.mark.parametrize("section", FORMATS)
