@@ -1,9 +1,11 @@
 """A small client of Azure's REST APIs: it signs in with Entra tokens, and does the work that Bicep cannot do."""
 
 import json
+import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,3 +70,24 @@ class Rest:
             raise HookRefused(fault) from error
         except OSError as error:
             raise HookRefused(f"{service.address} cannot be reached: {getattr(error, 'reason', error)}") from error
+
+
+@contextmanager
+def made_for_now(rest: Rest, what: str, paths: Sequence[str], make: Callable[[str], object]) -> Iterator[None]:
+    """Make resources of Azure for the time of the block, and no longer, after a failure too.
+
+    A killed hook leaves them under the same paths: the next hook replaces them and removes them.
+    """
+    made: list[str] = []
+    try:
+        for path in paths:
+            made.append(path)  # before the call, whose answer may be lost
+            make(path)
+        yield
+    finally:
+        for path in made:
+            try:
+                rest.delete(ARM, path)
+            except HookRefused as error:
+                if "status 404" not in str(error):
+                    print(f"{what} stays; the next deployment replaces and removes it: {error}", file=sys.stderr)

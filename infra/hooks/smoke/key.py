@@ -1,14 +1,13 @@
 """The key of the smoke tests: random, on few functions, and removed when the tests end."""
 
 import secrets
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Clock
-from infra.hooks.rest import ARM, Rest
+from infra.hooks.rest import ARM, Rest, made_for_now
 from infra.hooks.waiting import Pending, wait_for
 
 FUNCTIONS = (
@@ -25,36 +24,18 @@ DEADLINE = 180.0  # seconds: Azure knows the functions of a package some time af
 
 @contextmanager
 def smoke_key(app_id: str, rest: Rest, clock: Clock) -> Iterator[str]:
-    """Set a new random key on each of the functions, and remove it at the end, after a failure too."""
-    key = secrets.token_hex(32)
-    made: list[str] = []
-    try:
-        for function in FUNCTIONS:
-            made.append(function)  # before the call, whose answer may be lost
-            wait_for(f"the key of {function}", partial(_set, rest, _path(app_id, function), key), DEADLINE, clock)
-        yield key
-    finally:
-        for function in made:
-            _remove(rest, app_id, function)
+    """Set a new random key on each of the functions for the time of the block."""
+    key = {"properties": {"name": NAME, "value": secrets.token_hex(32)}}
 
+    def set_key(path: str) -> None:
+        try:
+            rest.put(ARM, path, key)
+        except HookRefused as error:
+            raise Pending(str(error)) from error
 
-def _path(app_id: str, function: str) -> str:
-    return f"{app_id}/functions/{function}/keys/{NAME}?{VERSION}"
+    def make(path: str) -> None:
+        wait_for(f"the key of {functions[path]}", partial(set_key, path), DEADLINE, clock)
 
-
-def _set(rest: Rest, path: str, key: str) -> None:
-    try:
-        rest.put(ARM, path, {"properties": {"name": NAME, "value": key}})
-    except HookRefused as error:
-        raise Pending(str(error)) from error
-
-
-def _remove(rest: Rest, app_id: str, function: str) -> None:
-    try:
-        rest.delete(ARM, _path(app_id, function))
-    except HookRefused as error:
-        if "status 404" in str(error):
-            return
-        print(
-            f"the key {NAME} stays on {function}; the next deployment replaces and removes it: {error}", file=sys.stderr
-        )
+    functions = {f"{app_id}/functions/{function}/keys/{NAME}?{VERSION}": function for function in FUNCTIONS}
+    with made_for_now(rest, f"a key {NAME}", list(functions), make):
+        yield key["properties"]["value"]
