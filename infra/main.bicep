@@ -388,7 +388,6 @@ var hubNames = {
   triggerGroup: empty(triggerGroup) ? 'hubledger' : triggerGroup
   readerGroup: empty(readerGroup) ? 'hubledger-reader' : readerGroup
 }
-var hubTarget = ownHub ? hub!.outputs.grantTarget : existingHub!.outputs.grantTarget
 var serverHost = ownServer ? sql!.outputs.serverHost : '${last(split(sqlServerId, '/'))}${environment().suffixes.sqlServerHostname}'
 var databaseName = ownServer ? 'hubledger' : sqlDatabase
 // It holds no credentials: the app and the migrations sign in by token.
@@ -498,7 +497,7 @@ module hub 'app/hub.bicep' = if (ownHub) {
     common: common
     keeping: keeping
     workspaceId: monitoring.outputs.workspaceId
-    names: hubNames
+    hubName: ownHubName
     sizes: {
       tier: hubTier
       partitionCount: partitionCount
@@ -514,19 +513,19 @@ module hub 'app/hub.bicep' = if (ownHub) {
   dependsOn: [captureRoles]
 }
 
-// A deployment in the group of the namespace, beside those of other environments.
-module existingHub 'app/existing-hub.bicep' = if (!ownHub) {
+// Two deployments in the group of the namespace, beside those of other environments.
+module consumerGroups 'app/consumer-groups.bicep' = {
   name: 'hubledger-hub-${token}'
   scope: resourceGroup(hubPlace[2], hubPlace[4])
   params: {
-    namespaceName: last(hubPlace)
+    namespaceName: hubNamespace
     names: hubNames
     makes: { triggerGroup: empty(triggerGroup), readerGroup: empty(readerGroup) }
   }
-  dependsOn: [group] // whose location reads the refusals
+  dependsOn: [group, hub] // the location of the group reads the refusals
 }
 
-module existingHubRoles 'app/roles.bicep' = if (!ownHub) {
+module hubRoles 'app/roles.bicep' = {
   name: 'hubledger-roles-${token}'
   scope: resourceGroup(hubPlace[2], hubPlace[4])
   params: { hubGrants: hubGrants }
@@ -580,7 +579,7 @@ var toDeployer = { principalId: principalId, principalType: principalType }
 var hubGrants = concat(
   [
     {
-      target: hubTarget
+      target: consumerGroups.outputs.grantTarget
       role: 'Event Hubs Data Receiver'
       to: toApp
       reason: 'The trigger and the reader of gaps and replays receive events; the app sends none.'
@@ -590,7 +589,7 @@ var hubGrants = concat(
     ? []
     : [
         {
-          target: hubTarget
+          target: consumerGroups.outputs.grantTarget
           role: 'Event Hubs Data Sender'
           to: toDeployer
           reason: 'The deployer sends the event of the smoke test after a deployment.'
@@ -599,7 +598,7 @@ var hubGrants = concat(
   developerRoles == 'sendAndReceive'
     ? [
         {
-          target: hubTarget
+          target: consumerGroups.outputs.grantTarget
           role: 'Event Hubs Data Receiver'
           to: toDeployer
           reason: 'A developer runs the app on a local machine against this hub.'
@@ -661,7 +660,6 @@ module roles 'app/roles.bicep' = {
             reason: 'The deployer uploads the jobs.'
           }
         ]
-    hubGrants: ownHub ? hubGrants : []
     telemetryGrants: [
       {
         target: monitoring.outputs.componentName
@@ -726,7 +724,7 @@ module function 'app/function.bicep' = {
     ingestDisabled: !empty(workerImage)
     subnetId: network.outputs.appSubnetId
   }
-  dependsOn: [roles, existingHubRoles] // the first start of the host fails without them
+  dependsOn: [roles, hubRoles] // the first start of the host fails without them
 }
 
 module worker 'app/worker.bicep' = if (!empty(workerImage)) {

@@ -1,4 +1,4 @@
-// The event hub: namespace without keys, the hub, a consumer group for the trigger and one for the reader, Capture.
+// The event hub: namespace without keys, the hub, Capture.
 
 @description('Name of the namespace.')
 param name string
@@ -12,8 +12,8 @@ param keeping { zoneRedundant: bool, diagnosticLogs: 'none' | 'essential' | 'all
 @description('Resource id of the workspace that stores the logs.')
 param workspaceId string
 
-@description('Names of the hub and of its consumer groups: of the trigger, which no other reader may use, and of the reader of gaps and replays.')
-param names { hub: string, triggerGroup: string, readerGroup: string }
+@description('Name of the event hub.')
+param hubName string
 
 @description('Sizes and Capture, as main.bicep describes them.')
 param sizes {
@@ -52,7 +52,7 @@ resource namespace 'Microsoft.EventHub/namespaces@2024-01-01' = {
 
 resource hub 'Microsoft.EventHub/namespaces/eventhubs@2024-01-01' = {
   parent: namespace
-  name: names.hub
+  name: hubName
   properties: {
     partitionCount: sizes.partitionCount
     retentionDescription: { cleanupPolicy: 'Delete', retentionTimeInHours: sizes.retentionHours }
@@ -73,16 +73,6 @@ resource hub 'Microsoft.EventHub/namespaces/eventhubs@2024-01-01' = {
       }
     }
   }
-}
-
-resource trigger 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2024-01-01' = {
-  parent: hub
-  name: names.triggerGroup
-}
-
-resource reader 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2024-01-01' = {
-  parent: hub
-  name: names.readerGroup
 }
 
 // Failures of Capture, growth of the namespace, changes of its resources, and counts of errors: a few lines a day.
@@ -106,6 +96,3 @@ resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (keeping.locked) {
 
 @description('Resource id of the namespace.')
 output resourceId string = namespace.id
-
-@description('The hub as the target of a grant, which waits for its groups.')
-output grantTarget string = '${namespace.name}/${hub.name}'

@@ -170,7 +170,10 @@ def developers_get_the_roles_that_are_chosen(files: Files) -> Iterator[str]:
     main = files["main.bicep"]
     grants = re.sub(r"\s+", " ", shown(main.var("hubGrants")))
     for condition, role in (("== 'none' ? [] : [", "Sender"), ("== 'sendAndReceive' ? [", "Receiver")):
-        if f"developerRoles {condition} {{ target: hubTarget role: 'Event Hubs Data {role}'" not in grants:
+        if (
+            f"developerRoles {condition} {{ target: consumerGroups.outputs.grantTarget role: 'Event Hubs Data {role}'"
+            not in grants
+        ):
             yield f"main.bicep: developerRoles must decide on Event Hubs Data {role}"
     if grants.count("to: toDeployer") != 2 or parameter(main, "developerRoles").value != "send":
         yield "main.bicep: the deployer may only send to the hub by default"

@@ -60,10 +60,10 @@ def test_consumer_groups_that_are_named_are_left_alone() -> None:
             "  name: 'hubledger-hub-${token}'\n  scope: resourceGroup(hubPlace[2], hubPlace[4])",
             "  name: 'hubledger-hub-${token}'\n  scope: group",
         ),
-        ("app/existing-hub.bicep", "namespaces@2024-01-01' existing = {", "namespaces@2024-01-01' = {"),
-        ("app/existing-hub.bicep", "eventhubs@2024-01-01' existing = {", "eventhubs@2024-01-01' = {"),
+        ("app/consumer-groups.bicep", "namespaces@2024-01-01' existing = {", "namespaces@2024-01-01' = {"),
+        ("app/consumer-groups.bicep", "eventhubs@2024-01-01' existing = {", "eventhubs@2024-01-01' = {"),
         (
-            "app/existing-hub.bicep",
+            "app/consumer-groups.bicep",
             "\nresource hub ",
             "\nresource a 'Microsoft.Authorization/locks@2020-05-01' = { name: 'a', scope: hub }\n\nresource hub ",
         ),

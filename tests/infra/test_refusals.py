@@ -86,9 +86,11 @@ def test_nothing_is_made_before_the_refusals_are_read() -> None:
     (group,) = MAIN.of_kind("resource")
     assert shown(group.value["location"]) == "place"
     elsewhere = {one.name: one for one in MAIN.of_kind("module") if shown(one.value["scope"]) != "group"}
-    assert set(elsewhere) == {"existingHub", "existingHubRoles"}
-    assert shown(elsewhere["existingHub"].value["dependsOn"]) == "[group]"
-    assert "existingHub!.outputs" in shown(MAIN.var("hubTarget")), "the roles there wait for it"
+    assert set(elsewhere) == {"consumerGroups", "hubRoles"}
+    assert shown(elsewhere["consumerGroups"].value["dependsOn"]) == "[group, hub]"
+    assert shown(MAIN.var("hubGrants")).count("target: consumerGroups.outputs.grantTarget") == 3, (
+        "the roles wait for it"
+    )
 
 
 def test_two_environments_fit_into_one_group() -> None:

@@ -59,10 +59,11 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("main.bicep", "  dependsOn: [captureRoles]\n", ""),
         (
             "main.bicep",
-            "  dependsOn: [roles, existingHubRoles] // the first start of the host fails without them\n",
+            "  dependsOn: [roles, hubRoles] // the first start of the host fails without them\n",
             "",
         ),
-        ("main.bicep", "  dependsOn: [roles, existingHubRoles]", "  dependsOn: [roles]"),
+        ("main.bicep", "  dependsOn: [roles, hubRoles]", "  dependsOn: [roles]"),
+        ("main.bicep", "  dependsOn: [group, hub] ", "  dependsOn: [group] "),
         ("app/worker.bicep", "  dependsOn: [pull]\n", ""),
     ],
     wiring.no_secret_of_the_api_reaches_the_worker: [

@@ -13,8 +13,8 @@ CLOSED = {
 }
 WAITS = {  # Azure refuses, or the host fails, without
     "hub": "captureRoles",
-    "existingHub": "group",
-    "function": "roles, existingHubRoles",
+    "consumerGroups": "group, hub",
+    "function": "roles, hubRoles",
     "worker": "function",
 }
 

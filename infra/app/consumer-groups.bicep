@@ -1,4 +1,4 @@
-// An event hub that somebody else made: two consumer groups in it are all that this file makes, and none that exists.
+// The two consumer groups of an event hub, ours or that of somebody else: all that this file makes, and none that exists.
 
 @description('Name of the namespace.')
 param namespaceName string
