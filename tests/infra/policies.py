@@ -299,6 +299,14 @@ def main_only_wires(files: Files) -> Iterator[str]:
     yield from (f"{name} is not used" for name in files if name != "main.bicep" and name not in used)
 
 
+def outputs_are_read(files: Files) -> Iterator[str]:
+    """Require that main.bicep reads each output of a module; the compiler finds only parameters that nobody reads."""
+    read = set(re.findall(r"\.outputs\.(\w+)", files["main.bicep"].text))
+    for file, one in all_of(files, "output"):
+        if file.name != "main.bicep" and one.name not in read:
+            yield f"{file.name}:{one.line}: nobody reads the output {one.name}"
+
+
 def versions_are_stable(files: Files) -> Iterator[str]:
     """Forbid preview APIs where Azure has a released one, and modules of the registry without one version."""
     for file, one in all_of(files, "resource"):
@@ -327,6 +335,7 @@ POLICIES: tuple[Policy, ...] = (
     parameters_are_described_and_limited,
     types_are_checked,
     main_only_wires,
+    outputs_are_read,
     versions_are_stable,
 )
 

@@ -161,6 +161,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ),
         ("main.bicep", "'app/endpoints.bicep'", "'app/storage.bicep'"),
     ],
+    policies.outputs_are_read: [("app/sql.bicep", "output resourceId string", "output serverId string")],
     policies.versions_are_stable: [
         ("app/sql.bicep", "servers@2023-08-01'", "servers@2023-08-01-preview'"),
         ("app/hub.bicep", "2021-05-01-preview'", "2017-05-01-preview'"),

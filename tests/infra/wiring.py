@@ -76,7 +76,7 @@ def the_worker_is_closed(files: Files) -> Iterator[str]:
 
 
 def one_of_trigger_and_worker_ingests(files: Files) -> Iterator[str]:
-    """Require that the image of the worker turns the trigger off, before the worker begins."""
+    """Require that the image of the worker turns the trigger off."""
     main, function = files["main.bicep"], files["app/function.bicep"]
     calls = {one.name: one.value["params"] for one in main.of_kind("module")}
     if "module worker 'app/worker.bicep' = if (!empty(workerImage))" not in main.text:
@@ -85,9 +85,6 @@ def one_of_trigger_and_worker_ingests(files: Files) -> Iterator[str]:
         yield "main.bicep: the trigger must be off where there is a worker"
     if {shown(calls[name].get("settings")) for name in ("function", "worker")} != {"settings"}:
         yield "main.bicep: the worker must have the settings of the app"
-    worker = next(one for one in main.of_kind("module") if one.name == "worker")
-    if shown(worker.value.get("dependsOn")) != "[function]":
-        yield "main.bicep: the worker must begin after the app"
     settings = next(one for one in function.of_kind("resource") if one.name == "appSettings")
     if "ingestDisabled ? { 'AzureWebJobs.ingest.Disabled': 'true' } : {}" not in shown(
         at(settings.value, "properties")
