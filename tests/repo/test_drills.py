@@ -60,7 +60,7 @@ def changed(text: str, change: str) -> str:
 
 @dataclass(frozen=True)
 class Drill:
-    """A section of the page: new files, and edits of files that exist."""
+    """A section of the page, and what it links to: new files, and edits of files that exist."""
 
     text: str
 
@@ -95,7 +95,9 @@ class Drill:
         return copy
 
 
-COLUMN, KIND = Drill.titled("A column for the list of letters"), Drill.titled("A new kind of long work")
+CENSUS_FILES = (ROOT / "tests" / "fixtures" / "census.md").read_text(encoding="utf-8")
+COLUMN = Drill.titled("A column for the list of letters")
+KIND = Drill(Drill.titled("A new kind of long work").text + CENSUS_FILES)
 
 
 def run(copy: Path, *words: str) -> None:
