@@ -4,9 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from core.errors import CommitOutcomeUnknown, StoreUnavailable
+from core.errors import StoreUnavailable
 from core.letters.redrive import Redrive, piece_limit
-from core.tasks.run import CONFLICT_LIMIT
 from tests.fakes.builders import FakeClock, keep_letters
 from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_store import MemoryStore
@@ -40,25 +39,11 @@ def test_a_slice_goes_on_after_a_rival_and_after_a_lost_answer(desk: Redriving, 
     assert desk.moved(job) == [("0", number) for number in NUMBERS]
 
 
-def test_too_many_lost_answers_in_a_row_go_to_the_caller(desk: Redriving) -> None:
-    job = desk.ask(6)
-    with pytest.raises(CommitOutcomeUnknown):
-        driver(desk, job, *[Fault.LOST] * CONFLICT_LIMIT).slice(job)
-    assert desk.now(job).moved == 0
-
-
 def test_a_fault_ends_the_slice_and_the_pieces_before_it_remain(desk: Redriving) -> None:
     job = desk.ask(6, rate=4)
     with pytest.raises(StoreUnavailable):
         driver(desk, job, None, Fault.NOT_REACHED).slice(job)
     assert desk.now(job).moved == 2
-    assert desk.slice(job).is_over
-
-
-def test_a_slice_ends_in_time_and_the_next_one_continues(desk: Redriving) -> None:
-    job = desk.ask(6, rate=4)
-    assert not desk.slice(job, seconds=0.1).is_over
-    assert 0 < desk.now(job).moved < 6
     assert desk.slice(job).is_over
 
 

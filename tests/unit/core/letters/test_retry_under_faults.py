@@ -108,13 +108,6 @@ class TestRivals:
         assert world.readings() == [0, 2]
         assert len(world.inner.retries()) == 1
 
-    def test_a_letter_that_was_settled_first_is_not_discarded(self) -> None:
-        world = World()
-        keep_letters(world.inner, {0: "reading a"})
-        world.round()
-        assert (discard(at(0), world.keeper), world.statuses()) == ((), ["resolved"])
-        assert world.statuses() == ["resolved"]
-
     def test_a_lease_that_ends_in_the_middle_gives_the_letters_to_the_other(self) -> None:
         world = World(None, None, Fault.RIVAL)
         other = world.another(seed=1)

@@ -1,14 +1,13 @@
 """The answers of a connection, frame by frame: order, credit, windows and broken peers."""
 
 import asyncio
-import random
 import tracemalloc
 from collections.abc import Callable
 
 import pytest
 
 from local.event_hubs.broker import HubBroker
-from local.event_hubs.codec import Described, Symbol, UInt, ULong
+from local.event_hubs.codec import Symbol, UInt
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.frames import (
     ACCEPTED,
@@ -23,7 +22,6 @@ from local.event_hubs.frames import (
     OPEN,
     REJECTED,
     SASL_INIT,
-    TARGET,
     TRANSFER,
     composite,
     frame,
@@ -250,30 +248,3 @@ async def test_frames_for_a_session_that_has_ended_are_ignored_until_one_begins_
     peer.attach_sender()
     assert not peer.transport.is_closing()
     assert ATTACH in peer.codes()
-
-
-async def test_a_stream_with_bytes_changed_is_survived() -> None:
-    stream = b"".join(
-        map(
-            frame,
-            (
-                composite(OPEN, "peer"),
-                composite(BEGIN, None, UInt(0), UInt(10), UInt(10)),
-                composite(ATTACH, "s", UInt(0), False, None, None, None, Described(ULong(TARGET), ["telemetry"])),
-                composite(FLOW, UInt(0), UInt(1), UInt(0), UInt(1), UInt(0), UInt(0), UInt(1)),
-                transfer(message()),
-            ),
-        )
-    )
-    for seed in range(40):
-        chance, changed = random.Random(seed), bytearray(stream)
-        for _ in range(chance.randrange(1, 8)):
-            changed[chance.randrange(len(changed))] = chance.randrange(256)
-        broker = make_broker()
-        peer = Peer(broker)
-        peer.connection.data_received(AMQP_HEADER + bytes(changed))
-        peer.connection.data_received(bytes(changed))
-        if not peer.transport.is_closing():
-            peer.transport.abort()
-        await asyncio.sleep(0)
-        assert not broker.connections, seed

@@ -273,18 +273,6 @@ async def test_a_reader_that_stopped_opens_again_from_the_checkpoint_that_is_in_
     assert vars(caplog.records[0])["sequence_number"] == 3
 
 
-async def test_a_listener_cannot_start_where_the_reader_stops_on_the_oldest_event(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    bench.hub = StoppingHub()
-    await bench.hub.send("0", STOP, b"")
-    async with bench.pumping():
-        await reopened(bench, 2)
-        await reopened(bench, 3)
-    assert [one.message for one in caplog.records[:2]] == ["The listener for function 'ingest' was unable to start"] * 2
-    assert bench.written == []
-
-
 async def test_a_checkpoint_that_was_lifted_is_not_overwritten_with_an_older_one(bench: Bench) -> None:
     bench.options = replace(bench.options, batch_checkpoint_frequency=9)
     bench.hub = StoppingHub()

@@ -1,4 +1,3 @@
-import json
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -14,7 +13,6 @@ from tests.unit.local.functions_host.durable.doubles import (
     STARTED,
     activity,
     all_of,
-    any_of,
     child,
     completed,
     instance,
@@ -96,25 +94,6 @@ def test_new_work_is_recorded_and_sent_in_one_commit() -> None:
     assert (commit.status, commit.custom_status, commit.waits_for_nothing) == (Status.RUNNING, '"half"', False)
 
 
-def test_an_orchestrator_that_is_done_completes_and_reports_to_its_parent() -> None:
-    commit = answered([], of=instance(parent=Parent("p", "x", 7)), is_done=True, output="[1]")
-    assert (commit.status, commit.output) == (Status.COMPLETED, "[1]")
-    (report,) = commit.outgoing
-    assert (report.instance_id, report.execution_id) == ("p", "x")
-    assert (report.event["TaskScheduledId"], report.event["Result"]) == (7, "[1]")
-
-
-def test_an_orchestrator_that_raised_fails_with_its_name() -> None:
-    commit = answered([], error="no")
-    assert (commit.status, commit.error) == (Status.FAILED, "Orchestrator function 'caller' failed: no")
-
-
-def test_nothing_ends_while_a_task_is_open() -> None:
-    for more in ({"is_done": True, "output": "1"}, {"error": "no"}):
-        commit = answered([any_of(activity(), timer(cancelled=True))], **more)
-        assert (commit.status, commit.output) == (Status.RUNNING, None)
-
-
 def test_an_end_sets_no_timer() -> None:
     commit = answered([timer(cancelled=True)], is_done=True)
     assert (commit.status, commit.outgoing) == (Status.COMPLETED, [])
@@ -135,15 +114,6 @@ def test_continuing_as_new_replaces_the_execution_and_keeps_the_parent() -> None
     assert commit.successor is not None
     assert (commit.successor.execution_id, commit.successor.input, commit.successor.parent) == ("new", '"2"', it.parent)
     assert (commit.status, commit.events) == (Status.RUNNING, ())
-
-
-def test_an_orchestrator_that_fits_no_history_fails() -> None:
-    order = {"EventType": 4, "EventId": 0, "Name": "other"}
-    past = ({"EventType": 12, "Timestamp": "2026-11-21T12:00:00Z"}, STARTED, order)
-    turn = turn_of(raised("go"), past=[json.dumps(each) for each in past])
-    commit = conclude(turn, Answer([activity()], False, None, None, None), FUNCTIONS, lambda: "new")
-    assert commit.status is Status.FAILED
-    assert "Non-Deterministic" in (commit.error or "")
 
 
 def test_an_orchestrator_that_waits_for_nothing_is_marked() -> None:

@@ -5,7 +5,7 @@ import pytest
 from local.functions_host.durable.functions import UnknownFunction
 from local.functions_host.durable.history import EventType, event
 from local.functions_host.durable.replay import NonDeterministic
-from local.functions_host.durable.work import ActivityCall, ChildCall, EntityRequest, TimerSet
+from local.functions_host.durable.work import ChildCall, EntityRequest, TimerSet
 from local.functions_host.errors import NotEmulated
 from tests.unit.local.functions_host.doubles import NOON
 from tests.unit.local.functions_host.durable.doubles import (
@@ -33,31 +33,9 @@ def new(actions: list[Any], *events: Any) -> list[str]:
     return [f"{type(each).__name__} {each.task_id}" for each in walked(actions, *events).new_work]
 
 
-def test_the_first_action_is_ordered_before_it_ends() -> None:
-    found = walked([activity(), activity()])
-    assert found.new_work == (ActivityCall(0, "work", "1"),)
-    assert (found.has_open_tasks, found.is_through) == (True, False)
-
-
-def test_the_next_action_is_ordered_once_the_one_before_ended_or_failed() -> None:
-    assert new([activity(), timer()], scheduled(0), completed(0)) == ["TimerSet 1"]
-    assert new([activity(), activity()], scheduled(0), failed(0)) == ["ActivityCall 1"]
-
-
 def test_the_orders_of_the_history_are_not_new_and_their_names_match_in_any_case() -> None:
     found = walked([all_of(activity(), activity("other"))], scheduled(0, "WORK"), scheduled(1, "other"), completed(1))
     assert (found.new_work, found.has_open_tasks) == ((), True)
-
-
-def test_all_are_waited_for_although_one_failed() -> None:
-    actions = [all_of(activity(), activity()), activity()]
-    assert new(actions, *SIDE_BY_SIDE[:3]) == []
-    assert new(actions, *SIDE_BY_SIDE[:3], completed(0)) == ["ActivityCall 2"]
-
-
-def test_one_of_any_suffices_and_the_others_stay_open() -> None:
-    found = walked([any_of(activity(), timer())], scheduled(0), timer_created(1), completed(0))
-    assert (found.is_through, found.has_open_tasks) == (True, True)
 
 
 def test_a_cancelled_timer_is_ordered_and_not_waited_for_and_changes_nothing_when_it_fires() -> None:
@@ -109,11 +87,6 @@ def test_a_call_of_an_entity_waits_for_the_answer_and_a_signal_does_not() -> Non
     assert (found.has_open_tasks, found.awaits_event) == (False, True)
     sent = [event(EventType.EVENT_SENT, number, Name="op") for number in (0, 1)]
     assert new(actions, *sent, raised(requests[1].request["id"])) == ["ActivityCall 2"]
-
-
-def test_continuing_as_new_carries_the_input_as_json() -> None:
-    found = walked([{"actionType": 4, "input": '{"n": 2}'}])
-    assert (found.is_through, found.next_input) == (True, '"{\\"n\\": 2}"')
 
 
 @pytest.mark.parametrize("recorded", [scheduled(0, "other"), scheduled(5), timer_created(0)])
