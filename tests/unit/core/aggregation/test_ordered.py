@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.kinds import ALL_DAYS, Days, Order, OrderedKind, RunOrder
+from core.aggregation.kinds import Days, Order, OrderedKind, RunOrder
 from core.aggregation.ordered import NotYet, RowSource, covers, ordered_run
-from core.aggregation.orders import place, withdraw
+from core.aggregation.orders import place
 from core.aggregation.runs import (
     NO_CUT,
     AggregationRun,
@@ -23,7 +23,6 @@ from core.aggregation.runs import (
 )
 from core.aggregation.spark import JobState
 from core.aggregation.store.pipeline import Pipelines
-from core.errors import AggregationConflict
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lakes import FolderStorage
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
@@ -124,11 +123,6 @@ def ask(world: World, kind: OrderedKind, days: Days = DAYS) -> None:
     place(given, wanted, world.store.read_standing(HOME_ACTIVITY), Pipelines(world.store.database))
 
 
-def take_back(world: World) -> None:
-    given = Order(HOME_ACTIVITY, "withdraw", "somebody", "because", world.clock.now())
-    withdraw(given, world.store.read_standing(HOME_ACTIVITY), Pipelines(world.store.database))
-
-
 def increment(world: World) -> None:
     """Commit an increment."""
     assert world.tick() == ("submitted",)
@@ -183,14 +177,6 @@ def test_a_backfill_whose_aggregate_began_in_the_meantime_is_dropped_and_increme
     assert world.store.read_standing(HOME_ACTIVITY).order is None
 
 
-def test_a_backfill_comes_before_the_first_increment(world: World) -> None:
-    ask(world, "backfill", ALL_DAYS)
-    assert world.tick() == ("submitted",)
-    assert (world.run.kind, world.run.cut_to) == ("backfill", world.store.read_standing(HOME_ACTIVITY).reached)
-    world.finish()
-    assert world.tick() == ("committed", "has nothing new")
-
-
 def test_a_backfill_without_any_row_waits(tmp_path: Path) -> None:
     world = World(tmp_path)
     ask(world, "backfill")
@@ -199,22 +185,6 @@ def test_a_backfill_without_any_row_waits(tmp_path: Path) -> None:
     assert world.tick() == ("submitted",)
     assert world.run.kind == "backfill"
     world.store.close()
-
-
-def test_an_order_that_does_not_fit_is_refused_and_says_which_one_does(world: World) -> None:
-    with pytest.raises(AggregationConflict, match="home_activity has no commit yet: order a backfill"):
-        ask(world, "repair")
-    with pytest.raises(AggregationConflict, match="the days are in the wrong order: 2026-02-03 to 2026-02-01"):
-        ask(world, "backfill", Days(DAYS.until, DAYS.since))
-    ask(world, "backfill")
-    with pytest.raises(AggregationConflict, match="a different order about home_activity waits already"):
-        ask(world, "backfill")
-    take_back(world)
-    with pytest.raises(AggregationConflict, match="no order about home_activity waits"):
-        take_back(world)
-    increment(world)
-    with pytest.raises(AggregationConflict, match="already has commits: order a repair"):
-        ask(world, "backfill")
 
 
 def test_a_tick_that_dies_between_the_plan_of_a_repair_and_its_submit_submits_it_once(world: World) -> None:
@@ -286,9 +256,3 @@ def test_a_repair_waits_for_a_lake_that_does_not_answer(world: World, tmp_path: 
     world.clock.advance(600)
     assert world.tick() == ("submitted",)
     assert world.engine.requests[-1].arguments[4] == "--lake"
-
-
-def test_rows_are_neither_repaired_nor_backfilled(world: World) -> None:
-    given = Order(ROWS_JOB, "backfill", "somebody", "because", EPOCH)
-    with pytest.raises(AggregationConflict, match=r"rows\.sensor_reading keeps rows and no windows"):
-        place(given, order("backfill"), world.store.read_standing(ROWS_JOB), Pipelines(world.store.database))

@@ -1,23 +1,19 @@
 """core/aggregation/tick.py over the embedded store, with an engine that stages by hand and fails on demand."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import core.aggregation.commit
 from core.aggregation.kinds import RunOrder
 from core.aggregation.runs import AggregationRun, Standing
 from core.aggregation.store.pipeline import Pipelines
 from core.aggregation.tick import AggregationReport, aggregate, report_facts
 from core.errors import EngineRefused, EngineUnreachable, StoreUnavailable
-from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, finish, ingest, stage
-from tests.fakes.builders import FakeClock, reading
-from tests.fakes.ticks import WINDOW, World
-
-STEP = timedelta(seconds=2.5)
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, ingest
+from tests.fakes.builders import reading
+from tests.fakes.ticks import World
 
 
 def test_without_anything_new_nothing_happens(tmp_path: Path) -> None:
@@ -151,32 +147,6 @@ def test_a_result_that_was_changed_is_discarded_and_the_next_attempt_takes_its_p
     assert world.readings() == 1
 
 
-@dataclass
-class Stepping:
-    """A clock of which a second is over at each look."""
-
-    clock: FakeClock
-
-    def __call__(self) -> datetime:
-        self.clock.advance(1)
-        return self.clock.now()
-
-
-def test_a_commit_whose_time_is_over_is_continued_by_the_next_tick(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
-    windows = [replace(WINDOW, home_id=f"home-{number}") for number in range(4)]
-    world.tick()
-    stage(world.database, "s", world.run.run_id, windows)
-    finish(world.database, "s", world.run.run_id, world.clock.now())
-    world.own = replace(world.own, now=Stepping(world.clock), limits=replace(world.own.limits, commit=STEP))
-    first, second, *_ = said = [world.tick()[0] for _ in range(4)]
-    assert (first.startswith("committed "), first.endswith(" of 256 slices")) == (True, True)
-    assert (said.count("committed"), second == first) == (1, False)
-    assert world.database.count("home_activity") == 4
-
-
 def test_a_second_timer_changes_nothing(world: World) -> None:
     def tick_alone(_: int) -> AggregationReport:
         return aggregate(world.own, HOME_ACTIVITY)
@@ -187,18 +157,6 @@ def test_a_second_timer_changes_nothing(world: World) -> None:
         world.finish()
         list(pool.map(tick_alone, range(8)))
     assert (world.readings(), len(world.engine.requests), world.run.number) == (1, 1, 1)
-
-
-def test_a_second_result_of_the_same_run_counts_for_nothing(world: World) -> None:
-    world.tick()
-    world.finish("first")
-    world.finish("second")
-    world.tick()
-    ingest(world.store, [reading()])
-    world.tick()
-    world.finish("third")
-    world.tick()
-    assert world.readings() == 2
 
 
 class BlindStore(AggregatingStore):

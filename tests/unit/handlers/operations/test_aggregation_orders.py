@@ -240,7 +240,9 @@ def test_a_backfill_and_a_repair_are_ordered_shown_and_begun_by_the_next_step(or
 
 
 def test_a_repair_or_a_backfill_that_does_not_fit_is_a_conflict_and_wrong_days_are_named(ordering: Ordering) -> None:
-    assert ordering.order("withdraw", WHY).status == 409
+    nothing = ordering.order("withdraw", WHY)
+    assert nothing.status == 409
+    assert nothing.body["detail"] == "no order about home_activity waits: discard its run, if it has one"
     ordering.order("backfill", WHY)
     turned = {"since_day": DAYS["until_day"], "until_day": DAYS["since_day"]}
     refused = [
@@ -270,14 +272,6 @@ def test_the_job_that_keeps_rows_in_the_lake_is_paused_and_listed_and_takes_no_r
         409,
         "rows.sensor_reading keeps rows and no windows: order a repair of an aggregate",
     )
-
-
-def test_a_repair_under_a_key_is_ordered_once(ordering: Ordering) -> None:
-    key = {"Idempotency-Key": uuid4().hex}
-    first = ordering.order("backfill", WHY, **key)
-    ordering.order("withdraw", WHY)
-    assert ordering.order("backfill", WHY, **key) == first
-    assert ordering.listed().body["waiting"] is None
 
 
 def test_the_command_hands_over_the_rows_of_the_lake_where_it_keeps_them(

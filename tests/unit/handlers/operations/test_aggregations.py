@@ -143,19 +143,6 @@ def test_a_request_starts_a_run_once_and_the_list_shows_it(aggregating: Aggregat
     assert logged == [("start_aggregation", "unverified (key holder)")] * 2
 
 
-def test_the_same_request_under_a_key_is_answered_the_same_and_a_different_one_is_refused(
-    aggregating: Aggregating,
-) -> None:
-    key = {"Idempotency-Key": "k-1"}
-    aggregating.commit()
-    first = aggregating.start({"job": "home_activity"}, **key)
-    aggregating.fail()
-    assert aggregating.start(b'{ "job" : "home_activity" }', **key) == first
-    other = aggregating.start({"job": "other"}, **key)
-    assert other.status == 422
-    assert [run["number"] for run in aggregating.runs().body["runs"]] == [1]
-
-
 def test_a_parameter_that_is_wrong_is_refused_by_its_name(aggregating: Aggregating) -> None:
     for name, values in BAD_PARAMETERS.items():
         for value in values:
