@@ -14,11 +14,18 @@ from local.aggregating import SUBMIT
 from local.processes import APP
 from tests.acceptance.demo.started import KEYS, Ended, Start, free_port, wait_until
 from tests.patience import allowed
-from tests.spark.here import lacking
+from tests.spark.here import environment, lacking
 
 SPARK_DEADLINE = 900.0  # seconds of an idle machine: Spark starts four times or more
 WHY = lacking() or (None if SUBMIT.exists() else f"{SUBMIT} is missing")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(WHY is not None, reason=f"the demo cannot aggregate: {WHY}")]
+
+
+@pytest.fixture(autouse=True)
+def quick_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the jobs plan and compile as those of the other tests do: half of the processor's time of a job."""
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
 
 
 def get(address: str) -> tuple[int, str]:
