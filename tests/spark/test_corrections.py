@@ -23,20 +23,6 @@ from tests.spark.stream import (
 from tests.spark.world import Fate, World
 
 
-def test_letters_that_are_resolved_after_their_window_was_aggregated_are_added_to_it(world: World) -> None:
-    first = world.commit([gas(ppm=5), switch()], letters=2)
-    world.settle()
-    world.commit([switch()])
-    world.correct("retry", {first + 2: gas(ppm=3), first + 3: gas(at=NOON - timedelta(days=9))}, (first + 2, first + 3))
-    last = world.commit([gas()], letters=1)
-    world.settle()
-    assert [one.readings for one in world.activity()] == [1, 3, 2]
-    world.correct("retry", {last + 1: gas(ppm=2)}, (first, last + 1))  # a wide range: only letters in it are read
-    world.settle()
-    assert world.store.read_runs(HOME_ACTIVITY, 10, 1)[0].readings == 1
-    world.prove()
-
-
 def test_letters_count_once_in_the_run_of_their_batch_or_in_the_next_one_if_that_run_is_open(world: World) -> None:
     for at in (0, 2):
         world.commit([switch()], letters=1)
@@ -60,14 +46,10 @@ def stream(world: World) -> Stream:
     return made
 
 
-def late_home(stream: Stream) -> None:
-    """Publish two readings of a home that registers later."""
-    stream.take(gas_event("home-2", 5), gas_event("home-2", 80, NOON - timedelta(days=9)), of="4")
-
-
 def test_letters_that_the_keeper_resolves_after_their_window_was_aggregated_are_added_to_it(stream: Stream) -> None:
-    world = stream.world
-    late_home(stream)
+    """The retry has a range with a reading of a different home, which counts already."""
+    world, late = stream.world, gas_event("home-2", 80, NOON - timedelta(days=9))
+    stream.take(gas_event("home-2", 5), motion_event("home-3"), late, of="4")
     world.settle()
     stream.take(registered("home-2"), gas_event("home-2", 6), of="4")
     world.settle()

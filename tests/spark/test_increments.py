@@ -1,6 +1,5 @@
 """Increments equal a rebuild to the bit, whatever happens to the jobs on the way."""
 
-import random
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +9,7 @@ from core.model.aggregates import SLICES, aggregate_table
 from examples.home_security.aggregates.home_activity import HomeActivity
 from jobs import transforms
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, slice_of
-from tests.spark.readings import NOON, by_chance, gas, switch
+from tests.spark.readings import NOON, gas, switch
 from tests.spark.world import Fate, World
 
 
@@ -92,19 +91,3 @@ def test_a_home_with_a_million_readings_in_one_window_is_one_row(world: World) -
     (window,) = world.activity()
     assert (window.readings, window.ppm_hundredths) == (1_000_001, 100 * (1 + 1_000_000 * 1_000_001 // 2))
     assert (window.least_ppm_hundredths, window.most_ppm_hundredths) == (100, 100_000_000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_any_order_of_commits_and_deaths_ends_with_the_rebuild(world: World, seed: int) -> None:
-    print(f"seed {seed}")
-    chance = random.Random(seed)
-    for hour in range(3):
-        for _ in range(chance.randrange(1, 5)):
-            readings = by_chance(chance, chance.randrange(1, 40), NOON + timedelta(hours=hour))
-            world.commit(readings, of=str(chance.choice([0, 0, 1, 7])))
-        world.engine.fates = [chance.choice(list(Fate)) for _ in range(2)]
-        for _ in range(chance.randrange(1, 4)):
-            world.tick(timedelta(minutes=chance.choice([1, 11])))
-    world.settle()
-    world.prove_by_rebuild()

@@ -43,7 +43,7 @@ def test_a_repair_mends_the_windows_of_its_days_and_increments_go_on_before_and_
     )
     assert world.store.read_standing(HOME_ACTIVITY).number == 4
     assert touched(world) == {1: 32, 2: 1, 3: 8, 4: 8}
-    world.prove_by_rebuild()
+    world.prove()
 
 
 def test_a_repair_outlives_its_job_its_tick_and_the_commits_beside_it(
@@ -66,7 +66,7 @@ def test_a_repair_outlives_its_job_its_tick_and_the_commits_beside_it(
     world.settle()
     kinds = [(run.kind, run.status) for run in world.store.read_runs(HOME_ACTIVITY, 10, 10)]
     assert kinds == [("increment", "committed"), ("repair", "committed"), ("increment", "committed")]
-    world.prove_by_rebuild()
+    world.prove()
 
 
 def test_a_repair_that_gives_up_halfway_leaves_right_windows_and_increments_go_on(
