@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+
 from core.ledger.audit import audit
 from core.ledger.books import PartitionLedger
 from core.ledger.retention.stub import PurgeStub
@@ -82,38 +84,46 @@ def kinds(ledger: Ledger) -> list[tuple[str, int, int]]:
 
 def test_a_ledger_in_order_has_no_fault() -> None:
     assert audit(Ledger(), None).balanced
+    assert audit(Ledger(replay_letters=(2, 2, None)), None).balanced
+    assert audit(Ledger(counted=RangeSum(2, N(10), N(19), 2, 6, 2, 2)), None).balanced
 
 
-def test_a_range_that_begins_too_late_leaves_a_hole() -> None:
-    assert kinds(Ledger(replace(EVEN, holes=1), {"find_range_faults": [(2, 12, 15)]})) == [("hole", 13, 14)]
-
-
-def test_a_range_that_begins_too_early_overlaps() -> None:
-    assert kinds(Ledger(replace(EVEN, holes=1), {"find_range_faults": [(2, 15, 12)]})) == [("overlap", 12, 15)]
-
-
-def test_a_ledger_that_ends_before_the_checkpoint_is_short() -> None:
-    assert kinds(Ledger(replace(EVEN, checkpoint=N(25)))) == [("short", 20, 25)]
-
-
-def test_a_ledger_that_ends_beyond_the_checkpoint_is_told() -> None:
-    assert kinds(Ledger(replace(EVEN, checkpoint=N(15)))) == [("beyond", 16, 19)]
-
-
-def test_outcomes_that_do_not_sum_to_the_numbers_are_told() -> None:
-    assert kinds(Ledger(replace(EVEN, written=7))) == [("counts", 10, 19)]
-
-
-def test_a_range_with_another_number_of_letters_is_told_even_where_the_sums_agree() -> None:
-    wrong = [(1, 10, 14, 1, 0)]
-    assert kinds(Ledger(found={"find_letter_faults": wrong})) == [("letters", 10, 14)]
-
-
-def test_letters_of_a_range_that_has_none_are_looked_for_where_the_sums_differ() -> None:
-    more = replace(EVEN, letters=3)
-    outside = {"find_letter_faults in ranges without any": [(1, 10, 14, 0, 1)]}
-    assert kinds(Ledger(more, outside)) == [("letters", 10, 14)]
-    assert kinds(Ledger(more)) == [("letters_outside", 10, 19)]
+@pytest.mark.parametrize(
+    ("ledger", "fault"),
+    [
+        pytest.param(Ledger(replace(EVEN, holes=1), {"find_range_faults": [(2, 12, 15)]}), ("hole", 13, 14), id="late"),
+        pytest.param(
+            Ledger(replace(EVEN, holes=1), {"find_range_faults": [(2, 15, 12)]}), ("overlap", 12, 15), id="early"
+        ),
+        pytest.param(Ledger(replace(EVEN, checkpoint=N(25))), ("short", 20, 25), id="ends early"),
+        pytest.param(Ledger(replace(EVEN, checkpoint=N(15))), ("beyond", 16, 19), id="ends late"),
+        pytest.param(Ledger(anchor=N(7)), ("hole", 7, 9), id="begins after the anchor"),
+        pytest.param(Ledger(anchor=N(12)), ("beyond", 10, 11), id="begins before the anchor"),
+        pytest.param(Ledger(anchor=None), ("anchor", 10, 19), id="no anchor"),
+        pytest.param(
+            Ledger(replace(EVEN, checkpoint=N(-1), counted_commits=0), tables=("batch_ledger", "partition_anchor")),
+            ("checkpoint", 10, 19),
+            id="no checkpoint",
+        ),
+        pytest.param(Ledger(replace(EVEN, written=7)), ("counts", 10, 19), id="outcomes that do not sum"),
+        pytest.param(
+            Ledger(found={"find_letter_faults": [(1, 10, 14, 1, 0)]}), ("letters", 10, 14), id="sums of letters agree"
+        ),
+        pytest.param(
+            Ledger(replace(EVEN, letters=3), {"find_letter_faults in ranges without any": [(1, 10, 14, 0, 1)]}),
+            ("letters", 10, 14),
+            id="a letter of a range without any",
+        ),
+        pytest.param(Ledger(replace(EVEN, letters=3)), ("letters_outside", 10, 19), id="a letter of no range"),
+        pytest.param(Ledger(found={"find_held_faults": [(13,)]}), ("held", 13, 13), id="held by no commit"),
+        pytest.param(Ledger(replay_letters=(2, 1, 2)), ("replay_letters", 10, 19), id="letters of replays"),
+        pytest.param(Ledger(replay_letters=(2, 2, 3)), ("totals", 10, 19), id="totals of letters"),
+        pytest.param(Ledger(counted=RangeSum(2, N(10), N(19), 2, 7, 2, 1)), ("totals", 10, 19), id="totals"),
+        pytest.param(Ledger(counted=RangeSum(0, N(10), N(19), 2, 6, 2, 2)), ("totals", 10, 19), id="older totals"),
+    ],
+)
+def test_a_fault_is_named_with_its_numbers(ledger: Ledger, fault: tuple[str, int, int]) -> None:
+    assert kinds(ledger) == [fault]
 
 
 def test_a_commit_without_a_row_in_the_ledger_is_told_by_its_number() -> None:
@@ -124,18 +134,6 @@ def test_a_commit_without_a_row_in_the_ledger_is_told_by_its_number() -> None:
     ]
 
 
-def test_letters_of_replays_are_held_against_what_the_replays_counted() -> None:
-    assert kinds(Ledger(replay_letters=(2, 1, 2))) == [("replay_letters", 10, 19)]
-    assert kinds(Ledger(replay_letters=(2, 2, 3))) == [("totals", 10, 19)]
-    assert kinds(Ledger(replay_letters=(2, 2, None))) == []
-
-
-def test_totals_of_the_checkpoint_that_differ_from_the_ranges_are_told() -> None:
-    assert kinds(Ledger(counted=RangeSum(2, N(10), N(19), 2, 6, 2, 2))) == []
-    assert kinds(Ledger(counted=RangeSum(2, N(10), N(19), 2, 7, 2, 1))) == [("totals", 10, 19)]
-    assert kinds(Ledger(counted=RangeSum(0, N(10), N(19), 2, 6, 2, 2))) == [("totals", 10, 19)]
-
-
 def test_a_row_with_totals_that_do_not_follow_from_the_row_before_is_named_and_verified_by_nobody() -> None:
     ledger = Ledger(found={"find_total_faults": [(2, 15, 19)]}, counted=RangeSum(2, N(10), N(19), 2, 6, 2, 2))
     (fault,) = audit(ledger, None).faults
@@ -143,26 +141,10 @@ def test_a_row_with_totals_that_do_not_follow_from_the_row_before_is_named_and_v
     assert ledger.verified_commit == 0
 
 
-def test_a_ledger_that_does_not_begin_at_the_anchor_is_told() -> None:
-    assert kinds(Ledger(anchor=N(7))) == [("hole", 7, 9)]
-    assert kinds(Ledger(anchor=N(12))) == [("beyond", 10, 11)]
-
-
-def test_a_partition_without_an_anchor_is_named() -> None:
-    assert kinds(Ledger(anchor=None)) == [("anchor", 10, 19)]
-
-
 def test_a_partition_that_only_has_an_anchor_has_nothing_to_audit() -> None:
     done = audit(Ledger(tables=("partition_anchor",)), None)
     assert (done.partitions, done.faults) == ((), ())
     assert done.named == {"0"}
-
-
-def test_a_ledger_without_its_checkpoint_is_named() -> None:
-    deleted = replace(EVEN, checkpoint=N(-1))
-    assert kinds(Ledger(replace(deleted, counted_commits=0), tables=("batch_ledger", "partition_anchor"))) == [
-        ("checkpoint", 10, 19)
-    ]
 
 
 def test_a_partition_of_which_only_letters_or_rows_are_left_is_named_with_their_tables() -> None:
@@ -192,10 +174,6 @@ def test_absent_numbers_and_gaps_that_differ_are_named_from_both_sides() -> None
         ("absent", 12, 14),
         ("absent", 17, 18),
     ]
-
-
-def test_a_held_letter_that_no_commit_held_is_named() -> None:
-    assert kinds(Ledger(found={"find_held_faults": [(13,)]})) == [("held", 13, 13)]
 
 
 def test_a_letter_is_named_whose_attempts_do_not_lead_to_its_status() -> None:
