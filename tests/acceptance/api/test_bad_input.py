@@ -12,7 +12,7 @@ from tests.acceptance.api.served import Reply, Served, segment
 
 METHODS = methods_by_path()
 BEFORE_READING = {"homes/{home_id}/own-activity": (403,), "homes/{home_id}/links": (409,)}  # no link, and no secret
-OWN, LINKS = map(filled, BEFORE_READING)  # test_links.py has both
+OWN, LINKS = map(filled, BEFORE_READING)  # test_homes.py has both
 READING, CHANGING = ([path for path in paths(method) if path not in (OWN, LINKS)] for method in ("GET", "POST"))
 HOME_PAGE = "homes/{home_id}"
 HOSTILE = {

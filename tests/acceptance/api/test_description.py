@@ -178,7 +178,7 @@ def test_an_operation_answers_as_its_description_says(
         pytest.skip(f"{name} reads the hub, and there is none here: tests/acceptance/gaps/test_incarnations.py has one")
 
     if name == "show_own_activity" and mode == "positive":
-        pytest.skip(f"{name} needs a link for the very home: test_links.py has one")
+        pytest.skip(f"{name} needs a link for the very home: test_homes.py has one")
 
     @settings(max_examples=EXAMPLES, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
     @given(operation.as_strategy(generation_mode=how))

@@ -1,4 +1,4 @@
-"""Homes over HTTP: found by prefix, shown with the last day and week, refused in words."""
+"""Homes over HTTP: found by prefix, shown with the last day and week, opened by a resident's link, refused in words."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from examples.home_security.transform import Home, HomeAlert, SensorReading
-from tests.acceptance.api.served import HUB, Contents, Served, segment
+from tests.acceptance.api.served import HUB, Contents, Reply, Served, segment
 from tests.browser.homes import aggregate
 from tests.fakes.builders import commit, partition, settled
 
 NEWEST = datetime(2026, 3, 14, 17, 40, tzinfo=UTC)
 ODD = ('"><script>', "50%", "a+b", "h?x=1", "h#1", "..h", "{home}", "%2e", "'--", "a\\b")
+LINKED = ("H1", "H2", *ODD[:4])
+LINKS = {"RESIDENT_LINK_SECRET": "a secret of at least thirty-two octets", "RESIDENT_LINK_SECONDS": "600"}
 IDS = ("H1", "H10", "H2", "QUIET", "AHEAD", "x/y", ".", *ODD)
 
 
@@ -35,7 +37,7 @@ def fill(served: Served) -> None:
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Contents]]:
     """One host for the module, and the contents of its store before the aggregation."""
-    made = Served(tmp_path_factory.mktemp("homes"))
+    made = Served(tmp_path_factory.mktemp("homes"), **LINKS)
     fill(made)
     filled = made.contents()
     aggregate(made.path, datetime.now(UTC))
@@ -195,3 +197,47 @@ def test_the_page_is_the_same_for_every_home_and_tells_nobody_which_there_are(se
     assert "script-src 'self'" in there.headers["content-security-policy"]
     assert there.headers["content-type"] == "text/html; charset=utf-8"
     assert served.get("homes/H1", headers={"If-None-Match": there.headers["etag"]}).status == 304
+
+
+def make(served: Served, home_id: str) -> Reply:
+    return served.request("POST", f"/api/homes/{segment(home_id)}/links")
+
+
+def own(served: Served, home_id: str, link: str) -> Reply:
+    return served.get(f"homes/{segment(home_id)}/own-activity", headers={"X-Home-Link": link})
+
+
+def test_a_link_opens_its_home_and_no_other(served: Served) -> None:
+    for home_id in LINKED:
+        made = make(served, home_id)
+        assert (made.status, made.headers["cache-control"]) == (200, "no-store")
+        assert made.json["page"] == f"/api/homes/{segment(home_id)}#link={made.json['link']}"
+        answers = {other: own(served, other, made.json["link"]) for other in LINKED}
+        assert [other for other, answer in answers.items() if answer.status == 200] == [home_id]
+        assert answers[home_id].json["home_id"] == home_id
+        refused = [answer for answer in answers.values() if answer.status != 200]
+        assert {(one.status, one.json["type"]) for one in refused} == {(403, "urn:hubledger:problem:not-allowed")}
+
+
+def test_a_link_is_no_key_for_anything_else(served: Served) -> None:
+    link = make(served, "H1").json["link"]
+    for way in ({"link": link}, {"X-Home-Link": link}, {"code": link}):
+        assert served.get("homes/H1/own-activity", **way).status in (400, 403)
+
+
+def test_the_end_of_a_link_is_that_of_the_setting(served: Served) -> None:
+    made = make(served, "H2").json
+    left = datetime.fromisoformat(made["expires_at"]) - datetime.now(UTC)
+    assert timedelta(seconds=540) < left <= timedelta(seconds=600)
+
+
+def test_a_link_is_made_only_for_a_registered_home_and_by_post(served: Served) -> None:
+    assert (make(served, "NOWHERE").status, make(served, "NOWHERE").fields) == (404, ["home_id"])
+    assert make(served, "a b").fields == ["home_id"]
+    assert served.get("homes/H1/links").status == 405
+
+
+def test_bad_input_with_a_right_link_is_refused_by_its_name(served: Served) -> None:
+    headers = {"X-Home-Link": make(served, "H1").json["link"]}
+    assert served.get("homes/H1/own-activity", headers=headers, until="yesterday").fields == ["until"]
+    assert served.get("homes/H1/own-activity", headers=headers, since="2026-01-01T00:00:00Z").fields == ["since"]
