@@ -6,7 +6,7 @@ they replace. Each table is one commit, so a reader sees all of a run in a table
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Protocol
 
 import msgspec
@@ -15,6 +15,7 @@ from core.aggregation.runs import NO_CUT
 
 GOLD, SILVER = "gold", "silver"
 MANIFEST = "manifest"
+FILES_KEPT = timedelta(days=7)  # replaced files, for readers; and files of an execution, for its commit
 Value = str | int | float | bool | None  # of a column in a file's range: instants and days are ISO texts
 Range = Mapping[str, Value]
 

@@ -8,7 +8,7 @@ partition and commit are left out: a row that moves between them changes the che
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 import orjson
@@ -48,6 +48,24 @@ class RowsDigest:
         whole = self._hash.copy()
         whole.update(b"]")
         return int.from_bytes(whole.digest()[:8], "big", signed=True)
+
+
+class CommitDigest:
+    """The checksum of all rows of a commit, which are given by table, in order and in any number of parts."""
+
+    __slots__ = ("_tables",)
+
+    def __init__(self) -> None:
+        self._tables: dict[str, RowsDigest] = {}
+
+    def add(self, table: str, values: PositionedValues) -> None:
+        """Add rows of a table after those that were given before."""
+        if values:
+            self._tables.setdefault(table, RowsDigest(table)).add(values)
+
+    def total(self) -> int:
+        """Return the checksum as 64 bits with a sign."""
+        return reduce(added, (digest.total() for digest in self._tables.values()), 0)
 
 
 def checksum_of(table: str, values: PositionedValues) -> int:

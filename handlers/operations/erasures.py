@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Mapping
-from datetime import timedelta
 
 from core.aggregation.erase import ErasedRows, erase_rows
+from core.aggregation.lake import FILES_KEPT
 from core.api.operation import Answer, Call, Nothing, operation
 from core.api.problems import CONFLICT, NOT_FOUND, TASK_OVERLAP, Problem, invalid, not_found
 from core.errors import TaskOverlap
@@ -22,8 +22,6 @@ from core.transforms.aggregates import load_aggregates
 from handlers.app import CLOCK, App, aggregation, app
 from handlers.operations.erasure_shapes import ErasedPartitionAnswer, ErasureAnswer, ErasureShape
 from handlers.operations.task_shapes import begun, of_every_kind, opening
-
-LAKE_FILES = timedelta(days=7)  # that replaced files stay for readers
 
 
 @operation(
@@ -133,6 +131,6 @@ def _left(own: App, *, has_lake: bool) -> tuple[str, ...]:
     ]
     if has_lake:
         left.append(
-            f"replaced files of the lake stay for readers until {(now + LAKE_FILES):%Y-%m-%d}, then VACUUM goes"
+            f"replaced files of the lake stay for readers until {(now + FILES_KEPT):%Y-%m-%d}, then VACUUM goes"
         )
     return tuple(left)

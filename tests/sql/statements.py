@@ -16,7 +16,7 @@ from core.aggregation.store.commits import close_script, ended_script, portion_s
 from core.aggregation.store.pipeline import discard_result_script, discard_run_script
 from core.aggregation.store.plans import plan_script
 from core.ledger.audit_task import AuditAsked, audit_request
-from core.ledger.erasure.found import CommitMark, FoundDiff, FoundPiece, RetractedPlace
+from core.ledger.erasure.found import CommitMark, FoundPiece
 from core.ledger.minutes import Minute
 from core.ledger.retention.pieces import LedgerPiece, LetterPiece, RowPiece
 from core.ledger.retention.purge import BY_STREAM, PurgeTarget, purge_request
@@ -150,8 +150,8 @@ def erasures() -> Mapping[str, Script]:
         {row_class: 1 for row_class in ROW_CLASSES if row_table(row_class).subject},
         letters=GAP,
         staged=(number,),
-        retracted=(RetractedPlace(2, "sensor_reading", number, 0),),
-        diffs=(FoundDiff(str(ID), number),),
+        retracted=((2, "sensor_reading", number, 0),),
+        diffs=((str(ID), number),),
         marks=(CommitMark(2, 7, 9),),
     )
     ending = Ending(ID, "erasure", EPOCH)

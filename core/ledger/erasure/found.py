@@ -8,23 +8,8 @@ from core.ledger.erasure.erasure import Erasing
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
 
-
-@dataclass(frozen=True, slots=True)
-class RetractedPlace:
-    """A row that a replay took away."""
-
-    commit_number: int
-    table_name: str
-    sequence_number: SequenceNumber
-    ordinal: int
-
-
-@dataclass(frozen=True, slots=True)
-class FoundDiff:
-    """An event that a dry run of a replay has stored a difference for."""
-
-    task_id: str
-    sequence_number: SequenceNumber
+RetractedPlace = tuple[int, str, int, int]  # commit that took the row away, table, sequence number, ordinal
+Diff = tuple[str, int]  # task of a dry run, and the event that it has stored a difference for
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +30,7 @@ class FoundPiece:
     letters: tuple[SequenceNumber, ...] = ()
     staged: tuple[SequenceNumber, ...] = ()
     retracted: tuple[RetractedPlace, ...] = ()
-    diffs: tuple[FoundDiff, ...] = ()
+    diffs: tuple[Diff, ...] = ()
     marks: tuple[CommitMark, ...] = ()
     days: Mapping[str, tuple[date, date]] = field(default_factory=dict)
 

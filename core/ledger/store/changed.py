@@ -1,12 +1,12 @@
 """Find commits that changed: their rows, or their rows in the ledger, do not fit their checksums."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cache, reduce
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -14,7 +14,7 @@ from core.ledger.faults import ChangedCommit
 from core.model.events import PartitionId
 from core.model.rows import ERASED, row_table
 from core.model.spans import SequenceNumber, Span
-from core.store.checksum import LEDGER_ROW, RowsDigest, added, ledger_checksum, positioned_values
+from core.store.checksum import LEDGER_ROW, CommitDigest, ledger_checksum, positioned_values
 from core.store.columns import day_text, fields_of, instant_of, instant_text, span_values, types_of
 from core.store.decoding import row_of_json
 from core.store.script import of_rows
@@ -27,19 +27,11 @@ Values = list[Any]
 
 @dataclass(slots=True)
 class _Commit:
-    """A commit that begins in a range, and the digests of its rows so far."""
+    """A commit that begins in a range, and the digest of its rows so far."""
 
     found: ChangedCommit
     rows_checksum: int
-    digests: dict[str, RowsDigest] = field(default_factory=dict)
-
-    def add(self, table: str, values: Sequence[Values]) -> None:
-        """Add rows of a table; they come after those that were added before."""
-        self.digests.setdefault(table, RowsDigest(table)).add(values)
-
-    def has_changed(self) -> bool:
-        total = reduce(added, (digest.total() for digest in self.digests.values()), 0)
-        return self.rows_checksum != total
+    rows: CommitDigest = field(default_factory=CommitDigest)
 
 
 class ChangedCommits:
@@ -69,7 +61,7 @@ class ChangedCommits:
         """Yield the commits up to a number that changed; all their rows were added."""
         for number in [number for number, one in self._open.items() if one.found.last <= last]:
             closed = self._open.pop(number)
-            if closed.has_changed():
+            if closed.rows.total() != closed.rows_checksum:
                 yield replace(closed.found, rows=True)
 
     def _parts(self, span: Span) -> Iterator[Span]:
@@ -98,7 +90,7 @@ class ChangedCommits:
     def _add_rows(self, part: Span) -> None:
         for table, number, rows in self.rows_of(part):
             if number in self._open:
-                self._open[number].add(table, rows)
+                self._open[number].rows.add(table, rows)
 
     def rows_of(self, part: Span) -> Iterator[tuple[str, int, list[Values]]]:
         """Yield the rows of a range by table and commit, in order: those that stand, and those that replays took away.

@@ -10,6 +10,7 @@ from core.letters.store.letters import move_steps
 from core.model.events import Partition
 from core.model.letters import LetterMove
 from core.model.rows import row_table
+from core.model.spans import SequenceNumber
 from core.settle.erased import SubjectKey
 from core.store.columns import instant_text, numbers_json, span_values, whole_number
 from core.store.rows import in_table_order
@@ -51,8 +52,8 @@ def piece_script(stream_id: int, erase: Erase, ending: Ending, ahead: Advance) -
     if piece.staged:
         steps.append(Step("delete_staged_of", {**place, "staged": numbers_json(piece.staged)}))
     if piece.diffs:
-        dry_runs = json.dumps(sorted({(one.task_id,) for one in piece.diffs}))
-        diffed = numbers_json(sorted({one.sequence_number for one in piece.diffs}))
+        dry_runs = json.dumps(sorted({(task_id,) for task_id, _ in piece.diffs}))
+        diffed = numbers_json(sorted({SequenceNumber(number) for _, number in piece.diffs}))
         steps.append(Step("delete_diffs_of", {**place, "dry_runs": dry_runs, "diffed": diffed}))
     if erase.is_first:
         steps.append(_note_step(place, erase, ending))
@@ -78,11 +79,8 @@ def _row_steps(place: dict[str, Any], erase: Erase, conflict: Callable[[], Excep
             stubs.append(Step(of_rows("stub_subject", row_class), of, expect=count, otherwise=conflict))
         deleted.append(Step(of_rows("delete_subject", row_class), of, expect=count, otherwise=conflict))
     if erase.piece.retracted:
-        places = [
-            (one.commit_number, one.table_name, one.sequence_number, one.ordinal) for one in erase.piece.retracted
-        ]
-        blank = {**reach, "retracted": json.dumps(places)}
-        stubs.append(Step("blank_retracted", blank, expect=len(places), otherwise=conflict))
+        blank = {**reach, "retracted": json.dumps(erase.piece.retracted)}
+        stubs.append(Step("blank_retracted", blank, expect=len(erase.piece.retracted), otherwise=conflict))
     return [*stubs, *deleted]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from core.ledger.erasure.found import FoundDiff, FoundPiece, RetractedPlace
+from core.ledger.erasure.found import Diff, FoundPiece, RetractedPlace
 from core.ledger.store.erasure_scripts import Erase, closing_script, piece_script, subjects_json
 from core.ledger.store.marks import Marks
 from core.model.aggregates import Aggregate
@@ -121,17 +121,12 @@ class Erasures:
             row_class = of_table.get(table)
             subject = row_table(row_class).subject if row_class else ""
             if subject and str(json.loads(row).get(subject)) in subjects:
-                kept = RetractedPlace(commit, table, SequenceNumber(number), ordinal)
-                found.append((table, written_by, number, ordinal, kept))
+                found.append((table, written_by, number, ordinal, (commit, table, number, ordinal)))
         return found
 
-    def _diffs(self, part: Span, concerns: Concerns, place: Any) -> tuple[FoundDiff, ...]:
+    def _diffs(self, part: Span, concerns: Concerns, place: Any) -> tuple[Diff, ...]:
         found = self.stream.ask("read_diffs_to_search", **place, **span_values(part))
-        return tuple(
-            FoundDiff(task_id, SequenceNumber(number))
-            for task_id, number, diff in found
-            if concerns(words_of(diff.encode()))
-        )
+        return tuple((task_id, number) for task_id, number, diff in found if concerns(words_of(diff.encode())))
 
     def _days(self, rows: Any) -> dict[str, tuple[date, date]]:
         """Return the first and the last day of rows that aggregates add up."""

@@ -2,14 +2,13 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 from core.ledger.erasure.found import CommitMark
 from core.ledger.store.changed import NUMBERS, ChangedCommits
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span, span
-from core.store.checksum import RowsDigest, added
+from core.store.checksum import CommitDigest
 from core.store.columns import numbers_json
 from core.store.stream import OneStream
 
@@ -18,20 +17,16 @@ Places = Collection[tuple[str, int, int]]  # table, sequence number, ordinal
 
 @dataclass(slots=True)
 class _CommitSums:
-    """The digests of a commit's rows, by table: of all that stand, and of those that an erasure leaves."""
+    """The digests of a commit's rows: of all that stand, and of those that an erasure leaves."""
 
     stored: int
-    standing: dict[str, RowsDigest] = field(default_factory=dict)
-    left: dict[str, RowsDigest] = field(default_factory=dict)
+    standing: CommitDigest = field(default_factory=CommitDigest)
+    left: CommitDigest = field(default_factory=CommitDigest)
 
     def mark(self, commit_number: int) -> CommitMark:
         """Return the new checksum. A commit that had changed before keeps its own, so that an audit still names it."""
-        fits = _total(self.standing) == self.stored
-        return CommitMark(commit_number, self.stored, _total(self.left) if fits else self.stored)
-
-
-def _total(digests: Mapping[str, RowsDigest]) -> int:
-    return reduce(added, (digest.total() for digest in digests.values()), 0)
+        fits = self.standing.total() == self.stored
+        return CommitMark(commit_number, self.stored, self.left.total() if fits else self.stored)
 
 
 class Marks:
@@ -62,10 +57,8 @@ class Marks:
         for part in _parts(spans):
             for table, number, rows in self._rows.rows_of(part):
                 if number in sums:
-                    own, left = sums[number], [row for row in rows if (table, row[0], row[1]) not in gone]
-                    own.standing.setdefault(table, RowsDigest(table)).add(rows)
-                    if left:
-                        own.left.setdefault(table, RowsDigest(table)).add(left)
+                    sums[number].standing.add(table, rows)
+                    sums[number].left.add(table, [row for row in rows if (table, row[0], row[1]) not in gone])
 
     def _retried(self, commit_number: int, reach: Span) -> list[Span]:
         ends = {"first_sequence_number": reach.first, "last_sequence_number": reach.last}

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from core.aggregation.lake import NO_TABLE, LakeFile, Mark, StandingTable, TableChange, range_end
+from core.aggregation.lake import FILES_KEPT, NO_TABLE, LakeFile, Mark, StandingTable, TableChange, range_end
 from core.errors import LakeUnreachable
 from core.remote.hub.client import first_line
 from core.remote.spark.lakes import Storage
 
-RETENTION_HOURS = 7 * 24  # how long replaced files stay for readers, and files of an execution for its commit
 _KINDS = {"string": "string", "bigint": "long", "int": "integer", "double": "double", "boolean": "boolean"}
 _KINDS |= {"timestamp": "timestamp", "date": "date"}
 _NAMES = {delta: spark for spark, delta in _KINDS.items()}
@@ -99,7 +98,7 @@ class DeltaLake:
             if found is None:
                 return {}
             compacted = found.optimize.compact(commit_properties=_strict())
-            removed = found.vacuum(RETENTION_HOURS, dry_run=False, full=True)
+            removed = found.vacuum(int(FILES_KEPT.total_seconds()) // 3600, dry_run=False, full=True)
             found.create_checkpoint()
             found.cleanup_metadata()
             return {"compacted": int(compacted["numFilesRemoved"]), "removed": len(removed)}

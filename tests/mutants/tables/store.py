@@ -72,8 +72,8 @@ MUTANTS = (
         f"{UNIT}/test_checksum.py",
         (
             "a commit whose rows have changed is not named",
-            "return self.rows_checksum != total",
-            "return self.rows_checksum is None",
+            "if closed.rows.total() != closed.rows_checksum:",
+            "if closed.rows_checksum is None:",
         ),
     ),
     *in_file(
