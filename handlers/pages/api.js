@@ -1,8 +1,9 @@
 // The JSON twin of this page. Keys stay in this tab; a request that changes anything is sent under its own key.
 
-import { button, el, field, notice } from "./dom.js";
+import { button, el, fault, field, notice, renew } from "./dom.js";
 
 const KEY = "hubledger.key";
+const SELDOM_MS = 10_000;
 // These routes hide what quotes an event; their twins below revealed/ show it, to those who may.
 const TWINNED = /^(dead-letters(\/(?!preview$).*)?|ledger\/[^/]+\/[^/]+)$/;
 const HIDDEN = "Messages are hidden: this key or account may read, but not reveal. No error, property, row or body is shown.";
@@ -20,6 +21,43 @@ export class Problem extends Error {
   get needsKey() {
     return (this.status === 401 || this.status === 403) && !this.type;
   }
+}
+
+/** Act, and show in a place the problem that the app answers with; true without one. What needs a key is thrown. */
+export async function tried(place, act) {
+  try {
+    await act();
+    return true;
+  } catch (problem) {
+    if (!(problem instanceof Problem) || problem.needsKey) throw problem;
+    renew(place, fault(problem));
+    return false;
+  }
+}
+
+/** Act again and again on a page that is seen, until it is left; what goes wrong is shown in a place, and may pass. */
+export async function repeat(left, everyMs, place, act) {
+  while (!left.aborted) {
+    try {
+      if (!document.hidden) await act();
+    } catch (problem) {
+      if (problem.needsKey) throw problem;
+      renew(place, fault(problem));
+    }
+    await new Promise((resolve) => { setTimeout(resolve, everyMs); });
+  }
+}
+
+/** Return a reader that asks at most once in 10 s; `ask` gets what was found before. */
+export function seldom(ask, found) {
+  let askedAt = -Infinity;
+  return async () => {
+    if (performance.now() - askedAt >= SELDOM_MS) {
+      askedAt = performance.now();
+      found = await ask(found);
+    }
+    return found;
+  };
 }
 
 /** Read; where a twin reveals more, ask it first, and fall back to the route that hides. */

@@ -1,6 +1,6 @@
 // An audit as a task: what it found, partition by partition.
 
-import { badge, card, count, el, grouped, plural, table } from "./dom.js";
+import { badge, card, count, el, numbersOf, plural, table } from "./dom.js";
 
 const verdict = (found) => (found.faults.length ? plural(found.faults.length, "fault") : "no fault so far");
 
@@ -18,12 +18,12 @@ export const audit = {
     found.faults.length ? card("Faults", table("Faults", [
       ["Partition", (one) => one.partition_id],
       ["Kind", (one) => badge(one.kind)],
-      ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`],
+      ["Numbers", numbersOf],
       ["What is wrong", (one) => one.detail, "wide"],
     ], found.faults)) : null,
     found.partitions.length ? card("By partition", table("Partitions", [
       ["Partition", (one) => one.partition_id],
-      ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`],
+      ["Numbers", numbersOf],
       ["Commits", (one) => count(one.commits), "amount"],
       ["Letters", (one) => count(one.letters), "amount"],
       ["State", (one) => badge(one.balanced ? "balanced" : "not balanced")],

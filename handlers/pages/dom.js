@@ -32,6 +32,16 @@ export const plural = (number, word) => `${count(number)} ${word}${number === 1 
 /** Group the digits of a sequence number: it may have more digits than a number of JavaScript. */
 export const grouped = (digits) => (digits === null ? "?" : String(digits).replace(/\B(?=(\d{3})+(?!\d))/g, ","));
 
+/** Name a position; name the numbers of a range. */
+export const positionOf = (one) => `${one.partition_id} / ${grouped(one.sequence_number)}`;
+export const numbersOf = (one) => `${grouped(one.first)} to ${grouped(one.last)}`;
+
+/** The addresses on this page of a task, of the letters of a cause, and of a position: its letter, and where it went. */
+export const taskAt = (task) => `#/tasks/${encodeURIComponent(task.task_id)}`;
+export const causeAt = (fingerprint) => `#/letters?fingerprint=${encodeURIComponent(fingerprint)}`;
+export const letterAt = (one) => `#/letters/${encodeURIComponent(one.partition_id)}/${one.sequence_number}`;
+export const ledgerAt = (one) => `#/ledger/${encodeURIComponent(one.partition_id)}/${one.sequence_number}`;
+
 export function instant(text) {
   if (!text) return "–";
   return el("time", { datetime: text, title: text }, text.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC"));
@@ -140,6 +150,11 @@ function headed(title) {
 }
 
 export const button = (text, onclick, more = {}) => el("button", { type: "button", onclick, ...more }, text);
+
+/** Make the buttons to the pages before and after one; `turn` shows the page at a cursor, after those of other cursors. */
+export const pager = (words, { cursor, before }, next, turn) => el("div", { class: "row" },
+  before.length ? button(words[0], () => turn(before.at(-1), before.slice(0, -1))) : null,
+  next ? button(words[1], () => turn(next, [...before, cursor])) : null);
 
 export function field(label, input) {
   return el("label", {}, label, input);

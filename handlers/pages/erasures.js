@@ -1,24 +1,19 @@
 // Erasures: name subjects, see in a dry run what there is of them, then forget them for good.
 
-import { post, Problem } from "./api.js";
+import { post, tried } from "./api.js";
 import { confirm } from "./confirm.js";
-import { button, card, count, el, fault, field, grouped, plural, renew, table } from "./dom.js";
+import { button, card, count, el, field, grouped, plural, table, taskAt } from "./dom.js";
 
 /** The form of an erasure: a dry run first; for real it asks once more. */
-export function erasuresCard(address) {
+export function erasuresCard() {
   const names = el("textarea", { name: "subjects", rows: 3, cols: 40, required: true, autocomplete: "off", spellcheck: "false" });
   const reason = el("input", { name: "reason", size: 40, required: true, minlength: 3, maxlength: 400, autocomplete: "off" });
   const trouble = el("div", {});
   const subjects = () => [...new Set(names.value.split("\n").map((one) => one.trim()).filter(Boolean))];
-  const begin = async (dryRun, why) => { location.hash = address(await post("erasures", { subjects: subjects(), reason: why, dry_run: dryRun })); };
+  const begin = async (dryRun, why) => { location.hash = taskAt(await post("erasures", { subjects: subjects(), reason: why, dry_run: dryRun })); };
   const count_ = async (event) => {
     event.preventDefault();
-    try {
-      await begin(true, reason.value.trim());
-    } catch (problem) {
-      if (!(problem instanceof Problem) || problem.needsKey) throw problem;
-      renew(trouble, fault(problem));
-    }
+    await tried(trouble, () => begin(true, reason.value.trim()));
   };
   const forGood = () => confirm({ title: "Forget them for good", word: "Erase", number: subjects().length, grave: true,
     text: (number) => `Rows, letters and windows of ${plural(number, "subject")} are erased, and no replay brings them back.`,

@@ -1,30 +1,20 @@
 // The charts over time: lag and rate by minute, as the watch has stored them in SQL.
 
-import { get } from "./api.js";
+import { get, seldom } from "./api.js";
 import { chart } from "./chart.js";
 import { ago, card, count, el, plural } from "./dom.js";
 
 const MINUTES = 180;
-const EVERY_MS = 10_000;
 const BREAK_MS = 150_000; // a line ends where no watch came for longer than this
 
-/** Return a reader of the minutes, which asks the app at most once in 10 s; a fault is in `fault`, beside older minutes. */
-export function minutesOfApp() {
-  const found = { minutes: [], fault: null };
-  let askedAt = -Infinity;
-  return async () => {
-    if (performance.now() - askedAt >= EVERY_MS) {
-      askedAt = performance.now();
-      try {
-        found.minutes = (await get("status/history", { minutes: MINUTES })).minutes;
-        found.fault = null;
-      } catch (problem) {
-        found.fault = problem.detail ?? String(problem);
-      }
-    }
-    return found;
-  };
-}
+/** Return a reader of the minutes; a fault is in `fault`, beside older minutes. */
+export const minutesOfApp = () => seldom(async ({ minutes }) => {
+  try {
+    return { minutes: (await get("status/history", { minutes: MINUTES })).minutes, fault: null };
+  } catch (problem) {
+    return { minutes, fault: problem.detail ?? String(problem) };
+  }
+}, { minutes: [], fault: null });
 
 /** Return the panels of lag and rate over time; `lag` is that of this moment, null where the hub does not answer. */
 export function overTime({ minutes, fault }, lag) {

@@ -1,7 +1,8 @@
 // The ledger explorer: enter a number, see where it went.
 
-import { get, Problem } from "./api.js";
-import { ago, badge, button, card, count, dated, el, facts, fault, field, grouped, messageOf, table } from "./dom.js";
+import { get, tried } from "./api.js";
+import { ago, badge, button, card, count, dated, el, facts, field, grouped, ledgerAt, letterAt, messageOf, numbersOf,
+  positionOf, table } from "./dom.js";
 
 export async function ledger(place, left, partition = "", number = "") {
   const id = el("input", { name: "partition", size: 6, required: true, value: partition, autocomplete: "off" });
@@ -27,20 +28,18 @@ export async function ledger(place, left, partition = "", number = "") {
 function byTime() {
   const at = el("input", { name: "at", type: "datetime-local", step: 1, required: true });
   const found = el("div", { "aria-live": "polite" });
-  const go = async (event) => {
+  const look = async () => {
+    const { commits } = await get("ledger", { at: new Date(`${at.value}Z`).toISOString() });
+    found.replaceChildren(table("Commits", [["Partition", (one) => one.partition_id],
+      ["Numbers", (one) => (one.commit ? el("a", { href: ledgerAt({ ...one, sequence_number: one.commit.first }) },
+        numbersOf(one.commit)) : "none since")],
+      ["Commit", (one) => (one.commit ? count(one.commit.commit_number) : ""), "amount"],
+      ["Kind", (one) => (one.commit ? badge(one.commit.kind) : "")],
+      ["Committed", (one) => (one.commit ? dated(one.commit.committed_at) : "")]], commits));
+  };
+  const go = (event) => {
     event.preventDefault();
-    try {
-      const { commits } = await get("ledger", { at: new Date(`${at.value}Z`).toISOString() });
-      found.replaceChildren(table("Commits", [["Partition", (one) => one.partition_id],
-        ["Numbers", (one) => (one.commit ? el("a", { href: `#/ledger/${encodeURIComponent(one.partition_id)}/${one.commit.first}` },
-          `${grouped(one.commit.first)} to ${grouped(one.commit.last)}`) : "none since")],
-        ["Commit", (one) => (one.commit ? count(one.commit.commit_number) : ""), "amount"],
-        ["Kind", (one) => (one.commit ? badge(one.commit.kind) : "")],
-        ["Committed", (one) => (one.commit ? dated(one.commit.committed_at) : "")]], commits));
-    } catch (problem) {
-      if (!(problem instanceof Problem) || problem.needsKey) throw problem;
-      found.replaceChildren(fault(problem));
-    }
+    return tried(found, look);
   };
   return card("Find a time", el("form", { class: "row", onsubmit: go }, field("Committed since (UTC)", at),
     el("button", { class: "main", id: "find-time" }, "Find")),
@@ -51,59 +50,45 @@ function byTime() {
 function byKey() {
   const key = el("input", { name: "key", size: 20, required: true, autocomplete: "off" });
   const found = el("div", { "aria-live": "polite" });
-  const go = async (cursor = "") => {
-    try {
-      const { places, next, sentence } = await get("ledger", { key: key.value, cursor });
-      found.replaceChildren(...[table("Places", [["Position", (one) => el("a", {
-        href: `#/ledger/${encodeURIComponent(one.partition_id)}/${one.sequence_number}` },
-      `${one.partition_id} / ${grouped(one.sequence_number)}`)],
+  const go = (cursor = "") => tried(found, async () => {
+    const { places, next, sentence } = await get("ledger", { key: key.value, cursor });
+    found.replaceChildren(...[table("Places", [["Position", (one) => el("a", { href: ledgerAt(one) }, positionOf(one))],
       ["Letter", (one) => (one.letter ? "yes" : "")], ["Rows in", (one) => one.tables.join(", ")]], places),
-      places.length ? null : el("p", {}, next ? "None among the numbers that were searched so far." : "No place has this key."),
-      next ? button("Older", () => go(next)) : null, el("p", { class: "quiet" }, sentence)].filter(Boolean));
-    } catch (problem) {
-      if (!(problem instanceof Problem) || problem.needsKey) throw problem;
-      found.replaceChildren(fault(problem));
-    }
-  };
+    places.length ? null : el("p", {}, next ? "None among the numbers that were searched so far." : "No place has this key."),
+    next ? button("Older", () => go(next)) : null, el("p", { class: "quiet" }, sentence)].filter(Boolean));
+  });
   return card("Find a key", el("form", { class: "row", onsubmit: (event) => { event.preventDefault(); go(); } },
     field("Partition key or subject", key), el("button", { class: "main", id: "find-key" }, "Find")),
   el("p", { class: "quiet" }, "The newest places of each partition first. The log records your name."), found);
 }
 
-async function show(found, left, partition, number) {
+const show = (found, left, partition, number) => tried(found, async () => {
   found.replaceChildren(el("p", { class: "quiet" }, "Reading the ledger…"));
-  try {
-    const told = await get(`ledger/${encodeURIComponent(partition)}/${encodeURIComponent(number)}`);
-    if (!left.aborted) found.replaceChildren(...parts(told));
-  } catch (problem) {
-    if (!(problem instanceof Problem) || problem.needsKey) throw problem;
-    found.replaceChildren(fault(problem));
-  }
-}
+  const told = await get(`ledger/${encodeURIComponent(partition)}/${encodeURIComponent(number)}`);
+  if (!left.aborted) found.replaceChildren(...parts(told));
+});
 
 function parts(told) {
   const step = (by) => {
     const next = BigInt(told.sequence_number) + BigInt(by);
-    const there = `#/ledger/${encodeURIComponent(told.partition_id)}/${next}`;
-    return next < 0n ? null : el("a", { href: there }, by < 0 ? "← before" : "next →");
+    return next < 0n ? null : el("a", { href: ledgerAt({ ...told, sequence_number: next }) }, by < 0 ? "← before" : "next →");
   };
   return [
     card("Outcome", el("p", { class: "verdict", id: "outcome" },
-      `${told.partition_id} / ${grouped(told.sequence_number)}`, badge(told.outcome)),
+      positionOf(told), badge(told.outcome)),
     el("p", {}, told.sentence), el("p", { class: "row" }, step(-1), step(1))),
     el("div", { class: "columns" },
       card("Commit", told.range ? range(told.range) : el("p", {}, "No range of the ledger holds this number."),
         facts([["Ledger", `${grouped(told.first)} to ${grouped(told.checkpoint)}, the checkpoint`]])),
       told.letter ? card("Letter", facts([["Status", badge(told.letter.status)],
         ["Error", el("span", { class: "error" }, messageOf(told.letter))], ["Attempts", count(told.letter.attempts)]]),
-      el("p", {}, el("a", { href: `#/letters/${encodeURIComponent(told.partition_id)}/${told.sequence_number}` },
-        "Show the letter"))) : null,
-      told.gap ? card("Gap", facts([["Numbers", `${grouped(told.gap.first)} to ${grouped(told.gap.last)}`],
+      el("p", {}, el("a", { href: letterAt(told) }, "Show the letter"))) : null,
+      told.gap ? card("Gap", facts([["Numbers", numbersOf(told.gap)],
         ["Status", badge(told.gap.status)], ["Found", dated(told.gap.found_at)]])) : null),
     rowsCard(told),
     told.changes.length ? card("Changes by retries and replays", table("Changes", [
       ["Commit", (one) => count(one.commit_number)], ["Kind", (one) => badge(one.kind)],
-      ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`],
+      ["Numbers", numbersOf],
       ["Written", (one) => count(one.written), "amount"],
       ["When", (one) => ago(one.committed_at)]], told.changes)) : null,
   ].filter(Boolean);
@@ -116,7 +101,7 @@ function rowsCard({ rows, outcome }) {
 }
 
 const range = (one) => facts([["Number", count(one.commit_number)],
-  ["Numbers", `${grouped(one.first)} to ${grouped(one.last)}`],
+  ["Numbers", numbersOf(one)],
   ["Outcomes", ["written", "filtered", "dead_lettered", "held", "absent"].filter((name) => one[name])
     .map((name) => `${count(one[name])} ${name.replace("_", "-")}`).join(", ")],
   ["Transform", one.transform_version], ["Invocation", el("span", { class: "mono" }, one.invocation_id)],

@@ -1,8 +1,8 @@
 // Letters by status and by cause, then one by one: the event, its history, and the moves that an operator can make.
 
 import { get } from "./api.js";
-import { ago, badge, button, card, choice, count, dated, el, facts, fault, field, grouped, messageOf, plural, table }
-  from "./dom.js";
+import { ago, badge, button, card, causeAt, choice, count, dated, el, facts, fault, field, grouped, ledgerAt, letterAt,
+  messageOf, pager, plural, positionOf, table } from "./dom.js";
 import { MOVES, moveAll, order, redrivesCard } from "./redrives.js";
 import { tasksTable } from "./tasks.js";
 
@@ -16,7 +16,6 @@ const MOST_GROUPS = 100;
 const NARROW = "(max-width: 760px)"; // as in ops.css
 
 const withText = (values) => values.map((value) => [value, value || "any"]);
-const address = (one) => `#/letters/${encodeURIComponent(one.partition_id)}/${one.sequence_number}`;
 
 export async function letters(place, left, asked = "") {
   const chosen = Object.fromEntries([...new URLSearchParams(asked)].filter(([name]) => NAMES.includes(name)));
@@ -145,7 +144,7 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
   };
   const columns = [
     ["", box],
-    ["Position", (one) => el("a", { href: address(one) }, `${one.partition_id} / ${grouped(one.sequence_number)}`)],
+    ["Position", (one) => el("a", { href: letterAt(one) }, positionOf(one))],
     ["Error", (one) => [el("span", { class: "error" }, messageOf(one)), kindOf(one)], "wide"],
     ["Status", (one) => badge(one.status)],
     ["Key", keyOf],
@@ -158,9 +157,7 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
   });
   list.replaceChildren(card("One by one", el("div", { class: "row" }, every, actions),
     table("Letters", columns, page.letters),
-    el("div", { class: "row" },
-      before.length ? button("Newer", () => pageOf(list, chosen, again, before.at(-1), before.slice(0, -1))) : null,
-      page.next ? button("Older", () => pageOf(list, chosen, again, page.next, [...before, cursor])) : null)));
+    pager(["Newer", "Older"], { cursor, before }, page.next, (...to) => pageOf(list, chosen, again, ...to))));
 }
 
 /** Offer each move with the number of chosen letters that allow it. */
@@ -187,16 +184,15 @@ export async function letter(place, left, partition, number) {
 
 function parts(whole, path, again) {
   const one = whole.letter;
-  const here = `${encodeURIComponent(one.partition_id)}/${one.sequence_number}`;
   const alone = `first=${one.sequence_number}&last=${one.sequence_number}`;
   const ask = (move) => order(move, { letters: named([one]) }, 1, again);
   const allowed = Object.keys(MOVES).filter((move) => MOVES[move].from.includes(one.status));
   return [
     el("div", { class: "title" },
-      el("h1", {}, `Letter ${one.partition_id} / ${grouped(one.sequence_number)} `, badge(one.status)),
+      el("h1", {}, `Letter ${positionOf(one)} `, badge(one.status)),
       el("div", { class: "row actions" },
         allowed.includes("retry") ? moveButton("retry", ask) : null,
-        el("a", { href: `#/ledger/${here}` }, "Where it went"),
+        el("a", { href: ledgerAt(one) }, "Where it went"),
         el("a", { href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Replay it")),
       allowed.includes("discard") ? el("div", { class: "apart" }, moveButton("discard", ask)) : null),
     el("div", { class: "columns" },
@@ -204,12 +200,12 @@ function parts(whole, path, again) {
         ["Type", el("span", { class: "mono" }, one.error_type)],
         ["Class", [badge(one.error_class), ` ${NEXT[one.status](one)}`]],
         ["Raised at", one.error_at === null ? null : el("span", { class: "mono" }, one.error_at)],
-        ["Cause", el("a", { href: `#/letters?fingerprint=${encodeURIComponent(causeOf(one.fingerprint))}`,
+        ["Cause", el("a", { href: causeAt(causeOf(one.fingerprint)),
           title: causeOf(one.fingerprint) }, "all letters of this cause")],
         ["Transform", one.transform_version], ["Failed", dated(one.failed_at)],
         ["Attempts", attemptsOf(one, whole.history ?? [])],
         one.held_behind === null ? null : ["Waits for", el("a", {
-          href: address({ partition_id: one.partition_id, sequence_number: one.held_behind }) },
+          href: letterAt({ ...one, sequence_number: one.held_behind }) },
         `${one.partition_id} / ${grouped(one.held_behind)}`)], one.due_at ? ["Due", dated(one.due_at)] : null,
         one.settled_at ? ["Settled", dated(one.settled_at)] : null,
         one.settled_why ? ["because", one.settled_why] : null])),

@@ -1,13 +1,12 @@
 // The first screen: what needs an operator, the balance of the ledger with the numbers that prove it, lag and rate, the partitions.
 
-import { get, post } from "./api.js";
-import { ago, badge, button, card, count, el, facts, fault, grouped, instant, plural, renew, svg, table }
-  from "./dom.js";
+import { get, post, repeat } from "./api.js";
+import { ago, badge, button, card, count, el, facts, fault, instant, letterAt, numbersOf, plural, positionOf, renew, svg,
+  table, taskAt } from "./dom.js";
 import { minutesOfApp, overTime } from "./history.js";
 import { needs, stops } from "./needs.js";
 import { byPartition } from "./partitions.js";
 import { burnDown, burnDownOfApp } from "./retention.js";
-import { taskAddress } from "./tasks.js";
 
 const EVERY_MS = 2000;
 const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lettered", "dead-lettered"],
@@ -22,26 +21,18 @@ export async function overview(place, left) {
   const minutes = minutesOfApp();
   const expiring = burnDownOfApp();
   place.append(el("h1", {}, "Overview"), trouble, lead, stopped, top, charts, partitions, auditing());
-  while (!left.aborted) {
-    try {
-      if (!document.hidden) {
-        const [read, found, burning] = await Promise.all([get("status"), minutes(), expiring()]);
-        const status = await withDetails(read);
-        if (left.aborted) return;
-        trouble.replaceChildren();
-        needs(lead, status);
-        renew(stopped, stops(status));
-        renew(top, balance(status), letters(status, burning));
-        renew(charts, ...overTime(found, status.lag));
-        renew(partitions, byPartition(status));
-        nameStream(status);
-      }
-    } catch (problem) {
-      if (problem.needsKey) throw problem;
-      trouble.replaceChildren(fault(problem));
-    }
-    await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
-  }
+  await repeat(left, EVERY_MS, trouble, async () => {
+    const [read, found, burning] = await Promise.all([get("status"), minutes(), expiring()]);
+    const status = await withDetails(read);
+    if (left.aborted) return;
+    trouble.replaceChildren();
+    needs(lead, status);
+    renew(stopped, stops(status));
+    renew(top, balance(status), letters(status, burning));
+    renew(charts, ...overTime(found, status.lag));
+    renew(partitions, byPartition(status));
+    nameStream(status);
+  });
 }
 
 /** Show the name of the stream in the header, and the links to the pages of the app's room. */
@@ -118,8 +109,7 @@ function letters(status, burning) {
     el("ul", { class: "legend" }, ["waiting", "retrying", "held", "exhausted", "resolved", "discarded"].map((word) =>
       el("li", {}, `${count(found[word])} ${word}`))),
     el("p", { hidden: !oldest || !found.open }, oldest ? ["The oldest open letter failed ", ago(oldest.failed_at), ": ",
-      el("a", { class: "whole", href: `#/letters/${oldest.partition_id}/${oldest.sequence_number}` },
-        `${oldest.partition_id} / ${grouped(oldest.sequence_number)}`)] : null), // a later one moves no focus
+      el("a", { class: "whole", href: letterAt(oldest) }, positionOf(oldest))] : null), // a later one moves no focus
     burnDown(burning),
     el("p", {}, el("a", { href: "#/letters" }, "Show the letters")));
 }
@@ -133,7 +123,7 @@ function auditing() {
     tell("Reading the ranges…");
     const asked = Object.fromEntries(Object.entries(boxes).filter(([, box]) => box.checked).map(([name]) => [name, true]));
     try {
-      if (Object.keys(asked).length) location.hash = taskAddress(await post("audits", asked));
+      if (Object.keys(asked).length) location.hash = taskAt(await post("audits", asked));
       const done = Object.keys(asked).length ? null : await auditNow(found, tell);
       if (done) found.replaceChildren(audited(done));
     } catch (problem) {
@@ -166,7 +156,7 @@ function verdict(done) {
 
 function audited(done) {
   const columns = [["Partition", (one) => one.partition_id || "all"], ["What", (one) => badge(one.kind)],
-    ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`], ["Detail", (one) => one.detail, "wide"]];
+    ["Numbers", numbersOf], ["Detail", (one) => one.detail, "wide"]];
   return el("div", {},
     el("p", { class: done.balanced && done.complete ? "good" : "bad" }, verdict(done)),
     done.complete ? null : el("p", {}, "Some ranges were not read."),

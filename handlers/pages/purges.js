@@ -1,27 +1,22 @@
 // Purges: the last one, and a dry run, which counts the old rows of each table.
 
-import { get, post, Problem } from "./api.js";
-import { badge, button, card, count, dated, el, fault, plural, renew, table } from "./dom.js";
+import { get, post, tried } from "./api.js";
+import { badge, button, card, count, dated, el, plural, table, taskAt } from "./dom.js";
 
 /** Show the last purge, and offer a dry run. */
-export async function purgesCard(address) {
+export async function purgesCard() {
   const [last] = (await get("tasks", { kind: "purge", limit: 1 })).tasks;
   const trouble = el("div", {});
   const start = button("Count old rows", async () => {
     start.disabled = true;
-    try {
-      location.hash = address(await post("purges", { reason: "a dry run from the operator's page" }));
-    } catch (problem) {
-      if (!(problem instanceof Problem) || problem.needsKey) throw problem;
-      renew(trouble, fault(problem));
-      start.disabled = false;
-    }
+    const counts = async () => { location.hash = taskAt(await post("purges", { reason: "a dry run from the operator's page" })); };
+    start.disabled = await tried(trouble, counts);
   }, { id: "purge-count" });
   return card("Purges", el("p", { class: "quiet" },
     "A dry run counts the rows that are older than the days of the settings, and deletes nothing. A real purge begins with the command hubledger purge start."),
   el("div", { class: "row actions" }, start), trouble,
   last ? el("p", { id: "purge" }, "The last one: ", badge(last.status),
-    el("a", { href: address(last) }, purge.done(last)), ", ", dated(last.requested_at))
+    el("a", { href: taskAt(last) }, purge.done(last)), ", ", dated(last.requested_at))
     : el("p", { id: "purge" }, "No purge was requested."));
 }
 

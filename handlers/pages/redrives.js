@@ -1,8 +1,9 @@
 // Redrives: retry or discard letters. Few are moved at once; of many, or with a rate, the task goes on and is followed.
 
-import { get, post, Problem } from "./api.js";
+import { get, post, tried } from "./api.js";
 import { confirm } from "./confirm.js";
-import { ago, badge, button, capital, card, count, el, fault, field, grouped, plural, renew, table } from "./dom.js";
+import { ago, badge, button, capital, card, causeAt, count, el, field, letterAt, pager, plural, positionOf, renew, table,
+  taskAt } from "./dom.js";
 
 const LISTED = 5;
 const PAGE = 100;
@@ -31,7 +32,7 @@ export async function order(move, chosen, number, again, rate = null) {
   const more = rate ? [field("Letters per second, at most (empty: no limit)", rate)] : [];
   if (!await confirm({ ...how, number, act, more })) return;
   if (isOver(made) && (move === "discard" || number === 1)) await again();
-  else location.hash = `#/tasks/${made.task_id}`; // it shows how the tries end
+  else location.hash = taskAt(made); // it shows how the tries end
 }
 
 const isOver = (made) => made.ended_at !== null;
@@ -48,15 +49,10 @@ export async function redrivesCard(tasksTable) {
 /** Offer to move all letters of a filter, after a preview. */
 export function moveAll(chosen, groups, again, canRetry) {
   const preview = el("div", { "aria-live": "polite" });
-  const look = async (move) => {
-    try {
-      const found = await get("dead-letters/preview", { ...chosen, move });
-      renew(preview, previewed(found, move, chosen, groups, again));
-    } catch (problem) {
-      if (!(problem instanceof Problem) || problem.needsKey) throw problem;
-      renew(preview, fault(problem));
-    }
-  };
+  const look = (move) => tried(preview, async () => {
+    const found = await get("dead-letters/preview", { ...chosen, move });
+    renew(preview, previewed(found, move, chosen, groups, again));
+  });
   const moves = Object.entries(MOVES).filter(([move]) => move !== "retry" || canRetry);
   return el("div", {}, "partition_key" in chosen ? el("p", { class: "quiet" }, "The letters of one partition key have no preview: use the buttons of their causes.")
       : el("div", { class: "row" }, moves.map(([move, { word, grave }]) =>
@@ -70,7 +66,7 @@ function previewed(found, move, chosen, groups, again) {
   const messages = new Map(groups.map((one) => [one.fingerprint, one.template]));
   const rate = el("input", { name: "per_second", inputmode: "numeric", size: 8, autocomplete: "off" });
   const columns = [
-    ["Cause", (one) => el("a", { class: "error", href: `#/letters?fingerprint=${encodeURIComponent(one.fingerprint)}` },
+    ["Cause", (one) => el("a", { class: "error", href: causeAt(one.fingerprint) },
       messages.get(one.fingerprint) ?? `${one.error_type} (${one.fingerprint})`), "wide"],
     ["Class", (one) => badge(one.error_class)],
     ["Letters", (one) => count(one.letters), "amount"],
@@ -90,7 +86,7 @@ function chosenOf(found) {
   const { fingerprint: cause, ...others } = found.filter;
   const said = Object.entries(others).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ");
   if (!cause) return said || "all letters";
-  return [el("a", { href: `#/letters?fingerprint=${encodeURIComponent(cause)}` }, "those of one cause"), said ? `, ${said}` : ""];
+  return [el("a", { href: causeAt(cause) }, "those of one cause"), said ? `, ${said}` : ""];
 }
 
 const isTrying = (found) => found.outcome?.result === "not_tried";
@@ -119,14 +115,13 @@ export const redrive = {
 const nowOf = ({ status }) => status ?? "gone";
 const MOVED = [
   ["Cause", (one) => (one.cause === null ? one.said
-    : el("a", { class: "error", href: `#/letters?fingerprint=${encodeURIComponent(one.cause)}` }, one.said)), "wide"],
+    : el("a", { class: "error", href: causeAt(one.cause) }, one.said)), "wide"],
   ["Letters", (one) => count(one.letters.length), "amount"],
   ["Now", (one) => [...new Set(one.letters.map(nowOf))].map((status) => el("span", { class: "kinds" }, badge(status),
     ` ${count(one.letters.filter((letter) => nowOf(letter) === status).length)} `))],
   ["Moved", (one) => ago(one.letters.at(-1).moved_at)],
   ["One by one", (one) => el("details", {}, el("summary", {}, "Positions"), one.letters.map((letter) => el("p", {},
-    el("a", { href: `#/letters/${encodeURIComponent(letter.partition_id)}/${letter.sequence_number}` },
-      `${letter.partition_id} / ${grouped(letter.sequence_number)}`), " ", badge(nowOf(letter))))), "wide"],
+    el("a", { href: letterAt(letter) }, positionOf(letter)), " ", badge(nowOf(letter))))), "wide"],
 ];
 
 /** Group letters by their cause now, the largest group first. */
@@ -151,7 +146,5 @@ async function movedLetters(place, id, cursor = "", before = []) {
   const said = await Promise.all(causes.map(({ cause }) => messageOfCause(cause)));
   renew(place, card("Letters that it moved", page.letters.length ? table("Moved letters", MOVED, causes.map((one, at) => ({ ...one, said: said[at] })))
     : el("p", {}, "No letter was moved."), cursor || page.next ? el("p", { class: "quiet" }, `Counted here: ${plural(page.letters.length, "letter")} of this part of the list.`) : null,
-  el("div", { class: "row" },
-    before.length ? button("Earlier", () => movedLetters(place, id, before.at(-1), before.slice(0, -1))) : null,
-    page.next ? button("Later", () => movedLetters(place, id, page.next, [...before, cursor])) : null)));
+  pager(["Earlier", "Later"], { cursor, before }, page.next, (...to) => movedLetters(place, id, ...to))));
 }

@@ -2,7 +2,8 @@
 
 import { get, isRefusal, post, Problem } from "./api.js";
 import { confirm } from "./confirm.js";
-import { badge, button, card, choice, count, el, fault, field, grouped, plural, renew, table } from "./dom.js";
+import { badge, button, card, choice, count, el, fault, field, grouped, ledgerAt, numbersOf, plural, positionOf, renew,
+  table, taskAt } from "./dom.js";
 
 // How a range is named: the words, and the attributes of the fields for its ends.
 const WAYS = { "": ["everything committed", {}], sequence_number: ["by sequence number", { inputmode: "numeric", type: "text" }],
@@ -10,7 +11,6 @@ const WAYS = { "": ["everything committed", {}], sequence_number: ["by sequence 
 const SUMMED = 5; // pages of events whose changes are summed by column
 const READ = 100; // events of a page of the app
 const PAGE = 50; // events whose changes are listed
-const address = (task) => `#/tasks/${encodeURIComponent(task.task_id)}`;
 
 /** The form of a new replay; an address may fill it in. */
 export function newReplay(asked) {
@@ -40,7 +40,7 @@ export function newReplay(asked) {
     event.preventDefault();
     try {
       const values = [way, first, last, partitions, keys, reason].map((input) => input.value);
-      location.hash = address(await post("replays", order(...values)));
+      location.hash = taskAt(await post("replays", order(...values)));
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
       trouble.replaceChildren(fault(problem));
@@ -105,12 +105,12 @@ const effects = ({ counts, dry_run: isDry }) => (isDry
 function ranges(job) {
   const columns = [
     ["Partition", (one) => one.partition_id],
-    ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`],
+    ["Numbers", numbersOf],
     ["Next", (one) => (one.closed_at ? badge("done") : grouped(one.next)), "amount"],
     ["Written", (one) => count(one.counts.written), "amount"],
     ["Dead letters", (one) => count(one.counts.dead_lettered), "amount"],
     ["Gone", (one) => (one.gone.length ? one.gone.map((span) => (span.first === span.last ? grouped(span.first)
-      : `${grouped(span.first)} to ${grouped(span.last)}`)).join(", ") : "none"), "wide"],
+      : numbersOf(span))).join(", ") : "none"), "wide"],
   ];
   return card("By partition", table("Ranges", columns, job.partitions),
     job.partitions.filter((one) => one.note).map((one) => el("p", { class: "quiet" },
@@ -130,7 +130,7 @@ function commit(job) {
     act: async (_, reason) => {
       made = await post("replays", { ...order, ...await keysOf(job), dry_run: false, reason });
       return "The replay has begun";
-    } }).then((done) => { if (done) location.hash = address(made); });
+    } }).then((done) => { if (done) location.hash = taskAt(made); });
 }
 
 /** Return the partition keys of a replay by key; only its diff names them. */
@@ -163,8 +163,7 @@ async function differences(place, id, isWhole, cursor = "", from = 0) {
   }
   const rows = (word, changed) => changed.map((one) => change(word, one));
   const columns = [
-    ["Position", (one) => el("a", { href: `#/ledger/${encodeURIComponent(one.partition_id)}/${one.sequence_number}` },
-      `${one.partition_id} / ${grouped(one.sequence_number)}`)],
+    ["Position", (one) => el("a", { href: ledgerAt(one) }, positionOf(one))],
     ["Outcome", (one) => badge(one.outcome)],
     ["Rows", (one) => [rows("added", one.added), rows("removed", one.removed), rows("changed", one.changed),
       one.error ? el("span", { class: "error" }, one.error) : null], "wide"],

@@ -1,26 +1,17 @@
 // What will be gone: the events of open letters and gaps, which the hub holds for a limited time, and old rows.
 
-import { get } from "./api.js";
+import { get, repeat, seldom } from "./api.js";
 import { ago, card, count, duration, el, fault, plural, renew, table } from "./dom.js";
 import { erasuresCard } from "./erasures.js";
 import { purgesCard } from "./purges.js";
-import { taskAddress } from "./tasks.js";
 
 const EVERY_MS = 10_000;
 
 export async function retention(place, left) {
   const [burning, purges] = [1, 2].map(() => el("div", {}));
   place.append(el("h1", {}, "Retention"), burning, purges);
-  purges.append(await purgesCard(taskAddress), erasuresCard(taskAddress));
-  while (!left.aborted) {
-    try {
-      if (!document.hidden) renew(burning, inHub(await get("retention")));
-    } catch (problem) {
-      if (problem.needsKey) throw problem;
-      renew(burning, fault(problem));
-    }
-    await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
-  }
+  purges.append(await purgesCard(), erasuresCard());
+  await repeat(left, EVERY_MS, burning, async () => renew(burning, inHub(await get("retention"))));
 }
 
 /** Show which events the hub will forget, by partition: those in the greatest hurry first. */
@@ -39,18 +30,8 @@ function inHub(found) {
     partitions.length ? table("Events that wait in the hub", columns, partitions) : null);
 }
 
-/** Return a reader of the burn-down, which asks the app at most once in 10 s; null while it was not read. */
-export function burnDownOfApp() {
-  let found = null;
-  let askedAt = -Infinity;
-  return async () => {
-    if (performance.now() - askedAt >= EVERY_MS) {
-      askedAt = performance.now();
-      found = await get("retention").catch(() => null);
-    }
-    return found;
-  };
-}
+/** Return a reader of the burn-down; null while it was not read. */
+export const burnDownOfApp = () => seldom(() => get("retention").catch(() => null));
 
 /** Say which open letters lose their event, whether their bodies are kept, and which gaps lose theirs. */
 export function burnDown(found) {

@@ -1,8 +1,8 @@
 // The runs of the aggregation: how far its aggregates reach, the result of each run, and its failures.
 
-import { Problem, get, post } from "./api.js";
+import { get, post, repeat, tried } from "./api.js";
 import { confirm } from "./confirm.js";
-import { ago, badge, button, card, count, duration, el, fault, field, notice, plural, renew, table } from "./dom.js";
+import { ago, badge, button, card, count, duration, el, field, notice, pager, plural, renew, table } from "./dom.js";
 
 const EVERY_MS = 5000;
 const PAGE = 20;
@@ -20,28 +20,13 @@ export async function runs(place, left, id = "") {
     renew(head, standing(found, again));
     renew(list, listed(found, page, again));
     const wanted = page.shown ?? found.runs.find((one) => OPEN.includes(one.status))?.run_id;
-    const shown = wanted ? await inspect(wanted, found.engine, again) : null;
-    if (!left.aborted) renew(detail, shown);
+    if (!wanted) renew(detail);
+    else await tried(detail, async () => { // an address of no run is answered in its place, and hides nothing else
+      const run = await get(`aggregations/runs/${encodeURIComponent(wanted)}`);
+      if (!left.aborted) renew(detail, inspected(run, found.engine, again));
+    });
   };
-  while (!left.aborted) {
-    try {
-      if (!document.hidden) await again();
-    } catch (problem) {
-      if (problem.needsKey) throw problem;
-      renew(head, fault(problem));
-    }
-    await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
-  }
-}
-
-/** Return the card of a run; an address of no run is answered in its place, and hides nothing else. */
-async function inspect(id, engine, again) {
-  try {
-    return inspected(await get(`aggregations/runs/${encodeURIComponent(id)}`), engine, again);
-  } catch (problem) {
-    if (!(problem instanceof Problem) || problem.needsKey) throw problem;
-    return fault(problem);
-  }
+  await repeat(left, EVERY_MS, head, again);
 }
 
 function standing(found, again) {
@@ -202,9 +187,7 @@ function listed(found, page, again) {
   ];
   const turn = (cursor, before) => { Object.assign(page, { cursor, before }); again(); };
   return card("Runs", ...(found.runs.length ? [table("Aggregation runs", columns, found.runs)] : none(found)),
-  el("div", { class: "row" },
-    page.before.length ? button("Newer", () => turn(page.before.at(-1), page.before.slice(0, -1))) : null,
-    found.next ? button("Older", () => turn(found.next, [...page.before, page.cursor])) : null));
+  pager(["Newer", "Older"], page, found.next, turn));
 }
 
 /** Say that there is no run, and what makes the first one. */

@@ -1,9 +1,9 @@
 // Tasks: what takes longer than one request. The list of them, the form of a new replay, and one with its progress.
 
-import { get, post, Problem } from "./api.js";
+import { get, post, Problem, tried } from "./api.js";
 import { audit } from "./audits.js";
 import { confirm } from "./confirm.js";
-import { ago, badge, button, capital, card, choice, count, dated, el, facts, fault, field, renew, table } from "./dom.js";
+import { ago, badge, button, capital, card, choice, count, dated, el, facts, fault, field, pager, renew, table, taskAt } from "./dom.js";
 import { erasure } from "./erasures.js";
 import { purge } from "./purges.js";
 import { redrive } from "./redrives.js";
@@ -36,12 +36,9 @@ function plain(value) {
   return Object.entries(value).map(([name, one]) => `${name} ${plain(one)}`).join(", ");
 }
 
-/** The address of a task on this page. */
-export const taskAddress = (task) => `#/tasks/${encodeURIComponent(task.task_id)}`;
-
 /** A table of tasks. */
 export const tasksTable = (label, tasks) => table(label, [
-  ["Requested", (one) => el("a", { href: taskAddress(one) }, ago(one.requested_at))],
+  ["Requested", (one) => el("a", { href: taskAt(one) }, ago(one.requested_at))],
   ["Kind", (one) => [one.kind, one.move ? `: ${one.move}` : "", one.dry_run ? ", dry run" : ""]],
   ["Status", (one) => badge(kindOf(one.kind).status?.(one) ?? one.status)],
   ["Result", (one) => kindOf(one.kind).result?.(one) ?? kindOf(one.kind).done(one), "wide"],
@@ -54,15 +51,10 @@ export async function tasks(place, left, asked = "") {
   const chosen = Object.fromEntries([...given].filter(([name]) => ["kind", "status"].includes(name)));
   const found = el("div", {});
   place.append(el("h1", {}, "Tasks"), newReplay(given), found);
-  const show = async (cursor, before) => {
-    try {
-      const page = await get("tasks", { ...chosen, limit: PAGE, cursor });
-      if (!left.aborted) found.replaceChildren(filterCard(chosen, page.kinds), list(page, cursor, before, show, Object.keys(chosen).length > 0));
-    } catch (problem) {
-      if (!(problem instanceof Problem) || problem.needsKey) throw problem;
-      found.replaceChildren(fault(problem));
-    }
-  };
+  const show = (cursor, before) => tried(found, async () => {
+    const page = await get("tasks", { ...chosen, limit: PAGE, cursor });
+    if (!left.aborted) found.replaceChildren(filterCard(chosen, page.kinds), list(page, cursor, before, show, Object.keys(chosen).length > 0));
+  });
   await show("", []);
 }
 
@@ -81,9 +73,7 @@ function list(page, cursor, before, show, isFiltered) {
   return card("Tasks", page.tasks.length ? tasksTable("Tasks", page.tasks)
     : isFiltered ? el("p", {}, "No task matches the filter.") : [el("p", {}, "No task has been requested yet."),
       el("p", { class: "quiet" }, "A replay begins here. Letters are retried or discarded on their page.")],
-  el("div", { class: "row" },
-    before.length ? button("Newer", () => show(before.at(-1), before.slice(0, -1))) : null,
-    page.next ? button("Older", () => show(page.next, [...before, cursor])) : null));
+  pager(["Newer", "Older"], { cursor, before }, page.next, show));
 }
 
 export async function task(place, left, id) {
