@@ -8,7 +8,7 @@ partition and commit are left out: a row that moves between them changes the che
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import cache, reduce
+from functools import cache
 from typing import Any
 
 import orjson
@@ -65,7 +65,10 @@ class CommitDigest:
 
     def total(self) -> int:
         """Return the checksum as 64 bits with a sign."""
-        return reduce(added, (digest.total() for digest in self._tables.values()), 0)
+        whole = 0
+        for digest in self._tables.values():
+            whole = added(whole, digest.total())
+        return whole
 
 
 def checksum_of(table: str, values: PositionedValues) -> int:
