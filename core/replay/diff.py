@@ -52,7 +52,7 @@ def rehearsed_piece(commit: ReplayCommit, rehearsal: Rehearsal, standing: States
     `standing` has the states of the keys that the commit writes, as they were before the commit.
     """
     changes = dict(_changes(commit, rehearsal, standing))
-    room = max(0, SHOWN - commit.progress.counts.events_changed)
+    room = max(0, SHOWN - commit.progress.report.events_changed)
     counts = replace(
         commit.counts,
         letters_added=rehearsal.letters_added,

@@ -7,13 +7,12 @@ not `running` does not proceed. The ranges of planned, running and paused jobs d
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from uuid import UUID
 
 import msgspec
 
-from core.model.events import PartitionId, Stream
+from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
-from core.tasks.task import Task, TaskPart, report_of
+from core.tasks.task import PartRequest, Task, TaskOrder, TaskPart, TaskRequest, report_of, report_text
 
 # The limit of planned, running and paused jobs of a stream. Each open job has an orchestration with links of its own to
 # the hub, and dry runs store diffs: without a limit, one caller in a loop could use up the hub's links and the store.
@@ -36,24 +35,6 @@ class LeftOut:
 
     partition_id: PartitionId
     why: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayRequest:
-    """A job before it begins. `asked` is the range as JSON, as the person requested it. With `keys`, only the events of
-    these partition keys are replayed."""
-
-    job_id: UUID
-    stream: Stream
-    ranges: tuple[PartitionRange, ...]
-    left_out: tuple[LeftOut, ...]
-    asked: str
-    is_dry_run: bool
-    transform_version: str
-    requested_by: str
-    reason: str
-    requested_at: datetime
-    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,19 +111,9 @@ class PartitionProgress:
     closed_at: datetime | None = None
 
     @property
-    def counts(self) -> ReplayCounts:
-        """The counts so far."""
-        return self.report
-
-    @property
-    def gone_ranges(self) -> tuple[Span, ...]:
-        """The first ranges of numbers that are gone."""
-        return self.report.gone_ranges
-
-    @property
     def others(self) -> int:
         """The events that were read and left alone, because they have none of the job's partition keys."""
-        return self.next_number - self.range.span.first - self.counts.events - self.counts.gone
+        return self.next_number - self.range.span.first - self.report.events - self.report.gone
 
     def report_after(self, counts: ReplayCounts, gone_ranges: tuple[Span, ...]) -> ReplayReport:
         """Return the report after a piece with these counts, and with all ranges that are gone by then."""
@@ -171,13 +142,35 @@ class ReplayJob:
     def counts(self) -> ReplayCounts:
         total = ReplayCounts()
         for one in self.partitions:
-            total = total.plus(one.counts)
+            total = total.plus(one.report)
         return total
 
     @property
     def others(self) -> int:
         """The events that were read and left alone, because they have none of the job's partition keys."""
         return sum(one.others for one in self.partitions)
+
+
+def replay_request(
+    order: TaskOrder, asked: ReplayAsked, ranges: tuple[PartitionRange, ...], *, is_dry_run: bool
+) -> TaskRequest:
+    """Return the task of a replay. Its key is its own: replays of the same events are not the same."""
+    return TaskRequest(
+        order=order,
+        kind="replay",
+        key=str(order.task_id),
+        asked=report_text(asked),
+        parts=tuple(
+            PartRequest(
+                one.partition_id, one.span.first, one.span, report_text(Note(one.note)), report_text(ReplayReport())
+            )
+            for one in ranges
+        ),
+        total=sum(one.span.length for one in ranges),
+        is_dry_run=is_dry_run,
+        holds_numbers=True,
+        most_open=MOST_OPEN,
+    )
 
 
 def replay_of(task: Task) -> ReplayJob:

@@ -206,7 +206,7 @@ class ReplayCommit:
     @property
     def gone_ranges(self) -> tuple[Span, ...]:
         """All ranges that are gone so far, in the form in which the progress lists them."""
-        return joined(self.progress.gone_ranges, self.piece.gone_ranges, MOST_GONE_RANGES)
+        return joined(self.progress.report.gone_ranges, self.piece.gone_ranges, MOST_GONE_RANGES)
 
     @property
     def counts(self) -> ReplayCounts:

@@ -16,7 +16,15 @@ from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
 from core.replay.diff import newest_states, rehearsed_piece
-from core.replay.job import PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest, progress_of, replay_of
+from core.replay.job import (
+    PartitionProgress,
+    ReplayAsked,
+    ReplayCounts,
+    ReplayJob,
+    progress_of,
+    replay_of,
+    replay_request,
+)
 from core.replay.pieces import Piece, PieceReader, ReplayCommit
 from core.replay.plan import KnownLetters, KnownStates, ReplayTrial, plan_replay
 from core.replay.ranges import ReplayOrder, ReplayReach, ranges_of
@@ -26,7 +34,7 @@ from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
 from core.tasks.run import Done, Kind
 from core.tasks.store import Tasks
-from core.tasks.task import Task, TaskPart
+from core.tasks.task import Task, TaskOrder, TaskPart
 
 Settle = Callable[[ReplayCommit], ReplayCounts]  # commits a piece, or rehearses it
 LONGEST_READ = timedelta(seconds=5)  # for a piece by key: what was read is lost if the process dies
@@ -77,20 +85,9 @@ def request_replay(order: ReplayOrder, kind: ReplayKind, most_events: int) -> Re
     store, clock = kind.store, kind.clock
     reach = ReplayReach(kind.stream, store.read_replayable(kind.stream), kind.hub, most_events)
     ranges, left_out = ranges_of(order, reach)
-    request = ReplayRequest(
-        job_id=clock.new_id(),
-        stream=kind.stream,
-        ranges=ranges,
-        left_out=left_out,
-        asked=order.asked,
-        is_dry_run=order.is_dry_run,
-        transform_version=kind.transform.version,
-        requested_by=order.requested_by,
-        reason=order.reason,
-        requested_at=clock.now(),
-        keys=order.keys,
-    )
-    return store.open_replay(request)
+    named = TaskOrder(clock.new_id(), store.open_stream(kind.stream), order.requested_by, order.reason, clock.now())
+    asked = ReplayAsked(order.asked, left_out, kind.transform.version, order.keys)
+    return store.open_replay(kind.stream, replay_request(named, asked, ranges, is_dry_run=order.is_dry_run))
 
 
 @dataclass(slots=True)

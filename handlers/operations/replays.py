@@ -126,8 +126,8 @@ def _partition(one: PartitionProgress) -> PartitionAnswer:
         next=str(one.next_number),
         closed_at=one.closed_at,
         note=one.range.note,
-        counts=_counts(one.counts),
-        gone=[_span(each) for each in one.gone_ranges],
+        counts=_counts(one.report),
+        gone=[_span(each) for each in one.report.gone_ranges],
     )
 
 

@@ -34,6 +34,7 @@ from tests.fakes.builders import (
 from tests.fakes.kept import Engine
 from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.replaying import opened
 from tests.fakes.store import Store
 
 P = partition()
@@ -223,9 +224,9 @@ def test_the_stops_of_the_former_hub_end_and_others_of_the_old_stream_stay(store
 def test_open_replays_of_the_closed_stream_are_cancelled(store: Store) -> None:
     store.commit_batch(commit(store.read_partition(P), 0, 9))
     job = request()
-    store.open_replay(job)
+    opened(store, job)
     open_next(store)
-    found = store.find_replay(job.job_id)
+    found = store.find_replay(job.order.task_id)
     assert found is not None
     assert (found.task.status, found.task.ended_at) == ("cancelled", NOON)
     assert "next incarnation" in (found.task.fault or "")
@@ -239,16 +240,16 @@ def test_a_replay_of_numbers_of_the_closed_stream_is_refused_and_the_next_reques
     open_next(store)
     job = request()
     with pytest.raises(ReplayRefused, match="next incarnation"):
-        remembering.open_replay(job)
-    assert store.find_replay(job.job_id) is None
+        opened(remembering, job)
+    assert store.find_replay(job.order.task_id) is None
     assert remembering.read_replayable(STREAM) == ()
 
 
 def test_a_replay_that_the_next_incarnation_cancels_leaves_no_carried_states(store: Store) -> None:
     store.commit_batch(commit(store.read_partition(P), 0, 9))
     job = request()
-    store.open_replay(job)
-    place = {"task_id": str(job.job_id), "partition_id": "0"}
+    opened(store, job)
+    place = {"task_id": str(job.order.task_id), "partition_id": "0"}
     write(store.database, "a replay", "carry_states", **place, carried='[["key", 4, "{}"]]')
     assert store.database.ask("read_carried", **place, keys='[["key"]]') != []
     open_next(store)

@@ -117,7 +117,7 @@ def test_numbers_that_no_source_has_are_gone_and_events_of_other_keys_are_not(wo
     world.hub.lose("0", 0, 1, 11)
     job = world.replay(order(keys=["x"]))
     assert totals(job) == (6, 3, 11)
-    assert [one.ends for one in job.partitions[0].gone_ranges] == [(0, 1), (11, 11)]
+    assert [one.ends for one in job.partitions[0].report.gone_ranges] == [(0, 1), (11, 11)]
 
 
 def test_events_of_a_new_hub_end_the_job_although_they_have_other_keys(world: World) -> None:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -14,19 +13,21 @@ from core.model.events import PartitionId
 from core.model.locks import ROWS_AT_ONCE
 from core.model.spans import SequenceNumber, Span
 from core.model.tasks import TaskMove, TaskVerb
-from core.replay.job import MOST_OPEN, PartitionRange, ReplayRequest
+from core.replay.job import MOST_OPEN, PartitionRange
 from core.store.database import write
+from core.tasks.task import TaskRequest
 from tests.fakes.builders import EPOCH, commit, partition, settled
+from tests.fakes.replaying import opened, replay_asked
 from tests.fakes.store import Store
 
 P = partition()
 SPAN = Span(SequenceNumber(0), SequenceNumber(9))
 
 
-def request(number: int, *, dry_run: bool = True, partition_id: str = "0") -> ReplayRequest:
+def request(number: int, *, dry_run: bool = True, partition_id: str = "0") -> TaskRequest:
     id = UUID(int=number, version=4)
     ranges = (PartitionRange(PartitionId(partition_id), SPAN),)
-    return ReplayRequest(id, P.stream, ranges, (), '{"from": null}', dry_run, "test/1", "somebody", "because", EPOCH)
+    return replay_asked(id, ranges, dry_run=dry_run)
 
 
 def moved(store: Store, number: int, name: TaskVerb) -> bool:
@@ -38,7 +39,7 @@ def full(store: Store) -> Store:
     """As many open jobs as may be: one holds the range, one is paused, and one runs."""
     store.commit_batch(commit(store.read_partition(P), 0, 9, settled({}, filtered=10)))
     for number in range(MOST_OPEN):
-        store.open_replay(request(number, dry_run=number > 0))
+        opened(store, request(number, dry_run=number > 0))
     assert moved(store, 1, "pause")
     assert moved(store, 2, "begin")
     return store
@@ -46,9 +47,9 @@ def full(store: Store) -> Store:
 
 def test_no_more_replays_are_open_than_the_limit_dry_runs_included(full: Store) -> None:
     with pytest.raises(TooManyTasks, match=f"{MOST_OPEN} replays are open"):
-        full.open_replay(request(MOST_OPEN))
+        opened(full, request(MOST_OPEN))
     with pytest.raises(TaskOverlap):
-        full.open_replay(request(MOST_OPEN, dry_run=False))
+        opened(full, request(MOST_OPEN, dry_run=False))
     assert full.find_replay(UUID(int=MOST_OPEN, version=4)) is None
     assert len(full.read_replays(P.stream, 100, None)) == MOST_OPEN
 
@@ -56,13 +57,13 @@ def test_no_more_replays_are_open_than_the_limit_dry_runs_included(full: Store) 
 @pytest.mark.parametrize("number", [0, 1, 2, 3])
 def test_a_replay_that_is_over_makes_room_for_one_more(full: Store, number: int) -> None:
     assert moved(full, number, "cancel")
-    full.open_replay(request(MOST_OPEN))
+    opened(full, request(MOST_OPEN))
     with pytest.raises(TooManyTasks):
-        full.open_replay(request(MOST_OPEN + 1))
+        opened(full, request(MOST_OPEN + 1))
 
 
 def test_replays_of_a_different_stream_do_not_count(full: Store) -> None:
-    full.open_replay(replace(request(MOST_OPEN), stream=partition(group="other").stream))
+    opened(full, request(MOST_OPEN), partition(group="other").stream)
 
 
 def test_of_requests_at_the_same_time_for_different_partitions_one_has_the_last_place(
@@ -73,7 +74,7 @@ def test_of_requests_at_the_same_time_for_different_partitions_one_has_the_last_
 
     def ask(number: int) -> None:
         try:
-            stores[number].open_replay(request(MOST_OPEN + number, partition_id=str(number)))
+            opened(stores[number], request(MOST_OPEN + number, partition_id=str(number)))
         except TooManyTasks:
             refused.append(number)
 
@@ -85,10 +86,10 @@ def test_of_requests_at_the_same_time_for_different_partitions_one_has_the_last_
 def test_a_replay_that_ends_leaves_none_of_its_many_states_and_none_of_a_job_that_ended_before(store: Store) -> None:
     """They are deleted after the end of the job, a part at a time; a process that dies leaves some to the next end."""
     keys = [f"key {number}" for number in range(2 * ROWS_AT_ONCE + 1)]
-    places = [{"task_id": str(request(number).job_id), "partition_id": "0"} for number in (1, 2)]
-    store.open_replay(request(3))
+    places = [{"task_id": str(request(number).order.task_id), "partition_id": "0"} for number in (1, 2)]
+    opened(store, request(3))
     for number, place in enumerate(places, 1):
-        store.open_replay(request(number))
+        opened(store, request(number))
         carried = json.dumps([[key, 4, "{}"] for key in keys])
         write(store.database, "a replay", "carry_states", **place, carried=carried)
 
@@ -96,7 +97,7 @@ def test_a_replay_that_ends_leaves_none_of_its_many_states_and_none_of_a_job_tha
         asked = json.dumps([[key] for key in keys])
         return [len(store.database.ask("read_carried", **place, keys=asked)) for place in places]
 
-    store.tasks.move(TaskMove(request(1).job_id, "cancel", "somebody", "it dies right after", EPOCH))
+    store.tasks.move(TaskMove(request(1).order.task_id, "cancel", "somebody", "it dies right after", EPOCH))
     assert left() == [len(keys), len(keys)]
     assert moved(store, 3, "cancel")
     store.forget_states()

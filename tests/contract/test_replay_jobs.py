@@ -14,12 +14,14 @@ from core.model.events import PartitionId
 from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber, Span
 from core.model.tasks import TASK_MOVES, TaskMove, TaskStatus, TaskVerb
-from core.replay.job import LeftOut, PartitionProgress, PartitionRange, ReplayAsked, ReplayJob, ReplayRequest
+from core.replay.job import LeftOut, PartitionProgress, PartitionRange, ReplayAsked, ReplayJob
 from core.replay.pieces import CarriedState, EventDiff, Piece, RehearsedPiece, ReplayCommit, StandingState
+from core.tasks.task import TaskRequest
 from examples.home_security.transform import Home, SensorReading
 from tests.fakes.builders import EPOCH, commit, event, events, home, ids, letter, partition, reading, settled
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import ROW_CLASSES
+from tests.fakes.replaying import opened, replay_asked
 from tests.fakes.store import Store
 
 P = partition()
@@ -32,12 +34,10 @@ def span(first: int, last: int) -> Span:
 
 def request(
     job_id: UUID = JOB, first: int = 0, last: int = 9, *, ids: tuple[str, ...] = ("0",), dry_run: bool = False
-) -> ReplayRequest:
+) -> TaskRequest:
     ranges = tuple(PartitionRange(PartitionId(id), span(first, last), "a note\n'; --") for id in ids)
     left_out = (LeftOut(PartitionId("7"), 'nothing "there"'),)
-    return ReplayRequest(
-        job_id, P.stream, ranges, left_out, '{"from": null}', dry_run, "test/1", "somebody", "because", EPOCH
-    )
+    return replay_asked(job_id, ranges, left_out, dry_run=dry_run)
 
 
 def move(name: TaskVerb, job_id: UUID = JOB, *, fault: str | None = None) -> TaskMove:
@@ -68,7 +68,7 @@ def ingested(store: Store) -> Store:
 @pytest.fixture
 def running(ingested: Store) -> Store:
     """Return the store with a replay job that runs."""
-    ingested.open_replay(request())
+    opened(ingested, request())
     assert ingested.tasks.move(move("begin"))
     return ingested
 
@@ -84,14 +84,14 @@ def piece_of(store: Store, first: int, last: int, *, progress: PartitionProgress
 
 
 def test_a_new_job_is_kept_as_it_was_asked_for(ingested: Store) -> None:
-    ingested.open_replay(request(ids=("0", "1")))
-    job, asked = found(ingested), request(ids=("0", "1"))
-    task, order = job.task, (asked.requested_by, asked.reason, asked.requested_at)
+    opened(ingested, request(ids=("0", "1")))
+    job, note = found(ingested), "a note\n'; --"
+    task, order = job.task, ("somebody", "because", EPOCH)
     assert (task.task_id, task.is_dry_run, task.requested_by, task.reason, task.requested_at) == (JOB, False, *order)
-    assert job.asked == ReplayAsked(asked.asked, asked.left_out, asked.transform_version)
-    assert tuple(one.range for one in job.partitions) == asked.ranges
+    assert job.asked == ReplayAsked('{"from": null}', (LeftOut(PartitionId("7"), 'nothing "there"'),), "test/1")
+    assert [one.range for one in job.partitions] == [PartitionRange(PartitionId(id), span(0, 9), note) for id in "01"]
     assert (task.status, task.started_at, task.ended_at, task.fault, task.history) == ("planned", None, None, None, "")
-    assert [(one.next_number, one.closed_at, one.gone_ranges) for one in job.partitions] == [(0, None, ())] * 2
+    assert [(one.next_number, one.closed_at, one.report.gone_ranges) for one in job.partitions] == [(0, None, ())] * 2
 
 
 def test_a_job_that_was_never_opened_is_not_found(store: Store) -> None:
@@ -100,9 +100,9 @@ def test_a_job_that_was_never_opened_is_not_found(store: Store) -> None:
 
 
 def test_a_job_is_opened_once(ingested: Store) -> None:
-    ingested.open_replay(request(dry_run=True))
+    opened(ingested, request(dry_run=True))
     with pytest.raises(TaskOverlap):
-        ingested.open_replay(request(dry_run=True))
+        opened(ingested, request(dry_run=True))
 
 
 OVERLAPS = [(0, 9, True), (9, 9, True), (4, 5, True), (0, 100, True), (10, 20, False)]
@@ -112,37 +112,37 @@ OVERLAPS = [(0, 9, True), (9, 9, True), (4, 5, True), (0, 100, True), (10, 20, F
 def test_a_second_job_over_part_of_a_range_is_refused_and_names_the_first(
     ingested: Store, first: int, last: int, overlaps: bool
 ) -> None:
-    ingested.open_replay(request())
+    opened(ingested, request())
     if not overlaps:
-        ingested.open_replay(request(OTHER, first, last))
+        opened(ingested, request(OTHER, first, last))
         return
     with pytest.raises(TaskOverlap) as overlap:
-        ingested.open_replay(request(OTHER, first, last))
+        opened(ingested, request(OTHER, first, last))
     assert overlap.value.task_id == JOB
     assert ingested.find_replay(OTHER) is None
 
 
 def test_jobs_of_other_partitions_and_other_streams_do_not_overlap(ingested: Store) -> None:
-    ingested.open_replay(request())
-    ingested.open_replay(request(OTHER, ids=("1",)))
-    ingested.open_replay(replace(request(THIRD), stream=partition(group="other").stream))
+    opened(ingested, request())
+    opened(ingested, request(OTHER, ids=("1",)))
+    opened(ingested, request(THIRD), partition(group="other").stream)
 
 
 def test_dry_runs_hold_nothing_and_are_held_up_by_nothing(ingested: Store) -> None:
-    ingested.open_replay(request(dry_run=True))
-    ingested.open_replay(request(OTHER))
-    ingested.open_replay(request(THIRD, dry_run=True))
+    opened(ingested, request(dry_run=True))
+    opened(ingested, request(OTHER))
+    opened(ingested, request(THIRD, dry_run=True))
 
 
 @pytest.mark.parametrize("last", ["cancel", "fail"])
 def test_a_range_is_free_again_when_its_job_has_ended(ingested: Store, last: TaskVerb) -> None:
-    ingested.open_replay(request())
+    opened(ingested, request())
     ingested.tasks.move(move("begin"))
     ingested.tasks.move(move("pause"))
     with pytest.raises(TaskOverlap):
-        ingested.open_replay(request(OTHER))
+        opened(ingested, request(OTHER))
     assert ingested.tasks.move(move(last))
-    ingested.open_replay(request(OTHER))
+    opened(ingested, request(OTHER))
 
 
 def test_of_jobs_asked_for_at_the_same_time_one_gets_the_range(
@@ -152,7 +152,7 @@ def test_of_jobs_asked_for_at_the_same_time_one_gets_the_range(
 
     def ask(number: int) -> None:
         try:
-            stores[number].open_replay(request(UUID(int=number + 10, version=4)))
+            opened(stores[number], request(UUID(int=number + 10, version=4)))
         except TaskOverlap as overlap:
             refused.append(overlap.task_id)
 
@@ -176,7 +176,7 @@ WAYS: dict[TaskStatus, list[TaskVerb]] = {
 def test_a_move_is_made_where_the_table_allows_it_and_nowhere_else(
     ingested: Store, status: TaskStatus, name: TaskVerb
 ) -> None:
-    ingested.open_replay(request())
+    opened(ingested, request())
     for each in WAYS[status]:
         assert ingested.tasks.move(move(each))
     before = found(ingested)
@@ -208,8 +208,8 @@ def test_a_piece_moves_the_progress_with_its_effect(running: Store, engine: Engi
     counts = running.commit_replay(piece_of(running, 0, 3))
     assert (counts.written, counts.rows_retracted) == (4, 3)
     (progress,) = found(running).partitions
-    assert (progress.next_number, progress.counts.events, progress.counts.written) == (4, 4, 4)
-    assert (progress.counts.rows_written, progress.counts.rows_retracted) == (4, 3)
+    assert (progress.next_number, progress.report.events, progress.report.written) == (4, 4, 4)
+    assert (progress.report.rows_written, progress.report.rows_retracted) == (4, 3)
     assert [one.commit_number for one in engine.replays()] == [2]
     state = running.read_partition(P).checkpoint
     assert state is not None
@@ -282,15 +282,15 @@ def test_gone_numbers_are_listed_and_keep_their_rows(running: Store, engine: Eng
     )
     running.commit_replay(left)
     (progress,) = found(running).partitions
-    assert (progress.counts.events, progress.counts.gone) == (3, 7)
-    assert progress.gone_ranges == (span(0, 3), span(7, 9))
+    assert (progress.report.events, progress.report.gone) == (3, 7)
+    assert progress.report.gone_ranges == (span(0, 3), span(7, 9))
     kept = [one.row for one in engine.rows(SensorReading) if one.partition_id == "0"]
     assert kept == [reading(f"0-{n}") if n not in (4, 5, 6) else reading("x") for n in range(10) if n != 3]
     assert len(engine.rows(Home)) == 2
 
 
 def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(ingested: Store) -> None:
-    ingested.open_replay(request(ids=("0", "1")))
+    opened(ingested, request(ids=("0", "1")))
     ingested.tasks.move(move("begin"))
     ingested.commit_replay(piece_of(ingested, 0, 5))
     job = found(ingested)
@@ -302,7 +302,7 @@ def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(inge
     ingested.close_replay(job, job.partitions[0], ROW_CLASSES, EPOCH)
     job = found(ingested)
     assert ([one.closed_at for one in job.partitions], job.task.status) == ([EPOCH, None], "running")
-    assert job.partitions[0].counts.states_left == 1
+    assert job.partitions[0].report.states_left == 1
     last = replace(piece_of(ingested, 0, 9, progress=job.partitions[1]), state=ingested.read_partition(partition("1")))
     key, carried = ReferenceKey(Home, ("a",)), CarriedState(SequenceNumber(1), home("a"))
     ingested.commit_replay(replace(last, carried={key: carried}))
@@ -374,9 +374,10 @@ def test_what_can_be_replayed_reaches_from_the_ledgers_beginning_to_the_checkpoi
 def test_jobs_are_listed_the_newest_first_in_pages_that_leave_none_out(ingested: Store) -> None:
     made = [next(iter(ids(number))) for number in range(7)]
     for number, job_id in enumerate(made):
-        asked = replace(request(job_id, dry_run=True), requested_at=EPOCH + timedelta(seconds=number // 2))
-        ingested.open_replay(asked)
-    ingested.open_replay(replace(request(OTHER, dry_run=True), stream=partition(group="other").stream))
+        asked = request(job_id, dry_run=True)
+        order = replace(asked.order, at=EPOCH + timedelta(seconds=number // 2))
+        opened(ingested, replace(asked, order=order))
+    opened(ingested, request(OTHER, dry_run=True), partition(group="other").stream)
     listed: list[ReplayJob] = []
     while page := ingested.read_replays(P.stream, 2, None if not listed else _key(listed[-1])):
         listed += page
@@ -394,7 +395,7 @@ def _order(key: tuple[datetime, UUID]) -> tuple[datetime, str]:
 
 def test_what_is_open_is_planned_or_running(ingested: Store) -> None:
     for job_id in (JOB, OTHER, THIRD):
-        ingested.open_replay(request(job_id, dry_run=True))
+        opened(ingested, request(job_id, dry_run=True))
     ingested.tasks.move(move("begin"))
     ingested.tasks.move(move("pause", OTHER))
     assert set(ingested.read_open_tasks(P.stream)) == {JOB, THIRD}
@@ -403,7 +404,7 @@ def test_what_is_open_is_planned_or_running(ingested: Store) -> None:
 
 def test_diffs_are_read_in_order_of_partition_and_number_after_any_of_them(ingested: Store) -> None:
     places = [("2", 5), ("2", 9), ("10", 1), ("10", 100), ("10", 2**62)]
-    ingested.open_replay(request(ids=("2", "10"), last=9, dry_run=True))
+    opened(ingested, request(ids=("2", "10"), last=9, dry_run=True))
     ingested.tasks.move(move("begin"))
     for id in ("10", "2"):
         own = progress_in(found(ingested), PartitionId(id))

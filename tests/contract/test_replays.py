@@ -126,10 +126,10 @@ def test_a_state_of_another_partition_is_never_replaced(world: World, engine: En
 def test_a_state_that_its_event_no_longer_writes_stays_and_is_counted(world: World, engine: Engine) -> None:
     before = engine.rows(Home)
     world.transform = changed(lambda event, references: [])
-    assert [one.counts.states_left for one in world.replay(order(dry_run=True)).partitions] == [1, 1]
+    assert [one.report.states_left for one in world.replay(order(dry_run=True)).partitions] == [1, 1]
     job = world.replay()
     assert engine.rows(Home) == before
-    assert [one.counts.states_left for one in job.partitions] == [1, 1]
+    assert [one.report.states_left for one in job.partitions] == [1, 1]
     assert job.counts.filtered == 13
 
 
@@ -198,7 +198,7 @@ def test_a_letter_without_its_body_is_replayed_from_the_hub_and_gone_when_it_has
     world.transform = changed(lambda event, references: [reading_of(event.body.decode(), event)])
     world.hub.lose("0", 4)
     job = world.replay()
-    assert [(one.first, one.last) for one in job.partitions[0].gone_ranges] == [(4, 4)]
+    assert [(one.first, one.last) for one in job.partitions[0].report.gone_ranges] == [(4, 4)]
     assert [(one.sequence_number, one.status) for one in engine.letters()] == [(4, "exhausted"), (6, "resolved")]
     assert [one.row.home_id for one in engine.rows(SensorReading) if one.sequence_number == 6] == ["bug"]  # type: ignore[attr-defined]
 

@@ -81,7 +81,7 @@ def test_a_dry_run_shows_what_they_would_change_and_keeps_them(world: World, eng
 def test_what_is_not_staged_is_gone_and_keeps_its_rows(world: World, engine: Engine) -> None:
     stage(world, engine, LOG[1], LOG[4])
     job = world.replay(order(["0"]))
-    assert [(one.first, one.last) for one in job.partitions[0].gone_ranges] == [(0, 0), (2, 2), (5, 5)]
+    assert [(one.first, one.last) for one in job.partitions[0].report.gone_ranges] == [(0, 0), (2, 2), (5, 5)]
     assert bodies(engine) == {1: "reading b", 3: "poison", 4: "reading c"}  # 3 is a letter's
     readings = [one.sequence_number for one in engine.rows(SensorReading) if one.partition_id == "0"]
     assert readings == [0, 1, 3, 4, 5]

@@ -7,17 +7,19 @@ from uuid import UUID
 
 from core.ingest.ingest import Means, ingest_batch
 from core.model.clock import Clock
-from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId
+from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId, Stream
 from core.model.hub import Place
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.replay.job import ReplayJob
+from core.replay.job import LeftOut, PartitionRange, ReplayAsked, ReplayJob, replay_request
 from core.replay.ranges import ReplayOrder
 from core.replay.run import ReplayKind, request_replay
+from core.replay.store.replays import Replays
 from core.tasks.run import open_parts, work_on
-from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
+from core.tasks.task import TaskOrder, TaskRequest
+from tests.fakes.builders import EPOCH, STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
@@ -37,6 +39,20 @@ def order(
     ids = None if partitions is None else tuple(map(PartitionId, partitions))
     why = "the transform was mended"
     return ReplayOrder(ids, start, end, "{}", dry_run, "somebody", why, tuple(keys))  # type: ignore[arg-type]
+
+
+def replay_asked(
+    job_id: UUID, ranges: tuple[PartitionRange, ...], left_out: tuple[LeftOut, ...] = (), *, dry_run: bool = True
+) -> TaskRequest:
+    """Return a replay of these ranges that somebody requested at the beginning of time, in the first stream."""
+    asked = ReplayAsked('{"from": null}', left_out, "test/1")
+    return replay_request(TaskOrder(job_id, 1, "somebody", "because", EPOCH), asked, ranges, is_dry_run=dry_run)
+
+
+def opened(store: Replays, asked: TaskRequest, stream: Stream = STREAM) -> ReplayJob:
+    """Open a replay in a stream."""
+    order = replace(asked.order, stream_id=store.open_stream(stream))
+    return store.open_replay(stream, replace(asked, order=order))
 
 
 def log_of(*bodies: str, first: int = 0) -> list[Event]:

@@ -46,9 +46,8 @@ from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, Ord
 from core.model.retention import DEFAULT_DAYS
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import PartitionProgress, PartitionRange, ReplayRequest
+from core.replay.job import PartitionProgress, PartitionRange, ReplayAsked, replay_request
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
-from core.replay.store.replays import task_request
 from core.replay.store.scripts import close_script as close_replay_script
 from core.replay.store.scripts import (
     commit_script,
@@ -231,10 +230,9 @@ def replays() -> Mapping[str, Script]:
 def jobs() -> Mapping[str, Script]:
     """Return the scripts of a replay job beside those of its pieces."""
     commit = replay_of(ROW_CLASSES, letters=False)
-    request = request_of(is_dry_run=False)
     return {
-        "job open": open_script(task_request(request, 1)),
-        "job open dry": open_script(task_request(request_of(is_dry_run=True), 1)),
+        "job open": open_script(request_of(is_dry_run=False)),
+        "job open dry": open_script(request_of(is_dry_run=True)),
         "job rehearsed": note_script(RehearsedPiece(commit, commit.counts, ())),
         "job close": close_replay_script(ID, commit.progress, 0, EPOCH),
     }
@@ -315,11 +313,12 @@ def named_statements(scripts: Iterable[Script]) -> set[str]:
     return {step.statement for script in scripts for step in script.steps if isinstance(step.statement, str)}
 
 
-def request_of(*, is_dry_run: bool) -> ReplayRequest:
+def request_of(*, is_dry_run: bool) -> TaskRequest:
     """A request for one event."""
     partition = commit_of((), first=True, letters=False).partition
+    order = TaskOrder(ID, 1, "somebody", "because", EPOCH)
     ranges = (PartitionRange(partition.partition_id, Span(SequenceNumber(7), SequenceNumber(7)), "a note"),)
-    return ReplayRequest(ID, partition.stream, ranges, (), "{}", is_dry_run, "test/1", "somebody", "because", EPOCH)
+    return replay_request(order, ReplayAsked("{}", (), "test/1"), ranges, is_dry_run=is_dry_run)
 
 
 def replay_of(classes: tuple[type, ...], *, letters: bool) -> ReplayCommit:

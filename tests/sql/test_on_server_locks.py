@@ -26,6 +26,7 @@ from tests.contract.test_open_replays import request
 from tests.contract.test_retries import resolved, retry
 from tests.fakes.builders import EPOCH, NOON, PATIENCE, STREAM, claim, commit, hold, keep_letters, partition, settled
 from tests.fakes.kept import Engine
+from tests.fakes.replaying import opened
 from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.server_schema import shared_schema
 from tests.fakes.store import Store
@@ -188,12 +189,12 @@ def test_a_replay_is_opened_after_the_opening_that_is_under_way_and_commits_do_n
     session, schema = connect(CONNECTION), shared_schema(CONNECTION)
     session.run(f"SET NOCOUNT ON; BEGIN TRANSACTION; SELECT stream_id FROM {schema}.event_stream WITH (UPDLOCK);")
     with pytest.raises(StoreUnavailable):
-        hasty.open_replay(request(1, partition_id="1"))
+        opened(hasty, request(1, partition_id="1"))
     hasty.commit_batch(commit(hasty.read_partition(partition()), 10, 19))
     hasty.commit_batch(commit(hasty.read_partition(partition("1")), 0, 9))
     session.run("SET NOCOUNT ON; ROLLBACK TRANSACTION;")
     session.close()
-    hasty.open_replay(request(1, partition_id="1"))
+    opened(hasty, request(1, partition_id="1"))
 
 
 @contextmanager

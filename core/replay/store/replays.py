@@ -13,19 +13,7 @@ from core.model.commits import PartitionState
 from core.model.events import Event, PartitionId, Stream
 from core.model.rows import ReferenceKey, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import (
-    COUNTED,
-    MOST_OPEN,
-    Note,
-    PartitionProgress,
-    Replayable,
-    ReplayAsked,
-    ReplayCounts,
-    ReplayJob,
-    ReplayReport,
-    ReplayRequest,
-    replay_of,
-)
+from core.replay.job import COUNTED, PartitionProgress, Replayable, ReplayCounts, ReplayJob, replay_of
 from core.replay.pieces import (
     CarriedState,
     EventDiff,
@@ -52,7 +40,7 @@ from core.store.script import of_rows
 from core.store.stream import StreamClosed
 from core.tasks.run import open_task
 from core.tasks.store import Tasks
-from core.tasks.task import PartRequest, TaskOrder, TaskRequest, report_text
+from core.tasks.task import TaskRequest
 
 CLOSED = (
     "their numbers are of a former hub, because the next incarnation of the stream is open; request the replay again"
@@ -68,8 +56,8 @@ class Replays(Partitions):
         found = self._database.ask("read_replayable", stream_id=self.open_stream(stream))
         return tuple(Replayable(PartitionId(row[0]), SequenceNumber(row[1]), SequenceNumber(row[2])) for row in found)
 
-    def open_replay(self, request: ReplayRequest) -> ReplayJob:
-        """Open a job, and return it, planned.
+    def open_replay(self, stream: Stream, request: TaskRequest) -> ReplayJob:
+        """Open a job of a stream, and return it, planned.
 
         Raises TaskOverlap, with nothing written, when an open job holds part of its range; dry runs hold no range.
         Raises TooManyTasks, with nothing written, when MOST_OPEN jobs of the stream are open.
@@ -77,10 +65,10 @@ class Replays(Partitions):
         Raises CommitOutcomeUnknown when the answer was lost.
         """
         try:
-            return replay_of(open_task(task_request(request, self.open_stream(request.stream)), self.tasks))
+            return replay_of(open_task(request, self.tasks))
         except StreamClosed:
             if self._memory:
-                self._memory.forget_stream(request.stream)
+                self._memory.forget_stream(stream)
             raise ReplayRefused("partitions", CLOSED) from None
 
     def find_replay(self, job_id: UUID) -> ReplayJob | None:
@@ -190,33 +178,12 @@ class Replays(Partitions):
         values = {**place, **span_values(progress.range.span), "commit_number": NO_COMMIT if first is None else first}
         states = [row_class for row_class in row_classes if row_table(row_class).key]
         standing = sum(self._database.ask(of_rows("count_states", each), **values)[0][0] for each in states)
-        return max(0, int(standing) - progress.counts.states_rewritten)
+        return max(0, int(standing) - progress.report.states_rewritten)
 
     @property
     def tasks(self) -> Tasks:
         """The tasks of the same database."""
         return Tasks(self._database)
-
-
-def task_request(request: ReplayRequest, stream_id: int) -> TaskRequest:
-    """Return the task of a replay."""
-    parts = [
-        PartRequest(
-            one.partition_id, one.span.first, one.span, report_text(Note(one.note)), report_text(ReplayReport())
-        )
-        for one in request.ranges
-    ]
-    return TaskRequest(
-        order=TaskOrder(request.job_id, stream_id, request.requested_by, request.reason, request.requested_at),
-        kind="replay",
-        key=str(request.job_id),
-        asked=report_text(ReplayAsked(request.asked, request.left_out, request.transform_version, request.keys)),
-        parts=tuple(parts),
-        total=sum(one.span.length for one in request.ranges),
-        is_dry_run=request.is_dry_run,
-        holds_numbers=True,
-        most_open=MOST_OPEN,
-    )
 
 
 def _standing_of(row_class: type, row: Sequence[Any], state: PartitionState) -> tuple[ReferenceKey, StandingState]:

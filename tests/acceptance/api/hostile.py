@@ -10,13 +10,15 @@ import msgspec
 from core.api.cursors import cursor_of, query_of
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import PartitionRange, ReplayRequest
+from core.replay.job import PartitionRange
+from core.replay.store.replays import Replays
 from examples.home_security.shapes import HomesQuery
 from handlers.operations.aggregation_shapes import AggregationsQuery
 from handlers.operations.letters import LettersQuery, RevealedLettersQuery
 from handlers.operations.task_shapes import TasksQuery
 from tests.acceptance.api.served import HUB
-from tests.fakes.builders import EPOCH, partition
+from tests.fakes.builders import partition
+from tests.fakes.replaying import opened, replay_asked
 
 AT, JOB = "2026-01-01T00:00:00Z", "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
 ENDS = ("\n", "\r\n", "\x00", "\u2028", " ", "\x85", "\x0b")
@@ -60,8 +62,7 @@ def forged(bound: object, key: object) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode([mark, key])).decode().rstrip("=")
 
 
-def replay() -> ReplayRequest:
-    """Return a dry run whose id is JOB, so that there is a list of its diffs."""
-    stream = partition("0", hub=HUB).stream
+def open_replay(store: Replays) -> None:
+    """Open a dry run whose id is JOB, so that there is a list of its diffs."""
     ranges = (PartitionRange(PartitionId("0"), Span(SequenceNumber(0), SequenceNumber(9))),)
-    return ReplayRequest(UUID(JOB), stream, ranges, (), "{}", True, "test/1", "somebody", "because", EPOCH)
+    opened(store, replay_asked(UUID(JOB), ranges), partition("0", hub=HUB).stream)

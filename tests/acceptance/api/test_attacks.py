@@ -15,7 +15,7 @@ import pytest
 from core.api.problems import SAFE
 from handlers.web.requests import LARGEST_BODY
 from tests.acceptance.api.conftest import fill
-from tests.acceptance.api.hostile import BOUND, ENDS, SHAPES, WRONG, forged, replay
+from tests.acceptance.api.hostile import BOUND, ENDS, SHAPES, WRONG, forged, open_replay
 from tests.acceptance.api.routes import VALUES, filled, methods_by_path, paths, served_by_the_app
 from tests.acceptance.api.served import Reply, Served, segment
 from tests.acceptance.api.test_bad_input import BEFORE_READING, LINKS, is_problem, names
@@ -31,7 +31,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A host whose store the tests change, with a limit of bodies above the API's, as Azure's host has one."""
     made = Served(tmp_path_factory.mktemp("attacked"), FUNCTIONS_REQUEST_BODY_SIZE_LIMIT=str(OF_THE_HOST))
     fill(made)
-    made.store.open_replay(replay())
+    open_replay(made.store)
     yield made
     made.close()
 

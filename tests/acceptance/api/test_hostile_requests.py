@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.api.conftest import fill
-from tests.acceptance.api.hostile import BOUND, ENDS, JOB, WRONG, forged, replay
+from tests.acceptance.api.hostile import BOUND, ENDS, JOB, WRONG, forged, open_replay
 from tests.acceptance.api.served import Served
 from tests.acceptance.api.test_description import NO_SCHEMATHESIS, kept_open, label_of, of_this_app
 
@@ -21,7 +21,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A separate host: some of the requests change its store."""
     made = Served(tmp_path_factory.mktemp("hostile"))
     fill(made)
-    made.store.open_replay(replay())
+    open_replay(made.store)
     yield made
     made.close()
 

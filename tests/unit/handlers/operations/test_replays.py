@@ -20,6 +20,7 @@ from tests.contract.test_open_replays import request as request_of
 from tests.fakes.builders import event
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
+from tests.fakes.replaying import opened
 from tests.unit.handlers.running import HOME, MOTION, Client, Reply, Running, client_function
 
 HOSTILE = "<script>alert(1)</script>'; DROP TABLE home; --{{7*7}}../../etc/passwd"
@@ -283,10 +284,10 @@ def test_whatever_is_wrong_with_a_request_is_a_problem_that_names_the_field_and_
 
 def test_a_job_of_a_different_stream_is_not_found(replays: Replays) -> None:
     foreign = request_of(1)
-    app().replays.open_replay(foreign)
-    job = str(foreign.job_id)
+    opened(app().replays, foreign)
+    job = str(foreign.order.task_id)
     assert (replays.show(job).status, replays.move(job, "cancel").status) == (404, 404)
-    found = app().replays.find_replay(foreign.job_id)
+    found = app().replays.find_replay(foreign.order.task_id)
     assert found is not None
     assert found.task.status == "planned"
 
