@@ -7,7 +7,7 @@ moved once, however many workers drive the job, and a job that is not `running` 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from json import dumps
@@ -83,17 +83,15 @@ class RangeAsked:
 
 @dataclass(frozen=True, slots=True)
 class RedriveProgress:
-    """The progress of a job in one partition: the last number that it walked to.
+    """The progress of a job in one partition: the position of its part is the last number that it walked to.
 
     `unmoved` letters were in no status that the move allows any more; those that had changed before the job came to
     them are counted when the partition is closed.
     """
 
-    range: RedriveRange
-    walked_to: SequenceNumber
-    report: RedriveReport = field(default_factory=RedriveReport)
-    step: int = 0
-    closed_at: datetime | None = None
+    part: TaskPart
+    asked: RangeAsked
+    report: RedriveReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +112,8 @@ class Redrive:
         """The selected letters; None for a filter."""
         if self.asked.chosen is not None:
             return None
-        ranges = [one.range for one in self.progress]
-        return tuple(LetterPosition(one.partition_id, number) for one in ranges for number in one.numbers or ())
+        named = [(PartitionId(one.part.name), one.asked.numbers or ()) for one in self.progress]
+        return tuple(LetterPosition(id, number) for id, numbers in named for number in numbers)
 
     @property
     def moved(self) -> int:
@@ -128,7 +126,7 @@ class Redrive:
     @property
     def open_progress(self) -> RedriveProgress | None:
         """The partition of the next piece; None when all are closed."""
-        return next((one for one in self.progress if one.closed_at is None), None)
+        return next((one for one in self.progress if one.part.closed_at is None), None)
 
 
 def redrive_of(task: Task) -> Redrive:
@@ -138,10 +136,7 @@ def redrive_of(task: Task) -> Redrive:
 
 def progress_of(part: TaskPart) -> RedriveProgress:
     """Return the progress of a redrive in the partition of a part."""
-    assert part.span is not None  # each part of a redrive has a range
-    asked, report = report_of(part.asked, RangeAsked), report_of(part.report, RedriveReport)
-    ranged = RedriveRange(PartitionId(part.name), part.span, asked.letters, asked.numbers)
-    return RedriveProgress(ranged, SequenceNumber(part.position), report, part.step, part.closed_at)
+    return RedriveProgress(part, report_of(part.asked, RangeAsked), report_of(part.report, RedriveReport))
 
 
 def redrive_request(

@@ -111,13 +111,13 @@ def _selected(positions: Selection) -> tuple[RedriveRange, ...]:
 def _walk(job: Redrive, progress: RedriveProgress, store: Redrives) -> Walked | None:
     """Return the letters of the next piece; None when none is left."""
     most = piece_limit(job.task.per_second)
-    selected = progress.range.numbers
+    selected = progress.asked.numbers
     if selected is None:
         return store.walk(job, MOVES[job.asked.move].sources, most)
     if job.asked.walks_up:
-        left = [number for number in selected if number > progress.walked_to][:most]
+        left = [number for number in selected if number > progress.part.position][:most]
     else:
-        left = [number for number in reversed(selected) if number < progress.walked_to][:most]
+        left = [number for number in reversed(selected) if number < progress.part.position][:most]
     return Walked(tuple(left), left[-1]) if left else None
 
 
@@ -126,7 +126,7 @@ def plan_piece(job: Redrive, progress: RedriveProgress, walked: Walked, at: date
     task = job.task
     move = LetterMove(
         move=job.asked.move,
-        partition=task.stream.partition(progress.range.partition_id),
+        partition=task.stream.partition(PartitionId(progress.part.name)),
         sequence_numbers=tuple(sorted(walked.numbers)),
         move_id=str(task.task_id),
         moved_at=at,

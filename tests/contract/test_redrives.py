@@ -78,7 +78,9 @@ def test_a_walk_looks_at_so_many_letters_at_once_and_goes_on_after_them(store: S
     looked_at = []
     while not desk.slice(job, 0).is_over:
         (progress,) = desk.now(job).progress
-        looked_at.append((abs(progress.walked_to - (first if move == "requeue" else last)) + 1, progress.report.moved))
+        looked_at.append(
+            (abs(progress.part.position - (first if move == "requeue" else last)) + 1, progress.report.moved)
+        )
     assert looked_at[:3] == [(LOOKED_AT, 1), (2 * LOOKED_AT, 1), (last + 1, 2)]
     ended = desk.now(job)
     assert (ended.task.status, ended.moved, ended.unmoved) == ("done", 2, 0)

@@ -1,9 +1,8 @@
 """Redrives in SQL: jobs, the walk through their letters, and the transaction of a piece."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from types import MappingProxyType
 from uuid import UUID
 
 from core.letters.redrive import (
@@ -11,8 +10,6 @@ from core.letters.redrive import (
     RedrivenLetter,
     RedriveOutcome,
     RedrivePiece,
-    RedriveProgress,
-    RedriveReport,
     Walked,
     until_request,
 )
@@ -51,12 +48,13 @@ class Redrives(Partitions):
         wanted, progress = job.wanted, job.open_progress
         if progress is None or wanted is None:
             return None
+        assert progress.part.span is not None  # each part of a redrive has a range
         values = {
             **filter_values(until_request(wanted, job.task.requested_at)),
-            **span_values(progress.range.span),
+            **span_values(progress.part.span),
             "stream_id": job.task.stream_id,
-            "partition_id": progress.range.partition_id,
-            "walked_to": progress.walked_to,
+            "partition_id": progress.part.name,
+            "walked_to": progress.part.position,
             "sources": f",{','.join(statuses)},",
             "most": LOOKED_AT,
         }
@@ -96,8 +94,8 @@ def piece_script(piece: RedrivePiece) -> Script:
     numbers = steps[-1].values["sequence_numbers"]
     own = {"task_id": str(task.task_id), "pieces": task.pieces, "moved_at": instant_text(move.moved_at)}
     moved = {**own, **place, "sequence_numbers": numbers, "move_id": move.move_id}
-    looked_at = {"looked_at": len(move.sequence_numbers)}
-    ahead = _advance(piece.progress, piece.walked_to, piece.progress.report, counts=looked_at)
+    part, looked_at = piece.progress.part, {"looked_at": len(move.sequence_numbers)}
+    ahead = Advance(part.name, part.step, piece.walked_to, report_text(piece.progress.report), counts=looked_at)
     return Script(
         f"{move.partition}: redrive {task.task_id}",
         (
@@ -116,22 +114,11 @@ def close_script(job: Redrive, at: datetime) -> Script:
     """
     progress = job.open_progress
     assert progress is not None  # a job that runs has one
-    unmoved = max(0, progress.range.letters - progress.report.moved)
-    report = replace(progress.report, unmoved=unmoved)
-    ahead = _advance(progress, progress.walked_to, report, is_last=True)
+    part, unmoved = progress.part, max(0, progress.asked.letters - progress.report.moved)
+    report = report_text(replace(progress.report, unmoved=unmoved))
+    ahead = Advance(part.name, part.step, part.position, report, is_last=True)
     return Script(f"redrive {job.task.task_id}", tuple(advance_steps(_ending(job, at), ahead)))
 
 
 def _ending(job: Redrive, at: datetime, next_piece_at: datetime | None = None) -> Ending:
     return Ending(job.task.task_id, "redrive", at, next_piece_at)
-
-
-def _advance(
-    progress: RedriveProgress,
-    position: int,
-    report: RedriveReport,
-    *,
-    is_last: bool = False,
-    counts: Mapping[str, int] = MappingProxyType({}),
-) -> Advance:
-    return Advance(progress.range.partition_id, progress.step, position, report_text(report), is_last, counts)
