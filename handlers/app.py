@@ -31,9 +31,9 @@ from core.ledger.balance import read_letter_books
 from core.ledger.books import LetterBooks
 from core.ledger.next_incarnation import IncarnationMeans
 from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
+from core.ledger.store.burn_down import BurnDowns
 from core.ledger.store.incarnations import Incarnations
 from core.ledger.store.ledger import Explanations, Ledger
-from core.ledger.store.operators import operator_stores
 from core.ledger.store.purges import Purges
 from core.letters.keeper import Keeper
 from core.letters.store.letters import Letters
@@ -57,6 +57,7 @@ from core.store.connect import briefly_patient, open_database
 from core.store.database import Database, PatientDatabase, invocation
 from core.store.memory import Memory
 from core.store.observed import observed
+from core.store.stream import OneStream
 from core.tasks.store import Tasks
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
@@ -178,7 +179,7 @@ def _open_app() -> App:
     watchdog = Watchdog(settings.transform_deadline)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     database, patient, brief = _open_databases(settings, transform)
-    desk = operator_stores(brief, settings.stream, transform.row_classes)
+    ledger = Ledger(stream := OneStream(brief, settings.stream), transform.row_classes)
     clock, store = store_clock(patient, CLOCK), Letters(patient, Memory(settings.reference_memory))
     hub, host = SdkHubReader(settings, to_host_event, clock.now), BlobCheckpoints(os.environ)
     closing, healing = _closing(database, hub, watchdog, host), Healing(hub, settings.anchoring, settings.heal_deadline)
@@ -199,16 +200,16 @@ def _open_app() -> App:
         redrives=Redrives(patient),
         aggregation_store=Aggregations(brief, transform.row_classes),
         pipelines=Pipelines(brief),
-        ledger=desk.ledger,
-        explanations=desk.explanations,
-        listing=desk.letters,
+        ledger=ledger,
+        explanations=Explanations(stream, transform.row_classes),
+        listing=LetterListing(stream),
         keys=Keys(brief),
         room=_room(settings, brief, transform),
-        tasks=desk.tasks,
-        purges=desk.purges,
-        find_stream=desk.stream.find,
-        letter_counts=Remembered(lambda: LetterCount(read_letter_books(desk.ledger), datetime.now(UTC)), LETTER_COUNTS),
-        burn_down=_burn_down(BurnDownMeans(settings.stream, desk.burn_downs, hub, settings.hub_retention)),
+        tasks=Tasks(brief),
+        purges=Purges(stream),
+        find_stream=stream.find,
+        letter_counts=Remembered(lambda: LetterCount(read_letter_books(ledger), datetime.now(UTC)), LETTER_COUNTS),
+        burn_down=_burn_down(BurnDownMeans(settings.stream, BurnDowns(stream), hub, settings.hub_retention)),
         close=closing.close,
     )
 

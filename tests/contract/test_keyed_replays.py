@@ -11,7 +11,6 @@ from msgspec import structs
 from core.errors import StreamIncarnationChanged, TaskOverlap
 from core.ledger.audit import audit
 from core.ledger.recount import recount_rows
-from core.ledger.store.operators import operator_stores
 from core.model.events import Event
 from core.model.rows import References, Row
 from core.model.spans import span
@@ -20,6 +19,7 @@ from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.contract.test_held_letters import HOLDING, statuses
 from tests.fakes.builders import STREAM, event, partition
 from tests.fakes.kept import Engine
+from tests.fakes.operator_stores import operator_stores
 from tests.fakes.plain_transform import ROW_CLASSES, transform
 from tests.fakes.replaying import World, changed, order
 from tests.fakes.store import Store

@@ -16,7 +16,6 @@ from core.ledger.faults import LedgerFault
 from core.ledger.hub_comparison import find_unbooked
 from core.ledger.ranges import Reading
 from core.ledger.recount import MOST_NUMBERS, recount_hub, recount_rows, window
-from core.ledger.store.operators import OperatorStores, operator_stores
 from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
@@ -29,6 +28,7 @@ from tests.fakes.builders import STREAM, batch, event, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.moving import discard, requeue
+from tests.fakes.operator_stores import OperatorStores, operator_stores
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.replaying import order
 from tests.fakes.store import Store

@@ -17,7 +17,6 @@ from core.ledger.audit import audit
 from core.ledger.ranges import Reading
 from core.ledger.retention.purge import purge_request
 from core.ledger.retention.work import PurgeKind
-from core.ledger.store.operators import OperatorStores, operator_stores
 from core.letters.listing import LetterFilter
 from core.letters.redrive import LetterOrder
 from core.letters.redrive_run import RedriveKind, request_redrive
@@ -33,6 +32,7 @@ from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.aggregation_engines import AggregatingStore
 from tests.fakes.builders import STREAM, partition
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.operator_stores import OperatorStores, operator_stores
 from tests.fakes.store import Store
 from tests.simulation.faults import ProcessDatabase
 from tests.simulation.replay_world import ReplayWorld

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from core.ledger.store.operators import OperatorStores, operator_stores
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Partition
 from core.model.spans import SequenceNumber
@@ -15,6 +14,7 @@ from examples.home_security.homes import Homes
 from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, reading, settled
 from tests.fakes.engines import ENGINES
 from tests.fakes.kept import Engine
+from tests.fakes.operator_stores import OperatorStores, operator_stores
 from tests.fakes.store import homes_of
 from tests.sql.values import ROW_CLASSES
 

@@ -7,11 +7,11 @@ import pytest
 
 from core.ledger.audit import Audit, audit
 from core.ledger.ranges import Reading
-from core.ledger.store.operators import OperatorStores, operator_stores
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import STREAM, partition, reading, settled
+from tests.fakes.operator_stores import OperatorStores, operator_stores
 from tests.sql.values import ROW_CLASSES
 
 P = partition().partition_id

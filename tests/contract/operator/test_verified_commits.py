@@ -9,10 +9,10 @@ import pytest
 
 from core.ledger.audit import Audit, AuditedPartition, audit
 from core.ledger.ranges import WHOLE, Reading
-from core.ledger.store.operators import operator_stores
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import STREAM, event, letter, partition, reading, settled
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.operator_stores import operator_stores
 from tests.fakes.store import homes_of
 from tests.sql.values import ROW_CLASSES
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from core.ledger.store.operators import operator_stores
 from core.model.commits import SequenceGap
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, NOON, STREAM, commit, partition, settled
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.operator_stores import operator_stores
 from tests.fakes.replaying import World, log_of, order
 from tests.fakes.store import homes_of
 from tests.sql.values import ROW_CLASSES

@@ -8,13 +8,13 @@ import pytest
 
 from core.aggregation.store.commits import Aggregations
 from core.errors import StoreUnavailable, StoreUnreachable
-from core.ledger.store.operators import OperatorStores, operator_stores
 from core.store.connect import briefly_patient
 from core.store.database import Database, write
 from core.store.script import Named, Outcome, Script
 from core.store.sqlserver.reconnects import FIRST_RECONNECT
 from tests.fakes.builders import EPOCH, STREAM, partition
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.operator_stores import OperatorStores, operator_stores
 
 ROW_CLASSES = ()
 DEADLOCK = StoreUnavailable("locks crossed")

@@ -17,7 +17,6 @@ from bench.large_store import STREAM, Size, fill, start_worker
 from core.ledger.audit import audit
 from core.ledger.explain import explain
 from core.ledger.ranges import WHOLE, Reading
-from core.ledger.store.operators import OperatorStores, operator_stores
 from core.letters.listing import FIRST_PAGE, OPEN, LetterFilter
 from core.model.events import PartitionId
 from core.model.room import DEFAULT_TRANSFORM
@@ -25,6 +24,7 @@ from core.model.spans import SequenceNumber
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import open_checked
 from core.transforms import load_transform
+from tests.fakes.operator_stores import OperatorStores, operator_stores
 
 ROW_CLASSES = load_transform(DEFAULT_TRANSFORM).row_classes  # of the rooms that the filled store has
 pytestmark = pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The stores that operators read."""
+"""The stores that operators read, together."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from core.tasks.store import Tasks
 
 @dataclass(frozen=True, slots=True)
 class OperatorStores:
-    """The stores that the HTTP API and the watch use."""
+    """The stores of the operator's part of an app."""
 
     stream: OneStream
     ledger: Ledger
