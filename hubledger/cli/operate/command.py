@@ -2,8 +2,8 @@
 
 import inspect
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated, Any
 
 import typer
@@ -57,6 +57,17 @@ class At:
         if not self.yes and not self.out.asks:
             raise UsageFault("this command changes something, and there is no terminal to ask in: give --yes")
 
+    def listed(self, path: str, name: str, query: Mapping[str, object], everything: bool) -> tuple[list[Any], Any]:
+        """Read a page of a list, or all, and print them where JSON is wanted. Return the entries under a name, and the
+        cursor of more."""
+        found, following = list[Any](), None
+        for page in self.app.pages(path, query, everything):
+            if self.out.as_json:
+                self.out.json(page.text)
+            found += page.value[name]
+            following = page.value.get("next")
+        return found, following
+
 
 Work = Callable[..., int | None]
 
@@ -68,7 +79,10 @@ def add_command(group: typer.Typer, name: str, work: Work, changes: bool = False
 
 
 def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
-    """Return a function of Typer: that of At, with the options of every command."""
+    """Return a function of Typer: that of At, with the options of every command. Each field of a parameter that is a
+    dataclass is an option."""
+    own = list(inspect.signature(work).parameters.values())[1:]
+    groups: dict[str, Any] = {one.name: one.annotation for one in own if is_dataclass(one.annotation)}
     shared = {**_SHARED, **({"yes": (_Yes, False)} if changes else {})}
 
     def run(**given: Any) -> int:
@@ -76,6 +90,8 @@ def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
         yes = given.pop("yes") if changes else False
         out = Output(as_json, not no_color)
         root = given.pop("context").find_root()
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
         with connected(url or root.obj) as app:
             try:
                 return work(At(app, out, yes), **given) or GOOD
@@ -84,12 +100,19 @@ def _with_shared_options(work: Work, changes: bool) -> Callable[..., int]:
             except UnicodeEncodeError:
                 raise UsageFault("an argument is no text: its octets are not UTF-8") from None
 
-    own = list(inspect.signature(work).parameters.values())[1:]
-    own = [one.replace(kind=_KEYWORD) for one in own]
-    more = [inspect.Parameter(name, _KEYWORD, default=value, annotation=kind) for name, (kind, value) in shared.items()]
+    options = [option for one in own for option in _options(one)]
+    options += [(name, kind, value) for name, (kind, value) in shared.items()]
+    named = [inspect.Parameter(name, _KEYWORD, default=value, annotation=kind) for name, kind, value in options]
     context = inspect.Parameter("context", _KEYWORD, annotation=typer.Context)
-    run.__signature__ = inspect.Signature([*own, *more, context])  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature([*named, context])  # type: ignore[attr-defined]
     return run
+
+
+def _options(one: inspect.Parameter) -> list[tuple[str, Any, Any]]:
+    """Return name, type and default of each option of a parameter."""
+    if is_dataclass(one.annotation):
+        return [(each.name, each.type, each.default) for each in fields(one.annotation)]
+    return [(one.name, one.annotation, one.default)]
 
 
 def connected(url: str | None) -> Client:

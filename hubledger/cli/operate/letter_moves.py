@@ -9,18 +9,7 @@ import typer
 from hubledger.cli.console import UsageFault, program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
 from hubledger.cli.operate.kinds import moved_of, outcome_of
-from hubledger.cli.operate.letters import (
-    Before,
-    Cause,
-    ErrorClass,
-    From,
-    Partition,
-    Status,
-    filter_of,
-    segment,
-    short_type,
-    table_of,
-)
+from hubledger.cli.operate.letters import ANY_TIME, ANYWHERE, When, Where, filter_of, segment, short_type, table_of
 from hubledger.cli.operate.tasks import wait_for_task
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.remote.problems import Refusal
@@ -46,12 +35,8 @@ def retry(
     at: At,
     reason: Why,
     letters: Letters = None,
-    status: Status = None,
-    error_class: ErrorClass = None,
-    cause: Cause = None,
-    partition: Partition = None,
-    failed_from: From = None,
-    failed_before: Before = None,
+    where: Where = ANYWHERE,
+    when: When = ANY_TIME,
     per_second: PerSecond = None,
     no_wait: NoWait = False,
 ) -> int:
@@ -62,7 +47,7 @@ def retry(
 
     Example: python -m hubledger letters retry --cause c7d198bb3507cfa9 --reason "the reference table is filled"
     """
-    chosen = _chosen(letters, filter_of(status, error_class, cause, partition, (failed_from, failed_before)))
+    chosen = _chosen(letters, filter_of(where, when))
     return _move(at, "retry", chosen, {"reason": reason, "per_second": per_second}, no_wait)
 
 
@@ -70,12 +55,8 @@ def discard(
     at: At,
     reason: Why,
     letters: Letters = None,
-    status: Status = None,
-    error_class: ErrorClass = None,
-    cause: Cause = None,
-    partition: Partition = None,
-    failed_from: From = None,
-    failed_before: Before = None,
+    where: Where = ANYWHERE,
+    when: When = ANY_TIME,
     per_second: PerSecond = None,
     no_wait: NoWait = False,
 ) -> int:
@@ -85,7 +66,7 @@ def discard(
 
     Example: python -m hubledger letters discard 3/41 3/42 --reason "test events of the vendor"
     """
-    chosen = _chosen(letters, filter_of(status, error_class, cause, partition, (failed_from, failed_before)))
+    chosen = _chosen(letters, filter_of(where, when))
     return _move(at, "discard", chosen, {"reason": reason, "per_second": per_second}, no_wait)
 
 

@@ -1,6 +1,7 @@
 """`letters`: list the dead letters, group them by cause, and show one. See also the moves in `letter_moves`."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -30,21 +31,35 @@ class Body(StrEnum):
     hex = "hex"
 
 
-Status = Annotated[
-    str | None, typer.Option(metavar="WORD", help="waiting, retrying, held, exhausted, resolved or discarded.")
-]
-ErrorClass = Annotated[
-    str | None, typer.Option("--class", metavar="WORD", help="The class of the error, such as poison.")
-]
-Cause = Annotated[
-    str | None, typer.Option("--cause", metavar="FINGERPRINT", help="One cause, as `letters causes` shows it.")
-]
-Partition = Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition.")]
-From = Annotated[
-    str | None,
-    typer.Option("--failed-from", metavar="TIME", help=f"Failed at this time or later: {WRITTEN}."),
-]
-Before = Annotated[str | None, typer.Option("--failed-before", metavar="TIME", help="Failed before this time.")]
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The options that choose letters by what they are."""
+
+    status: Annotated[
+        str | None, typer.Option(metavar="WORD", help="waiting, retrying, held, exhausted, resolved or discarded.")
+    ] = None
+    error_class: Annotated[
+        str | None, typer.Option("--class", metavar="WORD", help="The class of the error, such as poison.")
+    ] = None
+    cause: Annotated[
+        str | None, typer.Option("--cause", metavar="FINGERPRINT", help="One cause, as `letters causes` shows it.")
+    ] = None
+    partition: Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """The options that choose letters by the time at which they failed."""
+
+    failed_from: Annotated[
+        str | None, typer.Option("--failed-from", metavar="TIME", help=f"Failed at this time or later: {WRITTEN}.")
+    ] = None
+    failed_before: Annotated[
+        str | None, typer.Option("--failed-before", metavar="TIME", help="Failed before this time.")
+    ] = None
+
+
+ANYWHERE, ANY_TIME = Where(), When()
 Key = Annotated[
     str | None, typer.Option("--key", metavar="KEY", help="One partition key; like --revealed, it tells of events.")
 ]
@@ -58,13 +73,9 @@ Number = Annotated[str, typer.Argument(metavar="NUMBER")]
 
 def list_letters(
     at: At,
-    status: Status = None,
-    error_class: ErrorClass = None,
-    cause: Cause = None,
-    partition: Partition = None,
+    where: Where = ANYWHERE,
     key: Key = None,
-    failed_from: From = None,
-    failed_before: Before = None,
+    when: When = ANY_TIME,
     limit: Limit = 50,
     everything: Everything = False,
     revealed: Revealed = False,
@@ -73,15 +84,9 @@ def list_letters(
 
     Example: python -m hubledger letters list --status exhausted --class poison
     """
-    query = filter_of(status, error_class, cause, partition, (failed_from, failed_before), key)
+    query = filter_of(where, when, key)
     path = "revealed/dead-letters" if revealed or key is not None else "dead-letters"
-    rows: list[Mapping[str, Any]] = []
-    following = None
-    for page in at.app.pages(path, {**query, "limit": limit}, everything):
-        if at.out.as_json:
-            at.out.json(page.text)
-        rows += page.value["letters"]
-        following = page.value["next"]
+    rows, following = at.listed(path, "letters", {**query, "limit": limit}, everything)
     if not at.out.as_json:
         at.out.show(table_of(at.out, rows, messages=messages_of(at, query) if rows and not revealed else {}))
     at.out.say(*(["There are more: give --all, or a filter."] if following else []))
@@ -92,23 +97,16 @@ def list_letters(
         )
 
 
-def filter_of(
-    status: str | None,
-    error_class: str | None,
-    cause: str | None,
-    partition: str | None,
-    failed: tuple[str | None, str | None],
-    key: str | None = None,
-) -> dict[str, str]:
+def filter_of(where: Where, when: When, key: str | None = None) -> dict[str, str]:
     """Return the filter of the options, without those that were left out."""
     given = {
-        "status": status,
-        "error_class": error_class,
-        "fingerprint": cause,
-        "partition_id": partition,
+        "status": where.status,
+        "error_class": where.error_class,
+        "fingerprint": where.cause,
+        "partition_id": where.partition,
         "partition_key": key,
-        "failed_from": moment(failed[0]),
-        "failed_before": moment(failed[1]),
+        "failed_from": moment(when.failed_from),
+        "failed_before": moment(when.failed_before),
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -132,13 +130,9 @@ def table_of(
 
 def causes(
     at: At,
-    status: Status = None,
-    error_class: ErrorClass = None,
-    cause: Cause = None,
-    partition: Partition = None,
+    where: Where = ANYWHERE,
     key: Key = None,
-    failed_from: From = None,
-    failed_before: Before = None,
+    when: When = ANY_TIME,
     limit: Annotated[int, typer.Option(min=1, max=100, help="Causes to show.")] = 50,
     revealed: Revealed = False,
 ) -> None:
@@ -148,7 +142,7 @@ def causes(
 
     Example: python -m hubledger letters causes --status exhausted --revealed
     """
-    query = {**filter_of(status, error_class, cause, partition, (failed_from, failed_before), key), "limit": limit}
+    query = {**filter_of(where, when, key), "limit": limit}
     found = groups_of(at, query, revealed or key is not None)
     if at.out.as_json:
         return at.out.json(found.text)

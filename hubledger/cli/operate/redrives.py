@@ -1,7 +1,6 @@
 """The letters that a redrive moved: a command of `tasks`."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,11 +21,7 @@ def list_moved(
 
     Example: python -m hubledger tasks letters 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --all
     """
-    rows: list[Mapping[str, Any]] = []
-    for page in at.app.pages(f"tasks/{segment(task_id)}/letters", {"limit": limit}, everything):
-        if at.out.as_json:
-            at.out.json(page.text)
-        rows += page.value["letters"]
+    rows, _ = at.listed(f"tasks/{segment(task_id)}/letters", "letters", {"limit": limit}, everything)
     columns = (
         Column("partition"),
         Column("number", number=True),

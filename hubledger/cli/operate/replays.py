@@ -101,13 +101,7 @@ def diff(
 
 
 def _show_diff(at: At, task_id: str, limit: int, everything: bool) -> None:
-    rows: list[list[object]] = []
-    following = None
-    for page in at.app.pages(f"tasks/{segment(task_id)}/diff", {"limit": limit}, everything):
-        if at.out.as_json:
-            at.out.json(page.text)
-        rows += [row for event in page.value["events"] for row in _diff_rows(event)]
-        following = page.value["next"]
+    events, following = at.listed(f"tasks/{segment(task_id)}/diff", "events", {"limit": limit}, everything)
     if not at.out.as_json:
         columns = (
             Column("partition"),
@@ -116,6 +110,7 @@ def _show_diff(at: At, task_id: str, limit: int, everything: bool) -> None:
             Column("table"),
             Column("row"),
         )
+        rows = [row for event in events for row in _diff_rows(event)]
         at.out.show(Group(at.out.table(columns, rows, "rows that would change")))
     if following:
         at.out.say(f"There are more: {program()} tasks diff {task_id} --all")

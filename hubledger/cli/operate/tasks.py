@@ -37,11 +37,7 @@ def list_tasks(
 
     Example: python -m hubledger tasks list --kind replay
     """
-    rows: list[Mapping[str, Any]] = []
-    for page in at.app.pages("tasks", {"kind": kind, "status": status, "limit": limit}, everything):
-        if at.out.as_json:
-            at.out.json(page.text)
-        rows += page.value["tasks"]
+    rows, _ = at.listed("tasks", "tasks", {"kind": kind, "status": status, "limit": limit}, everything)
     if not at.out.as_json:
         at.out.show(at.out.table(_COLUMNS, [_row(at.out, one) for one in rows]))
 
