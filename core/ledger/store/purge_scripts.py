@@ -7,7 +7,6 @@ from typing import Any
 
 from core.ledger.retention.pieces import LedgerPiece, LetterPiece, RowPiece
 from core.ledger.retention.stub import PurgeStub
-from core.ledger.store.purge_stubs import RENAMED, STUB_COLUMNS
 from core.store.columns import instant_text, numbers_json
 from core.store.script import Script, Step
 from core.store.stream import lock_step
@@ -19,6 +18,7 @@ PARTS = {  # of tasks: the statements that find an old task, and delete its part
     "redrive_piece": ("find_old_redrive", "delete_redrive_pieces"),
     "task_part": ("find_old_task", "delete_parts"),
 }
+_COLUMNS = {"first": "first_sequence_number", "last": "last_sequence_number"}  # of a stub, where the names differ
 BELOW_A_TASK = ("delete_parts", "delete_redrive_pieces")  # their tables stand after the tasks in the order of locks
 
 
@@ -102,7 +102,7 @@ def retracted_steps(place: dict[str, Any], piece: RowPiece) -> tuple[Step, ...]:
 
 def _stub_step(place: dict[str, Any], stub: PurgeStub, ending: Ending) -> Step:
     """Return the step that adds a partition's stub, or moves it if no other purge has done so."""
-    values = {name: getattr(stub, RENAMED.get(name, name)) for name in STUB_COLUMNS}
+    values = {_COLUMNS.get(name, name): getattr(stub, name) for name in PurgeStub.__dataclass_fields__}
     values |= {"purged_at": instant_text(stub.purged_at), **place}
     if stub.pieces > 1:
         return Step("move_stub", values, expect=1, otherwise=ending.conflict)

@@ -6,13 +6,6 @@ from core.store.columns import names_of
 from core.store.decoding import decoder
 from core.store.stream import OneStream
 
-STUB_COLUMNS = (
-    "pieces", "purge_id", "purged_by", "purged_at", "commit_number", "first_sequence_number", "last_sequence_number",
-    "batches", "retries", "replays", "written", "filtered", "dead_lettered", "held", "absent", "rows_written",
-    "letters", "replay_letters", "attempts", "ledger_hash", "letters_hash", "stub_hash",
-)  # fmt: skip
-RENAMED = {"first_sequence_number": "first", "last_sequence_number": "last"}
-
 
 class PurgeStubs:
     """Reads the stubs of one stream's partitions."""
