@@ -22,7 +22,7 @@ from core.model.letters import (
 )
 from core.model.locks import ROWS_AT_ONCE
 from core.settle.store.held import freed_by
-from core.settle.store.partitions import Partitions, Values, row_steps
+from core.settle.store.partitions import Partitions, Values, counts_of, row_steps
 from core.store.checksum import with_checksums
 from core.store.clock import OF_LETTERS, store_clock
 from core.store.columns import (
@@ -275,12 +275,8 @@ def _retry_values(commit: RetryCommit) -> Values:
     return {
         "first_sequence_number": numbers[0],
         "last_sequence_number": numbers[-1],
-        "written": settled.written,
-        "filtered": settled.filtered,
+        **counts_of(settled, 0),
         "dead_lettered": len(numbers) - settled.written - settled.filtered,
         "held": 0,
-        "absent": 0,
-        "rows_written": settled.rows_written,
-        "rows_appended": settled.rows_appended,
         "invocation_id": commit.invocation_id,
     }

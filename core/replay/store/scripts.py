@@ -16,7 +16,7 @@ from core.replay.diff import document
 from core.replay.job import COUNTED, PartitionProgress, ReplayCounts
 from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.settle.store.held import freed_by, order_steps
-from core.settle.store.partitions import Values, letter_values
+from core.settle.store.partitions import Values, counts_of, letter_values
 from core.store.checksum import with_checksums
 from core.store.columns import instant_text, numbers_json, place_of, span_values, texts_json
 from core.store.database import Database
@@ -164,15 +164,8 @@ def _letter_steps(commit: ReplayCommit, touched: Values, at: str) -> list[Step]:
 
 
 def _record_values(commit: ReplayCommit, at: str) -> Values:
-    settled = commit.settled
     return {
-        "written": settled.written,
-        "filtered": settled.filtered,
-        "dead_lettered": settled.dead_lettered,
-        "held": settled.held,
-        "absent": commit.piece.left_alone,
-        "rows_written": settled.rows_written,
-        "rows_appended": settled.rows_appended,
+        **counts_of(commit.settled, commit.piece.left_alone),
         "transform_version": commit.transform_version,
         "invocation_id": str(commit.job_id),
         "committed_at": at,

@@ -35,6 +35,7 @@ from core.store.script import RowVerb, Script, Step, of_rows
 
 Values = dict[str, Any]
 NO_KEYS = "[]"
+_COUNTS = ("written", "filtered", "dead_lettered", "held", "rows_written", "rows_appended")
 STOP_LENGTH = 2_000  # characters of the detail that are stored
 
 
@@ -261,7 +262,7 @@ def _checkpoint_steps(commit: BatchCommit) -> list[Step]:
         "enqueued_at": instant_text(last.enqueued_at),
         "commit_id": str(commit.commit_id),
         "updated_at": instant_text(commit.committed_at),
-        **_outcomes(commit),
+        **counts_of(commit.settled, commit.absent),
     }
     counted = {**place_of(commit.state), "unknown_fields": commit.unknown_fields}
     noted = [Step("note_unknown_fields", counted)] if commit.settled.unknown_fields else []
@@ -273,26 +274,17 @@ def _checkpoint_steps(commit: BatchCommit) -> list[Step]:
     return [advance, *noted, *order_steps(commit.state, commit.invocation_id, conflict)]
 
 
-def _outcomes(commit: BatchCommit) -> Values:
-    settled = commit.settled
-    return {
-        "written": settled.written,
-        "filtered": settled.filtered,
-        "dead_lettered": settled.dead_lettered,
-        "held": settled.held,
-        "absent": commit.absent,
-    }
+def counts_of(settled: Settled, absent: int) -> Values:
+    """Return what a commit counts: its events by outcome, and its rows."""
+    return {"absent": absent, **{name: getattr(settled, name) for name in _COUNTS}}
 
 
 def _ledger_values(commit: BatchCommit) -> Values:
-    settled = commit.settled
     return {
         **place_of(commit.state),
         "first_sequence_number": commit.first,
         "last_sequence_number": commit.last.sequence_number,
-        **_outcomes(commit),
-        "rows_written": settled.rows_written,
-        "rows_appended": settled.rows_appended,
+        **counts_of(commit.settled, commit.absent),
         "transform_version": commit.transform_version,
         "invocation_id": commit.invocation_id,
     }

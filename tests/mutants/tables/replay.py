@@ -22,8 +22,8 @@ MUTANTS = (
         KEYED,
         (
             "a ledger row claims the events of other keys",
-            '"absent": commit.piece.left_alone,',
-            '"absent": commit.counts.gone,',
+            "**counts_of(commit.settled, commit.piece.left_alone),",
+            "**counts_of(commit.settled, commit.counts.gone),",
         ),
     ),
     *in_file(
