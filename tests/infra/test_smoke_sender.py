@@ -1,5 +1,6 @@
 """The sending of the smoke tests' event: the role of the deployer, the time that a role takes, a closed network."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -8,9 +9,9 @@ from core.model.rows import References
 from core.transforms import load_transform
 from infra.hooks.errors import HookRefused
 from infra.hooks.rest import Rest, Service
-from infra.hooks.smoke.event import BODIES, HubRefused, body_of
+from infra.hooks.smoke.event import BODIES, Hub, HubRefused, body_of
 from infra.hooks.smoke.key import smoke_key
-from infra.hooks.smoke.sender import Deployer, NotSent, Sender
+from infra.hooks.smoke.sender import NotSent, Sender
 from infra.hooks.waiting import Pending, wait_for
 from tests.acceptance.postdeploy.azure import DEPLOYER, SENDER, token
 from tests.fakes.builders import event
@@ -34,25 +35,29 @@ class Roles(Rest):
         return {"value": [{"properties": {"roleDefinitionId": role}} for role in self._roles]}
 
 
-class Hub:
+@dataclass(frozen=True)
+class Faulty(Hub):
     """A hub that raises the faults that it was given, one after the other, and then takes events."""
 
-    def __init__(self, *faults: Pending) -> None:
-        self._faults = list(faults)
-        self.sent: list[tuple[bytes, str]] = []
+    faults: list[Pending] = field(default_factory=list)
+    sent: list[tuple[bytes, str]] = field(default_factory=list)
 
     def send(self, body: bytes, partition_id: str) -> None:
-        if self._faults:
-            raise self._faults.pop(0)
+        if self.faults:
+            raise self.faults.pop(0)
         self.sent.append((body, partition_id))
 
 
-def sender(hub: Hub, roles: Roles, private: bool = False, leap: float = 1.0) -> Sender:
-    return Sender(hub, Deployer(roles, token, outputs().hub_id), private, Leaping(leap))
+def faulty(*faults: Pending) -> Faulty:
+    return Faulty("n.servicebus.windows.net", "telemetry", token, list(faults))
+
+
+def sender(hub: Faulty, roles: Roles, private: bool = False, leap: float = 1.0) -> Sender:
+    return Sender(hub, outputs().hub_id, roles, private, Leaping(leap))
 
 
 def test_a_new_role_that_takes_minutes_is_waited_for_with_lines_of_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    hub = Hub(*(HubRefused("Unauthorized access") for _ in range(100)))
+    hub = faulty(*(HubRefused("Unauthorized access") for _ in range(100)))
     sender(hub, Roles(SENDER)).send(b"x", "3")
     assert hub.sent == [(b"x", "3")]
     lines = capsys.readouterr().out.splitlines()
@@ -62,7 +67,7 @@ def test_a_new_role_that_takes_minutes_is_waited_for_with_lines_of_progress(caps
 
 @pytest.mark.parametrize("roles", [Roles(SENDER), Roles(refuses=True)], ids=["role", "unknown"])
 def test_a_hub_that_refuses_until_the_deadline_names_the_role(roles: Roles) -> None:
-    hub = Hub(*(HubRefused("Unauthorized\naccess") for _ in range(1000)))
+    hub = faulty(*(HubRefused("Unauthorized\naccess") for _ in range(1000)))
     with pytest.raises(NotSent) as refusal:
         sender(hub, roles).send(b"x", "3")
     assert str(refusal.value).startswith(f"waited 600 s for the hub: Unauthorized access; the account {DEPLOYER} lacks")
@@ -70,7 +75,7 @@ def test_a_hub_that_refuses_until_the_deadline_names_the_role(roles: Roles) -> N
 
 
 def test_a_deployer_without_the_role_sends_nothing_and_does_not_wait() -> None:
-    hub, roles = Hub(), Roles(SENDER[:-1] + "0")
+    hub, roles = faulty(), Roles(SENDER[:-1] + "0")
     with pytest.raises(NotSent, match=f"{DEPLOYER} lacks the role .* `developerRoles`"):
         sender(hub, roles).send(b"x", "3")
     assert hub.sent == []
@@ -80,7 +85,7 @@ def test_a_deployer_without_the_role_sends_nothing_and_does_not_wait() -> None:
 
 
 def test_an_owner_of_the_hubs_data_may_send_too() -> None:
-    hub = Hub()
+    hub = faulty()
     owner = SENDER.rpartition("/")[0] + "/f526a384-b230-433a-b45c-95f59c4a2dec"
     sender(hub, Roles(owner)).send(b"x", "3")
     assert hub.sent == [(b"x", "3")]
@@ -89,8 +94,8 @@ def test_an_owner_of_the_hubs_data_may_send_too() -> None:
 def test_a_closed_network_is_named_and_a_role_that_is_new_there_is_not_taken_for_it() -> None:
     for fault in (Pending("Connection refused"), HubRefused("Ip has been prevented to connect to the endpoint")):
         with pytest.raises(NotSent, match="closed to this network"):
-            sender(Hub(fault), Roles(SENDER), private=True).send(b"x", "3")
-    inside = Hub(HubRefused("Unauthorized access"))
+            sender(faulty(fault), Roles(SENDER), private=True).send(b"x", "3")
+    inside = faulty(HubRefused("Unauthorized access"))
     sender(inside, Roles(SENDER), private=True).send(b"x", "3")
     assert inside.sent == [(b"x", "3")]
 

@@ -14,7 +14,7 @@ from infra.hooks.smoke import event
 from infra.hooks.smoke.app import CHECKS, App, AppUnreachable, fault_of
 from infra.hooks.smoke.key import smoke_key
 from infra.hooks.smoke.proof import prove_event
-from infra.hooks.smoke.sender import INSIDE, Deployer, NotSent, Sender
+from infra.hooks.smoke.sender import INSIDE, NotSent, Sender
 from infra.hooks.waiting import Pending, wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -37,8 +37,7 @@ def prove_deployment(environment: Mapping[str, str], rest: Rest, token: Token, c
         return
     outputs = read_outputs(environment)
     hub = event.Hub(outputs.hub_namespace, outputs.hub_name, token)
-    deployer = Deployer(rest, token, outputs.hub_id)
-    sender = Sender(hub, deployer, in_virtual_network(environment), clock)
+    sender = Sender(hub, outputs.hub_id, rest, in_virtual_network(environment), clock)
     body = event.body_of(ROOT, environment)
     logging.getLogger("azure").setLevel(logging.CRITICAL)  # a refused sending is one line of ours
     with smoke_key(outputs.function_app_id, rest, clock) as key:

@@ -1,13 +1,12 @@
 """Send the event: wait for a new role, and say in one line why nothing can be sent."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from infra.hooks.deployer.sign_in import account_of
 from infra.hooks.errors import HookRefused
 from infra.hooks.patience import Clock
-from infra.hooks.rest import ARM, Rest, Token
-from infra.hooks.smoke.event import HubRefused
+from infra.hooks.rest import ARM, Rest
+from infra.hooks.smoke.event import Hub, HubRefused
 from infra.hooks.waiting import Pending, wait_for
 
 DEADLINE = 600.0  # seconds: a new role works after some minutes
@@ -22,58 +21,26 @@ class NotSent(Exception):
     """This deployer cannot send from this machine; the text says why and what to do. The other checks need no event."""
 
 
-class Sends(Protocol):
-    """The call of Hub that this module makes."""
-
-    def send(self, body: bytes, partition_id: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Deployer:
-    """The identity that is signed in, and the hub as a scope of its roles."""
-
-    rest: Rest
-    token: Token
-    hub_id: str
-
-    def may_not_send(self) -> bool:
-        """Return True when Azure lists the deployer's roles on the hub, and none of them lets it send."""
-        query = f"{ROLES_VERSION}&$filter=atScope()+and+assignedTo('{self._object_id()}')"
-        try:
-            found = self.rest.get(ARM, f"{self.hub_id}/providers/Microsoft.Authorization/roleAssignments?{query}")
-        except HookRefused:  # the deployer may not list roles: the sending itself will say
-            return False
-        roles = [one["properties"]["roleDefinitionId"] for one in found["value"]]
-        return not any(role.endswith(SENDERS) for role in roles)
-
-    def remedy(self) -> str:
-        """Return the sentence that names the role and the choice that gives it."""
-        lacking = f"the account {self._object_id()} lacks the role {ROLE} on {self.hub_id}"
-        return f"{lacking}: give `developerRoles` the value send, then `azd provision`"
-
-    def _object_id(self) -> str:
-        return account_of(self.token(ARM.scope)).object_id
-
-
 @dataclass(frozen=True, slots=True)
 class Sender:
     """The hub of a deployment, to which this deployer sends; `private`: it is closed to other networks."""
 
-    hub: Sends
-    deployer: Deployer
+    hub: Hub
+    hub_id: str  # the scope of the deployer's roles
+    rest: Rest
     private: bool
     clock: Clock
 
     def send(self, body: bytes, partition_id: str) -> None:
         """Send one event to a partition. Raise NotSent when this deployer or this machine may not send, and
         HookRefused when the hub does not answer."""
-        if self.deployer.may_not_send():
-            raise NotSent(self.deployer.remedy())
+        if self._may_not_send():
+            raise NotSent(self._remedy())
         try:
             wait_for("the hub", lambda: self._try(body, partition_id), DEADLINE, self.clock)
         except HookRefused as error:
             if isinstance(error.__cause__, HubRefused):
-                raise NotSent(f"{error}; {self.deployer.remedy()}") from error
+                raise NotSent(f"{error}; {self._remedy()}") from error
             raise
 
     def _try(self, body: bytes, partition_id: str) -> None:
@@ -84,3 +51,21 @@ class Sender:
             if self.private and closed:
                 raise NotSent(f"the hub is closed to this network (VNET_ENABLED=true): {INSIDE}") from error
             raise
+
+    def _may_not_send(self) -> bool:
+        """Return True when Azure lists the deployer's roles on the hub, and none of them lets it send."""
+        query = f"{ROLES_VERSION}&$filter=atScope()+and+assignedTo('{self._object_id()}')"
+        try:
+            found = self.rest.get(ARM, f"{self.hub_id}/providers/Microsoft.Authorization/roleAssignments?{query}")
+        except HookRefused:  # the deployer may not list roles: the sending itself will say
+            return False
+        roles = [one["properties"]["roleDefinitionId"] for one in found["value"]]
+        return not any(role.endswith(SENDERS) for role in roles)
+
+    def _remedy(self) -> str:
+        """Return the sentence that names the role and the choice that gives it."""
+        lacking = f"the account {self._object_id()} lacks the role {ROLE} on {self.hub_id}"
+        return f"{lacking}: give `developerRoles` the value send, then `azd provision`"
+
+    def _object_id(self) -> str:
+        return account_of(self.hub.token(ARM.scope)).object_id
