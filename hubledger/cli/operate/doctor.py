@@ -14,6 +14,7 @@ from rich.text import Text
 
 from core.model.release import VERSION
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
+from hubledger.cli.operate.status import GIVEN_UP
 from hubledger.cli.remote.address import find_local_run
 from hubledger.cli.remote.problems import Refusal
 from hubledger.cli.views.output import BAD, WARNING, Column
@@ -106,7 +107,7 @@ def _of_status(status: Any) -> Iterator[Diagnosis]:
     else:
         yield Diagnosis("stops", "ok", "no partition is stopped")
     exhausted = status["letters"]["exhausted"]
-    said = f"{counted(exhausted, 'letter')} that nothing retries any more: letters causes --status exhausted"
+    said = f"{counted(exhausted, 'letter')} that nothing retries any more: {GIVEN_UP}"
     yield Diagnosis("letters", "look", said) if exhausted else Diagnosis("letters", "ok", "none waits for you")
     for one in status["unknown_fields"]:
         name = one["name"] or "others"

@@ -1,6 +1,6 @@
 """`letters`: list the dead letters, group them by cause, and show one. See also the moves in `letter_moves`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -90,11 +90,20 @@ def list_letters(
     if not at.out.as_json:
         at.out.show(table_of(at.out, rows, messages=messages_of(at, query) if rows and not revealed else {}))
     at.out.say(*(["There are more: give --all, or a filter."] if following else []))
-    if given_up := next((one for one in rows if one["status"] == "exhausted"), None):
-        at.out.say(
-            f"Next: letters show {given_up['partition_id']} {given_up['sequence_number']} --body text",
-            f"then: letters retry --cause {cause_of(given_up)} --reason WHY",
-        )
+    at.out.say(*_next_of(rows))
+
+
+def _next_of(letters: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the next commands for the first of these letters that nothing retries any more."""
+    given_up = next((one for one in letters if one["status"] == "exhausted"), None)
+    if given_up is None:
+        return ()
+    cause = cause_of(given_up)
+    return (
+        f"Next: letters show {given_up['partition_id']} {given_up['sequence_number']} --body text",
+        f"then, when what failed is mended: letters retry --cause {cause} --reason WHY",
+        f"or, to give them up: letters discard --cause {cause} --reason WHY",
+    )
 
 
 def filter_of(where: Where, when: When, key: str | None = None) -> dict[str, str]:
@@ -147,6 +156,7 @@ def causes(
     if at.out.as_json:
         return at.out.json(found.text)
     at.out.show(causes_table(at.out, found.value["groups"]))
+    at.out.say(*_next_of(one["sample"] for one in found.value["groups"]))
     return None
 
 

@@ -67,6 +67,8 @@ def start(
         events = found["counts"]["events"] if keys else found["total"]
         at.confirm(f"Replay {counted(events, 'event')} for real?")
         code, _ = _finished(at, at.app.post("replays", {**wish, "dry_run": False}))
+    elif code == GOOD and found["counts"]["events_changed"]:
+        at.out.say("Nothing was changed yet: the same command with --for-real replays.")
     return code
 
 

@@ -23,6 +23,7 @@ _COLUMNS = (
     Column("filtered", number=True, wide=True), Column("letters", number=True, wide=True),
     Column("held", number=True, wide=True), Column("gaps", number=True, wide=True), Column("state"),
 )  # fmt: skip
+GIVEN_UP = "letters causes --status exhausted"  # the command that shows what needs a person
 _HEAD = 16  # lines of a screen that are not partitions
 _Watch = Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")]
 _Every = Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.5, help="The time between two updates.")]
@@ -42,6 +43,7 @@ def status(at: At, watch: _Watch = False, every: _Every = 2.0) -> int:
         at.out.json(found.text)
     else:
         at.out.show(view(at.out, found.value))
+        at.out.say(*([f"Next: {GIVEN_UP}"] if found.value["letters"]["exhausted"] else []))
     return GOOD if is_healthy(found.value) else UNHEALTHY
 
 
