@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         with kept_folder(folder), Children(folder) as children:
             _serve(Stack(Place(folder, host_port=options.port), children, interruption.pause), transform)
     except Interrupted as stopped:
-        print(f"serve: {stopped}", flush=True)
+        print(f"serve: {stopped}; make serve starts it again, with the transform as it is then", flush=True)
         return 0
     except (NothingToServe, PortInUse, FolderRefused, ChildFailed) as error:
         print(f"serve: {error}", file=sys.stderr)

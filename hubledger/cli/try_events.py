@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -91,8 +92,17 @@ def try_events(
         print(json.dumps(_document(report), ensure_ascii=False, indent=2))
     else:
         _show(report)
+        say(*_next_of(name, events, report.outcome.events))
     is_all_letters = 0 < report.outcome.events == report.outcome.dead_lettered
     return 1 if is_all_letters else 0
+
+
+def _next_of(name: str, events: Path | None, count: int) -> tuple[str, ...]:
+    """Return the command that publishes the same file to a hub, if a person named one."""
+    if events is None or not count:
+        return ()
+    words = (f"TRANSFORM={name}", f"EVENTS_FROM={events}", f"EVENTS={count}")
+    return "", "Next, with a hub on this machine:", f"  make demo {shlex.join(words)}"
 
 
 def chosen_transform(given: str | None) -> str:
