@@ -100,8 +100,12 @@ def _commands(transform: str, texts: dict[str, str]) -> Iterator[str]:
     """Yield the next commands; the store is that of STORE_CONNECTION."""
     if any(name != PERMISSIONS for name in texts):
         yield f"  .venv/bin/python -m core.store.migrate --transform {transform}"
+        yield "  (make run and make serve migrate their own stores when they start)"
     if PERMISSIONS in texts:
         yield f"  on SQL Server, run {PERMISSIONS} of the room after the migrations (`azd up` does)"
+    if any(" ADD COLUMN " in text for text in texts.values()):
+        yield "Rows that are there have nothing in a new column. When the app runs, a replay writes them again:"
+        yield "  .venv/bin/python -m hubledger replay start --reason WHY"
 
 
 def _first_statements(texts: dict[str, str]) -> Iterator[tuple[str, str]]:

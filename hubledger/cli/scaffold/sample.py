@@ -132,7 +132,7 @@ def _advice(fields: Sequence[Field], seen: Mapping[str, Seen]) -> Iterator[str]:
             named = ", ".join(sorted(values))
             yield (
                 f"the field {one.name} has {len(values)} values ({named}): if they are different kinds of event,"
-                " give each a row class of its own in transform.py"
+                " give each a row class of its own, as in examples/home_security/transform.py"
             )
 
 

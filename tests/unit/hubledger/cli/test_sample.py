@@ -122,7 +122,7 @@ def test_money_as_a_float_and_a_field_that_tells_kinds_apart_are_worth_a_word(fi
     found = sample(file, *map(json.dumps, events))
     assert found.advice == (
         "the field type has 2 values (returned, sold): if they are different kinds of event, give each a row class of"
-        " its own in transform.py",
+        " its own, as in examples/home_security/transform.py",
         'unitPrice looks like money, and a float rounds it: --field "unitPrice:decimal" keeps it exactly',
     )
     assert "price:decimal?" in sample(file, '{"price": 2.5}', '{"id": "a"}').advice[0]
