@@ -65,6 +65,28 @@ class Reader:
             case Command():
                 self._compare(step)
 
+    def begin(self, line: str) -> None:
+        """Start a command that does not end."""
+        words, environment = self._shell(line), self._environment()
+        self._output.parent.mkdir(exist_ok=True)
+        with self._output.open("wb") as output:
+            self._running = subprocess.Popen(
+                words, cwd=self.folder, env=environment, stdout=output, start_new_session=True
+            )
+
+    @property
+    def shown(self) -> str:
+        """The output, so far, of the command that was begun last."""
+        return self._output.read_text(encoding="utf-8")
+
+    def run(self, line: str) -> str:
+        """Run a command to its end, and return its output."""
+        done = subprocess.run(
+            self._shell(line), cwd=self.folder, env=self._environment(), capture_output=True, text=True, check=False
+        )
+        failed = f"exit code {done.returncode}\n" if done.returncode else ""
+        return done.stdout + done.stderr + failed
+
     def stop(self) -> None:
         """Stop what runs, as Ctrl-C does."""
         if self._running is not None:
@@ -73,17 +95,14 @@ class Reader:
             self._running = None
 
     def _start(self, command: Command) -> None:
-        with self._output.open("wb") as output:
-            self._running = subprocess.Popen(
-                self._shell(command), cwd=self.folder, env=self._environment(), stdout=output, start_new_session=True
-            )
-        self._wait(command, lambda: self._output.read_text(encoding="utf-8"))
+        self.begin(command.line)
+        self._wait(command, lambda: self.shown)
 
     def _compare(self, command: Command) -> None:
         if self._running is None:
-            self._note(command, self._run(command))
+            self._note(command, self.run(command.line))
         else:
-            self._wait(command, lambda: self._run(command))
+            self._wait(command, lambda: self.run(command.line))
 
     def _wait(self, command: Command, read: Callable[[], str]) -> None:
         """Read until the page shows the output: an app that runs needs a moment."""
@@ -96,15 +115,8 @@ class Reader:
         if not command.shows(output):
             self.differing.append(f"$ {command.line}\n{output}")
 
-    def _run(self, command: Command) -> str:
-        done = subprocess.run(
-            self._shell(command), cwd=self.folder, env=self._environment(), capture_output=True, text=True, check=False
-        )
-        failed = f"exit code {done.returncode}\n" if done.returncode else ""
-        return done.stdout + done.stderr + failed
-
-    def _shell(self, command: Command) -> list[str]:
-        return [str(shutil.which("bash")), "-c", command.line]
+    def _shell(self, line: str) -> list[str]:
+        return [str(shutil.which("bash")), "-c", line]
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "TMPDIR", "LANG"}}

@@ -1,0 +1,202 @@
+"""A new user's own events with five mistakes, from the sample to the last letter, without a guess: each command of the
+walk stands in an output before it, in the README, or in docs/your-own-events.md."""
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.tutorial.reader import Reader
+from tests.acceptance.tutorial.test_tutorial import PAGE, answers
+from tests.patience import allowed
+from tests.repo.product import ROOT
+
+pytestmark = pytest.mark.slow
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+HUBLEDGER = ".venv/bin/python -m hubledger"
+NEW = f"{HUBLEDGER} new shop --from shop.jsonl --key order_id"
+ADA, PAID = '"order_id": "O-1", "customer": "Ada"', '"payment_id": "P-1", "amount": 19.99'
+SAMPLE = f"""\
+{{"type": "order", {ADA}, "total": 19.99, "placed_at": "2026-03-01T09:12:04Z"}}
+{{"type": "order", "order_id": "O-2", "customer": "Béla", "total": 5.5, "placed_at": "2026-03-01T09:30:41Z"}}
+{{"type": "payment", "order_id": "O-1", {PAID}, "paid_at": "2026-03-01T09:14:00Z"}}
+{{"type": "order", "order_id": "O-3",
+no JSON at all
+"""
+GOOD = '{"type": "order", "order_id": "O-4", "customer": "Chen", "total": 7.25, "placed_at": "2026-03-01T10:00:00Z"}'
+MALFORMED, WRONG, ADDED, WITHOUT_KEY = (
+    '{"type": "order", "order_id": "O-5", "customer": "Dora"',
+    GOOD.replace("O-4", "O-6").replace("7.25", '"12,50"'),
+    GOOD.replace("O-4", "O-7").replace("}", ', "coupon": "SPRING"}'),
+    '{"type": "payment", "payment_id": "P-9", "amount": 12.5, "paid_at": "2026-03-01T10:02:00Z"}',
+)
+MISTAKES = "\n".join([GOOD, MALFORMED, WRONG, ADDED, WITHOUT_KEY, GOOD]) + "\n"
+MENDED = (
+    ('VERSION = "shop/1"', 'VERSION = "shop/2"'),
+    ("import msgspec\n", "import re\n\nimport msgspec\n"),
+    ("paid_at: datetime | None\n", "paid_at: datetime | None\n    coupon: Annotated[str | None, Text(9)] = None\n"),
+    ("order_id: Annotated[Code, Meta(max_length=40)]\n", 'order_id: Annotated[Code, Meta(max_length=40)] = "none"\n'),
+    ("    paid_at: Instant | None = None\n", "    paid_at: Instant | None = None\n    coupon: str | None = None\n"),
+    ("_utc(body.paid_at),\n", "_utc(body.paid_at),\n        body.coupon,\n"),
+    ("return _decoded(body)", "return _decoded(re.sub(rb'(\"\\d+),(\\d+\")', rb'\\1.\\2', body))"),
+)  # fmt: skip
+READY = re.compile(r"^ready: http://localhost:\d+(/api/ops) ", re.M)
+
+
+class Walk:
+    """A person who types only what was named."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.shown = ""
+        self._taken: set[str] = set()
+
+    def take(self, line: str, named: str = "", by: str = "") -> str:
+        """Run a command that an output before, or the text `by`, names as it is or in the words `named`."""
+        if line not in self._taken:
+            self._refuse_guess(named or line, by)
+        self._taken.add(line)
+        return self._note(self.reader.run(f"COLUMNS=160 {line}"))
+
+    def begin(self, line: str, named: str = "") -> str:
+        """Start a command that does not end, and return its output when its page is ready."""
+        self._refuse_guess(named or line, "")
+        self.reader.begin(f"KEEP=1 {line}")
+        until = time.monotonic() + allowed(120)
+        while not READY.search(self.reader.shown) and time.monotonic() < until:
+            time.sleep(0.2)
+        found = READY.search(self.reader.shown)
+        assert found, self.reader.shown
+        assert answers(self.reader, found[1])
+        return self._note(self.reader.shown)
+
+    def end(self) -> str:
+        """Press Ctrl-C."""
+        self.reader.stop()
+        return self._note(self.reader.shown)
+
+    def _refuse_guess(self, words: str, by: str) -> None:
+        assert words in (by or self.shown), f"nothing names {words!r}:\n{by or self.shown}"
+
+    def _note(self, output: str) -> str:
+        self.shown += output
+        return output
+
+
+@pytest.fixture
+def walk(tmp_path: Path) -> Iterator[Walk]:
+    reader = Reader(tmp_path / "my-app")
+    yield Walk(reader)
+    reader.stop()
+
+
+def test_five_mistakes_are_seen_explained_and_mended_without_a_guess(walk: Walk) -> None:
+    folder = walk.reader.folder
+    (folder / "shop.jsonl").write_text(SAMPLE, encoding="utf-8")
+    (folder / "mistakes.jsonl").write_text(MISTAKES, encoding="utf-8")
+    a_room(walk)
+    causes = the_causes(walk)
+    mend(folder / "apps" / "shop" / "transform.py")
+    a_mended_app(walk, (folder / "apps" / "shop" / "README.md").read_text(encoding="utf-8"))
+    settle(walk, causes)
+    (store,) = (folder / ".local-run" / "demo").glob("run-*/hubledger.db")
+    nothing_is_lost(walk, store)
+
+
+def a_room(walk: Walk) -> None:
+    walk.take(NEW, f"{HUBLEDGER} new NAME --from ", README)
+    assert "--from orders.jsonl --key order_id" in PAGE
+    assert "Left out: 2 lines of shop.jsonl" in walk.shown
+    assert "2 values (order, payment)" in walk.shown
+    (example,) = re.findall(r"give each a row class of its own, as in (\S+\.py)\.", walk.shown)
+    assert (ROOT / example).exists()
+    options = re.findall(r'(--field "[^"]+") keeps it exactly', walk.shown)
+    assert len(options) == 2
+    made = walk.take(
+        f"rm -r apps/shop && {NEW} {' '.join(options)}", "rm -r apps/shop, and run the same command with it"
+    )
+    assert re.search(r"total +total +decimal\?", made)
+    tried = walk.take(f"{HUBLEDGER} try --transform apps.shop")
+    assert "events 3, with rows 3, filtered 0, letters 0" in tried
+
+
+def the_causes(walk: Walk) -> dict[str, str]:
+    """Publish the mistakes, and return the cause of the letter of each body."""
+    tried = walk.take(f"{HUBLEDGER} try mistakes.jsonl --transform apps.shop", "hubledger try bad.jsonl", PAGE)
+    assert "unknown field `coupon`: add it to the body, or ignore it" in tried
+    demo = walk.begin("make demo TRANSFORM=apps.shop EVENTS_FROM=mistakes.jsonl EVENTS=6")
+    assert "each of 6 events is accounted for exactly once (3 written, 3 dead-lettered)" in demo
+    status = walk.take(f"{HUBLEDGER} status")
+    assert re.search(r"letters open +3 \(exhausted 3\)", status)
+    assert "coupon in 1 event" in status
+    walk.take(f"{HUBLEDGER} letters causes --status exhausted", "Next: letters causes --status exhausted")
+    listed = re.findall(r"^ ([0-9a-f]{16}) +1 +1 +poison +PoisonEvent +(\d+)/(\d+)", walk.shown, re.M)
+    assert len(listed) == 3
+    assert "Next: letters show {1} {2} --body text\n".format(*listed[0]) in walk.shown
+    found = {}
+    for cause, partition, number in listed:
+        letter = walk.take(f"{HUBLEDGER} letters show {partition} {number} --body text", f"{partition}/{number}")
+        found[letter.rstrip().splitlines()[-1]] = cause
+    assert set(found) == {MALFORMED, WRONG, WITHOUT_KEY}
+    return found
+
+
+def mend(transform: Path) -> None:
+    text = transform.read_text(encoding="utf-8")
+    for old, new in MENDED:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    transform.write_text(text, encoding="utf-8")
+
+
+def a_mended_app(walk: Walk, readme: str) -> None:
+    assert "apps/shop/README.md\n" in walk.shown
+    trial = f"{HUBLEDGER} try mistakes.jsonl --transform apps.shop"
+    assert "add a migration (`python -m hubledger migrate-diff --transform NAME`" in walk.take(trial)
+    diff = walk.take(f"{HUBLEDGER} migrate-diff --transform apps.shop", by=readme)
+    assert "ALTER TABLE shop_event ADD COLUMN coupon" in diff
+    assert "apps.shop, shop/2: events 6, with rows 5, filtered 0, letters 1" in walk.take(trial)
+    walk.end()
+    walk.begin("make serve", "make serve starts it again, with the transform as it is then")
+
+
+def settle(walk: Walk, causes: dict[str, str]) -> None:
+    retry = f"{HUBLEDGER} letters retry --cause"
+    walk.take(f"{retry} {causes[WRONG]} --reason 'a comma is a point'", "letters retry --cause ")
+    walk.take(f"{retry} {causes[WRONG]} --reason 'a comma is a point' --yes", "give --yes")
+    resolved = walk.take(f"{retry} {causes[WITHOUT_KEY]} --reason 'it has no order' --yes", "give --yes")
+    assert "1 resolved, 0 failed again" in resolved
+    discard = f"{HUBLEDGER} letters discard --cause {causes[MALFORMED]} --reason 'cut off' --yes"
+    assert "done: moved 1 of 1 letter" in walk.take(discard, "letters discard --cause ")
+    dry = walk.take(f"{HUBLEDGER} replay start --reason coupon", f"{HUBLEDGER} replay start --reason ")
+    assert "coupon: - → SPRING" in dry
+    walk.take(f"{HUBLEDGER} replay start --reason coupon --for-real --yes", "the same command with --for-real")
+
+
+def nothing_is_lost(walk: Walk, store: Path) -> None:
+    status = walk.take(f"{HUBLEDGER} status")
+    assert re.search(r"accounted +6 of 6 ", status)
+    assert re.search(r"letters open +0 ", status)
+    assert "Next:" not in status
+    assert "exit code" not in walk.take(f"{HUBLEDGER} health", "hubledger health", README)
+    rows = read(store, "SELECT order_id, customer, total, amount, coupon FROM shop_event ORDER BY 1, 5")
+    assert [tuple(row) for row in rows] == [
+        ("O-4", "Chen", "7.25", None, None),
+        ("O-4", "Chen", "7.25", None, None),
+        ("O-6", "Chen", "12.50", None, None),
+        ("O-7", "Chen", "7.25", None, "SPRING"),
+        ("none", None, None, "12.5", None),
+    ]
+    assert read(store, "SELECT COUNT(*) FROM shop_state") == [(4,)]
+    kept = read(store, "SELECT status, CAST(body AS TEXT) FROM event_hub_dead_letter ORDER BY 1, 2")
+    assert kept == [("discarded", MALFORMED), ("resolved", WRONG), ("resolved", WITHOUT_KEY)]
+
+
+def read(store: Path, statement: str) -> list[Any]:
+    with closing(sqlite3.connect(store)) as connection:
+        return connection.execute(statement).fetchall()
