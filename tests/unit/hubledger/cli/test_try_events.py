@@ -118,6 +118,7 @@ def test_the_tables_show_rows_letters_and_filtered_lines(file: Path, capsys: pyt
     out = capsys.readouterr().out
     for part in ("sensor_reading: rows 1", "filtered: 1, line 3", "events 4, with rows 2"):
         assert part in out
+    assert out.endswith(f"\n  make demo TRANSFORM={NAME} EVENTS_FROM={file} EVENTS=4\n")
 
 
 def test_a_file_of_which_every_event_is_a_letter_ends_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -232,6 +232,21 @@ def test_the_codes_say_whether_the_thing_is_healthy(against: Run) -> None:
         assert {name: against(app, *words(name)) for name in named} == dict.fromkeys(named, 1)
 
 
+@pytest.mark.parametrize("exhausted", [0, 3])
+def test_a_status_names_the_next_command_when_letters_need_a_person(
+    exhausted: int, against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full = Described()
+
+    def answer(request: Request) -> Reply:
+        body = full(request).body
+        return Reply({**body, "letters": {**body["letters"], "exhausted": exhausted}})
+
+    with SmallApp(answer) as app:
+        against(app, "status")
+    assert ("\nNext: letters causes --status exhausted\n" in capsys.readouterr().out) == (exhausted > 0)
+
+
 def test_health_shows_what_it_may_see_without_a_key(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
     def answer(request: Request) -> Reply:
         return Reply("", 401) if "ledger" in request.path else Reply({"healthy": True, "fault": None})
