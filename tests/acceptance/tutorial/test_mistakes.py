@@ -109,8 +109,8 @@ def test_five_mistakes_are_seen_explained_and_mended_without_a_guess(walk: Walk)
 
 
 def a_room(walk: Walk) -> None:
-    walk.take(NEW, f"{HUBLEDGER} new NAME --from ", README)
-    assert "--from orders.jsonl --key order_id" in PAGE
+    assert "docs/your-own-events.md" in README
+    walk.take(NEW, NEW.replace("shop", "orders"), PAGE)
     assert "Left out: 2 lines of shop.jsonl" in walk.shown
     assert "2 values (order, payment)" in walk.shown
     (example,) = re.findall(r"give each a row class of its own, as in (\S+\.py)\.", walk.shown)
