@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hubledger.cli.operate.all import GROUPS, SINGLE
@@ -19,7 +19,7 @@ COMMON = {  # options of nearly all commands, with their help; the page has them
     "--help": "--help Show this message and exit.",
 }
 _HELP = re.compile(
-    r"Usage: hubledger (?P<usage>.*?)\n\n(?P<text>.*?)(?:\n\nArguments:\n(?P<arguments>.*?))?"
+    r"Usage: hubledger (?P<usage>.*?)\n\n(?P<text>.*?)(?:\n\nArguments:\n.*?)?"
     r"\n\nOptions:\n(?P<options>.*?)\n\n  Example: ",
     re.DOTALL,
 )
@@ -36,10 +36,10 @@ for name in sys.stdin.read().splitlines():
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command with its arguments, its text, and its own options: their help by `--name WORD`."""
+    """A command with its arguments, the first sentence of its text, and the help of its own options."""
 
     call: str
-    text: str
+    effect: str
     options: Mapping[str, str]
 
     @property
@@ -52,7 +52,7 @@ class Command:
         """The row of the command; options that it needs are part of the call."""
         needed = [head for head, meaning in self.options.items() if meaning.endswith("[required]")]
         others = ", ".join(f"`{name_of(head)}`" for head in self.options if head not in needed)
-        return f"| `{_cell(' '.join([self.call, *needed]))}` | {_cell(self.text)} | {others} |"
+        return f"| `{_cell(' '.join([self.call, *needed]))}` | {_cell(self.effect)} | {others} |"
 
 
 def name_of(head: str) -> str:
@@ -64,35 +64,18 @@ def command_of(help_text: str) -> Command:
     """Return the command that a help describes."""
     found = _HELP.search(help_text)
     assert found is not None, help_text
-    call, text, arguments = (" ".join((found[part] or "").split()) for part in ("usage", "text", "arguments"))
-    about = [
-        f"`{name}`: {told}" for name, told in re.findall(r"^\[?([A-Z/]+)\S* <.+?> (?!\[required\])(.+)$", arguments)
-    ]
+    call, text = (" ".join(found[part].split()) for part in ("usage", "text"))
     options = {}
     for entry in _ENTRY.findall(found["options"]):
         if " ".join(entry.split()) not in COMMON.values():
             head, _, meaning = entry.strip().partition("  ")
             options[head] = " ".join(meaning.split())
     call = re.sub(
-        r"\{(\w+)\}",
+        r"\{(\w+)(?:\.\.\.)?\}",
         r"\1",
         call.replace(" [OPTIONS]", "").replace("[[PARTITION/NUMBER]...]...", "[PARTITION/NUMBER]..."),
     )
-    return Command(call, " ".join([text, *about]), options)
-
-
-def options_of(commands: Iterable[Command]) -> list[str]:
-    """Return the rows of all options; one that has several meanings names the commands of each."""
-    found: dict[str, dict[tuple[str, str], list[str]]] = {}
-    for one in commands:
-        for head, meaning in one.options.items():
-            of = found.setdefault(name_of(head), {})
-            of.setdefault((head, meaning.removesuffix("[required]").strip()), []).append(f"`{one.name}`")
-    return [
-        f"| `{_cell(head)}` | {_of(of) if len(each) > 1 else ''}{_cell(meaning)} |"
-        for _, each in sorted(found.items())
-        for (head, meaning), of in each.items()
-    ]
+    return Command(call, re.split(r"(?<=\.) ", text)[0], options)
 
 
 def names() -> list[str]:
@@ -101,7 +84,7 @@ def names() -> list[str]:
 
 
 def reference() -> str:
-    """Return the tables of commands and of options, out of the help of every command."""
+    """Return the table of commands, out of the help of each."""
     done = subprocess.run(
         [sys.executable, "-c", _PRINT],
         cwd=ROOT,
@@ -113,18 +96,13 @@ def reference() -> str:
     )
     commands = [command_of(text) for text in done.stdout.split("\f")[:-1]]
     table = ["| command | effect | options |", "|---|---|---|", *(one.row for one in commands)]
-    options = ["| option | meaning |", "|---|---|", *options_of(commands)]
-    return "\n".join([*table, "", *options, ""])
+    return "\n".join([*table, ""])
 
 
 def written() -> str:
     """Return the page with the present reference."""
     head, _, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     return f"{head}{MARK}\n{reference()}"
-
-
-def _of(commands: list[str]) -> str:
-    return f"{', '.join(commands)}: "
 
 
 def _cell(text: str) -> str:
