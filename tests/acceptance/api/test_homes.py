@@ -14,7 +14,7 @@ from tests.fakes.builders import commit, partition, settled
 NEWEST = datetime(2026, 3, 14, 17, 40, tzinfo=UTC)
 ODD = ('"><script>', "50%", "a+b", "h?x=1", "h#1", "..h", "{home}", "%2e", "'--", "a\\b")
 LINKED = ("H1", "H2", *ODD[:4])
-LINKS = {"RESIDENT_LINK_SECRET": "a secret of at least thirty-two octets", "RESIDENT_LINK_SECONDS": "600"}
+SECRET = "a secret of at least thirty-two octets"
 IDS = ("H1", "H10", "H2", "QUIET", "AHEAD", "x/y", ".", *ODD)
 
 
@@ -37,7 +37,7 @@ def fill(served: Served) -> None:
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Contents]]:
     """One host for the module, and the contents of its store before the aggregation."""
-    made = Served(tmp_path_factory.mktemp("homes"), **LINKS)
+    made = Served(tmp_path_factory.mktemp("homes"), RESIDENT_LINK_SECRET=SECRET, RESIDENT_LINK_SECONDS="600")
     fill(made)
     filled = made.contents()
     aggregate(made.path, datetime.now(UTC))
