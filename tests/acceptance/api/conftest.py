@@ -16,7 +16,6 @@ PARTITIONS, LETTERS = ("0", "1", "10"), 12
 def fill(served: Served) -> None:
     """Three partitions, each with four letters, two of them of one cause."""
     later = datetime.now(UTC) + timedelta(minutes=50)
-    later = datetime.now(UTC) + timedelta(minutes=50)
     for id in PARTITIONS:
         of = partition(id, hub=HUB)
         served.store.anchor_partition(served.store.read_partition(of), SequenceNumber(0), EPOCH)
