@@ -172,7 +172,7 @@ def test_each_revealing_answer_logs_one_line_with_who_what_and_which_route(fille
     routes = [one for one in ROUTES if one.level.name == "revealing" and one.name not in not_here]
     for one in routes:
         before = len(revealed(filled))
-        assert ask(one, **({"key": MARK} if one.name == "reveal_places" else {})).status == 200
+        assert ask(one, None, **({"key": MARK} if one.name == "reveal_places" else {})).status == 200
         (line,) = revealed(filled)[before:]
         assert (line["route"], line["who"], line["msg"]) == (one.name, "unverified (key holder)", "data revealed")
         assert {name: line[name] for name in PLACES if f"{{{name}}}" in one.template} == {
