@@ -79,7 +79,7 @@ function parts(told) {
     el("p", {}, told.sentence), el("p", { class: "row" }, step(-1), step(1))),
     el("div", { class: "columns" },
       card("Commit", told.range ? range(told.range) : el("p", {}, "No range of the ledger holds this number."),
-        facts([["Ledger", `${grouped(told.first)} to ${grouped(told.checkpoint)}, the checkpoint`]])),
+        facts([["Whole ledger", `${grouped(told.first)} to ${grouped(told.checkpoint)}, which is the checkpoint`]])),
       told.letter ? card("Letter", facts([["Status", badge(told.letter.status)],
         ["Error", el("span", { class: "error" }, messageOf(told.letter))], ["Attempts", count(told.letter.attempts)]]),
       el("p", {}, el("a", { href: letterAt(told) }, "Show the letter"))) : null,
@@ -100,8 +100,8 @@ function rowsCard({ rows, outcome }) {
   return rows?.length ? card("Rows", rows.map(row)) : null;
 }
 
-const range = (one) => facts([["Number", count(one.commit_number)],
-  ["Numbers", numbersOf(one)],
+const range = (one) => facts([["Commit", count(one.commit_number)],
+  ["Sequence numbers", numbersOf(one)],
   ["Outcomes", ["written", "filtered", "dead_lettered", "held", "absent"].filter((name) => one[name])
     .map((name) => `${count(one[name])} ${name.replace("_", "-")}`).join(", ")],
   ["Transform", one.transform_version], ["Invocation", el("span", { class: "mono" }, one.invocation_id)],

@@ -25,7 +25,7 @@ function matters(status) {
     found.push(["bad", `The ledger does not balance${where}`, "[aria-label=Audit]", "Audit it", "ledger-unbalanced"]);
   }
   for (const [reason, stops] of reasons) {
-    found.push(["bad", `${plural(stops.length, "partition")} stopped: ${reason}`, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded"]);
+    found.push(["bad", `${plural(new Set(stops.map((one) => one.partition_id)).size, "partition")} stopped: ${reason}`, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded"]);
   }
   if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", status.hub_fault]);
   const { exhausted } = status.letters;
@@ -73,23 +73,30 @@ function reveal(at) {
   (place?.querySelector("button") ?? place)?.focus({ preventScroll: true });
 }
 
-/** Show which partitions are stopped, a row for each reason and error; nothing where none is. */
+/** Show which partitions are stopped, a row for each reason; nothing where none is. */
 export function stops(status) {
   const found = status.partitions.flatMap((one) => one.stops);
   if (found.length === 0) return null;
-  const alike = [...Map.groupBy(found, (one) => `${one.reason} ${alikeIn(one)}`).values()];
+  const alike = [...Map.groupBy(found, (one) => one.reason).values()];
   const columns = [
     ["Partitions", named],
     ["Reason", ([one]) => el("span", { class: "badge bad" }, one.reason)],
     ["Since", (group) => ago(group.map((one) => one.stopped_at).sort()[0])],
     ["Attempts", (group) => count(Math.max(...group.map((one) => one.attempts))), "amount"],
-    ["Detail", ([one, ...others]) => (others.length ? `The same error: ${alikeIn(one)}` : one.detail), "wide"],
+    ["Detail", detailOf, "wide"],
   ];
   const reasons = [...new Set(found.map((one) => one.reason))];
   return card("Stopped partitions",
     el("p", { class: "bad", id: "stopped", tabindex: -1 }, `${plural(found.length, "stop")}: nothing is read or written there.`),
     table("Stopped partitions", columns, alike),
     reasons.map((reason) => el("p", {}, STOPS[reason] ?? "")));
+}
+
+/** The one error of the stops of a reason, or each with its partition. */
+function detailOf(group) {
+  if (group.length === 1) return group[0].detail;
+  if (new Set(group.map(alikeIn)).size === 1) return `The same error: ${alikeIn(group[0])}`;
+  return group.slice(0, SHOWN).map((one) => el("p", {}, `Partition ${one.partition_id}: ${alikeIn(one)}`));
 }
 
 /** The detail without the name of its partition. */

@@ -100,7 +100,7 @@ function outcomeOf({ outcome, moved }) {
 
 export const redrive = {
   status: (found) => (found.status === "done" ? found.outcome?.result : null) ?? found.status,
-  result: (found) => found.outcome?.words,
+  result: (found) => found.outcome?.words ?? (found.move === "discard" ? `${plural(found.moved, "letter")} discarded` : null),
   goesOn: isTrying,
   notes: outcomeOf,
   stays: "the letters that it moved stay moved, and are listed here",

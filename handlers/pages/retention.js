@@ -37,7 +37,8 @@ export const burnDownOfApp = () => seldom(() => get("retention").catch(() => nul
 export function burnDown(found) {
   if (!found || found.letters.open + found.gaps.open === 0) return null;
   const bare = found.letters_without_body;
-  const bodies = `Bodies are kept: ${found.bodies_kept ? "yes" : `no, ${plural(bare.open, "letter")} without`}.`;
+  const bodies = found.bodies_kept ? "The bodies of letters are stored here, so they outlive the hub."
+    : `Bodies are not kept: ${plural(bare.open, "letter")} without.`;
   const isLoss = soon(bare) || bare.gone > 0 || found.gaps.open > 0;
   const sentences = [
     found.letters.gone ? `The hub no longer holds the event of ${plural(found.letters.gone, "letter")}.` : "",

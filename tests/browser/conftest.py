@@ -215,7 +215,7 @@ def picture() -> Callable[..., None]:
             IMAGES.mkdir(exist_ok=True)
             page.evaluate("document.activeElement?.matches('dialog *') || document.activeElement?.blur()")
             is_phone = (page.viewport_size or {"width": 0})["width"] < 500
-            page.set_viewport_size({"width": 360, "height": 880} if is_phone else {"width": 1040, "height": 690})
+            page.set_viewport_size({"width": 360, "height": 880} if is_phone else {"width": 1280, "height": 860})
             page.wait_for_timeout(200)
             page.evaluate("at => document.querySelector(at).scrollIntoView({ block: 'nearest' })", seen)
             page.screenshot(path=str(IMAGES / f"{name}.png"), animations="disabled")

@@ -24,7 +24,8 @@ SOON = {
 EXPIRING = [
     (
         {"letters": SOON, "letters_without_body": NOTHING, "gaps": NOTHING, "bodies_kept": True},
-        "3 letters lose their event within 6 h, the first in 5 h. Bodies are kept: yes.",
+        "3 letters lose their event within 6 h, the first in 5 h."
+        " The bodies of letters are stored here, so they outlive the hub.",
         "",
     ),
     (
@@ -35,7 +36,7 @@ EXPIRING = [
             "bodies_kept": False,
         },
         "The hub no longer holds the event of 1 letter. 3 letters lose their event within 6 h, the first in 5 h. "
-        "Bodies are kept: no, 1 letter without. 1 gap loses its event within 6 h, the first in 5 h.",
+        "Bodies are not kept: 1 letter without. 1 gap loses its event within 6 h, the first in 5 h.",
         "bad",
     ),
 ]

@@ -49,7 +49,7 @@ def test_the_last_day_is_shown_by_kind_of_sensor(home: "Page", aggregated: Run, 
     assert motion.locator("rect.active").count() == sum(1 for step in told["steps"] if step["active"])
     gas = home.locator("section[aria-label='Carbon monoxide']")
     measured = day["kinds"][0]["ppm"]
-    assert gas.locator(".said").inner_text() == f"{measured['most']:g} ppm at most, {measured['mean']:.1f} on average"
+    assert gas.locator(".said").inner_text() == f"Highest {measured['most']:g} ppm, average {measured['mean']:.1f}"
     assert measured["most"] > 80
     picture(home, "home-wide")
 
@@ -176,10 +176,10 @@ def test_the_page_fits_the_screen_in_either_colour_scheme(
 
 
 def test_everything_is_reached_by_keyboard_and_stays_in_focus(home: "Page") -> None:
-    press_until(home, "Last week")
+    press_until(home, "Last week with readings")
     home.keyboard.press("Enter")
     home.wait_for_selector("[data-span=week][aria-pressed=true]")
-    assert home.evaluate("document.activeElement.innerText") == "Last week"
+    assert home.evaluate("document.activeElement.innerText") == "Last week with readings"
     press_until(home, "In numbers")
     home.keyboard.press("Enter")
     home.wait_for_selector("details[open] tr")

@@ -65,7 +65,7 @@ function parts(home) {
     alerts(home, at),
     el("div", { class: "row actions" },
       el("span", { class: "row", role: "group", "aria-label": "Length of the period" },
-        choose("day", "Last day"), choose("week", "Last week")),
+        choose("day", silentFor(home) === null ? "Last day" : "Last day with readings"), choose("week", silentFor(home) === null ? "Last week" : "Last week with readings")),
       el("span", { class: "row", role: "group", "aria-label": "Time of the period" },
         button("← Earlier", () => go(period.since), { "data-go": "earlier" }),
         view.until ? button("Latest", () => go(""), { "data-go": "latest" }) : null)),
@@ -111,14 +111,20 @@ function asOf(home, at) {
   const age = (Date.parse(home.at) - Date.parse(home.as_of.committed_at)) / 1000;
   return el("span", { id: "as-of" }, "As of ", el("time", { datetime: home.as_of.committed_at },
     at.moment(home.as_of.committed_at)), ` (${duration(Math.max(0, age))} ago)`,
-  home.as_of.is_current ? "." : "; newer readings follow.");
+  home.as_of.is_current || silentFor(home) !== null || !home.newest_at ? "." : "; newer readings follow.");
+}
+
+/** Return for how many seconds no sensor has reported, if that is a day or longer; null for an earlier period. */
+function silentFor(home) {
+  if (view.until || !home.newest_at) return null;
+  const age = (Date.parse(home.at) - Date.parse(home.newest_at)) / 1000;
+  return age < DAY_S ? null : age;
 }
 
 /** Say first that no sensor has reported for a day: what follows is then old, whatever it says. */
 function silence(home, at) {
-  if (view.until || !home.newest_at) return null;
-  const age = (Date.parse(home.at) - Date.parse(home.newest_at)) / 1000;
-  return age < DAY_S ? null : el("p", { class: "fault", id: "silent" }, "No sensor has reported since ",
+  const age = silentFor(home);
+  return age === null ? null : el("p", { class: "fault", id: "silent" }, "No sensor has reported since ",
     el("time", { datetime: home.newest_at }, at.dated(home.newest_at)), `, ${duration(age)} ago. What follows is old.`);
 }
 
@@ -127,7 +133,7 @@ function alerts(home, at) {
   const hidden = home.alerts.length - shown.length;
   if (!shown.length) return card("Alerts", view.until || home.newest_at || home.readings.length ? el("p", { class: "calm", id: "calm" }, "No alerts in the week.")
     : el("p", { id: "calm" }, "No alerts are known: no sensor of this home has sent a reading yet."));
-  return card("Alerts of the week", el("ul", { class: "alerts", id: "alerts" }, shown.map((one) => el("li", {},
+  return card(silentFor(home) === null ? "Alerts of the week" : "Alerts of the last week with readings", el("ul", { class: "alerts", id: "alerts" }, shown.map((one) => el("li", {},
     el("b", {}, wordsOf(one.kind)[2]), one.ppm === null ? "" : ` ${count(one.ppm)} ppm`,
     el("span", { class: "quiet" }, ` ${one.sensor_id} · `,
       el("time", { datetime: one.observed_at }, at.moment(one.observed_at)))))),
@@ -137,7 +143,7 @@ function alerts(home, at) {
 
 function kind(one, period, at) {
   const [name, active] = wordsOf(one.kind);
-  const said = one.ppm ? `${one.ppm.most} ppm at most, ${one.ppm.mean.toFixed(1)} on average`
+  const said = one.ppm ? `Highest ${one.ppm.most} ppm, average ${one.ppm.mean.toFixed(1)}`
     : one.active ? `${active} in ${count(one.active)} of ${plural(one.readings, "reading")}`
       : `All quiet in ${plural(one.readings, "reading")}`;
   const rows = one.steps.map((step) => el("tr", {}, el("th", { scope: "row" }, at.moment(step.at)),
