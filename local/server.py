@@ -56,13 +56,13 @@ class Server:
     """A database on a server, which only one local run uses at a time. Several threads may read."""
 
     def __init__(self, connection: str, driver: Callable[[], Driver] = load_driver, pause: Pause = time.sleep) -> None:
-        self.connection = _with_driver(connection)
         words = _words(connection)
         self.server, self.database = words.get("server", ""), words.get("database", "")
         if not self.server or not self.database:
             raise ServerRefused("the store is no ODBC string with SERVER= and DATABASE=: docs/run.md shows one")
         if self.database.lower() in SYSTEM:
             raise ServerRefused(f"{self} belongs to the server itself: name a missing or an empty database")
+        self.connection = _with_driver(connection)
         self._driver = driver()
         self._pause = pause
         self._reading = Lock()
