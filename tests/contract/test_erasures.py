@@ -2,6 +2,7 @@
 brings the subject back."""
 
 import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def rows_of(engine: Engine, name: str) -> list[object]:
 
 def bytes_of(place: Path) -> bytes:
     """Return the whole database as bytes, without pages that it no longer uses."""
-    with sqlite3.connect(place) as connection:
+    with closing(sqlite3.connect(place, isolation_level=None)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("VACUUM")
     return place.read_bytes()
