@@ -843,5 +843,5 @@ output SYNAPSE_POOL string = spark.outputs.poolName
 @description('Consumer group of the reader that fetches events for gaps and replays.')
 output HUB_READER_CONSUMER_GROUP string = hubNames.readerGroup
 
-@description('Settings that this file gives the app, as JSON, for the trial start before a deployment.')
+@description('Settings of the app that this file computes, as JSON. Before a deployment, a hook starts the app with them once.')
 output WIRED_SETTINGS string = string(wiredSettings)

@@ -23,7 +23,7 @@ class KeyPlace:
 
 @dataclass(frozen=True, slots=True)
 class KeySearch:
-    """The ends of a search: the numbers of each partition, in the order of their ids, and the most places of a page."""
+    """The numbers of each partition to search. A page has at most `most` places, and ends when `is_over` is true."""
 
     spans: Mapping[PartitionId, Span]
     most: int
@@ -35,7 +35,7 @@ ReadPlaces = Callable[[PartitionId, Span], tuple[Sequence[KeyPlace], int]]  # th
 
 
 def find_places(search: KeySearch, after: Before | None, read: ReadPlaces) -> tuple[list[KeyPlace], Before | None]:
-    """Return a page, the newest place of each partition first, and its end; None after the last number of all."""
+    """Return the places of a page, the newest of each partition first, and where the next page begins, if any."""
     found: list[KeyPlace] = []
     for id, reach in _left(search, after):
         while reach.length > 0:
@@ -50,7 +50,7 @@ def find_places(search: KeySearch, after: Before | None, read: ReadPlaces) -> tu
 
 
 def _left(search: KeySearch, after: Before | None) -> Iterator[tuple[PartitionId, Span]]:
-    """Yield what the pages before have left of each partition."""
+    """Yield the numbers of each partition that no earlier page has read."""
     for id in sorted(search.spans):
         if after is None or id > after[0]:
             yield id, search.spans[id]

@@ -69,7 +69,7 @@ class Commits:
 
     @property
     def ends(self) -> dict[str, int]:
-        """The ends under their names in every statement about some commits."""
+        """The parameters that statements about these commits take."""
         return {"after_commit": self.after, "last_commit": self.last}
 
 

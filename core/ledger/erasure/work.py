@@ -123,7 +123,7 @@ class _PieceOfErasure:
         )
 
     def _in_sql(self) -> ErasedRows:
-        """Return the subjects that SQL no longer has, for the lake."""
+        """Return what the lake needs to erase the same subjects: their rows in SQL are gone by now."""
         task, ended = self.task, [part for part in self.task.parts if part.span is not None]
         return ErasedRows(
             task_id=task.task_id,
