@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tests.browser.conftest import Run
-from tests.browser.test_ops import order, show
+from tests.browser.test_ops import boxes, order, show
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
@@ -52,10 +52,9 @@ def test_the_fields_of_the_filter_stand_in_lines(page: "Page") -> None:
     page.set_viewport_size({"width": 1280, "height": 700})
     show(page, "#/letters?status=exhausted")
     page.wait_for_selector("select[name=status]")
-    fields = [one.bounding_box() for one in page.locator(".fields input, .fields select").all()]
-    widths = {round(one["width"]) for one in fields if one}
-    assert len(widths) == 1
-    assert len({round(one["y"] + one["height"]) for one in fields if one}) <= 2
+    fields = boxes(page, ".fields :is(input, select)")
+    assert len({round(one["width"]) for one in fields}) == 1
+    assert len({round(one["y"] + one["height"]) for one in fields}) <= 2
 
 
 def test_the_numbers_of_a_letter_agree_after_a_retry(page: "Page", run: Run) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tests.browser.conftest import Run
 from tests.browser.tab import HEIGHT, SCHEMES
 from tests.browser.test_lead import changed, in_trouble
+from tests.browser.test_ops import boxes
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -25,9 +26,7 @@ def test_a_stop_is_read_without_scrolling_and_trouble_comes_before_health(
                 page.emulate_media(color_scheme=scheme)
                 portrait(page, "ops-trouble")
                 first = ("#stopped", "table[aria-label='Partitions in trouble']", "#healthy")
-                stopped, trouble, healthy = (one["y"] for at in first if (one := page.locator(at).bounding_box()))
-                told = page.locator(".matter.bad").first.bounding_box()
-                assert told is not None
-                assert told["y"] < HEIGHT / 2, (width, scheme)
+                told, *_, stopped, trouble, healthy = (one["y"] for one in boxes(page, ".matter.bad", *first))
+                assert told < HEIGHT / 2, (width, scheme)
                 assert stopped < trouble < healthy, (width, scheme)
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, scheme

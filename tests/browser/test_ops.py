@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -39,6 +39,17 @@ def show(page: "Page", fragment: str) -> None:
     """Go to a part of the page, and wait until it is filled."""
     page.evaluate("to => { location.hash = to }", fragment)
     page.wait_for_selector("main .card")
+
+
+BOXES = """at => {
+  const found = at.map((one) => [...document.querySelectorAll(one)].map((it) => it.getBoundingClientRect().toJSON()));
+  return found.every((some) => some.length) && found.flat();
+}"""
+
+
+def boxes(page: "Page", *at: str) -> list[Any]:
+    """Where every match of the selectors stands, once each has one, all at one moment: a late banner moves them all."""
+    return page.wait_for_function(BOXES, arg=list(at)).json_value()
 
 
 def show_whole(page: "Page", fragment: str) -> None:
