@@ -1,5 +1,6 @@
 """The processes of a local run and their connections: emulator, store, functions host or workers, feed."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ LETTERS = {
 }
 # A claim of letters outlives the patience with a server that is away, so that no chunk loses its letters.
 LETTERS_ON_A_SERVER = {**LETTERS, "DEAD_LETTER_LEASE_SECONDS": "30"}
+KEY_OF_LOCAL_RUNS = "the key of local runs, no secret"  # so that the page can forget a person
 OWN_STORAGE = {"AzureWebJobsStorage": ""}  # the host's own, whatever local.settings.json names
 BALANCE_EVERY, LOST_AFTER = 1, 4  # seconds: the limit of the wait for a killed worker's partitions
 
@@ -178,6 +180,7 @@ def app_settings(connection: str, place: Place, transform: str) -> dict[str, str
     return {
         "EVENTHUB": connection,
         "BATCH_LINES_PER_MINUTE": "1000000",  # the proof counts by these lines, and kills would lose sums
+        "ERASURE_KEY": os.environ.get("ERASURE_KEY") or KEY_OF_LOCAL_RUNS,
         "EVENTHUB_NAME": HUB,
         "EVENTHUB_CONSUMER_GROUP": CONSUMER_GROUP,
         "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT": "1048576",

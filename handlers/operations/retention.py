@@ -43,7 +43,7 @@ class RetentionAnswer(Answered):
     """The burn-down, as it was read at `at`. `letters` are all open letters. The event of a letter without a body, and
     those of a gap, are lost when the hub forgets them. `bodies_kept` is true when each open letter has its body.
     Without `hub_retention_hours` there is no forecast. With a `hub_fault` the hub did not answer, so none is known to
-    be gone."""
+    be gone. A purge takes the rows of a table after `older_than_days`, and begins by itself when `purge_daily`."""
 
     at: datetime
     hub_retention_hours: float | None
@@ -53,12 +53,14 @@ class RetentionAnswer(Answered):
     gaps: ShareAnswer
     bodies_kept: bool
     partitions: list[PartitionBurnDown]
+    older_than_days: dict[str, int]
+    purge_daily: bool
 
 
-@operation("How long the hub holds the events of open letters and gaps", "ledger")
+@operation("How long the hub holds the events of open letters and gaps, and what a purge takes", "ledger")
 def show_retention(call: Call[Nothing, Nothing, Nothing]) -> RetentionAnswer:
-    """Return the burn-down, which is read every half a minute at most."""
-    found = app().burn_down.get()
+    """Return the burn-down and the days of the settings. The burn-down is read every half a minute at most."""
+    found, purging = app().burn_down.get(), app().settings.purging
     without_body = _share(found, ("unkept",))
     return RetentionAnswer(
         at=found.at,
@@ -69,6 +71,8 @@ def show_retention(call: Call[Nothing, Nothing, Nothing]) -> RetentionAnswer:
         gaps=_share(found, ("gap",)),
         bodies_kept=without_body.open == 0,
         partitions=[_partition(found, id) for id in sorted(found.partition_ids, key=lambda id: (len(id), id))],
+        older_than_days=dict(purging.days),
+        purge_daily=purging.daily,
     )
 
 

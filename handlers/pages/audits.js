@@ -1,6 +1,6 @@
 // An audit as a task: what it found, partition by partition.
 
-import { badge, card, count, el, numbersOf, plural, table } from "./dom.js";
+import { badge, card, count, el, inOrder, numbersOf, plural, table } from "./dom.js";
 
 const verdict = (found) => (found.faults.length ? plural(found.faults.length, "fault") : "no fault so far");
 
@@ -27,6 +27,6 @@ export const audit = {
       ["Commits", (one) => count(one.commits), "amount"],
       ["Letters", (one) => count(one.letters), "amount"],
       ["State", (one) => badge(one.balanced ? "balanced" : "not balanced")],
-    ], found.partitions)) : el("p", { class: "quiet" }, "No partition has been audited yet."),
+    ], inOrder(found.partitions))) : el("p", { class: "quiet" }, "No partition has been audited yet."),
   ],
 };

@@ -36,6 +36,10 @@ export const grouped = (digits) => (digits === null ? "?" : String(digits).repla
 export const positionOf = (one) => `${one.partition_id} / ${grouped(one.sequence_number)}`;
 export const numbersOf = (one) => `${grouped(one.first)} to ${grouped(one.last)}`;
 
+/** Sort what names partitions by their numbers: 2 comes before 10. */
+export const inOrder = (entries) => [...entries].sort((one, other) =>
+  one.partition_id.length - other.partition_id.length || one.partition_id.localeCompare(other.partition_id));
+
 /** The addresses on this page of a task, of the letters of a cause, and of a position: its letter, and where it went. */
 export const taskAt = (task) => `#/tasks/${encodeURIComponent(task.task_id)}`;
 export const causeAt = (fingerprint) => `#/letters?fingerprint=${encodeURIComponent(fingerprint)}`;
@@ -96,10 +100,13 @@ const TONES = {
   bad: ["exhausted", "dead_lettered", "missing", "absent", "failed", "open", "not balanced", "rows differ"],
 };
 
+/** The word of a status: a letter that the app does not try any more needs a person. */
+export const wordOf = (status) => (status === "exhausted" ? "needs you" : String(status).replaceAll("_", " "));
+
 /** Show a word in its tone; the word alone says the same. */
 export function badge(word) {
   const tone = Object.keys(TONES).find((name) => TONES[name].includes(word)) ?? "";
-  return el("span", { class: `badge ${tone}` }, String(word).replaceAll("_", " "));
+  return el("span", { class: `badge ${tone}` }, wordOf(word));
 }
 
 /**
@@ -126,11 +133,19 @@ function pathTo(place, node) {
 const follow = (place, path) => path.reduce((at, [index, name]) =>
   (at?.children[index]?.tagName === name ? at.children[index] : null), place);
 
-/** Make a table that becomes cards on a narrow screen. A column is [title, cell of an entry, class]. */
+/** Return true where tables are cards, as in ops.css. */
+export const isNarrow = () => matchMedia("(max-width: 760px)").matches;
+
+const NOTHING = ["", "0", "0 s", "–"];
+
+/** Make a table that becomes cards on a narrow screen, without what is nothing. A column is [title, cell of an entry, class]. */
 export function table(label, columns, entries) {
   const head = el("tr", {}, columns.map(([title, , kind]) => el("th", { scope: "col", class: kind }, title)));
-  const rows = entries.map((entry) => el("tr", {}, columns.map(([title, cell, kind]) =>
-    el("td", { class: kind, "data-label": title || null }, cell(entry)))));
+  const rows = entries.map((entry) => el("tr", {}, columns.map(([title, cell, kind]) => {
+    const shown = cell(entry);
+    const look = [kind, NOTHING.includes(shown) ? "nothing" : ""].filter(Boolean).join(" ");
+    return el("td", { class: look || null, "data-label": title || null }, shown);
+  })));
   return el("table", { class: "cards", "aria-label": label }, el("thead", {}, head), el("tbody", {}, rows));
 }
 

@@ -2,27 +2,37 @@
 
 import { post, tried } from "./api.js";
 import { confirm } from "./confirm.js";
-import { button, card, count, el, field, grouped, plural, table, taskAt } from "./dom.js";
+import { button, card, count, el, field, grouped, inOrder, plural, table, taskAt } from "./dom.js";
 
-/** The form of an erasure: a dry run first; for real it asks once more. */
+const counted = { names: "", reason: "" }; // of the last dry run: the way back from it finds the form filled
+
+/** The form of an erasure: a dry run first; for real, what was counted, after it asked once more. */
 export function erasuresCard() {
   const names = el("textarea", { name: "subjects", rows: 3, cols: 40, required: true, autocomplete: "off", spellcheck: "false" });
   const reason = el("input", { name: "reason", size: 40, required: true, minlength: 3, maxlength: 400, autocomplete: "off" });
   const trouble = el("div", {});
   const subjects = () => [...new Set(names.value.split("\n").map((one) => one.trim()).filter(Boolean))];
+  const isCounted = () => counted.names !== "" && counted.names === names.value;
   const begin = async (dryRun, why) => { location.hash = taskAt(await post("erasures", { subjects: subjects(), reason: why, dry_run: dryRun })); };
   const count_ = async (event) => {
     event.preventDefault();
-    await tried(trouble, () => begin(true, reason.value.trim()));
+    await tried(trouble, async () => {
+      await begin(true, reason.value.trim());
+      Object.assign(counted, { names: names.value, reason: reason.value });
+    });
   };
+  const erase = button("Erase", () => forGood(), { id: "erasure-erase", class: "grave" });
+  const renewed = () => { erase.disabled = !isCounted(); };
+  [names.value, reason.value] = [counted.names, counted.reason];
+  names.addEventListener("input", renewed);
+  renewed();
   const forGood = () => confirm({ title: "Forget them for good", word: "Erase", number: subjects().length, grave: true,
     text: (number) => `Rows, letters and windows of ${plural(number, "subject")} are erased, and no replay brings them back.`,
     act: async (_, why) => { await begin(false, why); return "The erasure has begun."; } });
   return card("Forget a person", el("p", { class: "quiet" },
-    "A subject is a partition key, or a value of the column that your app names as its subject. Count first: that changes nothing."),
+    "A subject is a partition key, or a value of the column that your app names as its subject. Count first: that changes nothing. Then come back here to erase what was counted."),
   el("form", { class: "row", onsubmit: count_ }, field("Subjects, one a line", names),
-    field("Why? It is stored, so name nobody.", reason), el("button", { class: "main", id: "erasure-count" }, "Count"),
-    button("Erase", () => (subjects().length ? forGood() : names.reportValidity()), { id: "erasure-erase", class: "grave" })), trouble);
+    field("Why? It is stored, so name nobody.", reason), el("button", { class: "main", id: "erasure-count" }, "Count"), erase), trouble);
 }
 
 export const erasure = {
@@ -34,12 +44,13 @@ export const erasure = {
   [["Staged events", count(found.staged)], ["Rows that replays had removed", count(found.retracted)],
     ["Events in dry runs", count(found.diffs)]]],
   notes: (found) => (found.notes.length ? el("ul", { class: "quiet" }, found.notes.map((one) => el("li", {}, one))) : null),
+  actions: (found) => (found.dry_run && found.status === "done" ? el("a", { href: "#/retention" }, "Erase what was counted") : null),
   more: (found) => {
     const tables = Object.entries(found.tables);
     return [tables.length ? card("By table", table("Tables of the erasure", [
       ["Table", ([name]) => el("span", { class: "mono" }, name)],
       ["Rows", ([, rows]) => count(rows), "amount"]], tables)) : null,
     card("Partitions", table("Partitions of the erasure", [["Partition", (one) => one.partition_id],
-      ["Next number", (one) => grouped(one.next), "amount"], ["Up to", (one) => grouped(one.last), "amount"]], found.partitions))];
+      ["Next number", (one) => grouped(one.next), "amount"], ["Up to", (one) => grouped(one.last), "amount"]], inOrder(found.partitions)))];
   },
 };

@@ -25,7 +25,7 @@ export function overTime({ minutes, fault }, lag) {
   const isLate = minutes.length > 0 && Date.now() - Date.parse(minutes.at(-1).at) > BREAK_MS;
   const late = isLate ? el("p", { class: "fault", id: "late-watch" }, "The watch stored the last minute ", ago(minutes.at(-1).at), ".") : null;
   const faulty = fault ? el("p", { class: "quiet", id: "minutes-fault" }, `The minutes were not read: ${fault}`) : null;
-  const none = lags.length ? null : el("p", { class: "quiet" }, "No minute is stored yet. The watch stores one each minute.");
+  const none = lags.length ? null : el("p", { class: "quiet" }, "The chart begins after the first minute.");
   const rate = rates.length && !isLate ? `${perSecond(rates.at(-1).value)} in the last minute` : minutes.length ? "rate unknown" : "No rate yet";
   return [
     card("Lag", el("p", { class: "now lag" }, lag === null ? "lag unknown" : `${plural(lag, "event")} behind`),

@@ -1,8 +1,8 @@
 // Letters by status and by cause, then one by one: the event, its history, and the moves that an operator can make.
 
 import { get } from "./api.js";
-import { ago, badge, button, card, causeAt, choice, count, dated, el, facts, fault, field, grouped, ledgerAt, letterAt,
-  messageOf, pager, plural, positionOf, table } from "./dom.js";
+import { ago, badge, button, card, causeAt, choice, count, dated, el, facts, fault, field, grouped, isNarrow, ledgerAt, letterAt,
+  messageOf, pager, plural, positionOf, table, wordOf } from "./dom.js";
 import { MOVES, moveAll, order, redrivesCard } from "./redrives.js";
 import { tasksTable } from "./tasks.js";
 
@@ -13,18 +13,22 @@ const TRIES = ["retry", "replay"];
 const KINDS = { retry: "tried", replay: "replayed", requeue: "made due", discard: "discarded", exhaust: "given up", free: "freed" };
 const [PAGE, SHORT_PAGE] = [50, 10]; // the short one on a narrow screen
 const MOST_GROUPS = 100;
-const NARROW = "(max-width: 760px)"; // as in ops.css
 
 const withText = (values) => values.map((value) => [value, value || "any"]);
 
 export async function letters(place, left, asked = "") {
-  const chosen = Object.fromEntries([...new URLSearchParams(asked)].filter(([name]) => NAMES.includes(name)));
+  const given = asked || (await needy() ? "status=exhausted" : ""); // without a choice, those that need a person
+  if (left.aborted) return;
+  const chosen = Object.fromEntries([...new URLSearchParams(given)].filter(([name, value]) => NAMES.includes(name) && value));
   const body = el("div", { class: "place" });
   const totals = el("nav", { class: "totals", "aria-label": "Letters by status" });
   place.append(el("h1", {}, "Letters"), totals, filterCard(chosen), body);
   const again = () => show(totals, body, left, chosen, again);
   await again();
 }
+
+const ALL = "#/letters?status=";
+const needy = async () => (await get("status").catch(() => null))?.letters.exhausted > 0;
 
 async function show(totals, body, left, chosen, again) {
   const by = chosen.fingerprint ? "value" : "cause";
@@ -45,13 +49,13 @@ function totalsOf(found, chosen = "") {
     ["resolved", "resolved"], ["discarded", "discarded"]];
   const all = words.reduce((sum, [name]) => sum + found[name], 0);
   return [["", "letters", all], ...words.map(([name, word]) => [name, word, found[name]])].map(([name, word, number]) =>
-    el("a", { href: `#/letters${name ? `?status=${name}` : ""}`, class: name === "exhausted" && number ? "total warn" : "total",
+    el("a", { href: `${ALL}${name}`, class: name === "exhausted" && number ? "total warn" : "total",
       "aria-current": name === chosen ? "true" : null }, el("b", {}, count(number)), ` ${word}`));
 }
 
 function filterCard(chosen) {
   const form = el("form", { class: "fields", onsubmit: (event) => { event.preventDefault(); follow(form); } },
-    field("Status", choice("status", withText(STATUSES), chosen.status)),
+    field("Status", choice("status", STATUSES.map((value) => [value, value ? wordOf(value) : "any"]), chosen.status)),
     field("Class", choice("error_class", withText(CLASSES), chosen.error_class)),
     field("Partition", text("partition_id", chosen, 6)),
     field("Partition key", text("partition_key", chosen, 14)),
@@ -59,10 +63,10 @@ function filterCard(chosen) {
     field("Failed from (UTC)", moment("failed_from", chosen)),
     field("before (UTC)", moment("failed_before", chosen)),
     el("div", { class: "row" }, el("button", { class: "main" }, "Filter"),
-      button("All letters", () => { location.hash = "#/letters"; })));
-  const set = Object.entries(chosen).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`);
+      button("All letters", () => { location.hash = ALL; })));
+  const set = Object.entries(chosen).map(([name, value]) => `${name.replaceAll("_", " ")} ${wordOf(value)}`);
   return el("section", { class: "card", "aria-label": "Filter" },
-    el("details", { class: "filter", open: set.length > 0 && !matchMedia(NARROW).matches },
+    el("details", { class: "filter", open: set.length > 0 && !isNarrow() },
       el("summary", {}, set.length ? `Filter: ${set.join(", ")}` : "Filter"), form));
 }
 
@@ -75,7 +79,7 @@ function follow(form) {
   for (const [name, value] of new FormData(form)) {
     if (value) asked.set(name, name.startsWith("failed") ? `${value}Z` : value);
   }
-  location.hash = `#/letters${asked.size ? `?${asked}` : ""}`;
+  location.hash = asked.size ? `#/letters?${asked}` : ALL;
 }
 
 /** A fingerprint is a cause, and after a dot the values of its message. */
@@ -103,7 +107,7 @@ function groupsCard(groups, chosen, by, again) {
   const ask = (one) => (move) => order(move, { filter: within(one) }, move === "retry" ? one.retryable : one.open, again);
   const moves = ["", (one) => moveButtons(one.retryable ? ["retry", "discard"] : ["discard"], ask(one)), "wide"];
   const [open, settled] = [true, false].map((isOpen) => groups.filter((one) => (one.open > 0) === isOpen));
-  const none = Object.keys(chosen).length ? [el("p", {}, "No letter matches the filter.")]
+  const none = Object.values(chosen).join() === "exhausted" ? [el("p", {}, "No letter needs you.")] : Object.keys(chosen).length ? [el("p", {}, "No letter matches the filter.")]
     : [el("p", {}, "No event has failed: there is no letter."), el("p", { class: "quiet" },
       "An event becomes a letter when your transform raises an error, or when the database refuses its rows.")];
   const canRetry = open.some((one) => one.retryable) || groups.length === MOST_GROUPS; // others may not be shown
@@ -119,7 +123,8 @@ function groupsCard(groups, chosen, by, again) {
 }
 
 /** Return the partition key of a letter, which is hidden with its message. */
-const keyOf = (one) => el("span", { class: "mono" }, one.error === null ? "hidden" : one.partition_key ?? "–");
+const keyOf = (one) => (one.error !== null && one.partition_key === null ? "–"
+  : el("span", { class: "mono" }, one.error === null ? "hidden" : one.partition_key));
 
 /** Show the type and the class of a failure as badges. */
 const kindOf = (one) => el("span", { class: "kinds" }, one.error_type ? el("span", { class: "badge type" }, one.error_type)
@@ -132,7 +137,7 @@ const moveButton = (move, ask) =>
   button(MOVES[move].word, () => ask(move), { class: MOVES[move].grave ? "grave calm" : null });
 
 async function pageOf(list, chosen, again, cursor = "", before = []) {
-  const limit = matchMedia(NARROW).matches ? SHORT_PAGE : PAGE;
+  const limit = isNarrow() ? SHORT_PAGE : PAGE;
   const page = await get("dead-letters", { ...chosen, limit, cursor });
   const boxes = new Map();
   const actions = el("div", { class: "row" });
@@ -143,9 +148,9 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
     return input;
   };
   const columns = [
-    ["", box],
-    ["Position", (one) => el("a", { href: letterAt(one) }, positionOf(one))],
-    ["Error", (one) => [el("span", { class: "error" }, messageOf(one)), kindOf(one)], "wide"],
+    ["", (one) => (Object.values(MOVES).some(({ from }) => from.includes(one.status)) ? box(one) : "")],
+    ["Position", (one) => el("a", { class: "whole", href: letterAt(one) }, positionOf(one))],
+    ["Error", (one) => el("span", { class: "error" }, messageOf(one)), "wide"],
     ["Status", (one) => badge(one.status)],
     ["Key", keyOf],
     ["Failed", (one) => ago(one.failed_at)],

@@ -16,7 +16,7 @@ const STOPS = {
 };
 
 /** Return the lines: [tone, words, where the button goes, its word, the section of the runbook, a detail]. */
-function matters(status) {
+function matters(status, runs) {
   const found = [];
   const reasons = Map.groupBy(status.partitions.flatMap((one) => one.stops), (one) => one.reason);
   const uneven = status.partitions.filter((one) => !one.balanced);
@@ -40,14 +40,17 @@ function matters(status) {
       : `${plural(late.length, "partition")} late, the longest by ${duration(longest)}`;
     found.push(["warn", words, "[aria-label=Partitions]", "Show", "lag"]);
   }
+  for (const run of [...Map.groupBy(runs.filter((one) => one.quality), (one) => one.job).values()].map(([newest]) => newest)) {
+    if (run.quality.fault) found.push(["warn", `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality"]);
+  }
   if (found.length === 0 && status.numbers) found.push(["good", "All is well"]);
   return found;
 }
 
 /** Fill a place with what needs an operator; else with "All is well", or how to send the first event. It is filled again
  * only when something has changed, so that it is read aloud once. */
-export function needs(place, status) {
-  const found = matters(status);
+export function needs(place, status, runs = []) {
+  const found = matters(status, runs);
   const now = JSON.stringify(found);
   if (place.dataset.of === now) return;
   place.dataset.of = now;
@@ -69,6 +72,7 @@ function line([tone, words, to, word, heading, detail]) {
 
 function reveal(at) {
   const place = document.querySelector(at);
+  for (const one of place?.querySelectorAll("#troubled") ?? []) one.open = true;
   place?.scrollIntoView({ block: "center" });
   (place?.querySelector("button") ?? place)?.focus({ preventScroll: true });
 }
@@ -107,7 +111,6 @@ function alikeIn({ detail, partition_id: id }) {
 
 function named(group) {
   const ids = group.map((one) => one.partition_id);
-  if (ids.length === 1) return ids[0];
   const more = ids.length > SHOWN ? `, and ${ids.length - SHOWN} more` : "";
-  return `${plural(ids.length, "partition")}: ${ids.slice(0, SHOWN).join(", ")}${more}`;
+  return `${ids.slice(0, SHOWN).join(", ")}${more}`;
 }

@@ -2,11 +2,12 @@
 
 import { get, post, repeat } from "./api.js";
 import { ago, badge, button, card, count, el, facts, fault, instant, letterAt, numbersOf, plural, positionOf, renew, svg,
-  table, taskAt } from "./dom.js";
+  table, taskAt, wordOf } from "./dom.js";
 import { minutesOfApp, overTime } from "./history.js";
 import { needs, stops } from "./needs.js";
 import { byPartition } from "./partitions.js";
 import { burnDown, burnDownOfApp } from "./retention.js";
+import { runsOfApp } from "./runs.js";
 
 const EVERY_MS = 2000;
 const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lettered", "dead-lettered"],
@@ -20,13 +21,14 @@ export async function overview(place, left) {
   const trouble = el("div", {});
   const minutes = minutesOfApp();
   const expiring = burnDownOfApp();
+  const summed = runsOfApp();
   place.append(el("h1", {}, "Overview"), trouble, lead, stopped, top, charts, partitions, auditing());
   await repeat(left, EVERY_MS, trouble, async () => {
-    const [read, found, burning] = await Promise.all([get("status"), minutes(), expiring()]);
+    const [read, found, burning, newest] = await Promise.all([get("status"), minutes(), expiring(), summed()]);
     const status = await withDetails(read);
     if (left.aborted) return;
     trouble.replaceChildren();
-    needs(lead, status);
+    needs(lead, status, newest);
     renew(stopped, stops(status));
     renew(top, balance(status), letters(status, burning));
     renew(charts, ...overTime(found, status.lag));
@@ -107,7 +109,7 @@ function letters(status, burning) {
     el("dl", { class: "proof" },
       el("div", {}, el("dt", {}, "open"), el("dd", { id: "open-letters" }, count(found.open)))),
     el("ul", { class: "legend" }, ["waiting", "retrying", "held", "exhausted", "resolved", "discarded"].map((word) =>
-      el("li", {}, `${count(found[word])} ${word}`))),
+      el("li", {}, `${count(found[word])} ${word === "exhausted" && found[word] !== 1 ? "need you" : wordOf(word)}`))),
     el("p", { hidden: !oldest || !found.open }, oldest ? ["The oldest open letter failed ", ago(oldest.failed_at), ": ",
       el("a", { class: "whole", href: letterAt(oldest) }, positionOf(oldest))] : null), // a later one moves no focus
     burnDown(burning),

@@ -3,7 +3,7 @@
 import { card, count, duration, el, grouped, plural, relative, table } from "./dom.js";
 import { LATE_SECONDS } from "./needs.js";
 
-const MOST = 4; // partitions in trouble that are not folded
+const MOST = 8; // partitions in trouble that are not folded
 
 /** List the troubles of a partition, the gravest first: [rank, words]. A healthy partition has none. */
 function troublesOf(one) {

@@ -3,8 +3,12 @@
 import { get, post, tried } from "./api.js";
 import { badge, button, card, count, dated, el, plural, table, taskAt } from "./dom.js";
 
-/** Show the last purge, and offer a dry run. */
-export async function purgesCard() {
+// The rows of a table that a purge knows, in plain words.
+const ROWS = { batch_ledger: "Ledger rows", event_hub_dead_letter: "Settled letters", staged_event: "Events staged out of Capture",
+  replay_diff: "Changes that dry runs found", redrive_piece: "Pieces of redrives", task: "Ended tasks", aggregation_failure: "Failures of runs" };
+
+/** Show after how many days rows are old, and the last purge; offer a dry run. */
+export async function purgesCard({ older_than_days: days, purge_daily: isDaily }) {
   const [last] = (await get("tasks", { kind: "purge", limit: 1 })).tasks;
   const trouble = el("div", {});
   const start = button("Count old rows", async () => {
@@ -13,7 +17,11 @@ export async function purgesCard() {
     start.disabled = await tried(trouble, counts);
   }, { id: "purge-count" });
   return card("Purges", el("p", { class: "quiet" },
-    "A dry run counts the rows that are older than the days of the settings, and deletes nothing. A real purge begins with the command hubledger purge start."),
+    isDaily ? "A purge deletes old rows each day (PURGE_DAILY is true)."
+    : "No purge begins by itself (PURGE_DAILY is false). The command hubledger purge start begins one."),
+  table("Days", [["Rows", ([name]) => [`${ROWS[name] ?? name} `, el("span", { class: "mono quiet" }, name)]],
+    ["Old after", ([, number]) => plural(number, "day")]], Object.entries(days)),
+  el("p", { class: "quiet" }, "PURGE_DAYS changes these days. A dry run counts the old rows, and deletes nothing."),
   el("div", { class: "row actions" }, start), trouble,
   last ? el("p", { id: "purge" }, "The last one: ", badge(last.status),
     el("a", { href: taskAt(last) }, purge.done(last)), ", ", dated(last.requested_at))

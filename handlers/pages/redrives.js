@@ -2,7 +2,7 @@
 
 import { get, post, tried } from "./api.js";
 import { confirm } from "./confirm.js";
-import { ago, badge, button, capital, card, causeAt, count, el, field, letterAt, pager, plural, positionOf, renew, table,
+import { ago, badge, button, capital, card, causeAt, count, el, field, isNarrow, letterAt, pager, plural, positionOf, renew, table,
   taskAt } from "./dom.js";
 
 const LISTED = 5;
@@ -11,7 +11,7 @@ const PAGE = 100;
 export const MOVES = {
   retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false, from: ["waiting", "exhausted"],
     text: (number) =>
-      `${plural(number, "letter")}, waiting or exhausted, will be due now, and ${number === 1 ? "its" : "their"} attempts begin again.` },
+      `${plural(number, "letter")} will be due now, and ${number === 1 ? "its" : "their"} attempts begin again.` },
   discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true,
     from: ["waiting", "retrying", "held", "exhausted"],
     text: (number) =>
@@ -43,7 +43,8 @@ const outcome = (made) => [`${plural(made.moved, "letter")} ${MOVES[made.move].d
 /** Show the newest redrives, if there are some. */
 export async function redrivesCard(tasksTable) {
   const jobs = (await get("tasks", { kind: "redrive", limit: LISTED })).tasks;
-  return jobs.length ? card("Redrives", tasksTable("Redrives", jobs)) : "";
+  return jobs.length ? card("Redrives", el("details", { open: !isNarrow() },
+    el("summary", {}, `The last ${jobs.length === 1 ? "one" : count(jobs.length)}`), tasksTable("Redrives", jobs))) : "";
 }
 
 /** Offer to move all letters of a filter, after a preview. */

@@ -2,7 +2,7 @@
 
 import { get, isRefusal, post, Problem } from "./api.js";
 import { confirm } from "./confirm.js";
-import { badge, button, card, choice, count, el, fault, field, grouped, ledgerAt, numbersOf, plural, positionOf, renew,
+import { badge, button, card, choice, count, el, fault, field, grouped, inOrder, ledgerAt, numbersOf, plural, positionOf, renew,
   table, taskAt } from "./dom.js";
 
 // How a range is named: the words, and the attributes of the fields for its ends.
@@ -112,7 +112,7 @@ function ranges(job) {
     ["Gone", (one) => (one.gone.length ? one.gone.map((span) => (span.first === span.last ? grouped(span.first)
       : numbersOf(span))).join(", ") : "none"), "wide"],
   ];
-  return card("By partition", table("Ranges", columns, job.partitions),
+  return card("By partition", table("Ranges", columns, inOrder(job.partitions)),
     job.partitions.filter((one) => one.note).map((one) => el("p", { class: "quiet" },
       `Partition ${one.partition_id}: ${one.note}`)));
 }

@@ -10,7 +10,8 @@ const EVERY_MS = 10_000;
 export async function retention(place, left) {
   const [burning, purges] = [1, 2].map(() => el("div", {}));
   place.append(el("h1", {}, "Retention"), burning, purges);
-  purges.append(await purgesCard(), erasuresCard());
+  const found = await get("retention");
+  purges.append(await purgesCard(found), erasuresCard());
   await repeat(left, EVERY_MS, burning, async () => renew(burning, inHub(await get("retention"))));
 }
 

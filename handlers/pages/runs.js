@@ -1,11 +1,15 @@
 // The runs of the aggregation: how far its aggregates reach, the result of each run, and its failures.
 
-import { get, post, repeat, tried } from "./api.js";
+import { get, post, repeat, seldom, tried } from "./api.js";
 import { confirm } from "./confirm.js";
-import { ago, badge, button, card, count, duration, el, field, notice, pager, plural, renew, table } from "./dom.js";
+import { ago, badge, button, capital, card, count, duration, el, field, notice, pager, plural, renew, table } from "./dom.js";
+import { guideAt } from "./guides.js";
 
 const EVERY_MS = 5000;
 const PAGE = 20;
+
+/** Return a reader of the newest runs; none while they were not read. */
+export const runsOfApp = () => seldom(async (before) => (await get("aggregations", { limit: PAGE }).catch(() => ({ runs: before }))).runs, []);
 const OPEN = ["submitting", "submitted"];
 
 export async function runs(place, left, id = "") {
@@ -145,7 +149,8 @@ async function nameKey(id, asked) {
 }
 
 const qualityCell = (found) => (found === null ? "–"
-  : found.fault ? [badge("rows differ"), el("span", { class: "error" }, found.fault)] : `late ${share(found.late_share)}`);
+  : found.fault ? [badge("rows differ"), el("span", {}, ` ${capital(found.fault)}. `), el("a", { class: "whole", href: guideAt("runbook", "aggregation-quality"),
+    target: "_blank", rel: "noopener" }, "Runbook")] : `late ${share(found.late_share)}`);
 
 const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],
   ["What", (one) => one.why], ["Reason of the engine", (one) => one.reason ?? "–"],

@@ -41,8 +41,8 @@ export const tasksTable = (label, tasks) => table(label, [
   ["Requested", (one) => el("a", { href: taskAt(one) }, ago(one.requested_at))],
   ["Kind", (one) => [one.kind, one.move ? `: ${one.move}` : "", one.dry_run ? ", dry run" : ""]],
   ["Status", (one) => badge(kindOf(one.kind).status?.(one) ?? one.status)],
-  ["Result", (one) => kindOf(one.kind).result?.(one) ?? kindOf(one.kind).done(one), "wide"],
-  ["By", (one) => one.requested_by, "wide"],
+  ["Result", (one) => kindOf(one.kind).result?.(one) ?? kindOf(one.kind).done(one)],
+  ["By", (one) => one.requested_by, "minor"],
   ["Why", (one) => one.reason, "wide"],
 ], tasks);
 

@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
@@ -34,10 +34,11 @@ IMAGES, LOOKS = ROOT / "docs" / "images", ROOT / ".local-run" / "screenshots"
 DEADLINE_S = 60.0  # of an idle machine
 SCHEDULES = {"WATCH_SCHEDULE": "0 0 0 1 1 *", "TASK_SCHEDULE": "* * * * * *"}  # the tests store minutes
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>{{7*7}}\'; DROP TABLE home; --'
+STOPPED_FOR = timedelta(minutes=4)
 KEEP_STOPS = "CREATE TRIGGER stops_stay BEFORE DELETE ON partition_stop BEGIN SELECT RAISE(IGNORE); END"
 STOP = """
 INSERT INTO partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
-SELECT MAX(stream_id), ?, ?, ?, 3, '2026-01-02T00:00:00.000000Z' FROM event_stream
+SELECT MAX(stream_id), ?, ?, ?, 3, ? FROM event_stream
 """
 MINUTE = """
 INSERT INTO stream_minute (minute_at, stream_id, read_at, lag, accounted)
@@ -92,7 +93,8 @@ class Run:
 
         The app's check ends stops of partitions where no event waits; here it ends none, however often it comes by.
         """
-        stops = [(partition_id, reason, detail) for reason, detail in why.items()]
+        since = f"{datetime.now(UTC) - STOPPED_FOR:%Y-%m-%dT%H:%M:%S.%fZ}"
+        stops = [(partition_id, reason, detail, since) for reason, detail in why.items()]
         with closing(sqlite3.connect(self.store, isolation_level=None, timeout=allowed(DEADLINE_S))) as connection:
             connection.execute(KEEP_STOPS)
             connection.executemany(STOP, stops)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Portrait = Callable[["Page", str], None]
 SIZES = "[...document.querySelectorAll('main *')].map((one) => parseFloat(getComputedStyle(one).fontSize))"
+RUNS = "**/api/aggregations?*"
 LETTERS = dict.fromkeys(("waiting", "retrying", "held", "exhausted", "resolved", "discarded", "open"), 0)
 
 
@@ -74,6 +75,7 @@ STATES: list[tuple[Callable[[Any], None], list[tuple[str, str]]]] = [
 def test_the_first_lines_say_what_needs_an_operator(
     page: "Page", run: Run, portrait: Portrait, change: Callable[[Any], None], said: list[tuple[str, str]]
 ) -> None:
+    changed(page, run, lambda body: body.update(runs=[]), RUNS)
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 844})
         changed(page, run, change)
@@ -97,8 +99,8 @@ def test_partitions_with_one_reason_and_one_error_are_one_row(page: "Page", run:
     changed(page, run, several)
     rows = page.locator("table[aria-label='Stopped partitions'] tbody tr")
     assert rows.locator("td[data-label=Partitions]").all_inner_texts() == [
-        "2 partitions: 0, 1",
-        "14 partitions: 2, 3, 4, 5, 6, 7, 8, 9, and 6 more",
+        "0, 1",
+        "2, 3, 4, 5, 6, 7, 8, 9, and 6 more",
     ]
     assert rows.locator("td[data-label=Detail]").all_inner_texts() == [
         "The same error: the log of the database is full",

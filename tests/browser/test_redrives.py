@@ -55,6 +55,6 @@ def test_a_retry_that_did_not_help_says_so_and_is_not_green(page: "Page", run: R
     page.click("dialog button.main")
     page.wait_for_selector("#outcome .badge.warn:has-text('did not help')")
     assert page.inner_text("#outcome").endswith("0 resolved, 2 failed again for the same cause")
-    page.wait_for_selector("table[aria-label='Moved letters'] tbody .badge.bad:text-is('exhausted')")
+    page.wait_for_selector("table[aria-label='Moved letters'] tbody .badge.bad:text-is('needs you')")
     show(page, "#/tasks?kind=redrive")
     assert page.locator("table[aria-label=Tasks] tbody tr").first.locator(".badge.warn").inner_text() == "did not help"

@@ -63,25 +63,26 @@ function parts(home) {
       badge(home.armed ? "armed" : "not armed")),
     silence(home, at),
     alerts(home, at),
-    el("div", { class: "row actions" },
+    isEmpty(home) ? null : el("div", { class: "row actions" },
       el("span", { class: "row", role: "group", "aria-label": "Length of the period" },
         choose("day", silentFor(home) === null ? "Last day" : "Last day with readings"), choose("week", silentFor(home) === null ? "Last week" : "Last week with readings")),
       el("span", { class: "row", role: "group", "aria-label": "Time of the period" },
         button("← Earlier", () => go(period.since), { "data-go": "earlier" }),
         view.until ? button("Latest", () => go(""), { "data-go": "latest" }) : null)),
-    el("p", { class: "quiet", id: "period" }, `${at.dated(period.since)} to ${at.dated(period.until)}, `,
+    isEmpty(home) ? null : el("p", { class: "quiet", id: "period" }, `${at.dated(period.since)} to ${at.dated(period.until)}, `,
       `${at.zone}. `, asOf(home, at)),
     period.kinds.length ? el("div", { class: "columns" }, period.kinds.map((one) => kind(one, period, at)))
-      : home.readings.length ? unsummed(home, at) : card("", el("p", { id: "nothing" }, nothing(home))),
+      : isEmpty(home) ? null : home.readings.length ? unsummed(home, at) : card("", el("p", { id: "nothing" }, nothing(home))),
   ];
 }
 
+/** Return true for a home of which nothing is known: no alert, no reading and no sum. */
+const isEmpty = (home) => !home.alerts.length && !home.readings.length && !home.newest_at && !view.until
+  && !home.day.kinds.length && !home.week.kinds.length;
+
 function nothing(home) {
   if (home.alerts.length) return "No reading besides these alerts is in the charts of this period yet.";
-  if (home.newest_at || view.until) return "No sensor sent a reading in this period.";
-  return home.as_of.is_current
-    ? "No sensor of this home has sent a reading yet. Charts appear here when one does."
-    : "No reading of this home is in the charts yet, and none is among the newest ones.";
+  return "No sensor sent a reading in this period.";
 }
 
 /** Show the newest readings in the order of their arrival, while the home has no sums. */
@@ -131,13 +132,14 @@ function silence(home, at) {
 function alerts(home, at) {
   const shown = view.every ? home.alerts : home.alerts.slice(0, FIRST_ALERTS);
   const hidden = home.alerts.length - shown.length;
-  if (!shown.length) return card("Alerts", view.until || home.newest_at || home.readings.length ? el("p", { class: "calm", id: "calm" }, "No alerts in the week.")
-    : el("p", { id: "calm" }, "No alerts are known: no sensor of this home has sent a reading yet."));
-  return card(silentFor(home) === null ? "Alerts of the week" : "Alerts of the last week with readings", el("ul", { class: "alerts", id: "alerts" }, shown.map((one) => el("li", {},
+  if (isEmpty(home)) return card("Nothing yet", el("p", { id: "calm" }, "No sensor of this home has sent a reading yet. Alerts and charts appear here when one does."));
+  if (!shown.length) return card("Alerts", el("p", { class: "calm", id: "calm" }, "No alerts in the week."));
+  return card(silentFor(home) === null ? "Alerts of the week" : "Alerts of the last week with readings", el("ul", { class: silentFor(home) === null ? "alerts" : "alerts past", id: "alerts" }, shown.map((one) => el("li", {},
     el("b", {}, wordsOf(one.kind)[2]), one.ppm === null ? "" : ` ${count(one.ppm)} ppm`,
     el("span", { class: "quiet" }, ` ${one.sensor_id} · `,
       el("time", { datetime: one.observed_at }, at.moment(one.observed_at)))))),
   hidden ? button(`Show ${count(hidden)} more`, () => { view.every = true; show(); }) : null,
+  el("p", { class: "quiet" }, "This page is no alarm: it shows readings after they were stored."),
   home.more_alerts && !hidden ? el("p", { class: "quiet" }, "The week has older alerts, which are not shown.") : null);
 }
 
