@@ -78,8 +78,8 @@ function parts(told) {
       positionOf(told), badge(told.outcome)),
     el("p", {}, told.sentence), el("p", { class: "row" }, step(-1), step(1))),
     el("div", { class: "columns" },
-      card("Commit", told.range ? range(told.range) : el("p", {}, "No range of the ledger holds this number."),
-        facts([["Whole ledger", `${grouped(told.first)} to ${grouped(told.checkpoint)}, which is the checkpoint`]])),
+      card("Commit", told.range ? null : el("p", {}, "No range of the ledger holds this number."),
+        facts([...(told.range ? range(told.range) : []), ["Whole ledger", `${grouped(told.first)} to ${grouped(told.checkpoint)}, which is the checkpoint`]])),
       told.letter ? card("Letter", facts([["Status", badge(told.letter.status)],
         ["Error", el("span", { class: "error" }, messageOf(told.letter))], ["Attempts", count(told.letter.attempts)]]),
       el("p", {}, el("a", { href: letterAt(told) }, "Show the letter"))) : null,
@@ -100,12 +100,12 @@ function rowsCard({ rows, outcome }) {
   return rows?.length ? card("Rows", rows.map(row)) : null;
 }
 
-const range = (one) => facts([["Commit", count(one.commit_number)],
+const range = (one) => [["Commit", count(one.commit_number)],
   ["Sequence numbers", numbersOf(one)],
   ["Outcomes", ["written", "filtered", "dead_lettered", "held", "absent"].filter((name) => one[name])
     .map((name) => `${count(one[name])} ${name.replace("_", "-")}`).join(", ")],
   ["Transform", one.transform_version], ["Invocation", el("span", { class: "mono" }, one.invocation_id)],
-  ["Committed", dated(one.committed_at)]]);
+  ["Committed", dated(one.committed_at)]];
 
 const row = (one) => [el("h3", {}, one.table), facts([["Commit", count(one.commit_number)],
   ...Object.entries(one.columns).map(([name, value]) => [name, mono(value)])])];

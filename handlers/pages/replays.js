@@ -70,6 +70,8 @@ export const replay = {
   stays: "the events that it replayed stay replayed",
   title: (found) => (found.dry_run ? "Dry run" : "Replay"),
   done: (found) => `${count(found.done)} of ${count(found.total)}`,
+  result: (found) => `${plural(found.counts.events, "event")}, ${found.dry_run ? `${plural(found.counts.events_changed, "change")} found`
+    : `${plural(found.counts.rows_written, "row")} written`}`,
   facts: (found) => [outcomes(found.counts), effects(found), ...(found.keys ? [byKey(found)] : []),
     [["Transform", found.transform_version]]],
   notes: (found) => el("p", { class: "quiet" }, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),

@@ -43,7 +43,7 @@ def outage(body: Any) -> None:
 def several(body: Any) -> None:
     outage(body)
     stopped(body, "store", range(2), "the log of the database is full")
-    body["ledger_balanced"] = False
+    body.update(ledger_balanced=False, accounted=body["accounted"] - 1)
     body["hub_fault"] = "no route"
 
 
@@ -55,6 +55,7 @@ def late(body: Any) -> None:
 def uneven(body: Any) -> None:
     well(body)
     body["partitions"][5]["balanced"] = False
+    body["accounted"] -= 1
 
 
 STATES: list[tuple[Callable[[Any], None], list[tuple[str, str]]]] = [
