@@ -98,9 +98,12 @@ def fault_of(rows: Mapping[str, Any]) -> str | None:
     """Return a sentence if the rows differ from the ledger's; None if they do not, or the ledger's are unknown."""
     if not rows["difference"]:
         return None
-    places = [f"{one['partition']} has {one['found']} of {one['ledger']}" for one in rows["partitions"]]
+    places = [
+        f"partition {one['partition'].split('/', 1)[1]} has {one['found']} of {one['ledger']}"
+        for one in rows["partitions"]
+    ]
     found = rows["ledger"] + rows["difference"]
-    return f"the ledger counts {rows['ledger']} rows, and the tables have {found}: partition {', '.join(places)}"[:MOST]
+    return f"the ledger counts {rows['ledger']} rows, and the tables have {found}: {', '.join(places)}"[:MOST]
 
 
 def _figures(of: Aggregate, windows: DataFrame, first_at: datetime | None) -> dict[str, Any]:

@@ -12,18 +12,23 @@ export function confirm({ title, text, word, number, act, grave = false, asksWhy
   return new Promise((resolve) => {
     const asked = { number };
     const said = el("p", {});
+    const asking = el("span", {});
     const typed = el("input", { name: "count", inputmode: "numeric", autocomplete: "off", required: true });
     const reason = el("input", { name: "reason", required: true, minlength: 3, maxlength: 400, autocomplete: "off" });
     const go = el("button", { class: grave ? "grave" : "main", disabled: true }, word);
     const trouble = el("div", {});
-    const tell = () => { said.textContent = text(asked.number); check(); };
+    const tell = () => {
+      said.textContent = text(asked.number);
+      asking.textContent = `Type ${count(asked.number)} to confirm.`;
+      check();
+    };
     const check = () => {
       const same = asked.number === null || typed.value.replaceAll(/[ ,.]/g, "") === String(asked.number);
       go.disabled = !(same && (!asksWhy || reason.value.trim().length >= 3));
     };
     const form = el("form", { method: "dialog", oninput: check },
       el("h2", { id: "confirm-title" }, title), said,
-      number === null ? null : field("How many are there?", typed), ...more,
+      number === null ? null : el("label", {}, asking, typed), ...more,
       asksWhy ? field("Why? It is stored with your name.", reason) : null, trouble,
       el("div", { class: "row" }, go, button("Cancel", () => dialog.close())));
     const dialog = el("dialog", { "aria-labelledby": "confirm-title" }, form);
@@ -48,6 +53,5 @@ export function confirm({ title, text, word, number, act, grave = false, asksWhy
     document.body.append(dialog);
     tell();
     dialog.showModal();
-    if (number !== null) typed.placeholder = count(asked.number);
   });
 }

@@ -100,8 +100,10 @@ const TONES = {
   bad: ["exhausted", "dead_lettered", "missing", "absent", "failed", "open", "not balanced", "rows differ"],
 };
 
+const WORDS = { exhausted: "needs you", dead_lettered: "dead-lettered" };
+
 /** The word of a status: a letter that the app does not try any more needs a person. */
-export const wordOf = (status) => (status === "exhausted" ? "needs you" : String(status).replaceAll("_", " "));
+export const wordOf = (status) => WORDS[status] ?? String(status).replaceAll("_", " ");
 
 /** Show a word in its tone; the word alone says the same. */
 export function badge(word) {
@@ -141,9 +143,9 @@ const NOTHING = ["", "0", "0 s", "–"];
 /** Make a table that becomes cards on a narrow screen, without what is nothing. A column is [title, cell of an entry, class]. */
 export function table(label, columns, entries) {
   const head = el("tr", {}, columns.map(([title, , kind]) => el("th", { scope: "col", class: kind }, title)));
-  const rows = entries.map((entry) => el("tr", {}, columns.map(([title, cell, kind]) => {
+  const rows = entries.map((entry) => el("tr", {}, columns.map(([title, cell, kind], at) => {
     const shown = cell(entry);
-    const look = [kind, NOTHING.includes(shown) ? "nothing" : ""].filter(Boolean).join(" ");
+    const look = [kind, at && NOTHING.includes(shown) ? "nothing" : ""].filter(Boolean).join(" ");
     return el("td", { class: look || null, "data-label": title || null }, shown);
   })));
   return el("table", { class: "cards", "aria-label": label }, el("thead", {}, head), el("tbody", {}, rows));

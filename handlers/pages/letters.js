@@ -66,7 +66,7 @@ function filterCard(chosen) {
       button("All letters", () => { location.hash = ALL; })));
   const set = Object.entries(chosen).map(([name, value]) => `${name.replaceAll("_", " ")} ${wordOf(value)}`);
   return el("section", { class: "card", "aria-label": "Filter" },
-    el("details", { class: "filter", open: set.length > 0 && !isNarrow() },
+    el("details", { class: "filter", open: Object.keys(chosen).some((name) => name !== "status") && !isNarrow() },
       el("summary", {}, set.length ? `Filter: ${set.join(", ")}` : "Filter"), form));
 }
 
@@ -127,7 +127,7 @@ const keyOf = (one) => (one.error !== null && one.partition_key === null ? "–"
   : el("span", { class: "mono" }, one.error === null ? "hidden" : one.partition_key));
 
 /** Show the type and the class of a failure as badges. */
-const kindOf = (one) => el("span", { class: "kinds" }, one.error_type ? el("span", { class: "badge type" }, one.error_type)
+const kindOf = (one) => el("span", { class: "kinds" }, one.error_type ? el("span", { class: "badge type" }, one.error_type.split(".").flatMap((word, at) => (at ? [el("wbr"), `.${word}`] : word)))
   : null, " ", badge(one.error_class));
 
 const moveButtons = (moves, ask) => el("span", { class: "row moves" }, moves.map((move) => moveButton(move, ask)));
@@ -198,7 +198,7 @@ function parts(whole, path, again) {
       el("div", { class: "row actions" },
         allowed.includes("retry") ? moveButton("retry", ask) : null,
         el("a", { href: ledgerAt(one) }, "Where it went"),
-        el("a", { href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Replay it")),
+        el("a", { href: `#/tasks?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Replay it in a dry run")),
       allowed.includes("discard") ? el("div", { class: "apart" }, moveButton("discard", ask)) : null),
     el("div", { class: "columns" },
       card("Why", el("pre", {}, messageOf(one)), facts([
@@ -214,7 +214,7 @@ function parts(whole, path, again) {
         `${one.partition_id} / ${grouped(one.held_behind)}`)], one.due_at ? ["Due", dated(one.due_at)] : null,
         one.settled_at ? ["Settled", dated(one.settled_at)] : null,
         one.settled_why ? ["because", one.settled_why] : null])),
-      card("Event", facts([["Enqueued", dated(one.enqueued_at)],
+      card("Event", facts([["Partition", one.partition_id], ["Sequence number", grouped(one.sequence_number)], ["Enqueued", dated(one.enqueued_at)],
         ["Offset", el("span", { class: "mono" }, whole.offset)],
         ["Partition key", keyOf(one)]]),
       el("h3", {}, "Properties"), whole.properties === null ? el("p", { class: "quiet" }, "The properties are hidden.")

@@ -9,10 +9,10 @@ const SHOWN = 8; // partitions of a row that are named
 // A reason of stops: what it means, and what to do.
 const STOPS = {
   incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream, as the guide says.",
-  outage: "Most events of a batch fail, so nothing of it is written. Mend what they need, or deploy the last version that worked: the next attempt ends the stop.",
-  store: "The database fails again and again on one batch: the detail has its words. End what blocks it.",
+  outage: "Most events of a batch fail, so nothing of it is written. Repair what the events need, such as a table or a service, or deploy the last version that worked: the next attempt ends the stop.",
+  store: "The database fails again and again on one batch: the detail has its error. Clear what blocks it.",
   trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute.",
-  held: "Too many events wait after open letters of their keys: retry or discard these letters.",
+  held: "Too many events wait behind open letters of their keys: retry or discard these letters.",
 };
 
 /** Return the lines: [tone, words, where the button goes, its word, the section of the runbook, a detail]. */
@@ -28,6 +28,9 @@ function matters(status, runs) {
     found.push(["bad", `${plural(new Set(stops.map((one) => one.partition_id)).size, "partition")} stopped: ${reason}`, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded"]);
   }
   if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", status.hub_fault]);
+  for (const run of [...Map.groupBy(runs.filter((one) => one.quality), (one) => one.job).values()].map(([newest]) => newest)) {
+    if (run.quality.fault) found.push(["bad", `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality"]);
+  }
   const { exhausted } = status.letters;
   if (exhausted) {
     const verb = exhausted === 1 ? "needs" : "need";
@@ -39,9 +42,6 @@ function matters(status, runs) {
     const words = late.length === 1 ? `Partition ${late[0].partition_id} is late by ${duration(longest)}`
       : `${plural(late.length, "partition")} late, the longest by ${duration(longest)}`;
     found.push(["warn", words, "[aria-label=Partitions]", "Show", "lag"]);
-  }
-  for (const run of [...Map.groupBy(runs.filter((one) => one.quality), (one) => one.job).values()].map(([newest]) => newest)) {
-    if (run.quality.fault) found.push(["warn", `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality"]);
   }
   if (found.length === 0 && status.numbers) found.push(["good", "All is well"]);
   return found;
@@ -83,7 +83,7 @@ export function stops(status) {
   if (found.length === 0) return null;
   const alike = [...Map.groupBy(found, (one) => one.reason).values()];
   const columns = [
-    ["Partitions", named],
+    ["Partitions", (group) => named(group, status.partitions.length)],
     ["Reason", ([one]) => el("span", { class: "badge bad" }, one.reason)],
     ["Since", (group) => ago(group.map((one) => one.stopped_at).sort()[0])],
     ["Attempts", (group) => count(Math.max(...group.map((one) => one.attempts))), "amount"],
@@ -93,7 +93,7 @@ export function stops(status) {
   return card("Stopped partitions",
     el("p", { class: "bad", id: "stopped", tabindex: -1 }, `${plural(found.length, "stop")}: nothing is read or written there.`),
     table("Stopped partitions", columns, alike),
-    reasons.map((reason) => el("p", {}, STOPS[reason] ?? "")));
+    reasons.filter((reason) => reason in STOPS).map((reason) => el("p", {}, el("b", {}, reason), `: ${STOPS[reason]}`)));
 }
 
 /** The one error of the stops of a reason, or each with its partition. */
@@ -109,8 +109,9 @@ function alikeIn({ detail, partition_id: id }) {
   return place.endsWith(`/${id}`) ? words.join(": ") : detail ?? "";
 }
 
-function named(group) {
+function named(group, all) {
   const ids = group.map((one) => one.partition_id);
+  if (ids.length === all && all > SHOWN) return `all ${all}`;
   const more = ids.length > SHOWN ? `, and ${ids.length - SHOWN} more` : "";
   return `${ids.slice(0, SHOWN).join(", ")}${more}`;
 }

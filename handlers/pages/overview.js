@@ -72,7 +72,7 @@ function balance(status) {
       proof("accounted for", status.accounted, "accounted")),
     shares(status),
     unknownFields(status.unknown_fields),
-    even ? null : el("p", {}, "Run the audit below: it names the ranges at fault."));
+    even ? null : el("p", {}, "Press Audit it above: the audit names the ranges at fault."));
 }
 
 /** Say which fields of events the room does not know. */

@@ -5,13 +5,13 @@ import { LATE_SECONDS } from "./needs.js";
 
 const MOST = 8; // partitions in trouble that are not folded
 
-/** List the troubles of a partition, the gravest first: [rank, words]. A healthy partition has none. */
+/** List the troubles of a partition, the gravest first: [rank, words, tone]. A healthy partition has none. */
 function troublesOf(one) {
   return [
-    [0, one.balanced ? "" : "not balanced"],
-    [1, one.stops.length ? "stopped" : ""],
-    [2, one.open_gaps ? plural(one.open_gaps, "open gap") : ""],
-    [3, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : ""],
+    [0, one.balanced ? "" : "not balanced", "bad"],
+    [1, one.stops.length ? "stopped" : "", "bad"],
+    [2, one.open_gaps ? plural(one.open_gaps, "open gap") : "", ""], // it heals by itself
+    [3, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : "", "warn"],
   ].filter(([, words]) => words);
 }
 
@@ -32,7 +32,7 @@ export function byPartition(status) {
     ["Accounted", (one) => count(one.accounted), "amount"],
     ["Letters", (one) => count(one.dead_lettered), "amount"],
   ];
-  const trouble = ["Trouble", (one) => troublesOf(one).map(([, words]) => [el("span", { class: "badge bad" }, words), " "])];
+  const trouble = ["Trouble", (one) => troublesOf(one).map(([, words, tone]) => [el("span", { class: `badge ${tone}` }, words), " "])];
   const inTrouble = [columns[0], trouble, ...columns.slice(1)];
   const rank = (one) => troublesOf(one)[0][0];
   const [bad, healthy] = [true, false].map((isBad) =>

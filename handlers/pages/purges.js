@@ -7,6 +7,8 @@ import { badge, button, card, count, dated, el, plural, table, taskAt } from "./
 const ROWS = { batch_ledger: "Ledger rows", event_hub_dead_letter: "Settled letters", staged_event: "Events staged out of Capture",
   replay_diff: "Changes that dry runs found", redrive_piece: "Pieces of redrives", task: "Ended tasks", aggregation_failure: "Failures of runs" };
 
+const mono = (text) => el("span", { class: "mono" }, text);
+
 /** Show after how many days rows are old, and the last purge; offer a dry run. */
 export async function purgesCard({ older_than_days: days, purge_daily: isDaily }) {
   const [last] = (await get("tasks", { kind: "purge", limit: 1 })).tasks;
@@ -17,11 +19,11 @@ export async function purgesCard({ older_than_days: days, purge_daily: isDaily }
     start.disabled = await tried(trouble, counts);
   }, { id: "purge-count" });
   return card("Purges", el("p", { class: "quiet" },
-    isDaily ? "A purge deletes old rows each day (PURGE_DAILY is true)."
-    : "No purge begins by itself (PURGE_DAILY is false). The command hubledger purge start begins one."),
-  table("Days", [["Rows", ([name]) => [`${ROWS[name] ?? name} `, el("span", { class: "mono quiet" }, name)]],
-    ["Old after", ([, number]) => plural(number, "day")]], Object.entries(days)),
-  el("p", { class: "quiet" }, "PURGE_DAYS changes these days. A dry run counts the old rows, and deletes nothing."),
+    isDaily ? ["A purge deletes old rows each day (", mono("PURGE_DAILY"), " is true)."]
+    : ["No purge begins by itself (", mono("PURGE_DAILY"), " is false). ", mono("hubledger purge start"), " begins one."]),
+  table("Days", [["Rows", ([name]) => [`${ROWS[name] ?? name} `, el("span", { class: "mono quiet" }, name)], "bare"],
+    ["Purged after", ([, number]) => plural(number, "day")]], Object.entries(days)),
+  el("p", { class: "quiet" }, mono("PURGE_DAYS"), " changes these days. A dry run counts the old rows, and deletes nothing."),
   el("div", { class: "row actions" }, start), trouble,
   last ? el("p", { id: "purge" }, "The last one: ", badge(last.status),
     el("a", { href: taskAt(last) }, purge.done(last)), ", ", dated(last.requested_at))

@@ -39,7 +39,7 @@ function standing(found, again) {
   const works = found.engine !== "none";
   return card("How far the aggregates reach",
     el("p", { class: `verdict ${commits || !works ? "" : "good"}`, id: "cut" }, commits
-      ? `${plural(commits, "commit")} behind the checkpoints, the oldest for ${duration(found.lag_seconds)}`
+      ? `${plural(commits, "commit")} behind the checkpoints, the oldest waiting ${duration(found.lag_seconds)}`
       : works ? "Level with the checkpoints" : "Not running"),
     found.paused ? el("p", { class: "fault", id: "paused" },
       `Paused by ${found.paused.who}: ${found.paused.reason}`) : null,

@@ -53,24 +53,25 @@ export async function tasks(place, left, asked = "") {
   place.append(el("h1", {}, "Tasks"), newReplay(given), found);
   const show = (cursor, before) => tried(found, async () => {
     const page = await get("tasks", { ...chosen, limit: PAGE, cursor });
-    if (!left.aborted) found.replaceChildren(filterCard(chosen, page.kinds), list(page, cursor, before, show, Object.keys(chosen).length > 0));
+    if (!left.aborted) found.replaceChildren(list(page, cursor, before, show, chosen));
   });
   await show("", []);
 }
 
-function filterCard(chosen, kinds) {
+function filterOf(chosen, kinds) {
   const named = (words) => [["", "all"], ...words.map((word) => [word, word])];
   const form = el("form", { class: "row", onsubmit: (event) => {
     event.preventDefault();
     const asked = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
     location.hash = `#/tasks${asked.size ? `?${asked}` : ""}`;
   } }, field("Kind", choice("kind", named(kinds), chosen.kind)),
-  field("Status", choice("status", named(STATUSES), chosen.status)), el("button", { class: "main" }, "Filter"));
-  return el("section", { class: "card", "aria-label": "Filter" }, form);
+  field("Status", choice("status", named(STATUSES), chosen.status)), el("button", {}, "Filter"));
+  return form;
 }
 
-function list(page, cursor, before, show, isFiltered) {
-  return card("Tasks", page.tasks.length ? tasksTable("Tasks", page.tasks)
+function list(page, cursor, before, show, chosen) {
+  const isFiltered = Object.keys(chosen).length > 0;
+  return card("Tasks", page.tasks.length || isFiltered ? filterOf(chosen, page.kinds) : null, page.tasks.length ? tasksTable("Tasks", page.tasks)
     : isFiltered ? el("p", {}, "No task matches the filter.") : [el("p", {}, "No task has been requested yet."),
       el("p", { class: "quiet" }, "A replay begins here. Letters are retried or discarded on their page.")],
   pager(["Newer", "Older"], { cursor, before }, page.next, show));

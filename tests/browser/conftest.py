@@ -219,7 +219,7 @@ def picture() -> Callable[..., None]:
             is_phone = (page.viewport_size or {"width": 0})["width"] < 500
             page.set_viewport_size({"width": 360, "height": 880} if is_phone else {"width": 1280, "height": 860})
             page.wait_for_timeout(200)
-            page.evaluate("at => document.querySelector(at).scrollIntoView({ block: 'nearest' })", seen)
+            page.evaluate("at => document.querySelector(at).scrollIntoView({ block: 'start' })", seen)
             page.screenshot(path=str(IMAGES / f"{name}.png"), animations="disabled")
 
     return keep
@@ -233,7 +233,10 @@ def portrait() -> Callable[["Page", str], None]:
         if os.environ.get("SCREENSHOTS"):
             LOOKS.mkdir(parents=True, exist_ok=True)
             is_phone = page.evaluate("innerWidth") < 500
-            is_dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+            chosen = page.evaluate("document.documentElement.dataset.theme")
+            is_dark = (
+                chosen == "dark" if chosen else page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+            )
             look = f"{'phone' if is_phone else 'desktop'}-{'dark' if is_dark else 'light'}"
             page.screenshot(path=str(LOOKS / f"{name}-{look}.png"), animations="disabled", full_page=True)
 
@@ -242,10 +245,15 @@ def portrait() -> Callable[["Page", str], None]:
 
 def with_engine(page: "Page") -> None:
     """Let the page see an app with a Spark engine: that of the local run has none."""
+    with_aggregation(page, engine="livy")
+
+
+def with_aggregation(page: "Page", **change: Any) -> None:
+    """Let the page see another state of the aggregation."""
 
     def answer(route: "Route") -> None:
         response = route.fetch()
-        route.fulfill(response=response, json={**response.json(), "engine": "livy"})
+        route.fulfill(response=response, json={**response.json(), **change})
 
     page.route("**/api/aggregations?*", answer)
 

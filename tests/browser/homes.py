@@ -17,7 +17,7 @@ END = datetime(2026, 3, 14, 17, 40, tzinfo=UTC)  # of the week: long over, as in
 RUSH = (6, 7, 8, 12, 17, 18, 19, 20, 21)  # hours in which people are about
 
 QUALITY: dict[str, Any] = {  # of the run: a row is lost, and the largest key is hostile
-    "fault": "the ledger counts 12 rows, and the tables have 11: partition 1/3 has 7 of 8",
+    "fault": "the ledger counts 12 rows, and the tables have 11: partition 3 has 7 of 8",
     "rows": {
         "ledger": 12,
         "read": 8,

@@ -98,7 +98,7 @@ def test_a_resident_sees_the_home_of_the_link_without_a_key_or_a_search(
     page.route("**/own-activity*", show_any)
     page.goto(f"{aggregated.address}/api/homes/{HOME}#link=v1.1795305600.abc")
     page.wait_for_selector(f"h1:has-text('{HOME}')")
-    page.wait_for_selector("#as-of")
+    page.wait_for_selector("#period")
     assert [one.headers["x-home-link"] for one in sent] == ["v1.1795305600.abc"]
     assert not any("v1.1795305600" in one.url for one in sent)
     assert (page.is_visible("#search"), page.is_visible("#key")) == (False, False)

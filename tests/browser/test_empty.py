@@ -32,7 +32,7 @@ SAID = {  # by each part before the first event
     "tasks": "No task has been requested yet.",
     "runs": "Without an engine there are no runs.",
     "retention": "No open letter and no gap waits for an event that the hub will forget.",
-    "homes": "No home is registered yet: an event of the kind registration makes one.",
+    "homes": "No home is registered yet: a home appears after its first registration event.",
 }
 
 

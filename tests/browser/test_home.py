@@ -80,7 +80,7 @@ def test_the_week_is_shown_on_request_and_adds_up_to_more(home: "Page", aggregat
 
 def test_times_are_those_of_the_home(home: "Page") -> None:
     assert "Europe/Paris" in home.inner_text("#period")
-    assert "Sat, 14 Mar 2026, 19:00" in home.inner_text("#period")  # 18:00 in UTC
+    assert "Sat 14 Mar 2026, 19:00" in home.inner_text("#period")  # 18:00 in UTC
 
 
 def test_alerts_come_first_the_newest_on_top_and_the_others_on_request(home: "Page", aggregated: Run) -> None:
@@ -93,6 +93,9 @@ def test_alerts_come_first_the_newest_on_top_and_the_others_on_request(home: "Pa
 
 
 def test_the_page_says_as_of_when_and_that_more_is_coming(home: "Page", aggregated: Run) -> None:
+    assert home.locator("#as-of").count() == 0, "it has been silent for long"
+    home.click("[data-go=earlier]")
+    home.wait_for_selector("#as-of")
     assert home.inner_text("#as-of").startswith("As of ")
     committed = home.get_attribute("#as-of time", "datetime")
     assert committed == activity(aggregated)["as_of"]["committed_at"]
@@ -100,12 +103,12 @@ def test_the_page_says_as_of_when_and_that_more_is_coming(home: "Page", aggregat
 
 def test_earlier_days_are_looked_at_and_left_again(home: "Page") -> None:
     latest = home.inner_text("#period")
-    assert "No sensor has reported since Sat, 14 Mar 2026" in home.inner_text("#silent")
+    assert "No sensor has reported since Sat 14 Mar 2026" in home.inner_text("#silent")
     home.click("[data-go=earlier]")
-    home.wait_for_selector("#period:has-text('Thu, 12 Mar 2026, 19:00 to Fri, 13 Mar 2026, 19:00')")
+    home.wait_for_selector("#period:has-text('Thu 12 Mar 2026, 19:00 to Fri 13 Mar 2026, 19:00')")
     home.click("[data-go=latest]")
-    home.wait_for_selector("#period:has-text('Fri, 13 Mar 2026, 19:00 to Sat, 14 Mar 2026, 19:00')")
-    assert home.inner_text("#period").split(" As of")[0] == latest.split(" As of")[0]
+    home.wait_for_selector("#period:has-text('Fri 13 Mar 2026, 19:00 to Sat 14 Mar 2026, 19:00')")
+    assert home.inner_text("#period") == latest
 
 
 def test_a_silent_home_is_shown_as_silent(aggregated: Run, open_page: Opener) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import HOSTILE, Run, with_engine
+from tests.browser.conftest import HOSTILE, Run, with_aggregation, with_engine
 from tests.browser.test_ops import PAGES, boxes, order, press_until, show, show_whole
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def in_trouble(body: Any) -> None:
     """Four partitions in trouble, and a healthy one whose end at the hub was read before its checkpoint."""
     of = {one["partition_id"]: one for one in body["partitions"]}
     stop = {"partition_id": "9", "reason": "held", "detail": HOSTILE, "stopped_at": body["at"], "attempts": 1}
-    of["2"]["lag_seconds"] = 7200.0
+    of["2"].update(lag=5_400, lag_seconds=7200.0)
+    body["lag"] = 5_400
     of["3"]["lag_seconds"] = 299.0
     of["5"]["open_gaps"] = 2
     of["9"]["stops"] = [stop]
@@ -82,7 +83,8 @@ def test_on_a_phone_sixteen_healthy_partitions_are_two_screens_and_the_filter_is
 ) -> None:
     page = open_page(width=PHONE["width"])
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
-    changed(page, run, lambda body: body.update(runs=[]), "**/api/aggregations?*")
+    with_aggregation(page, runs=[])
+    page.reload()
     page.wait_for_selector("#healthy summary:text-is('16 partitions healthy')")
     assert page.evaluate("document.documentElement.scrollHeight") <= 2 * PHONE["height"]
     show(page, "#/letters?partition_id=3")

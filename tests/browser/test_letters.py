@@ -52,7 +52,7 @@ def test_no_retry_is_offered_where_no_letter_can_be_retried_and_the_page_says_wh
 
 def test_the_fields_of_the_filter_stand_in_lines(page: "Page") -> None:
     page.set_viewport_size({"width": 1280, "height": 700})
-    show(page, "#/letters?status=exhausted")
+    show(page, "#/letters?status=exhausted&error_class=poison")
     page.wait_for_selector("select[name=status]")
     fields = boxes(page, ".fields :is(input, select)")
     assert len({round(one["width"]) for one in fields}) == 1

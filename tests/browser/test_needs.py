@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.conftest import HOSTILE, Run
+from tests.browser.conftest import HOSTILE, Run, with_aggregation
 from tests.browser.tab import SCHEMES
 from tests.browser.test_lead import changed
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 Portrait = Callable[["Page", str], None]
 SIZES = "[...document.querySelectorAll('main *')].map((one) => parseFloat(getComputedStyle(one).fontSize))"
-RUNS = "**/api/aggregations?*"
 LETTERS = dict.fromkeys(("waiting", "retrying", "held", "exhausted", "resolved", "discarded", "open"), 0)
 
 
@@ -43,13 +42,17 @@ def outage(body: Any) -> None:
 def several(body: Any) -> None:
     outage(body)
     stopped(body, "store", range(2), "the log of the database is full")
-    body.update(ledger_balanced=False, accounted=body["accounted"] - 1)
+    body.update(ledger_balanced=False, accounted=body["accounted"] - 1, lag=None)
+    body["partitions"][2]["balanced"] = False
+    for one in body["partitions"]:
+        one.update(hub_end=None, lag=None, lag_seconds=None)
     body["hub_fault"] = "no route"
 
 
 def late(body: Any) -> None:
     well(body)
-    body["partitions"][3]["lag_seconds"] = 7_200
+    body["partitions"][3].update(lag=5_400, lag_seconds=7_200, hub_end="5443")
+    body["lag"] = 5_400
 
 
 def uneven(body: Any) -> None:
@@ -65,7 +68,7 @@ STATES: list[tuple[Callable[[Any], None], list[tuple[str, str]]]] = [
     (uneven, [("bad", "The ledger does not balance in partition 5")]),
     (outage, [("bad", "16 partitions stopped: outage"), ("warn", "3,776 letters need you")]),
     (several, [
-        ("bad", "The ledger does not balance"), ("bad", "2 partitions stopped: store"),
+        ("bad", "The ledger does not balance in partition 2"), ("bad", "2 partitions stopped: store"),
         ("bad", "14 partitions stopped: outage"), ("bad", "The hub does not answer"),
         ("warn", "3,776 letters need you"),
     ]),
@@ -76,7 +79,7 @@ STATES: list[tuple[Callable[[Any], None], list[tuple[str, str]]]] = [
 def test_the_first_lines_say_what_needs_an_operator(
     page: "Page", run: Run, portrait: Portrait, change: Callable[[Any], None], said: list[tuple[str, str]]
 ) -> None:
-    changed(page, run, lambda body: body.update(runs=[]), RUNS)
+    with_aggregation(page, runs=[])
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 844})
         changed(page, run, change)

@@ -70,8 +70,8 @@ function marks(since, until, at, x, width) {
   }
   return found.map((time) => {
     const text = isDay ? at.hour(time) : at.day(time);
-    const room = x(time) + 34 < width;
+    const room = x(time) - 17 > LEFT && x(time) + 17 < width;
     return [svg("line", { class: "mark", x1: x(time), x2: x(time), y1: ABOVE, y2: HEIGHT - BELOW }),
-      room ? svg("text", { x: x(time) + 3, y: HEIGHT - 4 }, text) : null];
+      room ? svg("text", { x: x(time), y: HEIGHT - 4, "text-anchor": "middle" }, text) : null];
   });
 }

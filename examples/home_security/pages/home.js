@@ -108,11 +108,12 @@ function go(until) {
 }
 
 function asOf(home, at) {
+  if (silentFor(home) !== null) return null;
   if (!home.as_of.committed_at) return el("span", { id: "as-of" }, "There are no charts yet.");
   const age = (Date.parse(home.at) - Date.parse(home.as_of.committed_at)) / 1000;
   return el("span", { id: "as-of" }, "As of ", el("time", { datetime: home.as_of.committed_at },
     at.moment(home.as_of.committed_at)), ` (${duration(Math.max(0, age))} ago)`,
-  home.as_of.is_current || silentFor(home) !== null || !home.newest_at ? "." : "; newer readings follow.");
+  home.as_of.is_current || !home.newest_at ? "." : "; newer readings follow.");
 }
 
 /** Return for how many seconds no sensor has reported, if that is a day or longer; null for an earlier period. */
@@ -126,7 +127,7 @@ function silentFor(home) {
 function silence(home, at) {
   const age = silentFor(home);
   return age === null ? null : el("p", { class: "fault", id: "silent" }, "No sensor has reported since ",
-    el("time", { datetime: home.newest_at }, at.dated(home.newest_at)), `, ${duration(age)} ago. What follows is old.`);
+    el("time", { datetime: home.newest_at }, at.dated(home.newest_at)), `, ${age < 2 * DAY_S ? duration(age) : plural(Math.floor(age / DAY_S), "day")} ago. What follows is old.`);
 }
 
 function alerts(home, at) {

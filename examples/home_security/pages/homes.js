@@ -16,7 +16,7 @@ export async function findHomes(place, prefix, cursor = "", before = []) {
     if (own !== asked) return;
     const homes = [...before, ...page.homes];
     place.replaceChildren(homes.length ? el("ul", { class: "tiles", "aria-label": "Homes" }, homes.map(link))
-      : el("p", { class: "quiet" }, prefix ? "No home id begins with this text." : "No home is registered yet: an event of the kind registration makes one."),
+      : el("p", { class: "quiet" }, prefix ? "No home id begins with this text." : "No home is registered yet: a home appears after its first registration event."),
     page.next ? button("More", () => findHomes(place, prefix, page.next, homes)) : "");
   } catch (problem) {
     if (!(problem instanceof Problem) || problem.needsKey) throw problem;

@@ -104,7 +104,9 @@ def test_an_event_that_becomes_no_row_fails(
     poison = tmp_path / "poison.json"
     poison.write_text("no event")
     assert deploy(azure, EVENTHUB__fullyQualifiedNamespace=running.hub, SMOKE_EVENT=str(poison)) == 1
-    assert one_line(capsys).endswith("was sent and became no row: It is a dead letter, exhausted, after 1 attempt.")
+    assert one_line(capsys).endswith(
+        "was sent and became no row: It is a dead letter that nothing retries any more, after 1 attempt."
+    )
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:

@@ -10,7 +10,7 @@ from core.aggregation.tick import AggregationReport, report_facts
 from tests.fakes.builders import EPOCH
 
 LOST: dict[str, Any] = {
-    "fault": "the ledger counts 12 rows, and the tables have 11: partition 1/3 has 7 of 8",
+    "fault": "the ledger counts 12 rows, and the tables have 11: partition 3 has 7 of 8",
     "rows": {
         "ledger": 12,
         "read": 8,
