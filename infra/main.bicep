@@ -287,10 +287,14 @@ param logRetentionDays int = 30
 @maxValue(1000)
 param logDailyGigabytes int = profile == 'dev' ? 1 : 5
 
-var names = loadJsonContent('abbreviations.json')
 var token = toLower(uniqueString(subscription().id, environmentName, location))
 var common = { location: location, tags: { 'azd-env-name': environmentName } }
-var keeping = { zoneRedundant: zoneRedundant, diagnosticLogs: diagnosticLogs, locked: deleteLocks }
+var keeping = {
+  zoneRedundant: zoneRedundant
+  workspaceId: monitoring.outputs.workspaceId
+  diagnosticLogs: diagnosticLogs
+  locked: deleteLocks
+}
 var deployerSid = principalType == 'ServicePrincipal' ? '' : principalId // that of a service principal is its application id
 var ownHub = empty(eventHubNamespaceId)
 var ownServer = empty(sqlServerId)
@@ -298,7 +302,7 @@ var ownHubName = 'telemetry'
 var ownGroup = '/subscriptions/${subscription().subscriptionId}/resourceGroups/${resourceName.resourceGroup}'
 var hubPlace = split(ownHub ? ownGroup : eventHubNamespaceId, '/') // of our group where there is none: an id must split
 var groupsOfOthers = concat(ownHub ? [] : [hubPlace[4]], empty(workerRegistryId) ? [] : [split(workerRegistryId, '/')[4]])
-var alertPrefix = '${names.queryAlert}${token}-'
+var alertPrefix = 'ar-${token}-'
 var captureContainer = 'capture'
 var deploymentContainer = 'deployments'
 var sparkContainer = 'spark'
@@ -359,23 +363,23 @@ var refusals = concat(
 var place = empty(refusals) ? location : fail(join(refusals, '; '))
 
 var conventionalNames = {
-  actionGroup: '${names.actionGroup}${token}'
-  appIdentity: '${names.userAssignedIdentity}app-${token}'
-  applicationInsights: '${names.applicationInsights}${token}'
-  captureIdentity: '${names.userAssignedIdentity}capture-${token}'
-  containerApp: '${names.containerApp}${token}'
-  containerAppsEnvironment: '${names.containerAppsEnvironment}${token}'
-  databricksWorkspace: '${names.databricksWorkspace}${token}'
-  eventHubNamespace: '${names.eventHubNamespace}${token}'
-  functionApp: '${names.functionApp}${token}'
-  functionPlan: '${names.functionPlan}${token}'
-  hostStorage: '${names.storageAccount}host${token}'
-  lake: '${names.storageAccount}lake${token}'
-  logAnalyticsWorkspace: '${names.logAnalyticsWorkspace}${token}'
-  resourceGroup: '${names.resourceGroup}${environmentName}'
-  sqlServer: '${names.sqlServer}${token}'
-  synapseWorkspace: '${names.synapseWorkspace}${token}'
-  virtualNetwork: '${names.virtualNetwork}${token}'
+  actionGroup: 'ag-${token}'
+  appIdentity: 'id-app-${token}'
+  applicationInsights: 'appi-${token}'
+  captureIdentity: 'id-capture-${token}'
+  containerApp: 'ca-${token}'
+  containerAppsEnvironment: 'cae-${token}'
+  databricksWorkspace: 'dbw-${token}'
+  eventHubNamespace: 'evhns-${token}'
+  functionApp: 'func-${token}'
+  functionPlan: 'plan-${token}'
+  hostStorage: 'sthost${token}'
+  lake: 'stlake${token}'
+  logAnalyticsWorkspace: 'log-${token}'
+  resourceGroup: 'rg-${environmentName}'
+  sqlServer: 'sql-${token}'
+  synapseWorkspace: 'synw-${token}'
+  virtualNetwork: 'vnet-${token}'
 }
 var unknownNames = filter(objectKeys(resourceNames), key => !contains(conventionalNames, key))
 var resourceName = union(conventionalNames, resourceNames)
@@ -441,12 +445,6 @@ module monitoring 'app/monitoring.bicep' = {
   }
 }
 
-module workbook 'app/workbook.bicep' = {
-  name: 'workbook'
-  scope: group
-  params: { common: common, workspaceId: monitoring.outputs.workspaceId }
-}
-
 module hostStorage 'app/storage.bicep' = {
   name: 'host-storage'
   scope: group
@@ -454,7 +452,6 @@ module hostStorage 'app/storage.bicep' = {
     name: resourceName.hostStorage
     common: common
     keeping: keeping
-    workspaceId: monitoring.outputs.workspaceId
     containers: [deploymentContainer]
     access: vnetEnabled ? 'Private' : 'Public'
   }
@@ -467,7 +464,6 @@ module lake 'app/storage.bicep' = {
     name: resourceName.lake
     common: common
     keeping: keeping
-    workspaceId: monitoring.outputs.workspaceId
     isLake: true
     containers: [captureContainer, sparkContainer]
     access: vnetEnabled ? 'TrustedServices' : 'Public'
@@ -496,7 +492,6 @@ module hub 'app/hub.bicep' = if (ownHub) {
     name: resourceName.eventHubNamespace
     common: common
     keeping: keeping
-    workspaceId: monitoring.outputs.workspaceId
     hubName: ownHubName
     sizes: {
       tier: hubTier
@@ -538,7 +533,6 @@ module sql 'app/sql.bicep' = if (ownServer) {
     name: resourceName.sqlServer
     common: common
     keeping: keeping
-    workspaceId: monitoring.outputs.workspaceId
     databaseName: databaseName
     administrator: {
       id: empty(sqlAdministratorId) ? deployerSid : sqlAdministratorId
@@ -686,14 +680,14 @@ module endpoints 'app/endpoints.bicep' = if (vnetEnabled) {
     zones: concat([blobZone, queueZone, tableZone, lakeZone], ownHub ? [hubZone] : [], ownServer ? [sqlZone] : [])
     targets: concat(
       [
-        { name: '${names.privateEndpoint}${token}-host-blob', resourceId: hostStorage.outputs.resourceId, service: 'blob', zone: blobZone }
-        { name: '${names.privateEndpoint}${token}-host-queue', resourceId: hostStorage.outputs.resourceId, service: 'queue', zone: queueZone }
-        { name: '${names.privateEndpoint}${token}-host-table', resourceId: hostStorage.outputs.resourceId, service: 'table', zone: tableZone }
-        { name: '${names.privateEndpoint}${token}-lake-blob', resourceId: lake.outputs.resourceId, service: 'blob', zone: blobZone }
-        { name: '${names.privateEndpoint}${token}-lake-dfs', resourceId: lake.outputs.resourceId, service: 'dfs', zone: lakeZone }
+        { name: 'pep-${token}-host-blob', resourceId: hostStorage.outputs.resourceId, service: 'blob', zone: blobZone }
+        { name: 'pep-${token}-host-queue', resourceId: hostStorage.outputs.resourceId, service: 'queue', zone: queueZone }
+        { name: 'pep-${token}-host-table', resourceId: hostStorage.outputs.resourceId, service: 'table', zone: tableZone }
+        { name: 'pep-${token}-lake-blob', resourceId: lake.outputs.resourceId, service: 'blob', zone: blobZone }
+        { name: 'pep-${token}-lake-dfs', resourceId: lake.outputs.resourceId, service: 'dfs', zone: lakeZone }
       ],
-      ownHub ? [{ name: '${names.privateEndpoint}${token}-hub', resourceId: hub!.outputs.resourceId, service: 'namespace', zone: hubZone }] : [],
-      ownServer ? [{ name: '${names.privateEndpoint}${token}-sql', resourceId: sql!.outputs.resourceId, service: 'sqlServer', zone: sqlZone }] : []
+      ownHub ? [{ name: 'pep-${token}-hub', resourceId: hub!.outputs.resourceId, service: 'namespace', zone: hubZone }] : [],
+      ownServer ? [{ name: 'pep-${token}-sql', resourceId: sql!.outputs.resourceId, service: 'sqlServer', zone: sqlZone }] : []
     )
   }
 }
@@ -723,6 +717,7 @@ module function 'app/function.bicep' = {
     }
     ingestDisabled: !empty(workerImage)
     subnetId: network.outputs.appSubnetId
+    signInClientId: signInClientId
   }
   dependsOn: [roles, hubRoles] // the first start of the host fails without them
 }
@@ -744,12 +739,6 @@ module worker 'app/worker.bicep' = if (!empty(workerImage)) {
     replicas: { always: workerReplicas, maximum: workerMaximumReplicas }
   }
   dependsOn: [function] // its trigger is off before the worker takes the partitions
-}
-
-module signIn 'app/signin.bicep' = {
-  name: 'sign-in'
-  scope: group
-  params: { appName: function.outputs.name, clientId: signInClientId, tenantId: tenant().tenantId }
 }
 
 module alerts 'app/alerts.bicep' = if (alertsEnabled) {

@@ -47,6 +47,11 @@ param ingestDisabled bool
 @description('Resource id of the subnet for outgoing calls.')
 param subnetId string
 
+@description('Client id of the app registration that callers sign in to; empty turns sign-in off.')
+param signInClientId string
+
+var signsIn = !empty(signInClientId)
+
 var alwaysReady = concat(
   choices.ingestAlwaysReady > 0 && !ingestDisabled ? [{ name: 'function:ingest', instanceCount: choices.ingestAlwaysReady }] : [],
   choices.httpAlwaysReady > 0 ? [{ name: 'http', instanceCount: choices.httpAlwaysReady }] : [],
@@ -141,6 +146,35 @@ resource scm 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2024-04-01'
   name: 'scm'
   properties: { allow: false }
   dependsOn: [ftp]
+}
+
+// Sign-in with Microsoft Entra (App Service authentication), on or off by parameter. It lets callers without a token
+// pass, because monitors and the company's web site come with a key only; the app itself checks the role of a caller. The
+// platform removes the headers of a principal from every request that comes from outside, and sets its own.
+// No client secret: the registration issues id tokens, so nothing has to be stored or rotated.
+resource signIn 'Microsoft.Web/sites/config@2024-04-01' = {
+  parent: app
+  name: 'authsettingsV2'
+  properties: {
+    platform: { enabled: signsIn, runtimeVersion: '~1' }
+    globalValidation: { requireAuthentication: false, unauthenticatedClientAction: 'AllowAnonymous' }
+    httpSettings: { requireHttps: true, forwardProxy: { convention: 'NoProxy' } }
+    identityProviders: {
+      azureActiveDirectory: {
+        enabled: signsIn
+        registration: {
+          clientId: signsIn ? signInClientId : null
+          openIdIssuer: '${environment().authentication.loginEndpoint}${tenant().tenantId}/v2.0'
+        }
+        validation: { allowedAudiences: signsIn ? ['api://${signInClientId}'] : [] } // beside the client id itself
+      }
+    }
+    login: {
+      preserveUrlFragmentsForLogins: true // the operator's page has its places after the #
+      tokenStore: { enabled: false }
+    }
+  }
+  dependsOn: [scm]
 }
 
 @description('Name of the app.')

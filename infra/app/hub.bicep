@@ -7,10 +7,7 @@ param name string
 param common { location: string, tags: { *: string } }
 
 @description('Choices for each resource that holds data: zones, logs in the workspace, a lock against deletion.')
-param keeping { zoneRedundant: bool, diagnosticLogs: 'none' | 'essential' | 'all', locked: bool }
-
-@description('Resource id of the workspace that stores the logs.')
-param workspaceId string
+param keeping { zoneRedundant: bool, workspaceId: string, diagnosticLogs: 'none' | 'essential' | 'all', locked: bool }
 
 @description('Name of the event hub.')
 param hubName string
@@ -80,7 +77,7 @@ resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (k
   name: 'to-workspace'
   scope: namespace
   properties: {
-    workspaceId: workspaceId
+    workspaceId: keeping.workspaceId
     logAnalyticsDestinationType: 'Dedicated' // one table a category
     logs: keeping.diagnosticLogs == 'all'
       ? [{ categoryGroup: 'allLogs', enabled: true }]

@@ -1,4 +1,4 @@
-// Telemetry: one workspace, and Application Insights, which accepts telemetry from Entra identities only.
+// Telemetry: one workspace, Application Insights, which accepts telemetry from Entra identities only, and a workbook.
 
 @description('Name of the workspace.')
 param workspaceName string
@@ -38,6 +38,20 @@ resource component 'Microsoft.Insights/components@2020-02-02' = {
     IngestionMode: 'LogAnalytics'
     SamplingPercentage: 100 // ingestion drops none of the facts that alerts read
     WorkspaceResourceId: workspace.id
+  }
+}
+
+// docs/telemetry.md: it shows the metrics that the app sends. No alert needs it.
+resource workbook 'Microsoft.Insights/workbooks@2023-06-01' = {
+  name: guid(workspace.id, 'hubledger') // the name of a workbook is a GUID
+  location: common.location
+  tags: common.tags
+  kind: 'shared'
+  properties: {
+    displayName: 'Hubledger'
+    category: 'workbook'
+    sourceId: workspace.id
+    serializedData: loadTextContent('../dashboards/workbook.json')
   }
 }
 

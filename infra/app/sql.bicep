@@ -7,10 +7,7 @@ param name string
 param common { location: string, tags: { *: string } }
 
 @description('Choices for each resource that holds data: zones, logs in the workspace, a lock against deletion.')
-param keeping { zoneRedundant: bool, diagnosticLogs: 'none' | 'essential' | 'all', locked: bool }
-
-@description('Resource id of the workspace that stores the logs.')
-param workspaceId string
+param keeping { zoneRedundant: bool, workspaceId: string, diagnosticLogs: 'none' | 'essential' | 'all', locked: bool }
 
 @description('Name of the database.')
 param databaseName string
@@ -111,7 +108,7 @@ resource logs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (k
   name: 'to-workspace'
   scope: database
   properties: {
-    workspaceId: workspaceId
+    workspaceId: keeping.workspaceId
     logs: keeping.diagnosticLogs == 'all'
       ? [{ categoryGroup: 'allLogs', enabled: true }]
       : map(['Blocks', 'Deadlocks', 'Errors', 'Timeouts'], category => { category: category, enabled: true })
@@ -138,7 +135,7 @@ resource audit 'Microsoft.Sql/servers/databases/auditingSettings@2023-08-01' = i
 resource auditLogs 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = if (auditing) {
   name: 'audit-to-workspace'
   scope: database
-  properties: { workspaceId: workspaceId, logs: [{ category: 'SQLSecurityAuditEvents', enabled: true }] }
+  properties: { workspaceId: keeping.workspaceId, logs: [{ category: 'SQLSecurityAuditEvents', enabled: true }] }
 }
 
 resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (keeping.locked) {

@@ -92,7 +92,7 @@ def services_log_into_the_workspace(files: Files) -> Iterator[str]:
             continue
         categories = set(re.findall(r"'(\w+)'", shown(at(one.value, "properties.logs")))) - {"all", "allLogs"}
         sink = shown(at(one.value, "properties.workspaceId"))
-        if one.head != "if (keeping.diagnosticLogs != 'none')" or sink != "workspaceId":
+        if one.head != "if (keeping.diagnosticLogs != 'none')" or sink != "keeping.workspaceId":
             yield f"{file.name}:{one.line}: diagnosticLogs must decide whether the workspace gets logs"
         if not categories or not categories <= RARE:
             yield f"{file.name}:{one.line}: {sorted(categories - RARE)} are not rare"

@@ -207,11 +207,11 @@ def sign_in_admits_one_tenant_and_leaves_keys_alone(files: Files) -> Iterator[st
         for path in ("properties.platform.enabled", f"{ENTRA}.enabled"):
             if not isinstance(at(one.value, path), Expression):
                 yield f"{where}.{path} must depend on a parameter"
-        if "${tenantId}" not in shown(at(one.value, f"{ENTRA}.registration.openIdIssuer")):
+        if "${tenant().tenantId}" not in shown(at(one.value, f"{ENTRA}.registration.openIdIssuer")):
             yield f"{where}: the issuer must be that of the tenant"
         yield from (f"{where} must not have {path}" for path in NOT_OF_SIGN_IN if at(one.value, path) is not None)
     for file, call in all_of(files, "module"):
-        if call.of.endswith("signin.bicep") and shown(at(call.value, "params.clientId")) != "signInClientId":
+        if call.name == "function" and shown(at(call.value, "params.signInClientId")) != "signInClientId":
             yield f"{file.name}:{call.line}: the client id of sign-in must be the parameter signInClientId"
 
 

@@ -51,7 +51,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/sql.bicep", "    zoneRedundant: keeping.zoneRedundant\n", "    zoneRedundant: false\n"),
         ("app/storage.bicep", "keeping.zoneRedundant ? 'Standard_ZRS' : 'Standard_LRS'", "'Standard_LRS'"),
         ("app/function.bicep", ", zoneRedundant: choices.zoneRedundant }", " }"),
-        ("main.bicep", "{ zoneRedundant: zoneRedundant, ", "{ zoneRedundant: false, "),
+        ("main.bicep", "  zoneRedundant: zoneRedundant\n  workspaceId", "  zoneRedundant: false\n  workspaceId"),
         (
             "main.bicep",
             "    keeping: keeping\n",
@@ -63,7 +63,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/sql.bicep", "keeping.diagnosticLogs != 'none'", "true"),
         ("app/sql.bicep", "'Blocks', ", "'DatabaseWaitStatistics', "),
         ("app/storage.bicep", "['StorageDelete']", "['StorageDelete', 'StorageRead']"),
-        ("app/storage.bicep", "    workspaceId: workspaceId\n", ""),
+        ("app/storage.bicep", "    workspaceId: keeping.workspaceId\n", ""),
     ],
     choices.audits_are_chosen_and_rare: [
         ("main.bicep", "param sqlAuditing bool = false", "param sqlAuditing bool = true"),
@@ -78,7 +78,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/hub.bicep", "if (keeping.locked)", "if (!keeping.locked)"),
         ("app/sql.bicep", "  scope: database\n  properties: { level", "  scope: server\n  properties: { level"),
         ("app/storage.bicep", "'CanNotDelete'", "'ReadOnly'"),
-        ("main.bicep", ", locked: deleteLocks }", ", locked: false }"),
+        ("main.bicep", "  locked: deleteLocks\n", "  locked: false\n"),
     ],
     choices.names_can_be_chosen: [
         ("main.bicep", "name: resourceName.sqlServer", "name: '${names.sqlServer}${token}'"),

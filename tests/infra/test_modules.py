@@ -103,9 +103,3 @@ def test_the_page_on_scaling_out_has_every_choice_of_the_worker_with_its_default
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     found = {name: next((row for row in rows if f"`{name}`" in row), "") for name in choices}
     assert [name for name, default in choices.items() if not found[name] or default not in found[name]] == []
-
-
-def test_every_abbreviation_is_used() -> None:
-    names = json.loads((FOLDER / "abbreviations.json").read_text(encoding="utf-8"))
-    used = set(re.findall(r"names\.(\w+)", FILES["main.bicep"].text))
-    assert set(names) == used

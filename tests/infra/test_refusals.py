@@ -97,7 +97,7 @@ def test_two_environments_fit_into_one_group() -> None:
     """`resourceNames` may name one group twice; each name in it has the hash of its environment."""
     calls = {one.name: one.value["params"] for one in MAIN.of_kind("module")}
     assert shown(calls["alerts"]["prefix"]) == "alertPrefix"
-    assert shown(MAIN.var("alertPrefix")) == "'${names.queryAlert}${token}-'"
+    assert shown(MAIN.var("alertPrefix")) == "'ar-${token}-'"
     names = [name for _, kind, name in plan(FILES, {"vnetEnabled": True}) if "private-endpoint" in kind]
     assert len(names) == 7
     assert [name for name in names if not name.startswith("pep-token-")] == []

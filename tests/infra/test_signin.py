@@ -55,7 +55,7 @@ def test_the_registration_exposes_a_scope_and_asks_for_tokens_that_the_app_takes
     api = document("app-scope.json")
     assert set(api) == {"requestedAccessTokenVersion", "oauth2PermissionScopes"}
     assert api["requestedAccessTokenVersion"] == 2
-    assert "${tenantId}/v2.0'" in FILES["app/signin.bicep"].text
+    assert "${tenant().tenantId}/v2.0'" in FILES["app/function.bicep"].text
     (scope,) = api["oauth2PermissionScopes"]
     assert (scope["type"], scope["isEnabled"], scope["value"]) == ("User", True, "access")
     assert UUID(scope["id"]) not in {UUID(one["id"]) for one in ROLES}
