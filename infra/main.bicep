@@ -699,7 +699,6 @@ module function 'app/function.bicep' = {
     name: resourceName.functionApp
     planName: resourceName.functionPlan
     common: common
-    serviceName: 'hubledger'
     identity: appIdentity.outputs.ids
     deploymentContainer: deploymentContainer
     hostStorage: hostStorage.outputs.endpoints
@@ -767,7 +766,7 @@ module alerts 'app/alerts.bicep' = if (alertsEnabled) {
 output AZURE_RESOURCE_GROUP string = group.name
 
 @description('Name of the function app.')
-output FUNCTION_APP_NAME string = function.outputs.name
+output FUNCTION_APP_NAME string = resourceName.functionApp
 
 @description('Resource id of the function app, for the hooks.')
 output FUNCTION_APP_ID string = function.outputs.resourceId
@@ -779,7 +778,7 @@ output FUNCTION_APP_URI string = function.outputs.uri
 output APP_SUBNET_ID string = network.outputs.appSubnetId
 
 @description('Name of the container app of the worker; empty when there is none.')
-output WORKER_APP_NAME string = empty(workerImage) ? '' : worker!.outputs.name
+output WORKER_APP_NAME string = empty(workerImage) ? '' : resourceName.containerApp
 
 @description('Resource id of the alert on silence, which the hook after the deployment turns on.')
 output WATCH_ALERT_ID string = !alertsEnabled ? '' : '${group.id}/providers/Microsoft.Insights/scheduledQueryRules/${alertPrefix}watch-silent'

@@ -10,9 +10,6 @@ param planName string
 @description('Region and tags of the environment.')
 param common { location: string, tags: { *: string } }
 
-@description('Name of the service in azure.yaml, by which azd finds the app.')
-param serviceName string
-
 @description('Ids of the identity that the app runs as.')
 param identity { resource: string, client: string, principal: string }
 
@@ -92,7 +89,7 @@ resource plan 'Microsoft.Web/serverfarms@2024-04-01' = {
 resource app 'Microsoft.Web/sites@2024-04-01' = {
   name: name
   location: common.location
-  tags: union(common.tags, { 'azd-service-name': serviceName })
+  tags: union(common.tags, { 'azd-service-name': 'hubledger' }) // the service of azure.yaml, by which azd finds the app
   kind: 'functionapp,linux'
   identity: { type: 'UserAssigned', userAssignedIdentities: { '${identity.resource}': {} } }
   properties: {
@@ -176,9 +173,6 @@ resource signIn 'Microsoft.Web/sites/config@2024-04-01' = {
   }
   dependsOn: [scm]
 }
-
-@description('Name of the app.')
-output name string = app.name
 
 @description('Address of the app.')
 output uri string = 'https://${app.properties.defaultHostName}'

@@ -118,6 +118,3 @@ module worker 'br/public:avm/res/app/container-app:0.23.0' = {
   }
   dependsOn: [pull]
 }
-
-@description('Name of the container app.')
-output name string = worker.outputs.name

@@ -81,7 +81,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("main.bicep", "  locked: deleteLocks\n", "  locked: false\n"),
     ],
     choices.names_can_be_chosen: [
-        ("main.bicep", "name: resourceName.sqlServer", "name: '${names.sqlServer}${token}'"),
+        ("main.bicep", "name: resourceName.sqlServer", "name: 'sql-${token}'"),
         ("main.bicep", "  name: resourceName.resourceGroup\n", "  name: 'rg'\n"),
         ("main.bicep", "name: resourceName.functionApp", "name: resourceName.funktionApp"),
         ("main.bicep", "planName: resourceName.functionPlan", "planName: resourceName.functionApp"),

@@ -64,7 +64,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/function.bicep", "@secure()\n", ""),
         ("app/worker.bicep", "@secure()\n", ""),
         ("app/function.bicep", "output resourceId string = app.id", "output all object = { id: app.id }"),
-        ("app/function.bicep", "output name string = app.name", "output name string = string(settings)"),
+        ("app/function.bicep", "output resourceId string = app.id", "output name string = string(settings)"),
     ],
     policies.secrets_stay_in_the_vault: [
         ("app/worker.bicep", "secrets: map(", "secrets: [{ name: 'x', value: image }] // map("),

@@ -57,7 +57,7 @@ def test_what_the_schema_leaves_open_is_what_azd_knows() -> None:
 
 def test_the_service_and_the_template_are_where_azure_yaml_says() -> None:
     assert (ROOT / AZURE["infra"]["path"] / f"{AZURE['infra']['module']}.bicep").exists()
-    assert "serviceName: 'hubledger'" in (ROOT / "infra" / "main.bicep").read_text(encoding="utf-8")
+    assert "'azd-service-name': 'hubledger'" in (ROOT / "infra" / "app" / "function.bicep").read_text(encoding="utf-8")
     assert list(AZURE["services"]) == ["hubledger"]
 
 
