@@ -795,12 +795,6 @@ output APP_IDENTITY_PRINCIPAL_ID string = appIdentity.outputs.ids.principal
 @description('Resource id of the SQL server whose firewall the hooks open while they run. Empty if they need no rule: the server is yours, or it has no public endpoint.')
 output FIREWALL_SERVER_ID string = ownServer && !vnetEnabled ? sql!.outputs.resourceId : ''
 
-@description('Connection string of the database; it holds no credentials.')
-output STORE_CONNECTION string = storeConnection
-
-@description('Namespace of the hub.')
-output EVENTHUB__fullyQualifiedNamespace string = hubHost
-
 @description('Name of the hub.')
 output EVENTHUB_NAME string = hubNames.hub
 
@@ -809,9 +803,6 @@ output EVENTHUB_ID string = '${ownHub ? hub!.outputs.resourceId : eventHubNamesp
 
 @description('Groups of others in which a deployment makes something, separated by commas: azd down may delete them whole.')
 output GROUPS_OF_OTHERS string = join(filter(groupsOfOthers, name => toLower(name) != toLower(resourceName.resourceGroup)), ',')
-
-@description('Consumer group of the trigger.')
-output EVENTHUB_CONSUMER_GROUP string = hubNames.triggerGroup
 
 @description('Blob address of the lake, where the hooks put the jobs.')
 output LAKE_BLOB_ENDPOINT string = lake.outputs.endpoints.blob
@@ -828,8 +819,5 @@ output SYNAPSE_WORKSPACE string = spark.outputs.synapseName
 @description('Name of the Spark pool; empty when there is none.')
 output SYNAPSE_POOL string = spark.outputs.poolName
 
-@description('Consumer group of the reader that fetches events for gaps and replays.')
-output HUB_READER_CONSUMER_GROUP string = hubNames.readerGroup
-
-@description('Settings of the app that this file computes, as JSON. Before a deployment, a hook starts the app with them once.')
+@description('Settings of the app that this file computes, as JSON. The hooks read names and addresses in them, and start the app with them once.')
 output WIRED_SETTINGS string = string(wiredSettings)

@@ -62,7 +62,7 @@ def provisioned() -> None:
         database.migrate()
         database.admit(rights.database_users(outputs, rest, os.environ))
         rights.allow_submitting(outputs, rest)
-    lake.upload_jobs(outputs.spark_engine, lambda: _container(outputs, identity), time)
+    lake.upload_jobs(outputs.spark_engine_choice, lambda: _container(outputs, identity), time)
     write_local_settings(ROOT, outputs, os.environ)
 
 
@@ -75,7 +75,7 @@ def deployable() -> None:
     from infra.hooks.rest import Rest
 
     outputs, identity = read_outputs(os.environ), open_identity(os.environ)
-    names = app_start.refuse_unstartable(ROOT, app_start.cloud_settings(ROOT, outputs.wired_settings, os.environ))
+    names = app_start.refuse_unstartable(ROOT, app_start.cloud_settings(ROOT, outputs.settings, os.environ))
     print(f"the package starts with {len(names)} functions: {', '.join(names)}")
     with open_to(address_of(os.environ, find_address), outputs, Rest(identity.token, time)):
         _database(outputs, identity).refuse_other_schema()
@@ -153,7 +153,7 @@ def _database(outputs: Outputs, identity: "Identity") -> "ServerDatabase":
     from infra.hooks.database import ServerDatabase
 
     access = Access(token=lambda: identity.token(TOKEN_SCOPE))
-    return ServerDatabase(outputs.store_connection, access, time, room.rooms_in(os.environ))
+    return ServerDatabase(outputs.settings["STORE_CONNECTION"], access, time, room.rooms_in(os.environ))
 
 
 def _container(outputs: Outputs, identity: "Identity") -> object:

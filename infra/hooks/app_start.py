@@ -53,10 +53,10 @@ def refuse_unpinned(requirements: Path) -> None:
         raise HookRefused(*(f"requirements.txt: {line!r} must name one version, as in NAME==1.2.3" for line in loose))
 
 
-def cloud_settings(root: Path, wired: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of the deployed app: those of infra/settings.json, and the JSON that main.bicep wired."""
+def cloud_settings(root: Path, wired: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of the deployed app: those of infra/settings.json, and those that main.bicep computes."""
     chosen = json.loads((root / "infra" / "settings.json").read_text(encoding="utf-8"))
-    return {**chosen, **json.loads(wired), NAME: name_of(environment)}
+    return {**chosen, **wired, NAME: name_of(environment)}
 
 
 def _functions(unpacked: Path, settings: Mapping[str, str]) -> list[str]:

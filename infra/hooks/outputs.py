@@ -1,6 +1,7 @@
 """The outputs of main.bicep, which `azd provision` puts into a hook's environment: read completely or refused."""
 
 import dataclasses
+import json
 import uuid
 from collections.abc import Mapping
 
@@ -17,37 +18,28 @@ class Outputs:
     app_identity_name: str
     app_identity_client_id: uuid.UUID
     app_identity_principal_id: uuid.UUID
-    store_connection: str
-    hub_namespace: str
-    hub_name: str
-    hub_id: str
-    trigger_group: str
-    reader_group: str
+    eventhub_name: str
+    eventhub_id: str
     lake_blob_endpoint: str
     lake_container: str
-    spark_engine: str
-    wired_settings: str  # as JSON
+    spark_engine_choice: str
+    wired_settings: str
     watch_alert_id: str = ""
     firewall_server_id: str = ""
     synapse_workspace: str = ""
     synapse_pool: str = ""
 
     @property
+    def settings(self) -> dict[str, str]:
+        """The settings of the app that main.bicep computes."""
+        settings: dict[str, str] = json.loads(self.wired_settings)
+        return settings
+
+    @property
     def synapse_id(self) -> str:
         """The resource id of the Synapse workspace, which is in the group of the app."""
         group = self.function_app_id.partition("/providers/")[0]
         return f"{group}/providers/Microsoft.Synapse/workspaces/{self.synapse_workspace}"
-
-
-OTHER_NAMES = {  # of fields whose output is not the field in capitals
-    "hub_namespace": "EVENTHUB__fullyQualifiedNamespace",
-    "hub_name": "EVENTHUB_NAME",
-    "hub_id": "EVENTHUB_ID",
-    "trigger_group": "EVENTHUB_CONSUMER_GROUP",
-    "reader_group": "HUB_READER_CONSUMER_GROUP",
-    "spark_engine": "SPARK_ENGINE_CHOICE",
-}
-NAMES = {one.name: OTHER_NAMES.get(one.name, one.name.upper()) for one in dataclasses.fields(Outputs)}
 
 
 def read_outputs(environment: Mapping[str, str]) -> Outputs:
@@ -60,7 +52,7 @@ def read_outputs(environment: Mapping[str, str]) -> Outputs:
 
 
 def _read(environment: Mapping[str, str], field: "dataclasses.Field[object]", faults: list[str]) -> object:
-    name = NAMES[field.name]
+    name = field.name.upper()
     text = environment.get(name, "")
     if not text and field.default is dataclasses.MISSING:
         faults.append(f"{name} is not set: it is an output of infra/main.bicep; run `azd provision` first")

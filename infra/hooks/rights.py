@@ -16,8 +16,8 @@ JOB_IDENTITY = ("JOB_IDENTITY_NAME", "JOB_IDENTITY_CLIENT_ID")  # the identity o
 
 def allow_submitting(outputs: Outputs, rest: Rest) -> None:
     """Let the app submit batches to the Synapse pool; safe to repeat, because the assignment's id is derived."""
-    if outputs.spark_engine != "synapse":
-        print(f"Spark engine {outputs.spark_engine}: no Synapse role to assign")
+    if outputs.spark_engine_choice != "synapse":
+        print(f"Spark engine {outputs.spark_engine_choice}: no Synapse role to assign")
         return
     workspace = Service(
         f"https://{outputs.synapse_workspace}.dev.azuresynapse.net", "https://dev.azuresynapse.net/.default"
@@ -38,10 +38,12 @@ def allow_submitting(outputs: Outputs, rest: Rest) -> None:
 def database_users(outputs: Outputs, rest: Rest, environment: Mapping[str, str]) -> list[DatabaseUser]:
     """Return the users of the database: the app, and the identity of the Spark jobs where there is an engine."""
     users = [DatabaseUser(outputs.app_identity_name, outputs.app_identity_client_id, APP)]
-    if outputs.spark_engine == "synapse":  # a job's token is the workspace's or the submitter's: both are admitted
+    if (
+        outputs.spark_engine_choice == "synapse"
+    ):  # a job's token is the workspace's or the submitter's: both are admitted
         users.append(DatabaseUser(outputs.synapse_workspace, _client_id(outputs, rest), JOB))
         users.append(DatabaseUser(outputs.app_identity_name, outputs.app_identity_client_id, JOB))
-    if outputs.spark_engine == "databricks":
+    if outputs.spark_engine_choice == "databricks":
         users += _named_user(environment)
     return users
 

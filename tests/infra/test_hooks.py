@@ -1,8 +1,10 @@
 """The programs of azd's hooks: their inputs, their refusals, their requests."""
 
+import json
 import re
 import uuid
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from infra.hooks import __main__ as hooks
 from infra.hooks import database, rights
 from infra.hooks.database import DatabaseUser
 from infra.hooks.errors import HookRefused
-from infra.hooks.outputs import NAMES, Outputs, read_outputs
+from infra.hooks.outputs import Outputs, read_outputs
 from infra.hooks.rest import Rest, Service
 from tests.infra.test_policies import FILES
 from tests.repo.product import ROOT
@@ -21,6 +23,13 @@ CLIENT = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")
 JOBS = uuid.UUID("89abcdef-0123-4567-89ab-cdef01234567")
 TRACEBACK = "HOOKS_TRACEBACK"
 USERS = [DatabaseUser("id-app", CLIENT, "hubledger_app"), DatabaseUser("w", JOBS, "hubledger_job")]
+WIRED = {
+    "STORE_CONNECTION": "Driver={ODBC Driver 18 for SQL Server};Server=tcp:s,1433;Database=d",
+    "EVENTHUB__fullyQualifiedNamespace": "n.servicebus.windows.net",
+    "EVENTHUB_CONSUMER_GROUP": "hubledger",
+    "HUB_READER_CONSUMER_GROUP": "hubledger-reader",
+}
+NAMES = [one.name.upper() for one in fields(Outputs)]
 ENVIRONMENT = {
     "FUNCTION_APP_ID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/f",
     "FUNCTION_APP_URI": "https://f.azurewebsites.net",
@@ -28,19 +37,15 @@ ENVIRONMENT = {
     "APP_IDENTITY_NAME": "id-app",
     "APP_IDENTITY_CLIENT_ID": str(CLIENT),
     "APP_IDENTITY_PRINCIPAL_ID": str(CLIENT),
-    "STORE_CONNECTION": "Driver={ODBC Driver 18 for SQL Server};Server=tcp:s,1433;Database=d",
     "FIREWALL_SERVER_ID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Sql/servers/q",
-    "EVENTHUB__fullyQualifiedNamespace": "n.servicebus.windows.net",
     "EVENTHUB_NAME": "telemetry",
     "EVENTHUB_ID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventHub/namespaces/n/eventhubs/telemetry",
-    "EVENTHUB_CONSUMER_GROUP": "hubledger",
-    "HUB_READER_CONSUMER_GROUP": "hubledger-reader",
     "LAKE_BLOB_ENDPOINT": "https://l.blob.core.windows.net/",
     "LAKE_CONTAINER": "spark",
     "SPARK_ENGINE_CHOICE": "synapse",
     "SYNAPSE_WORKSPACE": "w",
     "SYNAPSE_POOL": "spark35",
-    "WIRED_SETTINGS": '{"STORE_CONNECTION":"Driver={ODBC Driver 18 for SQL Server};Server=tcp:s,1433;Database=d"}',
+    "WIRED_SETTINGS": json.dumps(WIRED),
 }
 
 
@@ -66,14 +71,14 @@ def outputs(**changes: str) -> Outputs:
 
 
 def test_every_output_that_a_hook_reads_is_one_of_the_template() -> None:
-    assert set(NAMES.values()) <= {one.name for one in FILES["main.bicep"].of_kind("output")}
+    assert set(NAMES) <= {one.name for one in FILES["main.bicep"].of_kind("output")}
 
 
 def test_outputs_are_read_whole_or_refused_with_every_fault() -> None:
     assert outputs().app_identity_client_id == CLIENT
     with pytest.raises(HookRefused) as refusal:
-        read_outputs({**ENVIRONMENT, "STORE_CONNECTION": "", "APP_IDENTITY_CLIENT_ID": "x"})
-    assert [line.split()[0] for line in refusal.value.faults] == ["APP_IDENTITY_CLIENT_ID", "STORE_CONNECTION"]
+        read_outputs({**ENVIRONMENT, "FUNCTION_APP_URI": "", "APP_IDENTITY_CLIENT_ID": "x"})
+    assert [line.split()[0] for line in refusal.value.faults] == ["FUNCTION_APP_URI", "APP_IDENTITY_CLIENT_ID"]
     assert read_outputs({**ENVIRONMENT, "SYNAPSE_WORKSPACE": ""}).synapse_workspace == ""
 
 
@@ -140,7 +145,7 @@ def test_the_statement_for_the_user_is_t_sql(gate: str) -> None:
 def test_a_step_that_is_refused_ends_with_1_and_a_line_for_each_fault(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in NAMES.values():
+    for name in NAMES:
         monkeypatch.delenv(name, raising=False)
     assert hooks.main(["provisioned"]) == 1
     lines = capsys.readouterr().err.splitlines()

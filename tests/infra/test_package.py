@@ -129,11 +129,11 @@ def test_a_package_that_grew_by_mistake_is_refused(project: Path) -> None:
 def test_the_app_starts_from_its_package_with_the_settings_of_the_cloud() -> None:
     names = app_start.refuse_unstartable(ROOT, SETTINGS)
     assert {"ingest", "status"} <= set(names)
-    assert app_start.cloud_settings(ROOT, json.dumps(SETTINGS), {"PATH": "/bin"}) == SETTINGS
+    assert app_start.cloud_settings(ROOT, SETTINGS, {"PATH": "/bin"}) == SETTINGS
 
 
 def test_the_app_is_tried_with_the_settings_of_its_spark_engine() -> None:
-    settings = app_start.cloud_settings(ROOT, json.dumps({**SETTINGS, **SYNAPSE}), {})
+    settings = app_start.cloud_settings(ROOT, {**SETTINGS, **SYNAPSE}, {})
     assert settings == {**SETTINGS, **SYNAPSE}
     assert "aggregate" in app_start.refuse_unstartable(ROOT, settings)
     with pytest.raises(HookRefused, match="LIVY_URL must be an address"):
@@ -145,11 +145,11 @@ def test_the_app_is_tried_with_the_settings_of_its_spark_engine() -> None:
 def test_the_trial_start_has_every_setting_that_the_template_wires() -> None:
     outputs = {one.name: shown(one.value) for one in BICEP["main.bicep"].of_kind("output")}
     assert outputs["WIRED_SETTINGS"] == "string(wiredSettings)"
-    assert set(SETTINGS) <= set(app_start.cloud_settings(ROOT, json.dumps(SETTINGS), {}))
+    assert set(SETTINGS) <= set(app_start.cloud_settings(ROOT, SETTINGS, {}))
 
 
 def test_a_new_transform_wins_over_the_one_that_was_provisioned() -> None:
-    assert app_start.cloud_settings(ROOT, '{"TRANSFORM": "a"}', {"TRANSFORM": "b"})["TRANSFORM"] == "b"
+    assert app_start.cloud_settings(ROOT, {"TRANSFORM": "a"}, {"TRANSFORM": "b"})["TRANSFORM"] == "b"
 
 
 @pytest.mark.parametrize(

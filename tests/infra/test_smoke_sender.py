@@ -53,7 +53,7 @@ def faulty(*faults: Pending) -> Faulty:
 
 
 def sender(hub: Faulty, roles: Roles, private: bool = False, leap: float = 1.0) -> Sender:
-    return Sender(hub, outputs().hub_id, roles, private, Leaping(leap))
+    return Sender(hub, outputs().eventhub_id, roles, private, Leaping(leap))
 
 
 def test_a_new_role_that_takes_minutes_is_waited_for_with_lines_of_progress(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ def write_local_settings(root: Path, outputs: Outputs, environment: Mapping[str,
     path = root / FILE
     if is_given(HUB, environment):
         print(f"{FILE} was not written: {OWN_GROUP} of a hub of others may have a reader, whose events it would take")
-    elif outputs.trigger_group.lower() == OWN_GROUP.lower():
+    elif outputs.settings["EVENTHUB_CONSUMER_GROUP"].lower() == OWN_GROUP.lower():
         print(
             f"{FILE} was not written: the deployed app reads through {OWN_GROUP}; a second host would take its events"
         )
@@ -36,7 +36,7 @@ def write_local_settings(root: Path, outputs: Outputs, environment: Mapping[str,
         values = settings_of(outputs, name_of(environment))
         content = {"IsEncrypted": False, "Values": {**values, MARK: _digest(values)}}
         path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        print(f"{FILE} was written: the app on this machine reads {outputs.hub_name} through {OWN_GROUP}")
+        print(f"{FILE} was written: the app on this machine reads {outputs.eventhub_name} through {OWN_GROUP}")
 
 
 def settings_of(outputs: Outputs, transform: str) -> dict[str, str]:
@@ -50,10 +50,10 @@ def settings_of(outputs: Outputs, transform: str) -> dict[str, str]:
         "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT": "1048576",
         "PYTHON_THREADPOOL_THREAD_COUNT": "32",
         "AzureWebJobsStorage": "UseDevelopmentStorage=true",
-        "EVENTHUB__fullyQualifiedNamespace": outputs.hub_namespace,
-        "EVENTHUB_NAME": outputs.hub_name,
+        "EVENTHUB__fullyQualifiedNamespace": outputs.settings["EVENTHUB__fullyQualifiedNamespace"],
+        "EVENTHUB_NAME": outputs.eventhub_name,
         "EVENTHUB_CONSUMER_GROUP": OWN_GROUP,
-        "HUB_READER_CONSUMER_GROUP": outputs.reader_group,
+        "HUB_READER_CONSUMER_GROUP": outputs.settings["HUB_READER_CONSUMER_GROUP"],
         "STORE_CONNECTION": OWN_STORE,
         "TRANSFORM": transform,
     }

@@ -36,8 +36,8 @@ def prove_deployment(environment: Mapping[str, str], rest: Rest, token: Token, c
         print(f"no smoke tests: {CHOICE}={SKIP}")
         return
     outputs = read_outputs(environment)
-    hub = event.Hub(outputs.hub_namespace, outputs.hub_name, token)
-    sender = Sender(hub, outputs.hub_id, rest, in_virtual_network(environment), clock)
+    hub = event.Hub(outputs.settings["EVENTHUB__fullyQualifiedNamespace"], outputs.eventhub_name, token)
+    sender = Sender(hub, outputs.eventhub_id, rest, in_virtual_network(environment), clock)
     body = event.body_of(ROOT, environment)
     logging.getLogger("azure").setLevel(logging.CRITICAL)  # a refused sending is one line of ours
     with smoke_key(outputs.function_app_id, rest, clock) as key:

@@ -1,5 +1,6 @@
 """The hook after a deployment, against the app on the local host and the emulator: real AMQP and HTTP."""
 
+import json
 import socket
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from local.processes import Children
 from local.stack import HUB, Place, Stack
 from tests.acceptance.postdeploy.azure import DEPLOYER, Azure, token
 from tests.fakes.leaping import Leaping
-from tests.infra.test_hooks import ENVIRONMENT
+from tests.infra.test_hooks import ENVIRONMENT, WIRED
 
 TRANSFORM = "examples.home_security"
 
@@ -61,9 +62,11 @@ class Quick:
         time.sleep(seconds / 20)
 
 
-def deploy(azure: Azure, clock: Clock | None = None, **changes: str) -> int:
+def deploy(azure: Azure, clock: Clock | None = None, hub: str = "n.servicebus.windows.net", **changes: str) -> int:
     """Run the hook as azd does, and return its exit code."""
-    environment = {**ENVIRONMENT, "EVENTHUB_NAME": HUB, "FUNCTION_APP_URI": azure.address, **changes}
+    wired = json.dumps({**WIRED, "EVENTHUB__fullyQualifiedNamespace": hub})
+    environment = {**ENVIRONMENT, "EVENTHUB_NAME": HUB, "FUNCTION_APP_URI": azure.address, "WIRED_SETTINGS": wired}
+    environment |= changes
     waits = clock or Quick()
     return hooks.main(["deployed"], {"deployed": lambda: prove_deployment(environment, azure.rest(), token, waits)})
 
@@ -80,7 +83,7 @@ def test_the_event_is_sent_and_its_row_is_found(
     running: Running, azure: Azure, capsys: pytest.CaptureFixture[str]
 ) -> None:
     azure.unknown_functions = 2
-    assert deploy(azure, EVENTHUB__fullyQualifiedNamespace=running.hub) == 0
+    assert deploy(azure, hub=running.hub) == 0
     said = capsys.readouterr()
     lines = [line for line in said.out.splitlines() if not line.startswith("waiting for ")]
     assert lines[0] == f"{len(CHECKS)} routes answer as they should"
@@ -94,7 +97,7 @@ def test_where_sign_in_asks_for_a_role_the_counts_prove_the_event(
     running: Running, azure: Azure, capsys: pytest.CaptureFixture[str]
 ) -> None:
     azure.asks_for_role = True
-    assert deploy(azure, EVENTHUB__fullyQualifiedNamespace=running.hub) == 0
+    assert deploy(azure, hub=running.hub) == 0
     assert "the range 0/1 to 0/1 is accounted for; events of it that became rows: 1\n" in capsys.readouterr().out
 
 
@@ -103,7 +106,7 @@ def test_an_event_that_becomes_no_row_fails(
 ) -> None:
     poison = tmp_path / "poison.json"
     poison.write_text("no event")
-    assert deploy(azure, EVENTHUB__fullyQualifiedNamespace=running.hub, SMOKE_EVENT=str(poison)) == 1
+    assert deploy(azure, hub=running.hub, SMOKE_EVENT=str(poison)) == 1
     assert one_line(capsys).endswith(
         "was sent and became no row: It is a dead letter that nothing retries any more, after 1 attempt."
     )
@@ -153,7 +156,7 @@ def test_a_key_that_cannot_be_made_fails_in_one_line(azure: Azure, capsys: pytes
 def test_an_event_that_never_arrives_fails_at_the_deadline(
     running: Running, azure: Azure, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert deploy(azure, Leaping(), EVENTHUB__fullyQualifiedNamespace=running.unread_hub) == 1
+    assert deploy(azure, Leaping(), hub=running.unread_hub) == 1
     assert one_line(capsys).startswith("deployed: waited 300 s for the event in the hub: ")
     assert azure.given and not azure.keys
 
@@ -175,7 +178,7 @@ def test_a_hub_in_a_private_network_is_named_at_once(azure: Azure, capsys: pytes
     nowhere = (
         f"Endpoint=sb://localhost:{closed_port()};SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true"
     )
-    assert deploy(azure, Leaping(), EVENTHUB__fullyQualifiedNamespace=nowhere, VNET_ENABLED="true") == 0
+    assert deploy(azure, Leaping(), hub=nowhere, VNET_ENABLED="true") == 0
     assert "the hub is closed to this network (VNET_ENABLED=true): run `azd hooks run" in capsys.readouterr().out
 
 
@@ -183,7 +186,7 @@ def test_a_hub_that_cannot_be_reached_fails_in_one_line(azure: Azure, capsys: py
     nowhere = (
         f"Endpoint=sb://localhost:{closed_port()};SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true"
     )
-    assert deploy(azure, Leaping(), EVENTHUB__fullyQualifiedNamespace=nowhere) == 1
+    assert deploy(azure, Leaping(), hub=nowhere) == 1
     assert one_line(capsys).startswith(f"deployed: waited 600 s for the hub: {HUB} takes no event: ")
 
 

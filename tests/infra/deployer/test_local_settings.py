@@ -28,7 +28,7 @@ def test_the_app_accepts_the_settings_and_reads_through_a_group_and_a_store_of_i
     assert settings.namespace == "n.servicebus.windows.net"
     assert settings.event_hub == "telemetry"
     assert settings.consumer_group == "$Default"
-    assert settings.consumer_group != outputs().trigger_group
+    assert settings.consumer_group != outputs().settings["EVENTHUB_CONSUMER_GROUP"]
     assert settings.store_connection.startswith("sqlite:")
     assert settings.spark.engine == "none"
     assert values["AzureWebJobsStorage"] == "UseDevelopmentStorage=true"
@@ -100,6 +100,6 @@ def test_a_pipeline_writes_no_file(tmp_path: Path) -> None:
 def test_an_app_that_reads_through_the_same_group_gets_no_rival(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_local_settings(tmp_path, outputs(EVENTHUB_CONSUMER_GROUP="$default"), {})
+    write_local_settings(tmp_path, outputs(WIRED_SETTINGS='{"EVENTHUB_CONSUMER_GROUP": "$default"}'), {})
     assert list(tmp_path.iterdir()) == []
     assert "was not written" in capsys.readouterr().out
