@@ -1,4 +1,8 @@
-"""The patience of the hooks: a refusal that Azure withdraws by itself is tried again, for a limited time."""
+"""The patience of the hooks: two waits, each for a limited time.
+
+`patiently` is for a refusal that Azure withdraws by itself: it asks less often, and the refusal says its time.
+`wait_for` is for something that comes within seconds or minutes.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -6,9 +10,15 @@ from typing import Protocol, TypeVar
 
 from infra.hooks.errors import HookRefused
 
-PAUSE = 15.0  # seconds
+PAUSE = 15.0  # seconds between two attempts
+ASK = 1.0  # seconds between two questions
+EVERY = 15.0  # seconds between two lines of progress
 RIGHTS = timedelta(minutes=10)  # a new role assignment is in force after minutes; Azure promises no time
 Answer = TypeVar("Answer")
+
+
+class Pending(Exception):
+    """The reason to keep waiting."""
 
 
 class NotYet(HookRefused):
@@ -44,3 +54,23 @@ def patiently(attempt: Callable[[], Answer], clock: Clock) -> Answer:
                 raise HookRefused(f"{refusal}. This did not pass in {refusal.patience}: {refusal.remedy}") from refusal
             print(f"{refusal}; trying again, for {timedelta(seconds=round(left))} at most", flush=True)
             clock.sleep(min(PAUSE, left))
+
+
+def wait_for(goal: str, ask: Callable[[], Answer], seconds: float, clock: Clock) -> Answer:
+    """Return the first answer; ask again as long as `ask` raises Pending.
+
+    Raise HookRefused with the last reason once the seconds are over.
+    """
+    began = clock.monotonic()
+    printed = -EVERY
+    while True:
+        try:
+            return ask()
+        except Pending as error:
+            waited, reason = clock.monotonic() - began, " ".join(str(error).split())
+            if waited >= seconds:
+                raise HookRefused(f"waited {waited:.0f} s for {goal}: {reason}") from error
+            if waited - printed >= EVERY:
+                print(f"waiting for {goal} ({waited:.0f} s of {seconds:.0f}): {reason}", flush=True)
+                printed = waited
+            clock.sleep(ASK)

@@ -8,11 +8,11 @@ import pytest
 from core.model.rows import References
 from core.transforms import load_transform
 from infra.hooks.errors import HookRefused
+from infra.hooks.patience import Pending, wait_for
 from infra.hooks.rest import Rest, Service
 from infra.hooks.smoke.event import BODIES, Hub, HubRefused, body_of
 from infra.hooks.smoke.key import smoke_key
 from infra.hooks.smoke.sender import NotSent, Sender
-from infra.hooks.waiting import Pending, wait_for
 from tests.acceptance.postdeploy.azure import DEPLOYER, SENDER, token
 from tests.fakes.builders import event
 from tests.fakes.leaping import Leaping

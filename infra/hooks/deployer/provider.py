@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from infra.hooks.patience import Clock
+from infra.hooks.patience import Clock, Pending, wait_for
 from infra.hooks.rest import ARM, Rest
-from infra.hooks.waiting import Pending, wait_for
 
 PROVIDER = "Microsoft.App"
 VERSION = "api-version=2021-04-01"

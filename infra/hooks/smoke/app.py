@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 
-from infra.hooks.waiting import Pending
+from infra.hooks.patience import Pending
 
 TIMEOUT = 30.0  # seconds
 

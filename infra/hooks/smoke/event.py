@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from infra.hooks.errors import HookRefused
+from infra.hooks.patience import Pending
 from infra.hooks.rest import Token
 from infra.hooks.room import name_of, sample_of, transform_in
-from infra.hooks.waiting import Pending
 
 SCOPE = "https://eventhubs.azure.net/.default"
 TOKEN_LIFE = 300  # seconds: longer than one sending

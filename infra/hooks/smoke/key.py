@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from infra.hooks.errors import HookRefused
-from infra.hooks.patience import Clock
+from infra.hooks.patience import Clock, Pending, wait_for
 from infra.hooks.rest import ARM, Rest, made_for_now
-from infra.hooks.waiting import Pending, wait_for
 
 FUNCTIONS = (
     "explain_number",

@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from infra.hooks.errors import HookRefused
-from infra.hooks.patience import Clock
+from infra.hooks.patience import Clock, Pending, wait_for
 from infra.hooks.smoke.app import App
-from infra.hooks.waiting import Pending, wait_for
 
 DEADLINE = 300.0  # seconds from the sending to the commit
 Send = Callable[[str], None]  # sends one event to a partition

@@ -8,14 +8,13 @@ from pathlib import Path
 from infra.hooks.deployer.environment import in_virtual_network
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import read_outputs
-from infra.hooks.patience import Clock
+from infra.hooks.patience import Clock, Pending, wait_for
 from infra.hooks.rest import Rest, Token
 from infra.hooks.smoke import event
 from infra.hooks.smoke.app import CHECKS, App, AppUnreachable, fault_of
 from infra.hooks.smoke.key import smoke_key
 from infra.hooks.smoke.proof import prove_event
 from infra.hooks.smoke.sender import INSIDE, NotSent, Sender
-from infra.hooks.waiting import Pending, wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
 CHOICE, SKIP = "SMOKE", "skip"

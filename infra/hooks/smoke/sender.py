@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from infra.hooks.deployer.sign_in import account_of
 from infra.hooks.errors import HookRefused
-from infra.hooks.patience import Clock
+from infra.hooks.patience import Clock, Pending, wait_for
 from infra.hooks.rest import ARM, Rest
 from infra.hooks.smoke.event import Hub, HubRefused
-from infra.hooks.waiting import Pending, wait_for
 
 DEADLINE = 600.0  # seconds: a new role works after some minutes
 ROLE = "Azure Event Hubs Data Sender"
