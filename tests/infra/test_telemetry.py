@@ -32,6 +32,8 @@ from tools.capacity.telemetry import (
     METRIC_BYTES,
     METRIC_SECONDS,
     OWN_METRIC_BYTES,
+    REQUEST_BYTES,
+    REQUEST_ITEMS,
     REQUESTS_PER_SECOND,
     TIMERS,
     WORKER_METRICS,
@@ -39,7 +41,6 @@ from tools.capacity.telemetry import (
     batches_per_second,
     telemetry_report,
     total,
-    unsampled_requests,
     volume,
 )
 
@@ -66,7 +67,8 @@ def telemetry_can_be_paid(files: Files) -> Iterator[str]:
     cap = Evaluator(main, {}).name("logDailyGigabytes")
     if ALERT_SHARE * cap <= (needed := total(volume(LARGEST, 32, size(LARGEST).instances))):
         yield f"main.bicep: {ALERT_SHARE:.0%} of the cap, {cap} GB, must be above {needed:.2f} GB"
-    needed = total((*volume(USUAL, 16, 1), unsampled_requests(USUAL, 16)))
+    unsampled = Kind("a request for each batch", DAY * batches_per_second(USUAL, 16) * REQUEST_ITEMS, REQUEST_BYTES)
+    needed = total((*volume(USUAL, 16, 1), unsampled))
     if cap <= needed:
         yield f"main.bicep: the cap, {cap} GB, must be above the {needed:.2f} GB of a host that samples no requests"
     for name, path in (("monitoring", "dailyGigabytes"), ("alerts", "limits.dailyGigabytes")):

@@ -94,29 +94,31 @@ class Aggregating:
 
 def report(one: Aggregating) -> str:
     """Return the figures as text, each with its arithmetic."""
-    pace, load = one.pace, Load(one.readings / DAY, log_bytes_per_event=1_000 + round(_log_share(one)))
-    sizing = size(load)
+    pace, rate = one.pace, one.readings / DAY
+    load = Load(rate, log_bytes_per_event=1_000 + round(one.log_rate / rate))  # with the share of the windows
+    sizing, commit = size(load), one.windows / pace.committed_per_second
+    added = sum(one.new_windows / windows for _, windows, _ in KEPT)
     shards = "" if sizing.shards == 1 else f"{sizing.shards} x "
     lines = [
         f"{one.readings:,.0f} readings a day, a run every {pace.interval:,} s",
-        _line("rows", f"{one.readings:,.0f} / {DAY:,} s = {one.readings / DAY:,.1f}/s"),
+        _line("rows", f"{one.readings:,.0f} / {DAY:,} s = {rate:,.1f}/s"),
         _line("run", f"{one.readings:,.0f} / {one.runs:,.0f} runs = {one.rows:,.0f} rows, {one.windows:,.0f} windows"),
         _line(
             "job",
             f"{pace.session_seconds:g} s + 2 x {one.rows:,.0f} / {MB:,}/s + {one.windows:,.0f} /"
             f" {pace.staged_per_second:,.0f}/s = {one.job_seconds:,.1f} s on {pace.cores} cores",
         ),
-        _line("commit", f"{one.windows:,.0f} / {pace.committed_per_second:,.0f}/s = {_commit(one):,.2f} s"),
+        _line("commit", f"{one.windows:,.0f} / {pace.committed_per_second:,.0f}/s = {commit:,.2f} s"),
         _line("cores", f"{one.runs:,.0f} x {one.job_seconds:,.1f} s x {pace.cores} / 3,600 = {one.core_hours:,.1f} h"),
         _line(
             "log",
             f"{one.windows:,.0f} x {one.runs:,.0f} x {pace.log_bytes_per_window:,} B / {DAY:,} s ="
-            f" {one.log_rate / MB:,.3f} MB/s, beside {one.readings / DAY * 1_000 / MB:,.3f} MB/s of the readings",
+            f" {one.log_rate / MB:,.3f} MB/s, beside {rate * 1_000 / MB:,.3f} MB/s of the readings",
         ),
         _line("database", f"{shards}{sizing.database} for both, with the headroom of capacity.md"),
         _line("readings", f"{_stored(one.readings, load.row_bytes_per_event)} in SQL"),
         *(_level(one, *level) for level in KEPT),
-        _line("lake", f"{_stored(_all_levels(one), pace.parquet_bytes_per_window)}, without files that were replaced"),
+        _line("lake", f"{_stored(added, pace.parquet_bytes_per_window)}, without files that were replaced"),
         _line("ends", f"at {one.ends_at:,.0f} readings a day"),
     ]
     return "\n".join(lines)
@@ -128,23 +130,9 @@ def _level(one: Aggregating, name: str, windows: int, days: int) -> str:
     return _line(name, f"{counted} = {a_day / GB:,.3f} GB a day, {a_day * days / GB:,.1f} GB for {days:,} days")
 
 
-def _all_levels(one: Aggregating) -> float:
-    """Return the windows that a day adds to all levels."""
-    return sum(one.new_windows / windows for _, windows, _ in KEPT)
-
-
 def _stored(rows: float, size: int) -> str:
     a_day = rows * size / GB
     return f"{rows:,.0f} x {size} B = {a_day:,.2f} GB a day, {365 * a_day:,.0f} GB a year"
-
-
-def _log_share(one: Aggregating) -> float:
-    """Return the bytes of log that the windows add for each reading."""
-    return one.log_rate / (one.readings / DAY)
-
-
-def _commit(one: Aggregating) -> float:
-    return one.windows / one.pace.committed_per_second
 
 
 def _line(name: str, text: str) -> str:

@@ -105,12 +105,6 @@ def requests_per_second(load: Load, partitions: int, ingesting: int) -> float:
     return trigger + sum(others)
 
 
-def unsampled_requests(load: Load, partitions: int) -> Kind:
-    """Return the requests of a host that does not know the sampler."""
-    items = DAY * batches_per_second(load, partitions) * REQUEST_ITEMS
-    return Kind("a request for each batch", items, REQUEST_BYTES)
-
-
 def total(kinds: Iterable[Kind]) -> float:
     """Return the gigabytes of all kinds."""
     return sum(kind.gigabytes for kind in kinds)
