@@ -9,7 +9,7 @@ from core.model.aggregates import aggregate_table
 from examples.home_security.aggregates.home_activity import HomeActivity
 from tests.repo.product import ROOT
 from tools.capacity.aggregation import KEPT, WINDOW, WINDOW_BYTES, Aggregating, Pace, main, report
-from tools.capacity.load import Load
+from tools.capacity.sizing import Load
 
 PAGE = (ROOT / "docs" / "aggregation-costs.md").read_text(encoding="utf-8")
 QUOTED = (*(Aggregating(number) for number in (1e6, 1e8, 1e9)), Aggregating(1e6, Pace(interval=3_600)))

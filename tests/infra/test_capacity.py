@@ -16,8 +16,7 @@ from tests.repo.product import ROOT
 from tools.capacity import limits
 from tools.capacity.__main__ import main, report
 from tools.capacity.limits import DATABASES, MB
-from tools.capacity.load import Costs, Load
-from tools.capacity.sizing import size, stored_bytes_per_day
+from tools.capacity.sizing import Costs, Load, size, stored_bytes_per_day
 
 PAGE = (ROOT / "docs" / "capacity.md").read_text(encoding="utf-8")
 STEPS = (1_000, 10_000, 100_000, 1_000_000)

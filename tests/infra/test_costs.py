@@ -17,9 +17,8 @@ from tests.repo.product import ROOT
 from tools.capacity import costs as parts
 from tools.capacity.__main__ import PARTITIONS, main
 from tools.capacity.costs import DEV_PROFILE, STANDARD_PROFILE, at_rest, bill, costs_report, extras
-from tools.capacity.load import Load
 from tools.capacity.prices import EUROPE
-from tools.capacity.sizing import size
+from tools.capacity.sizing import Load, size
 
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 SIZING = size(Load(1_000))

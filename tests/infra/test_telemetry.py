@@ -24,8 +24,7 @@ from tests.patience import allowed
 from tests.repo.product import ROOT
 from tests.unit.handlers.test_function_app import index
 from tools.capacity.limits import DAY
-from tools.capacity.load import Load
-from tools.capacity.sizing import size
+from tools.capacity.sizing import Load, size
 from tools.capacity.telemetry import (
     ALERT_SHARE,
     LINE_BYTES,

@@ -5,12 +5,10 @@ import sys
 
 from tools.capacity.arguments import positive, whole
 from tools.capacity.costs import costs_report, dev_report
-from tools.capacity.limits import INSTANCE_CORES
-from tools.capacity.load import Costs, Load
-from tools.capacity.sizing import Sizing, size, stored_bytes_per_day
+from tools.capacity.limits import GB, INSTANCE_CORES
+from tools.capacity.sizing import Costs, Load, Sizing, size, stored_bytes_per_day
 from tools.capacity.telemetry import telemetry_report
 
-GB = 1e9
 PARTITIONS = 16  # `partitionCount` of infra/main.bicep
 
 

@@ -8,11 +8,9 @@ import argparse
 from dataclasses import dataclass
 
 from tools.capacity.arguments import positive, whole
-from tools.capacity.limits import DAY, MB
-from tools.capacity.load import Load
-from tools.capacity.sizing import size
+from tools.capacity.limits import DAY, GB, MB
+from tools.capacity.sizing import Load, size
 
-GB = 1e9
 MINUTE, WINDOW = 60, 900  # seconds between two readings of a sensor, and of a window
 # A row of home_activity: header 4, nulls 4, texts 30, times 24, counts 40, run 8, slice 4, slot 2, row version 14.
 WINDOW_BYTES = 130

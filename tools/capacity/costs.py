@@ -5,13 +5,11 @@ from math import ceil
 
 from tools.capacity import prices
 from tools.capacity.aggregation import Aggregating, Pace
-from tools.capacity.limits import DAY, MEMORY_OF_CORE, MINIMUM_MEMORY, STANDARD
-from tools.capacity.load import Load
+from tools.capacity.limits import DAY, GB, MEMORY_OF_CORE, MINIMUM_MEMORY, STANDARD
 from tools.capacity.prices import EUROPE, HOURS, MILLION, MONTH, SECONDS
-from tools.capacity.sizing import Sizing, size, stored_bytes_per_day
+from tools.capacity.sizing import Load, Sizing, size, stored_bytes_per_day
 from tools.capacity.telemetry import LETTER_ROUNDS, TIMERS, batches_per_second, total, volume
 
-GB = 1e9
 RULES = 13  # the alerts of infra/app/alerts.bicep
 ENDPOINTS, ZONES = 7, 6  # of infra/app/network.bicep
 IDLE_OPERATIONS = 5.0  # a second, assumed: leases, ownership, timers, queues of Durable

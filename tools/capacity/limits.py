@@ -7,7 +7,7 @@ Flex Consumption: learn.microsoft.com/azure/azure-functions/flex-consumption-pla
 
 from dataclasses import dataclass
 
-MB = 1_000_000  # throughput is sold by the million
+MB, GB = 1_000_000, 1e9  # throughput is sold by the million
 DAY = 86_400
 
 # One throughput unit of the Standard tier.

@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.remote.telemetry.names import METRICS, PARTITION
-from tools.capacity.limits import DAY
-from tools.capacity.load import Load
-from tools.capacity.sizing import Sizing
+from tools.capacity.limits import DAY, GB
+from tools.capacity.sizing import Load, Sizing
 
-GB = 1e9
 MINUTES = DAY / 60
 FULL_BATCH = 100  # `minEventBatchSize` of host.json: a partition gives a smaller batch after `maxWaitTime`, one second
 ALERT_SHARE = 0.8  # of the daily cap
