@@ -13,7 +13,7 @@ def open_to(address: str | None, outputs: Outputs, rest: Rest) -> AbstractContex
     """Admit an address for the time of the block."""
     admitted = {"properties": {"startIpAddress": address, "endIpAddress": address}}
     rules = [] if address is None else rules_of(outputs)
-    return made_for_now(rest, "a firewall rule", rules, lambda rule: rest.put(ARM, rule, admitted))
+    return made_for_now(rest, "a firewall rule", rules, lambda rule: rest.call("PUT", ARM, rule, admitted))
 
 
 def rules_of(outputs: Outputs) -> list[str]:

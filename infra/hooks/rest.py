@@ -35,25 +35,9 @@ class Rest:
         self._token = token
         self._clock = clock
 
-    def get(self, service: Service, path: str) -> Any:
+    def call(self, method: str, service: Service, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the answer as JSON; raise HookRefused with the error text of the service."""
-        return patiently(lambda: self._call(service, "GET", path, None), self._clock)
-
-    def put(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
-        """Create or replace a resource and return the answer; raise HookRefused with the error text of the service."""
-        return patiently(lambda: self._call(service, "PUT", path, body), self._clock)
-
-    def post(self, service: Service, path: str) -> Any:
-        """Start an action and return the answer; raise HookRefused with the error text of the service."""
-        return patiently(lambda: self._call(service, "POST", path, {}), self._clock)
-
-    def patch(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
-        """Change a part of a resource and return the answer; raise HookRefused with the error text of the service."""
-        return patiently(lambda: self._call(service, "PATCH", path, body), self._clock)
-
-    def delete(self, service: Service, path: str) -> Any:
-        """Delete a resource and return the answer; raise HookRefused with the error text of the service."""
-        return patiently(lambda: self._call(service, "DELETE", path, None), self._clock)
+        return patiently(lambda: self._call(service, method, path, body), self._clock)
 
     def _call(self, service: Service, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         headers = {"Authorization": f"Bearer {self._token(service.scope)}", "Content-Type": "application/json"}
@@ -87,7 +71,7 @@ def made_for_now(rest: Rest, what: str, paths: Sequence[str], make: Callable[[st
     finally:
         for path in made:
             try:
-                rest.delete(ARM, path)
+                rest.call("DELETE", ARM, path)
             except HookRefused as error:
                 if "status 404" not in str(error):
                     print(f"{what} stays; the next deployment replaces and removes it: {error}", file=sys.stderr)

@@ -31,7 +31,7 @@ def allow_submitting(outputs: Outputs, rest: Rest) -> None:
         "principalType": "ServicePrincipal",
         "scope": scope,
     }
-    rest.put(workspace, f"/roleAssignments/{assignment}?{SYNAPSE_VERSION}", body)
+    rest.call("PUT", workspace, f"/roleAssignments/{assignment}?{SYNAPSE_VERSION}", body)
     print(f"{outputs.app_identity_name} has the role {SYNAPSE_ROLE} in {scope}")
 
 
@@ -51,7 +51,9 @@ def database_users(outputs: Outputs, rest: Rest, environment: Mapping[str, str])
 def _client_id(outputs: Outputs, rest: Rest) -> uuid.UUID:
     """Return the client id of the workspace's identity; the workspace resource itself shows only the object id."""
     workspace = outputs.synapse_id
-    found = rest.get(ARM, f"{workspace}/providers/Microsoft.ManagedIdentity/identities/default?{IDENTITY_VERSION}")
+    found = rest.call(
+        "GET", ARM, f"{workspace}/providers/Microsoft.ManagedIdentity/identities/default?{IDENTITY_VERSION}"
+    )
     try:
         return uuid.UUID(found["properties"]["clientId"])
     except (KeyError, TypeError, ValueError) as error:
@@ -70,7 +72,7 @@ def _named_user(environment: Mapping[str, str]) -> list[DatabaseUser]:
 
 
 def _role_id(rest: Rest, workspace: Service) -> str:
-    found = rest.get(workspace, f"/roleDefinitions?{SYNAPSE_VERSION}&isBuiltIn=true")
+    found = rest.call("GET", workspace, f"/roleDefinitions?{SYNAPSE_VERSION}&isBuiltIn=true")
     for role in found if isinstance(found, list) else found.get("value", []):
         if role.get("name") == SYNAPSE_ROLE:
             return str(role["id"])

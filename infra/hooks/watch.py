@@ -11,5 +11,5 @@ def expect_watch(outputs: Outputs, rest: Rest) -> dict[str, str]:
     """Turn the alert on, and return the value of azd's environment by which the next provisioning keeps it on."""
     if not outputs.watch_alert_id:
         return {}  # an environment without alerts
-    rest.patch(ARM, f"{outputs.watch_alert_id}?{VERSION}", {"properties": {"enabled": True}})
+    rest.call("PATCH", ARM, f"{outputs.watch_alert_id}?{VERSION}", {"properties": {"enabled": True}})
     return {DEPLOYED: "true"}

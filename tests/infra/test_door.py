@@ -27,15 +27,15 @@ class Firewalls(Rest):
         self.rules: dict[str, Mapping[str, Any]] = {}
         self._loses, self._keeps = loses, keeps
 
-    def put(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
-        self.rules[path] = body
-        if path == self._loses:
+    def call(self, method: str, service: Service, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        if body is not None:
+            self.rules[path] = body
+        if path == self._loses and method == "PUT":
             raise HookRefused("the connection was reset")
-
-    def delete(self, service: Service, path: str) -> Any:
-        if path == self._keeps:
+        if path == self._keeps and method == "DELETE":
             raise HookRefused("DELETE failed with status 409")
-        self.rules.pop(path, None)
+        if method == "DELETE":
+            self.rules.pop(path, None)
 
 
 def test_the_rules_are_there_in_the_block_and_gone_after_it() -> None:

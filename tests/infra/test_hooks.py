@@ -57,13 +57,12 @@ class Cloud(Rest):
         self.put_: dict[str, Mapping[str, Any]] = {}
         self.asked: list[str] = []
 
-    def get(self, service: Service, path: str) -> Any:
+    def call(self, method: str, service: Service, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        if body is not None:
+            self.put_[service.address + path] = body
+            return body
         self.asked.append(service.address + path)
         return self.roles
-
-    def put(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
-        self.put_[service.address + path] = body
-        return body
 
 
 def outputs(**changes: str) -> Outputs:

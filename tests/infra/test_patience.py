@@ -68,8 +68,8 @@ def test_a_right_that_is_not_in_force_yet_is_waited_for() -> None:
     clock = FakeClock()
     with answering((403, "AuthorizationFailed"), (403, "AuthorizationFailed"), (200, '{"a": 1}')) as address:
         rest = Rest(lambda scope: "token", clock)
-        assert rest.put(Service(address, "scope"), "/x", {}) == {"a": 1}
-        assert rest.get(Service(address, "scope"), "/x") == {"a": 1}
+        assert rest.call("PUT", Service(address, "scope"), "/x", {}) == {"a": 1}
+        assert rest.call("GET", Service(address, "scope"), "/x") == {"a": 1}
     assert clock.slept == [PAUSE] * 2
 
 
@@ -83,7 +83,7 @@ def test_the_last_pause_ends_with_the_time() -> None:
 def test_a_body_is_sent_as_json_and_an_answer_without_a_body_is_none() -> None:
     requests: list[tuple[str, str, bytes]] = []
     with answering((204, ""), requests=requests) as address:
-        assert Rest(lambda scope: "token", FakeClock()).put(Service(address, "scope"), "/x", {"a": 1}) is None
+        assert Rest(lambda scope: "token", FakeClock()).call("PUT", Service(address, "scope"), "/x", {"a": 1}) is None
     assert requests == [("application/json", "Bearer token", b'{"a": 1}')]
 
 
@@ -93,7 +93,7 @@ def test_a_right_that_never_comes_is_refused_after_ten_minutes_in_one_line() -> 
         answering((403, '{\n"code": "AuthorizationFailed"}')) as address,
         pytest.raises(HookRefused, match=r"status 403.*AuthorizationFailed.*did not pass in 0:10:00") as refusal,
     ):
-        Rest(lambda scope: "token", clock).get(Service(address, "scope"), "/x")
+        Rest(lambda scope: "token", clock).call("GET", Service(address, "scope"), "/x")
     assert sum(clock.slept) == RIGHTS.total_seconds()
     assert len(str(refusal.value).splitlines()) == 1
 
@@ -104,7 +104,7 @@ def test_a_right_that_never_comes_is_refused_after_ten_minutes_in_one_line() -> 
 def test_every_other_status_is_refused_at_once(answer: tuple[int, str]) -> None:
     clock = FakeClock()
     with answering(answer) as address, pytest.raises(HookRefused, match=f"failed with status {answer[0]}"):
-        Rest(lambda scope: "token", clock).get(Service(address, "scope"), "/x")
+        Rest(lambda scope: "token", clock).call("GET", Service(address, "scope"), "/x")
     assert clock.slept == []
 
 

@@ -28,7 +28,7 @@ class Roles(Rest):
         self._refuses = refuses
         self.asked: list[str] = []
 
-    def get(self, service: Service, path: str) -> Any:
+    def call(self, method: str, service: Service, path: str, body: Any = None) -> Any:
         self.asked.append(service.address + path)
         if self._refuses:
             raise HookRefused("GET failed with status 403")
@@ -118,12 +118,11 @@ class Losing(Rest):
     def __init__(self) -> None:
         self.keys: set[str] = set()
 
-    def put(self, service: Service, path: str, body: Any) -> Any:
+    def call(self, method: str, service: Service, path: str, body: Any = None) -> Any:
+        if method == "DELETE":
+            return self.keys.remove(path)
         self.keys.add(path)
         raise HookRefused("the connection was reset")
-
-    def delete(self, service: Service, path: str) -> Any:
-        self.keys.remove(path)
 
 
 def test_a_key_whose_answer_was_lost_is_removed() -> None:

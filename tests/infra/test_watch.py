@@ -14,7 +14,8 @@ class Alerts(Rest):
     def __init__(self) -> None:
         self.patched: dict[str, Mapping[str, Any]] = {}
 
-    def patch(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
+    def call(self, method: str, service: Service, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        assert method == "PATCH" and body is not None
         self.patched[path] = body
 
 

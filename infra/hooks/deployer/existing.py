@@ -112,6 +112,6 @@ def refuse_to_delete(environment: Mapping[str, str]) -> None:
 
 def _found(rest: Rest, choice: str, path: str) -> Any:
     try:
-        return rest.get(ARM, f"{path}?{VERSION}")
+        return rest.call("GET", ARM, f"{path}?{VERSION}")
     except HookRefused as error:
         raise HookRefused(f"{choice}: {error}") from error

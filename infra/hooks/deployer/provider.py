@@ -19,12 +19,12 @@ def register_provider(environment: Mapping[str, str], rest: Rest, clock: Clock) 
     path = f"/subscriptions/{subscription}/providers/{PROVIDER}"
 
     def refuse_unregistered() -> None:
-        state = rest.get(ARM, f"{path}?{VERSION}")["registrationState"]
+        state = rest.call("GET", ARM, f"{path}?{VERSION}")["registrationState"]
         if state != "Registered":
             raise Pending(f"it is {state}")
 
     try:
         refuse_unregistered()
     except Pending:
-        rest.post(ARM, f"{path}/register?{VERSION}")
+        rest.call("POST", ARM, f"{path}/register?{VERSION}", {})
         wait_for(f"the registration of {PROVIDER}", refuse_unregistered, DEADLINE, clock)

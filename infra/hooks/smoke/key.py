@@ -28,7 +28,7 @@ def smoke_key(app_id: str, rest: Rest, clock: Clock) -> Iterator[str]:
 
     def set_key(path: str) -> None:
         try:
-            rest.put(ARM, path, key)
+            rest.call("PUT", ARM, path, key)
         except HookRefused as error:
             raise Pending(str(error)) from error
 

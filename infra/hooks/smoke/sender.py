@@ -55,7 +55,9 @@ class Sender:
         """Return True when Azure lists the deployer's roles on the hub, and none of them lets it send."""
         query = f"{ROLES_VERSION}&$filter=atScope()+and+assignedTo('{self._object_id()}')"
         try:
-            found = self.rest.get(ARM, f"{self.hub_id}/providers/Microsoft.Authorization/roleAssignments?{query}")
+            found = self.rest.call(
+                "GET", ARM, f"{self.hub_id}/providers/Microsoft.Authorization/roleAssignments?{query}"
+            )
         except HookRefused:  # the deployer may not list roles: the sending itself will say
             return False
         roles = [one["properties"]["roleDefinitionId"] for one in found["value"]]

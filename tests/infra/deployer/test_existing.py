@@ -71,7 +71,8 @@ class Theirs(Rest):
         said = {"partitionCount": 4, "messageRetentionInDays": 1, **properties}
         self.there = {"evhns-theirs": {"sku": {"name": sku}}, "orders": {"properties": said}, "mine": {}}
 
-    def get(self, service: Service, path: str) -> Any:
+    def call(self, method: str, service: Service, path: str, body: Any = None) -> Any:
+        assert method == "GET"
         name = path.partition("?")[0].rpartition("/")[2]
         if name not in self.there:
             raise HookRefused(f"GET {path} failed with status 404")

@@ -19,12 +19,11 @@ class Subscription(Rest):
         self._states = list(states)
         self.posted: list[str] = []
 
-    def get(self, service: Service, path: str) -> Any:
+    def call(self, method: str, service: Service, path: str, body: Any = None) -> Any:
+        if method == "POST":
+            return self.posted.append(path)
         assert path == "/subscriptions/s/providers/Microsoft.App?api-version=2021-04-01"
         return {"registrationState": self._states.pop(0) if len(self._states) > 1 else self._states[0]}
-
-    def post(self, service: Service, path: str) -> Any:
-        self.posted.append(path)
 
 
 def test_a_provider_that_is_registered_is_left_alone() -> None:
