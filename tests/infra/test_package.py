@@ -40,15 +40,15 @@ FACE = ("hubledger/__init__.py", "hubledger/web.py")  # of their package alone: 
 def project(tmp_path: Path) -> Path:
     """Copy the files that are deployed, and the file that selects them."""
     root = tmp_path / "project"
-    for file in package.files_of(ROOT):
-        (root / file.name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / file.name, root / file.name)
+    for name in package.files_of(ROOT):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
     shutil.copy(ROOT / ".funcignore", root)
     return root
 
 
 def test_the_package_has_every_module_of_the_app_and_none_of_anything_else() -> None:
-    names = {file.name for file in package.files_of(ROOT)}
+    names = set(package.files_of(ROOT))
     ours = ("core/", "handlers/", "examples/", "function_app", *FACE)
     app = {name_of(path) for path in MODULES if name_of(path).startswith(ours) and "tests" not in path.parts}
     sql = {name_of(path) for path in (ROOT / "sql").rglob("*.sql")}
@@ -67,7 +67,7 @@ def test_the_package_has_every_module_of_the_app_and_none_of_anything_else() -> 
 def test_a_room_goes_with_the_app_whole_but_for_its_tests_and_its_sample_events(project: Path) -> None:
     write_room(project)
     write_room(project, "local")  # a name that a folder of ours has too
-    found = {file.name for file in package.files_of(project)}
+    found = set(package.files_of(project))
     wanted = {name for name in FILES if not name.startswith("tests/") and name != "events.jsonl"}
     assert {name for name in found if name.startswith("apps/orders/")} == {f"apps/orders/{name}" for name in wanted}
     assert {name for name in found if name.startswith("apps/local/")} == {f"apps/local/{name}" for name in wanted}
