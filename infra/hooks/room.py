@@ -65,10 +65,7 @@ def sample_of(transform: Transform) -> tuple[bytes, str] | None:
     for room in rooms_of(transform.row_classes):
         path = samples_in(room.folder)
         for number, line in body_lines(path) if path.is_file() else ():
-            if settle([_event(line)], References({}), transform).written:
+            event = Event(SequenceNumber(0), "0", datetime.now(UTC), None, {}, line)
+            if settle([event], References({}), transform).written:
                 return line, f"line {number} of {room.name}/{path.name}"
     return None
-
-
-def _event(body: bytes) -> Event:
-    return Event(SequenceNumber(0), "0", datetime.now(UTC), None, {}, body)

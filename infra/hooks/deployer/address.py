@@ -26,7 +26,10 @@ def address_of(environment: Mapping[str, str], find: Callable[[], str]) -> str |
         return None
     if not chosen or in_pipeline(environment):
         return find()
-    _refuse_unfit(chosen)
+    try:
+        public_address(chosen)
+    except ValueError as error:
+        raise HookRefused(f"{ADDRESS}: {error}; {BY_HAND}, or to an empty text to have it found") from error
     return chosen
 
 
@@ -48,10 +51,3 @@ def public_address(text: str) -> str:
     if not address.is_global:
         raise ValueError(f"{address} is not an address of the public internet")
     return str(address)
-
-
-def _refuse_unfit(chosen: str) -> None:
-    try:
-        public_address(chosen)
-    except ValueError as error:
-        raise HookRefused(f"{ADDRESS}: {error}; {BY_HAND}, or to an empty text to have it found") from error

@@ -29,7 +29,7 @@ def prove_event(app: App, send: Send, clock: Clock) -> str:
     """
     before = wait_for("a partition", lambda: _place(app), DEADLINE, clock)
     send(before.partition_id)
-    sent_at = wait_for("the app's status", lambda: _moment(app.status()["at"]), DEADLINE, clock)
+    sent_at = wait_for("the app's status", lambda: datetime.fromisoformat(app.status()["at"]), DEADLINE, clock)
     last = wait_for("the event in the hub", lambda: _end_after(app, before, sent_at), DEADLINE, clock)
     goal = f"the ledger range of event {before.partition_id}/{last}"
     written = wait_for(goal, lambda: _written(app, before.partition_id, last), DEADLINE, clock)
@@ -56,7 +56,7 @@ def _end_after(app: App, before: Place, sent_at: datetime) -> int:
     """Return the end of the partition, read by the app after the event was sent."""
     status = app.status()
     end = int(_partition(status, before.partition_id)["hub_end"] or -1)
-    if status["hub_read_at"] is None or _moment(status["hub_read_at"]) < sent_at:
+    if status["hub_read_at"] is None or datetime.fromisoformat(status["hub_read_at"]) < sent_at:
         raise Pending(status["hub_fault"] or "the app read the hub before the event was sent")
     if end <= before.hub_end:
         raise Pending(f"partition {before.partition_id} still ends at {end}")
@@ -94,7 +94,3 @@ def _partition(status: dict[str, Any], partition_id: str) -> dict[str, Any]:
         raise Pending(f"the app knows no partition {partition_id}: {status['hub_fault']}")
     partition: dict[str, Any] = found[0]
     return partition
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
