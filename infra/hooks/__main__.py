@@ -104,11 +104,7 @@ def deletable() -> None:
 
 
 STEPS: dict[str, Callable[[], None]] = {
-    "preprovision": preprovision,
-    "provisioned": provisioned,
-    "deployable": deployable,
-    "deployed": deployed,
-    "deletable": deletable,
+    step.__name__: step for step in (preprovision, provisioned, deployable, deployed, deletable)
 }
 
 
@@ -124,7 +120,10 @@ def main(arguments: list[str] | None = None, known: Mapping[str, Callable[[], No
     try:
         if sys.version_info[:2] not in SUPPORTED:
             raise HookRefused(f"the hooks need Python 3.11 to 3.14, as the app does; this is {sys.version.split()[0]}")
-        given.run() if given.step in known else _pack(given.to)
+        if given.step in known:
+            given.run()
+        else:
+            print(package.table_of(package.build(ROOT, given.to), given.to))
     except HookRefused as error:
         return _refuse(given.step, error.faults)
     except KeyboardInterrupt:
@@ -141,10 +140,6 @@ def _refuse(step: str, faults: Iterable[str]) -> int:
     for fault in faults:
         print(f"{step}: {fault}", file=sys.stderr)
     return 1
-
-
-def _pack(archive: Path) -> None:
-    print(package.table_of(package.build(ROOT, archive), archive))
 
 
 def _database(outputs: Outputs, identity: "Identity") -> "ServerDatabase":
