@@ -647,8 +647,7 @@ module roles 'app/roles.bicep' = {
       ? []
       : [
           {
-            target: lake.outputs.name
-            container: sparkContainer
+            target: '${lake.outputs.name}/default/${sparkContainer}'
             role: 'Storage Blob Data Contributor'
             to: toDeployer
             reason: 'The deployer uploads the jobs.'

@@ -7,14 +7,13 @@ type grant = {
   role: string
   to: { principalId: string, principalType: 'Group' | 'ServicePrincipal' | 'User' }
   reason: string
-  container: string? // of the account that is the target; with it, the scope is this container
 }
 
 @description('Grants on storage accounts; target is the name of the account.')
 @maxLength(20)
 param storageGrants grant[] = []
 
-@description('Grants on one container of a storage account.')
+@description('Grants on one container of a storage account; target is account/default/container.')
 @maxLength(20)
 param containerGrants grant[] = []
 
@@ -62,7 +61,7 @@ resource onStorage 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
 
 resource container 'Microsoft.Storage/storageAccounts/blobServices/containers@2024-01-01' existing = [
   for each in containerGrants: {
-    name: '${each.target}/default/${each.?container ?? ''}'
+    name: each.target
   }
 ]
 

@@ -175,7 +175,7 @@ def rights_are_the_least(files: Files) -> Iterator[str]:
     if re.search(r"to: toDeployer\b", shown(at(roles.value, "params.storageGrants"))):
         yield "main.bicep: the deployer must have no right on a whole account"
     grants = " ".join(shown(at(roles.value, "params.containerGrants")).split())
-    if not grants.startswith("sparkEngine == 'none' ? [] :") or "container: sparkContainer" not in grants:
+    if not grants.startswith("sparkEngine == 'none' ? [] :") or "/default/${sparkContainer}'" not in grants:
         yield "main.bicep: the deployer may write to the container of the jobs, and only with an engine"
     for file, one in all_of(files, "module"):
         for path, value in nodes_in(one.value):

@@ -95,7 +95,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
             "to: toDeployer",
         ),
         ("main.bicep", "containerGrants: sparkEngine == 'none'", "containerGrants: sparkEngine == 'synapse'"),
-        ("main.bicep", "            container: sparkContainer\n", ""),
+        ("main.bicep", "'${lake.outputs.name}/default/${sparkContainer}'", "lake.outputs.name"),
         (
             "app/spark.bicep",
             "    enableTelemetry: false\n",
