@@ -78,8 +78,8 @@ def _evident(found: Whereabouts) -> tuple[Outcome, str] | None:
                 "held",
                 f"It was not tried yet: it waits for letter {letter.held_behind} of its partition key.",
             )
-        stands = "that nothing retries any more" if letter.status == "exhausted" else letter.status
-        return "dead_lettered", f"It is a dead letter, {stands}, after {_count(letter.attempts, 'attempt')}."
+        stands = " that nothing retries any more" if letter.status == "exhausted" else f", {letter.status}"
+        return "dead_lettered", f"It is a dead letter{stands}, after {_count(letter.attempts, 'attempt')}."
     if found.rows:
         return "written", f"{_writing(found)} wrote {_count(len(found.rows), 'row')} of it."
     if found.erased:

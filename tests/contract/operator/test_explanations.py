@@ -70,7 +70,7 @@ def test_a_dead_letter_is_explained_with_its_status(office: Office) -> None:
     office.letters(replace(letter(event(3)), status="exhausted"))
     found = asked(office, 3)
     assert found is not None
-    assert (found.outcome, "exhausted" in found.sentence) == ("dead_lettered", True)
+    assert (found.outcome, "that nothing retries any more" in found.sentence) == ("dead_lettered", True)
     assert found.found.letter is not None
 
 
