@@ -38,9 +38,8 @@ def allow_submitting(outputs: Outputs, rest: Rest) -> None:
 def database_users(outputs: Outputs, rest: Rest, environment: Mapping[str, str]) -> list[DatabaseUser]:
     """Return the users of the database: the app, and the identity of the Spark jobs where there is an engine."""
     users = [DatabaseUser(outputs.app_identity_name, outputs.app_identity_client_id, APP)]
-    if (
-        outputs.spark_engine_choice == "synapse"
-    ):  # a job's token is the workspace's or the submitter's: both are admitted
+    if outputs.spark_engine_choice == "synapse":
+        # The token of a job is the workspace's or the submitter's: both are admitted.
         users.append(DatabaseUser(outputs.synapse_workspace, _client_id(outputs, rest), JOB))
         users.append(DatabaseUser(outputs.app_identity_name, outputs.app_identity_client_id, JOB))
     if outputs.spark_engine_choice == "databricks":
