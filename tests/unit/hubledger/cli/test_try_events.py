@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
+from importlib import invalidate_caches
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,7 @@ def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         for name in names:
             (tmp_path / "apps" / name).mkdir(parents=True)
             (tmp_path / "apps" / name / "transform.py").touch()
+        invalidate_caches()  # two rooms of one tick of the clock: Python compares the times of folders
 
     yield make
     for name in [one for one in sys.modules if one.startswith("apps.")]:
