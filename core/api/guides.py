@@ -24,7 +24,7 @@ _PAGE = """<!doctype html>
 <body>
   <header>
     <a class="brand" href="../ops"><img src="icon.svg" alt="" width="26" height="26"><span>Hubledger</span></a>
-    <nav aria-label="Guides">{nav}</nav>
+    <nav aria-label="Guides"><a href="../ops">← Overview</a>{nav}</nav>
   </header>
   <main id="main">{contents}<article class="card guide-text">
 {text}</article></main>

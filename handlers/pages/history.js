@@ -25,10 +25,10 @@ export function overTime({ minutes, fault }, lag) {
   const isLate = minutes.length > 0 && Date.now() - Date.parse(minutes.at(-1).at) > BREAK_MS;
   const late = isLate ? el("p", { class: "fault", id: "late-watch" }, "The watch stored the last minute ", ago(minutes.at(-1).at), ".") : null;
   const faulty = fault ? el("p", { class: "quiet", id: "minutes-fault" }, `The minutes were not read: ${fault}`) : null;
-  const none = lags.length ? null : el("p", { class: "quiet" }, "The chart begins after the first minute.");
+  const none = lags.length || lag === null ? null : el("p", { class: "quiet" }, "The chart begins after the first minute.");
   const rate = rates.length && !isLate ? `${perSecond(rates.at(-1).value)} in the last minute` : minutes.length ? "rate unknown" : "No rate yet";
   return [
-    card("Lag", el("p", { class: "now lag" }, lag === null ? "lag unknown" : `${plural(lag, "event")} behind`),
+    card("Lag", el("p", { class: "now lag" }, lag === null ? "Lag unknown: the hub does not answer" : `${plural(lag, "event")} behind`),
       chart("lag", lags, count, BREAK_MS), none, late, faulty),
     card("Rate", el("p", { class: "now rate" }, rate), chart("rate", rates, perSecond, BREAK_MS)),
   ];

@@ -71,7 +71,7 @@ const show = (found, left, partition, number) => tried(found, async () => {
 function parts(told) {
   const step = (by) => {
     const next = BigInt(told.sequence_number) + BigInt(by);
-    return next < 0n ? null : el("a", { href: ledgerAt({ ...told, sequence_number: next }) }, by < 0 ? "← before" : "next →");
+    return next < 0n ? null : el("a", { href: ledgerAt({ ...told, sequence_number: next }) }, by < 0 ? "← previous" : "next →");
   };
   return [
     card("Outcome", el("p", { class: "verdict", id: "outcome" },
@@ -79,7 +79,7 @@ function parts(told) {
     el("p", {}, told.sentence), el("p", { class: "row" }, step(-1), step(1))),
     el("div", { class: "columns" },
       card("Commit", told.range ? null : el("p", {}, "No range of the ledger holds this number."),
-        facts([...(told.range ? range(told.range) : []), ["Whole ledger", `${grouped(told.first)} to ${grouped(told.checkpoint)}, which is the checkpoint`]])),
+        facts([...(told.range ? range(told.range) : []), ["Partition's ledger", `${grouped(told.first)} to ${grouped(told.checkpoint)}, the checkpoint`]])),
       told.letter ? card("Letter", facts([["Status", badge(told.letter.status)],
         ["Error", el("span", { class: "error" }, messageOf(told.letter))], ["Attempts", count(told.letter.attempts)]]),
       el("p", {}, el("a", { href: letterAt(told) }, "Show the letter"))) : null,

@@ -126,8 +126,11 @@ function groupsCard(groups, chosen, by, again) {
 const keyOf = (one) => (one.error !== null && one.partition_key === null ? "–"
   : el("span", { class: "mono" }, one.error === null ? "hidden" : one.partition_key));
 
+/** A dotted name that breaks at its dots. */
+const dotted = (name) => (name ?? "").split(".").flatMap((word, at) => (at ? [el("wbr"), `.${word}`] : word));
+
 /** Show the type and the class of a failure as badges. */
-const kindOf = (one) => el("span", { class: "kinds" }, one.error_type ? el("span", { class: "badge type" }, one.error_type.split(".").flatMap((word, at) => (at ? [el("wbr"), `.${word}`] : word)))
+const kindOf = (one) => el("span", { class: "kinds" }, one.error_type ? el("span", { class: "badge type" }, dotted(one.error_type))
   : null, " ", badge(one.error_class));
 
 const moveButtons = (moves, ask) => el("span", { class: "row moves" }, moves.map((move) => moveButton(move, ask)));
@@ -151,7 +154,7 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
     ["", (one) => (Object.values(MOVES).some(({ from }) => from.includes(one.status)) ? box(one) : "")],
     ["Position", (one) => el("a", { class: "whole", href: letterAt(one) }, positionOf(one))],
     ["Error", (one) => el("span", { class: "error" }, messageOf(one)), "wide"],
-    ["Status", (one) => badge(one.status)],
+    ["Status", (one) => badge(one.status), chosen.status ? "minor" : undefined],
     ["Key", keyOf],
     ["Failed", (one) => ago(one.failed_at)],
   ];
@@ -202,7 +205,7 @@ function parts(whole, path, again) {
       allowed.includes("discard") ? el("div", { class: "apart" }, moveButton("discard", ask)) : null),
     el("div", { class: "columns" },
       card("Why", el("pre", {}, messageOf(one)), facts([
-        ["Type", el("span", { class: "mono" }, one.error_type)],
+        ["Type", el("span", { class: "mono" }, dotted(one.error_type))],
         ["Class", [badge(one.error_class), ` ${NEXT[one.status](one)}`]],
         ["Raised at", one.error_at === null ? null : el("span", { class: "mono" }, one.error_at)],
         ["Cause", el("a", { href: causeAt(causeOf(one.fingerprint)),

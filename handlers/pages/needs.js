@@ -1,9 +1,10 @@
 // What needs an operator: a line for each matter, the gravest first, with the button that leads to it and its runbook.
 
-import { ago, card, count, duration, el, plural, table } from "./dom.js";
+import { ago, capital, card, count, duration, el, plural, table } from "./dom.js";
 import { guideAt } from "./guides.js";
 
 export const LATE_SECONDS = 300; // as the alert `lag` by default
+const FEW = 3; // partitions of a line that are named
 const SHOWN = 8; // partitions of a row that are named
 
 // A reason of stops: what it means, and what to do.
@@ -12,7 +13,7 @@ const STOPS = {
   outage: "Most events of a batch fail, so nothing of it is written. Repair what the events need, such as a table or a service, or deploy the last version that worked: the next attempt ends the stop.",
   store: "The database fails again and again on one batch: the detail has its error. Clear what blocks it.",
   trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute.",
-  held: "Too many events wait behind open letters of their keys: retry or discard these letters.",
+  held: "Too many events wait behind open letters of their keys: retry or discard the letters in front, never the held ones.",
 };
 
 /** Return the lines: [tone, words, where the button goes, its word, the section of the runbook, a detail]. */
@@ -25,11 +26,11 @@ function matters(status, runs) {
     found.push(["bad", `The ledger does not balance${where}`, "[aria-label=Audit]", "Audit it", "ledger-unbalanced"]);
   }
   for (const [reason, stops] of reasons) {
-    found.push(["bad", `${plural(new Set(stops.map((one) => one.partition_id)).size, "partition")} stopped: ${reason}`, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded"]);
+    found.push(["bad", `${namedOf(stops)} stopped: ${reason}`, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded"]);
   }
-  if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", status.hub_fault]);
+  if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", `The lag is unknown. ${status.hub_fault}`]);
   for (const run of [...Map.groupBy(runs.filter((one) => one.quality), (one) => one.job).values()].map(([newest]) => newest)) {
-    if (run.quality.fault) found.push(["bad", `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality"]);
+    if (run.quality.fault) found.push(["bad", `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality", capital(run.quality.fault)]);
   }
   const { exhausted } = status.letters;
   if (exhausted) {
@@ -41,10 +42,16 @@ function matters(status, runs) {
     const longest = Math.max(...late.map((one) => one.lag_seconds));
     const words = late.length === 1 ? `Partition ${late[0].partition_id} is late by ${duration(longest)}`
       : `${plural(late.length, "partition")} late, the longest by ${duration(longest)}`;
-    found.push(["warn", words, "[aria-label=Partitions]", "Show", "lag"]);
+    found.push(["warn", words, "[aria-label=Partitions]", "Show", "lag", "Rows come late; none is lost. See whether the lag grows."]);
   }
   if (found.length === 0 && status.numbers) found.push(["good", "All is well"]);
   return found;
+}
+
+/** Name partitions as a sentence begins: few by their ids, more by their number. */
+function namedOf(stops) {
+  const ids = [...new Set(stops.map((one) => one.partition_id))];
+  return ids.length > FEW ? plural(ids.length, "partition") : `Partition${ids.length === 1 ? "" : "s"} ${ids.join(", ")}`;
 }
 
 /** Fill a place with what needs an operator; else with "All is well", or how to send the first event. It is filled again
@@ -89,9 +96,11 @@ export function stops(status) {
     ["Attempts", (group) => count(Math.max(...group.map((one) => one.attempts))), "amount"],
     ["Detail", detailOf, "wide"],
   ];
+  const still = new Set(found.map((one) => one.partition_id)).size;
   const reasons = [...new Set(found.map((one) => one.reason))];
   return card("Stopped partitions",
-    el("p", { class: "bad", id: "stopped", tabindex: -1 }, `${plural(found.length, "stop")}: nothing is read or written there.`),
+    el("p", { class: "bad", id: "stopped", tabindex: -1 }, still === 1 ? "1 partition stands still: nothing of it is read or written."
+      : `${count(still)} partitions stand still: nothing of them is read or written.`),
     table("Stopped partitions", columns, alike),
     reasons.filter((reason) => reason in STOPS).map((reason) => el("p", {}, el("b", {}, reason), `: ${STOPS[reason]}`)));
 }

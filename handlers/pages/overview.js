@@ -72,7 +72,13 @@ function balance(status) {
       proof("accounted for", status.accounted, "accounted")),
     shares(status),
     unknownFields(status.unknown_fields),
-    even ? null : el("p", {}, "Press Audit it above: the audit names the ranges at fault."));
+    even ? null : el("p", {}, differing(status), "Press Audit it above: the audit names the ranges at fault."));
+}
+
+/** Say by how much the proof differs; nothing where the fault is in the ranges alone. */
+function differing({ numbers, accounted }) {
+  if (numbers === accounted) return null;
+  return numbers > accounted ? `${plural(numbers - accounted, "number")} without an outcome. ` : `${plural(accounted - numbers, "outcome")} too many. `;
 }
 
 /** Say which fields of events the room does not know. */

@@ -108,7 +108,7 @@ function ranges(job) {
   const columns = [
     ["Partition", (one) => one.partition_id],
     ["Numbers", numbersOf],
-    ["Next", (one) => (one.closed_at ? badge("done") : grouped(one.next)), "amount"],
+    ["State", (one) => (one.closed_at ? badge("done") : `at ${grouped(one.next)}`)],
     ["Written", (one) => count(one.counts.written), "amount"],
     ["Dead letters", (one) => count(one.counts.dead_lettered), "amount"],
     ["Gone", (one) => (one.gone.length ? one.gone.map((span) => (span.first === span.last ? grouped(span.first)

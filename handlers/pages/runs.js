@@ -58,8 +58,8 @@ function offers(found, again) {
   const works = found.engine !== "none";
   const said = works ? el("p", { class: "quiet", id: "step-does" }, "The timer takes a step every few minutes: it plans a "
     + "run, submits its Spark job, asks the engine for the result, or writes the result. The button takes "
-    + "the next step at once.") : el("p", { id: "no-engine" }, "No Spark engine is set (SPARK_ENGINE is none), so no run "
-    + "is made and nothing new is aggregated.");
+    + "the next step at once.") : el("p", { id: "no-engine" }, "No Spark engine is set (SPARK_ENGINE is none), so no new "
+    + "run begins and nothing new is aggregated.");
   const order = fitting(found);
   return [said, el("div", { class: "row" },
     works ? button("Take the next step now", () => step(again), { "aria-describedby": "step-does" }) : null,
@@ -149,7 +149,7 @@ async function nameKey(id, asked) {
 }
 
 const qualityCell = (found) => (found === null ? "–"
-  : found.fault ? [badge("rows differ"), el("span", {}, ` ${capital(found.fault)}. `), el("a", { class: "whole", href: guideAt("runbook", "aggregation-quality"),
+  : found.fault ? [badge("rows differ"), el("span", {}, ` ${capital(found.fault)}. Audit the ledger with "the rows too". `), el("a", { class: "whole", href: guideAt("runbook", "aggregation-quality"),
     target: "_blank", rel: "noopener" }, "Runbook")] : `late ${share(found.late_share)}`);
 
 const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],

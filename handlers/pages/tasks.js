@@ -38,12 +38,12 @@ function plain(value) {
 
 /** A table of tasks. */
 export const tasksTable = (label, tasks) => table(label, [
-  ["Requested", (one) => el("a", { href: taskAt(one) }, ago(one.requested_at))],
+  ["When", (one) => el("a", { class: "whole", href: taskAt(one) }, ago(one.requested_at))],
   ["Kind", (one) => [one.kind, one.move ? `: ${one.move}` : "", one.dry_run ? ", dry run" : ""]],
   ["Status", (one) => badge(kindOf(one.kind).status?.(one) ?? one.status)],
   ["Result", (one) => kindOf(one.kind).result?.(one) ?? kindOf(one.kind).done(one)],
-  ["By", (one) => one.requested_by, "minor"],
-  ["Why", (one) => one.reason, "wide"],
+  ["By", (one) => one.requested_by],
+  ["Why", (one) => one.reason],
 ], tasks);
 
 export async function tasks(place, left, asked = "") {

@@ -175,10 +175,10 @@ def test_the_page_fits_the_screen_in_either_colour_scheme(
 
 
 def test_everything_is_reached_by_keyboard_and_stays_in_focus(home: "Page") -> None:
-    press_until(home, "Last week with readings")
+    press_until(home, "Newest week")
     home.keyboard.press("Enter")
     home.wait_for_selector("[data-span=week][aria-pressed=true]")
-    assert home.evaluate("document.activeElement.innerText") == "Last week with readings"
+    assert home.evaluate("document.activeElement.innerText") == "Newest week"
     press_until(home, "In numbers")
     home.keyboard.press("Enter")
     home.wait_for_selector("details[open] tr")

@@ -37,13 +37,13 @@ def in_trouble(body: Any) -> None:
     """Four partitions in trouble, and a healthy one whose end at the hub was read before its checkpoint."""
     of = {one["partition_id"]: one for one in body["partitions"]}
     stop = {"partition_id": "9", "reason": "held", "detail": HOSTILE, "stopped_at": body["at"], "attempts": 1}
-    of["2"].update(lag=5_400, lag_seconds=7200.0)
+    of["2"].update(lag=5_400, lag_seconds=7200.0, hub_end=str(int(of["2"]["checkpoint"]) + 5_400))
     body["lag"] = 5_400
     of["3"]["lag_seconds"] = 299.0
     of["5"]["open_gaps"] = 2
     of["9"]["stops"] = [stop]
     of["11"].update(balanced=False, accounted=of["11"]["accounted"] - 1)
-    body["accounted"] -= 1
+    body.update(accounted=body["accounted"] - 1, written=body["written"] - 1)
     of["14"].update(hub_end="39", checkpoint="40")
     body["hub_read_at"] = (datetime.fromisoformat(body["at"]) - timedelta(seconds=4)).isoformat()
 

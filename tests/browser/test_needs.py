@@ -42,7 +42,7 @@ def outage(body: Any) -> None:
 def several(body: Any) -> None:
     outage(body)
     stopped(body, "store", range(2), "the log of the database is full")
-    body.update(ledger_balanced=False, accounted=body["accounted"] - 1, lag=None)
+    body.update(ledger_balanced=False, accounted=body["accounted"] - 1, written=body["written"] - 1, lag=None)
     body["partitions"][2]["balanced"] = False
     for one in body["partitions"]:
         one.update(hub_end=None, lag=None, lag_seconds=None)
@@ -58,7 +58,7 @@ def late(body: Any) -> None:
 def uneven(body: Any) -> None:
     well(body)
     body["partitions"][5]["balanced"] = False
-    body["accounted"] -= 1
+    body.update(accounted=body["accounted"] - 1, written=body["written"] - 1)
 
 
 STATES: list[tuple[Callable[[Any], None], list[tuple[str, str]]]] = [
@@ -68,7 +68,7 @@ STATES: list[tuple[Callable[[Any], None], list[tuple[str, str]]]] = [
     (uneven, [("bad", "The ledger does not balance in partition 5")]),
     (outage, [("bad", "16 partitions stopped: outage"), ("warn", "3,776 letters need you")]),
     (several, [
-        ("bad", "The ledger does not balance in partition 2"), ("bad", "2 partitions stopped: store"),
+        ("bad", "The ledger does not balance in partition 2"), ("bad", "Partitions 0, 1 stopped: store"),
         ("bad", "14 partitions stopped: outage"), ("bad", "The hub does not answer"),
         ("warn", "3,776 letters need you"),
     ]),

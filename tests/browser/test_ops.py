@@ -149,7 +149,7 @@ def test_a_stopped_partition_is_shown_with_its_reason_its_time_and_the_action(pa
     page.wait_for_selector("#verdict")
     assert page.locator("#stopped").count() == 0
     with run.stopped("7", {"incarnation": HOSTILE, "outage": "40 of 50 events fail", "held": "too many wait"}):
-        page.wait_for_selector("#stopped:text-is('3 stops: nothing is read or written there.')")
+        page.wait_for_selector("#stopped:text-is('1 partition stands still: nothing of it is read or written.')")
         rows = page.locator("table[aria-label='Stopped partitions'] tbody tr")
         assert rows.locator("td[data-label=Reason]").all_inner_texts() == ["held", "incarnation", "outage"]
         assert rows.locator("td[data-label=Detail]").all_inner_texts()[1] == HOSTILE

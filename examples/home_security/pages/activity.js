@@ -70,8 +70,8 @@ function marks(since, until, at, x, width) {
   }
   return found.map((time) => {
     const text = isDay ? at.hour(time) : at.day(time);
-    const room = x(time) - 17 > LEFT && x(time) + 17 < width;
+    const anchor = x(time) + 17 > width ? "end" : "middle";
     return [svg("line", { class: "mark", x1: x(time), x2: x(time), y1: ABOVE, y2: HEIGHT - BELOW }),
-      room ? svg("text", { x: x(time), y: HEIGHT - 4, "text-anchor": "middle" }, text) : null];
+      x(time) - 17 > LEFT ? svg("text", { x: x(time), y: HEIGHT - 4, "text-anchor": anchor }, text) : null];
   });
 }

@@ -65,7 +65,7 @@ function parts(home) {
     alerts(home, at),
     isEmpty(home) ? null : el("div", { class: "row actions" },
       el("span", { class: "row", role: "group", "aria-label": "Length of the period" },
-        choose("day", silentFor(home) === null ? "Last day" : "Last day with readings"), choose("week", silentFor(home) === null ? "Last week" : "Last week with readings")),
+        choose("day", silentFor(home) === null ? "Last day" : "Newest day"), choose("week", silentFor(home) === null ? "Last week" : "Newest week")),
       el("span", { class: "row", role: "group", "aria-label": "Time of the period" },
         button("← Earlier", () => go(period.since), { "data-go": "earlier" }),
         view.until ? button("Latest", () => go(""), { "data-go": "latest" }) : null)),
