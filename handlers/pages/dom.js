@@ -138,7 +138,7 @@ const follow = (place, path) => path.reduce((at, [index, name]) =>
 /** Return true where tables are cards, as in ops.css. */
 export const isNarrow = () => matchMedia("(max-width: 760px)").matches;
 
-const NOTHING = ["", "0", "0 s", "–"];
+const NOTHING = ["", "0", "0 s", "–", "?"];
 
 /** Make a table that becomes cards on a narrow screen, without what is nothing. A column is [title, cell of an entry, class]. */
 export function table(label, columns, entries) {

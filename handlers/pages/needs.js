@@ -16,6 +16,10 @@ const STOPS = {
   held: "Too many events wait behind open letters of their keys: retry or discard the letters in front, never the held ones.",
 };
 
+/** Return the newest run of each aggregate, if its rows differ from the ledger. */
+export const faulty = (runs) => [...Map.groupBy(runs.filter((one) => one.quality), (one) => one.job).values()]
+  .map(([newest]) => newest).filter((one) => one.quality.fault);
+
 /** Return the lines: [tone, words, where the button goes, its word, the section of the runbook, a detail]. */
 function matters(status, runs) {
   const found = [];
@@ -26,11 +30,11 @@ function matters(status, runs) {
     found.push(["bad", `The ledger does not balance${where}`, "[aria-label=Audit]", "Audit it", "ledger-unbalanced"]);
   }
   for (const [reason, stops] of reasons) {
-    found.push(["bad", `${namedOf(stops)} stopped: ${reason}`, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded"]);
+    found.push(["bad", `${namedOf(stops)} stopped: ${reason}`, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded", STOPS[reason]]);
   }
-  if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", `The lag is unknown. ${status.hub_fault}`]);
-  for (const run of [...Map.groupBy(runs.filter((one) => one.quality), (one) => one.job).values()].map(([newest]) => newest)) {
-    if (run.quality.fault) found.push(["bad", `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality", capital(run.quality.fault)]);
+  if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", `The lag is unknown. Error: ${status.hub_fault}`]);
+  for (const run of faulty(runs)) {
+    found.push(["bad", `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality", capital(run.quality.fault)]);
   }
   const { exhausted } = status.letters;
   if (exhausted) {
@@ -97,12 +101,10 @@ export function stops(status) {
     ["Detail", detailOf, "wide"],
   ];
   const still = new Set(found.map((one) => one.partition_id)).size;
-  const reasons = [...new Set(found.map((one) => one.reason))];
   return card("Stopped partitions",
     el("p", { class: "bad", id: "stopped", tabindex: -1 }, still === 1 ? "1 partition stands still: nothing of it is read or written."
       : `${count(still)} partitions stand still: nothing of them is read or written.`),
-    table("Stopped partitions", columns, alike),
-    reasons.filter((reason) => reason in STOPS).map((reason) => el("p", {}, el("b", {}, reason), `: ${STOPS[reason]}`)));
+    table("Stopped partitions", columns, alike));
 }
 
 /** The one error of the stops of a reason, or each with its partition. */

@@ -4,7 +4,7 @@ import { get, post, repeat } from "./api.js";
 import { ago, badge, button, card, count, el, facts, fault, instant, letterAt, numbersOf, plural, positionOf, renew, svg,
   table, taskAt, wordOf } from "./dom.js";
 import { minutesOfApp, overTime } from "./history.js";
-import { needs, stops } from "./needs.js";
+import { faulty, needs, stops } from "./needs.js";
 import { byPartition } from "./partitions.js";
 import { burnDown, burnDownOfApp } from "./retention.js";
 import { runsOfApp } from "./runs.js";
@@ -30,7 +30,7 @@ export async function overview(place, left) {
     trouble.replaceChildren();
     needs(lead, status, newest);
     renew(stopped, stops(status));
-    renew(top, balance(status), letters(status, burning));
+    renew(top, balance(status, newest), letters(status, burning));
     renew(charts, ...overTime(found, status.lag));
     renew(partitions, byPartition(status));
     nameStream(status);
@@ -61,7 +61,7 @@ async function withDetails(status) {
   return status;
 }
 
-function balance(status) {
+function balance(status, runs) {
   const even = status.ledger_balanced && status.partitions.every((one) => one.balanced);
   const isEmpty = even && status.numbers === 0;
   return card("Ledger",
@@ -72,6 +72,7 @@ function balance(status) {
       proof("accounted for", status.accounted, "accounted")),
     shares(status),
     unknownFields(status.unknown_fields),
+    even && faulty(runs).length ? el("p", { class: "quiet" }, "Balanced is about outcomes; rows are checked apart.") : null,
     even ? null : el("p", {}, differing(status), "Press Audit it above: the audit names the ranges at fault."));
 }
 

@@ -149,7 +149,8 @@ async function nameKey(id, asked) {
 }
 
 const qualityCell = (found) => (found === null ? "–"
-  : found.fault ? [badge("rows differ"), el("span", {}, ` ${capital(found.fault)}. Audit the ledger with "the rows too". `), el("a", { class: "whole", href: guideAt("runbook", "aggregation-quality"),
+  : found.fault ? [badge("rows differ"), el("span", {}, ` ${capital(found.fault)}. `), el("a", { href: "#/" }, "Audit the ledger"),
+    ` with "all ranges again" and "the rows too". `, el("a", { class: "whole", href: guideAt("runbook", "aggregation-quality"),
     target: "_blank", rel: "noopener" }, "Runbook")] : `late ${share(found.late_share)}`);
 
 const FAILURES = [["When", (one) => ago(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],

@@ -60,7 +60,7 @@ function parts(home) {
   const period = home[view.span];
   return [
     el("div", { class: "row actions" }, el("h1", {}, `Home ${home.home_id}`),
-      badge(home.armed ? "armed" : "not armed")),
+      badge(`${silentFor(home) === null ? "" : "last known: "}${home.armed ? "armed" : "not armed"}`)),
     silence(home, at),
     alerts(home, at),
     isEmpty(home) ? null : el("div", { class: "row actions" },
@@ -135,7 +135,7 @@ function alerts(home, at) {
   const hidden = home.alerts.length - shown.length;
   if (isEmpty(home)) return card("Nothing yet", el("p", { id: "calm" }, "No sensor of this home has sent a reading yet. Alerts and charts appear here when one does."));
   if (!shown.length) return card("Alerts", el("p", { class: "calm", id: "calm" }, "No alerts in the week."));
-  return card(silentFor(home) === null ? "Alerts of the week" : "Alerts of the last week with readings", el("ul", { class: silentFor(home) === null ? "alerts" : "alerts past", id: "alerts" }, shown.map((one) => el("li", {},
+  return card(silentFor(home) === null ? "Alerts of the week" : "Alerts in the last week of readings", el("ul", { class: silentFor(home) === null ? "alerts" : "alerts past", id: "alerts" }, shown.map((one) => el("li", {},
     el("b", {}, wordsOf(one.kind)[2]), one.ppm === null ? "" : ` ${count(one.ppm)} ppm`,
     el("span", { class: "quiet" }, ` ${one.sensor_id} · `,
       el("time", { datetime: one.observed_at }, at.moment(one.observed_at)))))),
