@@ -23,7 +23,7 @@ LETTERS = {
 }
 # A claim of letters outlives the patience with a server that is away, so that no chunk loses its letters.
 LETTERS_ON_A_SERVER = {**LETTERS, "DEAD_LETTER_LEASE_SECONDS": "30"}
-KEY_OF_LOCAL_RUNS = "the key of local runs, no secret"  # so that the page can forget a person
+KEY_OF_LOCAL_RUNS = "the key of local runs, no secret"  # without a key, the app refuses erasures
 OWN_STORAGE = {"AzureWebJobsStorage": ""}  # the host's own, whatever local.settings.json names
 BALANCE_EVERY, LOST_AFTER = 1, 4  # seconds: the limit of the wait for a killed worker's partitions
 

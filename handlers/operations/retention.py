@@ -43,7 +43,8 @@ class RetentionAnswer(Answered):
     """The burn-down, as it was read at `at`. `letters` are all open letters. The event of a letter without a body, and
     those of a gap, are lost when the hub forgets them. `bodies_kept` is true when each open letter has its body.
     Without `hub_retention_hours` there is no forecast. With a `hub_fault` the hub did not answer, so none is known to
-    be gone. A purge takes the rows of a table after `older_than_days`, and begins by itself when `purge_daily`."""
+    be gone. `older_than_days` says how old the rows of each table must be before a purge deletes them. With
+    `purge_daily` a purge begins each day."""
 
     at: datetime
     hub_retention_hours: float | None
@@ -57,9 +58,11 @@ class RetentionAnswer(Answered):
     purge_daily: bool
 
 
-@operation("How long the hub holds the events of open letters and gaps, and what a purge takes", "ledger")
+@operation(
+    "How long the hub holds the events of open letters and gaps, and the age at which a purge deletes rows", "ledger"
+)
 def show_retention(call: Call[Nothing, Nothing, Nothing]) -> RetentionAnswer:
-    """Return the burn-down and the days of the settings. The burn-down is read every half a minute at most."""
+    """Return the burn-down and the days of the settings. The burn-down is read at most every half a minute."""
     found, purging = app().burn_down.get(), app().settings.purging
     without_body = _share(found, ("unkept",))
     return RetentionAnswer(

@@ -36,7 +36,7 @@ export const grouped = (digits) => (digits === null ? "?" : String(digits).repla
 export const positionOf = (one) => `${one.partition_id} / ${grouped(one.sequence_number)}`;
 export const numbersOf = (one) => `${grouped(one.first)} to ${grouped(one.last)}`;
 
-/** Sort what names partitions by their numbers: 2 comes before 10. */
+/** Sort entries by the number of their partition: 2 comes before 10. */
 export const inOrder = (entries) => [...entries].sort((one, other) =>
   one.partition_id.length - other.partition_id.length || one.partition_id.localeCompare(other.partition_id));
 
@@ -102,7 +102,7 @@ const TONES = {
 
 const WORDS = { exhausted: "needs you", dead_lettered: "dead-lettered" };
 
-/** The word of a status: a letter that the app does not try any more needs a person. */
+/** Return the word for a status. The app does not try an exhausted letter again, so it needs an operator. */
 export const wordOf = (status) => WORDS[status] ?? String(status).replaceAll("_", " ");
 
 /** Show a word in its tone; the word alone says the same. */
@@ -135,12 +135,13 @@ function pathTo(place, node) {
 const follow = (place, path) => path.reduce((at, [index, name]) =>
   (at?.children[index]?.tagName === name ? at.children[index] : null), place);
 
-/** Return true where tables are cards, as in ops.css. */
+/** Return true on a narrow screen. ops.css uses the same width. */
 export const isNarrow = () => matchMedia("(max-width: 760px)").matches;
 
 const NOTHING = ["", "0", "0 s", "–", "?"];
 
-/** Make a table that becomes cards on a narrow screen, without what is nothing. A column is [title, cell of an entry, class]. */
+/** Make a table. On a narrow screen its rows become cards, which leave out zeros and unknown values, but never the first
+ * column. A column is [title, cell of an entry, class]. */
 export function table(label, columns, entries) {
   const head = el("tr", {}, columns.map(([title, , kind]) => el("th", { scope: "col", class: kind }, title)));
   const rows = entries.map((entry) => el("tr", {}, columns.map(([title, cell, kind], at) => {

@@ -2,7 +2,7 @@
 
 import { get, tried } from "./api.js";
 import { ago, badge, button, card, count, dated, el, facts, field, grouped, ledgerAt, letterAt, messageOf, numbersOf,
-  positionOf, table } from "./dom.js";
+  positionOf, table, wordOf } from "./dom.js";
 
 export async function ledger(place, left, partition = "", number = "") {
   const id = el("input", { name: "partition", size: 6, required: true, value: partition, autocomplete: "off" });
@@ -103,7 +103,7 @@ function rowsCard({ rows, outcome }) {
 const range = (one) => [["Commit", count(one.commit_number)],
   ["Sequence numbers", numbersOf(one)],
   ["Outcomes", ["written", "filtered", "dead_lettered", "held", "absent"].filter((name) => one[name])
-    .map((name) => `${count(one[name])} ${name.replace("_", "-")}`).join(", ")],
+    .map((name) => `${count(one[name])} ${wordOf(name)}`).join(", ")],
   ["Transform", one.transform_version], ["Invocation", el("span", { class: "mono" }, one.invocation_id)],
   ["Committed", dated(one.committed_at)]];
 

@@ -17,22 +17,23 @@ const MOST_GROUPS = 100;
 const withText = (values) => values.map((value) => [value, value || "any"]);
 
 export async function letters(place, left, asked = "") {
-  const given = asked || (await needy() ? "status=exhausted" : ""); // without a choice, those that need a person
+  const read = asked ? null : await statusOrNull();
+  const given = read?.letters.exhausted ? "status=exhausted" : asked; // without a filter, those that need an operator
   if (left.aborted) return;
   const chosen = Object.fromEntries([...new URLSearchParams(given)].filter(([name, value]) => NAMES.includes(name) && value));
   const body = el("div", { class: "place" });
   const totals = el("nav", { class: "totals", "aria-label": "Letters by status" });
   place.append(el("h1", {}, "Letters"), totals, filterCard(chosen), body);
   const again = () => show(totals, body, left, chosen, again);
-  await again();
+  await show(totals, body, left, chosen, again, read);
 }
 
 const ALL = "#/letters?status=";
-const needy = async () => (await get("status").catch(() => null))?.letters.exhausted > 0;
+const statusOrNull = () => get("status").catch(() => null); // without it, the causes still show
 
-async function show(totals, body, left, chosen, again) {
+async function show(totals, body, left, chosen, again, read = null) {
   const by = chosen.fingerprint ? "value" : "cause";
-  const [status, { groups }] = await Promise.all([get("status").catch(() => null), // without it, the causes still show
+  const [status, { groups }] = await Promise.all([read ?? statusOrNull(),
     get("dead-letters/groups", { ...chosen, limit: MOST_GROUPS })]);
   if (left.aborted) return;
   const list = el("div", {});

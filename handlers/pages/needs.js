@@ -13,7 +13,7 @@ const STOPS = {
   outage: "Most events of a batch fail, so nothing of it is written. Repair what the events need, such as a table or a service, or deploy the last version that worked: the next attempt ends the stop.",
   store: "The database fails again and again on one batch: the detail has its error. Clear what blocks it.",
   trigger: "The host delivers no more events of this partition. The app's own reader brings it level once a minute.",
-  held: "Too many events wait behind open letters of their keys: retry or discard the letters in front, never the held ones.",
+  held: "Too many events wait for an open letter of the same key. Retry or discard the letters that they wait for, never the held ones.",
 };
 
 /** Return the newest run of each aggregate, if its rows differ from the ledger. */
@@ -46,15 +46,17 @@ function matters(status, runs) {
     const longest = Math.max(...late.map((one) => one.lag_seconds));
     const words = late.length === 1 ? `Partition ${late[0].partition_id} is late by ${duration(longest)}`
       : `${plural(late.length, "partition")} late, the longest by ${duration(longest)}`;
-    found.push(["warn", words, "[aria-label=Partitions]", "Show", "lag", "Rows come late; none is lost. See whether the lag grows."]);
+    found.push(["warn", words, "[aria-label=Partitions]", "Show", "lag", "Events are written late, but none is lost. Check whether the lag grows."]);
   }
   if (found.length === 0 && status.numbers) found.push(["good", "All is well"]);
   return found;
 }
 
-/** Name partitions as a sentence begins: few by their ids, more by their number. */
+const idsOf = (stops) => [...new Set(stops.map((one) => one.partition_id))];
+
+/** Name partitions at the beginning of a sentence: a few by their ids, more by their count. */
 function namedOf(stops) {
-  const ids = [...new Set(stops.map((one) => one.partition_id))];
+  const ids = idsOf(stops);
   return ids.length > FEW ? plural(ids.length, "partition") : `Partition${ids.length === 1 ? "" : "s"} ${ids.join(", ")}`;
 }
 
@@ -100,10 +102,10 @@ export function stops(status) {
     ["Attempts", (group) => count(Math.max(...group.map((one) => one.attempts))), "amount"],
     ["Detail", detailOf, "wide"],
   ];
-  const still = new Set(found.map((one) => one.partition_id)).size;
+  const still = idsOf(found).length;
   return card("Stopped partitions",
-    el("p", { class: "bad", id: "stopped", tabindex: -1 }, still === 1 ? "1 partition stands still: nothing of it is read or written."
-      : `${count(still)} partitions stand still: nothing of them is read or written.`),
+    el("p", { class: "bad", id: "stopped", tabindex: -1 }, still === 1 ? "1 partition is stopped: its events are neither read nor written."
+      : `${count(still)} partitions are stopped: their events are neither read nor written.`),
     table("Stopped partitions", columns, alike));
 }
 
@@ -121,7 +123,7 @@ function alikeIn({ detail, partition_id: id }) {
 }
 
 function named(group, all) {
-  const ids = group.map((one) => one.partition_id);
+  const ids = idsOf(group);
   if (ids.length === all && all > SHOWN) return `all ${all}`;
   const more = ids.length > SHOWN ? `, and ${ids.length - SHOWN} more` : "";
   return `${ids.slice(0, SHOWN).join(", ")}${more}`;

@@ -10,8 +10,7 @@ import { burnDown, burnDownOfApp } from "./retention.js";
 import { runsOfApp } from "./runs.js";
 
 const EVERY_MS = 2000;
-const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lettered", "dead-lettered"],
-  ["held", "held"], ["absent", "absent"]];
+const OUTCOMES = ["written", "filtered", "dead_lettered", "held", "absent"];
 let details = { of: "", stops: [] };
 
 export async function overview(place, left) {
@@ -72,14 +71,14 @@ function balance(status, runs) {
       proof("accounted for", status.accounted, "accounted")),
     shares(status),
     unknownFields(status.unknown_fields),
-    even && faulty(runs).length ? el("p", { class: "quiet" }, "Balanced is about outcomes; rows are checked apart.") : null,
-    even ? null : el("p", {}, differing(status), "Press Audit it above: the audit names the ranges at fault."));
+    even && faulty(runs).length ? el("p", { class: "quiet" }, "This compares sequence numbers with outcomes. It does not compare rows.") : null,
+    even ? null : el("p", {}, differing(status), "Press \"Audit it\" above: the audit names the ranges at fault."));
 }
 
-/** Say by how much the proof differs; nothing where the fault is in the ranges alone. */
+/** Say how many numbers have no outcome, or what is too many. Null when the totals agree and only ranges are wrong. */
 function differing({ numbers, accounted }) {
   if (numbers === accounted) return null;
-  return numbers > accounted ? `${plural(numbers - accounted, "number")} without an outcome. ` : `${plural(accounted - numbers, "outcome")} too many. `;
+  return numbers > accounted ? `Without an outcome: ${plural(numbers - accounted, "number")}. ` : `Too many: ${plural(accounted - numbers, "outcome")}. `;
 }
 
 /** Say which fields of events the room does not know. */
@@ -99,14 +98,14 @@ function mark(even) {
 }
 
 function shares(status) {
-  const given = OUTCOMES.filter(([name]) => status[name] > 0);
-  const bar = el("div", { class: "shares", "aria-hidden": "true" }, given.map(([name]) => {
+  const given = OUTCOMES.filter((name) => status[name] > 0);
+  const bar = el("div", { class: "shares", "aria-hidden": "true" }, given.map((name) => {
     const part = el("span", { class: name });
     part.style.flexGrow = String(status[name]);
     return part;
   }));
-  return [bar, el("ul", { class: "legend" }, OUTCOMES.map(([name, word]) =>
-    el("li", {}, el("i", { class: name }), `${count(status[name])} ${word}`)))];
+  return [bar, el("ul", { class: "legend" }, OUTCOMES.map((name) =>
+    el("li", {}, el("i", { class: name }), `${count(status[name])} ${wordOf(name)}`)))];
 }
 
 function letters(status, burning) {

@@ -10,9 +10,11 @@ const EVERY_MS = 10_000;
 export async function retention(place, left) {
   const [burning, purges] = [1, 2].map(() => el("div", {}));
   place.append(el("h1", {}, "Retention"), burning, purges);
-  const found = await get("retention");
-  purges.append(await purgesCard(found), erasuresCard());
-  await repeat(left, EVERY_MS, burning, async () => renew(burning, inHub(await get("retention"))));
+  await repeat(left, EVERY_MS, burning, async () => {
+    const found = await get("retention");
+    renew(burning, inHub(found));
+    if (!purges.hasChildNodes()) purges.append(await purgesCard(found), erasuresCard());
+  });
 }
 
 /** Show which events the hub will forget, by partition: those in the greatest hurry first. */

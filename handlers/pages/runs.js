@@ -7,10 +7,10 @@ import { guideAt } from "./guides.js";
 
 const EVERY_MS = 5000;
 const PAGE = 20;
-
-/** Return a reader of the newest runs; none while they were not read. */
-export const runsOfApp = () => seldom(async (before) => (await get("aggregations", { limit: PAGE }).catch(() => ({ runs: before }))).runs, []);
 const OPEN = ["submitting", "submitted"];
+
+/** Return a function that reads the newest runs now and then. Until the first answer there are none. */
+export const runsOfApp = () => seldom(async (before) => (await get("aggregations", { limit: PAGE }).catch(() => ({ runs: before }))).runs, []);
 
 export async function runs(place, left, id = "") {
   const head = el("div", {});
@@ -39,7 +39,7 @@ function standing(found, again) {
   const works = found.engine !== "none";
   return card("How far the aggregates reach",
     el("p", { class: `verdict ${commits || !works ? "" : "good"}`, id: "cut" }, commits
-      ? `${plural(commits, "commit")} behind the checkpoints, the oldest waiting ${duration(found.lag_seconds)}`
+      ? `${plural(commits, "commit")} not aggregated yet. The oldest was made ${duration(found.lag_seconds)} ago.`
       : works ? "Level with the checkpoints" : "Not running"),
     found.paused ? el("p", { class: "fault", id: "paused" },
       `Paused by ${found.paused.who}: ${found.paused.reason}`) : null,

@@ -41,3 +41,6 @@ def test_erase_is_offered_for_what_was_counted_and_for_nothing_else(page: "Page"
     with urlopen(f"{run.address}/api/homes?prefix={SUBJECT}", timeout=allowed(30)) as answer:
         assert json.loads(answer.read())["homes"] == []
     assert run.status()["ledger_balanced"]
+    show(page, "#/retention")
+    page.wait_for_selector("#erasure-erase:disabled")
+    assert page.input_value("textarea[name=subjects]") == "", "the page forgets them too"

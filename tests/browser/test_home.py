@@ -103,6 +103,7 @@ def test_the_page_says_as_of_when_and_that_more_is_coming(home: "Page", aggregat
 
 def test_earlier_days_are_looked_at_and_left_again(home: "Page") -> None:
     latest = home.inner_text("#period")
+    assert home.inner_text("main .badge").startswith("last known: ")
     assert "No sensor has reported since Sat 14 Mar 2026" in home.inner_text("#silent")
     home.click("[data-go=earlier]")
     home.wait_for_selector("#period:has-text('Thu 12 Mar 2026, 19:00 to Fri 13 Mar 2026, 19:00')")

@@ -78,9 +78,7 @@ def test_an_end_of_the_hub_that_is_older_than_the_checkpoint_has_its_age(page: "
     assert len(ends) == 12
 
 
-def test_on_a_phone_sixteen_healthy_partitions_are_two_screens_and_the_filter_is_folded(
-    open_page: Opener, run: Run
-) -> None:
+def test_on_a_phone_sixteen_healthy_partitions_are_two_screens_and_the_filter_is_folded(open_page: Opener) -> None:
     page = open_page(width=PHONE["width"])
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
     with_aggregation(page, runs=[])
@@ -159,7 +157,7 @@ def test_actions_of_a_letter_are_small_beside_its_title_and_discard_is_apart_and
 ) -> None:
     page = open_page(width=width)
     show(page, "#/letters/3/42")
-    page.wait_for_selector(".title .apart button")  # the screen before has titles too, elsewhere
+    page.wait_for_selector(".title .apart button")  # the previous screen has a title too, in another place
     title, retry, discard = boxes(page, "h1", ".title .actions button", ".title .apart button")
     assert max(retry["width"], discard["width"]) < 120
     assert retry["y"] < title["y"] + 2 * title["height"]

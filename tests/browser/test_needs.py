@@ -113,6 +113,8 @@ def test_partitions_with_one_reason_and_one_error_are_one_row(page: "Page", run:
     assert rows.locator("td[data-label=Attempts]").all_inner_texts() == ["2", "16"]
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollHeight") <= 5 * 844
+    ids = page.locator("table[aria-label='Partitions in trouble'] td[data-label=Partition]:visible")
+    assert ids.all_inner_texts() == [str(id) for id in (2, 0, 1, 3, 4, 5, 6, 7)]
     assert page.evaluate("window.hacked") is None
 
 

@@ -49,7 +49,7 @@ BOXES = """at => {
 
 
 def boxes(page: "Page", *at: str) -> list[Any]:
-    """Where every match of the selectors stands, once each has one, all at one moment: a late banner moves them all."""
+    """Wait until each selector has a match, and measure all matches at one moment: a later banner would move them."""
     return page.wait_for_function(BOXES, arg=list(at)).json_value()
 
 
@@ -149,7 +149,7 @@ def test_a_stopped_partition_is_shown_with_its_reason_its_time_and_the_action(pa
     page.wait_for_selector("#verdict")
     assert page.locator("#stopped").count() == 0
     with run.stopped("7", {"incarnation": HOSTILE, "outage": "40 of 50 events fail", "held": "too many wait"}):
-        page.wait_for_selector("#stopped:text-is('1 partition stands still: nothing of it is read or written.')")
+        page.wait_for_selector("#stopped:text-is('1 partition is stopped: its events are neither read nor written.')")
         rows = page.locator("table[aria-label='Stopped partitions'] tbody tr")
         assert rows.locator("td[data-label=Reason]").all_inner_texts() == ["held", "incarnation", "outage"]
         assert rows.locator("td[data-label=Detail]").all_inner_texts()[1] == HOSTILE
@@ -157,6 +157,7 @@ def test_a_stopped_partition_is_shown_with_its_reason_its_time_and_the_action(pa
         assert since.get_attribute("title") == f"{since.get_attribute('datetime')[:19].replace('T', ' ')} UTC"
         assert since.inner_text() == "4 min ago"
         assert page.locator("text=Open the next incarnation of the stream").count() == 1
+        assert page.locator("text=never the held ones").count() == 1
         assert page.evaluate("window.hacked") is None
     page.wait_for_selector("#stopped", state="detached")
 

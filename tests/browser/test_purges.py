@@ -14,6 +14,7 @@ def test_a_dry_run_counts_the_old_rows_and_is_the_last_purge_then(page: "Page", 
     run.publish("12", reading(12, 55))
     run.until(lambda status: status["accounted"] == before + 1)
     show(page, "#/retention")
+    page.wait_for_selector("table[aria-label=Days] tr:has-text('Ledger rows batch_ledger'):has-text('400 days')")
     page.click("#purge-count")
     page.wait_for_selector("#task-status .badge:text-is('done')")
     assert "0 rows counted" in page.inner_text("#task-status")

@@ -224,7 +224,7 @@ def test_the_cut_says_how_far_it_is_behind(page: "Page", aggregated: Run) -> Non
     aggregated.publish("14", reading(14, 55))
     aggregated.until(lambda status: status["accounted"] == before + 1)
     show(page, "#/runs")
-    page.wait_for_selector("#cut:has-text('behind the checkpoints')")
+    page.wait_for_selector("#cut:has-text('not aggregated yet')")
 
 
 def test_a_run_is_paused_inspected_and_discarded_with_a_reason(page: "Page", aggregated: Run) -> None:

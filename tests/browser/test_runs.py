@@ -21,6 +21,7 @@ def test_the_quality_of_a_run_is_shown_and_a_fault_is_red(aggregated: Run, page:
     assert red > 2 * max(green, blue)
     assert page.locator("table[aria-label='Aggregation runs'] td[data-label=Rows]").first.inner_text() == "12"
     show(page, "#/")
+    page.wait_for_selector("p:text-is('This compares sequence numbers with outcomes. It does not compare rows.')")
     page.click(".matter:has-text('The rows of home_activity differ from the ledger') a:text-is('Show the run')")
     page.wait_for_selector("#quality")
     fault, figures, key, code = page.locator("#quality p").all_inner_texts()

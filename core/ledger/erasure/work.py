@@ -85,7 +85,7 @@ class _PieceOfErasure:
         """Erase in the lake, order repairs, and forget the values of the subjects: nothing is left of them then."""
         notes: tuple[str, ...] | None = ()
         if not self.task.is_dry_run:
-            notes = self.kind.erase_lake(self._in_sql())
+            notes = self.kind.erase_lake(self._for_lake())
         if notes is None:
             self.kind.sleep(PAUSE.total_seconds())
             return ONE_PIECE
@@ -122,8 +122,8 @@ class _PieceOfErasure:
             is_first=self.part.step == 0 and not self.task.is_dry_run,
         )
 
-    def _in_sql(self) -> ErasedRows:
-        """Return what the lake needs to erase the same subjects: their rows in SQL are gone by now."""
+    def _for_lake(self) -> ErasedRows:
+        """Return what the lake has to erase. The database has already erased its own rows of these subjects."""
         task, ended = self.task, [part for part in self.task.parts if part.span is not None]
         return ErasedRows(
             task_id=task.task_id,

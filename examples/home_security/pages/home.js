@@ -58,25 +58,30 @@ function refuse() {
 function parts(home) {
   const at = clock(home.time_zone);
   const period = home[view.span];
-  return [
+  const isSilent = silentFor(home) !== null;
+  const top = [
     el("div", { class: "row actions" }, el("h1", {}, `Home ${home.home_id}`),
-      badge(`${silentFor(home) === null ? "" : "last known: "}${home.armed ? "armed" : "not armed"}`)),
+      badge(`${isSilent ? "last known: " : ""}${home.armed ? "armed" : "not armed"}`)),
     silence(home, at),
     alerts(home, at),
-    isEmpty(home) ? null : el("div", { class: "row actions" },
+  ];
+  if (isEmpty(home)) return top;
+  return [
+    ...top,
+    el("div", { class: "row actions" },
       el("span", { class: "row", role: "group", "aria-label": "Length of the period" },
-        choose("day", silentFor(home) === null ? "Last day" : "Newest day"), choose("week", silentFor(home) === null ? "Last week" : "Newest week")),
+        choose("day", isSilent ? "Newest day" : "Last day"), choose("week", isSilent ? "Newest week" : "Last week")),
       el("span", { class: "row", role: "group", "aria-label": "Time of the period" },
         button("← Earlier", () => go(period.since), { "data-go": "earlier" }),
         view.until ? button("Latest", () => go(""), { "data-go": "latest" }) : null)),
-    isEmpty(home) ? null : el("p", { class: "quiet", id: "period" }, `${at.dated(period.since)} to ${at.dated(period.until)}, `,
+    el("p", { class: "quiet", id: "period" }, `${at.dated(period.since)} to ${at.dated(period.until)}, `,
       `${at.zone}. `, asOf(home, at)),
     period.kinds.length ? el("div", { class: "columns" }, period.kinds.map((one) => kind(one, period, at)))
-      : isEmpty(home) ? null : home.readings.length ? unsummed(home, at) : card("", el("p", { id: "nothing" }, nothing(home))),
+      : home.readings.length ? unsummed(home, at) : card("", el("p", { id: "nothing" }, nothing(home))),
   ];
 }
 
-/** Return true for a home of which nothing is known: no alert, no reading and no sum. */
+/** Return true for a home without an alert, a reading or a sum. */
 const isEmpty = (home) => !home.alerts.length && !home.readings.length && !home.newest_at && !view.until
   && !home.day.kinds.length && !home.week.kinds.length;
 
@@ -140,7 +145,7 @@ function alerts(home, at) {
     el("span", { class: "quiet" }, ` ${one.sensor_id} · `,
       el("time", { datetime: one.observed_at }, at.moment(one.observed_at)))))),
   hidden ? button(`Show ${count(hidden)} more`, () => { view.every = true; show(); }) : null,
-  el("p", { class: "quiet" }, "This page is no alarm: it shows readings after they were stored."),
+  el("p", { class: "quiet" }, "This page does not warn you: readings appear here some time after they were sent."),
   home.more_alerts && !hidden ? el("p", { class: "quiet" }, "The week has older alerts, which are not shown.") : null);
 }
 

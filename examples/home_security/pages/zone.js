@@ -11,7 +11,7 @@ export function clock(zone) {
   const [hour, day] = [form({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
     form({ weekday: "short" })];
   return { zone: own, moment: (text) => moment.format(new Date(text)),
-    dated: (text) => dated.format(new Date(text)).replace(",", ""), // as the moment: no comma after the day
+    dated: (text) => dated.format(new Date(text)).replace(",", ""), // no comma after the weekday, as in a moment
     hour: (time) => hour.format(time), day: (time) => day.format(time) };
 }
 

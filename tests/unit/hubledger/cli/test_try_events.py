@@ -138,7 +138,7 @@ def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         for name in names:
             (tmp_path / "apps" / name).mkdir(parents=True)
             (tmp_path / "apps" / name / "transform.py").touch()
-        invalidate_caches()  # two rooms of one tick of the clock: Python compares the times of folders
+        invalidate_caches()  # Python reads a folder again when its time changes, and one tick may see two rooms
 
     yield make
     for name in [one for one in sys.modules if one.startswith("apps.")]:
