@@ -13,7 +13,7 @@ import pytest
 from tests.patience import allowed
 from tests.repo.product import MODULES, ROOT, TEXTS, imports_of, name_of, nodes_of, text_of, tree_of
 
-MODULE_LINES, FUNCTION_LINES = 300, 40
+MODULE_LINES, FUNCTION_LINES = 600, 60
 SUFFIXES = {".py", ".js", ".html", ".css", ".sql"}
 WORD = re.compile(r"(?<!examples\.)home", re.IGNORECASE)
 OF_THE_APP = [
