@@ -224,6 +224,24 @@ def test_a_dry_run_writes_nothing_but_what_it_would_have_done(world: World, engi
     assert job.counts.rows_retracted == real.counts.rows_retracted
 
 
+def test_the_slower_of_two_drivers_of_a_dry_run_finds_the_piece_done_and_tries_no_event_again(world: World) -> None:
+    tried: list[int] = []
+
+    def with_a_second_driver(event: Event, references: References) -> Iterable[Row]:
+        tried.append(event.sequence_number)
+        if len(tried) == 1:  # the first driver has read the piece: the second one does all of it now
+            world.work(job)
+        return twice_as_much(event, references)
+
+    world.transform = changed(with_a_second_driver)
+    job = world.ask(order(["0"], dry_run=True))
+    done = world.work(job)
+    assert (done.task.status, done.task.fault, done.counts.events, done.counts.events_changed) == ("done", None, 10, 5)
+    assert len(tried) == 2 * len(LOG)
+    shown = world.store.read_replay_diffs(job.task.task_id, None, 100)
+    assert [one.sequence_number for one in shown] == [1, 2, 5, 8, 9]
+
+
 def test_rows_that_the_database_refuses_become_letters_and_the_rest_commits(store: Store, engine: Engine) -> None:
     world = World(store, {"0": log_of(*["reading a"] * 20)})
     bad = (3, 4, 17)

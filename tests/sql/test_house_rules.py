@@ -250,7 +250,7 @@ def test_a_piece_of_a_purge_locks_its_rows_before_its_link_and_its_task(name: st
     )
     written = re.findall(changing, every_run()[name][0], re.S)
     assert len(written) > 1
-    below = {"purge redrive_piece": ["redrive_piece"], "purge task_part": ["task_part"]}.get(name, [])
+    below = [one for one in ("replay_diff", "redrive_piece", "task_part") if name == f"purge {one}"]
     below = ["task_part"] if name == "purge ledger" else below  # that of the replay whose rows are purged
     assert written[-2 - len(below) :] == ["task", "task_part", *below]
 
@@ -321,7 +321,7 @@ EXPECTING = {
     "purge ledger": ["lock_stream", "delete_ledger_rows", "add_stub", "hold_task", "advance_part"],
     "purge retracted_row": ["lock_stream", "delete_retracted", "hold_task", "advance_part"],
     "purge staged_event": ["lock_stream", "delete_staged", "hold_task", "advance_part"],
-    "purge replay_diff": ["lock_stream", "delete_diffs", "hold_task", "advance_part"],
+    "purge replay_diff": ["lock_stream", "hold_task", "advance_part", "delete_diffs"],
     "purge redrive_piece": ["lock_stream", "hold_task", "advance_part", "delete_redrive_pieces"],
     "purge task_part": ["lock_stream", "hold_task", "advance_part", "delete_parts"],
     "purge task": ["lock_stream", "delete_tasks", "hold_task", "advance_part"],

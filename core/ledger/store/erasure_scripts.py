@@ -51,13 +51,14 @@ def piece_script(stream_id: int, erase: Erase, ending: Ending, ahead: Advance) -
         steps.append(Step("mark_erased", marked, expect=len(piece.marks), otherwise=conflict))
     if piece.staged:
         steps.append(Step("delete_staged_of", {**place, "staged": numbers_json(piece.staged)}))
+    if erase.is_first:
+        steps.append(_note_step(place, erase, ending))
+    steps += advance_steps(ending, ahead)
     if piece.diffs:
         dry_runs = json.dumps(sorted({(task_id,) for task_id, _ in piece.diffs}))
         diffed = numbers_json(sorted({SequenceNumber(number) for _, number in piece.diffs}))
         steps.append(Step("delete_diffs_of", {**place, "dry_runs": dry_runs, "diffed": diffed}))
-    if erase.is_first:
-        steps.append(_note_step(place, erase, ending))
-    return Script(f"erasure {ending.task_id}", (*steps, *advance_steps(ending, ahead)), gives_way=True)
+    return Script(f"erasure {ending.task_id}", tuple(steps), gives_way=True)
 
 
 def closing_script(reworded: Sequence[tuple[Any, ...]], ending: Ending | None, ahead: Advance | None) -> Script:

@@ -19,7 +19,7 @@ PARTS = {  # of tasks: the statements that find an old task, and delete its part
     "task_part": ("find_old_task", "delete_parts"),
 }
 _COLUMNS = {"first": "first_sequence_number", "last": "last_sequence_number"}  # of a stub, where the names differ
-BELOW_A_TASK = ("delete_parts", "delete_redrive_pieces")  # their tables stand after the tasks in the order of locks
+BELOW_A_TASK = tuple(delete for _, delete in PARTS.values())  # their tables follow `task` in the order of locks
 
 
 def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Advance) -> Script:

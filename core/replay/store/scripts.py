@@ -55,7 +55,10 @@ def rehearsal_script(commit: ReplayCommit) -> Script:
 
 
 def note_script(rehearsed: RehearsedPiece) -> Script:
-    """Return the transaction that moves the progress of a dry run and stores its diffs."""
+    """Return the transaction that moves the progress of a dry run and stores its diffs.
+
+    It locks no partition, so the progress is its fence and comes first.
+    """
     commit = rehearsed.commit
     values = {
         "task_id": str(commit.job_id),
@@ -63,7 +66,7 @@ def note_script(rehearsed: RehearsedPiece) -> Script:
         "diffs": json.dumps([(one.sequence_number, one.diff) for one in rehearsed.diffs]),
     }
     opened = [(opened_key(key), one.sequence_number, json.dumps(one.error_class)) for key, one in commit.opened.items()]
-    steps = (Step("add_replay_diffs", values), *_progress_steps(commit, rehearsed.counts, opened))
+    steps = (*_progress_steps(commit, rehearsed.counts, opened), Step("add_replay_diffs", values))
     return Script(f"{commit.partition}: replay {commit.job_id}", steps)
 
 
