@@ -166,11 +166,11 @@ RETURNING sequence_number, offset_token, enqueued_at, partition_key, properties,
 UPDATE d
    SET claimed_by = @run
 OUTPUT inserted.sequence_number, inserted.offset_token, inserted.enqueued_at, inserted.partition_key, inserted.properties, inserted.body, inserted.body_kept, inserted.attempts, inserted.lost_claims
-  FROM hubledger.event_hub_dead_letter AS d
+  FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n
+ INNER JOIN hubledger.event_hub_dead_letter AS d ON d.sequence_number = n.sequence_number
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
-   AND d.sequence_number IN (
-       SELECT n.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n)
-   AND d.status = 'retrying' AND d.claimed_by IN (@claimed_by, @run);
+   AND d.status = 'retrying' AND d.claimed_by IN (@claimed_by, @run)
+OPTION (LOOP JOIN, FORCE ORDER);
 
 -- name: begin_lone_try
 -- Mark letters that are about to be tried, each alone: if the try kills the process, the end of the lease frees them.

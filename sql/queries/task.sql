@@ -97,9 +97,10 @@ SELECT {task}
 -- params: task_ids nvarchar(max)
 SELECT p.task_id, p.part, p.first_sequence_number, p.last_sequence_number, p.position, p.step, p.asked, p.report,
        CONVERT(varchar(33), p.closed_at, 126) AS closed_at
-  FROM task_part AS p
- WHERE p.task_id IN (SELECT i.task_id COLLATE Latin1_General_100_BIN2 FROM rows(:task_ids) AS i (task_id varchar(36)))
- ORDER BY p.task_id, p.ordinal;
+  FROM rows(:task_ids) AS i (task_id varchar(36))
+ INNER JOIN task_part AS p ON p.task_id = i.task_id COLLATE Latin1_General_100_BIN2
+ ORDER BY p.task_id, p.ordinal
+OPTION (LOOP JOIN, FORCE ORDER);  -- sqlserver only
 
 -- name: read_open_tasks
 -- Read the tasks of a stream that are not over, the oldest first.
@@ -220,8 +221,8 @@ UPDATE p
        p.report, '$.purged_written', CONVERT(bigint, JSON_VALUE(p.report, '$.purged_written')) + r.written),
        '$.purged_rows_written', CONVERT(bigint, JSON_VALUE(p.report, '$.purged_rows_written')) + r.rows_written),
        '$.purged_rows_retracted', CONVERT(bigint, JSON_VALUE(p.report, '$.purged_rows_retracted')) + r.rows_retracted)
-  FROM hubledger.task_part AS p
- INNER JOIN OPENJSON(@purged_replays) WITH (
+  FROM OPENJSON(@purged_replays) WITH (
        replay_id varchar(36) '$[0]', written bigint '$[1]', rows_written bigint '$[2]', rows_retracted bigint '$[3]') AS r
-    ON p.task_id = r.replay_id COLLATE Latin1_General_100_BIN2
- WHERE p.part = @partition_id;
+ INNER JOIN hubledger.task_part AS p ON p.task_id = r.replay_id COLLATE Latin1_General_100_BIN2
+ WHERE p.part = @partition_id
+OPTION (LOOP JOIN, FORCE ORDER);

@@ -246,7 +246,7 @@ def test_a_piece_of_a_redrive_locks_its_letters_before_its_task(name: str) -> No
 @holds_for(purges())
 def test_a_piece_of_a_purge_locks_its_rows_before_its_link_and_its_task(name: str) -> None:
     changing = (
-        r"(?:INSERT INTO|(?:UPDATE|DELETE)(?: TOP \(@most\))?(?: FROM)?|UPDATE p\s+SET[^;]*?FROM) hubledger\.(\w+)"
+        r"(?:INSERT INTO|(?:UPDATE|DELETE)(?: TOP \(@most\))?(?: FROM)?|UPDATE p\s+SET[^;]*?JOIN) hubledger\.(\w+)"
     )
     written = re.findall(changing, every_run()[name][0], re.S)
     assert len(written) > 1

@@ -138,6 +138,8 @@ def condition(name: str, text: str) -> str:
     words = re.sub(rf"(.*) AND {DUE}\s+UNION ALL.*WHERE\1 AND {AHEAD}", EITHER, words, flags=re.S)
     for column in (column for param in SERVER[name].declared if param.type == ROWS for column in param.columns):
         words = re.sub(rf" AND {column} = @{column}\b", "", words)  # the server joins the rows
+    if "\n  FROM OPENJSON(" in SERVER[name].text:  # it joins the list too
+        words = re.sub(r" AND \w+ IN \(\s*SELECT n\.value ->> 0 FROM json_each\(@\w+\) AS n\)", "", words)
     return " ".join(re.sub(r"\b[a-z]\.(?=\w)|(?<=\()\s+|\s+(?=\))", "", words).split())
 
 

@@ -29,6 +29,7 @@ SEEKS = {  # statement, alias: table, index, the columns that are sought
     ("free_without_order", "o"): (LETTERS, OPEN, (*OF_KEY, "sequence_number")),
     ("free_without_order", "d"): (LETTERS, f"pk_{LETTERS}", (*PARTITION, "sequence_number")),
     ("claim_letters", "d"): (LETTERS, f"ix_{LETTERS}_due", ("stream_id", "due_at")),
+    ("begin_chunk", "d"): (LETTERS, f"pk_{LETTERS}", (*PARTITION, "sequence_number")),
     ("move_letters", "d"): (LETTERS, f"pk_{LETTERS}", (*PARTITION, "sequence_number")),
     ("delete_settled_letters", ""): (LETTERS, f"pk_{LETTERS}", (*PARTITION, "sequence_number")),
     ("delete_attempts", ""): ("dead_letter_attempt", "pk_dead_letter_attempt", (*PARTITION, "sequence_number")),
@@ -40,6 +41,8 @@ SEEKS = {  # statement, alias: table, index, the columns that are sought
     ("forget_states", "s"): ("replay_state", "pk_replay_state", ("task_id",)),
     ("delete_redrive_pieces", ""): ("redrive_piece", "pk_redrive_piece", ("task_id",)),
     ("delete_parts", ""): ("task_part", "pk_task_part", ("task_id",)),
+    ("read_parts", "p"): ("task_part", "pk_task_part", ("task_id",)),
+    ("note_purged_replay", "p"): ("task_part", "pk_task_part", ("task_id", "part")),
     ("delete_failures", ""): ("aggregation_failure", "ix_aggregation_failure_at", ("failed_at",)),
     ("delete_tasks", ""): ("task", "ix_task_requested", ("stream_id", "requested_at")),
     ("find_changes", "l"): ("batch_ledger", "ix_batch_ledger_change", (*PARTITION, "first_sequence_number")),
@@ -132,6 +135,14 @@ def test_no_page_is_sorted_by_an_expression_of_its_rows() -> None:
     sorting = re.compile(r"ORDER BY [^;)]*\b(?:LEN|CAST|CONVERT|ISNULL|COALESCE)\(")
     pages = {name: query.text for name, query in load_queries("sqlserver").items() if "TOP (@most)" in query.text}
     assert [name for name, text in pages.items() if sorting.search(text)] == []
+
+
+def test_a_list_of_keys_leads_the_join_so_that_each_of_them_is_one_seek() -> None:
+    """A list is taken for 50 rows, whatever its length: the server would read a large table whole, and hash it."""
+    for name in ("begin_chunk", "read_parts", "note_purged_replay", "settle_letters", "reword_tasks"):
+        text = load_queries("sqlserver")[name].text
+        assert text.partition("\n  FROM ")[2].startswith("OPENJSON("), name
+        assert text.endswith("\nOPTION (LOOP JOIN, FORCE ORDER);"), name
 
 
 def test_each_letter_of_a_key_is_found_by_one_seek_and_not_by_a_walk_over_all_earlier_ones() -> None:
