@@ -50,7 +50,9 @@ TAMPERED = {
     "a deleted row": "DELETE FROM {p}home_activity_staged WHERE " + OF_HOME,
     "a row in a different slice": "UPDATE {p}home_activity_staged SET slice = 255 - slice WHERE " + OF_HOME,
     "a row that is doubled in a different slice": (
-        "INSERT INTO {p}home_activity_staged SELECT g.staging_id, 255 - g.slice, g.home_id, g.window_start, g.kind,"
+        "INSERT INTO {p}home_activity_staged (staging_id, slice, home_id, window_start, kind, run_id, is_whole,"
+        " readings, active, ppm_hundredths, least_ppm_hundredths, most_ppm_hundredths, first_observed_at,"
+        " last_observed_at) SELECT g.staging_id, 255 - g.slice, g.home_id, g.window_start, g.kind,"
         " g.run_id, g.is_whole, g.readings, g.active, g.ppm_hundredths, g.least_ppm_hundredths,"
         " g.most_ppm_hundredths, g.first_observed_at, g.last_observed_at"
         " FROM {p}home_activity_staged AS g WHERE g.home_id = 'home-3'"

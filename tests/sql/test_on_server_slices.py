@@ -22,7 +22,9 @@ from tests.fakes.runs import NOW, opened_run, staged_result, window
 CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no server")
 DOUBLED = (
-    "INSERT INTO {p}home_activity_staged SELECT g.staging_id, g.slice, g.home_id, g.window_start, g.kind, g.run_id,"
+    "INSERT INTO {p}home_activity_staged (staging_id, slice, home_id, window_start, kind, run_id, is_whole,"
+    " readings, active, ppm_hundredths, least_ppm_hundredths, most_ppm_hundredths, first_observed_at,"
+    " last_observed_at) SELECT g.staging_id, g.slice, g.home_id, g.window_start, g.kind, g.run_id,"
     " g.is_whole, g.readings, g.active, g.ppm_hundredths, g.least_ppm_hundredths, g.most_ppm_hundredths,"
     " g.first_observed_at, g.last_observed_at FROM {p}home_activity_staged AS g"
 )

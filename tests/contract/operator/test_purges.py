@@ -154,6 +154,25 @@ ABSENT = (
 )
 
 
+STUB = (  # the columns after the place
+    "pieces, purge_id, purged_by, purged_at, commit_number, first_sequence_number, last_sequence_number, batches,"
+    " retries, replays, written, filtered, dead_lettered, held, absent, rows_written, letters, replay_letters,"
+    " attempts, ledger_hash, letters_hash, stub_hash"
+)
+COPY_STUB = (
+    f"INSERT INTO purge_stub (stream_id, partition_id, {STUB}) SELECT stream_id, 'older', {STUB} FROM purge_stub"
+)
+LEDGER = (  # the columns after the kind
+    "first_sequence_number, last_sequence_number, written, filtered, dead_lettered, held, absent, rows_written,"
+    " rows_appended, transform_version, invocation_id, committed_at, rows_checksum, ledger_checksum, total_commits,"
+    " total_written, total_filtered, total_dead_lettered, total_held, total_absent"
+)
+COPY_COMMIT = (
+    f"INSERT INTO batch_ledger (stream_id, partition_id, commit_number, kind, {LEDGER})"
+    f" SELECT stream_id, partition_id, 1, 'retry', {LEDGER} FROM batch_ledger WHERE commit_number = 3"
+)
+
+
 def stage(office: Office, *numbers: int) -> None:
     office.engine.stage(office.store.read_partition(partition()), [event(number) for number in numbers])
 
@@ -395,19 +414,17 @@ class TestProof:
 
     def test_an_older_copy_of_the_stub_is_named(self, office: Office, keeper: Keeper) -> None:
         keeper.purge()
-        office.engine.by_hand("CREATE TABLE older AS SELECT * FROM purge_stub")
+        office.engine.by_hand(COPY_STUB)
         for number in range(21, 25):
             office.commit(number, number)
         keeper.purge()
-        office.engine.by_hand("DELETE FROM purge_stub")
-        office.engine.by_hand("INSERT INTO purge_stub SELECT * FROM older")
+        office.engine.by_hand("DELETE FROM purge_stub WHERE partition_id = '0'")
+        office.engine.by_hand("UPDATE purge_stub SET partition_id = '0'")
         assert "purge_stub" in kinds(audit(office.desk.ledger, None, FRESH))
 
     def test_a_purged_commit_that_comes_back_is_named(self, office: Office, keeper: Keeper) -> None:
         keeper.purge()
-        office.engine.by_hand("CREATE TABLE copied AS SELECT * FROM batch_ledger WHERE commit_number = 3")
-        office.engine.by_hand("UPDATE copied SET commit_number = 1, kind = 'retry'")
-        office.engine.by_hand("INSERT INTO batch_ledger SELECT * FROM copied")
+        office.engine.by_hand(COPY_COMMIT)
         assert "purge_stub" in kinds(audit(office.desk.ledger, None, FRESH))
 
     @pytest.mark.parametrize(
@@ -443,8 +460,10 @@ class TestProof:
             "UPDATE sensor_reading SET ppm = ppm + 1 WHERE commit_number = 1",
             "DELETE FROM sensor_reading WHERE commit_number = 1",
             "UPDATE sensor_reading SET commit_number = 2 WHERE commit_number = 1",
-            "INSERT INTO sensor_reading SELECT stream_id, partition_id, sequence_number, 99, commit_number, home_id,"
-            " sensor_id, kind, state, ppm, observed_at FROM sensor_reading WHERE commit_number = 1 AND ordinal = 0",
+            "INSERT INTO sensor_reading (stream_id, partition_id, sequence_number, ordinal, commit_number, home_id,"
+            " sensor_id, kind, state, ppm, observed_at) SELECT stream_id, partition_id, sequence_number, 99,"
+            " commit_number, home_id, sensor_id, kind, state, ppm, observed_at"
+            " FROM sensor_reading WHERE commit_number = 1 AND ordinal = 0",
         ],
     )
     def test_no_audit_names_a_row_whose_commit_was_purged(self, office: Office, keeper: Keeper, statement: str) -> None:
