@@ -27,7 +27,7 @@ from core.ingest.ingest import Means
 from core.ingest.interpreter import prepare_interpreter
 from core.ingest.lines import BatchLines
 from core.ingest.silence import SilenceCheck
-from core.ledger.balance import read_letter_books
+from core.ledger.balance import read_open_letters
 from core.ledger.books import LetterBooks
 from core.ledger.next_incarnation import IncarnationMeans
 from core.ledger.retention.burn_down import BurnDown, BurnDownMeans, read_burn_down
@@ -67,7 +67,7 @@ from handlers.batch_log import BatchLog
 from handlers.remembered import Lifetime, Remembered
 
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
-LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
+LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of open letters take a while
 WAITING_LIMIT = timedelta(minutes=8)  # `functionTimeout` of host.json less the longest call after the last pause
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
 BURN_DOWN = Lifetime(fresh=30.0, limit=120.0, quick=0.1)  # it calls the hub for each partition
@@ -82,7 +82,7 @@ class Closeable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LetterCount:
-    """The letters of the stream, and when they were counted."""
+    """The open letters of the stream, and when they were counted."""
 
     letters: LetterBooks
     at: datetime
@@ -208,7 +208,7 @@ def _open_app() -> App:
         tasks=Tasks(brief),
         purges=Purges(stream),
         find_stream=stream.find,
-        letter_counts=Remembered(lambda: LetterCount(read_letter_books(ledger), datetime.now(UTC)), LETTER_COUNTS),
+        letter_counts=Remembered(lambda: LetterCount(read_open_letters(ledger), datetime.now(UTC)), LETTER_COUNTS),
         burn_down=_burn_down(BurnDownMeans(settings.stream, BurnDowns(stream), hub, settings.hub_retention)),
         close=closing.close,
     )

@@ -47,10 +47,11 @@ def _text_of(fault: HubledgerError) -> str:
 
 
 def _watching(own: "App") -> "Watching":
+    from core.ledger.balance import read_letter_books
     from core.ledger.watch import Pipeline, Watching, no_pipeline
 
     def letters() -> "LetterBooks":
-        return own.letter_counts.get().letters
+        return read_letter_books(own.ledger)  # each of them, so that a lost one is an alarm
 
     def enqueued_at(key: "LetterKey") -> datetime | None:
         found = own.listing.read_letter(key.partition_id, key.sequence_number)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from core.letters.listing import OPEN, LetterKey
+from core.letters.listing import OPEN, SETTLED, LetterKey
 from core.model.bodies import NONE_UNKNOWN, unknown_fields_of
 from core.model.commits import LetterStatus
 from core.model.events import Partition, PartitionId
@@ -107,22 +107,28 @@ class CountedLetters:
     counts: Mapping[LetterStatus, int]
     purged: int = 0
 
+    @property
+    def settled(self) -> int:
+        return sum(self.counts.get(status, 0) for status in SETTLED)
+
 
 @dataclass(frozen=True, slots=True)
 class LetterBooks:
     """The letters of a stream by status at one moment, and the number that the checkpoints count: `dead_lettered` from
-    batches, held events included, and `replayed` from replays. `oldest` is the open letter that failed first."""
+    batches, held events included, and `replayed` from replays. `settled` letters and those `purged` since are no longer
+    open. `oldest` is the open letter that failed first."""
 
     counts: Mapping[LetterStatus, int]
     dead_lettered: int
     replayed: int = 0
     oldest: LetterKey | None = None
     purged: int = 0
+    settled: int = 0
 
     @property
     def balanced(self) -> bool:
         """True when there are as many letters, purged ones included, as batches and replays made."""
-        return sum(self.counts.values()) + self.purged == self.dead_lettered + self.replayed
+        return self.open + self.settled + self.purged == self.dead_lettered + self.replayed
 
     @property
     def open(self) -> int:

@@ -32,7 +32,7 @@ class LedgerHealthAnswer(Answered):
     accounted: int
     dead_lettered: int
     replayed: int
-    letters: int
+    letters_open: int
     stops: list[StopAnswer]
 
 
@@ -69,7 +69,7 @@ def health_ledger(call: Call[Nothing, Nothing, Nothing]) -> Answer:
         accounted=books.accounted,
         dead_lettered=books.letters.dead_lettered,
         replayed=books.letters.replayed,
-        letters=sum(books.letters.counts.values()),
+        letters_open=books.letters.open,
         stops=[answer for id, each in stops.items() for answer in stop_answers(id, each)],
     )
     return Answer(body, 200 if body.healthy else 503)

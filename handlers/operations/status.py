@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from core.api.operation import Answered, Call, Nothing, operation
 from core.errors import HubRefused, HubUnreachable
 from core.ledger.books import Books, PartitionBooks, lag_of, lag_time
-from core.letters.listing import OPEN, SETTLED, LetterKey
+from core.letters.listing import OPEN, LetterKey
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
 from core.model.release import VERSION
@@ -43,16 +43,15 @@ class PartitionBooksAnswer(Answered):
 
 
 class LettersByStatus(Answered):
-    """The letters by status; `open` ones are not settled. Their number must equal `dead_lettered`, the letters that
-    batches made, held ones included, plus `replayed`, the letters that replays made. All were counted at `counted_at`:
-    some seconds ago where the count takes long."""
+    """The `open` letters by status, and the rest of all that were made and not purged: `settled`, as resolved or
+    discarded. `dead_lettered` are those that batches made, held ones included, and `replayed` those that replays made.
+    The open ones were counted at `counted_at`: some seconds ago where the count takes long."""
 
     waiting: int
     retrying: int
     held: int
     exhausted: int
-    resolved: int
-    discarded: int
+    settled: int
     open: int
     dead_lettered: int
     replayed: int
@@ -197,8 +196,8 @@ def _partition(
 
 def _letters(counted: LetterCount) -> LettersByStatus:
     found = counted.letters
-    counts = {status: found.counts.get(status, 0) for status in (*OPEN, *SETTLED)}
-    sums = {"open": found.open, "dead_lettered": found.dead_lettered, "replayed": found.replayed}
+    counts = {status: found.counts.get(status, 0) for status in OPEN}
+    sums = {name: getattr(found, name) for name in ("settled", "open", "dead_lettered", "replayed")}
     return LettersByStatus(counted_at=counted.at, **sums, **counts)
 
 

@@ -48,10 +48,10 @@ async function show(totals, body, left, chosen, again, read = null) {
 function totalsOf(found, chosen = "") {
   const words = [["exhausted", "need you"], ["waiting", "waiting"], ["retrying", "retrying"], ["held", "held"],
     ["resolved", "resolved"], ["discarded", "discarded"]];
-  const all = words.reduce((sum, [name]) => sum + found[name], 0);
+  const all = found.open + found.settled;
   return [["", "letters", all], ...words.map(([name, word]) => [name, word, found[name]])].map(([name, word, number]) =>
     el("a", { href: `${ALL}${name}`, class: name === "exhausted" && number ? "total warn" : "total",
-      "aria-current": name === chosen ? "true" : null }, el("b", {}, count(number)), ` ${word}`));
+      "aria-current": name === chosen ? "true" : null }, number === undefined ? null : el("b", {}, count(number)), ` ${word}`));
 }
 
 function filterCard(chosen) {

@@ -114,7 +114,7 @@ function letters(status, burning) {
   return card("Dead letters",
     el("dl", { class: "proof" },
       el("div", {}, el("dt", {}, "open"), el("dd", { id: "open-letters" }, count(found.open)))),
-    el("ul", { class: "legend" }, ["waiting", "retrying", "held", "exhausted", "resolved", "discarded"].map((word) =>
+    el("ul", { class: "legend" }, ["waiting", "retrying", "held", "exhausted", "settled"].map((word) =>
       el("li", {}, `${count(found[word])} ${word === "exhausted" && found[word] !== 1 ? "need you" : wordOf(word)}`))),
     el("p", { hidden: !oldest || !found.open }, oldest ? ["The oldest open letter failed ", ago(oldest.failed_at), ": ",
       el("a", { class: "whole", href: letterAt(oldest) }, positionOf(oldest))] : null), // a later one moves no focus

@@ -1,3 +1,21 @@
+-- part: open_by_status
+-- The open letters of a stream by status, each counted in the index of its status.
+(SELECT COUNT(*) FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.status = 'waiting') AS waiting,
+       (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.status = 'retrying') AS retrying,
+       (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.status = 'held') AS held,
+       (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.status = 'exhausted') AS exhausted;
+
+-- part: purged_letters
+-- The letters of a stream that were purged.
+(SELECT COALESCE(SUM(k.letters + k.replay_letters), 0)
+          FROM event_hub_checkpoint AS c
+         INNER JOIN purge_stub AS k ON k.stream_id = c.stream_id AND k.partition_id = c.partition_id
+         WHERE c.stream_id = :stream_id) AS purged;
+
 -- name: read_books
 -- Read the books of a stream: the totals of each checkpoint, and 1 if the ledger's row of its newest commit has the same
 -- totals, else 0.
@@ -17,25 +35,21 @@ SELECT c.partition_id, c.sequence_number, CONVERT(varchar(33), c.enqueued_at, 12
  WHERE c.stream_id = :stream_id
  ORDER BY LEN(c.partition_id), c.partition_id;
 
--- name: count_letters
--- Count the letters of a stream by status, and those that were purged.
+-- name: count_open
+-- Count the open letters of a stream by status, and those that were purged.
 -- params: stream_id int
-SELECT (SELECT COUNT(*) FROM event_hub_dead_letter AS d
-         WHERE d.stream_id = :stream_id AND d.status = 'waiting') AS waiting,
-       (SELECT COUNT(*) FROM event_hub_dead_letter AS d
-         WHERE d.stream_id = :stream_id AND d.status = 'retrying') AS retrying,
-       (SELECT COUNT(*) FROM event_hub_dead_letter AS d
-         WHERE d.stream_id = :stream_id AND d.status = 'held') AS held,
-       (SELECT COUNT(*) FROM event_hub_dead_letter AS d
-         WHERE d.stream_id = :stream_id AND d.status = 'exhausted') AS exhausted,
+SELECT {open_by_status},
+       {purged_letters};
+
+-- name: count_letters
+-- Count the letters of a stream by status, and those that were purged. It reads the index of all letters.
+-- params: stream_id int
+SELECT {open_by_status},
        (SELECT COUNT(*) FROM event_hub_dead_letter AS d
          WHERE d.stream_id = :stream_id AND d.status = 'resolved') AS resolved,
        (SELECT COUNT(*) FROM event_hub_dead_letter AS d
          WHERE d.stream_id = :stream_id AND d.status = 'discarded') AS discarded,
-       (SELECT COALESCE(SUM(k.letters + k.replay_letters), 0)
-          FROM event_hub_checkpoint AS c
-         INNER JOIN purge_stub AS k ON k.stream_id = c.stream_id AND k.partition_id = c.partition_id
-         WHERE c.stream_id = :stream_id) AS purged;
+       {purged_letters};
 
 -- name: find_oldest_letter
 -- Find the letter in a status that failed first.

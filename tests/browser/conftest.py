@@ -127,8 +127,14 @@ class Run:
 
     def letters(self, partition_id: str) -> Any:
         """The open letters of a partition."""
-        asked = f"{self.address}/api/dead-letters?partition_id={partition_id}"
-        with urlopen(asked, timeout=allowed(DEADLINE_S)) as answer:
+        return self._letters(f"partition_id={partition_id}")
+
+    def discarded(self) -> int:
+        """The number of discarded letters, at most a page."""
+        return len(self._letters("status=discarded&limit=100"))
+
+    def _letters(self, chosen: str) -> Any:
+        with urlopen(f"{self.address}/api/dead-letters?{chosen}", timeout=allowed(DEADLINE_S)) as answer:
             return json.loads(answer.read())["letters"]
 
     def until(self, holds: Callable[[Any], object]) -> Any:

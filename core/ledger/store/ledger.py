@@ -16,7 +16,7 @@ from core.ledger.store.minutes import Minutes
 from core.ledger.store.purge_stubs import PurgeStubs
 from core.ledger.store.sums import RangeSums
 from core.ledger.whereabouts import MOST_CHANGES, LedgerRange, LetterEvent, NotedGap, Whereabouts, WrittenRow
-from core.letters.listing import LetterFilter, LetterKey
+from core.letters.listing import OPEN, SETTLED, LetterFilter, LetterKey
 from core.letters.store.listing import LetterListing, filter_values
 from core.model.commits import LetterStatus, PartitionStop
 from core.model.events import Incarnation, PartitionId
@@ -29,7 +29,7 @@ from core.store.stream import OneStream
 
 LOOKED_AT = 10_000  # numbers that one piece of a search reads
 LETTERS_LOOKED_AT = 1_000
-STATUSES: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted", "resolved", "discarded")
+STATUSES = (*OPEN, *SETTLED)
 
 
 class Ledger(Comparison, RangeSums, Minutes):
@@ -52,12 +52,19 @@ class Ledger(Comparison, RangeSums, Minutes):
         return stops
 
     def count_letters(self) -> CountedLetters:
-        """Count the letters that `read_settled_letters` would return."""
-        found = self._stream.ask("count_letters")
+        """Count the letters by status; this reads as many entries of an index as there are letters."""
+        return self._counted("count_letters", STATUSES)
+
+    def count_open(self) -> CountedLetters:
+        """Count the open letters by status; the settled ones cost nothing."""
+        return self._counted("count_open", OPEN)
+
+    def _counted(self, statement: str, statuses: Sequence[LetterStatus]) -> CountedLetters:
+        found = self._stream.ask(statement)
         if not found:
             return CountedLetters({})
         *counts, purged = found[0]
-        return CountedLetters(dict(zip(STATUSES, counts, strict=True)), purged)
+        return CountedLetters(dict(zip(statuses, counts, strict=True)), purged)
 
     def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
         """Return the letter in one of these statuses that failed first."""

@@ -180,5 +180,5 @@ def _check(name: str, found: AppAnswer | Refusal) -> list[object]:
 def _why(value: Mapping[str, Any]) -> str:
     if "accounted" in value:
         accounted = f"accounted {text_of(value['accounted'])} of {text_of(value['numbers'])}"
-        return f"{accounted}, letters {text_of(value['letters'])}"
+        return f"{accounted}, letters open {text_of(value['letters_open'])}"
     return value.get("fault") or ""

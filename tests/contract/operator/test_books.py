@@ -103,6 +103,7 @@ class TestLetters:
             "resolved": 1,
             "discarded": 1,
         }
+        assert office.desk.ledger.count_open().counts == {"waiting": 3, "retrying": 0, "held": 1, "exhausted": 2}
 
 
 class TestAudit:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.ledger.balance import READS, read_letter_books
+from core.ledger.balance import READS, read_letter_books, read_open_letters
 from core.ledger.books import Books, CountedLetters, LetterBooks, PartitionBooks, PartitionLedger, lag_of, lag_time
 from core.ledger.store.ledger import Ledger as StoredLedger
 from core.letters.listing import LetterKey
@@ -33,12 +33,15 @@ class Ledger(StoredLedger):
     def count_letters(self) -> CountedLetters:
         return CountedLetters({"exhausted": self.letters})
 
+    def count_open(self) -> CountedLetters:
+        return CountedLetters({"exhausted": self.letters}, purged=1)
+
     def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
         return LetterKey(EPOCH, PartitionId("0"), FIRST) if "exhausted" in statuses else None
 
 
 def test_books_that_are_even_balance() -> None:
-    books = Books((EVEN, EVEN), LetterBooks({"waiting": 1, "resolved": 3}, 4))
+    books = Books((EVEN, EVEN), LetterBooks({"waiting": 1}, 4, settled=3))
     assert (books.numbers, books.accounted, books.balanced) == (20, 20, True)
 
 
@@ -97,6 +100,16 @@ def test_letters_that_replays_make_without_rest_are_no_imbalance() -> None:
     busy = [(replace(EVEN, commit_number=at, letters=2 + at), at + 3) for at in range(READS * 3)]
     found = read_letter_books(Ledger(*busy))
     assert (found.balanced, found.dead_lettered, found.replayed) == (True, 2, READS)
+
+
+def test_letters_that_are_not_open_are_settled_or_purged_and_no_more_can_be_open_than_were_made() -> None:
+    ledger = Ledger((lettered(9, 3), 7))
+    ledger.letters = 5  # a batch makes two more before the totals are read
+    found = read_open_letters(ledger)
+    assert (found.balanced, found.open, found.settled, found.purged, found.oldest is not None) == (True, 5, 3, 1, True)
+    ledger.letters = 9
+    found = read_open_letters(ledger)
+    assert (found.balanced, found.settled) == (False, 0)
 
 
 @pytest.mark.parametrize(("hub_end", "lag"), [(None, None), (-1, 0), (19, 0), (25, 6), (5, 0)])

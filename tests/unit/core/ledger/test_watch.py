@@ -30,7 +30,7 @@ from tests.fakes.memory_hub import MemoryHub
 
 NOW = EPOCH + timedelta(days=1)
 P0, P1 = PartitionId("0"), PartitionId("1")
-CALM = LetterBooks({"resolved": 3}, 3)
+CALM = LetterBooks({}, 3, settled=3)
 LONG = STOPPED_AFTER + timedelta(seconds=1)
 
 
@@ -186,7 +186,7 @@ def test_an_imbalance_of_a_partition_or_of_letters_shows() -> None:
 
 def test_open_letters_and_the_age_of_the_oldest_ones_event_are_told() -> None:
     key = LetterKey(NOW - timedelta(hours=1), P0, SequenceNumber(3))
-    letters = LetterBooks({"waiting": 2, "exhausted": 1, "resolved": 4}, 7, oldest=key)
+    letters = LetterBooks({"waiting": 2, "exhausted": 1}, 7, settled=4, oldest=key)
     facts = seen(Books(), MemoryHub({"0": []}), letters, NOW - timedelta(hours=2))
     assert (facts["letters_open"], facts["oldest_letter_seconds"]) == (3, 7200.0)
 

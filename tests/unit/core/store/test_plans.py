@@ -23,6 +23,7 @@ OPEN, HELD = (f"ix_{LETTERS}_{name}" for name in ("open", "held"))
 BY_COMMIT = "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number>?"
 BY_INDEX = {
     "read_books": "PRIMARY KEY (stream_id=?)",
+    "count_open": f"COVERING INDEX {STATUS} (stream_id=? AND status=?)",
     "count_letters": f"COVERING INDEX {STATUS} (stream_id=? AND status=?)",
     "count_open_letters": f"COVERING INDEX {OPEN} (stream_id=? AND partition_id=?)",
     "read_open_gaps": "PRIMARY KEY (stream_id=?)",

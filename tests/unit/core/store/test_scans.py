@@ -79,7 +79,7 @@ def status(of: Measured) -> None:
     """Read the values that the status, the page, the health and the watch show."""
     own = of.desk.ledger
     assert all(one.balanced for one in own.read_books())
-    own.read_stops(), own.read_incarnation(), own.count_letters(), own.find_oldest_letter(OPEN)
+    own.read_stops(), own.read_incarnation(), own.count_open(), own.find_oldest_letter(OPEN)
     own.read_last_batches(), own.count_absent(NOW), own.find_anchor(P)
 
 

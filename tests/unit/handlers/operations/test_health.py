@@ -6,10 +6,10 @@ from tests.unit.handlers.running import HOME, MOTION, Running
 
 def test_books_that_do_not_balance_are_unhealthy_although_no_partition_is_stopped(running: Running) -> None:
     running.ingest([0, 1, 2], [HOME, MOTION, b"{"])
-    running.sqlite.sql("DELETE FROM event_hub_dead_letter")
+    running.sqlite.sql("DELETE FROM batch_ledger")
     found = running.get("health_ledger")
     assert (found.status, found.body["healthy"], found.body["stops"]) == (503, False, [])
-    assert (found.body["dead_lettered"], found.body["letters"]) == (1, 0)
+    assert (found.body["dead_lettered"], found.body["letters_open"]) == (1, 1)
 
 
 def test_the_health_of_the_books_is_read_once_in_five_seconds(running: Running) -> None:
