@@ -102,6 +102,15 @@ def test_a_size_that_is_given_wins_over_the_profile(changed: dict[str, Any]) -> 
     assert flat[0] != flat[1]
 
 
+def test_a_serverless_database_pauses_after_the_minutes_that_are_given_and_no_other_one_does() -> None:
+    def delay(**given: object) -> Any:
+        made = plan(FILES, {"sqlTier": "GeneralPurpose", "sqlAutoPauseMinutes": 75, **given})
+        (database,) = [one.value for (_, kind, _), one in made.items() if kind == "Microsoft.Sql/servers/databases"]
+        return database["properties"]["autoPauseDelay"]
+
+    assert (delay(sqlCompute="serverless"), delay(sqlCompute="provisioned")) == (75, None)
+
+
 def test_larger_instances_cost_more() -> None:
     (two, _), (four, _) = (costs(1_000, memory) for memory in (2048, 4096))
     for part in ("trigger", "Durable"):

@@ -330,9 +330,17 @@ class TestWhatStays:
         assert counts(keeper.purge())["batch_ledger"] == 1
         assert sound(office)
 
-    def test_commits_that_an_open_replay_needs_stay(self, office: Office, world: World, keeper: Keeper) -> None:
-        job = world.ask(order(["0"]))
-        assert counts(keeper.purge()) == {}
+    @pytest.mark.parametrize(("first", "later"), [(0, 60), (14, 0)], ids=["its range", "what it may have written"])
+    def test_commits_that_an_open_replay_needs_stay_also_while_it_is_paused(
+        self, office: Office, world: World, keeper: Keeper, first: int, later: int
+    ) -> None:
+        world.clock.advance(later)
+        job = world.ask(order(["0"], first))
+        stage(office, 3)
+        office.engine.by_hand(SEEN)
+        for verb in ("begin", "pause", "resume"):
+            assert counts(keeper.purge()) == {}, verb
+            world.store.tasks.move(TaskMove(job.task.task_id, verb, "ann", "", keeper.now))
         world.work(job)
         assert counts(keeper.purge())["batch_ledger"] == 2
         assert sound(office)

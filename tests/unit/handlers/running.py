@@ -14,7 +14,7 @@ import pytest
 
 from core.ingest.incarnation import NOT_VERIFIED
 from handlers import aggregation as aggregation_timer
-from handlers import api, dead_letters, gaps, ingest, tasks, watch
+from handlers import api, dead_letters, gaps, ingest, lake, tasks, watch
 from handlers.app import aggregation, app
 from handlers.operations import health
 from tests.fakes.engines import SqliteEngine
@@ -35,7 +35,7 @@ SETTINGS = {
 def functions() -> Mapping[str, Callable[..., Any]]:
     """Return the functions that the worker calls, by name."""
     all_of_them = func.FunctionApp()
-    for module in (ingest, gaps, watch, dead_letters, tasks, aggregation_timer, api):
+    for module in (ingest, gaps, watch, dead_letters, tasks, aggregation_timer, lake, api):
         all_of_them.register_functions(module.bp)
     return {one.get_function_name(): one.get_user_function() for one in all_of_them.get_functions()}
 

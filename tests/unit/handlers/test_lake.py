@@ -1,6 +1,7 @@
 """handlers/lake.py: the timer maintains the tables of all jobs, and no fault leaves it."""
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,22 +10,25 @@ from deltalake import DeltaTable
 
 from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation
-from handlers.lake import maintain
+from handlers.app import aggregation
 from tests.fakes.lake_jobs import ONE_LEVEL, LakeWorld
+from tests.unit.handlers.running import functions
 
 TABLE = f"gold/{ONE_LEVEL}"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> LakeWorld:
-    return LakeWorld(tmp_path)
+def world(tmp_path: Path) -> Iterator[LakeWorld]:
+    yield LakeWorld(tmp_path)
+    aggregation.value = None
 
 
 def maintained(world: LakeWorld, caplog: pytest.LogCaptureFixture, *jobs: str) -> list[Any]:
-    """Maintain the tables of these jobs; return the log lines."""
+    """Let the timer of an app with these jobs run; return the log lines."""
     engine: Any = None  # is not asked
+    aggregation.value = Aggregation(world.store, engine, world.lake, world.clock.now, RunLimits(), (), jobs)
     with caplog.at_level(logging.INFO, logger="hubledger.lake"):
-        maintain(Aggregation(world.store, engine, world.lake, world.clock.now, RunLimits(), (), jobs))
+        functions()["maintain_lake"](None)
     return list(caplog.records)
 
 

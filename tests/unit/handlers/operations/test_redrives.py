@@ -327,3 +327,9 @@ def test_a_database_that_is_lost_in_the_middle_holds_no_answer_up(
     app.value = own
     redrives.work(job["task_id"])
     assert redrives.show(job["task_id"]).body["moved"] == 3
+
+
+def test_a_pause_before_the_next_piece_sleeps_and_does_not_ask_the_database_again_and_again(running: Running) -> None:
+    began = time.monotonic()
+    operations.kind(app()).rest(timedelta(milliseconds=30))
+    assert time.monotonic() - began >= 0.03

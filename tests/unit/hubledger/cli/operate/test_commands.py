@@ -205,7 +205,9 @@ def test_help_ends_with_an_example_that_the_command_takes(capsys: pytest.Capture
         assert "nothing listens there" in capsys.readouterr().err, name
 
 
-def test_the_codes_say_whether_the_thing_is_healthy(against: Run) -> None:
+def test_the_codes_and_the_first_lines_say_whether_the_thing_is_healthy(
+    against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     full = Described()
 
     def unhealthy(request: Request) -> Reply:
@@ -230,6 +232,9 @@ def test_the_codes_say_whether_the_thing_is_healthy(against: Run) -> None:
     )
     with SmallApp(unhealthy) as app:
         assert {name: against(app, *words(name)) for name in named} == dict.fromkeys(named, 1)
+        capsys.readouterr()
+        against(app, *words("status"))
+    assert re.search(r"^ledger +NOT BALANCED *$", capsys.readouterr().out, re.M)
 
 
 @pytest.mark.parametrize("exhausted", [0, 3])
