@@ -138,9 +138,12 @@ def test_a_keeper_without_a_new_round_for_too_long_is_ended_so_that_a_new_one_ca
     assert watched(Client("Running", STALLED_AFTER + timedelta(minutes=1))) == ["terminate dead-letters-1"]
 
 
-def test_a_keeper_whose_last_round_lies_in_the_future_is_ended_because_the_clock_was_ahead() -> None:
+def test_a_keeper_whose_last_round_lies_in_the_future_is_ended_because_the_clock_was_ahead(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Its next event lies in the future too, so it would stand still until then, without a custom status."""
     assert watched(Client("Running", -timedelta(days=1), sleeps=None)) == ["terminate dead-letters-1"]
+    assert [line.partition(";")[0] for line in caplog.messages] == ["keeper stalled"]
     assert watched(Client("Suspended", -timedelta(days=1), sleeps=None)) == []
     assert watched(Client("Running", -timedelta(seconds=59), sleeps=None)) == []
 

@@ -164,6 +164,23 @@ def test_faults_of_the_settings_escape_at_each_call_until_they_are_corrected(run
     assert len(running.sqlite.ledger()) == 1
 
 
+def test_a_malformed_body_is_a_letter_of_poison_and_the_rest_of_the_batch_is_committed(running: Running) -> None:
+    running.ingest([0, 1, 2], [HOME, b"{", MOTION])
+    (letter,) = running.sqlite.letters()
+    assert (letter.sequence_number, letter.error_class, letter.status) == (1, "poison", "exhausted")
+    (kept,) = running.sqlite.ledger()
+    assert (kept.first, kept.last, kept.written, kept.dead_lettered) == (0, 2, 2, 1)
+
+
+@pytest.mark.parametrize(("limit", "letters"), [("1", [("unknown", "core.errors.TooManyRows")]), ("2", [])])
+def test_the_rows_of_an_event_have_the_limit_of_the_settings(
+    running: Running, limit: str, letters: list[tuple[str, str]]
+) -> None:
+    running.restart(ROWS_PER_EVENT=limit)
+    running.ingest([0, 1], [HOME, MOTION.replace(b"idle", b"active")])  # a reading and, as the home is armed, an alert
+    assert [(one.error_class, one.error_type) for one in running.sqlite.letters()] == letters
+
+
 @pytest.mark.parametrize(("keep", "body"), [("true", b"{}"), ("false", b"")])
 def test_letters_are_stored_as_the_settings_say(running: Running, keep: str, body: bytes) -> None:
     running.restart(KEEP_BODIES=keep, DEAD_LETTER_BASE_SECONDS="3600")

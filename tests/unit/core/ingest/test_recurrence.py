@@ -49,10 +49,16 @@ def world() -> World:
     return World()
 
 
-def test_a_fault_that_passes_soon_is_not_recorded(world: World) -> None:
-    for retries in range(RECURRENT - 1):
+def test_from_the_fifth_failure_in_a_row_on_the_partition_is_stopped_at_its_checkpoint_and_then_goes_on(
+    world: World,
+) -> None:
+    for retries in range(5):
+        assert world.stops() == ()
         world.fail(retries)
-    assert world.stops() == ()
+    assert [stop.reason for stop in world.stops()] == ["store"]
+    assert world.store.read_partition(partition()).next_number == 5
+    world.ingest(world.store, 5, 9)
+    assert (world.stops(), world.store.read_partition(partition()).next_number) == ((), 10)
 
 
 def test_a_fault_that_repeats_is_recorded_with_its_count_and_its_last_words(world: World) -> None:

@@ -149,12 +149,17 @@ def test_ten_thousand_letters_and_more_are_moved_by_one_request(redrives: Redriv
     assert (done["moved"], done["unmoved"]) == (12_000, 0)
 
 
-def test_a_redrive_that_is_not_done_in_its_time_goes_on(redrives: Redrives, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redrive_that_is_not_done_in_its_time_goes_on_and_keeps_a_second_one_out(
+    redrives: Redrives, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("handlers.operations.redrives.AT_ONCE", timedelta())
     reply = redrives.start()
     job = reply.body
     assert (reply.status, job["status"], job["moved"]) == (202, "running", 3)  # the part is not closed yet
     assert redrives.client.started == [["drive_task", f"task-{job['task_id']}", job["task_id"]]]
+    second = redrives.start()
+    assert (second.status, second.body["type"]) == (409, "urn:hubledger:problem:task-overlap")
+    assert second.body["task_id"] == job["task_id"]
     redrives.work(job["task_id"])
     assert redrives.show(job["task_id"]).body["status"] == "done"
 

@@ -145,7 +145,9 @@ def test_no_text_of_the_app_steers_the_terminal(against: Run, capsys: pytest.Cap
     assert wrong == {}
 
 
-def test_no_refusal_of_the_app_steers_the_terminal(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_of_the_app_is_code_1_and_none_steers_the_terminal(
+    against: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     refusal = problem(HOSTILE, 409, HOSTILE, errors=[{"field": HOSTILE, "detail": HOSTILE + "!"}], task_id=HOSTILE)
     with SmallApp(lambda _: refusal) as app:
         assert {name: code for name in COMMANDS if (code := against(app, *words(name))) != 1} == {}
