@@ -45,7 +45,7 @@ def measure() -> Iterator[Figure]:
 def _figures(path: Path) -> Iterator[Figure]:
     yield from _limited({"start of a worker, its part in SQL": lambda: _start_worker(path)})
     ask = app_on(path)
-    yield Figure("first status, all letters counted", _milliseconds(lambda: ask("status"), 1), "ms", "", None)
+    yield Figure("first status, open letters counted", _milliseconds(lambda: ask("status"), 1), "ms", "", None)
     polled: dict[str, Callable[[], Any]] = {
         "status": lambda: ask("status"),
         "health of the ledger": lambda: _forgetting_health(ask),
@@ -61,7 +61,7 @@ def _figures(path: Path) -> Iterator[Figure]:
         "where a number went": lambda: ask("explain_number", partition_id="7", sequence_number="70"),
     }
     yield from _limited(limited)
-    yield Figure("status, all letters counted again", _milliseconds(lambda: _counted_anew(ask), 5), "ms", "", None)
+    yield Figure("status, open letters counted again", _milliseconds(lambda: _counted_anew(ask), 5), "ms", "", None)
     yield Figure("letters by cause, all of them", _milliseconds(lambda: ask("group_letters"), 3), "ms", "", None)
     yield from _audits(ask)
 
