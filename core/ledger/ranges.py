@@ -16,12 +16,14 @@ PIECE = 50_000  # commits that one statement reads
 class Reading:
     """The ranges that an audit reads: those after the verified commit, or all of them (`whole`).
 
-    One statement reads `piece` commits; between two of them the audit ends if its time is over.
+    One statement reads `piece` commits. Between two pieces the audit ends if its time is over. An audit that `notes`
+    stores the commit up to which it found no fault. The audit of a GET writes nothing.
     """
 
     whole: bool
     is_over: Callable[[], bool]
     piece: int = PIECE
+    notes: bool = True
 
 
 WHOLE = Reading(whole=True, is_over=lambda: False)
@@ -70,7 +72,7 @@ class RangeAudit:
         self.faults: list[LedgerFault] = []
 
     def read(self, last: int) -> None:
-        """Read the ranges up to a commit, or until the time is over; each piece without a fault is verified."""
+        """Read the ranges up to a commit, or until the time is over. A piece without a fault is verified."""
         counted = self._totals.counted if self._totals else None
         verified = self._totals.verified if self._totals else None
         if verified and not self._reading.whole and self.since.commit_number <= verified.commit_number <= last:
@@ -93,7 +95,7 @@ class RangeAudit:
         for fault in self._find_faults(commits, before, piece):
             self._add(fault)
             self._end_clean(before.commit_number)
-        if self._clean and self._verified_commit < commits.last:
+        if self._clean and self._reading.notes and self._verified_commit < commits.last:
             self._store.move_verified_commit(self._id, commits.last, self._verified_commit)
             self._verified_commit = commits.last
 
@@ -109,7 +111,7 @@ class RangeAudit:
 
         A different audit may have moved the verified commit meanwhile, so it is read again.
         """
-        if not self._clean:
+        if not self._clean or not self._reading.notes:
             return
         self._clean = False
         while (totals := self._store.read_totals(self._id)) and totals.verified_commit > verified:

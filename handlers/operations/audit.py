@@ -1,4 +1,4 @@
-"""Audit the ledger: the ranges since the audit before at once; all ranges, the rows and the hub as a job."""
+"""Audit the ledger: the ranges after the verified ones at once; all ranges, the rows and the hub as a task."""
 
 import threading
 from datetime import timedelta
@@ -18,18 +18,18 @@ from handlers.operations.audit_findings import audit_means, audited_partitions, 
 from handlers.operations.audit_shapes import AuditAnswer, AuditJobAnswer, AuditQuery, AuditShape
 from handlers.operations.task_shapes import begun, opening
 
-AT_MOST = timedelta(seconds=20)  # of one request; the next one goes on
+AT_MOST = timedelta(seconds=20)  # of one request
 
 _auditing = threading.Lock()
 
 
 @operation(
-    "Whether the ranges since the audit before tile the log and match the letters",
+    "The ranges that no task has verified tile the log and match the letters",
     "ledger",
     problems=(NOT_FOUND, BUSY),
 )
 def audit_ledger(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:
-    """Audit the ledger until the time of a request is over, once at a time in a process."""
+    """Audit the ledger until the time of a request is over, once at a time in a process. Nothing is written."""
     if not _auditing.acquire(blocking=False):
         raise Problem(
             BUSY, "an audit is running: send the request again when it is done", headers={"Retry-After": "10"}
@@ -66,7 +66,7 @@ def kind(own: App) -> AuditKind:
 def _audited(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:
     id = None if call.query.partition_id is None else PartitionId(call.query.partition_id)
     until = CLOCK.now() + AT_MOST
-    done = audit(app().ledger, id, Reading(whole=False, is_over=lambda: CLOCK.now() >= until))
+    done = audit(app().ledger, id, Reading(False, lambda: CLOCK.now() >= until, notes=False))
     if id is not None and not done.partitions:
         raise not_found("partition_id", f"partition {id} has no commit")
     return AuditAnswer(

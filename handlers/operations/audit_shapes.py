@@ -19,8 +19,8 @@ class AuditQuery(Shape):
 
 
 class AuditShape(Shape):
-    """A request for an audit as a job: one partition, or all. `whole` reads every range, also those that an earlier
-    audit verified. `rows` and `hub` also recount the rows and the hub: the numbers from `first` to `last` of one
+    """A request for an audit as a task: one partition, or all. `whole` reads every range, also those that an earlier
+    task verified. `rows` and `hub` also recount the rows and the hub: the numbers from `first` to `last` of one
     partition, or the newest numbers of each."""
 
     partition_id: PartitionText | None = None
@@ -73,8 +73,8 @@ class HubRecountAnswer(Answered):
 
 
 class AuditedAnswer(Answered):
-    """A partition up to commit `until`. An audit before had verified the ranges up to commit `since`; the ranges after
-    it were read. If it is not `complete`, the time was over before the newest commit, and nothing but these ranges was
+    """A partition up to commit `until`. A task had verified the ranges up to commit `since`; the ranges after it were
+    read. If it is not `complete`, the time was over before the newest commit, and nothing but these ranges was
     compared. `rows` and `hub` are null unless they were requested and exist."""
 
     partition_id: str
@@ -94,8 +94,8 @@ class AuditedAnswer(Answered):
 
 
 class AuditAnswer(Answered):
-    """The audit of the ranges since the sums that an audit before verified. If it is not `complete`, the time was over:
-    the next request continues from there."""
+    """The audit of the ranges that no task has verified. It writes nothing. If it is not `complete`, the time was over:
+    request an audit as a task."""
 
     at: datetime
     balanced: bool

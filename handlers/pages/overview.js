@@ -132,28 +132,17 @@ function auditing() {
     const asked = Object.fromEntries(Object.entries(boxes).filter(([, box]) => box.checked).map(([name]) => [name, true]));
     try {
       if (Object.keys(asked).length) location.hash = taskAt(await post("audits", asked));
-      const done = Object.keys(asked).length ? null : await auditNow(found, tell);
-      if (done) found.replaceChildren(audited(done));
+      else found.replaceChildren(audited(await get("ledger/audit")));
     } catch (problem) {
       found.replaceChildren(fault(problem));
     }
     start.disabled = false;
   });
   return card("Audit", el("p", { class: "quiet", id: "audit-words" },
-    "The audit checks what is new since the last one. Tick a box to check more, which runs as a task."),
+    "The audit checks what no task has verified. Tick a box to check more, which runs as a task."),
   el("div", { class: "row actions" }, start, el("label", { class: "inline" }, boxes.whole, "all ranges again"),
     el("label", { class: "inline" }, boxes.rows, "the rows too"),
     el("label", { class: "inline" }, boxes.hub, "the hub too")), found);
-}
-
-/** Audit until an answer is complete or has a fault, after which no range is verified; null when the page was left. */
-async function auditNow(found, tell) {
-  while (found.isConnected) {
-    const done = await get("ledger/audit");
-    if (done.complete || !done.balanced) return done;
-    tell(`${count(done.accounted)} numbers read so far…`);
-  }
-  return null;
 }
 
 function verdict(done) {
@@ -167,9 +156,9 @@ function audited(done) {
     ["Numbers", numbersOf], ["Detail", (one) => one.detail, "wide"]];
   return el("div", {},
     el("p", { class: done.balanced && done.complete ? "good" : "bad" }, verdict(done)),
-    done.complete ? null : el("p", {}, "Some ranges were not read."),
+    done.complete ? null : el("p", {}, "The time was over before all ranges were read. Tick “all ranges again”: a task has no such limit."),
     done.partitions.some((one) => one.since !== "0")
-      ? el("p", { class: "quiet" }, "Ranges that an audit had verified before were not read again.") : null,
+      ? el("p", { class: "quiet" }, "Ranges that a task had verified were not read again.") : null,
     facts([["Read at", instant(done.at)], ["Partitions", count(done.partitions.length)]]),
     done.faults.length ? table("Faults", columns, done.faults) : null);
 }

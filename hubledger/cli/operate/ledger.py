@@ -21,7 +21,7 @@ _Key = Annotated[
     str | None, typer.Option("--key", metavar="KEY", help="A partition key or subject. The app logs who asked.")
 ]
 _Limit = Annotated[int, typer.Option(min=1, max=500, help="Places of a page.")]
-_Whole = Annotated[bool, typer.Option("--whole", help="Every range, also those that an audit verified before.")]
+_Whole = Annotated[bool, typer.Option("--whole", help="Every range, also those that a task verified before.")]
 _Rows = Annotated[bool, typer.Option("--rows", help="Recount the rows too.")]
 _Hub = Annotated[bool, typer.Option("--hub", help="Read the hub too.")]
 _First = Annotated[str | None, typer.Option(metavar="NUMBER", help="The first number of a recount.")]
@@ -164,7 +164,7 @@ def audit(
     last: _Last = None,
     no_wait: _NoWait = False,
 ) -> int:
-    """Audit the ledger: the ranges since the last audit, at once; --whole, --rows and --hub run as a job.
+    """Audit the ledger: what no task has verified, at once; --whole, --rows and --hub run as a task.
 
     Ends with 1 when the audit has found a fault. It changes no data.
 
@@ -187,5 +187,5 @@ def _audited(at: At, found: AppAnswer) -> int:
     else:
         out.show(out.facts(audit_facts(out, value)), *audit_tables(out, value))
         if not value["complete"]:
-            out.say("It is not complete: run it again, and it goes on from there.")
+            out.say("It is not complete, because its time was over: run it with --whole, as a task.")
     return GOOD if value["balanced"] and not value["faults"] else UNHEALTHY
