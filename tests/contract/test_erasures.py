@@ -114,6 +114,21 @@ def test_another_change_of_a_commit_that_lost_rows_is_still_named(world: Erasing
     assert {one.kind for one in world.faults()} == {"rows_changed"}
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE batch_ledger SET erased_by = NULL",
+        "UPDATE batch_ledger SET erased_by = 'none'",
+        "UPDATE retracted_row SET sequence_number = sequence_number + 100, ordinal = ordinal + 7,"
+        " table_name = 'home_alert'",
+    ],
+)
+def test_no_audit_names_a_mark_or_a_place_of_an_erasure(world: ErasingWorld, engine: Engine, statement: str) -> None:
+    world.erase(GONE)
+    engine.by_hand(statement)
+    assert world.faults() == []
+
+
 def test_a_change_from_before_the_erasure_is_still_named_after_it(world: ErasingWorld, engine: Engine) -> None:
     engine.by_hand("UPDATE sensor_reading SET ppm = ppm + 1 WHERE sequence_number = 3 AND partition_id = '0'")
     before = [(one.kind, one.partition_id) for one in world.faults()]

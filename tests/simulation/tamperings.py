@@ -225,11 +225,35 @@ LEDGER = {
     "a written event counted as held": counted("held", "written", "letters ledger_changed"),
     "the counts of a retry changed": counted("filtered", "written", of="retry"),
     "the counts of a replay changed": counted("filtered", "written", "ledger_changed replays", "replay"),
+    "a batch called a retry": commit(
+        "hole totals totals letters_outside attempts ledger_changed",
+        "",
+        COMMIT.format("kind = 'batch' AND commit_number = 4"),
+        "kind = 'retry'",
+    ),
     "the time of a commit changed": commit(
         "ledger_changed",
         "commit {c} (batch)",
         COMMIT.format("kind = 'batch'"),
         "committed_at = '2026-01-01T00:00:00.000000Z'",
+    ),
+    "the job of a replay's commit changed": commit(
+        "ledger_changed replays", "", COMMIT.format("kind = 'replay'"), "invocation_id = 'none'"
+    ),
+    "the rows that a commit wrote counted up": commit(
+        "ledger_changed", "commit {c} (batch)", COMMIT.format("kind = 'batch'"), "rows_written = rows_written + 1"
+    ),
+    "the rows that a commit appended counted up": commit(
+        "ledger_changed rows_missing",
+        "commit {c} (batch)",
+        COMMIT.format("kind = 'batch'"),
+        "rows_appended = rows_appended + 1",
+    ),
+    "a checksum of rows changed": commit(
+        "rows_changed", "commit {c} (batch)", COMMIT.format("kind = 'batch'"), "rows_checksum = rows_checksum + 1"
+    ),
+    "a checksum of a commit changed": commit(
+        "ledger_changed", "commit {c} (batch)", COMMIT.format("kind = 'batch'"), "ledger_checksum = ledger_checksum + 1"
     ),
     "the version of a commit changed": commit(
         "ledger_changed", "commit {c} (batch)", COMMIT.format("kind = 'batch'"), "transform_version = 'other/1'"
@@ -305,6 +329,15 @@ TOTALS = {
     "the totals of a retry raised": commit(
         "totals totals", "the totals of commit {c} ", COMMIT.format("kind = 'retry'"), "total_held = total_held + 1"
     ),
+    **{
+        f"the {total} events in the totals of a commit raised": commit(
+            "totals totals",
+            "the totals of commit {c} ",
+            COMMIT.format("kind = 'batch' AND commit_number = 4"),
+            f"total_{total} = total_{total} + 1",
+        )
+        for total in ("filtered", "dead_lettered", "absent")
+    },
     "the totals of the newest commit raised": commit(
         "totals", "the totals of commit {c} ", NEWEST, "total_commits = total_commits + 1"
     ),
@@ -372,6 +405,9 @@ PARTITIONS = {
     "a whole partition deleted": Tampering("partition", "the hub", PARTITION, everything_of(*TABLES, *RECORDS)),
     "the incarnation of a stream raised": Tampering(
         "stream", "incarnation", "SELECT '' AS partition_id", (update("event_stream", "incarnation = 2", ""),)
+    ),
+    "the hub of a stream changed": Tampering(
+        "partition partition partition", "the hub", PARTITION, (update("event_stream", "event_hub = 'other'", ""),)
     ),
     "the name of a stream changed": Tampering(
         "partition partition partition", "the hub", PARTITION, (update("event_stream", "consumer_group = 'other'", ""),)

@@ -12,12 +12,18 @@ from hubledger.cli.scaffold.room import taken_tables
 from tests.repo.product import ROOT
 from tests.simulation.histories import History, history
 from tests.simulation.tamperings import TAMPERINGS, Tampering
-from tests.simulation.unnamed import ELSEWHERE, PURGED, UNNAMED
+from tests.simulation.unnamed import ELSEWHERE, PLACE, PURGED, UNNAMED
 
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (.+?) \| .+ \|$", re.MULTILINE)
 _, *LISTED, UNREAD = ROW.findall(PAGE.partition("### Changes that no audit names")[2].partition("\n## ")[0])
 TABLES = set(re.findall(r"`(\w+)`", UNREAD))  # that no audit reads
+STATEMENTS = [
+    statement
+    for change in (*TAMPERINGS.values(), *(each for some in UNNAMED.values() for each in some))
+    for statement in change.statements
+]
+SET = re.compile(r"UPDATE (?P<table>\w+) SET (?P<changes>.+?)(?: WHERE |$)")
 SEED = 34  # three partitions, letters that replays made, retries, gaps with absent numbers, retracted rows
 
 
@@ -81,8 +87,19 @@ def test_no_audit_reads_the_tables_that_the_page_lists(base: History, tmp_path: 
 def test_every_change_on_the_page_and_every_table_is_tampered_with(base: History) -> None:
     found = {name for (name,) in base.engine.sql("SELECT name FROM sqlite_master WHERE type = 'table'")}
     ours = found - {name for name, owner in taken_tables().items() if owner != "Hubledger"}
-    assert set(LISTED) == {*UNNAMED, PURGED}
-    changes = [*TAMPERINGS.values(), *(each for some in UNNAMED.values() for each in some)]
-    statements = " ".join(statement for change in changes for statement in change.statements)
-    tampered = set(re.findall(r"(?:FROM|INTO|UPDATE) (\w+)", statements))
+    assert set(LISTED) == {*UNNAMED, PURGED, PLACE}
+    tampered = set(re.findall(r"(?:FROM|INTO|UPDATE) (\w+)", " ".join(STATEMENTS)))
     assert ours - tampered - ELSEWHERE == TABLES
+
+
+def test_every_column_of_the_tables_that_an_audit_reads_is_changed(base: History) -> None:
+    """A new column is a tampering that an audit names, or a change that the page lists."""
+    made = [SET.match(statement) for statement in STATEMENTS]
+    changed = {(one["table"], column) for one in made if one for column in re.findall(r"(\w+) = ", one["changes"])}
+    columns = base.engine.sql(
+        "SELECT m.name, c.name FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS c"
+        " WHERE m.type = 'table' AND c.pk = 0"
+    )
+    of_rooms = {name for name, owner in taken_tables().items() if owner != "Hubledger"}
+    left_out = TABLES | ELSEWHERE | of_rooms
+    assert {(table, column) for table, column in columns if table not in left_out} - changed == set()

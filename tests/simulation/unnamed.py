@@ -1,6 +1,17 @@
 """The table of changes by hand that no audit names, under the sentences that docs/api.md has for them."""
 
-from tests.simulation.tamperings import LETTER, OF_ATTEMPT, OF_LETTER, PARTITION, Tampering, delete, update
+from tests.simulation.tamperings import (
+    ATTEMPT,
+    LETTER,
+    OF_ATTEMPT,
+    OF_LETTER,
+    OF_RETRACTED,
+    PARTITION,
+    RETRACTED,
+    Tampering,
+    delete,
+    update,
+)
 
 
 def unnamed(pick: str, *statements: str) -> Tampering:
@@ -15,6 +26,17 @@ def every(table: str, changes: str) -> Tampering:
 LATER = "'2027-01-01T00:00:00.000000Z'"
 STATE = "SELECT partition_id, home_id FROM home ORDER BY home_id LIMIT 1"
 GONE = LETTER.format("partition_id = '0' AND sequence_number < 40")
+NO_RETRY = (
+    "SELECT d.partition_id, d.sequence_number AS number, 1 AS attempt FROM event_hub_dead_letter AS d"
+    " WHERE d.status = 'exhausted' AND (SELECT GROUP_CONCAT(a.kind) FROM dead_letter_attempt AS a"
+    " WHERE a.partition_id = d.partition_id AND a.sequence_number = d.sequence_number) = 'replay' LIMIT 1"
+)
+SAME_REPLAY = (
+    "commit_number = (SELECT MAX(l.commit_number) FROM batch_ledger AS l WHERE l.partition_id = :partition_id"
+    " AND l.invocation_id = (SELECT r.invocation_id FROM batch_ledger AS r"
+    " WHERE r.partition_id = :partition_id AND r.commit_number = :c))"
+)
+NO_LETTERS = "NOT IN (SELECT task_id FROM task_part WHERE report ->> 'letters_added' > 0)"
 UNNAMED = {  # by their sentences in docs/api.md
     "a state (a row of a `state_of` table) is changed, deleted, or added under a commit that exists": (
         every("home", "time_zone = 'Mars/Olympus', armed = 1 - armed"),
@@ -25,10 +47,24 @@ UNNAMED = {  # by their sentences in docs/api.md
             " FROM home WHERE home_id = :home_id",
         ),
     ),
-    "the error, the cause, the transform version, the offset or a time of a letter is changed": (
-        every("event_hub_dead_letter", "error = 'none', error_class = 'unknown', error_type = 'none'"),
-        every("event_hub_dead_letter", "fingerprint = 'none', transform_version = 'none', offset_token = 'none'"),
-        every("event_hub_dead_letter", f"failed_at = {LATER}, settled_why = 'none', attempts = attempts + 1"),
+    "the copy of a state in `retracted_row` is changed": (
+        unnamed(PARTITION, update("retracted_row", "row_commit_number = 1, row = '{}'", "WHERE table_name = 'home'")),
+    ),
+    "the error, the class, the cause, the transform version, the offset, the attempts, the claim, `held_behind`, the"
+    " settling reason or a time of a letter is changed": (
+        every("event_hub_dead_letter", "error = 'none', error_class = 'crash', error_type = 'none', error_at = 'none'"),
+        every("event_hub_dead_letter", "fingerprint = 'none', cause = 'none', transform_version = 'none'"),
+        every("event_hub_dead_letter", "offset_token = 'none', attempts = attempts + 1, held_behind = 1"),
+        every("event_hub_dead_letter", f"claimed_by = 'me', claimed_until = {LATER}, lost_claims = 2"),
+        every("event_hub_dead_letter", f"due_at = {LATER}, began_at = {LATER}, failed_at = {LATER}"),
+        every("event_hub_dead_letter", f"settled_at = {LATER}, settled_why = 'none'"),
+    ),
+    "the status of an open letter without an attempt is changed to a different open one": (
+        unnamed(
+            NO_RETRY,
+            delete("dead_letter_attempt", OF_LETTER),
+            update("event_hub_dead_letter", "status = 'waiting'", OF_LETTER),
+        ),
     ),
     "the body, the properties, the key or the enqueued time of a letter is changed after its event left the hub": (
         unnamed(
@@ -40,32 +76,85 @@ UNNAMED = {  # by their sentences in docs/api.md
             ),
         ),
     ),
-    "the error, the cause, the version, the author, the reason or the time of an attempt is changed": (
-        every("dead_letter_attempt", "error = 'none', error_class = 'unknown', error_type = 'none'"),
-        every("dead_letter_attempt", f"transform_version = 'none', done_by = 'me', why = 'x', done_at = {LATER}"),
+    "the body of a letter is changed together with `body_kept`, or anything of its event together with the error type"
+    " `erased`": (
+        every("event_hub_dead_letter", "body = CAST('x' AS BLOB), body_kept = 0"),
+        every("event_hub_dead_letter", "body = CAST('x' AS BLOB), partition_key = 'x', error_type = 'erased'"),
     ),
-    "the last attempt of an exhausted letter is deleted": (
+    "the replay that made a letter is changed to a different commit": (
         unnamed(
-            "SELECT a.partition_id, a.sequence_number AS number, MAX(a.attempt) AS attempt"
-            " FROM dead_letter_attempt AS a INNER JOIN event_hub_dead_letter AS d"
-            " ON d.partition_id = a.partition_id AND d.sequence_number = a.sequence_number AND d.status = 'exhausted'"
-            " GROUP BY a.partition_id, a.sequence_number LIMIT 1",
-            delete("dead_letter_attempt", OF_ATTEMPT),
+            LETTER.format("replay_commit_number IS NOT NULL"),
+            update("event_hub_dead_letter", "replay_commit_number = replay_commit_number + 1", OF_LETTER),
         ),
     ),
-    "the offset, the commit id or the write time of a checkpoint is changed": (
-        every("event_hub_checkpoint", f"offset_token = 'none', updated_at = {LATER}"),
-        every("event_hub_checkpoint", "commit_id = '00000000-0000-0000-0000-000000000000'"),
+    "the error, the class, the cause, the version, the author, the claim, the reason or the time of an attempt is"
+    " changed": (
+        every("dead_letter_attempt", "error = 'none', error_class = 'unknown', error_type = 'none', cause = 'none'"),
+        every("dead_letter_attempt", "transform_version = 'none', done_by = 'me', touched_by = 'me', why = 'x'"),
+        every("dead_letter_attempt", f"done_at = {LATER}"),
     ),
-    "a time of a stream, an anchor or a gap is changed": (
-        every("event_stream", f"anchored_at = {LATER}"),
+    "the kind or the commit of an attempt that is no retry is changed, or the status of one that is not the last": (
+        unnamed(PARTITION, update("dead_letter_attempt", "kind = 'free', commit_number = 7", "WHERE kind <> 'retry'")),
+        unnamed(
+            ATTEMPT.format("attempt = 1 AND status = 'waiting'"),
+            update("dead_letter_attempt", "status = 'exhausted'", OF_ATTEMPT),
+        ),
+    ),
+    "the last attempt of an exhausted letter is deleted, other than a retry": (
+        unnamed(NO_RETRY, delete("dead_letter_attempt", OF_ATTEMPT)),
+    ),
+    "the offset, the commit id, the unknown fields or the write time of a checkpoint is changed, or its enqueued time"
+    " after its event left the hub": (
+        every("event_hub_checkpoint", f"offset_token = 'none', updated_at = {LATER}, enqueued_at = {LATER}"),
+        every("event_hub_checkpoint", "commit_id = '00000000-0000-0000-0000-000000000000', unknown_fields = '[]'"),
+    ),
+    "the verified commit of a checkpoint is changed": (
+        every("event_hub_checkpoint", "verified_commit = verified_commit + 1"),
+    ),
+    "a time of a stream, an anchor or a gap is changed, or who opened a stream and why; the hub's time of creation is"
+    " cleared": (
+        every("event_stream", f"anchored_at = {LATER}, opened_by = 'me', opened_why = 'x', hub_created_at = NULL"),
+        every("event_stream", f"closed_at = {LATER}"),
         every("partition_anchor", f"anchored_at = {LATER}"),
         every("sequence_gap", f"found_at = {LATER}, attempts = attempts + 1"),
     ),
-    "a text, a time or a count of a task is changed, other than the rows and the events written of a replay": (
-        every("task", f"reason = 'none', requested_by = 'me', requested_at = {LATER}"),
-        every(
-            "task_part", "step = step + 1, report = json_set(report, '$.filtered', 99, '$.events', 99, '$.gone', 99)"
+    "a gap that is not absent is added, changed or deleted": (
+        unnamed(PARTITION, delete("sequence_gap", "WHERE status = 'healed'")),
+        unnamed(
+            PARTITION,
+            update(
+                "sequence_gap",
+                "last_sequence_number = last_sequence_number + 1, status = 'open'",
+                "WHERE status = 'healed'",
+            ),
+        ),
+        unnamed(
+            PARTITION,
+            "INSERT INTO sequence_gap SELECT stream_id, partition_id, 1, 2, found_at, 'healed', 1 FROM sequence_gap"
+            " LIMIT 1",
+        ),
+    ),
+    "`erased_by` of a commit is set or cleared": (every("batch_ledger", "erased_by = 'none'"),),
+    "a row of `retracted_row` names a different commit of the same replay": (
+        unnamed(RETRACTED.format("TRUE"), update("retracted_row", SAME_REPLAY, OF_RETRACTED)),
+    ),
+    "a task or a part is changed, other than the events, rows and letters that a replay counts": (
+        every("task", f"reason = 'none', requested_by = 'me', requested_at = {LATER}, status = 'failed'"),
+        every("task", "task_key = task_id, asked = '{}', total = 7, pieces = 7, per_second = 7, fault = 'none'"),
+        every("task", f"next_piece_at = {LATER}, started_at = {LATER}, ended_at = {LATER}, updated_at = {LATER}"),
+        every("task", "history = 'none'"),
+        unnamed(
+            PARTITION, update("task", "kind = 'audit', is_dry_run = 1, stream_id = 7", f"WHERE task_id {NO_LETTERS}")
+        ),
+        every("task_part", "step = step + 1, ordinal = 7, position = position + 1, asked = '{}', closed_at = NULL"),
+        every("task_part", "first_sequence_number = 7, last_sequence_number = 7"),
+        every("task_part", "report = json_set(report, '$.filtered', 99, '$.events', 99, '$.gone', 99)"),
+    ),
+    "a task or a part is deleted, other than one of a replay that made letters": (
+        unnamed(
+            PARTITION,
+            delete("task_part", f"WHERE task_id {NO_LETTERS}"),
+            delete("task", "WHERE task_id NOT IN (SELECT task_id FROM task_part)"),
         ),
     ),
 }
@@ -73,3 +162,4 @@ UNNAMED = {  # by their sentences in docs/api.md
 # Tables with which tests/contract/operator/test_purges.py and tests/unit/core/store/test_schema.py tamper.
 ELSEWHERE = {"purge_stub", "schema_migration"}
 PURGED = "a row whose commit was purged is changed, deleted or added"  # of test_purges.py too
+PLACE = "a place that an erasure left in `retracted_row` is moved to a different table, number or ordinal"
