@@ -41,7 +41,7 @@
             ├── StagingRefused         a staged result is not what its job staged; its slice was not committed
             ├── DataRefused            the database refuses a row of this commit; nothing was written
             ├── StoreMisconfigured     the login, database, driver or token is wrong: a setting has to change
-            ├── SchemaMismatch         the database's schema is older or newer than this code
+            ├── SchemaMismatch         the database's schema is older or newer than this code, or a migration differs
             └── StoreUnavailable       the database did not answer, or not in time; nothing was written
                 └── StoreUnreachable   there is no connection: the next one is opened after a pause
 

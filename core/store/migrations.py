@@ -3,6 +3,7 @@
 A row of `schema_migration` names the app that it belongs to: `hubledger` for ours, the package of a room for a room's.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ ENGINES = ("sqlite", "sqlserver")
 BREAKING = "breaking_"  # the name of a migration begins with this when older code cannot run on its schema
 APP_LIMIT, NAME_LIMIT = 200, 100  # characters
 MIGRATE = "run `python -m core.store.migrate`"
+ANEW = "make the database anew (docs/upgrading.md)"
 _FILE = re.compile(r"(?P<version>\d{4})_(?P<name>[A-Za-z0-9_-]+)\.sql")
 
 
@@ -35,6 +37,11 @@ class Migration:
         """The name that operators read."""
         return title_of(self.app, self.version, self.name)
 
+    @property
+    def text_hash(self) -> str:
+        """The hash of the text, in which every line ends with LF on every system."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -43,6 +50,7 @@ class Recorded:
     app: str
     version: int
     name: str
+    text_hash: str
 
     @property
     def title(self) -> str:
@@ -106,6 +114,11 @@ def demand_current(place: str, engine: str, rooms: Iterable[Room], recorded: Seq
         raise SchemaMismatch(f"{place} lacks migration {one.title}: {MIGRATE}")
 
 
+def made_before_hashes(place: str) -> SchemaMismatch:
+    """Return the fault of a database whose list of migrations lacks the hashes of their texts."""
+    return SchemaMismatch(f"{place} was made by an older state of this code, before any release: {ANEW}")
+
+
 def _names(folder: Path, engine: str) -> set[str]:
     if not (folder / engine).is_dir():
         raise SchemaMismatch(f"{folder} has no folder {engine}: write each migration for {' and '.join(ENGINES)}")
@@ -145,9 +158,15 @@ def _demand_known(place: str, row: Recorded, sequence: tuple[Migration, ...], mi
     """Raise SchemaMismatch unless a row is one of its sequence, or a later one that changes nothing for this code."""
     newest = len(sequence)
     if row.version <= newest:
-        if sequence[row.version - 1].name == row.name:
-            return
-        raise SchemaMismatch(f"{place} has migration {row.title}, {_place_of(row, sequence)}")
+        ours = sequence[row.version - 1]
+        if ours.name != row.name:
+            raise SchemaMismatch(f"{place} has migration {row.title}, {_place_of(row, sequence)}")
+        if ours.text_hash != row.text_hash:
+            raise SchemaMismatch(
+                f"{place} was made with a different text of migration {row.title}: give the file its old text,"
+                f" or {ANEW}"
+            )
+        return
     if row.app == OURS and any(one.app == OURS for one in missing):  # a newer release would have recorded these
         raise SchemaMismatch(f"{place} has migration {row.title}, {_place_of(row, sequence)}")
     if row.name.startswith(BREAKING):

@@ -6,6 +6,7 @@ CREATE TABLE IF NOT EXISTS schema_migration (
     name       TEXT NOT NULL,
     applied_at TEXT NOT NULL,
     app        TEXT NOT NULL,
+    text_hash  TEXT NOT NULL,
     CONSTRAINT pk_schema_migration PRIMARY KEY (app, version)
 ) STRICT;
 -- sqlserver:
@@ -15,15 +16,17 @@ IF OBJECT_ID(N'hubledger.schema_migration', N'U') IS NULL
         name       nvarchar(100) NOT NULL,
         applied_at datetime2(7) NOT NULL,
         app        nvarchar(200) COLLATE Latin1_General_100_BIN2 NOT NULL,
+        text_hash  varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
         CONSTRAINT pk_schema_migration PRIMARY KEY (app, version)
     );
 
 -- name: read_migrations
 -- Read the migrations of this database.
 -- params:
-SELECT m.app, m.version, m.name FROM schema_migration AS m ORDER BY m.app, m.version;
+SELECT m.app, m.version, m.name, m.text_hash FROM schema_migration AS m ORDER BY m.app, m.version;
 
 -- name: record_migration
 -- Record a migration that was applied.
--- params: version int, name nvarchar(4000), applied_at datetime2(7), app nvarchar(4000)
-INSERT INTO schema_migration (version, name, applied_at, app) VALUES (:version, :name, :applied_at, :app);
+-- params: version int, name nvarchar(4000), applied_at datetime2(7), app nvarchar(4000), text_hash varchar(8000)
+INSERT INTO schema_migration (version, name, applied_at, app, text_hash)
+VALUES (:version, :name, :applied_at, :app, :text_hash);

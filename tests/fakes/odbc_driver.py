@@ -51,7 +51,7 @@ class Server:
 
     schema: str = "hubledger"
     version: int = load_migrations("sqlserver")[-1].version
-    recorded: list[tuple[str, int, str]] = field(default_factory=list)  # migrations beyond those up to the version
+    recorded: list[tuple[str, int, str, str]] = field(default_factory=list)  # migrations beyond those up to the version
     edition: int = 3  # Enterprise
     now: Callable[[], datetime] = lambda: datetime(2026, 1, 1)  # noqa: DTZ001 - as the server tells it
     stream_id: int | None = None
@@ -80,7 +80,7 @@ class Server:
     def _selected(self, text: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
         if self.refused is not None and self.refused[0] in text:
             raise self.refused[1]
-        if f"m.version, m.name FROM {self.schema}.schema_migration" in text:
+        if f"m.name, m.text_hash FROM {self.schema}.schema_migration" in text:
             return self._recorded()
         if "SERVERPROPERTY('EngineEdition')" in text:
             return [(self.edition,)]
@@ -100,7 +100,7 @@ class Server:
         return next((rows for part, rows in self.answers.items() if part in text), [])
 
     def _recorded(self) -> list[tuple[Any, ...]]:
-        ours = [(OURS, one.version, one.name) for one in load_migrations("sqlserver")[: self.version]]
+        ours = [(OURS, one.version, one.name, one.text_hash) for one in load_migrations("sqlserver")[: self.version]]
         return [*ours, *self.recorded]
 
     def _commit(self, text: str, values: dict[str, Any]) -> int:

@@ -29,7 +29,7 @@ DAMAGE = {
     "a missing comma between values": ("query record_migration", "@version, @name", "@version @name"),
     "an unknown clause": ("query read_checkpoint", "WHERE c.stream_id", "PROVIDED c.stream_id"),
     "LIMIT, which is SQLite's": ("query find_stream", "ORDER BY e.incarnation DESC", "ORDER BY e.incarnation LIMIT 1"),
-    "ON CONFLICT, which is SQLite's": ("query record_migration", "@app)", "@app) ON CONFLICT DO NOTHING"),
+    "ON CONFLICT, which is SQLite's": ("query record_migration", "@text_hash)", "@text_hash) ON CONFLICT DO NOTHING"),
     "RETURNING, which is SQLite's": (COMMIT, "sequence_number = @expected", "sequence_number = @expected RETURNING x"),
     "TRY without CATCH": ("query open_stream", "END CATCH", "END"),
     "a text that does not end": ("migration 0001 hubledger", "'batch', 'retry'", "'batch, 'retry'"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.model.rows import declared
 from core.store.columns import instant_text
-from core.store.migrations import Migration, Recorded, demand_current, missing_migrations
+from core.store.migrations import Migration, Recorded, demand_current, made_before_hashes, missing_migrations
 from core.store.misfits import refuse_missing, tables_json, warn_of_misfits
 from core.store.queries import load_queries
 from core.store.sqlite.misfits import misfit
@@ -24,7 +24,7 @@ def open_checked(path: Path, busy_timeout: float, rooms: Iterable[Room] = ()) ->
         raise SchemaMismatch(f"{path} does not exist: create it with `python -m core.store.migrate`")
     connection = open_database(path, busy_timeout)
     try:
-        demand_current(str(path), "sqlite", rooms, _recorded(connection))
+        demand_current(str(path), "sqlite", rooms, _recorded(path, connection))
     except BaseException:
         connection.close()
         raise
@@ -83,7 +83,7 @@ def migrate_sqlite(
     try:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(load_queries("sqlite")["create_schema_migration"].text)
-        missing = missing_migrations(str(path), "sqlite", rooms, _recorded(connection))
+        missing = missing_migrations(str(path), "sqlite", rooms, _recorded(path, connection))
         lines = [_apply(connection, one) for one in missing]
         connection.execute("COMMIT")
     except sqlite3.Error as error:
@@ -103,7 +103,7 @@ def _apply(connection: sqlite3.Connection, migration: Migration) -> str:
         failed = f"migration {migration.title} failed, and nothing of this run stays"
         raise sqlite3.OperationalError(f"{failed}: {error}") from error
     values = {"version": migration.version, "name": migration.name, "app": migration.app}
-    values["applied_at"] = instant_text(datetime.now(UTC))
+    values |= {"applied_at": instant_text(datetime.now(UTC)), "text_hash": migration.text_hash}
     connection.execute(load_queries("sqlite")["record_migration"].text, values)
     return f"applied {migration.title}"
 
@@ -126,12 +126,14 @@ def _refuse_transaction(action: int, *_: object) -> int:
     return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_TRANSACTION else sqlite3.SQLITE_OK
 
 
-def _recorded(connection: sqlite3.Connection) -> list[Recorded]:
+def _recorded(path: Path, connection: sqlite3.Connection) -> list[Recorded]:
     try:
         found = connection.execute(load_queries("sqlite")["read_migrations"].text).fetchall()
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:  # of a text that names what is not there
             raise
+        if "no such column" in str(error):
+            raise made_before_hashes(str(path)) from error
         return []
     return [Recorded(*row) for row in found]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from core.errors import StoreMisconfigured, StoreUnavailable
 from core.model.rows import declared
-from core.store.migrations import Migration, Recorded, demand_current, missing_migrations
+from core.store.migrations import Migration, Recorded, demand_current, made_before_hashes, missing_migrations
 from core.store.misfits import refuse_missing, tables_json, warn_of_misfits
 from core.store.queries import SQL
 from core.store.sqlserver.batch import ask_batch
-from core.store.sqlserver.faults import misses_object, read_trouble
+from core.store.sqlserver.faults import misses_column, misses_object, read_trouble
 from core.store.sqlserver.json import server_instant_text
 from core.store.sqlserver.misfits import misfit
 from core.store.sqlserver.odbc import Access, Deadlines, Session, connect
@@ -150,7 +150,7 @@ def _apply(session: Session, schema: str, migration: Migration, is_online: bool)
     session.run(in_schema(f"SET NOCOUNT ON;\n{text}", schema))
     now = server_instant_text(datetime.now(UTC))
     values = {"version": migration.version, "name": migration.name, "app": migration.app}
-    _ask(session, schema, "record_migration", **values, applied_at=now)
+    _ask(session, schema, "record_migration", **values, applied_at=now, text_hash=migration.text_hash)
     session.run(_script("commit_migration"))
 
 
@@ -160,8 +160,10 @@ def _recorded(session: Session, schema: str) -> list[Recorded]:
     except session.fault as error:
         if misses_object(error):
             return []
+        if misses_column(error):
+            raise made_before_hashes(PLACE) from error
         raise
-    return [Recorded(str(app), int(version), str(name)) for app, version, name in found]
+    return [Recorded(*row) for row in found]
 
 
 def _ask(session: Session, schema: str, statement: str, **values: Any) -> list[tuple[Any, ...]]:

@@ -74,7 +74,8 @@ def _findings(at: At) -> Iterator[Diagnosis]:
     try:
         status = at.app.get("status").value
     except Refusal as refusal:
-        yield Diagnosis("sign-in", "wrong", str(refusal).splitlines()[0])
+        part = "sign-in" if refusal.status in (401, 403) else "status"
+        yield Diagnosis(part, "wrong", str(refusal).splitlines()[0])
         return
     yield Diagnosis("sign-in", "ok", "this key or account may read")
     theirs = status.get("version", "unknown")

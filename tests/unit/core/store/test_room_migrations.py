@@ -106,7 +106,7 @@ def test_a_migration_of_theirs_after_ours_is_refused_while_one_of_ours_is_missin
 
 def test_a_migration_of_a_newer_release_is_worked_on(path: Path) -> None:
     migrate_sqlite(path)
-    sql(path, f"INSERT INTO schema_migration VALUES ({NEWEST + 1}, 'newer', '2027', 'hubledger')")
+    sql(path, f"INSERT INTO schema_migration VALUES ({NEWEST + 1}, 'newer', '2027', 'hubledger', '')")
     assert migrate_sqlite(path) == []
     opens(path)
 
@@ -114,7 +114,7 @@ def test_a_migration_of_a_newer_release_is_worked_on(path: Path) -> None:
 class TestARoomOfNewerCode:
     def test_is_refused_when_its_migration_breaks_this_code(self, tmp_path: Path, path: Path) -> None:
         migrate_sqlite(path, [own_room(tmp_path)])
-        sql(path, "INSERT INTO schema_migration VALUES (99, 'breaking_x', '2027', 'apps.orders')")
+        sql(path, "INSERT INTO schema_migration VALUES (99, 'breaking_x', '2027', 'apps.orders', '')")
         for attempt in (opens, lambda path, room: migrate_sqlite(path, [room])):
             with pytest.raises(SchemaMismatch, match=r"apps\.orders 0099 breaking_x, .* up to 0001 .*newer code"):
                 attempt(path, own_room(tmp_path))
@@ -122,7 +122,7 @@ class TestARoomOfNewerCode:
 
     def test_is_worked_on_when_its_migration_only_adds(self, tmp_path: Path, path: Path) -> None:
         migrate_sqlite(path, [own_room(tmp_path)])
-        sql(path, "INSERT INTO schema_migration VALUES (99, 'more', '2027', 'apps.orders')")
+        sql(path, "INSERT INTO schema_migration VALUES (99, 'more', '2027', 'apps.orders', '')")
         opens(path, own_room(tmp_path))
 
 
@@ -131,6 +131,40 @@ def test_a_migration_that_was_renamed_is_refused_with_its_old_name(tmp_path: Pat
     renamed = own_room(tmp_path / "b", {"0001_parcels.sql": "SELECT 1;"})
     with pytest.raises(SchemaMismatch, match=r"orders 0001 orders, but its file is named 0001_parcels\.sql: "):
         migrate_sqlite(path, [renamed])
+
+
+def test_a_migration_of_ours_whose_text_was_changed_is_refused(path: Path) -> None:
+    migrate_sqlite(path)
+    sql(path, "UPDATE schema_migration SET text_hash = 'of an older text'")
+    for attempt in (opens, migrate_sqlite):
+        with pytest.raises(SchemaMismatch, match=r"a different text of migration 0001 hubledger: .* the database anew"):
+            attempt(path)
+
+
+def test_a_migration_of_a_room_whose_text_was_changed_is_refused_for_this_room(tmp_path: Path, path: Path) -> None:
+    migrate_sqlite(path, [own_room(tmp_path)])
+    changed = own_room(tmp_path / "b", {"0001_orders.sql": f"-- A comment.\n{TEXTS['0001_orders.sql']}"})
+    for attempt in (opens, lambda path, room: migrate_sqlite(path, [room])):
+        with pytest.raises(SchemaMismatch, match=r"of migration apps\.orders 0001 orders: give the file its old text"):
+            attempt(path, changed)
+    opens(path, own_room(tmp_path))
+    opens(path)
+
+
+def test_the_ends_of_the_lines_of_a_migration_do_not_count(tmp_path: Path, path: Path) -> None:
+    migrate_sqlite(path, [own_room(tmp_path, SECOND)])
+    windows = own_room(tmp_path / "b", SECOND)
+    for file in (windows.folder / "migrations").rglob("*.sql"):
+        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    opens(path, windows)
+
+
+def test_a_database_whose_list_of_migrations_has_no_hashes_is_refused(path: Path) -> None:
+    migrate_sqlite(path)
+    sql(path, "ALTER TABLE schema_migration DROP COLUMN text_hash")
+    for attempt in (opens, migrate_sqlite):
+        with pytest.raises(SchemaMismatch, match=r"older state of this code, before any release: make the database an"):
+            attempt(path)
 
 
 def test_a_room_without_migrations_needs_none(tmp_path: Path, path: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_database_is_durable_at_each_commit_and_holds_foreign_keys(path: Path)
 def newer(path: Path) -> None:
     """A schema with a migration that code of today does not run on, and one behind it that it would."""
     additive(path)
-    sql(path, "INSERT INTO schema_migration VALUES (9998, 'breaking_future', '2027', 'hubledger')")
+    sql(path, "INSERT INTO schema_migration VALUES (9998, 'breaking_future', '2027', 'hubledger', '')")
 
 
 def additive(path: Path) -> None:
@@ -102,7 +102,7 @@ def additive(path: Path) -> None:
     migrate_examples(path)
     sql(path, "CREATE TABLE parcel (parcel_id TEXT NOT NULL)")
     sql(path, "ALTER TABLE sensor_reading ADD COLUMN parcel_id TEXT")
-    sql(path, "INSERT INTO schema_migration VALUES (9999, 'parcels', '2027', 'hubledger')")
+    sql(path, "INSERT INTO schema_migration VALUES (9999, 'parcels', '2027', 'hubledger', '')")
 
 
 def test_a_newer_schema_that_breaks_older_code_is_refused_and_left_alone(path: Path) -> None:

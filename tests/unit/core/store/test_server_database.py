@@ -99,13 +99,13 @@ class TestTheSchema:
     ) -> None:
         driver.server.version = version
         if version == 99:
-            driver.server.recorded = [("hubledger", 98, "breaking_x"), ("hubledger", 99, "parcels")]
+            driver.server.recorded = [("hubledger", 98, "breaking_x", ""), ("hubledger", 99, "parcels", "")]
         with pytest.raises(SchemaMismatch, match=hint):
             store.read_partition(PARTITION)
         assert driver.open == []
 
     def test_that_is_newer_and_only_adds_is_worked_on(self, store: Store, driver: FakeDriver) -> None:
-        driver.server.recorded = [("hubledger", 98, "not_breaking_x"), ("apps.orders", 99, "breaking_parcels")]
+        driver.server.recorded = [("hubledger", 98, "not_breaking_x", ""), ("apps.orders", 99, "breaking_parcels", "")]
         store.read_partition(PARTITION)
 
     def test_of_a_different_name_is_named_everywhere(self, committed: FakeDriver) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import SchemaMismatch, StoreUnavailable
+from core.store.migrations import migrations_of
 from core.store.sqlserver.odbc import Access, connect
 from core.store.sqlserver.schema import SCHEMA, MigrationRun, check_version, migrate_server
 from core.transforms.rooms import Room
@@ -41,6 +42,30 @@ def check(driver: FakeDriver, *rooms: Room) -> None:
     check_version(connect(CONNECTION, access=Access(lambda: driver)), SCHEMA, rooms)
 
 
+def recorded_of(room: Room) -> list[tuple[str, int, str, str]]:
+    return [(one.app, one.version, one.name, one.text_hash) for one in migrations_of(room, "sqlserver")]
+
+
+def test_a_migration_whose_text_was_changed_is_refused_before_anything_changes(tmp_path: Path) -> None:
+    first, second = recorded_of(own_room(tmp_path, TEXTS))
+    driver = FakeDriver(Server(recorded=[first, (*second[:3], "of an older text")]))
+    with pytest.raises(
+        SchemaMismatch, match=r"^the database was made with a different text of migration apps\.orders 0002"
+    ):
+        migrate(driver, own_room(tmp_path, TEXTS))
+    assert steps(driver) == []
+
+
+def test_a_database_whose_list_of_migrations_has_no_hashes_is_refused() -> None:
+    driver = FakeDriver(Server(refused=("m.text_hash", fault("42S22", 207))))
+    for attempt in (migrate, check):
+        with pytest.raises(
+            SchemaMismatch, match=r"^the database was made by an older state of this code, .* anew \(docs"
+        ):
+            attempt(driver)
+    assert steps(driver) == []
+
+
 def test_the_migrations_of_a_room_follow_ours_each_in_a_transaction(tmp_path: Path) -> None:
     driver = FakeDriver()
     assert migrate(driver, own_room(tmp_path, TEXTS)) == [
@@ -67,7 +92,7 @@ def test_a_migration_of_a_room_that_fails_is_named_and_those_before_it_stay(tmp_
 
 
 def test_a_record_that_is_not_ours_is_refused_before_anything_changes() -> None:
-    driver = FakeDriver(Server(version=0, recorded=[("hubledger", 1, "orders")]))
+    driver = FakeDriver(Server(version=0, recorded=[("hubledger", 1, "orders", "")]))
     with pytest.raises(SchemaMismatch, match="0001 orders, which is not one of Hubledger: yours belong to apps/NAME"):
         migrate(driver)
     assert steps(driver) == []
@@ -76,7 +101,7 @@ def test_a_record_that_is_not_ours_is_refused_before_anything_changes() -> None:
 def test_a_database_that_lacks_the_migrations_of_a_room_is_not_opened(tmp_path: Path) -> None:
     room = own_room(tmp_path, TEXTS)
     with pytest.raises(SchemaMismatch, match=r"^the database lacks migration apps\.orders 0002 more: run `python -m"):
-        check(FakeDriver(Server(recorded=[("apps.orders", 1, "orders")])), room)
-    check(FakeDriver(Server(recorded=[("apps.orders", 1, "orders"), ("apps.orders", 2, "more")])), room)
+        check(FakeDriver(Server(recorded=recorded_of(room)[:1])), room)
+    check(FakeDriver(Server(recorded=recorded_of(room))), room)
     with pytest.raises(SchemaMismatch, match=r"lacks migration examples\.flight_info 0001 flight_info"):
         check(FakeDriver(), EXAMPLES[1])

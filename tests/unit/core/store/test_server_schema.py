@@ -128,9 +128,9 @@ def test_a_lock_that_is_refused_for_a_different_reason_is_not_waited_for() -> No
 
 
 def test_older_code_leaves_a_newer_schema_alone_and_refuses_one_that_breaks_it() -> None:
-    driver = FakeDriver(Server(recorded=[("hubledger", 99, "parcels")]))
+    driver = FakeDriver(Server(recorded=[("hubledger", 99, "parcels", "")]))
     assert migrate_server(CONNECTION, access=Access(lambda: driver)) == []
-    driver = FakeDriver(Server(recorded=[("hubledger", 99, "breaking_x")]))
+    driver = FakeDriver(Server(recorded=[("hubledger", 99, "breaking_x", "")]))
     with pytest.raises(SchemaMismatch, match="0099 breaking_x"):
         migrate_server(CONNECTION, access=Access(lambda: driver))
     assert driver.open == []

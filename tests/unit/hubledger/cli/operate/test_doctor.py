@@ -30,7 +30,7 @@ BAD: dict[str, Any] = {
 class App:
     """Answers with a status, its health, and an engine."""
 
-    def __init__(self, status: dict[str, Any] | None, *, is_ready: bool = True, engine: str = "none") -> None:
+    def __init__(self, status: dict[str, Any] | Reply, *, is_ready: bool = True, engine: str = "none") -> None:
         self.status, self.is_ready, self.engine = status, is_ready, engine
 
     def __call__(self, request: Request) -> Reply:
@@ -39,7 +39,7 @@ class App:
             return Reply({"healthy": self.is_ready, "fault": fault}, 200 if self.is_ready else 503)
         if "aggregations" in request.path:
             return Reply({"paused": None, "engine": self.engine, "runs": [{"failure": "no memory"}]})
-        return Reply(self.status) if self.status is not None else problem("unauthorized", 401, "a key is needed")
+        return self.status if isinstance(self.status, Reply) else Reply(self.status)
 
 
 def diagnosed(
@@ -78,8 +78,17 @@ def test_each_part_that_is_wrong_has_its_line(
     wrong = dict.fromkeys(("database", "hub", "ledger", "stops"), "wrong")
     look = dict.fromkeys(("letters", "fields", "engine"), "look")
     assert (code, found) == (1, {"versions": "ok", "address": "ok", "sign-in": "ok", "app": "ok", **wrong, **look})
-    code, found = diagnosed(App(None), monkeypatch, capsys)
+    code, found = diagnosed(App(problem("unauthorized", 401, "a key is needed")), monkeypatch, capsys)
     assert (code, found["sign-in"]) == (1, "wrong")
+
+
+def test_a_database_that_this_code_cannot_run_on_is_told_in_the_words_of_the_app(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = problem("unavailable", 503, "store.db was made with a different text of migration 0001 hubledger")
+    code, found = diagnosed(App(changed, is_ready=False), monkeypatch, capsys)
+    assert (code, found["database"], found["status"]) == (1, "wrong", "wrong")
+    assert "sign-in" not in found
 
 
 def test_the_versions_come_first_also_without_an_app(
