@@ -39,7 +39,9 @@ class Delivery(IntEnum):
 def delivery_of(message: bytes) -> Delivery:
     """Return the end of a message that a hub hands out."""
     try:
-        found = [_RULES[code](message[body:end]) for code, _, body, end in sections(message) if code in _RULES]
+        each = list(sections(message))
+        rules = _BESIDE_DATA if any(one.code == of_message.DATA for one in each) else _RULES
+        found = [rules[code](message[body:end]) for code, _, body, end in each if code in rules]
     except (DecodeError, NotReadable, LookupError, struct.error):
         return Delivery.DROPPED
     return max(found, default=Delivery.DELIVERED)
@@ -109,3 +111,5 @@ _RULES: Mapping[int, Callable[[bytes], Delivery]] = {
     of_message.VALUE: lambda encoded: Delivery.DELIVERED if encoded == NULL else Delivery.BINDING_FAILS,
     of_message.FOOTER: _of_map,
 }
+_OTHER_BODIES = (of_message.SEQUENCE, of_message.VALUE)  # beside data the host does not look at them
+_BESIDE_DATA = {code: rule for code, rule in _RULES.items() if code not in _OTHER_BODIES}

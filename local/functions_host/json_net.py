@@ -24,6 +24,7 @@ LIMIT, MOST_DIGITS = 2**96, 28  # of System.Decimal: its coefficient, and its di
 URI, DATE_TIME_OFFSET, TIME_SPAN = (f"com.microsoft:{name}" for name in ("uri", "datetime-offset", "timespan"))
 _NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _NOT_TEXTS = {0xA1: ("utf-8", "\ufffd"), 0xA3: ("ascii", "?")}  # broken strings and symbols: how .NET reads them
+_BINARY = b"\xa0\xb0"
 _DROPPED = object()
 
 
@@ -45,11 +46,14 @@ def _json_map(encoded: bytes, json_of: Callable[[bytes], Any]) -> dict[str, Any]
     each = items(encoded, 0) if encoded != NULL else []
     if len(each) % 2:
         raise NotConverted("a map has a key without a value")
-    converted = {_name(_json_of(name)): json_of(value) for name, value in zip(each[::2], each[1::2], strict=True)}
+    converted = {_name(name): json_of(value) for name, value in zip(each[::2], each[1::2], strict=True)}
     return {name: value for name, value in converted.items() if value is not _DROPPED}
 
 
-def _name(value: Any) -> str:
+def _name(encoded: bytes) -> str:
+    if encoded[0] in _BINARY:
+        return "System.ArraySegment`1[System.Byte]"
+    value = _json_of(encoded)
     return "<null>" if value is None else str(value)
 
 

@@ -12,11 +12,12 @@ from core.errors import BatchRefused
 from core.model.events import Event
 from core.model.spans import SequenceNumber
 from core.model.values import Unread, encode_body, encode_properties
-from core.remote.hub.amqp_values import BrokenSymbol, BrokenText, NotReadable, read_value, unmarked
+from core.remote.hub.amqp_values import BrokenSymbol, NotReadable, read_value, unmarked
 from core.remote.hub.wire import STAMPS, Encoded
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NAMES = str | int | UUID | BrokenText | None  # keys of properties whose texts are the same in .NET
+BINARY_NAME = "System.ArraySegment`1[System.Byte]"  # .NET's name of every binary key
+_NAMES = str | int | UUID | bytes | None  # keys of properties whose names in .NET are known
 
 
 def to_event(event: Any, converted: Callable[[Mapping[str, Any]], Mapping[str, object]] = unmarked) -> Event:
@@ -64,7 +65,13 @@ def _named(read: Any) -> Mapping[str, Any]:
         return read
     if not all(isinstance(name, _NAMES) for name in read):
         raise NotReadable("a key is not a name")
-    return {"<null>" if name is None else text_of(name): each for name, each in read.items()}
+    return {_name_of(key): each for key, each in read.items()}
+
+
+def _name_of(key: Any) -> str:
+    if key is None:
+        return "<null>"
+    return BINARY_NAME if type(key) is bytes else text_of(key)
 
 
 def body_of(message: Any) -> bytes:

@@ -22,6 +22,7 @@ _STAMPS = frozenset(STAMPS)
 _COMPOUNDS = frozenset((dict, list))  # the SDK may lose its place in one, and what it read after that is wrong
 _READ_BY_SDK = frozenset((HEADER, PROPERTIES, DATA))
 _FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
+_NULL = 0x40
 _BINARY = {0xA0: 2, 0xB0: 5}  # the bytes of its constructor and length
 _SMALL = b"\x00\x53"  # a descriptor of one byte; the SDK expects no other
 _DESCRIPTORS = {_SMALL: 1, b"\x00\x80": 8}  # the widths of numbers that describe a section
@@ -123,7 +124,7 @@ def _values(payload: memoryview, sections: Sequence[Section]) -> dict[str, Any]:
             found.setdefault("data", []).append(bytes(payload[value + _BINARY[payload[value]] : end]))
         elif code == SEQUENCE:
             found.setdefault("sequence", []).append(Encoded(bytes(payload[value:end])))
-        elif code == VALUE:
+        elif code == VALUE and payload[value] != _NULL:  # to the trigger a value of null is no body
             found["value"] = Encoded(bytes(payload[value:end]))
         elif code == APPLICATION_PROPERTIES:
             found["application_properties"] = Encoded(bytes(payload[value:end]))

@@ -33,7 +33,7 @@ def test_a_float_of_any_size_is_the_one_that_the_host_makes(raw: str) -> None:
 
 def test_an_event_is_the_one_that_the_real_trigger_gave() -> None:
     rows = trigger_events.delivered()
-    assert len(rows) == 91 + 47
+    assert len(rows) == 91 + 50
     found = {one.name: repr(to_host_event(trigger_events.received(one.message))) for one in rows}
     assert found == {one.name: repr(one.event()) for one in rows}  # the texts tell types and order
 

@@ -113,7 +113,7 @@ def test_a_body_of_sequences_and_a_value_are_json() -> None:
         b'[1,"a",{"$binary":"AA=="}]'
     )
     assert event_of(ANNOTATIONS, section(0x77, {"a": float("nan")})).body == b'{"a":{"$double":"NaN"}}'
-    assert event_of(ANNOTATIONS, section(0x77, None)).body == b"null"
+    assert event_of(ANNOTATIONS, section(0x77, None)).body == b""
     assert event_of(ANNOTATIONS).body == b""
 
 
