@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,7 +27,7 @@ from core.model.events import EventBatch
 from core.model.transform import Transform
 from core.remote.hub.client import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
-from core.remote.hub.reader import SdkHubReader
+from core.remote.hub.reader import RENEWED, SdkHubReader
 from core.remote.telemetry.opening import open_work
 from core.remote.telemetry.work import PLAIN, Work
 from core.settings import OWN_LINES, Settings, read_settings
@@ -182,13 +182,14 @@ async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     )
     pulse = Pulse(max(LONGEST_WORK, settings.longest_work), timing.monotonic)
     owners = SqlCheckpointStore(Ownerships(sources.database), beat=pulse.beat)
-    client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry))
+    client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry, hub.partition_ids))
     lines = BatchLines(settings.batch_lines, threading.Lock())
     terms.cut_off.callback(lambda: _log_lines(lines.rest()))
     ingestion = Ingestion(means, Pausing(timing.sleep), pulse.over, lines, sources.work, timing.clock.now)
     others = (
         keep_letters(keeper, settings.letter_look, timing.sleep, sources.work),
         _check_for_gaps(silence, sources.work, timing.sleep),
+        follow_partitions(hub, timing.sleep),
         log_sums(lines, timing.clock, timing.sleep),
     )
     async with answering(terms.health, pulse) as address:
@@ -262,6 +263,18 @@ async def _check_for_gaps(silence: SilenceCheck, work: Work, sleep: Callable[[fl
     while True:
         await sleep(CHECK_EVERY)
         await _finished(asyncio.to_thread(check_gaps, silence, work))
+
+
+async def follow_partitions(hub: SdkHubReader, sleep: Callable[[float], Awaitable[None]]) -> None:
+    """Read the hub's partitions from time to time: the next balancing shares those that it got."""
+
+    def read() -> None:
+        with suppress(InfrastructureFault):  # the known ones stay
+            hub.partition_ids()
+
+    while True:
+        await sleep(RENEWED)
+        await _finished(asyncio.to_thread(read))
 
 
 def check_gaps(silence: SilenceCheck, work: Work = PLAIN) -> None:

@@ -54,6 +54,7 @@ _PUT_PRODUCER = (
 _PRODUCERS = "SELECT producer_id, epoch, batches FROM producer WHERE hub = ? AND partition_id = ?"
 _EMPTY_HUB = ("DELETE FROM event WHERE hub = ?", "DELETE FROM producer WHERE hub = ?")
 _RECREATE_HUB = "UPDATE hub SET created_at = ? WHERE name = ?"
+_GROW_HUB = "UPDATE hub SET partitions = ? WHERE name = ?"
 _CUT = "DELETE FROM event WHERE hub = ? AND partition_id = ? AND sequence_number < ?"
 
 
@@ -83,6 +84,11 @@ class Disk:
             for statement in _EMPTY_HUB:
                 self._connection.execute(statement, (name,))
             self._connection.execute(_RECREATE_HUB, (created_at, name))
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Store a higher number of partitions of a hub, in a separate transaction."""
+        with self._connection:
+            self._connection.execute(_GROW_HUB, (partitions, name))
 
     def last_events(self, hub: str, partition_id: str, limit: int | None) -> list[Event]:
         """Return the last events of a partition in sequence, at least one when it ever had one; None is no limit."""

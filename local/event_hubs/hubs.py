@@ -7,7 +7,7 @@ import logging
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -63,8 +63,14 @@ class Hub:
     def __init__(self, settings: HubSettings, created_at: int) -> None:
         self.name, self.created_at = settings.name, created_at
         self.consumer_groups = frozenset(group.lower() for group in ("$Default", *settings.consumer_groups))
+        self.partitions: dict[str, PartitionLog] = {}
+        self.grow(settings)
+
+    def grow(self, settings: HubSettings) -> None:
+        """Add the partitions that the hub does not have yet."""
         limits = settings.retained_events, settings.retained_for, settings.lead
-        self.partitions = {id_: PartitionLog(id_, *limits) for id_ in map(str, range(settings.partitions))}
+        for id_ in map(str, range(len(self.partitions), settings.partitions)):
+            self.partitions[id_] = PartitionLog(id_, *limits)
         self._round_robin = itertools.cycle(self.partitions.values())
 
     def partition(self, partition_id: str) -> PartitionLog:
@@ -137,6 +143,21 @@ class Hubs:
             self._disk.recreate(key, created_at)
         self._staged = {partition: hub for partition, hub in self._staged.items() if hub is not former}
         self._hubs[key] = Hub(self._settings[key], created_at)
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Give a hub more partitions while it runs, as Premium does.
+
+        Raises AmqpError amqp:not-found for an unknown hub, ValueError for a number that is not higher, sqlite3.Error
+        when the file cannot be written.
+        """
+        hub, key = self[name], name.lower()
+        settings = replace(self._settings[key], partitions=partitions)
+        if partitions <= len(hub.partitions):
+            raise ValueError(f"hub {hub.name} has {len(hub.partitions)} partitions: give a higher number")
+        if self._disk is not None:
+            self._disk.grow(key, partitions)
+        self._settings[key] = settings
+        hub.grow(settings)
 
     def close(self) -> None:
         """Close the file; the events in memory stay."""

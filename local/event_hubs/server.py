@@ -175,6 +175,10 @@ class Emulator:
 
         self._call(act)
 
+    def grow(self, hub: str, partitions: int) -> None:
+        """Give a hub more partitions while it runs. Raises ValueError for a number that is not higher."""
+        self._call(lambda: self._hubs.grow(hub, partitions))
+
     def delay_deliveries(self, delay: timedelta) -> None:
         """Send every event to readers no earlier than `delay` after it was enqueued; zero ends the delay."""
         self._faults.delivery_delay = delay // timedelta(milliseconds=1)

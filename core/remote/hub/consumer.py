@@ -1,5 +1,6 @@
 """Receive the events of a hub with the SDK, which shares partitions with peers through a checkpoint store."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,20 +19,28 @@ BATCH_SIZE, PREFETCH = BATCH_EVENTS, BATCH_EVENTS
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The terms of sharing: the checkpoint store, the time between balancings, and the time until an owner expires."""
+    """The terms of sharing: the checkpoint store, the time between balancings, and the time until an owner expires.
+
+    `partition_ids` returns one list, which changes when the hub gets more partitions: the SDK asks once and keeps it.
+    """
 
     checkpoint_store: Any
     interval: timedelta
     expiry: timedelta
+    partition_ids: Callable[[], list[PartitionId]]
 
 
 def open_consumer(settings: Settings, sharing: Sharing) -> Any:
     """Open an aio EventHubConsumerClient; close it to release its partitions."""
     from azure.eventhub.aio import EventHubConsumerClient
 
+    class Consumer(EventHubConsumerClient):
+        async def get_partition_ids(self) -> Any:
+            return await asyncio.to_thread(sharing.partition_ids)
+
     return open_client(
         settings,
-        EventHubConsumerClient,
+        Consumer,
         aio_credential,
         checkpoint_store=sharing.checkpoint_store,
         load_balancing_interval=sharing.interval.total_seconds(),

@@ -5,7 +5,7 @@ The trigger's readers hold an epoch in their consumer group, which admits no oth
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from core.settings import Settings
 
 Made = TypeVar("Made")
 QUIET = 1.0  # seconds without an event; then the extent is read again
+RENEWED = 30.0  # seconds after which the partitions are read again: a hub may get more
 TRIES = 3  # times in a row that a link may break; then the hub counts as unreachable
 _WRONG_OFFSET = ("argument-error", "argument-out-of-range", "invalid-offset")  # parts of the hub's error conditions
 HUB, GROUP = "EVENTHUB_NAME", "HUB_READER_CONSUMER_GROUP"  # the setting that a refusal names
@@ -32,7 +33,7 @@ class SdkHubReader:
     """A HubReader with one client for the whole process, connected on first use; any thread may call it.
 
     `convert` makes an event of the SDK's: the trigger's events look different from the worker's. `now` is the clock of
-    the deadlines.
+    the deadlines, and `monotonic` gives the seconds of the known partitions.
     """
 
     def __init__(
@@ -40,24 +41,31 @@ class SdkHubReader:
         settings: Settings,
         convert: Callable[[Any], Event] = to_event,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
         self._now = now
+        self._monotonic = monotonic
         self._convert = convert
         self._lock = threading.Lock()
         self._kept: tuple[Any, Management | None] | None = None
-        self._ids: tuple[PartitionId, ...] = ()
+        self._ids: list[PartitionId] = []
+        self._ids_read_at = 0.0
 
     def partitions(self) -> tuple[Partition, ...]:
-        if not self._ids:
+        return tuple(map(self._settings.stream.partition, self.partition_ids()))
+
+    def partition_ids(self) -> list[PartitionId]:
+        """Return the ids of the partitions, read again after RENEWED seconds: always the one list, which changes."""
+        if not self._ids or self._monotonic() - self._ids_read_at >= RENEWED:
             with self._faults(HUB):
-                self._ids = tuple(map(PartitionId, self._client().get_partition_ids()))
-        return tuple(map(self._settings.stream.partition, self._ids))
+                self._note_ids(self._client().get_partition_ids())
+        return self._ids
 
     def created_at(self) -> datetime:
         with self._faults(HUB):
             found = self._client().get_eventhub_properties()
-        self._ids = tuple(map(PartitionId, found["partition_ids"]))  # a recreated hub may have more or fewer
+        self._note_ids(found["partition_ids"])  # a recreated hub may have more or fewer
         created_at: datetime = found["created_at"]
         return created_at.astimezone(UTC)
 
@@ -140,6 +148,10 @@ class SdkHubReader:
             if management is not None:
                 management.close()
             client.close()
+
+    def _note_ids(self, ids: Iterable[str]) -> None:
+        self._ids[:] = map(PartitionId, ids)
+        self._ids_read_at = self._monotonic()
 
     def _held(self, partition: Partition, wanted: Span) -> Span | None:
         """Return the part of a range that the hub may still hold."""

@@ -84,6 +84,19 @@ class TestExtents:
         assert before < hub.created_at() <= datetime.now(UTC)
         assert extent(hub) == (0, -1)
 
+    def test_partitions_that_the_hub_gets_are_seen_within_half_a_minute(self, emulator: Emulator) -> None:
+        seconds = 0.0
+        with closing(SdkHubReader(settings(emulator.connection_string), monotonic=lambda: seconds)) as hub:
+            ids = hub.partition_ids()
+            assert ids == list("0123")
+            emulator.grow(HUB, 6)
+            publish(emulator, range(3), "5")
+            seconds = 29.0
+            assert len(hub.partitions()) == 4
+            seconds = 30.0
+            assert read_ends(hub) == {"0": -1, "1": -1, "2": -1, "3": -1, "4": -1, "5": 2}
+            assert hub.partition_ids() is ids
+
     def test_the_ends_of_all_partitions_come_over_one_connection(self, emulator: Emulator, hub: SdkHubReader) -> None:
         publish(emulator, range(3), "2")
         wait_until(lambda: emulator.connection_count == 0)

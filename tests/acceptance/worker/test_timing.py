@@ -2,30 +2,41 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any
 
 import pytest
-from azure.eventhub import EventData
+from azure.eventhub import EventData, EventHubProducerClient
 
 from core.model.clock import Clock
 from core.model.events import Event
 from core.model.rows import References, Row
 from core.model.transform import Transform
-from core.remote.hub.reader import SdkHubReader
+from core.remote.hub.reader import RENEWED, SdkHubReader
 from core.settings import read_settings
 from core.store.sqlite.database import SqliteDatabase
 from core.worker.health import main as ask
 from core.worker.work import CLOCK, LONGEST_WORK, Sources, Terms, Timing, work_on
-from tests.acceptance.worker.started import DEADLINE, Workplace, settings_of
+from tests.acceptance.worker.started import DEADLINE, HUB, PARTITIONS, Workplace, settings_of
 from tests.fakes.builders import FakeClock
 from tests.fakes.plain_transform import PLAIN
 from tests.patience import allowed
 
 pytestmark = pytest.mark.slow
+
+
+async def hurried(seconds: float) -> None:
+    """Sleep for a small part of the time."""
+    await asyncio.sleep(seconds / 200)
+
+
+async def hurried_for_partitions(seconds: float) -> None:
+    """Sleep for the whole time, except between two looks at the hub's partitions: no check for gaps comes before."""
+    await asyncio.sleep(seconds / 200 if seconds == RENEWED else seconds)
 
 
 class World:
@@ -43,16 +54,29 @@ class World:
         records = map(vars, list(self._caplog.records))
         return [record for record in records if record.get("action") == action]
 
-    def work(self, check: Callable[[], None], settings: Mapping[str, str], transform: Transform = PLAIN) -> None:
+    def work(
+        self,
+        check: Callable[[], None],
+        settings: Mapping[str, str],
+        transform: Transform = PLAIN,
+        sleep: Callable[[float], Awaitable[None]] = hurried,
+    ) -> None:
         """Work with these settings until the check, in a thread of its own, has ended."""
-        asyncio.run(self._work(check, settings, transform))
+        asyncio.run(self._work(check, settings, transform, sleep))
 
-    async def _work(self, check: Callable[[], None], settings: Mapping[str, str], transform: Transform) -> None:
-        path = self.place.engine.path
+    async def _work(
+        self,
+        check: Callable[[], None],
+        settings: Mapping[str, str],
+        transform: Transform,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        path, seconds = self.place.engine.path, count(0.0, RENEWED)  # each look at the partitions is due
         read = read_settings({**settings_of(self.place.emulator.connection_string, path), **settings})
         terms = Terms(timedelta(seconds=0.5), timedelta(seconds=3), "127.0.0.1:0")
-        timing = Timing(Clock(self.clock.now, CLOCK.new_id), self.clock.monotonic, hurried)
-        with closing(SqliteDatabase(path)) as database, closing(SdkHubReader(read)) as hub:
+        timing = Timing(Clock(self.clock.now, CLOCK.new_id), self.clock.monotonic, sleep)
+        reader = SdkHubReader(read, monotonic=lambda: next(seconds))
+        with closing(SqliteDatabase(path)) as database, closing(reader) as hub:
             working = asyncio.ensure_future(work_on(Sources(read, database, hub, transform), terms, timing))
             try:
                 await asyncio.to_thread(check)
@@ -60,11 +84,6 @@ class World:
                 working.cancel()
                 with suppress(asyncio.CancelledError):
                     await working
-
-
-async def hurried(seconds: float) -> None:
-    """Sleep for a small part of the time."""
-    await asyncio.sleep(seconds / 200)
 
 
 @pytest.fixture
@@ -79,6 +98,22 @@ def test_sums_are_logged_after_their_minute_although_no_batch_follows(world: Wor
 
     world.work(lambda: world.place.until(summed), {"BATCH_LINES_PER_MINUTE": "0"})
     assert [(line["msg"], line["events"]) for line in world.lines("ingest")] == [("batches ingested", 1)]
+
+
+def test_a_worker_takes_partitions_that_the_hub_gets_while_it_runs(world: World) -> None:
+    emulator, place = world.place.emulator, world.place
+
+    def check() -> None:
+        place.until_shared(PARTITIONS)
+        emulator.grow(HUB, PARTITIONS + 4)
+        connection = emulator.connection_string  # a producer of the SDK asks once for the partitions
+        with EventHubProducerClient.from_connection_string(connection, eventhub_name=HUB) as producer:
+            producer.send_batch([EventData(b"reading home-1")], partition_id=str(PARTITIONS + 3))
+        place.until_shared(PARTITIONS + 4)
+        place.until(lambda: sum(place.accounted()) == 2)
+
+    world.work(check, {}, sleep=hurried_for_partitions)
+    assert {one.partition_id for one in place.engine.ledger()} == {"0", str(PARTITIONS + 3)}
 
 
 def test_a_worker_whose_clock_is_wrong_stores_the_time_of_the_database(world: World) -> None:

@@ -194,6 +194,25 @@ def test_a_recreated_hub_is_empty_and_has_a_new_time_also_after_a_restart(path: 
         assert (numbers(hubs), hubs["telemetry"].created_at) == ([0, 1], clock.now)
 
 
+def test_a_hub_that_grows_keeps_its_events_also_after_a_restart(path: Path) -> None:
+    with opened(path) as hubs:
+        publish(hubs, 3)
+        hubs.grow("Telemetry", 6)
+        hub = hubs["telemetry"]
+        assert (list(hub.partitions), numbers(hubs)) == (list("012345"), [0, 1, 2])
+        assert {hub.route(None).partition_id for _ in range(6)} == set("012345")
+        assert hub.route("key 3") is hub.partitions[str(partition_index("key 3", 6))]
+        hubs.publish(hub, hub.partition("5"), message(b"late"), 0)
+        hubs.commit()
+        for partitions in (6, 1, 2_000):
+            with pytest.raises(ValueError, match=r"give a higher number|partitions, not 1 to"):
+                hubs.grow("telemetry", partitions)
+    with pytest.raises(ValueError, match="has 6 partitions in the database"), opened(path):
+        pass
+    with opened(path, HubSettings("telemetry", 6)) as hubs:
+        assert (numbers(hubs), [event.sequence_number for event in events(hubs, "5")]) == ([0, 1, 2], [0])
+
+
 def test_events_that_were_staged_for_a_hub_are_gone_with_it(path: Path) -> None:
     with opened(path) as hubs:
         hub = hubs["telemetry"]
