@@ -95,8 +95,7 @@ def _rows(of: Aggregate) -> Iterator[Row]:
 
 
 def _facts(of: Aggregate, number: int, rows: Sequence[Row]) -> Row:
-    sums = "|".join(str(sum(row[place] for row in rows)) for place in range(5, 10))
-    return number, len(rows), 0, sums, sum(map(_row_hash, rows))
+    return number, len(rows), 0, sum(map(_row_hash, rows))
 
 
 def _row_hash(row: Row) -> int:
@@ -115,8 +114,8 @@ def _stage(
         f"INSERT INTO {of.staged} ({columns}) VALUES ({given})", ((staging, "r", *row) for row in rows)
     )
     connection.executemany(
-        "INSERT INTO staged_slice (staging_id, run_id, level, slice, windows, whole_windows, sums, rows_hash)"
-        " VALUES (?, 'r', ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO staged_slice (staging_id, run_id, level, slice, windows, whole_windows, rows_hash)"
+        " VALUES (?, 'r', ?, ?, ?, ?, ?)",
         ((staging, of.name, *one) for one in facts),
     )
     connection.execute("COMMIT")

@@ -29,7 +29,7 @@ from jobs.quality import Code, quality_of
 from jobs.retraction import delta_of, windows_after
 from jobs.session import close_session, open_session
 from jobs.tables import OPEN, Result, Run, Tables
-from jobs.transforms import at_level, sliced, stored_at
+from jobs.transforms import as_stored, at_level, sliced, stored_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,10 @@ def _staged(
     computed = [(level, sliced(level, at_level(windows, level)).persist()) for level in of.levels]
     levels = [(level, stored_at(level, found, run.planned_at)) for level, found in computed]
     facts = slice_facts(levels, tables.row_hash)
-    written = None if target is None else lake.write_gold(tables, run, target, levels)
-    for level, stored in levels:
-        tables.stage(level, stored, staging_id, run.run_id)
+    fits = not any(one.overflow for one in facts)
+    written = lake.write_gold(tables, run, target, levels) if target is not None and fits else None
+    for level, stored in levels if fits else ():
+        tables.stage(level, as_stored(level, stored), staging_id, run.run_id)
     lake_path, is_whole = (None, False) if written is None else (written.path, written.is_whole)
     place, names = (staging_id, run.run_id, run.attempt), tuple(level.name for level in of.levels)
     kind = (lake_path, is_whole, datetime.now(UTC))

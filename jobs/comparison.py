@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from functools import reduce
 from operator import or_
 
@@ -18,7 +19,7 @@ from pyspark.sql import functions as F
 from core.aggregation.kinds import Days
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate
 from jobs.tables import Run
-from jobs.transforms import slice_of
+from jobs.transforms import EXACT, exact_values, slice_of
 
 NO_RUN = 0  # the number before that of the first run
 EQUAL, DIFFERING, MOVED = "equal", "differing", "moved"
@@ -56,7 +57,8 @@ def targets(committed: Run | None, later: Sequence[Run]) -> list[ComparedTable]:
 
 def side_by_side(of: Aggregate, right: DataFrame, standing: DataFrame) -> DataFrame:
     """Return the `right` and the `stored` values of each key, of which one may be missing."""
-    key, values = list(of.key), F.struct(*of.values)
+    exact = exact_values(of)
+    key, values = list(of.key), F.struct(*(F.col(one).cast(EXACT) if one in exact else F.col(one) for one in of.values))
     one, other = right.select(*key, values.alias("right")), standing.select(*key, values.alias("stored"), "run_number")
     joined = one.join(other, key, how="full_outer")
     return joined.select(slice_of(of).alias("slice"), *key, "right", "stored", "run_number")
@@ -97,7 +99,16 @@ def figures(windows: DataFrame) -> tuple[list[SliceFigures], dict[str, Days]]:
 def differences(of: Aggregate, windows: DataFrame, most: int) -> list[dict[str, object]]:
     """Return the first windows that differ, with both values: one that is missing is None."""
     found = windows.where(F.col("verdict") == DIFFERING).orderBy(*of.key)
-    return [row.asDict(recursive=True) for row in found.select(*of.key, "right", "stored", "run_number").take(most)]
+    rows = found.select(*of.key, "right", "stored", "run_number").take(most)
+    return [_plain(row.asDict(recursive=True)) for row in rows]
+
+
+def _plain(found: dict[str, object]) -> dict[str, object]:
+    """Return the values of a row with whole numbers in place of decimals."""
+    shown: dict[str, object] = {}
+    for name, value in found.items():
+        shown[name] = _plain(value) if isinstance(value, dict) else int(value) if isinstance(value, Decimal) else value
+    return shown
 
 
 def _any(conditions: Iterable[Column]) -> Column:

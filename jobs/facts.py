@@ -1,4 +1,4 @@
-"""The facts about a staged result by level and slice: the number of its windows, their sums, and a hash of their rows.
+"""The facts about a staged result by level and slice: the number of its windows, and a hash of their rows.
 
 A commit compares them with the rows that the staging holds: `core/store/windows.py` has the same arithmetic in SQL.
 """
@@ -11,20 +11,24 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from core.model.aggregates import Aggregate
+from jobs.transforms import overflow_of
 
 SEPARATOR = "|"
 
 
 @dataclass(frozen=True, slots=True)
 class SliceFacts:
-    """One slice of a level, which has the name of its table. `sums` are those of the integer measures, as text."""
+    """One slice of a level, which has the name of its table.
+
+    `overflow` is the fault of a value that no column holds.
+    """
 
     number: int
     windows: int
     whole_windows: int
-    sums: str
     rows_hash: int
     level: str
+    overflow: str | None = None
 
 
 def slice_facts(levels: Sequence[tuple[Aggregate, DataFrame]], hashed: Callable[[Column], Column]) -> list[SliceFacts]:
@@ -33,9 +37,13 @@ def slice_facts(levels: Sequence[tuple[Aggregate, DataFrame]], hashed: Callable[
     `hashed` is the store's hash of a text.
     """
     finest = levels[0][0]
-    numbers = _summed(finest)
     rows = (
-        windows.select(F.lit(level.name).alias("level"), "slice", "is_whole", *numbers, _row_text(finest).alias("text"))
+        windows.select(
+            F.lit(level.name).alias("level"),
+            *("slice", "is_whole"),
+            _row_text(finest).alias("text"),
+            overflow_of(level).alias("overflow"),
+        )
         for level, windows in levels
     )
     found = (
@@ -44,10 +52,10 @@ def slice_facts(levels: Sequence[tuple[Aggregate, DataFrame]], hashed: Callable[
         .agg(
             F.count(F.lit(1)).alias("windows"),
             F.count(F.when(F.col("is_whole"), 1)).alias("whole_windows"),
-            _text([F.sum(name) for name in numbers]).alias("sums"),
             F.sum(hashed(F.col("text"))).alias("rows_hash"),
+            F.min("overflow").alias("overflow"),
         )
-        .select("slice", "windows", "whole_windows", "sums", "rows_hash", "level")
+        .select("slice", "windows", "whole_windows", "rows_hash", "level", "overflow")
     )
     order = {level.name: place for place, (level, _) in enumerate(levels)}
     return sorted((SliceFacts(*row) for row in found.collect()), key=lambda one: (order[one.level], one.number))
@@ -56,10 +64,6 @@ def slice_facts(levels: Sequence[tuple[Aggregate, DataFrame]], hashed: Callable[
 def rows_read(of: Aggregate, windows: DataFrame) -> int:
     """Return the number of rows that windows count."""
     return int(windows.agg(F.coalesce(F.sum(of.count), F.lit(0))).collect()[0][0])
-
-
-def _summed(of: Aggregate) -> list[str]:
-    return [one.name for one in of.measures if one.holds is int]
 
 
 def _row_text(of: Aggregate) -> Column:

@@ -41,8 +41,7 @@ from jobs.transforms import schema_of, source_columns, window_columns
 SPANS = 50  # partitions of one query of the ledger
 WRITERS = 8  # connections that stage at the same time
 _FACTS = (
-    "staging_id string, run_id string, level string, slice int, windows bigint, whole_windows bigint, sums string,"
-    " rows_hash bigint"
+    "staging_id string, run_id string, level string, slice int, windows bigint, whole_windows bigint, rows_hash bigint"
 )
 _RESULT = (
     "staging_id string, run_id string, attempt int, windows bigint, levels string, rows_read bigint, is_snapshot int,"
@@ -163,8 +162,9 @@ class JdbcTables:
         figures = (result.attempt, result.windows, result.levels_text, result.rows_read)
         row = (*place, *figures, int(result.is_snapshot), staged_at, result.quality)
         rows = self._spark.createDataFrame([row], _RESULT).coalesce(1)
-        if result.lake_path is not None:  # drivers differ in how they send a text without a value
-            rows = rows.withColumn("lake_path", F.lit(result.lake_path))
+        for name in ("lake_path", "overflow"):
+            if (text := getattr(result, name)) is not None:  # drivers differ in how they send a text without a value
+                rows = rows.withColumn(name, F.lit(text))
         self._append(rows, "staged_result")
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:

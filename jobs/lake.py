@@ -13,7 +13,7 @@ from core.aggregation.lake import MANIFEST, TableChange, TableState, gold_table,
 from core.model.aggregates import WINDOW_START, Aggregate
 from jobs.lake_files import Layout, change_of, files_of, is_current, open_lake, read_files, write_files, write_text
 from jobs.tables import Run, Tables
-from jobs.transforms import snapshot, window_columns
+from jobs.transforms import as_stored, snapshot, window_columns
 
 WINDOW_DATE = "window_date"
 
@@ -53,7 +53,7 @@ def write_gold(
         else:
             left = windows.where(F.col("slice") >= run.committed_slices).drop("slice")
             whole = snapshot(of, tables.standing(of, None), left)
-            added = write_files(_dated(whole), target.lake, layout, target.folder)
+            added = write_files(_dated(as_stored(of, whole)), target.lake, layout, target.folder)
             changes[layout.table] = change_of(layout, added, (), True)
     is_whole = any(one.is_whole for one in changes.values())
     if is_whole and _slices_moved(tables, run):
@@ -83,7 +83,7 @@ def _difference(
     picked = files_of(spark, layout, state.files, _dated(windows))
     standing = read_files(spark, target.lake, layout, picked)
     merged = snapshot(of, standing, windows.drop("slice"))
-    added = write_files(_dated(merged), target.lake, layout, target.folder)
+    added = write_files(_dated(as_stored(of, merged)), target.lake, layout, target.folder)
     return change_of(layout, added, [one.path for one in picked], False)
 
 

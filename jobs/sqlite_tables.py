@@ -50,12 +50,12 @@ _STAGE_EVENTS = (
     " ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING"
 )
 _FACTS = (
-    "INSERT INTO staged_slice (staging_id, run_id, level, slice, windows, whole_windows, sums, rows_hash)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO staged_slice (staging_id, run_id, level, slice, windows, whole_windows, rows_hash)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _FINISH = (
     "INSERT INTO staged_result (staging_id, run_id, attempt, windows, levels, rows_read, lake_path,"
-    " is_snapshot, staged_at, quality) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " is_snapshot, staged_at, quality, overflow) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -154,7 +154,7 @@ class SqliteTables:
         with closing(_open(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(_FACTS, facts)
-            how = (result.lake_path, result.is_snapshot, staged_at, result.quality)
+            how = (result.lake_path, result.is_snapshot, staged_at, result.quality, result.overflow)
             connection.execute(_FINISH, (*place, *figures, *how))
             connection.execute("COMMIT")
 

@@ -79,7 +79,7 @@ class Run:
 class Result:
     """The staged result of one execution of a job, under its own id; `lake_path` is its address in the lake.
 
-    `levels` are the names of all levels that the job knows, the finest first.
+    `levels` are the names of all levels that the job knows, the finest first. With an `overflow` no window is staged.
     """
 
     staging_id: str
@@ -92,6 +92,11 @@ class Result:
     staged_at: datetime
     levels: tuple[str, ...]
     quality: str | None = None  # JSON, of `jobs/quality.py`
+
+    @property
+    def overflow(self) -> str | None:
+        """The first fault of a value that no column holds."""
+        return next((one.overflow for one in self.slices if one.overflow), None)
 
     @property
     def windows(self) -> int:
@@ -263,7 +268,7 @@ def staged_form(of: Aggregate, windows: DataFrame, staging_id: str, run_id: str,
 
 def fact_values(one: SliceFacts) -> tuple[object, ...]:
     """Return the facts of a slice as a row of the table, after the ids of its result and its run."""
-    return (one.level, one.number, one.windows, one.whole_windows, one.sums, one.rows_hash)
+    return (one.level, one.number, one.windows, one.whole_windows, one.rows_hash)
 
 
 def event_form(events: DataFrame, stream_id: int, zone: str) -> DataFrame:

@@ -1,8 +1,8 @@
 """From rows to the windows of an aggregate: pure functions, DataFrame -> DataFrame, that end in a `select` as schema.
 
 Every column follows from the aggregate's declaration. Sums are integers and the other values are minima and maxima, so
-the order of rows and runs does not matter: increments and a rebuild agree to the bit. The module uses only functions
-that Spark 3.5 and 4.1 share.
+the order of rows and runs does not matter: increments and a rebuild agree to the bit. Their values are decimals until
+they are stored, because a sum of 64 bits wraps. The module uses only functions that Spark 3.5 and 4.1 share.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,9 +13,12 @@ from types import MappingProxyType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from core.aggregation.kinds import overflow_text
 from core.model.aggregates import EPOCH, SLICES, WINDOW_START, Aggregate, Measure
 from jobs.row_kinds import kind_of, row_kinds
 
+EXACT = "decimal(38,0)"  # a value of 64 bits times a factor, summed over 10^13 rows
+BIGINT = (-(2**63), 2**63 - 1)
 LEVEL = "level"  # the column that names the level of a window, in a frame of all levels
 NOTHING: Mapping[str, Column] = MappingProxyType({})
 
@@ -36,6 +39,27 @@ def window_columns(of: Aggregate) -> dict[str, str]:
 def counts_of(of: Aggregate) -> list[str]:
     """Return the measures that count rows."""
     return [one.name for one in of.measures if one.kind == "count"]
+
+
+def exact_values(of: Aggregate) -> list[str]:
+    """Return the measures whose values are decimals until they are stored."""
+    return [one.name for one in of.measures if one.holds is int and one.kind != "count"]
+
+
+def overflow_of(of: Aggregate) -> Column:
+    """Return the fault of a window with a value that no column holds, or null."""
+    begin = F.date_format(WINDOW_START, "yyyy-MM-dd'T'HH:mm:ss'Z'")
+    faults = []
+    for name in exact_values(of):
+        before, _, after = overflow_text(of.name, name, "|").partition("|")
+        faults.append(F.when(~F.col(name).between(*BIGINT), F.concat(F.lit(before), begin, F.lit(after))))
+    return F.coalesce(F.lit(None).cast("string"), *faults)
+
+
+def as_stored(of: Aggregate, windows: DataFrame) -> DataFrame:
+    """Return windows with values as their columns hold them; a value beyond them is null, and never published."""
+    fits = {name: F.when(F.col(name).between(*BIGINT), F.col(name)).cast("bigint") for name in exact_values(of)}
+    return windows.select(*(fits.get(name, F.col(name)).alias(name) for name in windows.columns))
 
 
 def schema_of(columns: Mapping[str, str]) -> str:
@@ -146,13 +170,17 @@ def _measured(one: Measure, kinds: dict[str, str]) -> Column:
         return F.count(F.when(column == F.lit(one.value), 1))
     if kinds[one.column] == "timestamp":
         column = F.unix_micros(column)
+    if one.kind == "sum":
+        column = column.cast(EXACT)
     return {"sum": F.sum, "least": F.min, "most": F.max}[one.kind](column)
 
 
 def _finished(one: Measure) -> Column:
     if one.holds is datetime:
         return F.timestamp_micros(one.name).alias(one.name)
-    return (F.col(one.name) * one.times if one.times != 1 else F.col(one.name)).alias(one.name)
+    if one.kind == "count":
+        return F.col(one.name)
+    return (F.col(one.name).cast(EXACT) * one.times).cast(EXACT).alias(one.name)
 
 
 def _at_micros(of: Aggregate) -> Column:

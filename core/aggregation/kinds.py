@@ -35,6 +35,11 @@ class Days:
 ALL_DAYS = Days()
 
 
+def overflow_text(level: str, measure: str, begin: str) -> str:
+    """Return the fault of a window with a value that no column holds. Its key can name a person, so it is left out."""
+    return f"{measure} of a window of {level} that begins at {begin} is beyond 64 bits"
+
+
 @dataclass(frozen=True, slots=True)
 class RunOrder:
     """A person's order of a repair or a backfill, which waits for its run."""

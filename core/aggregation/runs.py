@@ -85,7 +85,7 @@ class AggregationRun:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A person has paused a job: nothing of it is planned, submitted or committed until somebody resumes it."""
+    """A pause of a job: nothing of it is planned, submitted or committed until an operator resumes it."""
 
     at: datetime
     who: str
@@ -114,7 +114,8 @@ class Standing:
 class Staged:
     """A complete result of a run: each execution of its job stages one under a different id.
 
-    `levels` has the number of windows of each level by the name of its table.
+    `levels` has the number of windows of each level by the name of its table. `overflow` is the fault of a job that
+    found a value beyond 64 bits, and so staged no windows.
     """
 
     staging_id: str
@@ -122,6 +123,7 @@ class Staged:
     attempt: int
     staged_at: datetime
     levels: Mapping[str, int] = field(default_factory=dict)
+    overflow: str | None = None
 
     def refusal(self, what: str) -> StagingRefused:
         """Return the error of this result, which is not what its job staged."""

@@ -176,6 +176,8 @@ def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> str:
     try:
         if is_rows_job(run.job):
             return commit_rows(own.store, own.lake, run, staged, own.now())
+        if (overflow := own.store.find_overflow(run, staged)) is not None:
+            return _stop(own, run, staged, overflow)
         return commit_run(own.store, run, staged, own.now, own.now() + own.limits.commit)
     except LakeUnreachable as fault:
         return f"waits: {fault}"
@@ -188,6 +190,12 @@ def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> str:
     if own.limits.spent(left or run):
         return _give_up(own, run, failure, "was refused by the database")
     return _submit_again(own, run, run.attempt + 1, failure)
+
+
+def _stop(own: Aggregation, run: AggregationRun, staged: Staged, overflow: str) -> str:
+    failure = refusal_of(run, "a value of its result fits no column", overflow, own.now())
+    why = f"{overflow}: change the measure, then resume the job (docs/aggregation.md, A sum beyond 64 bits)"
+    return _done(own.store.stop_run(run, staged, why, failure), "stopped its job")
 
 
 def _give_up(own: Aggregation, run: AggregationRun, failure: Failure, state: str) -> str:

@@ -8,6 +8,7 @@ from core.errors import InvalidTransform
 from core.model.rows import is_row_class, row_table
 
 WINDOW_START = "window_start"
+MOST_TIMES = 1_000_000  # so that a product of a sum fits the 38 digits in which Spark computes it
 MeasureKind = Literal["count", "sum", "least", "most"]
 
 
@@ -146,8 +147,10 @@ def measure_of(
         names = " | ".join("None" if one is type(None) else one.__name__ for one in wanted)
         raise InvalidTransform(f"{declared.__name__}.{name}: write {names} as its type, {reason}")
     kinds: dict[type, MeasureKind] = {Count: "count", CountOf: "count", Sum: "sum", Least: "least", Most: "most"}
-    within = _range(f"{declared.__name__}.{name}", means, kind)
-    return Measure(name, kinds[type(means)], kind, column, value, getattr(means, "times", 1), is_optional, within)
+    within, times = _range(f"{declared.__name__}.{name}", means, kind), getattr(means, "times", 1)
+    if type(times) is not int or not 0 < abs(times) <= MOST_TIMES:
+        raise InvalidTransform(f"{declared.__name__}.{name}: times is a whole number up to {MOST_TIMES}, and not 0")
+    return Measure(name, kinds[type(means)], kind, column, value, times, is_optional, within)
 
 
 def _range(who: str, means: Means, kind: type) -> tuple[int, int] | None:

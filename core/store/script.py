@@ -24,6 +24,7 @@ RowVerb = Literal[
     "select_subject",  # the rows of subjects in a range, after commit number and place
     "stub_subject",  # leave a retracted row without its columns for each of them
     "delete_subject",
+    "find_overflow",  # of an aggregate: a staged window that its stored one cannot take
     "verify_slices",  # of an aggregate: compare staged windows with the facts of their job
     "replace_windows",  # delete the windows that staged ones replace
     "add_windows",  # add staged windows to those that exist, and insert the others

@@ -1,7 +1,7 @@
 """The statements about aggregates that are alike in both engines; `core/store/<engine>/windows.py` has the others.
 
 A job stages the windows of each level with the number of their slice, and after them the facts of each level and slice:
-the number of its windows, the sums of its measures, and a hash of its rows. The hash is a sum over the rows, so that
+the number of its windows, and a hash of its rows with all their values. The hash is a sum over the rows, so that
 their order does not matter: of the CRC-32 of the row's text in UTF-8 in SQLite, and of the first 32 bits of the SHA-256
 of the text in UTF-16 on SQL Server, because each is the fastest function that Spark has too.
 """
@@ -13,10 +13,11 @@ from core.model.aggregates import Aggregate, Measure, aggregate_table
 from core.store.columns import instant_of, quoted
 from core.store.script import RowVerb
 
-SEPARATOR = "|"  # of the values of a row's text, and of the sums
+SEPARATOR = "|"  # of the values of a row's text
+MOST = 2**63 - 1  # of a bigint
 WINDOW_VERBS: tuple[RowVerb, ...] = (
-    "verify_slices", "replace_windows", "add_windows", "find_staging", "remove_staged", "remove_windows",
-    "read_windows", "read_last_window",
+    "find_overflow", "verify_slices", "replace_windows", "add_windows", "find_staging", "remove_staged",
+    "remove_windows", "read_windows", "read_last_window",
 )  # fmt: skip
 
 
@@ -51,9 +52,17 @@ def joined(measure: Measure, standing: str, staged: str) -> str:
     return f"CASE WHEN {standing} {order} {staged} OR {staged} IS NULL THEN {standing} ELSE {staged} END"
 
 
-def summed(one: Aggregate) -> tuple[str, ...]:
-    """Return the measures of which the job and the commit compare the sums: those that hold integers."""
-    return tuple(measure.name for measure in one.measures if measure.holds is int)
+def overflows(one: Aggregate) -> Mapping[str, str]:
+    """Return the conditions, by measure, that a window and a part of it add up to more than 64 bits hold.
+
+    No expression leaves 64 bits itself: SQLite would go on in floats, and SQL Server would end the statement.
+    """
+    found = {}
+    for name in (measure.name for measure in one.measures if measure.kind in ("count", "sum")):
+        standing, staged = f"a.{quoted(name)}", f"g.{quoted(name)}"
+        above, below = (f"CASE WHEN {standing} {sign} 0 THEN {standing} ELSE 0 END" for sign in "><")
+        found[name] = f"({staged} > {MOST} - {above} OR {staged} < -{MOST} - 1 - {below})"
+    return found
 
 
 def texts_of_row(one: Aggregate) -> tuple[str, ...]:

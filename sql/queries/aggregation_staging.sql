@@ -1,7 +1,7 @@
 -- name: read_staged
 -- Read the first result of a run that was staged whole.
 -- params: run_id varchar(8000)
-SELECT g.staging_id, g.run_id, g.attempt, CONVERT(varchar(33), g.staged_at, 126) AS staged_at, g.levels
+SELECT g.staging_id, g.run_id, g.attempt, CONVERT(varchar(33), g.staged_at, 126) AS staged_at, g.levels, g.overflow
   FROM staged_result AS g
  WHERE g.run_id = :run_id
  ORDER BY g.staged_at, g.staging_id

@@ -29,7 +29,7 @@ from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.store import Store
 
 HOME_ACTIVITY = "home_activity"
-FACTS = "staging_id, run_id, level, slice, windows, whole_windows, sums, rows_hash"
+FACTS = "staging_id, run_id, level, slice, windows, whole_windows, rows_hash"
 FINISHED = "staging_id, run_id, attempt, windows, levels, rows_read, lake_path, is_snapshot, staged_at, quality"
 Staged = dict[str, dict[tuple[Any, ...], tuple[bool, Any]]]  # the windows of each staging, by their keys
 
@@ -205,12 +205,9 @@ def _facts(
     engine: AggregationEngine, staging_id: str, run_id: str, number: int, windows: Sequence[tuple[bool, Any]]
 ) -> tuple[Any, ...]:
     of = aggregate_table(type(windows[0][1]))
-    measures = [one.name for one in of.measures if one.holds is int]
-    columns = [[value for _, one in windows if (value := getattr(one, name)) is not None] for name in measures]
-    sums = "|".join(str(sum(column)) if column else "" for column in columns)
     whole = sum(is_whole for is_whole, _ in windows)
     hashed = sum(engine.row_hash(_row_text(of, is_whole, one)) for is_whole, one in windows)
-    return (staging_id, run_id, of.name, number, len(windows), whole, sums, hashed)
+    return (staging_id, run_id, of.name, number, len(windows), whole, hashed)
 
 
 def _row_text(of: Aggregate, is_whole: bool, one: Any) -> str:

@@ -11,10 +11,13 @@ from deltalake import DeltaTable
 
 import core.aggregation.commit
 from core.aggregation.commit import next_portion
+from core.aggregation.kinds import Order
+from core.aggregation.store.pipeline import Pipelines
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lakes import FolderStorage
 from core.transforms.aggregates import find_aggregate
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
+from tests.fakes.builders import EPOCH
 from tests.spark.readings import NOON, gas, switch
 from tests.spark.stream import Stream, fewer, gas_event, motion_event, moved, registered
 from tests.spark.world import Fate, World
@@ -118,3 +121,21 @@ def test_a_lake_that_was_away_is_written_whole_and_counts_slices_of_a_refused_at
     world.settle()
     assert in_lake(folder) == in_sql(world) != []
     world.prove()
+
+
+def test_a_sum_beyond_64_bits_leaves_the_table_as_the_last_committed_run_wrote_it(world: World, folder: Path) -> None:
+    half = 2**62 // 100
+    world.commit([gas(ppm=half), gas("home-2")])
+    world.settle()
+    before = in_lake(folder)
+    first = world.commit([gas(ppm=half), gas(ppm=half), gas("home-2")])
+    for _ in range(3):
+        world.tick()
+    standing = world.store.read_standing(HOME_ACTIVITY)
+    assert standing.last_run is not None
+    assert (standing.last_run.status, standing.pause is not None) == ("failed", True)
+    assert in_lake(folder) == in_sql(world) == before
+    world.remove([first], "0")
+    assert Pipelines(world.store.database).resume(Order(HOME_ACTIVITY, "resume", "somebody", "why", EPOCH))
+    world.settle()
+    assert in_lake(folder) == in_sql(world) != before

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from core.aggregation.kinds import ALL_DAYS, Order, RunOrder
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Part, Portion, Staged
-from core.aggregation.store.commits import close_script, ended_script, portion_script
+from core.aggregation.store.commits import close_script, ended_script, portion_script, stop_script
 from core.aggregation.store.pipeline import discard_result_script, discard_run_script
 from core.aggregation.store.plans import plan_script
 from core.ledger.audit_task import AuditAsked, audit_request
@@ -295,6 +295,7 @@ def aggregations() -> Mapping[str, Script]:
         "run plan ordered": plan_script(RUN, RunOrder("repair", ALL_DAYS, EPOCH, "somebody", "because")),
         "run result": close_script(RUN, STAGED, EPOCH),
         "run ended": ended_script("fail_run", RUN, ended, failure),
+        "run stopped": stop_script(RUN, STAGED, "why", failure),
         "run discarded": discard_run_script(order, RUN, failure),
         "run result discarded": discard_result_script(order, STAGED, failure),
     }

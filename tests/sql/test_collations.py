@@ -28,7 +28,7 @@ OFFENDERS = {
     "a named query": f"WITH x AS (SELECT j.id AS i FROM {IDS}) SELECT 1 FROM x INNER JOIN {JOBS} ON x.i = r.task_id;",
     "a derived text": (
         "SELECT 1 FROM hubledger.staged_slice AS d"
-        " INNER JOIN (SELECT CONCAT(N'', s.slice) AS sums FROM hubledger.staged_slice AS s) AS f ON f.sums = d.sums;"
+        " INNER JOIN (SELECT CONCAT(N'', s.slice) AS named FROM hubledger.staged_slice AS s) AS f ON f.named = d.level;"
     ),
     "a highest text": f"SELECT 1 FROM {JOBS} WHERE r.task_id = (SELECT MAX(j.id) FROM {IDS});",
     "a text that is put together": f"SELECT 1 FROM {JOBS} INNER JOIN {IDS} ON r.task_id + N'.' = j.id + N'.';",

@@ -363,6 +363,7 @@ EXPECTING = {
     "run result discarded": ["note_order", "remove_staging"],
     "run result": ["move_cut", "close_run"],
     "run ended": ["fail_run"],
+    "run stopped": ["pause_job", "fail_run"],
     "run discarded": ["note_order", "fail_run"],
 }  # fmt: skip
 

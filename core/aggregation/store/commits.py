@@ -21,8 +21,15 @@ from core.aggregation.runs import (
     Standing,
     cut_of,
 )
-from core.aggregation.store.levels import adding_steps, level_mismatch, levels_text, read_staged, verifying_step
-from core.aggregation.store.plans import MovedOn, end_values, is_first, plan_script
+from core.aggregation.store.levels import (
+    adding_steps,
+    find_overflow,
+    level_mismatch,
+    levels_text,
+    read_staged,
+    verifying_step,
+)
+from core.aggregation.store.plans import MovedOn, end_values, is_first, pause_values, plan_script
 from core.model.aggregates import SLICES
 from core.model.locks import ROWS_AT_ONCE
 from core.store.columns import cut, instant_text, storable
@@ -34,7 +41,7 @@ from core.transforms.aggregates import find_aggregate, load_aggregates
 
 FAILURE_LENGTH = 2_000  # characters that are stored of the reason of a failed run
 LOG_LENGTH, LINK_LENGTH = 4_000, 1_000  # characters that are stored of the end of a job's log, and of its address
-APP = "the app"  # withdraws an order that never has a run
+APP = "the app"  # withdraws an order that never has a run, and pauses a job whose runs would all end alike
 
 
 Window = TypeVar("Window")
@@ -115,6 +122,22 @@ class Aggregations:
         why = cut(failure, FAILURE_LENGTH)
         values = {"attempt": run.attempt, "failure": why, "closed_at": instant_text(closed_at)}
         return self._is_first(ended_script("fail_run", run, values, last))
+
+    def stop_run(self, run: AggregationRun, staged: Staged, why: str, last: Failure) -> bool:
+        """Close a run without a result and pause its job, in one transaction: every further run would end alike.
+
+        A run that may not fail stays open without this result, and goes on when an operator resumes the job.
+        """
+        return self._is_first(stop_script(run, staged, why, last))
+
+    def find_overflow(self, run: AggregationRun, staged: Staged) -> str | None:
+        """Return the fault of a value of a result that no column holds; None when every value fits.
+
+        Only this run adds to the stored windows, so one look before its first slice is enough.
+        """
+        if staged.overflow is not None or run.committed_slices:
+            return staged.overflow
+        return find_overflow(self._database, run.job, staged.staging_id)
 
     def read_staged(self, run_id: str) -> Staged | None:
         """Return a complete staged result of this run, or None."""
@@ -245,6 +268,19 @@ def close_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Sc
         Step("close_run", values, expect=1, otherwise=MovedOn),
     )
     return Script(f"result of {run.run_id}", steps, gives_way=True)
+
+
+def stop_script(run: AggregationRun, staged: Staged, why: str, last: Failure) -> Script:
+    """Return the transaction that pauses a job, and closes its run, or takes away the result where it may not fail."""
+    paused = pause_values(Order(run.job, "pause", APP, why, last.at, run.run_id))
+    steps = [Step("pause_job", paused, expect=1, otherwise=MovedOn)]
+    if run.may_fail:
+        closed = {"attempt": run.attempt, "failure": cut(why, FAILURE_LENGTH), "closed_at": instant_text(last.at)}
+        steps += ended_script("fail_run", run, closed, last).steps
+    else:
+        removed = Step("remove_staging", {"staging_id": staged.staging_id}, expect=1, otherwise=MovedOn)
+        steps += [removed, failure_step(last)]
+    return Script(f"stop of {run.run_id}", tuple(steps))
 
 
 def begun_json(cut: Cut) -> str:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from core.aggregation.kinds import overflow_text
 from core.aggregation.runs import Part, Staged
 from core.aggregation.silver import is_rows_job
 from core.errors import SchemaMismatch
@@ -31,8 +32,16 @@ def read_staged(database: Database, run_id: str) -> Staged | None:
     found = database.ask("read_staged", run_id=run_id)
     if not found:
         return None
-    staging_id, of_run, attempt, staged_at, levels = found[0]
-    return Staged(staging_id, of_run, attempt, instant_of(staged_at), json.loads(levels))
+    staging_id, of_run, attempt, staged_at, levels, overflow = found[0]
+    return Staged(staging_id, of_run, attempt, instant_of(staged_at), json.loads(levels), overflow)
+
+
+def find_overflow(database: Database, job: str, staging_id: str) -> str | None:
+    """Return the fault of a staged window that its stored one cannot take; None when every sum fits its column."""
+    for level in find_aggregate(job).levels:
+        for measure, begin in database.ask(of_rows("find_overflow", level.of), staging_id=staging_id):
+            return overflow_text(level.name, measure, f"{begin[:19]}Z")
+    return None
 
 
 def verifying_step(level: type, part: Part, values: Mapping[str, Any], otherwise: Callable[[], Exception]) -> Step:

@@ -6,8 +6,8 @@ from core.aggregation.kinds import Order, RunOrder
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
 from core.aggregation.store.commits import FAILURE_LENGTH, begun_json, ended_script, failure_step
 from core.aggregation.store.levels import levels_text, read_staged
-from core.aggregation.store.plans import MovedOn, end_values, entry_values, is_first, place_values
-from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_or_none, instant_text
+from core.aggregation.store.plans import MovedOn, end_values, entry_values, is_first, pause_values, place_values
+from core.store.columns import cut, instant_or_none, instant_text
 from core.store.database import Database, write
 from core.store.decoding import decoded, decoder
 from core.store.script import Script, Step
@@ -54,9 +54,7 @@ class Pipelines:
     def pause(self, order: Order) -> bool:
         """Pause a job that is not paused."""
         write(self._database, order.job, "open_cut", job=order.job, levels=levels_text(order.job))
-        who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)
-        paused = {"paused_at": instant_text(order.at), "paused_by": who, "paused_why": why}
-        return bool(write(self._database, order.job, "pause_job", **entry_values(order), **paused))
+        return bool(write(self._database, order.job, "pause_job", **pause_values(order)))
 
     def resume(self, order: Order) -> bool:
         """Resume a paused job."""

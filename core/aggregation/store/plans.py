@@ -58,6 +58,12 @@ def end_values(order: Order, waiting: RunOrder) -> dict[str, str]:
     return {**entry_values(order), "ordered_at": instant_text(waiting.at)}
 
 
+def pause_values(order: Order) -> dict[str, str]:
+    """Return the parameters of the statement that pauses a job."""
+    who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)
+    return {**entry_values(order), "paused_at": instant_text(order.at), "paused_by": who, "paused_why": why}
+
+
 def entry_values(order: Order, days: Days | None = None) -> dict[str, str]:
     """Return the job of an order, and its line in the history."""
     who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)

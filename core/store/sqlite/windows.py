@@ -10,10 +10,11 @@ from core.store.windows import (
     SEPARATOR,
     columns_of,
     joined,
+    keys_match,
     of_facts,
     of_portion,
     others_of_row,
-    summed,
+    overflows,
     texts_of_row,
 )
 
@@ -27,12 +28,22 @@ def rows_hash(lines: bytes) -> int:
     return sum(map(crc32, lines.split(LINE)))
 
 
+def _find_overflow(one: Aggregate) -> str:
+    """Find a staged part that its window cannot take, by one seek for each part."""
+    found = overflows(one)
+    named = " ".join(f"WHEN {condition} THEN '{name}'" for name, condition in found.items())
+    return (
+        f"SELECT CASE {named} END AS measure, g.window_start\n  FROM {one.staged} AS g\n"
+        f" CROSS JOIN {one.name} AS a\n    ON {keys_match(one, 'a', 'g')}\n"
+        f" WHERE g.staging_id = :staging_id AND g.is_whole = 0\n   AND ({' OR '.join(found.values())})\n LIMIT 1"
+    )
+
+
 def _verify_slices(one: Aggregate) -> str:
     """Return the statement that compares slices with their facts.
 
     The texts are hashed before the window function: it would copy them to a temporary table.
     """
-    sums = _printed([f"SUM(g.{quoted(name)})" for name in summed(one)], {})
     texts = f" || '{SEPARATOR}' || ".join(f"g.{quoted(name)}" for name in texts_of_row(one))
     blanked = f"replace({texts}, char(10), ' ') || " if texts else ""
     numbers = ("is_whole", *(each.name for each in one.measures if each.kind == "count"))
@@ -40,13 +51,13 @@ def _verify_slices(one: Aggregate) -> str:
     text = blanked + _printed([f"g.{quoted(name)}" for name in others_of_row(one)], places, SEPARATOR if texts else "")
     return (
         "UPDATE staged_slice AS d\n   SET is_verified = 1\n"
-        "  FROM (SELECT s.slice, s.windows, s.sums, s.rows_hash, SUM(s.windows) OVER () AS portion_windows\n"
-        f"          FROM (SELECT g.slice, COUNT(*) AS windows, {sums} AS sums,\n"
+        "  FROM (SELECT s.slice, s.windows, s.rows_hash, SUM(s.windows) OVER () AS portion_windows\n"
+        f"          FROM (SELECT g.slice, COUNT(*) AS windows,\n"
         f"                       {ROWS_HASH}(CAST(group_concat({text}, char(10)) AS BLOB)) AS rows_hash\n"
         f"                  FROM {one.staged} AS g\n                 WHERE {of_portion('g')}\n"
         "                 GROUP BY g.slice) AS s) AS f\n"
         f" WHERE d.staging_id = :staging_id AND d.level = '{one.name}' AND d.slice = f.slice\n"
-        "   AND d.windows = f.windows AND d.sums = f.sums AND d.rows_hash = f.rows_hash\n"
+        "   AND d.windows = f.windows AND d.rows_hash = f.rows_hash\n"
         f"   AND f.portion_windows = {of_facts(one)}"
     )
 
@@ -81,6 +92,7 @@ def _printed(columns: list[str], places: Mapping[str, str], before: str = "") ->
 
 
 WINDOW_TEXTS: Mapping[RowVerb, Callable[[Aggregate], str]] = {
+    "find_overflow": _find_overflow,
     "verify_slices": _verify_slices,
     "replace_windows": _replace_windows,
     "add_windows": _add_windows,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from core.model.aggregates import Aggregate
 from core.store.columns import quoted
-from core.store.dialects import BY_CODE_POINT, server_part
+from core.store.dialects import server_part
 from core.store.script import RowVerb
 from core.store.windows import (
     SEPARATOR,
@@ -14,7 +14,7 @@ from core.store.windows import (
     of_facts,
     of_portion,
     others_of_row,
-    summed,
+    overflows,
     texts_of_row,
 )
 
@@ -24,8 +24,19 @@ NEXT = ",\n       "
 _PORTION = server_part(of_portion("g"))
 
 
+def _find_overflow(one: Aggregate) -> str:
+    """Find a staged part that its window cannot take, by one seek for each part."""
+    found = overflows(one)
+    named = " ".join(f"WHEN {condition} THEN '{name}'" for name, condition in found.items())
+    return (
+        f"SELECT TOP (1) CASE {named} END AS measure,\n"
+        "       CONVERT(varchar(33), g.window_start, 126) AS window_start\n"
+        f"  FROM hubledger.{one.staged} AS g\n INNER JOIN hubledger.{one.name} AS a ON {keys_match(one, 'a', 'g')}\n"
+        f" WHERE g.staging_id = @staging_id AND g.is_whole = 0\n   AND ({' OR '.join(found.values())})\n{_BY_STAGED};"
+    )
+
+
 def _verify_slices(one: Aggregate) -> str:
-    sums = _concatenated([f"SUM(CONVERT(decimal(38, 0), g.{quoted(name)}))" for name in summed(one)])
     columns = [f"REPLACE(g.{quoted(name)}, NCHAR(10), N' ')" for name in texts_of_row(one)]
     columns += [_instant(f"g.{quoted(name)}", name, one) for name in others_of_row(one)]
     row = f"SUBSTRING(HASHBYTES('SHA2_256', {_concatenated(columns)}), 1, 4)"
@@ -33,12 +44,10 @@ def _verify_slices(one: Aggregate) -> str:
         "UPDATE d\n   SET is_verified = 1\n"
         f"  FROM hubledger.staged_slice AS d\n"
         f" INNER JOIN (SELECT g.slice, COUNT_BIG(*) AS windows, SUM(COUNT_BIG(*)) OVER () AS portion_windows,\n"
-        f"                    {sums} AS sums,\n"
         f"                    SUM(CONVERT(bigint, {row})) AS rows_hash\n"
         f"               FROM hubledger.{one.staged} AS g\n              WHERE {_PORTION}\n"
         "              GROUP BY g.slice) AS f\n"
         "    ON f.slice = d.slice AND f.windows = d.windows AND f.rows_hash = d.rows_hash\n"
-        f"   AND d.sums = f.sums {BY_CODE_POINT}\n"
         f" WHERE d.staging_id = @staging_id AND d.level = '{one.name}'"
         f" AND f.portion_windows = {server_part(of_facts(one))};"
     )
@@ -82,6 +91,7 @@ def _concatenated(values: list[str]) -> str:
 
 
 WINDOW_TEXTS: Mapping[RowVerb, Callable[[Aggregate], str]] = {
+    "find_overflow": _find_overflow,
     "verify_slices": _verify_slices,
     "replace_windows": _replace_windows,
     "add_windows": _add_windows,

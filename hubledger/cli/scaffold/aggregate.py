@@ -1,5 +1,6 @@
 """The text of the module of an aggregate: the events of one field by the hour."""
 
+import re
 from collections.abc import Iterator
 
 from hubledger.cli.scaffold.code import bracketed
@@ -7,6 +8,12 @@ from hubledger.cli.scaffold.design import Design, camel
 from hubledger.cli.scaffold.fields import LONGEST_COLUMN, Field
 
 MOST_SUMS = 5
+_NAME = re.compile(
+    r"(?:^|_)(?:"
+    r"id|ids|uid|pid|key|ref|serial|number|no|nr|num|code|zip|postcode|port|phone|msisdn|imei|imsi|iccid|ean|gtin|sku"
+    r"|version|revision|index|idx|seq|sequence|offset|epoch|timestamp|ts|time|at|date|day|month|year|unix"
+    r")(?:_(?:number|no|ns|us|ms|s|sec|seconds|millis|micros|nanos|utc))*$"
+)
 
 
 def aggregate_text(design: Design, at: Field, by: Field) -> str:
@@ -50,8 +57,8 @@ def _measures(design: Design, at: Field, by: Field) -> Iterator[str]:
 
 
 def _is_name(one: Field) -> bool:
-    """Return True for a number that names something, so that its sum says nothing."""
-    return one.column.rpartition("_")[2] in ("id", "number", "code", "version", "year")
+    """Return True for a number that names a thing, a place in an order or a time, so that its sum says nothing."""
+    return _NAME.search(one.column) is not None
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -479,6 +479,7 @@ CREATE TABLE staged_result (
     levels      TEXT NOT NULL,  -- a JSON object: the number of windows of each level
     rows_read   INTEGER NOT NULL,
     quality     TEXT,  -- a JSON object, as its job measured it
+    overflow    TEXT,  -- the fault of a value beyond 64 bits: the job staged no windows
     lake_path   TEXT,
     is_snapshot INTEGER NOT NULL,
     staged_at   TEXT NOT NULL,
@@ -496,7 +497,6 @@ CREATE TABLE staged_slice (
     run_id        TEXT NOT NULL,
     windows       INTEGER NOT NULL,
     whole_windows INTEGER NOT NULL,
-    sums          TEXT NOT NULL,
     rows_hash     INTEGER NOT NULL,
     is_verified   INTEGER NOT NULL CONSTRAINT df_staged_slice_is_verified DEFAULT 0,
     CONSTRAINT pk_staged_slice PRIMARY KEY (staging_id, level, slice)

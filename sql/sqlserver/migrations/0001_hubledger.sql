@@ -484,6 +484,7 @@ CREATE TABLE hubledger.staged_result (
     levels      nvarchar(2000) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- a JSON object: the number of windows of each level
     rows_read   bigint NOT NULL,
     quality     nvarchar(max),  -- a JSON object, as its job measured it
+    overflow    nvarchar(400),  -- the fault of a value beyond 64 bits: the job staged no windows
     lake_path   nvarchar(400),
     is_snapshot bit NOT NULL,
     staged_at   datetime2(7) NOT NULL,
@@ -501,7 +502,6 @@ CREATE TABLE hubledger.staged_slice (
     run_id        varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     windows       bigint NOT NULL,
     whole_windows bigint NOT NULL,
-    sums          nvarchar(2000) COLLATE Latin1_General_100_BIN2 NOT NULL,
     rows_hash     bigint NOT NULL,
     is_verified   bit NOT NULL CONSTRAINT df_staged_slice_is_verified DEFAULT 0,
     CONSTRAINT pk_staged_slice PRIMARY KEY (staging_id, level, slice)

@@ -5,13 +5,15 @@ from datetime import timedelta
 
 import pytest
 
+from core.aggregation.kinds import Order
 from core.aggregation.runs import AggregationRun, Failure, Portion, Staged
 from core.aggregation.spark import JobReport, JobState
 from core.aggregation.store.pipeline import Pipelines
+from core.aggregation.tick import aggregate
 from core.errors import DataRefused, EngineRefused
-from tests.fakes.aggregation_engines import AggregatingStore, ingest
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, finish, ingest, stage
 from tests.fakes.builders import reading
-from tests.fakes.ticks import World
+from tests.fakes.ticks import WINDOW, World
 
 REFUSED = EngineRefused("GET /batches answered 403: forbidden")
 
@@ -105,6 +107,32 @@ def test_a_job_that_runs_when_its_run_is_given_up_is_cancelled(world: World) -> 
     last = world.run.engine_job_id
     assert world.tick()[0] == "gave up"
     assert world.engine.cancelled[-1] == last
+
+
+def test_a_sum_beyond_64_bits_ends_its_run_and_pauses_the_job_until_somebody_resumes_it(world: World) -> None:
+    """A further run would end alike, so none is submitted; another job goes on."""
+    largest = replace(WINDOW, ppm_hundredths=2**63 - 1)
+    for number in ("1", "2"):
+        world.tick()
+        stage(world.database, number, world.run.run_id, [largest])
+        finish(world.database, number, world.run.run_id, world.clock.now())
+        did = world.tick()
+        ingest(world.store, [reading()])
+    assert did == ("stopped its job", "is paused")
+    fault = "ppm_hundredths of a window of home_activity that begins at 2026-01-01T00:00:00Z is beyond 64 bits"
+    told = f"{fault}: change the measure, then resume the job (docs/aggregation.md, A sum beyond 64 bits)"
+    assert (world.run.status, world.run.failure, world.readings()) == ("failed", told, 1)
+    assert [(one.why, one.reason) for one in failures(world)] == [("a value of its result fits no column", fault)]
+    assert [world.tick(600) for _ in range(3)] == [("is paused",)] * 3
+    assert len(world.engine.requests) == 2
+    assert aggregate(world.own, "flight_punctuality").did == ("submitted",)
+    again = Order(HOME_ACTIVITY, "resume", "somebody", "the measure is gone", world.clock.now())
+    assert Pipelines(world.store.database).resume(again)
+    assert world.tick() == ("submitted",)
+    stage(world.database, "3", world.run.run_id, [WINDOW])
+    finish(world.database, "3", world.run.run_id, world.clock.now())
+    assert world.tick()[0] == "committed"
+    assert world.readings() == 2
 
 
 class RefusingStore(AggregatingStore):

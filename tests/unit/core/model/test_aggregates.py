@@ -89,6 +89,9 @@ WRONG = {
     "one measure is Count()": made({**GOOD, "more": Annotated[int, Count()]}),
     "Wrong.most: the source has no column watts": made({**GOOD, "most": Annotated[int, Most("watts")]}),
     "Wrong.most: state holds no integers": made({**GOOD, "most": Annotated[str | None, Most("state")]}),
+    "Wrong.sum: times is a whole number up to 1000000, and not 0": made(
+        {**GOOD, "sum": Annotated[int | None, Sum("ppm", times=1_000_001)]}
+    ),
     "Wrong.sum: observed_at holds no integers": made({**GOOD, "sum": Annotated[int, Sum("observed_at")]}),
     "Wrong.least: write int | None as its type, because that is the type of ppm": made(
         {**GOOD, "least": Annotated[int, Least("ppm")]}

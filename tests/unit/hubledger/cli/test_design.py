@@ -1,8 +1,11 @@
 """The names of a room, and which fields are its key, its time and the key of its aggregate."""
 
+import re
+
 import pytest
 
 from hubledger.cli.console import Refused
+from hubledger.cli.scaffold.aggregate import aggregate_text
 from hubledger.cli.scaffold.design import Design, Wish, base_of, camel, design_of, refuse_name, refuse_tables
 from hubledger.cli.scaffold.fields import field_of
 
@@ -92,3 +95,15 @@ def test_a_table_that_sql_refuses_is_refused() -> None:
     for table in ("order", "my-table", "x" * 128):
         with pytest.raises(Refused, match="--table"):
             refuse_tables(design(Wish("parcels", table=table)), {})
+
+
+def test_numbers_that_name_a_thing_or_a_time_are_not_summed() -> None:
+    names = (
+        "serial", "serial_number", "customer_no", "zip", "seq", "offset", "epoch_ms", "timestamp", "created_at_ms",
+        "unix_time", "ts", "year", "device_key", "imei", "count", "total_ms", "keyboards", "amount", "offers",
+    )  # fmt: skip
+    found = design(Wish("orders"), "id:ascii", "at:instant", *(f"{name}:integer" for name in names))
+    assert found.at is not None
+    assert found.by is not None
+    text = aggregate_text(found, found.at, found.by)
+    assert re.findall(r'Sum\("(\w+)"\)', text) == ["count", "total_ms", "keyboards", "amount", "offers"]
