@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from core.model.clock import parse_instant
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row, row_table
 from core.model.spans import SequenceNumber
@@ -30,7 +31,7 @@ EVENTS = (
     " properties string, body binary"
 )
 _PLACE = re.compile(r"/(?P<partition>[^/]+)/\d{4}/\d\d/\d\d/\d\d/\d\d/\d\d\.avro$")
-_TIMES = ("%m/%d/%Y %I:%M:%S %p", "%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%dT%H:%M:%S%z")
+_TIME = "%m/%d/%Y %I:%M:%S %p"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +172,8 @@ def _event(record: Any) -> Event:
 
 
 def _instant(text: str) -> datetime:
-    for form in _TIMES:
-        try:
-            return datetime.strptime(text, form).replace(tzinfo=UTC)
-        except ValueError:
-            continue
-    raise ValueError(
-        f"{text!r} is not a time of Event Hubs Capture: expected a form such as {_TIMES[0]} or {_TIMES[1]}"
-    )
+    try:
+        return parse_instant(text) if "-" in text else datetime.strptime(text, _TIME).replace(tzinfo=UTC)
+    except ValueError as error:
+        what = f"expected {_TIME}, or a time of RFC 3339"
+        raise ValueError(f"{text!r} is not a time of Event Hubs Capture: {what}") from error

@@ -1,14 +1,14 @@
 """Rows as texts, one for each column, so that rows of a transform and rows in SQL compare on any engine."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import cache
 from typing import Any, cast, get_args, get_type_hints
 
+from core.model.clock import parse_instant, utc_text
 from core.model.rows import Row, row_table
-
-INSTANT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def texts_of(row: Row) -> list[str | None]:
@@ -39,7 +39,8 @@ def _text(value: Any) -> str | None:
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime(INSTANT)
+        with suppress(ValueError):  # SQL refuses a time without a zone or outside of its years
+            return utc_text(value)
     text = value.isoformat() if isinstance(value, date) else str(value)
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -50,5 +51,5 @@ def _value(kind: type, text: str | None) -> Any:
     if kind is bool:
         return text == "1"
     if kind is datetime:
-        return datetime.strptime(text, INSTANT).replace(tzinfo=UTC)
+        return parse_instant(text)
     return date.fromisoformat(text) if kind is date else kind(text)

@@ -1,18 +1,29 @@
-"""Bodies of events that may have fields which their room does not know: these are ignored, and counted by name."""
+"""Bodies of events: times are cut to microseconds, and fields that a room does not know are ignored, and counted by
+name.
 
+msgspec rounds a time to microseconds, so that the last instant of a day would become the next day.
+"""
+
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import datetime
 from typing import Any, TypeVar, Union, cast
 
 import msgspec
+from msgspec.structs import force_setattr
 
 Body = TypeVar("Body", bound=msgspec.Struct)
+Read = TypeVar("Read")
 
 MOST_NAMES, NAME_LENGTH = 15, 40  # of fields that are counted by name; the names of others are not kept
 OTHERS, NONE_UNKNOWN = "", "{}"
 _counts: ContextVar[Counter[str] | None] = ContextVar("unknown fields", default=None)  # of this thread
+_LONG = re.compile(rb"\.\d{7}")  # quick to look for; a number may have it too
+_FRACTION = re.compile(rb"(\d:\d\d\.\d{6})(\d+)")  # of a time, with more digits than a datetime holds
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _become = object.__dict__["__class__"].__set__  # of a class with the same fields; a frozen object takes it too
 
 
@@ -21,11 +32,12 @@ def body_decoder(*body_classes: type[Body]) -> Callable[[bytes], Body]:
     with different tags.
 
     A field that the class does not have is ignored; `hubledger try` and the status of the app count it by name. A class
-    with `forbid_unknown_fields` refuses it. Raises as `msgspec.json.Decoder.decode` does.
+    with `forbid_unknown_fields` refuses it. A time is cut to microseconds; a text stays whole. Raises as
+    `msgspec.json.Decoder.decode` does.
     """
     own: dict[Any, type[Body]] = {_strict(one): one for one in body_classes}
-    strict = _decoder(own)
-    lenient = _decoder(body_classes)
+    strict = cutting_times(_decoder(own))
+    lenient = cutting_times(_decoder(body_classes))
 
     def decode(body: bytes) -> Body:
         try:
@@ -37,6 +49,46 @@ def body_decoder(*body_classes: type[Body]) -> Callable[[bytes], Body]:
         return cast(Body, found)
 
     return decode
+
+
+def cutting_times(decode: Callable[[bytes], Read]) -> Callable[[bytes], Read]:
+    """Return a decoder of JSON by msgspec that cuts a time to microseconds, and leaves texts as they are."""
+
+    def cut(body: bytes) -> Read:
+        shorter = cut_times(body)
+        return decode(body) if shorter is body else cast(Read, _with_texts(decode(shorter), body))
+
+    return cut
+
+
+def cut_times(body: bytes) -> bytes:
+    """Return JSON with zeros beyond the microseconds of its times; the same object when there is no such time."""
+    if not _LONG.search(body) or not _FRACTION.search(body):
+        return body
+    return _FRACTION.sub(lambda found: found[1] + b"0" * len(found[2]), body)
+
+
+def _with_texts(found: Any, raw: bytes | msgspec.Raw) -> Any:
+    """Return a value that was read from a cut JSON with its texts as they are in the whole one."""
+    if not _FRACTION.search(raw):
+        return found
+    if isinstance(found, str):
+        return msgspec.json.decode(raw)
+    if isinstance(found, msgspec.Raw):
+        return msgspec.Raw(bytes(raw))
+    if isinstance(found, list | tuple):
+        return type(found)(map(_with_texts, found, msgspec.json.decode(raw, type=list[msgspec.Raw])))
+    if isinstance(found, dict):
+        pairs = zip(found.items(), _members(raw).items(), strict=True)
+        return {
+            key if isinstance(name, str) else name: _with_texts(each, whole) for (name, each), (key, whole) in pairs
+        }
+    if isinstance(found, msgspec.Struct):
+        whole = _members(raw)
+        for name, encoded in zip(found.__struct_fields__, found.__struct_encode_fields__, strict=True):
+            if encoded in whole and type(value := getattr(found, name)) is not datetime:
+                force_setattr(found, name, _with_texts(value, whole[encoded]))
+    return found
 
 
 def _decoder(classes: Iterable[Any]) -> Callable[[bytes], Any]:

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
 
+from core.model.clock import in_utc
 from core.model.commits import PartitionState
 from core.model.events import Stream
 from core.model.rows import PlacedRow, row_table, texts_of
@@ -43,17 +45,11 @@ def instant_texts(moments: Sequence[datetime]) -> list[str]:
             if moment.tzinfo is UTC and len(text) == _WITH_FRACTION
             else f"{text[:-1]}.000000Z"
             if moment.tzinfo is UTC and len(text) == _WITHOUT_FRACTION
-            else instant_text(_utc(moment))
+            else instant_text(in_utc(moment))
             for text, moment in zip(written, moments, strict=True)
         ]
     except (AttributeError, TypeError) as error:
         raise ValueError(f"not every value of a column of instants is a datetime: {error}") from error
-
-
-def _utc(moment: datetime) -> datetime:
-    if moment.tzinfo is None:
-        raise ValueError(f"{moment.isoformat()} has no time zone")
-    return moment.astimezone(UTC)
 
 
 def day_text(day: date) -> str:
@@ -93,7 +89,11 @@ def can_stand(value: object) -> bool:
         return -(2**63) <= value < 2**63
     if isinstance(value, float | Decimal):
         return _is_number(value)
-    return not isinstance(value, datetime) or value.tzinfo is not None
+    if isinstance(value, datetime):
+        with suppress(ValueError):
+            return bool(in_utc(value))
+        return False
+    return True
 
 
 def storable(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from hubledger import Event, PoisonEvent, References, Row, Text, appended_to, state_of
+from hubledger import Event, PoisonEvent, References, Row, Text, appended_to, body_decoder, state_of
 
 VERSION = "flight_info/1"
 
@@ -55,7 +55,7 @@ class _Change(Struct, forbid_unknown_fields=True):
     arrives_at: Instant | None = None
 
 
-_decoder = msgspec.json.Decoder(_Change)
+_change_of = body_decoder(_Change)
 
 
 def transform(event: Event, references: References) -> Iterable[Row]:
@@ -78,7 +78,7 @@ def _decode(body: bytes) -> _Change:
     if not body:
         raise PoisonEvent("the body is empty")
     try:
-        return _decoder.decode(body)
+        return _change_of(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PoisonEvent(f"the body is not a flight change: {error}") from error
 

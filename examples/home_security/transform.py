@@ -1,14 +1,14 @@
 """A home-security company: sensor readings, alerts, and the register of homes with the state of their alarms."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
-from hubledger import Event, PoisonEvent, ReferenceKey, References, Row, Text, appended_to, state_of
+from hubledger import Event, PoisonEvent, ReferenceKey, References, Row, Text, appended_to, body_decoder, state_of
 
 VERSION = "home_security/1"
 ALARMING_PPM = 70  # carbon monoxide, parts per million
@@ -108,7 +108,7 @@ class _Subject(Struct):
 
 _KINDS = {_Motion: "motion", _Door: "door", _Window: "window", _GlassBreak: "glass_break"}
 _Body = _Registration | _Heartbeat | _CarbonMonoxide | _Motion | _Door | _Window | _GlassBreak
-_body_decoder: msgspec.json.Decoder[_Body] = msgspec.json.Decoder(_Body)
+_body_of: Callable[[bytes], _Body] = body_decoder(*get_args(_Body))
 _decode_subject = msgspec.json.Decoder(_Subject).decode
 
 
@@ -141,7 +141,7 @@ def _decode(body: bytes) -> _Body:
     if not body:
         raise PoisonEvent("the body is empty")
     try:
-        return _body_decoder.decode(body)
+        return _body_of(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PoisonEvent(f"the body is not an event of a home: {error}") from error
 

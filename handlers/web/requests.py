@@ -12,6 +12,7 @@ import msgspec
 
 from core.api.operation import MEANT, Nothing, Operation, Shape
 from core.api.problems import NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
+from core.model.bodies import cut_times, cutting_times
 
 LARGEST_BODY = 256 * 1024  # octets
 LARGEST_QUERY = 8_000  # characters of all parameters together
@@ -62,7 +63,7 @@ def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
     if kind != "application/json":
         raise Problem(NOT_JSON, "Content-Type must be application/json", (FieldFault("Content-Type", "not JSON"),))
     try:
-        read = _one_of(msgspec.json.decode(octets, type=operation.body))
+        read = _one_of(cutting_times(msgspec.json.Decoder(operation.body).decode)(octets))
         # Read twice: msgspec takes the last of two values of one name, and json alone would take NaN and UTF-16 too.
         json.loads(octets, object_pairs_hook=_refuse_duplicates)
         return read
@@ -96,9 +97,17 @@ def _one_of(given: Read) -> Read:
 
 def _converted(given: Mapping[str, Any], shape: type[Read]) -> Read:
     try:
-        return msgspec.convert(given, shape, strict=False)
+        read = msgspec.convert({name: _cut(text) for name, text in given.items()}, shape, strict=False)
     except msgspec.ValidationError as error:
         raise _refused(str(error), "") from None
+    for name, text in given.items():
+        if isinstance(getattr(read, name), str):
+            setattr(read, name, text)
+    return read
+
+
+def _cut(text: str) -> str:
+    return cut_times(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def _worded(what: str) -> str:

@@ -14,7 +14,7 @@ from hubledger.cli.formats.format import NAMES, SCHEMAS, Format, format_of
 from hubledger.cli.scaffold.design import Design, Wish, design_of, refuse_name, refuse_tables
 from hubledger.cli.scaffold.fields import WRITTEN, Field, field_of
 from hubledger.cli.scaffold.room import commands_of, refuse_existing, taken_tables, write_room
-from hubledger.cli.scaffold.sample import YEARS, Sample, read_sample
+from hubledger.cli.scaffold.sample import Sample, read_sample
 from hubledger.cli.scaffold.samples import sample_lines
 
 MOST_SAMPLES = 100  # lines of a file that become the samples of the room
@@ -93,7 +93,7 @@ def new(
     design = replace(design_of(wish, sample.fields, sample.is_ascii, sample.first), format=form, bodies=sample.bodies)
     refuse_tables(design, taken_tables())
     try:
-        files = write_room(design, source, sample.years)
+        files = write_room(design, source)
     except InvalidTransform as fault:
         raise Refused(f"this room cannot be made: {'; '.join(fault.faults)}; nothing was written") from fault
     _report(design, files, sample, source)
@@ -138,7 +138,7 @@ def _sample(source: Path | None, given: Sequence[str], form: Format) -> Sample:
         raise Refused(f"--format {form.name} needs a file of events: --from FILE")
     made = tuple(fields.values())
     lines = sample_lines(made)
-    return Sample(made, frozenset(), lines, tuple(map(form.body_of, lines)), 0, YEARS)
+    return Sample(made, frozenset(), lines, tuple(map(form.body_of, lines)), 0)
 
 
 def _report(design: Design, files: Sequence[str], sample: Sample, source: Path | None) -> None:

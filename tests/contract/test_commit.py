@@ -154,6 +154,8 @@ def refusals() -> dict[str, list[Row]]:
         "a letter beyond ASCII in a text of ASCII": [replace(reading(), state="offén")],
         "a lone surrogate in a row": [home(time_zone="\ud800")],
         "a time without a zone": [reading(at=datetime(2026, 1, 1))],  # noqa: DTZ001
+        "a time after the last year in UTC": [reading(at=datetime.max.replace(tzinfo=timezone(-timedelta(hours=5))))],
+        "a time before the first year in UTC": [reading(at=datetime.min.replace(tzinfo=timezone(timedelta(hours=5))))],
         "nothing where something must be": [home(time_zone=None)],  # type: ignore[arg-type]
     }
 

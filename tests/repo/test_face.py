@@ -48,7 +48,7 @@ def scaffolded() -> Iterator[tuple[str, str]]:
     design = design_of(Wish("parcels", key=("parcel",)), fields, frozenset(), sample_lines(fields))
     assert design.at is not None
     assert design.by is not None
-    yield "apps/parcels/transform.py", transform_text(design, 1900, 2100)
+    yield "apps/parcels/transform.py", transform_text(design)
     yield "apps/parcels/aggregates/parcels_by_hour.py", aggregate_text(design, design.at, design.by)
     yield "apps/parcels/tests/test_parcels.py", tests_of_room.tests_text(design)
 

@@ -29,12 +29,12 @@ _CREATES = re.compile(r"CREATE TABLE\s+(?:IF NOT EXISTS\s+)?(\w+)", re.IGNORECAS
 _APPS = '"""The rooms of apps of your own. A release of Hubledger changes nothing here."""\n'
 
 
-def write_room(design: Design, source: Path | None, years: tuple[int, int]) -> tuple[str, ...]:
+def write_room(design: Design, source: Path | None) -> tuple[str, ...]:
     """Write the room and return its files. Raises Refused when it exists or an event of `source` does not fit."""
     target = ROOT / "apps" / design.name
     refuse_existing(target)
     with _beside(target) as folder:
-        _write(folder, _texts(design, years))
+        _write(folder, _texts(design))
         with _importable(design.package, folder):
             _write(folder, _texts_of_tables(design))
             _try_events(design, source or samples_in(folder))
@@ -63,10 +63,10 @@ def taken_tables() -> dict[str, str]:
     }
 
 
-def _texts(design: Design, years: tuple[int, int]) -> dict[str, str | bytes]:
+def _texts(design: Design) -> dict[str, str | bytes]:
     texts: dict[str, str | bytes] = {
         "__init__.py": f'"""The room of {design.name}: its transform, tables, aggregates and tests."""\n',
-        "transform.py": transform_text(design, *years),
+        "transform.py": transform_text(design),
         "aggregates/__init__.py": f'"""The aggregates of {design.name}, one in each module."""\n',
         "tests/__init__.py": "",
         f"tests/test_{design.name}.py": tests_text(design),

@@ -12,11 +12,11 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 
+from core.model.bodies import cut_times
 from hubledger.cli.console import Refused
 from hubledger.cli.formats.format import JSON, Format
 from hubledger.cli.scaffold.fields import LONGEST_TEXT, Field, Kind, checked, new_field
 
-YEARS, ALL_YEARS = (1900, 2100), (1, 9999)  # of instants: from the first to before the second
 MOST_BYTES = 1024 * 1024  # of the lines that are kept
 LIMITS = (40, 100, 200, 400, 1000, 2000, LONGEST_TEXT)  # of texts: the first that is twice as long as any text
 _INTEGERS, _DIGITS = range(-(2**63), 2**63), 28  # beyond an integer; digits before the point of a decimal
@@ -36,7 +36,6 @@ class Seen:
     kinds: dict[Kind, int] = field(default_factory=dict)
     longest: int = 0  # UTF-16 units, as SQL Server counts
     is_ascii: bool = True
-    is_recent: bool = True  # all instants lie in YEARS
     present: int = 0  # lines in which it has a value
     values: set[str] = field(default_factory=set)  # the first texts
 
@@ -45,8 +44,6 @@ class Seen:
         self.present += 1
         kind: Kind = "decimal" if self.is_exact else _kind_of(self.name, value, line)
         self.kinds.setdefault(kind, line)
-        if kind == "instant":
-            self.is_recent = self.is_recent and YEARS[0] <= int(value[:4]) < YEARS[1] - 1
         if isinstance(value, str):
             if len(self.values) <= MOST_KINDS and len(value) <= LIMITS[0]:
                 self.values.add(value)
@@ -84,7 +81,6 @@ class Sample:
     first: tuple[bytes, ...]
     bodies: tuple[bytes, ...]  # of the first lines
     lines: int
-    years: tuple[int, int] = YEARS
     faults: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
 
@@ -116,9 +112,8 @@ def read_sample(path: Path, given: dict[str, Field], most: int, format_: Format 
         raise Refused(faults[0] if faults else f"{path} is empty: it needs one JSON object a line")
     fields = checked([*(given.get(name) or one.field(count) for name, one in seen.items()), *_others(given, seen)])
     ascii_ones = frozenset(name for name, one in seen.items() if set(one.kinds) == {"text"} and one.is_ascii)
-    years = YEARS if all(one.is_recent for one in seen.values()) else ALL_YEARS
     texts, bodies = (tuple(each[place] for each in first) for place in (0, 1))
-    return Sample(fields, ascii_ones, texts, bodies, count, years, tuple(faults), tuple(_advice(fields, seen)))
+    return Sample(fields, ascii_ones, texts, bodies, count, tuple(faults), tuple(_advice(fields, seen)))
 
 
 def _advice(fields: Sequence[Field], seen: Mapping[str, Seen]) -> Iterator[str]:
@@ -191,7 +186,7 @@ def _kind_of_whole(name: str, value: int, line: int) -> Kind:
 def _is(value: str, kind: Any) -> bool:
     """Return True when the body of an event may hold a text as this type."""
     try:
-        msgspec.convert(value, kind)
+        msgspec.convert(cut_times(value.encode()).decode(), kind)
     except msgspec.ValidationError:
         return False
     return True

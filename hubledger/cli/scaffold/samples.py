@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 
+from core.model.clock import parse_instant
 from hubledger.cli.scaffold.code import pieces
 from hubledger.cli.scaffold.fields import Field, Kind
 
@@ -38,7 +39,7 @@ def _expression(kind: Kind, raw: str) -> str:
     if kind == "float":
         return repr(float(value)).replace("e+", "e")
     if kind == "instant":
-        return _instant(msgspec.convert(value, datetime).astimezone(UTC))
+        return _instant(parse_instant(value))
     if kind == "date":
         day = msgspec.convert(value, date)
         return f"date({day.year}, {day.month}, {day.day})"

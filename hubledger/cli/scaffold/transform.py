@@ -18,9 +18,10 @@ _INSTANTS = """\
 
 
 def _utc(moment: datetime) -> datetime:
-    if not EARLIEST <= moment < LATEST:
-        raise PoisonEvent(f"{moment.isoformat()} is not between {EARLIEST:%Y} and {LATEST:%Y}")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise PoisonEvent(f"{moment.isoformat()} is not in the years 1 to 9999 of UTC") from error
 """
 _DECIMALS = """\
 
@@ -41,17 +42,16 @@ def _json(value: msgspec.Raw) -> str:
 """
 
 
-def transform_text(design: Design, earliest: int, latest: int) -> str:
-    """Return the module; its instants lie between two years."""
+def transform_text(design: Design) -> str:
+    """Return the module."""
     parts = [
         f'"""Events of {design.name}: a row for each event{_and_state(design)}."""\n',
         _imports(design),
         f'VERSION = "{design.name}/1"  # change it with each change of what transform() returns\n',
-        "".join(_names(design, earliest, latest)),
+        "".join(_names(design)),
         _classes(design),
         _body(design),
-        f"_decoded = {'msgspec.json.Decoder(Body).decode' if design.is_strict else 'body_decoder(Body)'}\n\n\n"
-        + _transform(design),
+        "_decoded = body_decoder(Body)\n\n\n" + _transform(design),
         _decode(design),
     ]
     return "\n".join(part for part in parts if part) + _helpers(design)
@@ -76,7 +76,7 @@ def _imports(design: Design) -> str:
     msgspecs += ["field"] if any(one.name != one.column for one in design.fields) else []
     names = ["Event", "PoisonEvent", "References", "Row"]
     names += ["Text"] if any(one.length for one in design.fields) else []
-    names += ["appended_to", *([] if design.is_strict else ["body_decoder"]), *(["state_of"] if design.key else [])]
+    names += ["appended_to", "body_decoder", *(["state_of"] if design.key else [])]
     return (
         "from collections.abc import Iterable\nfrom dataclasses import dataclass\n"
         + (f"from datetime import {', '.join(times)}\n" if times else "")
@@ -88,7 +88,7 @@ def _imports(design: Design) -> str:
     )
 
 
-def _names(design: Design, earliest: int, latest: int) -> Iterator[str]:
+def _names(design: Design) -> Iterator[str]:
     kinds = kinds_of(design)
     if "ascii" in kinds:
         yield 'Code = Annotated[str, Meta(min_length=1, pattern="^[!-~]+\\\\Z")]\n'
@@ -100,7 +100,6 @@ def _names(design: Design, earliest: int, latest: int) -> Iterator[str]:
         yield "Day = date\n"
     if "instant" in kinds:
         yield "Instant = Annotated[datetime, Meta(tz=True)]\n"
-        yield f"EARLIEST, LATEST = datetime({earliest}, 1, 1, tzinfo=UTC), datetime({latest}, 1, 1, tzinfo=UTC)\n"
     if "decimal" in kinds:
         yield 'SCALE, DIGITS = Decimal("1e-10"), Context(prec=38)  # as a column holds it\n'
 

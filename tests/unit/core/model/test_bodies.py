@@ -3,6 +3,8 @@
 import json
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -12,6 +14,7 @@ from core.model.bodies import (
     NAME_LENGTH,
     body_decoder,
     counting_unknown_fields,
+    cut_times,
     plus_unknown_fields,
     unknown_fields_of,
 )
@@ -104,3 +107,57 @@ def test_the_stored_counts_grow_and_stay_small_whatever_the_names_are() -> None:
 def test_counts_that_cannot_be_read_begin_again() -> None:
     for stored in ("", "{", "[]", '{"coupon": "many"}'):
         assert unknown_fields_of(plus_unknown_fields(stored, {"coupon": 1})) == {"coupon": 1}
+
+
+LAST, CUT = "2026-02-28T23:59:59.9999999Z", datetime(2026, 2, 28, 23, 59, 59, 999_999, UTC)
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class Visit(msgspec.Struct):
+    at: Instant
+    text: Annotated[str, msgspec.Meta(max_length=len(LAST))] = ""
+    raw: msgspec.Raw = msgspec.Raw()
+    within: "Visit | None" = None
+    times: tuple[Instant, ...] = ()
+    given: dict[str, Any] = msgspec.field(name="Given", default_factory=dict)
+    degrees: float = 0.0
+
+
+visit_of = body_decoder(Visit)
+DAYS_END = {
+    LAST: CUT,
+    "2026-12-31T23:59:59.9999995Z": datetime(2026, 12, 31, 23, 59, 59, 999_999, UTC),
+    "2026-12-31T23:59:59.9999994Z": datetime(2026, 12, 31, 23, 59, 59, 999_999, UTC),
+    "9999-12-31T23:59:59.9999999Z": datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC),
+    "0001-01-01T00:00:00Z": datetime(1, 1, 1, tzinfo=UTC),
+    "2026-02-28T23:59:59.999999Z": CUT,
+    "9999-12-31T23:59:59Z": datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),
+    "2026-03-01T00:59:59.999999999+01:00": CUT,
+    "2026-02-28t23:59:59.999999950001z": CUT,
+    "2026-02-28 23:59:59.9999999Z": CUT,
+}
+
+
+@pytest.mark.parametrize("text", DAYS_END)
+def test_a_time_is_cut_to_microseconds_and_never_rounded(text: str) -> None:
+    assert visit_of(json.dumps({"at": text}).encode()).at == DAYS_END[text]
+
+
+def test_what_is_no_time_stays_whole_beside_a_time_that_is_cut() -> None:
+    given = {"a": [LAST, {LAST: LAST}], LAST: 1.123456789}
+    within = {"at": LAST, "text": LAST, "unknown": LAST}
+    body = {"at": LAST, "text": LAST, "raw": {"x": LAST}, "within": within, "times": [LAST], "Given": given}
+    found = visit_of(json.dumps({**body, "degrees": 48.123456789, "more": LAST}).encode())
+    assert (found.at, found.times, found.text, found.degrees) == (CUT, (CUT,), LAST, 48.123456789)
+    assert json.loads(bytes(found.raw)) == {"x": LAST}
+    assert found.within == Visit(CUT, LAST)
+    assert found.given == given
+
+
+def test_a_text_of_a_long_time_alone_stays_whole() -> None:
+    assert visit_of(f'{{"at": "2026-01-01T00:00:00Z", "text": "{LAST}"}}'.encode()).text == LAST
+
+
+def test_a_body_without_a_long_time_is_not_copied() -> None:
+    for body in (b'{"at": "2026-02-28T23:59:59.999999Z"}', b'{"degrees":12.3456789, "at": 1}', b""):
+        assert cut_times(body) is body

@@ -183,3 +183,16 @@ class TestBodies:
         answer = shown(b"12345", 9, "text")
         assert (answer.shown, answer.truncated, answer.bytes) == ("12345", True, 9)
         assert shown(b"12345", 9, "json").shown is None
+
+
+LAST, CUT = "2026-02-28T23:59:59.9999999Z", datetime(2026, 2, 28, 23, 59, 59, 999_999, UTC)
+END = {LAST: CUT, "9999-12-31T23:59:59.9999999Z": datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)}
+
+
+@pytest.mark.parametrize("text", END)
+def test_an_instant_is_cut_to_microseconds_and_a_text_stays_whole(text: str) -> None:
+    query = read_query(request(at=text, name=text), tested)
+    body = read_body(request(json.dumps({"at": text, "name": text}).encode()), tested)
+    for read in (query, body):
+        assert isinstance(read, Given)
+        assert (read.at, read.name) == (END[text], text)
