@@ -109,12 +109,12 @@ def rows_of_windows(of: Aggregate, windows: Sequence[Window], cut: Sequence[Comm
     places, join, after = sql.places(cut), sql.join, "r.row_commit_number <= c.up_to AND r.commit_number > c.up_to"
     return (
         f"SELECT {_sent(kinds, 's', sql)} FROM {places} CROSS JOIN {times}"
-        f" {join} {_source(of, sql)} AS s ON {_of_place('s', sql)} AND {_in_time(of, standing[of.at], 't')}"
+        f" {join} {_source(of, sql)} AS s ON {_of_place('s', sql)} AND {_in_time(standing[of.at], 't')}"
         f" {join} {wanted} ON k.{SINCE} = t.{SINCE} AND {_of_key(of, standing, sql)}"
         f" WHERE s.commit_number <= c.up_to"
         f" UNION ALL SELECT {members} FROM {places}"
         f" {join} {sql.prefix}retracted_row AS r ON {_of_place('r', sql)} AND {after} {sql.documents(kinds)}"
-        f" INNER JOIN {wanted} ON {_of_key(of, gone, sql)} AND {_in_time(of, gone[of.at], 'k')}"
+        f" INNER JOIN {wanted} ON {_of_key(of, gone, sql)} AND {_in_time(gone[of.at], 'k')}"
         f" WHERE r.table_name = {quoted(row_table(of.source).name)} AND {whole(sql)}"
     )
 
@@ -148,9 +148,8 @@ def _of_key(of: Aggregate, columns: Mapping[str, str], sql: Words) -> str:
     return " AND ".join(keys)
 
 
-def _in_time(of: Aggregate, at: str, alias: str) -> str:
-    end = "<" if source_columns(of)[of.at] == "timestamp" else "<="  # of a day, the last one
-    return f"{at} >= {alias}.{SINCE} AND {at} {end} {alias}.{UNTIL}"
+def _in_time(at: str, alias: str) -> str:
+    return f"{at} >= {alias}.{SINCE} AND {at} <= {alias}.{UNTIL}"
 
 
 def _wanted_kinds(of: Aggregate, at: str) -> dict[str, str]:
@@ -160,9 +159,7 @@ def _wanted_kinds(of: Aggregate, at: str) -> dict[str, str]:
 
 def _with_ends(of: Aggregate, window: Window) -> Window:
     begin: datetime = window[WINDOW_START]
-    is_day = source_columns(of)[of.at] == "date"
-    last = begin + of.window - (timedelta(microseconds=1) if is_day else timedelta())
-    return {**window, SINCE: begin, UNTIL: last}
+    return {**window, SINCE: begin, UNTIL: begin + (of.window - timedelta(microseconds=1))}  # year 10000 is no datetime
 
 
 def _sent(columns: Mapping[str, str], alias: str, sql: Words) -> str:

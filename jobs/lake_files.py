@@ -21,6 +21,11 @@ from jobs import lake_blobs
 from jobs.transforms import schema_of
 
 CONNECTION = "LAKE_CONNECTION"
+PARQUET = {  # times as they are, of any year: by default Spark refuses those before 1900
+    "outputTimestampType": "TIMESTAMP_MICROS",
+    "datetimeRebaseModeInWrite": "CORRECTED",
+    "datetimeRebaseModeInRead": "CORRECTED",
+}
 EACH = 200_000  # rows in a file
 PATH = "__path"
 INSTANT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
@@ -54,6 +59,8 @@ class OpenLake:
 
 def open_lake(spark: SparkSession, lake: str, state: str) -> OpenLake:
     """Return a lake with the state that the app wrote at a path."""
+    for name, value in PARQUET.items():
+        spark.conf.set(f"spark.sql.parquet.{name}", value)
     return OpenLake(lake, state_of(read_text(spark, lake, state)))
 
 
@@ -75,7 +82,6 @@ def write_files(rows: DataFrame, lake: str, layout: Layout, folder: str) -> list
     if lake_blobs.is_blob(lake):
         upload = lake_blobs.uploader(lake, place, lake_blobs.Form(folder, layout.partition, layout.order, EACH))
         return lake_blobs.described(ordered.mapInArrow(upload(os.environ.get(CONNECTION)), "file string"))
-    rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     written = ordered.write.partitionBy(*layout.partition).option("maxRecordsPerFile", EACH)
     written.parquet(f"{lake}/{place}")
     return _described(rows.sparkSession, f"{lake}/{place}", layout, folder)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from core.model.aggregates import EPOCH
+from core.model.clock import utc_text
 from jobs.ranges import CommitSpan
 from jobs.tables import quoted
 
@@ -70,6 +71,6 @@ class ServerWords:
         if kind == "string":
             return self.text.format(quoted(value))
         if kind == "timestamp":
-            text, micros = value.strftime("%Y-%m-%dT%H:%M:%S.%f"), (value - EPOCH) // timedelta(microseconds=1)
+            text, micros = utc_text(value)[:-1], (value - EPOCH) // timedelta(microseconds=1)
             return self.instant.format(text=text, micros=micros)
         return f"CONVERT(date, '{value.date().isoformat()}', 23)" if kind == "date" else str(value)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from core.model.clock import utc_text
 from jobs.ranges import CommitSpan
 from jobs.tables import quoted
 
@@ -46,5 +47,5 @@ class SqliteWords:
 
 def _text(value: Any, kind: str) -> Any:
     if kind == "timestamp":
-        return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return utc_text(value)
     return value.date().isoformat() if kind == "date" else value
