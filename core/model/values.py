@@ -121,6 +121,11 @@ def from_json(found: Json) -> Any:
     return {name: from_json(each) for name, each in found.items()}
 
 
+def readable(value: Json) -> Json:
+    """Return a value of a column, or the text of a whole number that JavaScript would round."""
+    return str(value) if isinstance(value, int) and abs(value) > EXACT else value
+
+
 def looks_like_a_tag(value: Mapping[Any, object]) -> bool:
     """Return True for an object of the form that stands for a value which JSON does not hold."""
     return len(value) == 1 and next(iter(value)).startswith("$")

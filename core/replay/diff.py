@@ -7,6 +7,7 @@ one appended table are compared in order; a state is compared with the current s
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import zip_longest
@@ -14,6 +15,7 @@ from typing import Any
 
 from core.model.rows import ReferenceKey, Row, row_table
 from core.model.spans import SequenceNumber
+from core.model.values import readable
 from core.replay.pieces import EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, StandingState
 
 SHOWN = 1_000  # events of a partition whose diff is stored; the counts cover all events
@@ -37,7 +39,7 @@ class _RowChange:
         elif after is None and before is not None:
             self.removed.append(_named(before))
         elif before is not None and after is not None:
-            old, new = document(before), document(after)
+            old, new = _readable(before), _readable(after)
             columns = {name: [old[name], new[name]] for name in new if getattr(before, name) != getattr(after, name)}
             if columns:
                 self.changed.append({**_named(after), "columns": columns})
@@ -137,12 +139,18 @@ def _shown(commit: ReplayCommit, changes: Mapping[SequenceNumber, _RowChange]) -
 
 
 def _named(row: Row) -> Document:
-    return {"table": row_table(type(row)).name, "row": document(row)}
+    return {"table": row_table(type(row)).name, "row": _readable(row)}
+
+
+def _readable(row: Row) -> Document:
+    return {name: readable(value) for name, value in document(row).items()}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        with suppress(OverflowError):  # SQL refuses a time outside of the years 1 to 9999 in UTC
+            value = value.astimezone(UTC)
+        return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, date):
         return value.isoformat()
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -28,6 +28,7 @@ from core.ledger.retention.stub import LedgerRow, PurgeStub
 from core.ledger.whereabouts import LedgerRange, NotedGap, WrittenRow
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span, span
+from core.model.values import readable
 from handlers.app import CLOCK, App, app
 from handlers.operations.letters import (
     AttemptAnswer,
@@ -246,6 +247,4 @@ def _row(row: WrittenRow) -> WrittenRowAnswer:
 
 def _shown(value: object) -> object:
     """Write whole numbers as strings where JavaScript would round them, and cut long texts."""
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**53:
-        return str(value)
-    return value[:MOST_TEXT] if isinstance(value, str) else value
+    return value[:MOST_TEXT] if isinstance(value, str) else readable(value)

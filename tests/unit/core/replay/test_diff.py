@@ -73,6 +73,18 @@ def test_a_changed_row_shows_its_columns_before_and_after() -> None:
     assert row["row"] == document(reading("a", ppm=None))
 
 
+def test_a_whole_number_that_javascript_would_round_is_shown_as_a_text() -> None:
+    job, diffs = dry_run(always(reading(ppm=2**53 + 1)), always(reading(ppm=2**53 - 1), reading(ppm=-(2**63))))
+    assert changes(job) == (1, 1, 0, 1)
+    assert diffs[0]["changed"][0]["columns"] == {"ppm": [str(2**53 + 1), 2**53 - 1]}
+    assert diffs[0]["added"][0]["row"]["ppm"] == str(-(2**63))
+
+
+def test_a_time_that_does_not_exist_in_utc_is_shown_with_its_zone() -> None:
+    row = reading(at=datetime(9999, 12, 31, 23, tzinfo=timezone(-timedelta(hours=5))))
+    assert document(row)["observed_at"] == "9999-12-31T23:00:00-05:00"
+
+
 def test_a_value_that_a_database_writes_with_a_different_text_is_no_change() -> None:
     """A column of ten places gives 1.5 back as 1.5000000000."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
