@@ -1,6 +1,7 @@
 """Promises of every store when a row is refused: its event becomes a letter with the database's words, no other."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import pytest
 
@@ -48,6 +49,21 @@ def test_events_with_a_key_that_ends_with_a_space_are_letters_and_no_others(
     assert all("ends with a space" in one.error for one in engine.letters())
     newest = {number % 10: number for number in range(20) if number not in bad}
     assert {one.sequence_number for one in engine.rows(Home)} == set(newest.values())
+
+
+@pytest.mark.parametrize(
+    "text", ["9999-12-31T23:59:59.999999-05:00", "0001-01-01T00:00:00+05:00"], ids=["the last", "the first"]
+)
+def test_a_time_outside_of_the_years_of_utc_is_a_letter_with_the_reason(
+    store: Store, engine: Engine, text: str
+) -> None:
+    def rows_of(given: Event, references: References) -> list[Row]:
+        return [reading(at=datetime.fromisoformat(text)) if given.sequence_number == 7 else reading()]
+
+    ingest_batch(batch(event(number) for number in range(20)), Means(store, Transform("test/1", rows_of), stamps()))
+    (refused,) = engine.letters()
+    assert (refused.sequence_number, refused.error_class) == (7, "refused")
+    assert f"{text} is not in the years 1 to 9999 of UTC" in refused.error
 
 
 SOUND = replace(reading(), sensor_id="sensor ")
