@@ -164,7 +164,7 @@ def dead_letter(event: Event, error: BaseException, transform: Transform) -> Dea
     text = (_text_of(error, transform) or type(error).__name__)[:ERROR_LENGTH]
     name = error_type(type(error))
     place, status = raised_in(error.__traceback__), AFTER_FAILURE[error_class]
-    fingerprint = fingerprint_of(name, text, place.function)
+    fingerprint = fingerprint_of(name, text, place)
     return DeadLetter(event, error_class, name, text, fingerprint, status, error_at=place.line)
 
 

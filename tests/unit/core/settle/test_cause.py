@@ -2,13 +2,18 @@
 
 import pathlib
 import sys
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import pytest
 
 import core
+from core.model.commits import DeadLetter
 from core.settle.cause import (
+    Place,
     cause_of,
     differing_values,
     fingerprint_of,
@@ -16,6 +21,9 @@ from core.settle.cause import (
     template_of,
     values_of,
 )
+from core.settle.settle import dead_letter
+from tests.fakes.builders import event
+from tests.fakes.plain_transform import PLAIN
 
 
 @pytest.mark.parametrize(
@@ -49,11 +57,11 @@ def test_the_values_shown_are_those_in_which_messages_differ() -> None:
 
 
 def test_a_value_adds_to_the_cause_and_does_not_change_it() -> None:
-    found = [fingerprint_of("ValueError", f"no '{value}'", "") for value in ("a", "b", "a")]
+    found = [fingerprint_of("ValueError", f"no '{value}'", Place()) for value in ("a", "b", "a")]
     assert found[0] == found[2] != found[1]
     assert cause_of(found[0]) == cause_of(found[1])
     assert (len(found[0]), len(cause_of(found[0])), found[0][16]) == (25, 16, ".")
-    assert fingerprint_of("ValueError", "no", "") == cause_of(fingerprint_of("ValueError", "no", ""))
+    assert fingerprint_of("ValueError", "no", Place()) == cause_of(fingerprint_of("ValueError", "no", Place()))
 
 
 def raised(file: str | None = None, code: str = "fail()") -> TracebackType:
@@ -68,11 +76,11 @@ def raised(file: str | None = None, code: str = "fail()") -> TracebackType:
 
 
 def test_the_place_is_the_last_line_of_the_room() -> None:
-    function, line = raised_in(raised())
+    function, line, *_ = raised_in(raised())
     assert (function, line and line.split(":")[0]) == ("fail", Path(__file__).name)
     text = Path(__file__).read_text(encoding="utf-8").splitlines()[int(str(line).split(":")[1]) - 1]
     assert text.strip() == 'raise ValueError("x")'
-    assert raised_in(None) == ("", None)
+    assert raised_in(None) == Place("", None)
 
 
 def test_the_frames_of_the_app_and_of_libraries_do_not_count() -> None:
@@ -99,3 +107,79 @@ def test_a_long_message_of_anybody_takes_no_more_steps_than_its_length(piece: st
 
     short, long = (piece * (length // len(piece)) for length in (200, 20_000))
     assert timeit(lambda: template_of(long), number=1) < 2_000 * max(timeit(lambda: template_of(short), number=9), 2e-5)
+
+
+def faulty(body: dict[str, str], fault: str) -> object:
+    """Fail in the line of a fault; the message of each says at most a value."""
+    if fault == "town":
+        return body["town"]
+    if fault == "tariff":
+        return body["tariff"]
+    if fault == "first":
+        return [*body][len(body)]
+    if fault == "last":
+        return [*body][-1]
+    if fault == "next":
+        return next(iter(body))
+    if fault == "next again":
+        return next(iter(body))
+    if fault == "claim":
+        assert body
+    if fault == "other claim":
+        assert fault in body
+    if fault == "amount":
+        return Decimal("a")
+    if fault == "price":
+        return Decimal("b")
+    if fault == "none":
+        return body.get("a").lower()  # type: ignore[union-attr]
+    if fault == "none again":
+        return body.get("a").upper()  # type: ignore[union-attr]
+    if fault == "id":
+        raise ValueError(body.get("id", "home-000042"))
+    if fault == "other id":
+        raise ValueError(body.get("id", "home-000043"))
+    if fault == "share":
+        return 1 / len(body)
+    return 2 / len(body)
+
+
+FAULTS = (
+    "town", "tariff", "first", "last", "next", "next again", "claim", "other claim", "amount", "price", "none",
+    "none again", "id", "other id", "share", "other share",
+)  # fmt: skip
+
+
+def letter_of(function: Callable[..., object], *given: object) -> DeadLetter:
+    try:
+        function(*given)
+    except Exception as error:  # noqa: BLE001 - each fault has a class of its own
+        return dead_letter(event(0), error, PLAIN)
+    raise AssertionError("it did not fail")
+
+
+def test_faults_of_different_lines_have_different_causes_where_the_message_is_only_a_value() -> None:
+    causes = {fault: cause_of(letter_of(faulty, {}, fault).fingerprint) for fault in FAULTS}
+    assert len(set(causes.values())) == len(FAULTS)
+    assert causes == {fault: cause_of(letter_of(faulty, {}, fault).fingerprint) for fault in FAULTS}
+
+
+def test_a_key_belongs_to_the_cause_and_the_id_of_one_event_does_not() -> None:
+    def of(key: str) -> str:
+        return cause_of(letter_of(lambda: dict[str, str]()[key]).fingerprint)
+
+    assert of("town") != of("tariff")
+    assert of("home-000042") == of("home-000043") == of("7")
+    assert (template_of("'town'"), values_of("'town'")) == ("'town'", ())
+    assert (template_of("'home-7'"), values_of("'home-7'")) == ("…", ("home-7",))
+
+
+def test_a_cause_outlives_a_change_above_its_function_and_in_the_lines_around_a_message_of_the_room() -> None:
+    code = "def fail(body):\n    {}\n    return body['town']\n"
+    said = "def fail(body):\n    {}\n    raise ValueError('no town')\n"
+    found = []
+    for text in (code.format(""), "\n\n\n" + code.format(""), said.format(""), said.format("body = body\n\n")):
+        names: dict[str, Any] = {}
+        exec(compile(text, "/apps/shop/transform.py", "exec"), names)
+        found.append(cause_of(letter_of(names["fail"], {}).fingerprint))
+    assert found[0] == found[1] != found[2] == found[3]

@@ -88,7 +88,9 @@ def deaths(caplog: pytest.LogCaptureFixture) -> int:
 
 class TestAChild:
     def test_settles_every_event_as_this_process_does(self, own: Children) -> None:
-        given = run("reading", "old", "new", "old", "poison", "missing", "asks oddly", "leave", "print", "many", "last")
+        given = run(
+            "reading", "old", "new", "old", "poison", "key", "missing", "asks oddly", "leave", "print", "many", "last"
+        )
         limited = replace(HERE, rows_limit=100, takes_signals=lambda: False)
         with own.lone(limited) as lone:
             there = settle(given, homes(), lone, KeyOrder({}))
@@ -99,7 +101,7 @@ class TestAChild:
         )  # fmt: skip
         assert list(keys) == list(reference_keys(given, limited))
         assert [letter.error_type.rpartition(".")[2] for letter in there.letters] == [
-            "PoisonEvent", "MissingReference", "TypeError", "SystemExit", "TooManyRows",
+            "PoisonEvent", "KeyError", "MissingReference", "TypeError", "SystemExit", "TooManyRows",
         ]  # fmt: skip
         kinds = [cast(SensorReading, row).kind for _, _, row in there.rows[SensorReading]]
         assert kinds[:3] == ["Asia/Tokyo", "none", "Europe/Berlin"]
