@@ -14,8 +14,10 @@ import msgspec
 from core.model.clock import in_utc
 from core.model.commits import PartitionState
 from core.model.events import Stream
-from core.model.rows import PlacedRow, row_table, texts_of
+from core.model.rows import COLUMN_TYPES, PlacedRow, row_table, texts_of
 from core.model.spans import SequenceNumber, Span
+from core.transforms.contract.places import placed
+from core.transforms.contract.rows import part_of_field
 
 WHO_LENGTH, WHY_LENGTH = 100, 400  # characters that are stored of the name of a person or a program, and of its reason
 FARTHEST = 400  # power of ten of a decimal's first digit, in both directions: the text of 1E-999999999 fills the memory
@@ -167,65 +169,87 @@ def is_float(hint: Any) -> bool:
 def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]]) -> ValuesOf:
     """Return a function from placed rows to values, written out and compiled: docs/adr/0006 has the figures.
 
-    Required instants are written a column at a time, `at_<field>`; optional instants one by one. The function raises
-    ValueError for a number that is not finite, because SQL has no value for it, and for a text that is not of ASCII.
+    Required instants are written a column at a time, `at_<field>`; other values one by one. The function raises
+    ValueError for a value that is not of the type of its field, for a number that is not finite, because SQL has no
+    value for it, and for a text that is not of ASCII.
     """
     fields = fields_of(row_class)
     columns = [name for name, hint in fields if hint is datetime]
     ascii_only = {name for name, text in texts_of(row_class).items() if text.ascii}
     writers = (f"ascii({_value(*one)})" if one[0] in ascii_only else _value(*one) for one in fields)
     values = ", ".join([*lineage, *writers, ""])
-    placed = ", ".join(["(sequence_number, ordinal, row)", *(f"at_{name}" for name in columns)])
-    written = "".join(f", texts([placed[2].{name} for placed in rows])" for name in columns)
-    source = f"lambda rows, stream_id, partition_id, commit_number: [({values}) for {placed} in zip(rows{written})]"
+    unpacked = ", ".join(["(sequence_number, ordinal, row)", *(f"at_{name}" for name in columns)])
+    written = "".join(f", instants('{name}', [placed[2].{name} for placed in rows])" for name in columns)
+    source = f"lambda rows, stream_id, partition_id, commit_number: [({values}) for {unpacked} in zip(rows{written})]"
     if not columns:
         source = source.replace("zip(rows)", "rows")
+
+    kinds = {name: kind for name, hint in fields if (kind := _kind_of(hint)) is not None}
+
+    def fit(name: str, value: Any) -> Any:
+        try:
+            return _fitted(kinds[name], value, texts)
+        except (OverflowError, ValueError) as error:
+            fault = f"{row_class.__name__}.{name} is declared {kinds[name].__name__}, and {error}"
+            raise ValueError(*placed([(part_of_field(row_class, name), fault)])) from None
+
+    def instants(name: str, moments: list[Any]) -> list[str]:
+        try:
+            return texts(moments)
+        except ValueError:
+            return [fit(name, moment) for moment in moments]
+
     names = {
+        "fit": fit,
+        "instants": instants,
         "texts": texts,
-        "text": _optional(lambda moment: texts([moment])[0]),
-        "day": _optional(day_text),
-        "finite": _finite,
-        "sound": _sound,
-        "plain": _plain,
-        "exact": _exact,
         "ascii": _ascii,
-        **{expected: frozenset({kind, type(None)}) for kind, expected in _EXPECTED.items()},
+        "sound": _sound,
+        "is_number": _is_number,
     }
-    return cast(ValuesOf, eval(source, names))
+    return cast(ValuesOf, eval(source, names | {f"a_{kind.__name__}": kind for kind in COLUMN_TYPES}))
 
 
-_EXPECTED: Mapping[type, str] = {str: "TEXT", bool: "CLAIM", int: "WHOLE"}  # stored as they are
+_WRITTEN: Mapping[type, str] = {float: "v + 0.0", date: "v.isoformat()", datetime: "texts([v])[0]"}  # -0.0 as 0.0
+_GUARDED: Mapping[type, str] = {float: "is_number(v)", Decimal: "is_number(v)", datetime: "v.tzinfo is not None"}
 
 
 def _value(name: str, hint: Any) -> str:
-    types = types_of(hint)
+    """Return the code that writes a field: a value of exactly its type at once, any other by `fit`."""
     if hint is datetime:
         return f"at_{name}"
-    if datetime in types:
-        return f"text(row.{name})"
-    if date in types:
-        return f"day(row.{name})"
-    kinds = set(types) - {type(None)}
-    for kind, expected in _EXPECTED.items():
-        if kinds == {kind}:
-            return f"(v if (v := row.{name}).__class__ in {expected} else plain(v, {kind.__name__}))"
-    if Decimal in types:
-        return f"exact(row.{name})"
-    return f"finite(row.{name})" if float in types else f"sound(row.{name})"
+    kind = _kind_of(hint)
+    if kind is None:
+        return f"sound(row.{name})"
+    plain = " and ".join([f"(v := row.{name}).__class__ is a_{kind.__name__}", *filter(None, [_GUARDED.get(kind)])])
+    none = "None if v is None else " if type(None) in types_of(hint) else ""
+    return f"({_WRITTEN.get(kind, 'v')} if {plain} else {none}fit('{name}', v))"
 
 
-def _optional(write: Callable[[Any], str]) -> Callable[[Any], str | None]:
-    return lambda value: None if value is None else write(value)
+def _kind_of(hint: Any) -> type | None:
+    """Return the type of the values of a column beside None; None for a type that no column holds."""
+    kinds = [kind for kind in types_of(hint) if kind is not type(None)]
+    return kinds[0] if len(kinds) == 1 and kinds[0] in COLUMN_TYPES else None
 
 
-def _finite(value: Any) -> Any:
-    """Return the value of a column of floats: a float where it is any number. A database may drop the sign of -0.0."""
-    if not isinstance(value, int | float | Decimal):
-        return value
-    try:
-        return _sound(float(value)) + 0.0
-    except OverflowError as error:
-        raise ValueError(f"a column of floats cannot hold so large a number: {error}") from error
+def _fitted(kind: type, value: Any, texts: Callable[..., list[str]]) -> Any:
+    """Return a value as a column of a type stores it; ValueError for one of a different type.
+
+    A whole number fits each column of numbers. A datetime is no day, although it is a `date` of Python.
+    """
+    if kind is str and isinstance(value, str):
+        return str.__str__(value)
+    if kind is int and isinstance(value, int):
+        return int(value)
+    if kind is float and isinstance(value, float | int) and float(_sound(value)) == value:
+        return float(value) + 0.0
+    if kind is Decimal and isinstance(value, Decimal | int):
+        return _sound(Decimal(value))
+    if kind is date and isinstance(value, date) and not isinstance(value, datetime):
+        return value.isoformat()
+    if kind is datetime and isinstance(value, datetime):
+        return texts([value])[0]
+    raise ValueError(f"its value is the {type(_sound(value)).__name__} {value!r:.80}")
 
 
 def _sound(value: Any) -> Any:
@@ -242,26 +266,6 @@ def _is_number(value: float | Decimal) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return value.is_finite() and abs(value.adjusted()) <= FARTHEST
-
-
-def _exact(value: Any) -> Any:
-    """Return the value of a column of decimals: a Decimal where it is any number."""
-    if isinstance(value, float):
-        return Decimal(repr(float(_sound(value))))
-    return Decimal(int(value)) if isinstance(value, int) else _sound(value)
-
-
-def _plain(value: Any, kind: type) -> Any:
-    """Return a value that is not of the type of its field as the column stores it, so that it is read back equal."""
-    if kind is str and isinstance(value, int | float):
-        return str(int(value) if isinstance(value, bool) else _sound(value))
-    if kind is bool and isinstance(value, int):
-        return bool(value)
-    if kind is int and (isinstance(value, bool) or (isinstance(value, float) and value.is_integer())):
-        return int(value)
-    if kind is int and isinstance(value, str) and value.isascii() and value.removeprefix("-").isdecimal():
-        return int(value)
-    return _sound(value)
 
 
 def _ascii(value: Any) -> Any:

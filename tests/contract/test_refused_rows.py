@@ -1,7 +1,9 @@
 """Promises of every store when a row is refused: its event becomes a letter with the database's words, no other."""
 
+import re
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -64,6 +66,31 @@ def test_a_time_outside_of_the_years_of_utc_is_a_letter_with_the_reason(
     (refused,) = engine.letters()
     assert (refused.sequence_number, refused.error_class) == (7, "refused")
     assert f"{text} is not in the years 1 to 9999 of UTC" in refused.error
+
+
+TYPED: list[dict[str, Any]] = [
+    {"ppm": 2.0},
+    {"ppm": "2"},
+    {"kind": 7},
+    {"state": False},
+    {"observed_at": datetime(2026, 1, 1)},  # noqa: DTZ001
+]
+
+
+@pytest.mark.parametrize("given", TYPED, ids=str)
+def test_a_value_of_a_different_type_makes_a_letter_that_names_the_field_and_its_line(
+    store: Store, engine: Engine, given: dict[str, Any]
+) -> None:
+    def rows_of(one: Event, references: References) -> list[Row]:
+        return [replace(reading(), **given) if one.sequence_number == 7 else reading()]
+
+    ingest_batch(batch(event(number) for number in range(20)), Means(store, Transform("test/1", rows_of), stamps()))
+    (refused,) = engine.letters()
+    assert (refused.sequence_number, refused.error_class) == (7, "refused")
+    assert re.search(
+        rf"home_security/transform\.py:\d+: SensorReading\.{next(iter(given))} is declared \w+, and", refused.error
+    )
+    assert len(engine.rows(SensorReading)) == 19
 
 
 SOUND = replace(reading(), sensor_id="sensor ")

@@ -122,6 +122,11 @@ def _faults_of_subject(part: ModulePart, row_class: type, hints: dict[str, Any])
         )
 
 
+def part_of_field(row_class: type, name: str) -> ModulePart:
+    """Return the place of a field of a row class."""
+    return _field(_part(ModuleType(row_class.__module__), row_class), row_class, name)
+
+
 def _part(module: ModuleType, row_class: type) -> ModulePart:
     """Return the place of a class, which may come from a different module."""
     return ModulePart(sys.modules.get(row_class.__module__, module), tuple(row_class.__qualname__.split(".")))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,18 @@ ALL = Span(SequenceNumber(0), LAST_NUMBER)
 ZONE = timezone(timedelta(hours=5, minutes=30))
 
 
+class Word(str):
+    __slots__ = ()
+
+
+class Place(StrEnum):
+    HERE = "here"
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
 @appended_to("trial_value")
 @dataclass(frozen=True, slots=True)
 class TrialValue:
@@ -54,9 +67,9 @@ ODD: list[dict[str, Any]] = [
     {},
     {"name": 'Ü"\\],[\n\x00', "count": -(2**63), "ratio": 0.1 + 0.2, "amount": Decimal("1E+3")},
     {"count": None, "ratio": None, "amount": None, "paid": None, "day": None},
-    {"count": True, "ratio": 1, "amount": 5, "paid": 1, "name": 7},
-    {"count": 3.0, "ratio": Decimal("2.5"), "amount": 0.1, "paid": 0, "name": 1.5},
-    {"count": "12", "amount": Decimal("-0.00"), "ratio": True, "name": False},
+    {"count": True, "ratio": 1, "amount": 5, "name": Word("x")},
+    {"count": Level.HIGH, "ratio": True, "amount": True, "name": Place.HERE},
+    {"amount": Decimal("-0.00"), "ratio": -(2**53)},
     {"at": datetime(2026, 1, 1, 5, 30, 0, 1, tzinfo=ZONE), "day": date(1, 1, 1)},
     {"at": datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), "ratio": -1e300},
 ]
@@ -84,9 +97,7 @@ def changed(store: Store, *classes: type, within: Span = ALL) -> tuple[ChangedCo
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
-def test_a_value_is_read_back_as_it_was_written_whatever_its_type_was(
-    engine: SqliteEngine, odd: dict[str, Any]
-) -> None:
+def test_a_value_is_read_back_as_it_was_written(engine: SqliteEngine, odd: dict[str, Any]) -> None:
     store = engine.open()
     keep(store, [PLAIN, replace(PLAIN, **odd)])
     assert engine.sql("SELECT rows_checksum <> 0 FROM batch_ledger") == [(1,)]

@@ -1,16 +1,21 @@
 """core/store/columns.py: instants as texts that sort as times do, and values back from columns."""
 
 import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Annotated, Any
+from enum import Enum, IntEnum, StrEnum
+from pathlib import Path
+from typing import Annotated, Any, cast
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.model.rows import Text
+from core.model.rows import COLUMN_TYPES, Text
 from core.settle.store.partitions import keys_json
 from core.store.columns import (
     compiled_values,
@@ -24,6 +29,8 @@ from core.store.columns import (
     storable,
     whole_number,
 )
+from examples.home_security.transform import SensorReading
+from tests.fakes.builders import reading
 from tests.fakes.declared import appended, forgotten
 
 ZONES = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
@@ -124,10 +131,87 @@ def test_a_text_of_ascii_is_written_as_it_is_and_one_with_other_letters_is_refus
     with forgotten():
         row_class = appended("thing", code=Annotated[str | None, Text(9, ascii=True)], word=Annotated[str, Text(9)])
         values_of = compiled_values(row_class, ("sequence_number",), instant_texts)
-        rows: list[Any] = [row_class("a", "ü"), row_class(None, "b"), row_class(7, "c")]
+        rows: list[Any] = [row_class("a", "ü"), row_class(None, "b"), row_class("7", "c")]
         assert values_of([(1, 0, each) for each in rows], 1, "0", 1) == [(1, "a", "ü"), (1, None, "b"), (1, "7", "c")]
         with pytest.raises(ValueError, match="'ü' has other characters than those of ASCII"):
             values_of([(1, 0, row_class("ü", "a"))], 1, "0", 1)
+
+
+class Shade(StrEnum):
+    RED = "red"
+
+
+class Old(str, Enum):  # noqa: UP042 - its own text is the name of the member
+    RED = "red"
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+NAIVE, NOON, DAY = datetime(2026, 1, 1), datetime(2026, 1, 1, 12, tzinfo=UTC), date(2026, 1, 1)  # noqa: DTZ001
+NUMBERS = (
+    1,
+    True,
+    Level.HIGH,
+    1.0,
+    0.1,
+    2**53 + 1,
+    10**400,
+    float("nan"),
+    float("-inf"),
+    Decimal("0.1"),
+    Decimal("NaN"),
+)
+GIVEN: tuple[Any, ...] = ("a", "12", "2026-01-01", Shade.RED, Old.RED, *NUMBERS, NAIVE, NOON, DAY, None, b"a", [], {})
+KEPT: Mapping[type, list[tuple[Any, Any]]] = {  # of GIVEN, as a column stores it; a database refuses 10**400 itself
+    str: [("a", "a"), ("12", "12"), ("2026-01-01", "2026-01-01"), (Shade.RED, "red"), (Old.RED, "red")],
+    int: [(1, 1), (True, 1), (Level.HIGH, 3), (2**53 + 1, 2**53 + 1), (10**400, 10**400)],
+    bool: [(True, True)],
+    float: [(1, 1.0), (True, 1.0), (Level.HIGH, 3.0), (1.0, 1.0), (0.1, 0.1)],
+    Decimal: [
+        (1, Decimal(1)), (True, Decimal(1)), (Level.HIGH, Decimal(3)), (2**53 + 1, Decimal(2**53 + 1)),
+        (10**400, Decimal(10**400)), (Decimal("0.1"), Decimal("0.1")),
+    ],
+    datetime: [(NOON, "2026-01-01T12:00:00.000000Z")],
+    date: [(DAY, "2026-01-01")],
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A row of which each test declares the type of the note."""
+
+    note: Any
+
+
+@pytest.mark.parametrize("kind", COLUMN_TYPES)
+def test_a_column_takes_values_of_its_own_type_and_names_the_field_and_its_line_of_every_other(kind: type) -> None:
+    assert set(KEPT) == set(COLUMN_TYPES)
+    for hint in (kind, kind | None):
+        with forgotten():
+            values_of = compiled_values(appended("thing", note=hint), (), instant_texts)
+            kept, refused = [], []
+            for value in GIVEN:
+                try:
+                    kept.append((value, *values_of([(0, 0, cast(Any, Noted(value)))], 1, "0", 1)[0]))
+                except ValueError as error:
+                    refused.append(str(error))
+        expected = [*KEPT[kind], *([(None, None)] if hint is not kind else [])]
+        assert repr(kept) == repr([one for value in GIVEN for one in expected if repr(one[0]) == repr(value)])
+        assert all(f": Thing.note is declared {kind.__name__}, and " in one for one in refused), refused
+        assert len(kept) + len(refused) == len(GIVEN)
+
+
+def test_a_refused_value_is_named_with_the_line_of_its_field() -> None:
+    values_of = compiled_values(SensorReading, (), instant_texts)
+    faults: list[dict[str, Any]] = [{"ppm": 0.5}, {"observed_at": NAIVE}]
+    given: list[Any] = [replace(reading(), **fault) for fault in faults]
+    lines = Path(cast(str, sys.modules[SensorReading.__module__].__file__)).read_text(encoding="utf-8").splitlines()
+    for row, field in zip(given, ("ppm", "observed_at"), strict=True):
+        with pytest.raises(ValueError, match=rf"home_security/transform.py:\d+: SensorReading\.{field} is") as error:
+            values_of([(0, 0, reading()), (1, 0, row)], 1, "0", 1)
+        assert lines[int(str(error.value).split(":")[1]) - 1].strip().startswith(f"{field}: ")
 
 
 @pytest.mark.parametrize("number", [0, 7, -12, 1_234_567_890_123_456_789, 2**63 - 1, -(2**63)])

@@ -38,7 +38,7 @@ ANY_FIELDS = """try: body = json.loads(event.body)
         ("if text[:1] == '\"': raise KeyError(text)\n    raise PoisonEvent(text)", "KeyError"),
         (f"{ANY_FIELDS}    return reading(body['name'].upper())", "AttributeError"),
         (f"{DECODE}    return reading(body['name'], 10 // body['ppm'])", "ZeroDivisionError"),
-        (f"{DECODE}    return reading(body['name'], body['note'] and body['ppm'])", "KeyError: 'note'"),
+        (f"{DECODE}    return reading(body['name'], (body['note'], body['ppm'])[1])", "KeyError: 'note'"),
         (f"{DECODE}    return reading(body['name'], float('nan') if body['ppm'] > 10 else 1)", "cannot be stored"),
     ],
 )

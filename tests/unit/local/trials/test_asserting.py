@@ -86,8 +86,15 @@ def test_poison_is_asserted_with_its_text() -> None:
 @pytest.mark.parametrize(
     ("statement", "fault"),
     [
-        ("return reading(text, float('nan'))", "row 1, .* cannot be stored: nan is not a finite number"),
+        (
+            "return reading(text, float('nan'))",
+            "row 1, .* cannot be stored: .*SensorReading.ppm is declared int, and nan is not a finite number",
+        ),
         ("return (HomeAlert('h', 's', 'k', None, AT.replace(tzinfo=None)),)", "cannot be stored: .* has no time zone"),
+        (
+            "return reading(text, 2.0)",
+            r"cannot be stored: .*SensorReading\.ppm is declared int, and its value is the float 2\.0",
+        ),
         ("return (Home([], 'UTC', True),)", "cannot be stored: .*unhashable"),
         ("return ('text',)", "str is no row class of the module"),
         ("return [reading(text)[0]] * 10_001", "the event becomes more than 10000 rows"),
