@@ -43,7 +43,7 @@ class TableDiff:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The outcomes of the events in the files. States are only counted: the newest event of a key decides."""
+    """The outcomes of the events in the files. States are only counted: which one of a key stays is decided in SQL."""
 
     events: int
     letters: dict[str, int]

@@ -148,9 +148,10 @@ class Expectation:
         own = written.get(partition_id, [])
         found: list[Row | None] = []
         is_sure = False
-        for at in range(bisect_left(own, number, key=itemgetter(0)) - 1, -1, -1):
-            found.append(own[at][1])
-            if is_sure := (partition_id, own[at][0]) not in self._unsure:
+        earlier, rank_of = own[: bisect_left(own, number, key=itemgetter(0))], row_table(key.row_class).rank_of
+        for at, row in sorted(earlier, key=lambda one: rank_of(one[1], one[0]), reverse=True):
+            found.append(row)
+            if is_sure := (partition_id, at) not in self._unsure:
                 break
         if place in self._lettered or len(written) > bool(own):
             found += self._ever.get(key, ())

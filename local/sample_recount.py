@@ -199,10 +199,19 @@ def _newest(settled: Sequence[Settled], stored: Stored) -> dict[str, dict[tuple,
         for outcome in one.taken:
             for table, key, row in _last_of_each(outcome.rows):
                 written.setdefault(table, {}).setdefault(key, {}).setdefault(one.place, []).append(row)
+    sure = {one.place for one in settled if len(one.taken) == 1}
     for keys in written.values():
         for key, places in keys.items():
-            keys[key] = _standing(places, stored)
+            is_ordered = any(row_table(type(row)).newest_by for rows in places.values() for row in rows)
+            keys[key] = _greatest(places, sure) if is_ordered else _standing(places, stored)
     return written
+
+
+def _greatest(places: dict[Place, list[Row]], sure: set[Place]) -> dict[Place, list[Row]]:
+    """Return the rows that may be the greatest in the column that orders them: none is below a row that is sure."""
+    ranked = {place: [(row_table(type(row)).rank_of(row)[0], place) for row in rows] for place, rows in places.items()}
+    least = max((min(ranks) for place, ranks in ranked.items() if place in sure), default=None)
+    return {place: rows for place, rows in places.items() if least is None or max(ranked[place]) >= least}
 
 
 def _standing(places: dict[Place, list[Row]], stored: Stored) -> dict[Place, list[Row]]:
@@ -216,7 +225,12 @@ def _standing(places: dict[Place, list[Row]], stored: Stored) -> dict[Place, lis
 
 
 def _last_of_each(rows: Iterable[Row]) -> Iterator[tuple[str, tuple, Row]]:
-    last = {(row_table(type(row)).name, key_of(row)): row for row in rows if row_table(type(row)).key}
+    last: dict[tuple[str, tuple], Row] = {}
+    for row in rows:
+        table = row_table(type(row))
+        if table.key:
+            known = last.setdefault((table.name, key_of(row)), row)
+            last[table.name, key_of(row)] = max(row, known, key=table.rank_of)  # of equal ones the first: the later row
     return ((table, key, row) for (table, key), row in last.items())
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, get_args, get_type_hints
 
-from core.errors import InvalidTransform, MissingReference
+from core.errors import InvalidTransform, MissingReference, RowsRefused
 
 
 class Row(Protocol):
@@ -31,12 +31,14 @@ PlacedRow = tuple[int, int, Row]
 @dataclass(frozen=True, slots=True)
 class RowTable:
     """The table of a row class: `key` is empty for appended rows and names the key columns of a state. `subject` is the
-    column that names the person or thing that an erasure forgets; empty: none."""
+    column that names the person or thing that an erasure forgets; empty: none. `newest_by` is the column that decides
+    which row of a key stays; empty: the position of its event does."""
 
     name: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
     subject: str = ""
+    newest_by: str = ""
 
     @property
     def lineage(self) -> tuple[str, ...]:
@@ -50,6 +52,10 @@ class RowTable:
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
         return tuple([getattr(row, name) for name in self.key])
+
+    def rank_of(self, row: Row, number: int = 0) -> tuple[Any, int]:
+        """Return a value by which the rows of one key and one partition sort: the greatest is the newest."""
+        return (getattr(row, self.newest_by) if self.newest_by else 0, number)
 
 
 _TABLES: dict[type, RowTable] = {}
@@ -68,8 +74,13 @@ def appended_to(table: str, subject: str = "") -> Callable[[type[RowType]], type
     return declare
 
 
-def state_of(table: str, key: tuple[str, ...], subject: str = "") -> Callable[[type[RowType]], type[RowType]]:
-    """Declare rows of which the table keeps one for each key: the row of the newest sequence number.
+def state_of(
+    table: str, key: tuple[str, ...], subject: str = "", newest_by: str = ""
+) -> Callable[[type[RowType]], type[RowType]]:
+    """Declare rows of which the table keeps one for each key: the last one of its partition, in order of the events.
+
+    When several partitions write a key, the row that was committed last stays. With `newest_by`, the row with the
+    greatest value in that column stays instead, in whatever order the rows are committed.
 
     An erasure deletes the rows whose `subject` column has the erased value.
 
@@ -79,7 +90,7 @@ def state_of(table: str, key: tuple[str, ...], subject: str = "") -> Callable[[t
     def declare(row_class: type[RowType]) -> type[RowType]:
         if not key:
             raise InvalidTransform(f"{row_class.__name__}: the key of {table} names no field")
-        _TABLES[row_class] = RowTable(table, _columns(row_class), key, subject)
+        _TABLES[row_class] = RowTable(table, _columns(row_class), key, subject, newest_by)
         return row_class
 
     return declare
@@ -139,6 +150,23 @@ def texts_in(hint: Any) -> tuple[Any, ...]:
 
 
 @cache
+def _kind_of_newest(row_class: type) -> type:
+    return cast(type, get_type_hints(row_class)[row_table(row_class).newest_by])
+
+
+def refuse_unranked(row: Row) -> None:
+    """Raise RowsRefused for a state whose `newest_by` has no order among others: a value that is not of its type."""
+    name = row_table(type(row)).newest_by
+    if not name:
+        return
+    value, kind = getattr(row, name), _kind_of_newest(type(row))
+    is_of_type = isinstance(value, kind) and isinstance(value, datetime) == (kind is datetime)
+    if not is_of_type or (kind is datetime and value.tzinfo is None):
+        found = f"the {type(value).__name__} {value!r:.80}"
+        raise RowsRefused(f"{type(row).__name__}.{name} is declared {kind.__name__}, and its value is {found}")
+
+
+@cache
 def texts_of(row_class: type) -> Mapping[str, Text]:
     """Return the Text of each field that has one."""
     hints = get_type_hints(row_class, include_extras=True)
@@ -185,5 +213,8 @@ class References:
         return row
 
     def learn(self, row: Row) -> None:
-        """Show later events a state that an earlier event wrote."""
-        self._rows[ReferenceKey.of(row)] = row
+        """Show later events a state that an earlier event wrote, unless a newer one is known."""
+        key, rank_of = ReferenceKey.of(row), row_table(type(row)).rank_of
+        known = self._rows.get(key)
+        if known is None or rank_of(known) <= rank_of(row):
+            self._rows[key] = row

@@ -2,11 +2,12 @@
 
 The diff of an event is JSON: `outcome` (written, filtered, dead_lettered, held), `error` of a letter, and the lists
 `added` and `removed` (table, row) and `changed` (table, row, columns: name to [before, after]). The rows of an event in
-one appended table are compared in order; a state is compared with the current state of its key.
+one appended table are compared in order; a state is compared with the current state of its key. Where a column orders
+the states, it is compared with the one that the earlier pieces of the dry run would leave.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -16,7 +17,7 @@ from typing import Any
 from core.model.rows import ReferenceKey, Row, row_table
 from core.model.spans import SequenceNumber
 from core.model.values import readable
-from core.replay.pieces import EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, StandingState
+from core.replay.pieces import EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, RetractedRow, StandingState
 
 SHOWN = 1_000  # events of a partition whose diff is stored; the counts cover all events
 
@@ -54,29 +55,23 @@ def rehearsed_piece(commit: ReplayCommit, rehearsal: Rehearsal, standing: States
     `standing` has the states of the keys that the commit writes, as they were before the commit.
     """
     changes = dict(_changes(commit, rehearsal, standing))
+    plain = [one for one in rehearsal.retracted if not row_table(type(one.row)).newest_by]
+    ordered = commit.new_states(ordered=True)
+    states = {key: new for key, new in ordered.items() if key not in standing or standing[key].gives_way_to(new)}
+    taken = [stands for key in states if (stands := standing.get(key)) is not None and stands.written_by is not None]
     room = max(0, SHOWN - commit.progress.report.events_changed)
     counts = replace(
         commit.counts,
         letters_added=rehearsal.letters_added,
         letters_resolved=rehearsal.letters_resolved,
-        rows_retracted=len(rehearsal.retracted),
+        rows_retracted=len(plain) + len(taken),
         events_changed=len(changes),
         rows_added=sum(len(change.added) for change in changes.values()),
         rows_removed=sum(len(change.removed) for change in changes.values()),
         rows_changed=sum(len(change.changed) for change in changes.values()),
-        states_rewritten=_rewritten(commit, rehearsal),
+        states_rewritten=_rewritten(commit, plain) + sum(_is_left(one, commit) for one in taken),
     )
-    return RehearsedPiece(commit, counts, tuple(_shown(commit, dict(list(changes.items())[:room]))))
-
-
-def newest_states(commit: ReplayCommit) -> dict[ReferenceKey, tuple[SequenceNumber, Row]]:
-    """Return the states that a commit would set, each with the last event that writes it."""
-    return {
-        ReferenceKey.of(row): (SequenceNumber(number), row)
-        for row_class, placed in commit.settled.rows.items()
-        if row_table(row_class).key
-        for number, _, row in placed
-    }
+    return RehearsedPiece(commit, counts, tuple(_shown(commit, dict(list(changes.items())[:room]))), states)
 
 
 def document(row: Row) -> Document:
@@ -94,10 +89,10 @@ def _changes(
         for row_class in dict.fromkeys((*old, *new)):
             for pair in zip_longest(old.get(row_class, ()), new.get(row_class, ())):
                 change.compare(*pair)
-    for key, (number, row) in newest_states(commit).items():
+    for key, state in commit.new_states().items():
         stands = standing.get(key)
-        if stands is None or stands.gives_way_to(number):
-            changes[number].compare(None if stands is None else stands.row, row)
+        if stands is None or stands.gives_way_to(state):
+            changes[state.number].compare(None if stands is None else stands.row, state.row)
     return ((number, change) for number, change in changes.items() if change)
 
 
@@ -118,10 +113,16 @@ def _appended(commit: ReplayCommit) -> dict[SequenceNumber, RowsByTable]:
     return rows
 
 
-def _rewritten(commit: ReplayCommit, rehearsal: Rehearsal) -> int:
+def _is_left(standing: StandingState, commit: ReplayCommit) -> bool:
+    """Return True for a state that the count of the states of the range has."""
+    is_within = standing.written_by is not None and standing.written_by >= commit.progress.range.span.first
+    return is_within and not standing.is_rehearsed
+
+
+def _rewritten(commit: ReplayCommit, retracted: Sequence[RetractedRow]) -> int:
     """Count the states that the replayed events had written and would write again."""
     numbers = set(commit.numbers)
-    return sum(1 for one in rehearsal.retracted if row_table(type(one.row)).key and one.sequence_number in numbers)
+    return sum(1 for one in retracted if row_table(type(one.row)).key and one.sequence_number in numbers)
 
 
 def _shown(commit: ReplayCommit, changes: Mapping[SequenceNumber, _RowChange]) -> Iterator[EventDiff]:

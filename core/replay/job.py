@@ -43,7 +43,8 @@ class ReplayCounts:
 
     `gone` counts numbers that are not in the hub and have no letter. Nobody knows the partition keys of their events,
     so a replay by key counts all those of its range. `states_left` counts states of the range that their event did not
-    write again: they stay as they are. A replay by key does not count them.
+    write again: they stay as they are. A replay by key does not count them. Those of `states_lowered` count too: their
+    event wrote an older value of `newest_by` than before. Rows of other events, which are not stored, may be newer.
     """
 
     events: int = 0
@@ -61,6 +62,7 @@ class ReplayCounts:
     rows_removed: int = 0
     rows_changed: int = 0
     states_rewritten: int = 0
+    states_lowered: int = 0
     states_left: int = 0
 
     def plus(self, other: "ReplayCounts") -> "ReplayCounts":

@@ -1,8 +1,8 @@
 """The pieces of a replay: how a range is cut into them, what one transaction writes, and what a dry run stores."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, islice
 from typing import Protocol
@@ -10,7 +10,7 @@ from uuid import UUID
 
 from core.model.commits import PartitionState, Settled
 from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId, order_key
-from core.model.rows import ReferenceKey, Row
+from core.model.rows import PlacedRow, ReferenceKey, Row, row_table
 from core.model.spans import SequenceNumber, Span, joined
 from core.replay.job import MOST_GONE_RANGES, PartitionProgress, ReplayCounts
 from core.settle.order import OpenLetter
@@ -140,20 +140,59 @@ class CarriedState:
     number: SequenceNumber
     row: Row
 
+    def is_newer(self, other: "CarriedState") -> bool:
+        """Return True when this one stays although a later event wrote a different one."""
+        rank_of = row_table(type(self.row)).rank_of
+        return rank_of(self.row, self.number) > rank_of(other.row, other.number)
+
 
 @dataclass(frozen=True, slots=True)
 class StandingState:
     """A state, and the event of this partition that wrote it; None when an event of a different partition wrote it.
 
-    A replay never replaces the state of a different partition: numbers of two partitions have no common order.
+    A replay replaces the state of a different partition only by a newer value of `newest_by`: numbers of two partitions
+    have no common order. Between equal values, the state of a partition that `comes_first` is the older one. One that
+    `is_rehearsed` would stand if the earlier pieces of a dry run had been committed.
     """
 
     row: Row
     written_by: SequenceNumber | None
+    comes_first: bool = False
+    is_rehearsed: bool = False
 
-    def gives_way_to(self, number: int) -> bool:
-        """Return True when a state that an event with this number writes replaces this state."""
-        return self.written_by is not None and self.written_by <= number
+    def gives_way_to(self, new: "NewState") -> bool:
+        """Return True when a replay replaces this state by a new one."""
+        table = row_table(type(self.row))
+        if self.written_by in new.writers:
+            return True
+        if self.written_by is not None:
+            return table.rank_of(self.row, self.written_by) <= table.rank_of(new.row, new.number)
+        if not table.newest_by:
+            return False
+        number = new.number - 1 if self.comes_first else new.number + 1
+        return table.rank_of(self.row, number) < table.rank_of(new.row, new.number)
+
+
+@dataclass(frozen=True, slots=True)
+class NewState:
+    """The newest of the rows that the events of a piece write of one key, and the numbers of all these events."""
+
+    number: SequenceNumber
+    row: Row
+    writers: AbstractSet[SequenceNumber] = frozenset()
+
+    def takes_back(self, standing: StandingState | None) -> SequenceNumber:
+        """Return the number of the event whose state is taken back: it writes the key again."""
+        written_by = None if standing is None else standing.written_by
+        return written_by if written_by is not None and written_by in self.writers else self.number
+
+
+def standing_after(carried: CarriedState, standing: StandingState | None) -> StandingState:
+    """Return the state that stands after the earlier pieces of a dry run, which carry one that replaced it."""
+    is_earlier = standing is not None and standing.written_by is not None and standing.written_by <= carried.number
+    if standing is None or is_earlier or standing.gives_way_to(NewState(carried.number, carried.row)):
+        return StandingState(carried.row, carried.number, is_rehearsed=True)
+    return standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +200,8 @@ class ReplayCommit:
     """All that one transaction of a replay writes; it removes the old rows of its events from the `row_classes`.
 
     Where the events of a partition key are kept in order, `opened` are its letters that later events wait for.
+    `standing` are the states of the keys that a column orders, as they were before the commit. In a dry run, they are
+    as its earlier pieces would have left them.
     """
 
     job_id: UUID
@@ -173,6 +214,35 @@ class ReplayCommit:
     transform_version: str
     committed_at: datetime
     opened: Mapping[str, OpenLetter] = field(default_factory=dict)
+    standing: Mapping[ReferenceKey, StandingState] = field(default_factory=dict)
+
+    def new_states(self, *, ordered: bool = False) -> dict[ReferenceKey, NewState]:
+        """Return the states that the commit would set; with `ordered`, only those that a column orders."""
+        found: dict[ReferenceKey, NewState] = {}
+        for row_class, placed in self.settled.rows.items():
+            table = row_table(row_class)
+            for number, _, row in placed if table.newest_by or (table.key and not ordered) else ():
+                key, new = (
+                    ReferenceKey.of(row),
+                    NewState(SequenceNumber(number), row, frozenset([SequenceNumber(number)])),
+                )
+                if (known := found.get(key)) is not None:
+                    newest = max(known, new, key=lambda one: table.rank_of(one.row, one.number))
+                    new = replace(newest, writers=known.writers | new.writers)
+                found[key] = new
+        return found
+
+    def placed_states(self, row_class: type) -> Sequence[PlacedRow]:
+        """Return the rows of a class of states. Where a column orders them, each key has one row, whose ordinal
+        is the number of the event of which it takes back the state."""
+        if not row_table(row_class).newest_by:
+            return self.settled.rows.get(row_class, ())
+        new = self.new_states(ordered=True).items()
+        return [
+            (one.number, one.takes_back(self.standing.get(key)), one.row)
+            for key, one in new
+            if key.row_class is row_class
+        ]
 
     @property
     def partition(self) -> Partition:
@@ -220,7 +290,15 @@ class ReplayCommit:
             held=settled.held,
             gone=sum(one.length for one in self.piece.gone_ranges),
             rows_written=settled.rows_written,
+            states_lowered=sum(self._lowers(key, new) for key, new in self.new_states(ordered=True).items()),
         )
+
+    def _lowers(self, key: ReferenceKey, new: NewState) -> bool:
+        stands = self.standing.get(key)
+        if stands is None or stands.written_by not in new.writers:
+            return False
+        rank_of = row_table(key.row_class).rank_of
+        return rank_of(new.row) < rank_of(stands.row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +330,10 @@ class EventDiff:
 
 @dataclass(frozen=True, slots=True)
 class RehearsedPiece:
-    """The result of a piece in a dry run: its counts, and the diffs that are shown."""
+    """The result of a piece in a dry run: its counts, the diffs that are shown, and the states that a column orders and
+    that would be replaced."""
 
     commit: ReplayCommit
     counts: ReplayCounts
     diffs: tuple[EventDiff, ...]
+    states: Mapping[ReferenceKey, NewState] = field(default_factory=dict)

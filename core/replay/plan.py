@@ -1,8 +1,9 @@
 """Decide what a piece of a replay writes: run the current transform over its events, with the states of that time.
 
 A replayed event sees each state in its newest version from before the event: the version that this replay wrote and
-carries from piece to piece, or the one from before the replay. If there is no such version, because states have no
-history, the event sees the current state, as the retry of a letter does.
+carries from piece to piece, or the one from before the replay. The newest is the last one, or the greatest by the
+column that orders the states. If there is no such version, because states have no history, the event sees the current
+state, as the retry of a letter does.
 
 Where the events of a partition key are kept in order, an event after an open letter of its key is not applied: its rows
 are retracted, and it is held until that letter is settled.
@@ -19,7 +20,7 @@ from core.model.clock import Clock
 from core.model.commits import PartitionState
 from core.model.events import Event
 from core.model.letters import LetterPolicy
-from core.model.rows import ReferenceKey, References, Row, RowType
+from core.model.rows import ReferenceKey, References, Row, RowType, row_table
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.job import PartitionProgress
@@ -43,7 +44,7 @@ class ReplayReferences(References):
 
     def __init__(self, known: KnownStates) -> None:
         super().__init__({})
-        self._standing = known.standing
+        self._standing = dict(known.standing)
         self.carried = dict(known.carried)
         self.at = SequenceNumber(0)
 
@@ -52,11 +53,19 @@ class ReplayReferences(References):
         stands, carried = self._standing.get(wanted), self.carried.get(wanted)
         if carried is None:
             return None if stands is None else cast(RowType, stands.row)
-        is_newer = stands is not None and stands.written_by is not None and carried.number < stands.written_by < self.at
-        return cast(RowType, stands.row if stands is not None and is_newer else carried.row)
+        rank_of = row_table(row_class).rank_of
+        if stands is None or stands.written_by is None or stands.written_by >= self.at:
+            return cast(RowType, carried.row)
+        is_newer = rank_of(carried.row, carried.number) < rank_of(stands.row, stands.written_by)
+        return cast(RowType, stands.row if is_newer else carried.row)
 
     def learn(self, row: Row) -> None:
-        self.carried[ReferenceKey.of(row)] = CarriedState(self.at, row)
+        key, rank_of = ReferenceKey.of(row), row_table(type(row)).rank_of
+        carried, stands = self.carried.get(key), self._standing.get(key)
+        if stands is not None and stands.written_by == self.at:
+            del self._standing[key]  # the event writes it again
+        if carried is None or rank_of(carried.row, carried.number) <= rank_of(row, self.at):
+            self.carried[key] = CarriedState(self.at, row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Replay: accept the request of a person, and do its pieces, each one transaction."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -12,10 +12,10 @@ from core.model.commits import OpenKeys, PartitionState
 from core.model.events import BATCH_EVENTS, Stream, order_key
 from core.model.hub import HubReader
 from core.model.letters import LetterPolicy
-from core.model.rows import ReferenceKey
+from core.model.rows import ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
-from core.replay.diff import newest_states, rehearsed_piece
+from core.replay.diff import rehearsed_piece
 from core.replay.job import (
     PartitionProgress,
     ReplayAsked,
@@ -25,10 +25,11 @@ from core.replay.job import (
     replay_of,
     replay_request,
 )
-from core.replay.pieces import Piece, PieceReader, ReplayCommit
+from core.replay.pieces import Piece, PieceReader, ReplayCommit, StandingState, standing_after
 from core.replay.plan import KnownLetters, KnownStates, ReplayTrial, plan_replay
 from core.replay.ranges import ReplayOrder, ReplayReach, ranges_of
 from core.replay.store.replays import Replays
+from core.replay.store.scripts import rehearsed_key
 from core.settle.erased import SubjectKey
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
@@ -166,12 +167,30 @@ class _WorkSlice:
         known = self._known(state, keys) if keys else KnownStates()
         letters = self._known_letters(part, progress, state) if state.open_keys else None
         trial = ReplayTrial(self.job_id, state, transform, means.letters, letters, crashed)
-        return plan_replay(part, progress, known, trial, means.clock)
+        commit = plan_replay(part, progress, known, trial, means.clock)
+        ordered = commit.new_states(ordered=True)
+        if not ordered:
+            return commit
+        earlier = means.store.read_carried(self.job_id, state.partition.partition_id, commit.carried)
+        carried = {
+            key: one for key, one in commit.carried.items() if key not in earlier or not earlier[key].is_newer(one)
+        }
+        return replace(commit, standing=self._standing(state, ordered), carried=carried)
 
     def _known(self, state: PartitionState, keys: Collection[ReferenceKey]) -> KnownStates:
         store = self.means.store
         carried = store.read_carried(self.job_id, state.partition.partition_id, keys)
-        return KnownStates(store.read_standing_states(state, keys), carried)
+        return KnownStates(self._standing(state, keys), carried)
+
+    def _standing(self, state: PartitionState, keys: Collection[ReferenceKey]) -> Mapping[ReferenceKey, StandingState]:
+        """Read the current states. A dry run sees those that a column orders as its earlier pieces would leave them."""
+        store = self.means.store
+        standing = dict(store.read_standing_states(state, keys))
+        ordered = [key for key in keys if row_table(key.row_class).newest_by] if self.is_dry_run else []
+        if ordered:
+            left = store.read_carried(self.job_id, state.partition.partition_id, ordered, rehearsed_key)
+            standing.update({key: standing_after(one, standing.get(key)) for key, one in left.items()})
+        return standing
 
     def _known_letters(self, part: Piece, progress: PartitionProgress, state: PartitionState) -> KnownLetters:
         """Read the open letters before a piece. A dry run leaves none: its own are stored with the job."""
@@ -188,9 +207,9 @@ class _WorkSlice:
     def _rehearse(self, commit: ReplayCommit) -> ReplayCounts:
         """Run a commit, roll it back, and store the changes that it would make."""
         store = self.means.store
-        keys = newest_states(commit)
+        keys = [key for key in commit.new_states() if not row_table(key.row_class).newest_by]
         standing = store.read_standing_states(commit.state, keys) if keys else {}
-        rehearsed = rehearsed_piece(commit, store.rehearse_replay(commit), standing)
+        rehearsed = rehearsed_piece(commit, store.rehearse_replay(commit), {**standing, **commit.standing})
         store.note_rehearsal(rehearsed)
         return rehearsed.counts
 

@@ -19,7 +19,7 @@ from core.model.clock import Clock
 from core.model.commits import DeadLetter, ErrorClass, Settled, error_type
 from core.model.events import Event, Partition
 from core.model.letters import AFTER_FAILURE, LetterPolicy
-from core.model.rows import PlacedRow, ReferenceKey, References, row_table
+from core.model.rows import PlacedRow, ReferenceKey, References, refuse_unranked, row_table
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.settle.cause import fingerprint_of, raised_in
@@ -95,6 +95,7 @@ def _settle(events: Sequence[Event], references: References, transform: Transfor
                         keyed.add(type(row))
                 if keyed and type(row) in keyed:
                     hash(ReferenceKey.of(row))  # a key that cannot be hashed is a fault of this event
+                    refuse_unranked(row)
         except BaseException as error:  # any error of a transform is the outcome of this event
             if _ends_the_call(error, transform):
                 raise

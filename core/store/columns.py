@@ -166,18 +166,20 @@ def is_float(hint: Any) -> bool:
     return float in types and Decimal not in types
 
 
-def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]]) -> ValuesOf:
+def compiled_values(
+    row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]], last: tuple[str, ...] = ()
+) -> ValuesOf:
     """Return a function from placed rows to values, written out and compiled: docs/adr/0006 has the figures.
 
-    Required instants are written a column at a time, `at_<field>`; other values one by one. The function raises
-    ValueError for a value that is not of the type of its field, for a number that is not finite, because SQL has no
-    value for it, and for a text that is not of ASCII.
+    The parts of the position in `lineage` come first, those in `last` last. Required instants are written a column at a
+    time, `at_<field>`; other values one by one. The function raises ValueError for a value that is not of the type of
+    its field, for a number that is not finite, because SQL has no value for it, and for a text that is not of ASCII.
     """
     fields = fields_of(row_class)
     columns = [name for name, hint in fields if hint is datetime]
     ascii_only = {name for name, text in texts_of(row_class).items() if text.ascii}
     writers = (f"ascii({_value(*one)})" if one[0] in ascii_only else _value(*one) for one in fields)
-    values = ", ".join([*lineage, *writers, ""])
+    values = ", ".join([*lineage, *writers, *last, ""])
     unpacked = ", ".join(["(sequence_number, ordinal, row)", *(f"at_{name}" for name in columns)])
     written = "".join(f", instants('{name}', [placed[2].{name} for placed in rows])" for name in columns)
     source = f"lambda rows, stream_id, partition_id, commit_number: [({values}) for {unpacked} in zip(rows{written})]"

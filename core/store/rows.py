@@ -49,6 +49,24 @@ def _of_subjects(row_class: type) -> str:
     )
 
 
+def is_older(row_class: type, standing: str, own: str, new: str) -> str:
+    """Return the condition that a new state takes the place of a standing one, in the words of an engine.
+
+    `own` is what precedes the partition that writes. Between equal values of `newest_by` the position decides, so that
+    every order of commits ends in the same row.
+    """
+    stream, partition = f"{standing}.stream_id {{}} {own}stream_id", f"{standing}.partition_id {{}} {own}partition_id"
+    number = f"{standing}.sequence_number < {new}.sequence_number"
+    if not (newest_by := row_table(row_class).newest_by):
+        return f"{stream.format('<>')} OR {partition.format('<>')} OR {number}"
+    column = f"{standing}.{quoted(newest_by)} {{}} {new}.{quoted(newest_by)}"
+    place = f"{partition.format('<')} OR {partition.format('=')} AND {number}"
+    return (
+        f"({column.format('<')} OR {column.format('=')}"
+        f" AND ({stream.format('<')} OR {stream.format('=')} AND ({place})))"
+    )
+
+
 def in_table_order(row_classes: Iterable[type]) -> list[type]:
     """Return row classes by the names of their tables, which is the lock order of the tables of states."""
     return sorted(row_classes, key=lambda row_class: row_table(row_class).name)

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 RowVerb = Literal[
     "append",  # insert rows by position
-    "set",  # set states where the new one is newer
+    "set",  # set states where the new one is newer: by its column, or by its position
     "retract",  # copy the rows of some events to `retracted_row`
     "delete",  # delete the rows of some events
     "retract_states",  # copy the states that will be replaced to `retracted_row`
-    "replace_states",  # set states where there is none, or one of this partition that is not newer
+    "replace_states",  # set states where there is none, or one of this partition that is not newer, or by its column
     "count_states",
     "select_states",
     "select_standing",  # states, after the columns that name their writer

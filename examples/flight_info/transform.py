@@ -32,10 +32,10 @@ class _Flight:
     changed_at: datetime
 
 
-@state_of("flight_status", key=("carrier", "flight_number", "departure_date"))
+@state_of("flight_status", key=("carrier", "flight_number", "departure_date"), newest_by="changed_at")
 @dataclass(frozen=True, slots=True)
 class FlightStatus(_Flight):
-    """A flight on a day, after its latest change; the newest sequence number wins."""
+    """A flight on a day, after its latest change, in whatever order the changes arrive."""
 
 
 @appended_to("flight_change")

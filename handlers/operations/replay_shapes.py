@@ -52,14 +52,15 @@ class SpanAnswer(_Span):
     """Sequence numbers, both ends included."""
 
 
-_Counts: Any = shape_of(ReplayCounts, hidden=("states_rewritten",))
+_Counts: Any = shape_of(ReplayCounts, hidden=("states_rewritten", "states_lowered"))
 
 
 class CountsAnswer(_Counts):
     """The work so far; in a dry run, the work that it would do. Only dry runs count `rows_added`, `rows_removed`,
     `rows_changed` and `events_changed`. `held` events wait for an earlier letter of their partition key. `gone` numbers
     are neither in the hub nor in a letter, nor staged; a replay by key counts those of its range, whatever their keys
-    were. It does not count `states_left`."""
+    were. `states_left` are states that their event did not write again, or wrote with an older value of `newest_by`. A
+    replay by key counts only the latter."""
 
 
 class PartitionAnswer(Answered):

@@ -35,7 +35,7 @@ _Fields = Annotated[
 ]
 _Key = Annotated[
     str | None,
-    typer.Option(metavar="FIELD[,FIELD]", help="Keep also the newest event of each value of these fields."),
+    typer.Option(metavar="FIELD[,FIELD]", help="Keep also the last event of each value of these fields."),
 ]
 _At = Annotated[str | None, typer.Option(metavar="FIELD", help="The time of the event; default: the first instant.")]
 _Table = Annotated[str | None, typer.Option(metavar="TABLE", help="The table of the rows; default: parcel_event.")]

@@ -348,7 +348,7 @@ def test_a_standing_state_says_which_event_of_the_partition_wrote_it(ingested: S
         keys[1]: StandingState(home("h-1"), others),
     }
     assert standing(states[1]) == {
-        keys[0]: StandingState(home("h-0"), others),
+        keys[0]: StandingState(home("h-0"), others, comes_first=True),
         keys[1]: StandingState(home("h-1"), mine),
     }
 

@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 from core.model.rows import row_table
 from core.replay.diff import document
 from core.replay.job import ReplayJob
+from examples.flight_info.transform import FlightStatus
 from examples.home_security.transform import Home, HomeAlert, SensorReading
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.ordered_flights import FLIGHTS, changes_of, minute_of, now_as
 from tests.fakes.replaying import World, log_of, order
 from tests.simulation.deployments import TRANSFORMS
 
@@ -101,3 +104,43 @@ def test_doing_a_replay_again_changes_nothing(bodies: list[str], transform: Any,
     assert rows_of(store) == before
     assert [(one.sequence_number, one.status, one.error) for one in store.letters()] == letters
     assert [books.balanced for books in store.read_ledgers()] == [True]
+
+
+FLIGHT_BODIES = st.sampled_from(["quiet 1", *(f"{key} {minute}" for key in (1, 2) for minute in range(5)), "look 1"])
+FLIGHT_CHANGES = st.dictionaries(st.integers(0, 7), FLIGHT_BODIES, max_size=4)
+FLIGHT_LOGS = st.lists(FLIGHT_BODIES, min_size=1, max_size=8)
+
+
+@pytest.mark.slow
+@given(
+    FLIGHT_LOGS, FLIGHT_LOGS, st.dictionaries(st.integers(0, 7), FLIGHT_BODIES, max_size=4), st.sampled_from([1, 2, 9])
+)
+@settings(max_examples=400)
+def test_a_replay_that_leaves_no_state_ends_in_the_greatest_values_and_its_dry_run_says_the_same(
+    bodies: list[str], others: list[str], now: dict[int, str], piece: int
+) -> None:
+    store = MemoryStore()
+    world = World(store, {"0": log_of(*bodies), "1": log_of(*others)}, FLIGHTS, piece=piece)
+    world.transform = now_as(now)
+    asked = order(["0"])
+    dry = world.replay(replace(asked, is_dry_run=True))
+    changes = [one["row"] for one in changes_of(world, dry) if one["table"] == "flight_status"]
+    real = world.replay(asked)
+    for name in ("written", "rows_retracted", "states_left", "states_lowered"):
+        assert getattr(dry.counts, name) == getattr(real.counts, name), name
+    stands = {cast(FlightStatus, one.row).flight_number: document(one.row) for one in store.rows(FlightStatus)}
+    assert {one["flight_number"]: one for one in changes}.items() <= stands.items()
+    said = [("0", at, now.get(at, body)) for at, body in enumerate(bodies)]
+    said += [("1", at, now.get(at, body)) for at, body in enumerate(others)]
+    wanted: dict[int, tuple[int, str, int]] = {}
+    for id, at, body in said:
+        if body[0] in "12":
+            key, minute = map(int, body.split())
+            wanted[key] = max(wanted.get(key, (-1, "", 0)), (minute, id, at))
+    for _ in range(2):
+        real = world.replay()
+    if not real.counts.states_left:
+        found = [
+            (cast(FlightStatus, one.row), one.partition_id, one.sequence_number) for one in store.rows(FlightStatus)
+        ]
+        assert {row.flight_number: (minute_of(row), *place) for row, *place in found} == wanted

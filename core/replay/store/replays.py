@@ -1,7 +1,7 @@
 """Replays in SQL: jobs, their pieces, and rehearsals that are rolled back."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
@@ -100,10 +100,14 @@ class Replays(Partitions):
         return standing
 
     def read_carried(
-        self, job_id: UUID, partition_id: PartitionId, keys: Iterable[ReferenceKey]
+        self,
+        job_id: UUID,
+        partition_id: PartitionId,
+        keys: Iterable[ReferenceKey],
+        named: Callable[[ReferenceKey], str] = state_key,
     ) -> Mapping[ReferenceKey, CarriedState]:
         """Return the states of these keys that the pieces of a job have written so far."""
-        wanted = {state_key(key): key for key in keys}
+        wanted = {named(key): key for key in keys}
         given = keys_json((key,) for key in wanted)
         found = self._database.ask("read_carried", task_id=str(job_id), partition_id=partition_id, keys=given)
         return {
@@ -163,22 +167,23 @@ class Replays(Partitions):
     ) -> None:
         """Close a partition that has no piece left, and count the states that were not written again.
 
-        The last partition ends the job. The states of a replay by key are not counted.
+        The last partition ends the job. A replay by key counts only the states that it lowered.
         """
         left = self._states_left(job, progress, row_classes)
         self._database.run(close_script(job.task.task_id, progress, left, at))
         forget_states(self._database)
 
     def _states_left(self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type]) -> int:
+        lowered = progress.report.states_lowered
         if job.asked.keys:
-            return 0  # a count of the range would count the states of other keys too
+            return lowered  # a count of the range would count the states of other keys too
         partition_id = progress.range.partition_id
         place = {"stream_id": self.open_stream(job.task.stream), "partition_id": partition_id}
         ((first,),) = self._database.ask("find_first_replay", **place, invocation_id=str(job.task.task_id))
         values = {**place, **span_values(progress.range.span), "commit_number": NO_COMMIT if first is None else first}
         states = [row_class for row_class in row_classes if row_table(row_class).key]
         standing = sum(self._database.ask(of_rows("count_states", each), **values)[0][0] for each in states)
-        return max(0, int(standing) - progress.report.states_rewritten)
+        return max(0, int(standing) - progress.report.states_rewritten) + lowered
 
     @property
     def tasks(self) -> Tasks:
@@ -190,8 +195,8 @@ def _standing_of(row_class: type, row: Sequence[Any], state: PartitionState) -> 
     """Return a state and its key. The first columns of the row name its writer, the others are its own."""
     stream_id, partition_id, number, *values = row
     found = row_reader(row_class)(tuple(values))
-    is_own = (stream_id, partition_id) == (state.stream_id, state.partition.partition_id)
-    return ReferenceKey.of(found), StandingState(found, SequenceNumber(number) if is_own else None)
+    place, own = (stream_id, partition_id), (state.stream_id, state.partition.partition_id)
+    return ReferenceKey.of(found), StandingState(found, SequenceNumber(number) if place == own else None, place < own)
 
 
 def _retracted_of(row: Sequence[Any], row_classes: Mapping[str, type]) -> RetractedRow:

@@ -65,8 +65,13 @@ def note_script(rehearsed: RehearsedPiece) -> Script:
         "partition_id": commit.partition.partition_id,
         "diffs": json.dumps([(one.sequence_number, one.diff) for one in rehearsed.diffs]),
     }
-    opened = [(opened_key(key), one.sequence_number, json.dumps(one.error_class)) for key, one in commit.opened.items()]
-    steps = (*_progress_steps(commit, rehearsed.counts, opened), Step("add_replay_diffs", values))
+    carried = [
+        (opened_key(key), one.sequence_number, json.dumps(one.error_class)) for key, one in commit.opened.items()
+    ]
+    carried += [
+        (rehearsed_key(key), max(one.writers), json.dumps(document(one.row))) for key, one in rehearsed.states.items()
+    ]
+    steps = (*_progress_steps(commit, rehearsed.counts, carried), Step("add_replay_diffs", values))
     return Script(f"{commit.partition}: replay {commit.job_id}", steps)
 
 
@@ -81,6 +86,11 @@ def state_key(key: ReferenceKey) -> str:
     """Return a digest of a state's table and key, because a key may be too long for an index."""
     named = json.dumps([row_table(key.row_class).name, *key.key], default=str)
     return hashlib.sha256(named.encode()).hexdigest()
+
+
+def rehearsed_key(key: ReferenceKey) -> str:
+    """Return a digest of a state that a dry run would have left."""
+    return hashlib.sha256(f"rehearsed {state_key(key)}".encode()).hexdigest()
 
 
 def opened_key(key: str) -> str:
@@ -137,10 +147,9 @@ def _retract_steps(commit: ReplayCommit) -> list[Step]:
     place, steps = place_of(commit.state), []
     events = {**place, "sequence_numbers": numbers_json(commit.numbers)}
     for row_class in in_table_order(commit.row_classes):
-        placed = commit.settled.rows.get(row_class, ())
         if not row_table(row_class).key:
             steps.append(Step(of_rows("retract", row_class), events, counts="rows_retracted"))
-        elif placed:
+        elif placed := commit.placed_states(row_class):
             retract = of_rows("retract_states", row_class)
             steps.append(Step(retract, place, many=placed, counts="rows_retracted"))
     return steps
@@ -150,7 +159,7 @@ def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
     """Return the steps that remove the rows of the events from a table, and write their new ones."""
     table, place, placed = row_table(row_class), place_of(commit.state), commit.settled.rows.get(row_class, ())
     if table.key:
-        races = (table.name,)
+        placed, races = commit.placed_states(row_class), (table.name,)
         return [Step(of_rows("replace_states", row_class), place, many=placed, races=races)] if placed else []
     events = {**place, "sequence_numbers": numbers_json(commit.numbers)}
     steps = [Step(of_rows("delete", row_class), events)]
@@ -176,7 +185,7 @@ def _record_values(commit: ReplayCommit, at: str) -> Values:
 
 
 def _progress_steps(
-    commit: ReplayCommit, counts: ReplayCounts, opened: Sequence[tuple[str, SequenceNumber, str]] = ()
+    commit: ReplayCommit, counts: ReplayCounts, rehearsed: Sequence[tuple[str, SequenceNumber, str]] = ()
 ) -> list[Step]:
     own = {"task_id": str(commit.job_id), "partition_id": commit.partition.partition_id}
     ending = Ending(commit.job_id, "replay", commit.committed_at)
@@ -185,7 +194,7 @@ def _progress_steps(
     report = report_text(commit.progress.report_after(known, commit.gone_ranges))
     ahead = Advance(own["partition_id"], commit.progress.step, commit.next_number, report, counts=counted)
     carried = [(state_key(key), one.number, json.dumps(document(one.row))) for key, one in commit.carried.items()]
-    carried += opened
+    carried += rehearsed
     return [
         *advance_steps(ending, ahead, "advance_replay"),
         *([Step("carry_states", {**own, "carried": json.dumps(carried)})] if carried else []),

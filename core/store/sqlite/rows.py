@@ -18,21 +18,15 @@ from core.store.columns import (
 )
 from core.store.dialects import sqlite_text
 from core.store.row_keys import keyed
-from core.store.rows import RETRACTED, STANDING, common_body, of_partition, ordinal_text
-from core.store.script import OfRows, Step
+from core.store.rows import RETRACTED, STANDING, common_body, is_older, of_partition, ordinal_text
+from core.store.script import OfRows, RowVerb, Step
 from core.store.sqlite.windows import WINDOW_TEXTS
 
 EXACT_FLOAT = "exact_float"  # the function that the database defines on each connection
 MEMBERS = 50  # of one json_object: SQLite takes 100 arguments, or 127
 NOT_COVERED = len(LINEAGE) - len(POSITION)  # values of a row that no checksum covers
-_OLDER = (
-    "{0}.stream_id <> excluded.stream_id OR {0}.partition_id <> excluded.partition_id"
-    " OR {0}.sequence_number < excluded.sequence_number"
-)
-_NOT_NEWER = (
-    "{0}.stream_id = excluded.stream_id AND {0}.partition_id = excluded.partition_id"
-    " AND {0}.sequence_number <= excluded.sequence_number"
-)
+_OF_PARTITION = "{0}.stream_id = excluded.stream_id AND {0}.partition_id = excluded.partition_id"
+_NOT_NEWER = f"{_OF_PARTITION} AND {{0}}.sequence_number <= excluded.sequence_number"
 
 
 def checksum_of_values(row_class: type, values: Sequence[Sequence[Any]]) -> int:
@@ -58,7 +52,7 @@ def many_values(step: Step, values: Mapping[str, Any]) -> Sequence[Any]:
     row_class, place = step.statement.row_class, (values["stream_id"], values["partition_id"], values["commit_number"])
     if step.statement.verb == "retract_states":
         return [{**values, "keys": json.dumps(_keys_of(row_class)(many, *place), default=str)}]
-    return _values_of(row_class)(many, *place)
+    return _values_of(row_class, step.statement.verb)(many, *place)
 
 
 def _append(row_class: type) -> str:
@@ -66,11 +60,15 @@ def _append(row_class: type) -> str:
 
 
 def _set(row_class: type) -> str:
-    return _upsert(row_class, _OLDER)
+    return _upsert(row_class, is_older(row_class, row_table(row_class).name, "excluded.", "excluded"))
 
 
 def _replace(row_class: type) -> str:
-    return _upsert(row_class, _NOT_NEWER)
+    table = row_table(row_class)
+    if not table.newest_by:
+        return _upsert(row_class, _NOT_NEWER.format(table.name))
+    takes = f"{_OF_PARTITION.format(table.name)} AND {table.name}.sequence_number = ?"
+    return _upsert(row_class, f"{takes} OR {is_older(row_class, table.name, 'excluded.', 'excluded')}")
 
 
 def _upsert(row_class: type, when: str) -> str:
@@ -79,7 +77,7 @@ def _upsert(row_class: type, when: str) -> str:
     return (
         f"{_insert(row_class, STATE_LINEAGE)} ON CONFLICT ({', '.join(map(quoted, table.key))}) DO UPDATE SET "
         + ", ".join(f"{name} = excluded.{name}" for name in given)
-        + f" WHERE {when.format(table.name)}"
+        + f" WHERE {when}"
     )
 
 
@@ -90,15 +88,21 @@ def _insert(row_class: type, lineage: tuple[str, ...]) -> str:
 
 
 def _retract_states(row_class: type) -> str:
-    """Copy the states that will be replaced; `keys` is a JSON array of [sequence number, key...]."""
+    """Copy the states that will be replaced; `keys` is a JSON array of [sequence number, number that is taken back,
+    `newest_by` or null, key...]."""
     table = row_table(row_class)
-    matches = " AND ".join(f"t.{quoted(name)} = k.value ->> {place}" for place, name in enumerate(table.key, 1))
+    matches = " AND ".join(f"t.{quoted(name)} = k.value ->> {place}" for place, name in enumerate(table.key, 3))
+    gives_way = "t.sequence_number <= k.value ->> 0"
+    if table.newest_by:
+        column = f"t.{quoted(table.newest_by)}"
+        by_number = f"{column} = k.value ->> 2 AND t.sequence_number < k.value ->> 0"
+        gives_way = f"(t.sequence_number = k.value ->> 1 OR {column} < k.value ->> 2 OR {by_number})"
     return (
         f"INSERT INTO retracted_row ({RETRACTED})\n"
         f"SELECT t.stream_id, t.partition_id, :commit_number, '{table.name}', t.sequence_number,"
         f" {ordinal_text(row_class)}, t.commit_number, {_document(row_class)}\n"
         f"  FROM json_each(:keys) AS k CROSS JOIN {table.name} AS t ON {matches}\n"
-        f" WHERE {of_partition('t')} AND t.sequence_number <= k.value ->> 0"
+        f" WHERE {of_partition('t')} AND {gives_way}"
     )
 
 
@@ -125,23 +129,26 @@ def _json_value(column: str, hint: Any) -> str:
 
 
 @cache
-def _values_of(row_class: type) -> ValuesOf:
+def _values_of(row_class: type, verb: RowVerb) -> ValuesOf:
+    """Return the function that writes the rows of a verb; where a state is taken back, its number comes last."""
     table = row_table(row_class)
-    values_of = compiled_values(row_class, table.lineage, instant_texts)
+    last = ("ordinal",) if table.newest_by and verb == "replace_states" else ()
+    values_of = compiled_values(row_class, table.lineage, instant_texts, last)
     return keyed(row_class, len(table.lineage), values_of)
 
 
 @cache
 def _keys_of(row_class: type) -> ValuesOf:
-    """Return a function from placed states to the number and the key of each state that will be set."""
-    table, values_of = row_table(row_class), _values_of(row_class)
-    number, places = (
-        STATE_LINEAGE.index("sequence_number"),
-        [len(STATE_LINEAGE) + table.columns.index(name) for name in table.key],
-    )
+    """Return a function from placed states to the number, the order and the key of each state that will be set."""
+    table, values_of = row_table(row_class), _values_of(row_class, "replace_states")
+    places = {name: place for place, name in enumerate((*STATE_LINEAGE, *table.columns))}
+    number, ranked_by = places["sequence_number"], places.get(table.newest_by)
 
     def keys(*given: Any) -> list[tuple[Any, ...]]:
-        return [(values[number], *(values[place] for place in places)) for values in values_of(*given)]
+        return [
+            (values[number], values[-1], ranked_by and values[ranked_by], *(values[places[name]] for name in table.key))
+            for values in values_of(*given)
+        ]
 
     return keys
 

@@ -26,7 +26,7 @@ from core.store.columns import (
 from core.store.dialects import BY_CODE_POINT, server_part, server_text
 from core.store.queries import ROWS, Param, Query
 from core.store.row_keys import keyed
-from core.store.rows import KEY_TEXT, RETRACTED, STANDING, common_body, of_partition, ordinal_text
+from core.store.rows import KEY_TEXT, RETRACTED, STANDING, common_body, is_older, of_partition, ordinal_text
 from core.store.script import OfRows
 from core.store.sqlserver.json import server_instant_texts
 from core.store.sqlserver.windows import WINDOW_TEXTS
@@ -106,7 +106,7 @@ def rows_variable(table: RowTable) -> str:
 
 
 def _position(table: RowTable) -> tuple[str, ...]:
-    return ("sequence_number",) if table.key else ("sequence_number", "ordinal")
+    return ("sequence_number",) if table.key and not table.newest_by else ("sequence_number", "ordinal")
 
 
 def _append(row_class: type) -> str:
@@ -122,31 +122,37 @@ def _append(row_class: type) -> str:
 
 def _set(row_class: type) -> str:
     """Update the states that exist and are older, and insert the others: MERGE has known races."""
-    older = (
-        " WHERE t.stream_id <> @stream_id OR t.partition_id <> @partition_id OR t.sequence_number < r.sequence_number"
-    )
-    lineage = "stream_id = @stream_id, partition_id = @partition_id, "
-    return f"{_update(row_class, lineage)}\n{older}\n{_BY_KEY};\n{_insert_missing(row_class)}"
+    return _upsert(row_class, _LINEAGE, is_older(row_class, "t", "@", "r"))
 
 
 def _replace_states(row_class: type) -> str:
-    return f"{_update(row_class, '')}\n{_GIVES_WAY}\n{_BY_KEY};\n{_insert_missing(row_class)}"
+    if not row_table(row_class).newest_by:
+        return _upsert(row_class, "", f"{_OF_PARTITION} AND t.sequence_number <= r.sequence_number")
+    takes = f"{_OF_PARTITION} AND t.sequence_number = r.taken"
+    return _upsert(row_class, _LINEAGE, f"{takes} OR {is_older(row_class, 't', '@', 'r')}")
 
 
 def _retract_states(row_class: type) -> str:
-    table = row_table(row_class)
+    table, gives_way = row_table(row_class), "t.sequence_number <= r.sequence_number"
+    if table.newest_by:
+        gives_way = f"(t.sequence_number = r.taken OR {is_older(row_class, 't', '@', 'r')})"
     return (
         f"INSERT INTO hubledger.retracted_row ({RETRACTED})\n"
         f"SELECT t.stream_id, t.partition_id, @commit_number, '{table.name}', t.sequence_number,"
         f" {ordinal_text(row_class)}, t.commit_number, {_document(row_class)}\n"
-        f"  FROM {_joined(row_class)}\n{_GIVES_WAY}\n{_BY_KEY};"
+        f"  FROM {_joined(row_class)}\n WHERE {_OF_PARTITION} AND {gives_way}\n{_BY_KEY};"
     )
 
 
 # A small table of states would be hashed and scanned, and a scan waits for rows that other partitions lock. With this,
 # each row of the JSON seeks its key.
 _BY_KEY = "OPTION (LOOP JOIN, FORCE ORDER)"
-_GIVES_WAY = f" WHERE {server_part(of_partition('t'))} AND t.sequence_number <= r.sequence_number"
+_OF_PARTITION = server_part(of_partition("t"))
+_LINEAGE = "stream_id = @stream_id, partition_id = @partition_id, "
+
+
+def _upsert(row_class: type, lineage: str, when: str) -> str:
+    return f"{_update(row_class, lineage)}\n WHERE {when}\n{_BY_KEY};\n{_insert_missing(row_class)}"
 
 
 def _update(row_class: type, lineage: str) -> str:
@@ -185,7 +191,8 @@ def _select_states(row_class: type, before: str = "") -> str:
 def _open_json(row_class: type) -> str:
     """Return the expression that reads the rows of a class from their variable: the position, then the columns."""
     table = row_table(row_class)
-    types = [(name, "bigint") for name in _position(table)]
+    number = "taken" if table.key else "ordinal"  # the number of the event whose state a replay takes back
+    types = [(name, "bigint") for name in ("sequence_number", number)[: len(_position(table))]]
     types += [(quoted(name), _type(hint, name in table.key)) for name, hint in fields_of(row_class)]
     columns = ", ".join(f"{name} {kind} '$[{place}]'" for place, (name, kind) in enumerate(types))
     return f"OPENJSON(@{rows_variable(table)}) WITH ({columns}) AS r"

@@ -14,6 +14,7 @@ from core.transforms.contract.places import Fault, ModulePart
 
 SUBJECT_TYPES = (str, int)
 KEY_TYPES = (str, int, bool, datetime, date)  # equal decimals can have different texts, and floats are rarely equal
+NEWEST_TYPES = (datetime, date, int)
 _NONE = type(None)
 _UNIONS = (None, Union, UnionType)
 LONGEST_TEXT = 4000  # characters of a column of SQL Server that is stored in its row
@@ -59,6 +60,7 @@ def _faults_of_class(module: ModuleType, row_class: type) -> Iterator[Fault]:
         )
     yield from _faults_of_key(part, row_class, hints)
     yield from _faults_of_subject(part, row_class, hints)
+    yield from _faults_of_newest(part, row_class, hints)
 
 
 def _faults_of_columns(part: ModulePart, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
@@ -119,6 +121,26 @@ def _faults_of_subject(part: ModulePart, row_class: type, hints: dict[str, Any])
         yield (
             _field(part, row_class, table.subject),
             f"{who}.{table.subject} is {kind.__name__} and is the subject: a subject is {_one_of(SUBJECT_TYPES)}",
+        )
+
+
+def _faults_of_newest(part: ModulePart, row_class: type, hints: dict[str, Any]) -> Iterator[Fault]:
+    who, table = row_class.__name__, row_table(row_class)
+    name = table.newest_by
+    if not name:
+        return
+    if name not in table.columns:
+        yield part, f"{who}: newest_by of {table.name} is {name!r}, which is not a field of the class"
+    elif name in table.key:
+        yield (
+            _field(part, row_class, name),
+            f"{who}.{name} is in the key and is newest_by: rows of one key do not differ in it",
+        )
+    elif hints[name] not in NEWEST_TYPES:
+        yield (
+            _field(part, row_class, name),
+            f"{who}.{name} is {_written(hints[name])} and is newest_by: the newest row is found by"
+            f" {_one_of(NEWEST_TYPES)}, and each row has it",
         )
 
 

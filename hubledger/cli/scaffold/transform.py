@@ -64,7 +64,7 @@ def kinds_of(design: Design) -> set[Kind]:
 
 def _and_state(design: Design) -> str:
     key = ", ".join(one.column for one in design.key[:2]) + (", ..." if design.key[2:] else "")
-    return f", and the newest state of each {key}" if key else ""
+    return f", and the last state of each {key}" if key else ""
 
 
 def _imports(design: Design) -> str:
@@ -115,7 +115,7 @@ def _classes(design: Design) -> str:
         f'{appended}({base}):\n    """One event."""\n\n\n'
         + _state_of(design)
         + "\n@dataclass(frozen=True, slots=True)\n"
-        + f'class {design.state_class}({base}):\n    """The newest event of its key."""\n'
+        + f'class {design.state_class}({base}):\n    """The last event of its key."""\n'
     )
 
 

@@ -34,7 +34,9 @@ class TrialOutcome:
     written: int = 0
     filtered: int = 0
     rows: dict[type, list[tuple[int, Row]]] = field(default_factory=dict)
-    keys: dict[type, dict[ReferenceKey, int]] = field(default_factory=dict)  # of states, with the line of the newest
+    keys: dict[type, dict[ReferenceKey, tuple[int, Row]]] = field(
+        default_factory=dict
+    )  # of states: the newest, its line
     letters: list[DeadLetter] = field(default_factory=list)
     filtered_lines: list[int] = field(default_factory=list)
     unknown_fields: Counter[str] = field(default_factory=Counter)
@@ -69,9 +71,9 @@ class TrialOutcome:
             return
         keys = self.keys.setdefault(row_class, {})
         for number, _, row in placed:
-            key = ReferenceKey.of(row)
-            if key in keys or len(keys) < self.limit:
-                keys[key] = self.file.line_of(number)
+            key, rank_of = ReferenceKey.of(row), row_table(row_class).rank_of
+            if len(keys) < self.limit if key not in keys else rank_of(keys[key][1]) <= rank_of(row):
+                keys[key] = (self.file.line_of(number), row)
 
     def _add_filtered(self, commit: BatchCommit) -> None:
         taken = {number for placed in commit.settled.rows.values() for number, _, _ in placed}
@@ -111,4 +113,4 @@ def states_of(outcome: TrialOutcome, store: Letters) -> Iterable[tuple[type, lis
     """Return the states that the store has of the first keys, each with the line of its newest event."""
     for row_class, keys in outcome.keys.items():
         found = store.read_references(keys)
-        yield row_class, [(line, found[key]) for key, line in keys.items() if key in found]
+        yield row_class, [(line, found[key]) for key, (line, _) in keys.items() if key in found]

@@ -4,11 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from local.feed.domains import domain_of_sample
 from local.feed.record import Copies
+from local.feed.sample import keyed_by, read_sample
 from tests.unit.local.shop import Shop, minutes_of, shop
 from tests.unit.local.stores import Fault, fault, first_row, unnamed
 
 EVENTS = 360
+FLIGHTS = Path(__file__).parents[3] / "examples" / "flight_info" / "events.jsonl"
 POISON = "rowid = (SELECT MIN(rowid) FROM event_hub_dead_letter WHERE error_class = 'poison')"
 LINES = "stream_id, partition_id, sequence_number, 7, commit_number, order_id, customer_tier, amount, weight, due"
 EARLIER = (  # the same row, of an earlier event
@@ -140,6 +143,26 @@ def test_a_state_that_several_partitions_wrote_is_the_newest_of_one_of_them(tmp_
         " FROM shop_order_line WHERE order_id = 'o-1') WHERE order_id = 'o-1'"
     )
     assert [difference.partition(":")[0] for difference in made.recount()] == ["shop_order"]
+
+
+def test_a_state_that_a_column_orders_is_the_greatest_of_all_partitions(tmp_path: Path) -> None:
+    sample = read_sample(FLIGHTS)
+    domain = domain_of_sample("examples.flight_info.transform", keyed_by(FLIGHTS, sample, "status"))
+    minutes = minutes_of(domain, 2 * len(sample))
+    for name, given in {"in order": minutes, "the other way round": minutes[::-1]}.items():
+        (tmp_path / name).mkdir()
+        made = Shop.after(tmp_path / name, domain, given)
+        assert made.recount() == []
+    several = "carrier = 'LH' AND flight_number = 400"
+    ((partitions,),) = made.change(f"SELECT COUNT(DISTINCT partition_id) FROM flight_change WHERE {several}")
+    assert partitions > 1
+    made.change(
+        "UPDATE flight_status AS s SET (status, departure_gate, departs_at, arrives_at, changed_at, partition_id,"
+        " sequence_number) = (SELECT c.status, c.departure_gate, c.departs_at, c.arrives_at, c.changed_at,"
+        " c.partition_id, c.sequence_number FROM flight_change AS c WHERE c.carrier = 'LH' AND c.flight_number = 400"
+        f" ORDER BY c.changed_at LIMIT 1) WHERE {several}"
+    )
+    assert [difference.partition(":")[0] for difference in made.recount()] == ["flight_status"]
 
 
 def test_states_that_come_from_other_partitions_may_be_of_any_time_but_must_be_states(tmp_path: Path) -> None:

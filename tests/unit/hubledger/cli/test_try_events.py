@@ -32,8 +32,8 @@ def write(file: Path, *lines: dict[str, Any] | bytes) -> str:
     return str(file)
 
 
-def tried(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    assert main(["try", *arguments, "--transform", NAME, "--json"]) == 0
+def tried(capsys: pytest.CaptureFixture[str], *arguments: str, transform: str = NAME) -> Any:
+    assert main(["try", *arguments, "--transform", transform, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -72,6 +72,15 @@ def test_empty_lines_are_no_events_and_lines_keep_their_numbers(file: Path, caps
 def test_a_state_is_shown_as_its_newest_event_left_it(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = tried(capsys, write(file, HOME, {**HOME, "armed": True}))
     assert [(each["line"], each["row"]["armed"]) for each in found["tables"]["home"]["rows"]] == [(2, True)]
+
+
+def test_a_state_that_a_column_orders_has_the_line_of_its_greatest_value(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flight = {"carrier": "LH", "flight_number": 400, "departure_date": "2026-03-14", "status": "scheduled"}
+    lines = [{**flight, "changed_at": f"2026-03-13T{hour}:00:00Z"} for hour in ("10", "18", "18", "12")]
+    found = tried(capsys, write(file, *lines), transform="examples.flight_info")
+    assert [each["line"] for each in found["tables"]["flight_status"]["rows"]] == [3]
 
 
 def test_a_second_delivery_brings_nothing_new(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,6 +95,26 @@ def test_a_key_is_of_fields_that_are_never_none_and_of_types_whose_equal_values_
         assert fault == f"{LINE}: Thing.a is {kind} and is in the key: a key holds str, int, bool, datetime or date"
 
 
+def test_the_newest_row_of_a_key_is_found_by_a_required_instant_date_or_whole_number_outside_the_key(
+    modules: WrittenModules,
+) -> None:
+    def faults(name: str, hint: str = "datetime", key: str = "('a',)") -> list[str]:
+        how = f"@state_of('thing', key={key}, newest_by={name!r})\n"
+        return faults_of_row(modules, f"a: str; b: {hint}", how)
+
+    assert [fault for hint in ("datetime", "date", "int") for fault in faults("b", hint)] == []
+    for hint in ("str", "float", "Decimal", "bool", "datetime | None", "int | None"):
+        (fault,) = faults("b", hint)
+        assert fault.startswith(f"{LINE + 1}: Thing.b is ")
+        assert fault.endswith(
+            " and is newest_by: the newest row is found by datetime, date or int, and each row has it"
+        )
+    assert faults("c") == [f"{LINE - 1}: Thing: newest_by of thing is 'c', which is not a field of the class"]
+    assert faults("b", "int", "('a', 'b')") == [
+        f"{LINE + 1}: Thing.b is in the key and is newest_by: rows of one key do not differ in it"
+    ]
+
+
 def test_a_field_of_a_base_has_the_line_of_the_base(modules: WrittenModules) -> None:
     text = f"{HEAD}{ROW}class Base:\n    wrong: bytes\n@appended_to('thing')\n{ROW}class Thing(Base):\n    right: int\n"
     (fault,) = faults_of(modules, text)
