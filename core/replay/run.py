@@ -171,7 +171,8 @@ class _WorkSlice:
         ordered = commit.new_states(ordered=True)
         if not ordered:
             return commit
-        earlier = means.store.read_carried(self.job_id, state.partition.partition_id, commit.carried)
+        place = (self.job_id, state.partition.partition_id)
+        earlier = means.store.read_carried(*place, commit.carried) if commit.carried else {}
         carried = {
             key: one for key, one in commit.carried.items() if key not in earlier or not earlier[key].is_newer(one)
         }
