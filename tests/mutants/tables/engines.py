@@ -37,12 +37,12 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/sqlite/rows.py",
+        "core/store/rows.py",
         "tests/contract/test_states.py",
         (
             "an older state takes the place of a newer one",
-            '" OR {0}.sequence_number < excluded.sequence_number"',
-            '" OR {0}.sequence_number <> excluded.sequence_number"',
+            "{standing}.sequence_number < {new}.sequence_number",
+            "{standing}.sequence_number <> {new}.sequence_number",
         ),
     ),
     *in_file(
@@ -50,8 +50,8 @@ MUTANTS = (
         "tests/contract/test_replays.py",
         (
             "a replay replaces the state of a newer event",
-            '" AND {0}.sequence_number <= excluded.sequence_number"',
-            '" AND {0}.sequence_number <> excluded.sequence_number + 1000"',
+            "{{0}}.sequence_number <= excluded.sequence_number",
+            "{{0}}.sequence_number <> excluded.sequence_number + 1000",
         ),
     ),
     *in_file(
@@ -166,8 +166,8 @@ MUTANTS = (
         f"{HOUSE} {PARITY} {UNIT}/test_batch.py",
         (
             "an older state takes the place of a newer one on the server",
-            "t.partition_id <> @partition_id OR t.sequence_number < r.sequence_number",
-            "t.partition_id <> @partition_id OR t.sequence_number > r.sequence_number",
+            'is_older(row_class, "t", "@", "r"))',
+            'is_older(row_class, "r", "@", "t"))',
         ),
     ),
     *in_file(
