@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
 from typing import Any, cast
@@ -11,19 +11,14 @@ from typing import Any, cast
 import pytest
 
 from core.ingest.ingest import Means, ingest_batch
-from core.ledger.erasure.work import ErasureKind
-from core.ledger.store.erasures import Erasures
 from core.model.events import Event
-from core.model.rows import References, Row, state_of
+from core.model.rows import References, Row
 from core.model.transform import Transform
 from core.replay.job import ReplayJob
-from core.tasks.run import open_parts, work_on
 from examples.flight_info.transform import FlightStatus
 from examples.home_security.transform import SensorReading
 from tests.contract.test_retries import resolved, retry
 from tests.fakes.builders import EPOCH, batch, claim, commit, event, keep_letters, partition, settled, stamps
-from tests.fakes.engines import SqliteEngine
-from tests.fakes.erasing import ErasingWorld
 from tests.fakes.kept import Engine
 from tests.fakes.ordered_flights import FLIGHTS, changes_of, flight, minute_of, now_as
 from tests.fakes.replaying import World, log_of, order
@@ -240,39 +235,3 @@ def test_a_batch_that_commits_between_two_pieces_keeps_its_newer_row(store: Stor
     ingest(store, "1", "1 20")
     world.work(job)
     assert standing(engine)[1] == (20, "1", 0)
-
-
-@state_of("fob", key=("fob_id",), subject="home_id", newest_by="version")
-@dataclass(frozen=True, slots=True)
-class Fob:
-    fob_id: str
-    home_id: str
-    version: int
-
-
-def fobs_of(given: Event, references: References) -> Iterable[Row]:
-    fob_id, home_id, version = given.body.decode().split()
-    return [Fob(fob_id, home_id, int(version))]
-
-
-def test_an_erased_newest_row_does_not_bring_back_an_older_one(store: Store, engine: Engine) -> None:
-    if not isinstance(engine, SqliteEngine):
-        pytest.skip("the table is one of SQLite")
-    engine.sql(
-        "CREATE TABLE fob (fob_id TEXT PRIMARY KEY, home_id TEXT, version INTEGER, stream_id INTEGER,"
-        " partition_id TEXT, sequence_number INTEGER, commit_number INTEGER)"
-    )
-    logs = {"0": log_of("a home-1 3", "a home-7 9", "b home-1 1")}
-    world = ErasingWorld(store, logs, Transform("fobs/1", fobs_of, None, (Fob,)))
-    assert engine.sql("SELECT fob_id, version FROM fob ORDER BY 1") == [("a", 9), ("b", 1)]
-    task = world.ask_erasure("home-7")
-    kind = replace(world.erasing, store=Erasures(world.stream, (Fob,), ()))
-    assert isinstance(kind, ErasureKind)
-    while ids := open_parts(task.task_id, kind):
-        for id in ids:
-            work_on(task.task_id, id, kind, world.clock.now() + timedelta(minutes=1))
-    assert engine.sql("SELECT fob_id, version FROM fob") == [("b", 1)]
-    ingest_batch(batch([event(3, "a home-1 2")]), world.ingesting)
-    assert engine.sql("SELECT fob_id, version FROM fob ORDER BY 1") == [("a", 2), ("b", 1)]
-    world.replay()
-    assert engine.sql("SELECT fob_id, version FROM fob ORDER BY 1") == [("a", 3), ("b", 1)]
