@@ -94,17 +94,20 @@ FROM (
 ) GROUP BY carrier, flight_number, departure_date, status, departure_gate, departs_us, arrives_us, changed_us
 HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
 """
-# The store holds the last published change of each flight and day; one whose answer was lost may be there or not.
+# The store holds the latest change of each flight and day, of equal ones the last published. One whose answer was lost
+# may be there or not.
 _STATUSES = """
 SELECT carrier, flight_number, departure_date, status, departure_gate, departs_us, arrives_us, changed_us,
     SUM(expected), SUM(expected), SUM(found)
 FROM (
     SELECT carrier, flight_number, departure_date, status, departure_gate, departs_us, arrives_us, changed_us,
         1 AS expected, 0 AS found
-    FROM record.event WHERE number IN (
-        SELECT MAX(number) FROM record.event WHERE outcome = 'written'
-        GROUP BY carrier, flight_number, departure_date
-    )
+    FROM (
+        SELECT *, ROW_NUMBER() OVER (
+            PARTITION BY carrier, flight_number, departure_date ORDER BY changed_us DESC, number DESC
+        ) AS place
+        FROM record.event WHERE outcome = 'written'
+    ) WHERE place = 1
     UNION ALL
     SELECT carrier, flight_number, departure_date, status, departure_gate,
         instant(departs_at), instant(arrives_at), instant(changed_at), 0, 1
