@@ -27,6 +27,7 @@
         │   └── HeldLettersFull        the partition holds as many letters as HELD_LIMIT allows
         ├── ErasureKeyMissing      subjects were erased with a different key   (in core/settle/erased.py)
         ├── ChildNotStarted        no child process starts to try a deadly event (in core/settle/settle.py)
+        │   └── ChildNotFree           none is free in time, or the events are tried already (in core/settle/settle.py)
         ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
         │   └── NotFound               the Spark engine does not know the job     (in core/remote/spark/http.py)

@@ -118,7 +118,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         letters=reader.letters(),
         letter_look=reader.seconds("DEAD_LETTER_LOOK_SECONDS", 60, most=600, least=0.1),
         rows_per_event=reader.count("ROWS_PER_EVENT", ROWS_LIMIT, most=1_000_000),
-        transform_deadline=reader.seconds("TRANSFORM_DEADLINE_SECONDS", 240, most=540, least=1),
+        transform_deadline=reader.seconds("TRANSFORM_DEADLINE_SECONDS", 60, most=420, least=1),
         replay_most_events=reader.count("REPLAY_MOST_EVENTS", 10_000_000, most=999_999_999),
         spark=reader.spark(),
         access=reader.access(),

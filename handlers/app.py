@@ -54,7 +54,7 @@ from core.settings import Settings, read_settings
 from core.settle.store.partitions import Partitions
 from core.store.clock import store_clock
 from core.store.connect import briefly_patient, open_database
-from core.store.database import Database, PatientDatabase, invocation
+from core.store.database import LONGEST_INVOCATION, Database, PatientDatabase, invocation
 from core.store.memory import Memory
 from core.store.observed import observed
 from core.store.stream import OneStream
@@ -68,7 +68,7 @@ from handlers.remembered import Lifetime, Remembered
 
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of open letters take a while
-WAITING_LIMIT = timedelta(minutes=8)  # `functionTimeout` of host.json less the longest call after the last pause
+WAITING_LIMIT = LONGEST_INVOCATION
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
 BURN_DOWN = Lifetime(fresh=30.0, limit=120.0, quick=0.1)  # it calls the hub for each partition
 Made = TypeVar("Made")
@@ -150,10 +150,10 @@ class App:
     @property
     def keeper(self) -> Keeper:
         """The keeper of the stream's letters."""
-        own, lone = self.settings, self.means.journal.lone
+        own, journal = self.settings, self.means.journal
         clock = self.store.keepers_clock(CLOCK)
         return Keeper(
-            own.stream, self.store, self.transform, self.hub.find_event, clock, own.letters, lone, own.erasure
+            own.stream, self.store, self.transform, self.hub.find_event, clock, own.letters, journal, own.erasure
         )
 
 

@@ -4,7 +4,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -12,14 +12,15 @@ from statistics import median, quantiles
 from time import perf_counter, thread_time
 
 from bench.figures import Cell, Figure, Result, Table
-from bench.ingest import STAMPS
+from bench.ingest import STAMPS, here
 from bench.samples import ROOMS, SIZE
 from bench.size.batches import EVERY, story_batches
 from bench.size.features import FEATURES, Feature, Without
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.journal import NOT_JOURNALED, StoredJournal
+from core.ingest.journal import StoredJournal
 from core.ingest.store import Attempts
 from core.model.events import EventBatch
+from core.settle.isolate import NOT_JOURNALED
 from core.settle.store.partitions import Partitions
 from core.store.memory import Memory
 from core.store.sqlite.database import SqliteDatabase
@@ -101,9 +102,7 @@ def _variant(path: Path, without: tuple[Feature, ...]) -> Variant:
     database = Without(own, tuple(feature.change for feature in without)) if without else own
     is_journaled = not any(feature.is_journal for feature in without)
     flight = Flight(path.with_suffix(".flight"))
-    journal = (
-        StoredJournal(Attempts(database), STAMPS, flight, nullcontext, nullcontext) if is_journaled else NOT_JOURNALED
-    )
+    journal = StoredJournal(Attempts(database), STAMPS, flight, here, here) if is_journaled else NOT_JOURNALED
     store = Partitions(database, Memory(EVERY))
     return Variant(path, without, Means(store, load_transform(HOMES.transform, 100), STAMPS, journal=journal), own)
 

@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from azure.eventhub._pyamqp.aio import _receiver_async as receiver
 from azure.functions.eventhub import EventHubTriggerConverter
 
+from bench.ingest import here
 from bench.way.recorded import Recorded
 from core.ingest.ingest import IngestReport, Means, ingest_batch, plan_commit, read, refer
 from core.ingest.journal import StoredJournal
@@ -104,9 +105,7 @@ def replayed(recorded: Sequence[Recorded], transform: str, store: Path) -> dict[
         with closing(Watchdog(timedelta(seconds=240))) as watchdog:
             loaded = load_transform(transform, 100, watchdog.over)
             with closing(_Timed(SqliteDatabase(store, needed=loaded.row_classes))) as database:
-                journal = StoredJournal(
-                    Attempts(database), STAMPS, Flight(store.with_suffix(".flight")), nullcontext, nullcontext
-                )
+                journal = StoredJournal(Attempts(database), STAMPS, Flight(store.with_suffix(".flight")), here, here)
                 inner = Inner(timers, database, Means(Letters(database, _memory()), loaded, STAMPS, journal=journal))
                 for one in recorded:
                     inner.replay(outer(one, timers))

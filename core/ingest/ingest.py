@@ -13,7 +13,6 @@ from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
 from core.ingest.held import OpenLetters, events_that_fit, read_open_letters
 from core.ingest.incarnation import NOT_VERIFIED, Verification
-from core.ingest.journal import NOT_JOURNALED, Journal
 from core.ingest.recurrence import noting_recurrence
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
@@ -22,9 +21,9 @@ from core.model.letters import LetterPolicy
 from core.model.rows import References
 from core.model.spans import Span
 from core.model.transform import Transform
-from core.settle.isolate import Isolation
+from core.settle.isolate import NOT_JOURNALED, Isolation, Journal, RunChanged, Trial
 from core.settle.order import KeyOrder
-from core.settle.settle import EventKilled, reference_keys, scheduled, settle
+from core.settle.settle import reference_keys, scheduled, settle
 from core.settle.store.partitions import Partitions
 
 CONFLICT_LIMIT = 5  # conflicts in a row until the host has to retry: each means that another owner committed
@@ -169,25 +168,45 @@ def _commit_next(
 ) -> None:
     """Plan and commit the next new events: all of them, or a part when some are refused, deadly or held."""
     reading = reading.only(isolation.next_run(reading.guarded.run))
-    with means.journal.attempt(batch, reading.state, reading.guarded, means.transform) as attempt:
-        transform = isolation.around(attempt.transform)
-        try:
+    try:
+        with means.journal.attempt(_trial(batch, reading, means, isolation), means.transform) as attempt:
+            transform = isolation.around(attempt.transform)
             reading, commit = _plan_next(batch, reading, replace(means, transform=transform), progress)
-            commit = attempt.marked(commit)
+            commit = replace(commit, is_marked=True) if attempt.is_marked else commit
             means.store.commit_batch(commit)
-        except EventKilled as killer:
-            isolation.note_killer(killer)
-        except DataRefused as fault:
-            isolation.note_refusal(reading.guarded.run, fault)
-        except (CheckpointConflict, CommitOutcomeUnknown) as fault:
-            if not progress.note_conflict():
-                raise
-            if isinstance(fault, CommitOutcomeUnknown):
-                progress.doubtful = commit
-        else:
-            attempt.committed = commit
-            isolation.note_commit(reading.guarded.run)
-            progress.add(commit)
+            attempt.done_to, attempt.is_cleared = commit.last.sequence_number, True
+    except RunChanged:
+        return
+    except DataRefused as fault:
+        isolation.note_refusal(reading.guarded.run, fault)
+    except (CheckpointConflict, CommitOutcomeUnknown) as fault:
+        if not progress.note_conflict():
+            raise
+        if isinstance(fault, CommitOutcomeUnknown):
+            progress.doubtful = commit
+    else:
+        isolation.note_commit(reading.guarded.run)
+        progress.add(commit)
+
+
+def _trial(batch: EventBatch, reading: BatchReading, means: Means, isolation: Isolation) -> Trial:
+    state, guarded = reading.state, reading.guarded
+    expected = None if state.checkpoint is None else state.checkpoint.sequence_number
+
+    def look_again() -> None:
+        means.store.forget_partition(state.partition)
+        if means.store.read_partition(state.partition).next_number != state.next_number:
+            raise CheckpointConflict(state.partition, expected)
+
+    return Trial(
+        "batch",
+        state,
+        Span(guarded.first, guarded.run[-1].sequence_number),
+        isolation,
+        batch.invocation_id,
+        comes_again=batch.is_retry or batch.asked is not None,
+        look_again=look_again,
+    )
 
 
 def _plan_next(

@@ -1,73 +1,48 @@
 """The journal: know which events may have killed a process, and try those in a child process.
 
-Every attempt notes its numbers in the flight record of the process, which outlives it. A batch is suspicious while its
-process has not committed as many events of the partition as one batch may hold, when its invocation is a retry, and
-when it heals a gap: the attempt before it may have died. Only such a batch looks into the flight records of dead
-processes, and leaves a mark with its numbers in the store, because a machine may die with its records. Its
-commit deletes the mark, and so does the end of the attempt by an exception.
+Every caller of a transform opens an attempt: a batch, a retry, a replay and its dry run. The attempt notes its numbers
+in the flight record of the process, which outlives it. It is suspicious while its process has not written as many
+numbers of the partition for this caller as one batch may hold, and when its caller says that it comes again: the
+attempt before it may have died. Only such an attempt looks into the flight records of dead processes and at the marks
+in the store. It leaves a mark of its own, because a machine may die with its records. Its end deletes the mark.
 
-A suspicious batch with numbers that a dead process had in hand, or under the mark of a different process, runs its
-transform in a child process. So does every batch from the second death in half an hour on: the host of Azure Functions
-ends after the third one. Memory that runs out counts as a death.
+Numbers that a dead process had in hand are suspects: their transform runs in a child process. An event that kills there
+becomes a mark with the words of its letter before anything else happens. So no second death takes this verdict, and the
+next run ends with the letter, without a child. The mark of a range counts the deaths. A killer may take its parent
+along: after the third death the events are tried one at a time, each with a mark, so that a death names its event.
+
+From the second death in half an hour on, every attempt runs in a child: the host of Azure Functions ends after the
+third one. Memory that runs out counts as a death.
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
 
 from core.errors import StoreFault
-from core.ingest.guard import Guarded
 from core.ingest.store import AttemptMark, Attempts
 from core.model.clock import Clock
-from core.model.commits import BatchCommit, PartitionState
-from core.model.events import BATCH_EVENTS, EventBatch, Partition
-from core.model.spans import Span
+from core.model.commits import PartitionState
+from core.model.events import BATCH_EVENTS, Partition
+from core.model.spans import SequenceNumber, Span
 from core.model.transform import Lone, Transform
+from core.settle.isolate import Attempt, Journal, RunChanged, Trial
+from core.settle.settle import ChildNotFree, EventKilled
 from core.transforms.flight import Flight
 
-CAREFUL = 2  # deaths in the window; from the last one of them on, each batch runs in a child
-
-
-@dataclass(slots=True)
-class Attempt:
-    """One attempt at events: the transform to try them with, its mark, if it has one, and its commit."""
-
-    transform: Transform
-    is_marked: bool = False
-    committed: BatchCommit | None = None
-
-    def marked(self, commit: BatchCommit) -> BatchCommit:
-        """Return the commit of the attempt, which deletes the mark."""
-        return replace(commit, is_marked=True) if self.is_marked else commit
-
-
-class Journal:
-    """Records attempts at batches; this class itself records none, and suspects no event."""
-
-    def attempt(
-        self, batch: EventBatch, state: PartitionState, guarded: Guarded, transform: Transform
-    ) -> AbstractContextManager[Attempt]:
-        """Begin an attempt at the new events of a batch; the caller reports their commit to it."""
-        return nullcontext(Attempt(transform))
-
-    def lone(self, transform: Transform) -> AbstractContextManager[Transform]:
-        """Give the transform for events that may kill."""
-        return nullcontext(transform)
-
-
-NOT_JOURNALED = Journal()
-
-
-def death_facts(partition: Partition, tried: Span, invocation_id: str) -> dict[str, object]:
-    """Return the fields of the log line of an attempt at suspects."""
-    place = {"action": "attempt_died", "partition": str(partition), "invocation_id": invocation_id}
-    return {**place, "first": tried.first, "last": tried.last}
+CAREFUL = 2  # deaths in the window; from the last one of them on, each attempt runs in a child
+ALONE = 3  # deaths with a range in hand; from the last one of them on, its events are tried one at a time
+NOBODY = UUID(int=0)  # in a mark that was put back: it counts deaths, and no attempt has it in hand
+TAKES_PARENT = "the process of the app died when it tried this event alone, after it had died with it in hand before"
 
 
 class StoredJournal(Journal):
     """The journal of a process, with its marks in the store.
 
-    `lone` and `careful` give the transform that runs in a child: for suspects, and for any batch of a careful process.
+    `lone` and `careful` give the transform that runs in a child: for suspects, and for any attempt of a careful
+    process.
     """
 
     def __init__(self, store: Attempts, clock: Clock, flight: Flight, lone: Lone, careful: Lone) -> None:
@@ -77,97 +52,131 @@ class StoredJournal(Journal):
         self._lone = lone
         self._careful = careful
         self._own = clock.new_id()  # in the marks of this process
-        self._unproven: dict[Partition, int] = {}  # numbers left to commit until it is not suspicious
-        self._fallen: dict[Partition, Span] = {}  # numbers that stood in the mark of a different process
+        self._unproven: dict[tuple[Partition, str], int] = {}  # numbers left to write until it is not suspicious
+        self._in_hand: list[tuple[Partition, Span]] = []  # suspects that attempts of this process try
         self._is_careful = False
 
-    def attempt(
-        self, batch: EventBatch, state: PartitionState, guarded: Guarded, transform: Transform
-    ) -> AbstractContextManager[Attempt]:
-        """Begin an attempt; a suspicious one leaves a mark, and one at suspects runs in a child."""
-        if self._unproven.get(state.partition, BATCH_EVENTS) > 0 or batch.is_retry or batch.asked is not None:
-            return self._marked(batch, state, guarded, transform)
-        tried = _tried(guarded)
-        if self._is_careful:
-            return self._alone(self._careful(transform))
-        return self._noted(state.partition, tried, transform)
-
-    def lone(self, transform: Transform) -> AbstractContextManager[Transform]:
-        """Give the transform that runs in a child."""
-        return self._lone(transform)
-
     @contextmanager
-    def _noted(self, partition: Partition, tried: Span, transform: Transform) -> Iterator[Attempt]:
-        """Try events here, with a note in the flight record."""
-        slot = self._flight.begin(partition.partition_id, tried)
-        try:
-            yield Attempt(transform)
-        except MemoryError:
-            self._unproven.pop(partition, None)
-            self._flight.leave(slot)
-            raise
-        except BaseException:
-            self._flight.end(slot)
-            raise
-        self._flight.end(slot)
-
-    @contextmanager
-    def _alone(self, lone: AbstractContextManager[Transform]) -> Iterator[Attempt]:
-        """Try events in a child process."""
-        self._is_careful = self._flight.look().deaths >= CAREFUL
-        with lone as transform:
-            yield Attempt(transform)
-
-    @contextmanager
-    def _marked(
-        self, batch: EventBatch, state: PartitionState, guarded: Guarded, transform: Transform
-    ) -> Iterator[Attempt]:
-        partition, tried = state.partition, _tried(guarded)
-        standing = self._store.read_attempt(state)
-        mark = AttemptMark(tried, self._own, self._clock.now(), batch.invocation_id)
-        self._store.begin_attempt(state, mark)
+    def attempt(self, trial: Trial, transform: Transform) -> Iterator[Attempt]:
+        """Begin an attempt; a suspicious one leaves a mark, and suspects run in a child."""
+        if trial.isolation.has_passed(trial.tried):
+            yield from self._noted(trial, Attempt(transform, is_marked=True))
+            return
+        is_marked = self._is_suspicious(trial)
+        deaths = max(self._deaths(trial, transform), int(trial.is_suspect)) if is_marked else 0
         with ExitStack() as stack:
-            if self._is_suspect(partition, tried, standing):
-                self._flight.tell(death_facts(partition, tried, batch.invocation_id))
-                way = self._alone(self._lone(transform))
+            if deaths:
+                stack.enter_context(self._having(trial.state.partition, trial.tried))
+                transform = stack.enter_context(self._lone(transform, trial.look_again))
+                trial.look_again()
             elif self._is_careful:
-                way = self._alone(self._careful(transform))
-            else:
-                way = self._noted(partition, tried, transform)
-            try:
-                attempt = stack.enter_context(way)
-                attempt.is_marked = True
-                yield attempt
-            except MemoryError:
-                raise  # the mark stays
-            except BaseException:
-                self._take_back(state, mark)
-                raise
-            if attempt.committed is None:
-                self._take_back(state, mark)
-            else:
-                self._note_commit(attempt.committed)
+                self._is_careful = self._flight.look().deaths >= CAREFUL
+                transform = stack.enter_context(self._careful(transform, trial.look_again))
+            if is_marked:
+                self._store.begin_attempt(trial.state, self._mark(trial, transform, deaths))
+            yield from self._noted(trial, Attempt(transform, is_marked), deaths)
 
-    def _is_suspect(self, partition: Partition, tried: Span, standing: AttemptMark | None) -> bool:
-        """Return True when one of these events may have killed a process."""
+    def has_in_hand(self, state: PartitionState, since: datetime) -> bool:
+        """Return True while this process tries suspects of a partition, or another process began one since a time."""
+        if any(partition == state.partition for partition, _ in self._in_hand):
+            return True
+        marks = self._store.read_marks(state, Span(state.next_number, SequenceNumber(2**63 - 1)))
+        return any(one.attempt_id not in (self._own, NOBODY) and one.begun_at > since for one in marks)
+
+    def _is_suspicious(self, trial: Trial) -> bool:
+        is_alone = trial.tried.first <= trial.isolation.alone_to
+        unproven = self._unproven.get((trial.state.partition, trial.caller), BATCH_EVENTS)
+        return unproven > 0 or trial.comes_again or trial.is_suspect or is_alone
+
+    def _deaths(self, trial: Trial, transform: Transform) -> int:
+        """Return the number of deaths with one of these events in hand, and learn what the marks say.
+
+        Raises RunChanged when a mark names an event that kills, and when the events are to be tried one at a time.
+        """
+        partition, tried, isolation = trial.state.partition, trial.tried, trial.isolation
         wreckage = self._flight.look()
         self._is_careful = wreckage.deaths >= CAREFUL
-        if standing is not None and standing.attempt_id != self._own:
-            self._fallen[partition] = standing.tried
-        fallen = self._fallen.get(partition)
-        if fallen is not None and fallen.overlap(tried) is not None:
-            return True
-        return wreckage.holds(partition.partition_id, tried)
+        deaths = int(wreckage.holds(partition.partition_id, tried))
+        for mark in self._store.read_marks(trial.state, tried):
+            if mark.verdict is None:
+                deaths = max(deaths, mark.deaths + (mark.attempt_id != self._own))
+                if mark.tried.length == 1 and mark.deaths >= ALONE and mark.attempt_id not in (self._own, NOBODY):
+                    self._note_killer(trial, transform, EventKilled(mark.tried.first, TAKES_PARENT))
+            elif mark.transform_version == transform.version:
+                isolation.killed[mark.tried.first] = mark.verdict
+                raise RunChanged
+        if tried.first <= isolation.alone_to:
+            return deaths
+        if deaths >= ALONE:
+            isolation.alone_to = tried.last
+            self._store.begin_attempt(trial.state, self._mark(trial, transform, deaths))
+            raise RunChanged
+        if deaths:
+            place = {"action": "attempt_died", "partition": str(partition), "invocation_id": trial.invocation_id}
+            self._flight.tell({**place, "first": tried.first, "last": tried.last, "caller": trial.caller})
+        return deaths
 
-    def _take_back(self, state: PartitionState, mark: AttemptMark) -> None:
-        """Take back the mark of an attempt that has ended; this process knows its own marks."""
+    def _noted(self, trial: Trial, attempt: Attempt, deaths: int = 0) -> Iterator[Attempt]:
+        """Try events, with a note in the flight record, and with a mark in the store if the attempt is marked."""
+        slot = self._flight.begin(trial.state.partition.partition_id, trial.tried)
+        try:
+            yield attempt
+        except MemoryError:
+            self._unproven.pop((trial.state.partition, trial.caller), None)
+            self._flight.leave(slot)
+            self._put_back(trial, attempt, deaths)
+            raise
+        except EventKilled as killer:
+            self._flight.end(slot)
+            self._note_killer(trial, attempt.transform, killer)
+        except BaseException:
+            self._flight.end(slot)
+            self._put_back(trial, attempt, deaths - 1)
+            raise
+        self._flight.end(slot)
+        if attempt.done_to is None:
+            self._put_back(trial, attempt, deaths - 1)
+        else:
+            self._note_end(trial, attempt, Span(trial.tried.first, attempt.done_to))
+
+    def _note_killer(self, trial: Trial, transform: Transform, killer: EventKilled) -> None:
+        """Store the verdict on an event, and raise RunChanged."""
+        trial.isolation.note_killer(killer)
+        mark = replace(self._mark(trial, transform, 0), tried=Span(killer.number, killer.number), verdict=str(killer))
+        self._store.begin_attempt(trial.state, mark)
+        raise RunChanged from killer
+
+    def _note_end(self, trial: Trial, attempt: Attempt, written: Span) -> None:
+        """Delete the marks that end in these numbers, and count the numbers as proven."""
+        key = (trial.state.partition, trial.caller)
+        self._unproven[key] = self._unproven.get(key, BATCH_EVENTS) - written.length
+        if attempt.is_marked and not attempt.is_cleared:
+            with suppress(StoreFault):
+                self._store.clear_attempts(trial.state, written)
+
+    def _put_back(self, trial: Trial, attempt: Attempt, deaths: int) -> None:
+        """Take back the mark of an attempt that has ended, but keep the deaths that it counts.
+
+        The mark of an event that was tried alone would name it, so nothing of it stays.
+        """
+        if not attempt.is_marked:
+            return
+        is_kept = deaths >= 0 and (trial.tried.length > 1 or deaths < ALONE - 1)
         with suppress(StoreFault):
-            self._store.end_attempt(state, mark)
+            self._store.end_attempt(trial.state, trial.tried.last, self._own, deaths if is_kept else None)
 
-    def _note_commit(self, commit: BatchCommit) -> None:
-        numbers = commit.last.sequence_number + 1 - commit.first
-        self._unproven[commit.partition] = self._unproven.get(commit.partition, BATCH_EVENTS) - numbers
+    def _mark(self, trial: Trial, transform: Transform, deaths: int) -> AttemptMark:
+        return AttemptMark(
+            trial.tried, self._own, self._clock.now(), trial.invocation_id, deaths, transform.version, None
+        )
 
-
-def _tried(guarded: Guarded) -> Span:
-    return Span(guarded.first, guarded.run[-1].sequence_number)
+    @contextmanager
+    def _having(self, partition: Partition, tried: Span) -> Iterator[None]:
+        """Have suspects in hand. Raises ChildNotFree while another attempt of this process has one of them."""
+        if any(other == partition and one.overlap(tried) for other, one in self._in_hand):
+            raise ChildNotFree(f"another attempt tries events {tried.first} to {tried.last} of {partition}")
+        self._in_hand.append((partition, tried))
+        try:
+            yield
+        finally:
+            self._in_hand.remove((partition, tried))

@@ -124,7 +124,9 @@ class SilenceCheck:
             return
         if state.stop_for("store") and self._has_moved(state):
             self.means.store.clear_stops(state, ["store"])
-        if self._stands(state) and (healed := self._heal(state, extent, invocation_id)) is not None:
+        if not self._stands(state) or self._is_in_hand(state):
+            return
+        if (healed := self._heal(state, extent, invocation_id)) is not None:
             yield healed
             if healed.is_level:
                 yield from self._lift(partition)
@@ -164,6 +166,10 @@ class SilenceCheck:
             seen = Standstill(state.next_number, now)
         self.standing[state.partition] = seen
         return now - seen.since >= self.grace
+
+    def _is_in_hand(self, state: PartitionState) -> bool:
+        """Return True while an attempt tries events of the partition that may kill."""
+        return self.means.journal.has_in_hand(state, self.means.clock.now() - self.grace)
 
     def _heal(self, state: PartitionState, extent: Extent, invocation_id: str) -> Healed | None:
         gap, commits = Span(state.next_number, extent.last), list[BatchCommit]()

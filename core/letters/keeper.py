@@ -1,7 +1,6 @@
 """The means to retry and move letters."""
 
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from core.letters.plan import RetryRules
 from core.letters.store.letters import Letters
@@ -9,13 +8,14 @@ from core.model.clock import Clock
 from core.model.commits import PartitionState
 from core.model.events import Stream
 from core.model.letters import EventFinder, LetterPolicy
-from core.model.transform import Lone, Transform
-from core.settle.erased import SubjectKey
+from core.model.transform import Transform
+from core.settle.erased import Erased, SubjectKey
+from core.settle.isolate import NOT_JOURNALED, Journal
 
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """The means to retry and move the letters of one stream. `lone` gives the transform for letters that may kill."""
+    """The means to retry and move the letters of one stream."""
 
     stream: Stream
     store: Letters
@@ -23,13 +23,12 @@ class Keeper:
     find_event: EventFinder
     clock: Clock
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
-    lone: Lone = nullcontext
+    journal: Journal = NOT_JOURNALED
     erasure: SubjectKey = SubjectKey()  # noqa: RUF009 - it is frozen
 
-    def forgetting(self, state: PartitionState) -> "Keeper":
-        """Return the keeper with a transform that makes nothing of what was erased in a partition."""
-        erased = self.store.read_erased(state, self.erasure)
-        return replace(self, transform=erased.around(self.transform))
+    def read_erased(self, state: PartitionState) -> Erased:
+        """Return the subjects that were erased in a partition: a retry makes nothing of their events."""
+        return self.store.read_erased(state, self.erasure)
 
     @property
     def rules(self) -> RetryRules:

@@ -31,10 +31,11 @@ from core.model.letters import (
 )
 from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import References
-from core.model.spans import SequenceNumber
+from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
-from core.settle.isolate import Isolation
-from core.settle.settle import EventKilled, reference_keys
+from core.settle.erased import Erased
+from core.settle.isolate import Isolation, RunChanged, Trial
+from core.settle.settle import reference_keys
 
 LONGEST_CHAIN = timedelta(seconds=14)  # for the letters that a chunk frees or fetches; the next round continues
 IDLE_TURNS = 5  # turns in a row that settle no letter of a run; then the fault goes to the caller
@@ -89,7 +90,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     taken: list[SequenceNumber] = []
     try:
         hold, letters = _begin(chunk, begun.claimed_by, keeper)
-        retry = _ChunkRetry(keeper.forgetting(hold.state), hold, invocation_id, taken)
+        retry = _ChunkRetry(keeper, keeper.read_erased(hold.state), hold, invocation_id, taken)
         retry.run(letters)
         if retry.left:
             released = release(replace(begun, sequence_numbers=tuple(retry.left)), keeper)
@@ -127,6 +128,7 @@ class _ChunkRetry:
     """
 
     keeper: Keeper
+    erased: Erased
     hold: LetterHold
     invocation_id: str
     taken: list[SequenceNumber]
@@ -178,13 +180,14 @@ class _ChunkRetry:
 
     def _settle(self, run: Letters) -> Letters:
         """Settle a run in one transaction; return the letters that have to be tried again."""
+        trial = self._trial(run)
         try:
-            commit = self._plan_next(run)
-        except EventKilled as killer:
-            self.isolation.note_killer(killer)
+            with self.keeper.journal.attempt(trial, self.keeper.transform) as attempt:
+                commit = self._plan(run, self.erased.around(attempt.transform))
+                self.keeper.store.commit_retry(commit)
+                attempt.done_to = trial.tried.last
+        except RunChanged:
             return run
-        try:
-            self.keeper.store.commit_retry(commit)
         except (DataRefused, LetterConflict, CommitOutcomeUnknown) as fault:
             return self._after_fault(run, commit, fault)
         self._note_commit(run, commit, commit.outcomes)
@@ -201,15 +204,22 @@ class _ChunkRetry:
             self.freed += freed
             self.taken += [letter.sequence_number for letter in freed]
 
-    def _plan_next(self, run: Letters) -> RetryCommit:
-        """Plan a run; that of a letter that may kill is marked when its child process is there, and runs in it."""
-        keeper = self.keeper
-        if not (run[0].lost_claims and is_to_run(run[0])):
-            return self._plan(run, keeper.transform)
-        with keeper.lone(keeper.transform) as lone:
-            now = keeper.clock.now()
-            keeper.store.begin_lone_try(self._held(run), now, now + keeper.letters.lease)
-            return self._plan(run, lone)
+    def _trial(self, run: Letters) -> Trial:
+        """Return the trial of a run; a letter that lost a claim may kill."""
+
+        def begin_lone_try() -> None:
+            now = self.keeper.clock.now()
+            self.keeper.store.begin_lone_try(self._held(run), now, now + self.keeper.letters.lease)
+
+        return Trial(
+            "retry",
+            self.hold.state,
+            Span(run[0].sequence_number, run[-1].sequence_number),
+            self.isolation,
+            self.invocation_id,
+            is_suspect=bool(run[0].lost_claims) and is_to_run(run[0]),
+            look_again=begin_lone_try,
+        )
 
     def _plan(self, run: Letters, transform: Transform) -> RetryCommit:
         """READ the references of the events, and DECIDE."""

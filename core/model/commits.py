@@ -187,8 +187,8 @@ class SequenceGap:
 class BatchCommit:
     """All that one transaction writes for the numbers `first` to `last`; the hub no longer has `absent` of them.
 
-    `is_marked`: the attempt has a mark, and the commit deletes it. `ends` are the reasons of the stops that end with
-    it.
+    `is_marked`: its numbers may have marks, and the commit deletes them. `ends` are the reasons of the stops that end
+    with it.
     """
 
     state: PartitionState

@@ -12,9 +12,9 @@ ROWS_LIMIT = 10_000  # rows of one event
 # Watches over the transform while it works on some events, of a partition where one is known.
 Watch = Callable[[Partition | None, Sequence[Event]], AbstractContextManager[None]]
 
-
-# Gives the transform that may be tried on suspects, for as long as its context is entered.
-Lone = Callable[["Transform"], AbstractContextManager["Transform"]]
+# Gives the transform whose functions run in a child process, for as long as its context is entered. Before it tries an
+# event in a second child, it calls the function, which raises a fault when another owner has done the work.
+Lone = Callable[["Transform", Callable[[], None]], AbstractContextManager["Transform"]]
 
 
 def may_be_signalled() -> bool:

@@ -30,8 +30,8 @@ from core.replay.plan import KnownLetters, KnownStates, ReplayTrial, plan_replay
 from core.replay.ranges import ReplayOrder, ReplayReach, ranges_of
 from core.replay.store.replays import Replays
 from core.replay.store.scripts import rehearsed_key
-from core.settle.erased import SubjectKey
-from core.settle.isolate import Isolation
+from core.settle.erased import Erased, SubjectKey
+from core.settle.isolate import NOT_JOURNALED, Isolation, Journal, RunChanged, Trial
 from core.settle.settle import reference_keys
 from core.tasks.run import Done, Kind
 from core.tasks.store import Tasks
@@ -54,6 +54,7 @@ class ReplayKind(Kind):
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     piece: int = BATCH_EVENTS
     erasure: SubjectKey = SubjectKey()  # noqa: RUF009 - it is frozen
+    journal: Journal = NOT_JOURNALED
 
     name = "replay"
     fan_out = 8  # partitions
@@ -103,6 +104,7 @@ class _WorkSlice:
     events: int = 0
     has_settled: bool = False
     is_late: bool = False
+    erased: Erased = field(init=False)
     refused: dict[SequenceNumber, str] = field(default_factory=dict)
 
     def go_on(self, job: ReplayJob, progress: PartitionProgress) -> None:
@@ -111,9 +113,7 @@ class _WorkSlice:
         state = means.store.read_partition(means.stream.partition(progress.range.partition_id))
         if means.letters.order == "hold_key":
             state = replace(state, open_keys=OpenKeys(None))
-        means = self.means = replace(
-            means, transform=means.store.read_erased(state, means.erasure).around(means.transform)
-        )
+        self.erased = means.store.read_erased(state, means.erasure)
         settle = self._rehearse if self.is_dry_run else self._commit
         last, keys = progress.range.span.last, frozenset(job.asked.keys)
         events = means.hub.read_range(state.partition, progress.next_number, last, self.until)
@@ -141,9 +141,16 @@ class _WorkSlice:
         isolation, left = Isolation(refused=self.refused), piece
         while True:
             part, rest = left.cut(len(isolation.next_run(left.events)))
-            commit = self._plan(part, progress, state, isolation.around(self.means.transform))
             try:
-                counts = settle(commit)
+                with self.means.journal.attempt(
+                    self._trial(part, progress, state, isolation), self.means.transform
+                ) as attempt:
+                    transform = isolation.around(self.erased.around(attempt.transform))
+                    commit = self._plan(part, progress, state, transform)
+                    counts = settle(commit)
+                    attempt.done_to = part.span.last
+            except RunChanged:
+                continue
             except DataRefused as fault:
                 isolation.note_refusal(part.events, fault)
                 continue
@@ -155,6 +162,17 @@ class _WorkSlice:
                 self.pieces += 1
                 return progress
             left = rest
+
+    def _trial(self, part: Piece, progress: PartitionProgress, state: PartitionState, isolation: Isolation) -> Trial:
+        tasks, job_id = self.means.tasks, self.job_id
+
+        def look_again() -> None:
+            task = tasks.find(job_id)
+            own = None if task is None else task.part(progress.range.partition_id)
+            if task is None or task.status != "running" or own is None or own.step != progress.step:
+                raise TaskConflict("replay", job_id)
+
+        return Trial("replay", state, part.span, isolation, str(job_id), look_again=look_again)
 
     def _plan(
         self, part: Piece, progress: PartitionProgress, state: PartitionState, transform: Transform

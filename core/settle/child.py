@@ -25,6 +25,7 @@ from core.transforms import load_transform
 
 GRACE = 5.0  # seconds after the limit: the parent, which says more, comes first
 REASON = tuple(name for name in DeadLetter.__dataclass_fields__ if name != "event")  # what the parent gets of a letter
+OUT_OF_MEMORY = 12  # status of a process without memory: ENOMEM
 IDLE = 60  # seconds without an event, after which the process ends
 
 
@@ -80,6 +81,8 @@ def main(descriptor: int, module: str, rows_limit: int, limit: float) -> None:
     try:
         serve(Connection(descriptor), load_transform(module, rows_limit), limit)
         status = 0
+    except MemoryError:
+        status = OUT_OF_MEMORY
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

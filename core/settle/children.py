@@ -1,9 +1,10 @@
 """Try suspects in child processes, so that an event that kills costs a child and no more.
 
 A suspect run is settled as any other run, with one change: the functions of its transform ask a child process, event by
-event. A child that dies, or that does not answer within the limit, names the event that it was asked about. The event
-is tried once more in a new child. When that child dies too, EventKilled leaves `settle`, and `Isolation` makes the
-event a letter.
+event. A child that dies, or that does not answer within the limit, names the event that it was asked about. After a
+death, the event is tried once more in a new child, because another event, or a person, may have killed the first one. A
+hang is not tried twice. Then EventKilled leaves `settle`, and `Isolation` makes the event a letter. A child has a
+session of its own, so a signal to its group leaves the parent.
 """
 
 import json
@@ -15,7 +16,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -23,17 +24,21 @@ from multiprocessing.connection import Connection
 from time import monotonic
 from typing import Any
 
+from core.errors import StoreFault
 from core.model.commits import DeadLetter
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
 from core.model.transform import Transform, unwatched
-from core.settle.settle import ChildNotStarted, EventKilled, LetterOfChild
+from core.settle.child import OUT_OF_MEMORY
+from core.settle.settle import ChildNotFree, ChildNotStarted, EventKilled, LetterOfChild
+from core.store.database import seconds_left
 
 log = logging.getLogger("hubledger.children")
-TRIES = 2  # children that an event may kill
+TRIES = 2  # children that an event may end
 MOST = 3  # children of a process at a time
 SUSPECTS = 2  # of them that suspects take: while both hang, the batches of a careful process go on
 READY = 60.0  # seconds until a child must have loaded the transform
+LONGEST_WAIT = 120.0  # seconds for a child that is free
 LAST = 5.0  # seconds until a child that has closed its end must have ended
 START = (
     "import sys, json; a = json.loads(sys.argv[1]); sys.path[:] = a[0]; from core.settle.child import main; main(*a[1])"
@@ -42,6 +47,10 @@ START = (
 
 class ChildDied(Exception):
     """The child ended, or did not answer in time; the words say how."""
+
+    def __init__(self, how: str, is_hang: bool = False) -> None:
+        super().__init__(how)
+        self.is_hang = is_hang
 
 
 class Child:
@@ -53,7 +62,9 @@ class Child:
             given = [sys.path, [theirs.fileno(), module, rows_limit, limit]]
             command = [sys.executable, "-c", START, json.dumps(given)]
             try:
-                self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+                )
             except BaseException:
                 ours.close()
                 raise
@@ -102,7 +113,7 @@ class Child:
             return self._connection.recv()
         except BlockingIOError:
             self._process.kill()
-            raise ChildDied(f"it did not return within {self._limit:g} s (TRANSFORM_DEADLINE_SECONDS)") from None
+            raise self._hang() from None
         except (EOFError, OSError):
             raise self._death() from None
 
@@ -112,10 +123,19 @@ class Child:
         except subprocess.TimeoutExpired:
             self._process.kill()
             return ChildDied("its process closed the connection")
+        if status == -signal.SIGALRM:  # its own timer, where the parent was late
+            return self._hang()
+        if status == OUT_OF_MEMORY:
+            return ChildDied("its process had no memory left (MemoryError)")
+        if status == -signal.SIGKILL:
+            return ChildDied("its process ended by SIGKILL, as when the memory of the machine runs out")
         if status < 0:
             name = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
             return ChildDied(f"its process ended by {name}")
         return ChildDied(f"its process ended with status {status}")
+
+    def _hang(self) -> ChildDied:
+        return ChildDied(f"it did not return within {self._limit:g} s (TRANSFORM_DEADLINE_SECONDS)", is_hang=True)
 
 
 @dataclass(slots=True)
@@ -124,6 +144,7 @@ class _Seat:
 
     children: "Children"
     child: Child | None
+    look_again: Callable[[], None]
 
     def rows_of(self, event: Event, references: References) -> Iterable[Row]:
         rows: tuple[Row, ...] = self._ask("rows", event, references)
@@ -134,15 +155,20 @@ class _Seat:
         return keys
 
     def _ask(self, question: str, event: Event, references: References | None = None) -> Any:
-        how, began = "", monotonic()
-        for _ in range(TRIES):
+        deaths, began = 0, monotonic()
+        while True:
+            self.children.refuse_late()
             self.child = child = self.child or self.children.start()
             try:
                 kind, content = child.ask(question, event, references)
             except ChildDied as death:
-                how, self.child = str(death), None
+                self.child, deaths = None, deaths + 1
                 child.close()
-                _log_death(event, how)
+                _log_death(event, str(death))
+                if deaths == TRIES or death.is_hang:
+                    times = "" if death.is_hang else f", each of the {TRIES} times that it tried this event"
+                    raise EventKilled(event.sequence_number, f"{death}{times}", monotonic() - began) from death
+                self._look_again()
             except BaseException:  # what the child still sends would be taken for the next answer
                 self.child = None
                 child.close()
@@ -151,8 +177,12 @@ class _Seat:
                 if kind == "letter":
                     raise LetterOfChild(DeadLetter(event, *content))
                 return content
-        how += f", each of the {TRIES} times that it tried this event"
-        raise EventKilled(event.sequence_number, how, monotonic() - began)
+
+    def _look_again(self) -> None:
+        try:
+            self.look_again()
+        except StoreFault as fault:
+            raise ChildNotFree(str(fault)) from fault
 
 
 @dataclass(slots=True)
@@ -168,17 +198,19 @@ class Children:
     _free: list[Child] = field(default_factory=list)
 
     @contextmanager
-    def lone(self, transform: Transform) -> Iterator[Transform]:
+    def lone(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
         """Give the transform that runs in a child, for suspects."""
-        with self._suspects, self.careful(transform) as lone:
+        with self._place(self._suspects), self.careful(transform, look_again) as lone:
             yield lone
 
     @contextmanager
-    def careful(self, transform: Transform) -> Iterator[Transform]:
+    def careful(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
         """Give the transform whose functions run in a child; the transform itself where no child can be started."""
-        with self._places:
+        with self._place(self._places):
             try:
-                seat = _Seat(self, self._take())
+                seat = _Seat(self, self._take(), look_again)
+            except ChildNotFree:
+                raise
             except ChildNotStarted as fault:
                 log.error("no child process; suspects are tried here", extra={"action": "child", "error": str(fault)})
                 yield transform
@@ -193,7 +225,7 @@ class Children:
 
     def start(self) -> Child:
         """Start a child, one at a time. Raises ChildNotStarted."""
-        with self._starting:
+        with self._place(self._starting):
             try:
                 child = Child(self.module, self.rows_limit, self.deadline.total_seconds())
             except (OSError, ValueError) as fault:  # Windows hands no socket to a child
@@ -204,6 +236,27 @@ class Children:
                 child.close()
                 raise ChildNotStarted(str(death)) from death
             return child
+
+    def refuse_late(self) -> float:
+        """Return the seconds until a child has to be asked, so that a hang still ends within the invocation.
+
+        Raises ChildNotFree when that time has passed.
+        """
+        left = seconds_left() - self.deadline.total_seconds()
+        if left <= 0:
+            raise ChildNotFree("the invocation is too old for an event that may hang; the next try goes on")
+        return left
+
+    @contextmanager
+    def _place(self, places: "threading.Semaphore | threading.Lock") -> Iterator[None]:
+        """Hold one of these places, and wait for it no longer than the invocation allows."""
+        wait = min(self.refuse_late(), LONGEST_WAIT)
+        if not places.acquire(timeout=wait):
+            raise ChildNotFree(f"no child process was free within {wait:.0f} s; the next try goes on")
+        try:
+            yield
+        finally:
+            places.release()
 
     def close(self) -> None:
         """End the children that have nothing to do."""
@@ -221,4 +274,4 @@ class Children:
 
 def _log_death(event: Event, how: str) -> None:
     facts = {"action": "child_died", "sequence_number": event.sequence_number, "error": how}
-    log.warning("a child process died; its event is tried alone, or becomes a letter", extra=facts)
+    log.warning("a child process died; its event is tried once more, or becomes a letter", extra=facts)

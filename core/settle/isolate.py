@@ -9,19 +9,25 @@ last commit, and all other events are committed. From the second bad event on, a
 between the last two bad ones, and twice as many after each success: where many events are bad, they are soon tried
 alone.
 
-An event that killed the child processes that tried it is known by its number. The next run ends with it: it is a letter
-there, and is not tried again.
+An event that kills is known by its number. The next run ends with it: it is a letter there, and is not tried again.
+Where even the deaths of child processes name no event, the events are tried one at a time.
+
+Every caller of a transform (a batch, a retry, a replay) opens an attempt of the `Journal`, and tries the transform that
+the attempt gives.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from datetime import datetime
+from typing import Literal, Protocol, TypeVar
 
 from core.errors import DataRefused, InfrastructureFault, ProcessDied, RowsRefused
+from core.model.commits import PartitionState
 from core.model.events import Event, number_of
 from core.model.rows import ReferenceKey, References, Row
-from core.model.spans import SequenceNumber
+from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
 from core.settle.settle import EventKilled
 
@@ -44,13 +50,15 @@ class Isolation:
 
     `suspects_end` is the number after the run that is known to hold a bad event. `reach` is the number of events to try
     at once when none is suspected; None: all. After `limit` refusals the fault goes to the caller; None: never.
-    `killed` are the events that killed, and the newest of them ends the next run. When the children that they killed
-    have lived for longer than LONGEST together, the caller has to come again for the events after them.
+    `killed` are the events that kill, with the words of their letters, and the newest of them ends the next run. Up to
+    the number `alone_to`, events are tried one at a time. When the children that events ended have lived for longer
+    than LONGEST together, the caller has to come again for the events after them.
     """
 
     limit: int | None = None
     refused: dict[SequenceNumber, str] = field(default_factory=dict)
     killed: dict[SequenceNumber, str] = field(default_factory=dict)
+    alone_to: int = -1
     spent: float = 0.0  # seconds of the children that were killed
     suspects_end: int = 0
     reach: int | None = None
@@ -61,6 +69,8 @@ class Isolation:
         to_killer = run[: bisect_right(run, max(self.killed, default=-1), key=number_of)]
         if self.spent > LONGEST and not to_killer:
             raise InfrastructureFault(f"events that hang took {self.spent:.0f} s; the next try goes on after them")
+        if not to_killer and run and run[0].sequence_number <= self.alone_to:
+            return run[:1]
         run = to_killer or run
         suspects = bisect_left(run, self.suspects_end, key=number_of)
         return run[: max(1, suspects // 2)] if suspects > 0 else run[: self.reach]
@@ -90,6 +100,10 @@ class Isolation:
         self.killed[killer.number] = str(killer)
         self.spent += killer.seconds
 
+    def has_passed(self, tried: Span) -> bool:
+        """Return True for the run that ends with an event that kills: a child has tried all events before it."""
+        return bool(self.killed) and tried.last <= max(self.killed)
+
     def note_commit(self, run: Iterable[Numbered]) -> None:
         """Note that this run was committed, and double the reach unless the run holds a refused event."""
         if self.reach is not None and not any(one.sequence_number in self.refused for one in run):
@@ -112,3 +126,63 @@ class Isolation:
             return () if ask is None or event.sequence_number in self.killed else ask(event)
 
         return replace(transform, rows_of=rows_of, references_of=None if ask is None else references_of)
+
+
+class RunChanged(Exception):
+    """The isolation has learned something about the run of an attempt. Nothing was written: take the next run."""
+
+
+def nothing_new() -> None:
+    """Find no other owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The events that a caller is about to try.
+
+    `comes_again`: an attempt before this one may have died. `is_suspect`: the caller knows that they may kill.
+    `look_again` raises the caller's conflict when another owner has done the work meanwhile.
+    """
+
+    caller: Literal["batch", "retry", "replay"]
+    state: PartitionState
+    tried: Span
+    isolation: Isolation
+    invocation_id: str = ""
+    comes_again: bool = False
+    is_suspect: bool = False
+    look_again: Callable[[], None] = nothing_new
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt at events: the transform to try them with, and what became of it.
+
+    `is_marked`: it has a mark in the store. `done_to` is the last number that was written. `is_cleared`: the commit
+    deletes the mark.
+    """
+
+    transform: Transform
+    is_marked: bool = False
+    done_to: SequenceNumber | None = None
+    is_cleared: bool = False
+
+
+class Journal:
+    """Records attempts at events; this class itself records none, and suspects no event."""
+
+    def attempt(self, trial: Trial, transform: Transform) -> AbstractContextManager[Attempt]:
+        """Begin an attempt. The caller sets `done_to` when the outcome is written.
+
+        Raises RunChanged, also at the beginning, ChildNotStarted and the conflict of `look_again`.
+        """
+        if trial.is_suspect:
+            trial.look_again()
+        return nullcontext(Attempt(transform))
+
+    def has_in_hand(self, state: PartitionState, since: datetime) -> bool:
+        """Return True while an attempt tries suspects of a partition, or another process began one since a time."""
+        return False
+
+
+NOT_JOURNALED = Journal()

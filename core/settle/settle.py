@@ -29,7 +29,7 @@ ERROR_LENGTH = 2_000  # characters of an error that a letter stores
 
 
 class EventKilled(Exception):
-    """An event killed each child process that tried it, which took so many seconds: nothing of its run was settled.
+    """An event ended two child processes, or one that hung, which took so many seconds: nothing of its run was settled.
 
     `Isolation` takes note.
     """
@@ -42,6 +42,10 @@ class EventKilled(Exception):
 
 class ChildNotStarted(InfrastructureFault):
     """No child process starts in which to try an event that may kill."""
+
+
+class ChildNotFree(ChildNotStarted):
+    """No child process may try these events now: all are taken, the time is up, or others try or have written them."""
 
 
 class LetterOfChild(Exception):

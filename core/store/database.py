@@ -49,17 +49,29 @@ class Waiting:
     chance: Callable[[], float] = random.random
 
 
+LONGEST_INVOCATION = timedelta(minutes=8)  # `functionTimeout` of host.json less the longest call after the last pause
+_must_end_at: ContextVar[float] = ContextVar("invocation_must_end_at", default=math.inf)
 _ends_at: ContextVar[float] = ContextVar("invocation_ends_at", default=math.inf)
 
 
 @contextmanager
 def invocation(limit: timedelta, monotonic: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """End the patience of all calls within this block when the limit is over: no pause holds the invocation longer."""
-    token = _ends_at.set(monotonic() + limit.total_seconds())
+    """End the patience of all calls within this block when the limit is over: no pause holds the invocation longer.
+
+    A child process that tries events that may hang has the time of a whole invocation.
+    """
+    ends = _ends_at.set(monotonic() + limit.total_seconds())
+    must_end = _must_end_at.set(time.monotonic() + LONGEST_INVOCATION.total_seconds())
     try:
         yield
     finally:
-        _ends_at.reset(token)
+        _ends_at.reset(ends)
+        _must_end_at.reset(must_end)
+
+
+def seconds_left() -> float:
+    """Return the seconds until the invocation has to end; without an invocation, they never end."""
+    return _must_end_at.get() - time.monotonic()
 
 
 class PatientDatabase:

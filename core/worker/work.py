@@ -178,7 +178,7 @@ async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     silence = SilenceCheck(fresh, settings.gap_grace)
     of_letters = store.keepers_clock(timing.clock, timing.monotonic)
     keeper = Keeper(
-        settings.stream, store, transform, hub.find_event, of_letters, settings.letters, journal.lone, settings.erasure
+        settings.stream, store, transform, hub.find_event, of_letters, settings.letters, journal, settings.erasure
     )
     pulse = Pulse(max(LONGEST_WORK, settings.longest_work), timing.monotonic)
     owners = SqlCheckpointStore(Ownerships(sources.database), beat=pulse.beat)

@@ -61,8 +61,8 @@ def show_replay_diff(call: Call[TaskPath, DiffQuery, Nothing]) -> DiffAnswer:
 
 def kind(own: App) -> ReplayKind:
     """Return the replays of the stream."""
-    set_ = own.settings
-    return ReplayKind(set_.stream, own.replays, own.hub, own.transform, own.clock, set_.letters, erasure=set_.erasure)
+    given, means = own.settings, (own.replays, own.hub, own.transform, own.clock)
+    return ReplayKind(given.stream, *means, given.letters, erasure=given.erasure, journal=own.means.journal)
 
 
 def shown(task: Task) -> ReplayAnswer:

@@ -3,6 +3,7 @@ brings the subject back."""
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from tests.fakes.builders import batch, partition
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.erasing import ErasingWorld, events_of
 from tests.fakes.kept import Engine
+from tests.fakes.lone import LoneTries
 from tests.fakes.plain_transform import ROW_CLASSES, transform
 from tests.fakes.replaying import changed, order
 from tests.fakes.store import Store
@@ -198,6 +200,21 @@ def test_a_retry_makes_no_row_of_an_erased_subject(world: ErasingWorld, engine: 
         retry_chunk(chunk, world.keeper, "invocation-2")
     (resolved,) = [one for one in engine.letters() if one.status == "resolved"]
     assert resolved.sequence_number == 6
+    assert rows_of(engine, GONE) == []
+
+
+def test_a_retry_in_a_child_makes_no_row_of_an_erased_subject_either(world: ErasingWorld, engine: Engine) -> None:
+    world.erase(GONE)
+    world.transform = changed(lambda event, references: [SensorReading(GONE, "s", "late", None, 1, event.enqueued_at)])
+    children = LoneTries()
+    for _ in range(2):  # the first claim is lost
+        world.clock.advance(3600)
+        chunks = claim_due(world.keeper)
+    keeper = replace(world.keeper, journal=children.journal(world.store, world.own))
+    for chunk in chunks:
+        retry_chunk(chunk, keeper, "invocation-2")
+    assert [6] in children.tried
+    assert 6 in [one.sequence_number for one in engine.letters() if one.status == "resolved"]
     assert rows_of(engine, GONE) == []
 
 

@@ -17,6 +17,7 @@ from core.replay.job import LeftOut, PartitionRange, ReplayAsked, ReplayJob, rep
 from core.replay.ranges import ReplayOrder
 from core.replay.run import ReplayKind, request_replay
 from core.replay.store.replays import Replays
+from core.settle.isolate import NOT_JOURNALED, Journal
 from core.tasks.run import open_parts, work_on
 from core.tasks.task import TaskOrder, TaskRequest
 from tests.fakes.builders import EPOCH, STREAM, FakeClock, batch, event, partition, stamps
@@ -75,6 +76,7 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
     letters: LetterPolicy = field(default_factory=LetterPolicy)
     piece: int = BATCH_EVENTS
+    journal: Journal = NOT_JOURNALED
     own: Clock = field(init=False)
     hub: MemoryHub = field(init=False)
 
@@ -91,7 +93,8 @@ class World:
 
     @property
     def means(self) -> ReplayKind:
-        return ReplayKind(STREAM, self.store, self.hub, self.transform, self.own, self.letters, self.piece)
+        means = (self.store, self.hub, self.transform, self.own)
+        return ReplayKind(STREAM, *means, self.letters, self.piece, journal=self.journal)
 
     def ask(self, asked: ReplayOrder | None = None) -> ReplayJob:
         return request_replay(asked or order(), self.means, MOST)

@@ -24,7 +24,6 @@ from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.run import ReplayKind
-from core.settle.children import TRIES
 from core.settle.settle import EventKilled
 from core.store.clock import store_clock
 from core.store.database import Database, Waiting
@@ -85,9 +84,9 @@ class Instance:
             self._find_event,
             patient.keepers_clock(own, site.clock.monotonic),
             policy,
-            self._lone,
+            journal,
         )
-        self.replays = ReplayKind(STREAM, patient, site.hub, harmless, self.clock, policy, piece=7)
+        self.replays = ReplayKind(STREAM, patient, site.hub, harmless, self.clock, policy, 7, journal=journal)
 
     @property
     def is_dead(self) -> bool:
@@ -107,16 +106,15 @@ class Instance:
         self.process.is_dead = self._site.dies(event, is_letter)
         return self.process.is_dead
 
-    def _lone(self, transform: Transform) -> AbstractContextManager[Transform]:
+    def _lone(self, transform: Transform, look_again: object) -> AbstractContextManager[Transform]:
         """Return the transform in a child: an event that kills two children is named."""
 
         def rows_of(event: Event, references: References) -> Iterable[Row]:
-            for _ in range(TRIES):
-                try:
-                    return transform.rows_of(event, references)
-                except Killed:
-                    self.process.is_dead = False
-            raise EventKilled(event.sequence_number, "it killed two children")
+            try:
+                return transform.rows_of(event, references)
+            except Killed:
+                self.process.is_dead = False
+            raise EventKilled(event.sequence_number, "it ended two children")
 
         return nullcontext(replace(transform, rows_of=rows_of))
 

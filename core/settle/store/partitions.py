@@ -204,7 +204,8 @@ def batch_script(commit: BatchCommit) -> Script:
         steps.append(Step("settle_gap", place_of(commit.state), many=gaps))
         steps.append(Step("add_gap", {**place_of(commit.state), **at}, many=gaps, races=("pk_sequence_gap",)))
     if commit.is_marked:
-        steps.append(Step("clear_attempt", place_of(commit.state)))
+        written = Span(commit.first, commit.last.sequence_number)
+        steps.append(Step("clear_attempts", {**place_of(commit.state), **span_values(written)}))
     if commit.ends:
         steps.append(Step("clear_stops", {**place_of(commit.state), "reasons": texts_json(commit.ends)}))
     return Script(str(commit.partition), tuple(steps))

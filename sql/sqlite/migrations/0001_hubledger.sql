@@ -107,7 +107,8 @@ CREATE TABLE sequence_gap (
     CONSTRAINT ck_sequence_gap_status CHECK (status IN ('open', 'healed', 'absent'))
 ) STRICT, WITHOUT ROWID;
 
--- Attempts at a part of a partition that were begun and are not known to have ended: the process may have died.
+-- Attempts at a part of a partition that are not known to have ended: the process may have died, as it did `deaths` times
+-- before. With a verdict: the one event that killed its child process, in the words of its letter, until that is written.
 CREATE TABLE batch_attempt (
     stream_id             INTEGER NOT NULL,
     partition_id          TEXT NOT NULL,
@@ -116,7 +117,10 @@ CREATE TABLE batch_attempt (
     attempt_id            TEXT NOT NULL,
     begun_at              TEXT NOT NULL,
     invocation_id         TEXT NOT NULL,
-    CONSTRAINT pk_batch_attempt PRIMARY KEY (stream_id, partition_id),
+    deaths                INTEGER NOT NULL,
+    transform_version     TEXT NOT NULL,
+    verdict               TEXT,
+    CONSTRAINT pk_batch_attempt PRIMARY KEY (stream_id, partition_id, last_sequence_number),
     CONSTRAINT fk_batch_attempt_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id),
     CONSTRAINT ck_batch_attempt_range CHECK (last_sequence_number >= first_sequence_number)
 ) STRICT, WITHOUT ROWID;

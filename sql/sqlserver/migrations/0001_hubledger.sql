@@ -109,7 +109,8 @@ CREATE TABLE hubledger.sequence_gap (
     CONSTRAINT ck_sequence_gap_status CHECK (status IN ('open', 'healed', 'absent'))
 );
 
--- Attempts at a part of a partition that were begun and are not known to have ended: the process may have died.
+-- Attempts at a part of a partition that are not known to have ended: the process may have died, as it did `deaths` times
+-- before. With a verdict: the one event that killed its child process, in the words of its letter, until that is written.
 CREATE TABLE hubledger.batch_attempt (
     stream_id             int NOT NULL,
     partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
@@ -118,7 +119,10 @@ CREATE TABLE hubledger.batch_attempt (
     attempt_id            uniqueidentifier NOT NULL,
     begun_at              datetime2(7) NOT NULL,
     invocation_id         nvarchar(100) NOT NULL,
-    CONSTRAINT pk_batch_attempt PRIMARY KEY (stream_id, partition_id),
+    deaths                int NOT NULL,
+    transform_version     nvarchar(100) NOT NULL,
+    verdict               nvarchar(2000),
+    CONSTRAINT pk_batch_attempt PRIMARY KEY (stream_id, partition_id, last_sequence_number),
     CONSTRAINT fk_batch_attempt_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id),
     CONSTRAINT ck_batch_attempt_range CHECK (last_sequence_number >= first_sequence_number)
 );

@@ -5,46 +5,62 @@ from tests.mutants.mutant import in_file
 UNIT = "tests/unit/core"
 JOURNAL = f"{UNIT}/ingest/test_journal.py"
 CHILDREN, FLIGHT = f"{UNIT}/settle/test_children.py", f"{UNIT}/transforms/test_flight.py"
-UNPROVEN = "self._unproven.get(state.partition, BATCH_EVENTS) > 0"
-SUSPICIOUS = f"if {UNPROVEN} or batch.is_retry or batch.asked is not None:"
+PROPERTY = "tests/property/test_journal.py"
 
 MUTANTS = (
     *in_file(
         "core/ingest/journal.py",
         JOURNAL,
-        ("a retried batch leaves no mark", SUSPICIOUS, f"if {UNPROVEN} or batch.asked is not None:"),
-        ("a piece of a gap leaves no mark", SUSPICIOUS, f"if {UNPROVEN} or batch.is_retry:"),
         (
             "an outage of the store is a death",
-            "if standing is not None and standing.attempt_id != self._own:",
-            "if standing is not None:",
+            "deaths = max(deaths, mark.deaths + (mark.attempt_id != self._own))",
+            "deaths = max(deaths, mark.deaths + 1)",
         ),
         (
-            "a mark of numbers that are committed counts",
-            "if fallen is not None and fallen.overlap(tried) is not None:",
-            "if fallen is not None:",
+            "a verdict is only in memory",
+            "        self._store.begin_attempt(trial.state, mark)\n        raise RunChanged from killer",
+            "        raise RunChanged from killer",
         ),
         (
-            "a run that failed stays in hand",
-            "            self._flight.end(slot)\n            raise\n",
-            "            raise\n",
+            "a verdict on another version of the transform holds",
+            "elif mark.transform_version == transform.version:",
+            "elif mark.transform_version != '':",
+        ),
+        (
+            "a letter waits for a child",
+            "if trial.isolation.has_passed(trial.tried):",
+            "if trial.isolation.has_passed(Span(trial.tried.last, SequenceNumber(2**62))):",
+        ),
+        (
+            "an attempt takes events that another one has in hand",
+            "if any(other == partition and one.overlap(tried) for other, one in self._in_hand):",
+            "if any(other != partition and one.overlap(tried) for other, one in self._in_hand):",
+        ),
+        (
+            "suspects are tried although another owner has written them",
+            "                trial.look_again()\n",
+            "                pass\n",
         ),
     ),
     *in_file(
-        "core/transforms/flight.py",
-        FLIGHT,
-        ("a death is never forgotten", "if is_old and path.suffix != OWN:", "if is_old and path.suffix == NEW:"),
+        "core/ingest/journal.py",
+        PROPERTY,
+        ("deaths are not counted", "        if deaths >= ALONE:", "        if deaths >= 100:"),
+    ),
+    *in_file(
+        "core/ingest/silence.py",
+        "tests/unit/core/ingest/test_silence.py",
+        (
+            "the timer takes a partition that an attempt has in hand",
+            "if not self._stands(state) or self._is_in_hand(state):",
+            "if not self._stands(state):",
+        ),
     ),
     *in_file(
         "core/settle/children.py",
         CHILDREN,
-        ("one death makes a letter", "TRIES = 2", "TRIES = 1"),
-        ("a child that hangs is waited for", "self._wait_at_most(self._limit)", "self._wait_at_most(READY)"),
-    ),
-    *in_file(
-        "core/settle/child.py",
-        CHILDREN,
-        ("the kernel takes the parent first", 'write_text("1000"', 'write_text("0"'),
+        ("a hang is tried twice", "if deaths == TRIES or death.is_hang:", "if deaths == TRIES:"),
+        ("a killer of its group takes the parent along", "start_new_session=True", "start_new_session=False"),
     ),
     *in_file(
         "core/settle/isolate.py",
@@ -60,8 +76,10 @@ MUTANTS = (
         "tests/contract/test_attempts.py",
         (
             "the end of an older attempt ends a newer one",
-            "AND partition_id = :partition_id AND attempt_id = :attempt_id;",
-            "AND partition_id = :partition_id AND :attempt_id <> '';",
+            "DELETE FROM batch_attempt\n WHERE stream_id = :stream_id AND partition_id = :partition_id"
+            " AND last_sequence_number = :last_sequence_number\n   AND attempt_id = :attempt_id;",
+            "DELETE FROM batch_attempt\n WHERE stream_id = :stream_id AND partition_id = :partition_id"
+            " AND last_sequence_number = :last_sequence_number\n   AND :attempt_id <> '';",
         ),
     ),
     *in_file(
@@ -69,7 +87,7 @@ MUTANTS = (
         "tests/contract/test_attempts.py",
         (
             "a marked commit leaves the mark in the store",
-            'steps.append(Step("clear_attempt", place_of(commit.state)))',
+            'steps.append(Step("clear_attempts", {**place_of(commit.state), **span_values(written)}))',
             "pass",
         ),
     ),
@@ -87,11 +105,6 @@ MUTANTS = (
     *in_file(
         "core/settle/settle.py",
         f"{UNIT}/settle/test_settle.py",
-        (
-            "a transform that exits ends the process",
-            "        except BaseException as error:  # any error of a transform",
-            "        except Exception as error:  # any error of a transform",
-        ),
         (
             "memory that runs out becomes a letter",
             "ends = isinstance(error, (MemoryError, EventKilled, ChildNotStarted))",

@@ -27,7 +27,7 @@ MUTANTS = (
         ),
         (
             "a letter that may kill its process is not marked first",
-            "keeper.store.begin_lone_try(self._held(run), now, now + keeper.letters.lease)",
+            "self.keeper.store.begin_lone_try(self._held(run), now, now + self.keeper.letters.lease)",
             "assert now",
         ),
         (

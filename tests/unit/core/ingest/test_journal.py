@@ -1,6 +1,6 @@
 """core/ingest/journal.py: which attempts leave a mark, which run in a child, and what it costs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -13,14 +13,14 @@ import pytest
 from core.errors import InfrastructureFault, StoreUnavailable
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
-from core.ingest.journal import CAREFUL, StoredJournal
+from core.ingest.journal import ALONE, CAREFUL, NOBODY, StoredJournal
 from core.ingest.store import AttemptMark
 from core.model.events import BATCH_EVENTS, Event
 from core.model.rows import References, Row
 from core.model.spans import span
 from core.model.transform import Transform
 from core.settle.isolate import LONGEST
-from core.settle.settle import EventKilled
+from core.settle.settle import ChildNotFree, EventKilled
 from core.store.memory import Memory
 from core.transforms.flight import WINDOW, Flight
 from tests.fakes.builders import EPOCH, batch, commit, event, events, partition, reading, stamps
@@ -32,26 +32,28 @@ from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
 P = partition()
-OTHER = AttemptMark(span(0, 9), UUID(int=99), EPOCH, "call of a dead process")
+OTHER = AttemptMark(span(0, 9), UUID(int=99), EPOCH, "call of a dead process", 0, "test/1", None)
 
 
 class World:
     """A store and a machine, and one process with a journal and a memory over them."""
 
-    def __init__(self, folder: Path | None = None, store: MemoryStore | None = None) -> None:
+    def __init__(self, folder: Path | None = None, store: MemoryStore | None = None, process: int = 7) -> None:
         self.store = store or MemoryStore()
         self.noted = NotedDatabase(self.store.database)
         self.hour = 1_000_000.0
         self.flight = Flight(folder, lambda: self.hour)
         self.seconds = 0.0  # of the children that an event kills
         self.alone: list[tuple[int, ...]] = []  # the numbers of each run that was tried in a child
-        journal = StoredJournal(Store(self.noted), stamps(7), self.flight, self.lone, self.lone)
+        self.meanwhile: Callable[[], object] = lambda: None  # what others do while an attempt waits for a child
+        journal = StoredJournal(Store(self.noted), stamps(process), self.flight, self.lone, self.lone)
         healing = Healing(MemoryHub({"0": events(0, 599, "reading a")}))
         self.means = Means(Store(self.noted, Memory(timedelta(seconds=60))), PLAIN, stamps(), healing, journal=journal)
 
     @contextmanager
-    def lone(self, transform: Transform) -> Iterator[Transform]:
+    def lone(self, transform: Transform, look_again: Callable[[], None]) -> Iterator[Transform]:
         tried: list[int] = []
+        self.meanwhile()
 
         def rows_of(event: Event, references: References) -> Iterable[Row]:
             tried.append(event.sequence_number)
@@ -59,8 +61,10 @@ class World:
                 raise EventKilled(event.sequence_number, "its process ended by SIGSEGV", self.seconds)
             return transform.rows_of(event, references)
 
-        yield replace(transform, rows_of=rows_of)
-        self.alone.append(tuple(tried))
+        try:
+            yield replace(transform, rows_of=rows_of)
+        finally:
+            self.alone.append(tuple(tried))
 
     def ingest(self, first: int, last: int, *, is_retry: bool = False, rows_of: Any = None) -> None:
         own = replace(batch(events(first, last, "reading a")), retries=int(is_retry))
@@ -79,8 +83,13 @@ class World:
         return made
 
     @property
+    def marks(self) -> tuple[AttemptMark, ...]:
+        return self.store.read_marks(self.store.read_partition(P), span(0, 2**63 - 1))
+
+    @property
     def mark(self) -> AttemptMark | None:
-        return self.store.read_attempt(self.store.read_partition(P))
+        """The newest mark, of the greatest number."""
+        return self.marks[-1] if self.marks else None
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -159,8 +168,8 @@ class TestASuspiciousBatch:
         without = World()
         without.means = replace(without.means, journal=Means(without.store, PLAIN, stamps()).journal)
         without.ingest(0, 499)
-        assert [call for call in first if call not in ("read_attempt", "begin_attempt")] == without.calls()
-        assert len([call for call in first if "attempt" in call]) == 2
+        assert [call for call in first if call not in ("read_marks", "begin_attempt")] == without.calls()
+        assert len([call for call in first if "attempt" in call or "marks" in call]) == 2
 
 
 class TestABatchRunsInAChild:
@@ -177,7 +186,9 @@ class TestABatchRunsInAChild:
         world = World()
         world.store.begin_attempt(world.store.read_partition(P), OTHER)
         world.ingest(0, 4)
-        assert (world.alone, world.mark) == ([(0, 1, 2, 3, 4)], None)
+        assert (world.alone, world.marks) == ([(0, 1, 2, 3, 4)], (OTHER,))
+        world.ingest(5, 9)
+        assert (world.alone, world.marks) == ([(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)], ())
 
     def test_but_not_for_a_mark_of_numbers_that_were_committed_meanwhile(self) -> None:
         world = World()
@@ -225,7 +236,7 @@ class TestABatchRunsInAChild:
         world.ingest(6, 12)
         world.ingest(13, 14)
         assert [kept.sequence_number for kept in world.store.letters()] == [1, 4]
-        assert [run[-1] for run in world.alone] == [1, 0, 4, 3, 5, 12]
+        assert [run[-1] for run in world.alone] == [1, 4, 5, 12]
 
     def test_and_events_that_hang_for_long_are_left_to_the_next_invocation_one_by_one(self, tmp_path: Path) -> None:
         world = World(tmp_path)
@@ -238,6 +249,106 @@ class TestABatchRunsInAChild:
             assert world.ranges == ranges
         ingest_batch(replace(given, retries=2), world.means)
         assert world.ranges == [(0, 1), (2, 4), (5, 5)]
+
+
+KILLERS = batch([event(number, "kill" if number in (1, 4) else "reading a") for number in range(6)])
+
+
+class TestAVerdict:
+    def dead(self) -> MemoryStore:
+        """Return the store of a process that died after its verdict on event 1, before the letter was committed."""
+        world = World()
+        world.store.begin_attempt(world.store.read_partition(P), OTHER)
+        world.noted.out = {"open_checkpoint", "end_attempt", "leave_attempt"}
+        with pytest.raises(StoreUnavailable):
+            ingest_batch(KILLERS, world.means)
+        assert [(mark.tried, mark.verdict) for mark in world.marks if mark.verdict] == [
+            (span(1, 1), "its process ended by SIGSEGV")
+        ]
+        return world.store
+
+    def test_outlives_its_process_and_is_committed_without_a_child(self) -> None:
+        world = World(store=self.dead(), process=8)
+        world.meanwhile = lambda: pytest.fail("a child for what is known") if not world.ranges else None
+        ingest_batch(KILLERS, world.means)
+        assert [kept.sequence_number for kept in world.store.letters()] == [1, 4]
+        assert (world.alone, world.ranges) == ([(2, 3, 4), (5,)], [(0, 1), (2, 4), (5, 5)])
+
+    def test_is_one_on_its_version_of_the_transform(self) -> None:
+        world = World(store=self.dead(), process=8)
+        ingest_batch(KILLERS, replace(world.means, transform=replace(PLAIN, version="mended/2")))
+        assert world.alone[0] == (0, 1)
+
+    def test_and_its_mark_are_gone_with_the_last_number(self) -> None:
+        world = World(store=self.dead(), process=8)
+        ingest_batch(KILLERS, world.means)
+        assert [mark.tried for mark in world.marks] == [OTHER.tried]
+        world.ingest(6, 9)
+        assert world.marks == ()
+
+
+class TestSuspectsInHand:
+    def test_are_left_to_the_attempt_that_has_them(self) -> None:
+        world, faults = World(), list[str]()
+        world.store.begin_attempt(world.store.read_partition(P), OTHER)
+
+        def meanwhile() -> None:
+            world.meanwhile = lambda: pytest.fail("a second child")
+            assert world.means.journal.has_in_hand(world.store.read_partition(P), EPOCH)
+            with pytest.raises(ChildNotFree, match="another attempt tries events 0 to 4") as fault:
+                world.ingest(0, 4)
+            faults.append(str(fault.value))
+
+        world.meanwhile = meanwhile
+        world.ingest(0, 4)
+        assert (len(faults), world.ranges) == (1, [(0, 4)])
+        assert not world.means.journal.has_in_hand(world.store.read_partition(P), EPOCH)
+
+    def test_are_those_of_another_process_too_for_a_while(self) -> None:
+        world = World()
+        world.ingest(0, 4)
+        state = world.store.read_partition(P)
+        world.store.begin_attempt(state, OTHER)
+        assert world.means.journal.has_in_hand(state, EPOCH - timedelta(seconds=1))
+        assert not world.means.journal.has_in_hand(state, EPOCH)
+        world.store.end_attempt(state, OTHER.tried.last, OTHER.attempt_id, 1)
+        assert not world.means.journal.has_in_hand(state, EPOCH - timedelta(seconds=1)), "nobody has it"
+
+    def test_are_not_tried_when_another_owner_has_written_them_meanwhile(self) -> None:
+        world = World()
+        world.store.begin_attempt(world.store.read_partition(P), OTHER)
+        world.meanwhile = lambda: world.ranges or world.store.commit_batch(commit(world.store.read_partition(P), 0, 4))
+        world.ingest(0, 9)
+        assert world.alone == [(), (5, 6, 7, 8, 9)]
+        assert world.ranges == [(0, 4), (5, 9)]
+
+
+class TestDeathsWithARangeInHand:
+    def test_are_counted_and_from_the_third_one_on_its_events_are_tried_one_at_a_time(self) -> None:
+        world = World()
+        world.store.begin_attempt(world.store.read_partition(P), replace(OTHER, deaths=ALONE - 1))
+        world.ingest(0, 9)
+        assert world.alone == [(number,) for number in range(10)]
+        assert (len(world.ranges), world.marks) == (10, ())
+
+    def test_name_the_event_that_was_tried_alone(self) -> None:
+        world = World()
+        state = world.store.read_partition(P)
+        for tried in (span(0, 9), span(3, 3)):
+            world.store.begin_attempt(state, replace(OTHER, tried=tried, deaths=ALONE))
+        world.ingest(0, 9)
+        assert [(kept.sequence_number, kept.error_class) for kept in world.store.letters()] == [(3, "crash")]
+        assert (3,) not in world.alone
+
+    def test_stay_counted_when_an_attempt_ends_by_a_fault(self) -> None:
+        world = World()
+        world.store.begin_attempt(world.store.read_partition(P), replace(OTHER, deaths=1))
+        for _ in range(3):
+            world.noted.out = {"open_checkpoint"}
+            with pytest.raises(StoreUnavailable):
+                world.ingest(0, 9)
+            world.noted.out = set()
+            assert [(mark.attempt_id, mark.deaths) for mark in world.marks] == [(NOBODY, 1)]
 
 
 class TestAnAttemptThatEndsByAnException:

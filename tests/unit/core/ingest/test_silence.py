@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,9 +14,10 @@ from core.ingest.gaps import NOT_HEALING, Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import Healed, Looked, SilenceCheck, Unhealed
-from core.model.commits import BatchCommit
+from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Event
 from core.model.spans import SequenceNumber, Span
+from core.settle.isolate import Journal
 from tests.fakes.builders import FakeClock, batch, event, events, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
@@ -24,6 +25,17 @@ from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
 
 GRACE = timedelta(seconds=120)
+
+
+class InHand(Journal):
+    """A journal of which an attempt has partition 0 in hand."""
+
+    def __init__(self) -> None:
+        self.since: list[datetime] = []
+
+    def has_in_hand(self, state: PartitionState, since: datetime) -> bool:
+        self.since.append(since)
+        return state.partition == partition("0")
 
 
 class World:
@@ -96,6 +108,16 @@ def test_a_second_run_of_the_check_while_the_first_one_heals_disturbs_nothing(
     assert [type(one) for one in world.look(after=120)] == [Healed]
     assert world.ranges() == world.ranges("1") == [(0, 9, 0), (10, 19, 0)]
     assert_equals_one_pass(world.store, {"0": world.log, "1": world.log})
+
+
+def test_a_partition_that_an_attempt_has_in_hand_is_left_to_it(world: World) -> None:
+    journal = InHand()
+    world.check = SilenceCheck(replace(world.means, journal=journal), GRACE)
+    world.look()
+    assert journal.since == [], "nothing stands yet"
+    (healed,) = world.look(after=120)
+    assert isinstance(healed, Healed) and healed.partition == partition("1")
+    assert journal.since == [world.clock.now() - GRACE] * 2
 
 
 def test_a_clock_that_was_ahead_delays_no_healing(world: World) -> None:

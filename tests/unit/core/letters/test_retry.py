@@ -11,12 +11,14 @@ import pytest
 from msgspec import structs
 
 from core.errors import DataRefused
+from core.ingest.journal import StoredJournal
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.events import Event
 from core.model.locks import ROWS_AT_ONCE
 from core.model.rows import References, Row
 from core.model.transform import Transform
 from core.settle.settle import EventKilled
+from core.transforms.flight import Flight
 from tests.fakes.builders import NOON, commit, event, home, keep_letters, partition, settled
 from tests.fakes.faulty_database import Fault, Killed
 from tests.fakes.memory_store import MemoryStore
@@ -262,7 +264,7 @@ class TestProcessKillers:
 
 
 class TestLettersThatRunInAChild:
-    """Here a child is a transform that names the event which killed it twice."""
+    """Here a child is a transform that names the event which killed it."""
 
     def world(self) -> World:
         world = World()
@@ -271,11 +273,12 @@ class TestLettersThatRunInAChild:
         self.marked: list[int] = []  # how many tries were marked when each got its child
 
         @contextmanager
-        def lone(transform: Transform) -> Iterator[Transform]:
+        def lone(transform: Transform, look_again: object) -> Iterator[Transform]:
             self.marked.append(world.faulty.calls.count("begin_lone_try"))
             yield self.lone(transform)
 
-        world.keeper = replace(world.keeper, lone=lone)
+        journal = StoredJournal(world.faulty, world.keeper.clock, Flight(None), lone, lone)
+        world.keeper = replace(world.keeper, journal=journal)
         return world
 
     def lone(self, transform: Transform) -> Transform:

@@ -150,7 +150,7 @@ def test_our_own_throw_is_known_by_its_words_whatever_its_number(place: int) -> 
 
 
 def test_the_words_of_our_own_throw_are_those_of_the_batches() -> None:
-    text, _ = run_batch(Script("a test", (Step("clear_attempt", PLACE, expect=1),)), rehearse=False)
+    text, _ = run_batch(Script("a test", (Step("close_gaps", PLACE, expect=1),)), rehearse=False)
     (words,) = re.findall(r"THROW \d+, '([^']*)'", text)
     assert read_trouble(error("42000", 51000, words)).fault is Fault.THROWN
 

@@ -12,19 +12,18 @@ import pytest
 
 from core.errors import HubUnreachable, SchemaMismatch
 from core.ingest.gaps import Healing
-from core.ingest.guard import Guarded
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
-from core.ingest.journal import Attempt, Journal
 from core.ingest.lines import BatchLines
 from core.ingest.silence import SilenceCheck
 from core.letters.keeper import Keeper
 from core.model.clock import Clock
-from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Event, EventBatch, Partition, stream_of
+from core.model.commits import BatchCommit
+from core.model.events import Event, Partition, stream_of
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
+from core.settle.isolate import Attempt, Journal, Trial
 from core.worker.__main__ import JsonLines
 from core.worker.ownership import SqlCheckpointStore
 from core.worker.work import (
@@ -328,11 +327,9 @@ def test_a_held_batch_is_retried_as_a_retry() -> None:
     given: list[bool] = []
 
     class Noting(Journal):
-        def attempt(
-            self, batch: EventBatch, state: PartitionState, guarded: Guarded, transform: Transform
-        ) -> AbstractContextManager[Attempt]:
-            given.append(batch.is_retry)
-            return super().attempt(batch, state, guarded, transform)
+        def attempt(self, trial: Trial, transform: Transform) -> AbstractContextManager[Attempt]:
+            given.append(trial.comes_again)
+            return super().attempt(trial, transform)
 
     store = FaultyStore(MemoryStore(), on_commit=[Fault.NOT_REACHED] * 3)
     ingestion = Ingestion(Means(store, PLAIN, CLOCK, journal=Noting()), Pausing(FakePause().sleep, lambda: 1.0))
