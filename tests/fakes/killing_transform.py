@@ -1,5 +1,9 @@
 """A transform for tests that kills its process: the body is a word that says how. Any other body is one reading.
 
+Where KILLS is `not`, an earlier version makes one reading of every body; where it is `fails`, it raises an error for
+the words that kill.
+
+group      ends its process group        parent     in a child, ends its parent too
 late       fails until the file DEADLY exists, then one reading          deadly     fails, then ends the process
 """
 
@@ -17,11 +21,30 @@ from core.model.events import Event
 from core.model.rows import References, Row
 from examples.home_security.transform import SensorReading
 
-VERSION = "killing/1"
+KILLS = os.environ.get("KILLS", "")
+VERSION = "killing/0" if KILLS else "killing/1"
 
 
 def _leave() -> None:
     raise SystemExit(3)
+
+
+def _kill_group() -> None:
+    os.killpg(0, signal.SIGKILL)
+
+
+def _kill_parent() -> None:
+    """End the worker too, which is the parent of a child; the worker itself ends alone."""
+    if (
+        Path(f"/proc/{os.getppid()}/oom_score_adj").exists()
+        and Path("/proc/self/oom_score_adj").read_text() == "1000\n"
+    ):
+        os.kill(os.getppid(), signal.SIGKILL)
+    os._exit(9)
+
+
+def _fail() -> None:
+    raise KeyError("an earlier version cannot read it")
 
 
 def _wait() -> None:
@@ -64,6 +87,8 @@ WAYS: Mapping[bytes, Callable[[], object]] = {
     b"overflow": _overflow,
     b"join": _join,
     b"leave": _leave,
+    b"group": _kill_group,
+    b"parent": _kill_parent,
     b"late": _wait,
     b"deadly": _kill_once_armed,
 }
@@ -71,5 +96,8 @@ WAYS: Mapping[bytes, Callable[[], object]] = {
 
 def transform(event: Event, references: References) -> Iterable[Row]:
     """Die as the body says, or make one reading."""
-    WAYS.get(event.body, lambda: None)()
+    if event.body in WAYS and KILLS:
+        _fail() if KILLS == "fails" else None
+    else:
+        WAYS.get(event.body, lambda: None)()
     return (SensorReading("home-1", "sensor", "quiet", None, event.sequence_number, event.enqueued_at),)

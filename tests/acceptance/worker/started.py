@@ -37,10 +37,15 @@ def settings_of(connection: str, database: Path) -> dict[str, str]:
     }
 
 
-def start(settings: Mapping[str, str], *arguments: str, output: int = subprocess.PIPE) -> "subprocess.Popen[str]":
+def start(
+    settings: Mapping[str, str], *arguments: str, output: int = subprocess.PIPE, apart: bool = False
+) -> "subprocess.Popen[str]":
+    """Start a worker; one that is `apart` has a session of its own, so no signal to its group reaches this process."""
     command = [sys.executable, "-m", "core.worker", *arguments]
     environment = {**{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}, **settings}
-    return subprocess.Popen(command, cwd=APP, env=environment, stdout=output, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, cwd=APP, env=environment, stdout=output, stderr=subprocess.PIPE, text=True, start_new_session=apart
+    )
 
 
 def send_to_the_end(process: "subprocess.Popen[str]") -> None:
@@ -62,10 +67,10 @@ class Workplace:
     workers: list["subprocess.Popen[str]"] = field(default_factory=list)
     published: int = 0
 
-    def start_worker(self, *more: str, **changed: str) -> "subprocess.Popen[str]":
+    def start_worker(self, *more: str, apart: bool = False, **changed: str) -> "subprocess.Popen[str]":
         settings = {**settings_of(self.emulator.connection_string, self.engine.path), **changed}
         output = subprocess.PIPE if "--health" in more else subprocess.DEVNULL  # the address is in its first line
-        self.workers.append(start(settings, *TIMES, *more, output=output))
+        self.workers.append(start(settings, *TIMES, *more, output=output, apart=apart))
         return self.workers[-1]
 
     def publish(self, count: int) -> None:

@@ -158,6 +158,11 @@ class TestAChild:
         settled(own, HERE, run("reading"))
         assert Path(f"/proc/{own._free[0]._process.pid}/oom_score_adj").read_text() == "1000\n"
 
+    def test_has_a_session_of_its_own_so_a_signal_to_its_group_leaves_the_parent(self, own: Children) -> None:
+        settled(own, HERE, run("reading"))
+        pid = own._free[0]._process.pid
+        assert os.getsid(pid) == os.getpgid(pid) == pid != os.getsid(0)
+
     def test_ends_with_its_parent(self) -> None:
         code = (
             "from datetime import timedelta; from core.settle.children import Children;"
