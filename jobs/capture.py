@@ -7,18 +7,25 @@ NAMESPACE/HUB/PARTITION/YEAR/MONTH/DAY/HOUR/MINUTE/SECOND.
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
+from core.errors import ProcessDied
 from core.model.clock import parse_instant
+from core.model.commits import Settled
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row, row_table
 from core.model.spans import SequenceNumber
+from core.model.transform import Transform
 from core.model.values import encode_properties
-from core.settle.settle import settle
+from core.settle.children import Children
+from core.settle.isolate import nothing_new
+from core.settle.settle import EventKilled, dead_letter, settle
 from core.transforms import load_transform
+from core.transforms.watchdog import Watchdog
 from jobs.row_texts import row_of, texts_of
 
 SETTLED, SELECTED = 2_000, 200  # events at a time: to settle, and to select with their bodies
@@ -49,11 +56,17 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """The module of the transform, the states in SQL, and the wanted events: an executor settles them with these."""
+    """The module of the transform, the states in SQL, and the wanted events: an executor settles them with these.
+
+    A transform that does not return within the `deadline` ends its process. After a death, `in_child`, or in a later
+    attempt of a task of Spark, it runs in a child process, and an event that kills is a letter of class `crash`.
+    """
 
     transform: str
     references: Sequence[tuple[type, tuple[str | None, ...]]]
     wanted: Wanted
+    deadline: timedelta
+    in_child: bool = False
 
 
 def partition_of(path: str) -> str:
@@ -109,22 +122,52 @@ def _stored(event: Event) -> tuple[object, ...]:
 
 
 def _outcomes(settling: Settling, partition_id: str, events: Iterable[Event]) -> Iterator[list[tuple[Any, ...]]]:
-    transform = load_transform(settling.transform)
     rows = [row_of(row_class, texts) for row_class, texts in settling.references]
     references = References({ReferenceKey.of(row): row for row in rows})
     wanted = [event for event in events if settling.wanted.takes(partition_id, event.sequence_number)]
-    for at in range(0, len(wanted), SETTLED):
-        some = wanted[at : at + SETTLED]
-        settled = settle(some, references, transform)
-        found: list[tuple[Any, ...]] = [
-            (partition_id, first, -1, RANGE, False, [str(last)]) for first, last in _unbroken(some)
-        ]
-        for row_class, placed in settled.rows.items():
-            found += [(partition_id, *_placed(row_class, number, ordinal, row)) for number, ordinal, row in placed]
-        for letter in settled.letters:
-            number = letter.event.sequence_number
-            found.append((partition_id, number, -1, LETTER, False, [letter.error_class, letter.error]))
-        yield found
+    with _trying(settling) as settled_by:
+        for at in range(0, len(wanted), SETTLED):
+            some = wanted[at : at + SETTLED]
+            yield [(partition_id, first, -1, RANGE, False, [str(last)]) for first, last in _unbroken(some)]
+            for settled in settled_by(some, references):
+                if outcomes := _found(partition_id, settled):
+                    yield outcomes
+
+
+def _found(partition_id: str, settled: Settled) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    for row_class, placed in settled.rows.items():
+        found += [(partition_id, *_placed(row_class, number, ordinal, row)) for number, ordinal, row in placed]
+    for letter in settled.letters:
+        number = letter.event.sequence_number
+        found.append((partition_id, number, -1, LETTER, False, [letter.error_class, letter.error]))
+    return found
+
+
+@contextmanager
+def _trying(settling: Settling) -> Iterator[Callable[[Sequence[Event], References], Iterable[Settled]]]:
+    """Give the function that settles events: here, or one by one in a child process."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    if not settling.in_child and (task is None or task.attemptNumber() == 0):
+        with closing(Watchdog(settling.deadline)) as watchdog:
+            here = load_transform(settling.transform, watch=watchdog.over)
+            yield lambda events, references: [settle(events, references, here)]
+        return
+    transform = load_transform(settling.transform)
+    with (
+        closing(Children(settling.transform, transform.rows_limit, settling.deadline)) as children,
+        children.lone(transform, nothing_new) as lone,
+    ):
+        yield lambda events, references: (_settled_in_child(event, references, lone) for event in events)
+
+
+def _settled_in_child(event: Event, references: References, lone: Transform) -> Settled:
+    try:
+        return settle((event,), references, lone)
+    except EventKilled as killer:
+        return Settled({}, [dead_letter(event, ProcessDied(str(killer)), lone)], 0, 0)
 
 
 def _placed(row_class: type, number: int, ordinal: int, row: Row) -> tuple[int, int, str, bool, list[str | None]]:

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +28,7 @@ from jobs.tables import Tables
 POSITION = ["partition_id", "sequence_number", "ordinal"]
 SHOWN = 20
 EVER = 2**63 - 1
+DEATHS = ("Python worker exited unexpectedly", "MemoryError")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,19 @@ def _compared(outcomes: DataFrame, tables: Tables, row_class: type, slices: list
 
 
 def replay(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> Replayed:
-    """Settle the events again, compare their rows with SQL, and stage the events where the options request it."""
+    """Settle the events again, compare their rows with SQL, and stage the events where the options request it.
+
+    Where an event ends its process, and Spark tries no task twice (as on one machine), all is settled in children.
+    """
+    try:
+        return _replay(spark, tables, given)
+    except Exception as fault:  # Spark has no class of its own for a process that died
+        if not any(words in str(fault) for words in DEATHS):
+            raise
+        return _replay(spark, tables, given, in_child=True)
+
+
+def _replay(spark: SparkSession, tables: Tables, given: argparse.Namespace, in_child: bool = False) -> Replayed:
     row_classes = row_classes_of(given.transform)
     wanted = Wanted(frozenset(given.partition), given.first, given.last)
     references = [
@@ -98,7 +112,8 @@ def replay(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> Re
         if row_table(row_class).key
         for row in tables.texts(row_class, None).select("texts").collect()
     ]
-    outcomes = settle_files(spark, given.files, Settling(given.transform, references, wanted)).persist()
+    settling = Settling(given.transform, references, wanted, timedelta(seconds=given.deadline), in_child)
+    outcomes = settle_files(spark, given.files, settling).persist()
     diffs = compare(outcomes, tables, row_classes, given.stream_id)
     staged = stage(spark, tables, given) if given.stage else None
     replayed = Replayed(_events(outcomes), _letters(outcomes), _states(outcomes), diffs, staged)
@@ -166,6 +181,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--files", required=True, help="the folder or address that Capture writes NAMESPACE/HUB/PARTITION/... into")
     add("--stream-id", required=True, type=int, help="the stream (event_stream.stream_id) that the rows belong to")
     add("--transform", default=os.environ.get("TRANSFORM") or DEFAULT_TRANSFORM)
+    add(
+        "--deadline",
+        type=float,
+        default=os.environ.get("TRANSFORM_DEADLINE_SECONDS") or 60,
+        help="seconds of a transform",
+    )
     add("--partition", action="append", default=[], help="only this partition; repeatable")
     add("--first", type=int, default=0, help="first sequence number")
     add("--last", type=int, default=EVER, help="last sequence number")

@@ -21,7 +21,7 @@ from core.model.letters import LetterPolicy
 from core.model.rows import References
 from core.model.spans import Span
 from core.model.transform import Transform
-from core.settle.isolate import NOT_JOURNALED, Isolation, Journal, RunChanged, Trial
+from core.settle.isolate import NOT_JOURNALED, AttemptRequest, Isolation, Journal, RunChanged
 from core.settle.order import KeyOrder
 from core.settle.settle import reference_keys, scheduled, settle
 from core.settle.store.partitions import Partitions
@@ -169,7 +169,7 @@ def _commit_next(
     """Plan and commit the next new events: all of them, or a part when some are refused, deadly or held."""
     reading = reading.only(isolation.next_run(reading.guarded.run))
     try:
-        with means.journal.attempt(_trial(batch, reading, means, isolation), means.transform) as attempt:
+        with means.journal.attempt(_request(batch, reading, means, isolation), means.transform) as attempt:
             transform = isolation.around(attempt.transform)
             reading, commit = _plan_next(batch, reading, replace(means, transform=transform), progress)
             commit = replace(commit, is_marked=True) if attempt.is_marked else commit
@@ -189,7 +189,7 @@ def _commit_next(
         progress.add(commit)
 
 
-def _trial(batch: EventBatch, reading: BatchReading, means: Means, isolation: Isolation) -> Trial:
+def _request(batch: EventBatch, reading: BatchReading, means: Means, isolation: Isolation) -> AttemptRequest:
     state, guarded = reading.state, reading.guarded
     expected = None if state.checkpoint is None else state.checkpoint.sequence_number
 
@@ -198,7 +198,7 @@ def _trial(batch: EventBatch, reading: BatchReading, means: Means, isolation: Is
         if means.store.read_partition(state.partition).next_number != state.next_number:
             raise CheckpointConflict(state.partition, expected)
 
-    return Trial(
+    return AttemptRequest(
         "batch",
         state,
         Span(guarded.first, guarded.run[-1].sequence_number),

@@ -28,7 +28,7 @@ from core.model.commits import PartitionState
 from core.model.events import BATCH_EVENTS, Partition
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Lone, Transform
-from core.settle.isolate import Attempt, Journal, RunChanged, Trial
+from core.settle.isolate import Attempt, AttemptRequest, Journal, RunChanged
 from core.settle.settle import ChildNotFree, EventKilled
 from core.transforms.flight import Flight
 
@@ -57,24 +57,24 @@ class StoredJournal(Journal):
         self._is_careful = False
 
     @contextmanager
-    def attempt(self, trial: Trial, transform: Transform) -> Iterator[Attempt]:
+    def attempt(self, asked: AttemptRequest, transform: Transform) -> Iterator[Attempt]:
         """Begin an attempt; a suspicious one leaves a mark, and suspects run in a child."""
-        if trial.isolation.has_passed(trial.tried):
-            yield from self._noted(trial, Attempt(transform, is_marked=True))
+        if asked.isolation.has_passed(asked.tried):
+            yield from self._noted(asked, Attempt(transform, is_marked=True))
             return
-        is_marked = self._is_suspicious(trial)
-        deaths = max(self._deaths(trial, transform), int(trial.is_suspect)) if is_marked else 0
+        is_marked = self._is_suspicious(asked)
+        deaths = max(self._deaths(asked, transform), int(asked.is_suspect)) if is_marked else 0
         with ExitStack() as stack:
             if deaths:
-                stack.enter_context(self._having(trial.state.partition, trial.tried))
-                transform = stack.enter_context(self._lone(transform, trial.look_again))
-                trial.look_again()
+                stack.enter_context(self._having(asked.state.partition, asked.tried))
+                transform = stack.enter_context(self._lone(transform, asked.look_again))
+                asked.look_again()
             elif self._is_careful:
                 self._is_careful = self._flight.look().deaths >= CAREFUL
-                transform = stack.enter_context(self._careful(transform, trial.look_again))
+                transform = stack.enter_context(self._careful(transform, asked.look_again))
             if is_marked:
-                self._store.begin_attempt(trial.state, self._mark(trial, transform, deaths))
-            yield from self._noted(trial, Attempt(transform, is_marked), deaths)
+                self._store.begin_attempt(asked.state, self._mark(asked, transform, deaths))
+            yield from self._noted(asked, Attempt(transform, is_marked), deaths)
 
     def has_in_hand(self, state: PartitionState, since: datetime) -> bool:
         """Return True while this process tries suspects of a partition, or another process began one since a time."""
@@ -83,25 +83,25 @@ class StoredJournal(Journal):
         marks = self._store.read_marks(state, Span(state.next_number, SequenceNumber(2**63 - 1)))
         return any(one.attempt_id not in (self._own, NOBODY) and one.begun_at > since for one in marks)
 
-    def _is_suspicious(self, trial: Trial) -> bool:
-        is_alone = trial.tried.first <= trial.isolation.alone_to
-        unproven = self._unproven.get((trial.state.partition, trial.caller), BATCH_EVENTS)
-        return unproven > 0 or trial.comes_again or trial.is_suspect or is_alone
+    def _is_suspicious(self, asked: AttemptRequest) -> bool:
+        is_alone = asked.tried.first <= asked.isolation.alone_to
+        unproven = self._unproven.get((asked.state.partition, asked.caller), BATCH_EVENTS)
+        return unproven > 0 or asked.comes_again or asked.is_suspect or is_alone
 
-    def _deaths(self, trial: Trial, transform: Transform) -> int:
+    def _deaths(self, asked: AttemptRequest, transform: Transform) -> int:
         """Return the number of deaths with one of these events in hand, and learn what the marks say.
 
         Raises RunChanged when a mark names an event that kills, and when the events are to be tried one at a time.
         """
-        partition, tried, isolation = trial.state.partition, trial.tried, trial.isolation
+        partition, tried, isolation = asked.state.partition, asked.tried, asked.isolation
         wreckage = self._flight.look()
         self._is_careful = wreckage.deaths >= CAREFUL
         deaths = int(wreckage.holds(partition.partition_id, tried))
-        for mark in self._store.read_marks(trial.state, tried):
+        for mark in self._store.read_marks(asked.state, tried):
             if mark.verdict is None:
                 deaths = max(deaths, mark.deaths + (mark.attempt_id != self._own))
                 if mark.tried.length == 1 and mark.deaths >= ALONE and mark.attempt_id not in (self._own, NOBODY):
-                    self._note_killer(trial, transform, EventKilled(mark.tried.first, TAKES_PARENT))
+                    self._note_killer(asked, transform, EventKilled(mark.tried.first, TAKES_PARENT))
             elif mark.transform_version == transform.version:
                 isolation.killed[mark.tried.first] = mark.verdict
                 raise RunChanged
@@ -109,65 +109,65 @@ class StoredJournal(Journal):
             return deaths
         if deaths >= ALONE:
             isolation.alone_to = tried.last
-            self._store.begin_attempt(trial.state, self._mark(trial, transform, deaths))
+            self._store.begin_attempt(asked.state, self._mark(asked, transform, deaths))
             raise RunChanged
         if deaths:
-            place = {"action": "attempt_died", "partition": str(partition), "invocation_id": trial.invocation_id}
-            self._flight.tell({**place, "first": tried.first, "last": tried.last, "caller": trial.caller})
+            place = {"action": "attempt_died", "partition": str(partition), "invocation_id": asked.invocation_id}
+            self._flight.tell({**place, "first": tried.first, "last": tried.last, "caller": asked.caller})
         return deaths
 
-    def _noted(self, trial: Trial, attempt: Attempt, deaths: int = 0) -> Iterator[Attempt]:
+    def _noted(self, asked: AttemptRequest, attempt: Attempt, deaths: int = 0) -> Iterator[Attempt]:
         """Try events, with a note in the flight record, and with a mark in the store if the attempt is marked."""
-        slot = self._flight.begin(trial.state.partition.partition_id, trial.tried)
+        slot = self._flight.begin(asked.state.partition.partition_id, asked.tried)
         try:
             yield attempt
         except MemoryError:
-            self._unproven.pop((trial.state.partition, trial.caller), None)
+            self._unproven.pop((asked.state.partition, asked.caller), None)
             self._flight.leave(slot)
-            self._put_back(trial, attempt, deaths)
+            self._put_back(asked, attempt, deaths)
             raise
         except EventKilled as killer:
             self._flight.end(slot)
-            self._note_killer(trial, attempt.transform, killer)
+            self._note_killer(asked, attempt.transform, killer)
         except BaseException:
             self._flight.end(slot)
-            self._put_back(trial, attempt, deaths - 1)
+            self._put_back(asked, attempt, deaths - 1)
             raise
         self._flight.end(slot)
         if attempt.done_to is None:
-            self._put_back(trial, attempt, deaths - 1)
+            self._put_back(asked, attempt, deaths - 1)
         else:
-            self._note_end(trial, attempt, Span(trial.tried.first, attempt.done_to))
+            self._note_end(asked, attempt, Span(asked.tried.first, attempt.done_to))
 
-    def _note_killer(self, trial: Trial, transform: Transform, killer: EventKilled) -> None:
+    def _note_killer(self, asked: AttemptRequest, transform: Transform, killer: EventKilled) -> None:
         """Store the verdict on an event, and raise RunChanged."""
-        trial.isolation.note_killer(killer)
-        mark = replace(self._mark(trial, transform, 0), tried=Span(killer.number, killer.number), verdict=str(killer))
-        self._store.begin_attempt(trial.state, mark)
+        asked.isolation.note_killer(killer)
+        mark = replace(self._mark(asked, transform, 0), tried=Span(killer.number, killer.number), verdict=str(killer))
+        self._store.begin_attempt(asked.state, mark)
         raise RunChanged from killer
 
-    def _note_end(self, trial: Trial, attempt: Attempt, written: Span) -> None:
+    def _note_end(self, asked: AttemptRequest, attempt: Attempt, written: Span) -> None:
         """Delete the marks that end in these numbers, and count the numbers as proven."""
-        key = (trial.state.partition, trial.caller)
+        key = (asked.state.partition, asked.caller)
         self._unproven[key] = self._unproven.get(key, BATCH_EVENTS) - written.length
         if attempt.is_marked and not attempt.is_cleared:
             with suppress(StoreFault):
-                self._store.clear_attempts(trial.state, written)
+                self._store.clear_attempts(asked.state, written)
 
-    def _put_back(self, trial: Trial, attempt: Attempt, deaths: int) -> None:
+    def _put_back(self, asked: AttemptRequest, attempt: Attempt, deaths: int) -> None:
         """Take back the mark of an attempt that has ended, but keep the deaths that it counts.
 
         The mark of an event that was tried alone would name it, so nothing of it stays.
         """
         if not attempt.is_marked:
             return
-        is_kept = deaths >= 0 and (trial.tried.length > 1 or deaths < ALONE - 1)
+        is_kept = deaths >= 0 and (asked.tried.length > 1 or deaths < ALONE - 1)
         with suppress(StoreFault):
-            self._store.end_attempt(trial.state, trial.tried.last, self._own, deaths if is_kept else None)
+            self._store.end_attempt(asked.state, asked.tried.last, self._own, deaths if is_kept else None)
 
-    def _mark(self, trial: Trial, transform: Transform, deaths: int) -> AttemptMark:
+    def _mark(self, asked: AttemptRequest, transform: Transform, deaths: int) -> AttemptMark:
         return AttemptMark(
-            trial.tried, self._own, self._clock.now(), trial.invocation_id, deaths, transform.version, None
+            asked.tried, self._own, self._clock.now(), asked.invocation_id, deaths, transform.version, None
         )
 
     @contextmanager

@@ -34,7 +34,7 @@ from core.model.rows import References
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
 from core.settle.erased import Erased
-from core.settle.isolate import Isolation, RunChanged, Trial
+from core.settle.isolate import AttemptRequest, Isolation, RunChanged
 from core.settle.settle import reference_keys
 
 LONGEST_CHAIN = timedelta(seconds=14)  # for the letters that a chunk frees or fetches; the next round continues
@@ -180,12 +180,12 @@ class _ChunkRetry:
 
     def _settle(self, run: Letters) -> Letters:
         """Settle a run in one transaction; return the letters that have to be tried again."""
-        trial = self._trial(run)
+        asked = self._request(run)
         try:
-            with self.keeper.journal.attempt(trial, self.keeper.transform) as attempt:
+            with self.keeper.journal.attempt(asked, self.keeper.transform) as attempt:
                 commit = self._plan(run, self.erased.around(attempt.transform))
                 self.keeper.store.commit_retry(commit)
-                attempt.done_to = trial.tried.last
+                attempt.done_to = asked.tried.last
         except RunChanged:
             return run
         except (DataRefused, LetterConflict, CommitOutcomeUnknown) as fault:
@@ -204,14 +204,14 @@ class _ChunkRetry:
             self.freed += freed
             self.taken += [letter.sequence_number for letter in freed]
 
-    def _trial(self, run: Letters) -> Trial:
-        """Return the trial of a run; a letter that lost a claim may kill."""
+    def _request(self, run: Letters) -> AttemptRequest:
+        """Return the attempt that a run needs; a letter that lost a claim may kill."""
 
         def begin_lone_try() -> None:
             now = self.keeper.clock.now()
             self.keeper.store.begin_lone_try(self._held(run), now, now + self.keeper.letters.lease)
 
-        return Trial(
+        return AttemptRequest(
             "retry",
             self.hold.state,
             Span(run[0].sequence_number, run[-1].sequence_number),

@@ -31,7 +31,7 @@ from core.replay.ranges import ReplayOrder, ReplayReach, ranges_of
 from core.replay.store.replays import Replays
 from core.replay.store.scripts import rehearsed_key
 from core.settle.erased import Erased, SubjectKey
-from core.settle.isolate import NOT_JOURNALED, Isolation, Journal, RunChanged, Trial
+from core.settle.isolate import NOT_JOURNALED, AttemptRequest, Isolation, Journal, RunChanged
 from core.settle.settle import reference_keys
 from core.tasks.run import Done, Kind
 from core.tasks.store import Tasks
@@ -143,7 +143,7 @@ class _WorkSlice:
             part, rest = left.cut(len(isolation.next_run(left.events)))
             try:
                 with self.means.journal.attempt(
-                    self._trial(part, progress, state, isolation), self.means.transform
+                    self._request(part, progress, state, isolation), self.means.transform
                 ) as attempt:
                     transform = isolation.around(self.erased.around(attempt.transform))
                     commit = self._plan(part, progress, state, transform)
@@ -163,7 +163,9 @@ class _WorkSlice:
                 return progress
             left = rest
 
-    def _trial(self, part: Piece, progress: PartitionProgress, state: PartitionState, isolation: Isolation) -> Trial:
+    def _request(
+        self, part: Piece, progress: PartitionProgress, state: PartitionState, isolation: Isolation
+    ) -> AttemptRequest:
         tasks, job_id = self.means.tasks, self.job_id
 
         def look_again() -> None:
@@ -172,7 +174,7 @@ class _WorkSlice:
             if task is None or task.status != "running" or own is None or own.step != progress.step:
                 raise TaskConflict("replay", job_id)
 
-        return Trial("replay", state, part.span, isolation, str(job_id), look_again=look_again)
+        return AttemptRequest("replay", state, part.span, isolation, str(job_id), look_again=look_again)
 
     def _plan(
         self, part: Piece, progress: PartitionProgress, state: PartitionState, transform: Transform

@@ -137,7 +137,7 @@ def nothing_new() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class AttemptRequest:
     """The events that a caller is about to try.
 
     `comes_again`: an attempt before this one may have died. `is_suspect`: the caller knows that they may kill.
@@ -171,13 +171,13 @@ class Attempt:
 class Journal:
     """Records attempts at events; this class itself records none, and suspects no event."""
 
-    def attempt(self, trial: Trial, transform: Transform) -> AbstractContextManager[Attempt]:
+    def attempt(self, asked: AttemptRequest, transform: Transform) -> AbstractContextManager[Attempt]:
         """Begin an attempt. The caller sets `done_to` when the outcome is written.
 
         Raises RunChanged, also at the beginning, ChildNotStarted and the conflict of `look_again`.
         """
-        if trial.is_suspect:
-            trial.look_again()
+        if asked.is_suspect:
+            asked.look_again()
         return nullcontext(Attempt(transform))
 
     def has_in_hand(self, state: PartitionState, since: datetime) -> bool:

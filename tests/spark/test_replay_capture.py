@@ -269,3 +269,9 @@ def test_a_staging_that_dies_halfway_harms_nothing_and_is_made_whole_by_the_next
 def test_a_file_of_another_name_is_refused() -> None:
     with pytest.raises(ValueError, match="is not named as Event Hubs Capture names files"):
         partition_of("file:/capture/1.avro")
+
+
+def test_events_that_kill_under_a_new_version_are_letters_and_the_others_are_compared(replaying: Replaying) -> None:
+    replayed = replaying.run(transform="tests.fakes.deadly_homes", deadline=2.0)
+    assert replayed.letters == {"crash": 2, "poison": 1, "reference": 1}
+    assert (readings(replayed).removed, readings(replayed).same) == (2, 18)

@@ -59,3 +59,16 @@ def test_a_hang_ends_the_host_once_and_the_line_names_its_events(tmp_path: Path)
         assert letters(app.engine) == {"sleep": CRASHED}
         (hung,) = app.lines("hang")
         assert (hung["partition"], hung["first"]) == ("telemetry/hubledger/0", 0)
+
+
+def test_a_hang_in_native_code_is_named_by_the_next_process(tmp_path: Path) -> None:
+    """No line of Python can be written while native code keeps its lock."""
+    with working(tmp_path) as app:
+        app.send("0", [b"fine", b"regex"])
+        app.send("1", [b"fine"])
+        assert Hosts(app, 1).deaths() == [1]
+        assert app.lines("hang") == []
+        assert ("telemetry/hubledger/0", 0, 1) in [
+            (line["partition"], line["first"], line["last"]) for line in app.lines("attempt_died")
+        ]
+        assert [line["sequence_number"] for line in app.lines("child_died")] == [1]

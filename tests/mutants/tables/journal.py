@@ -18,7 +18,7 @@ MUTANTS = (
         ),
         (
             "a verdict is only in memory",
-            "        self._store.begin_attempt(trial.state, mark)\n        raise RunChanged from killer",
+            "        self._store.begin_attempt(asked.state, mark)\n        raise RunChanged from killer",
             "        raise RunChanged from killer",
         ),
         (
@@ -28,8 +28,8 @@ MUTANTS = (
         ),
         (
             "a letter waits for a child",
-            "if trial.isolation.has_passed(trial.tried):",
-            "if trial.isolation.has_passed(Span(trial.tried.last, SequenceNumber(2**62))):",
+            "if asked.isolation.has_passed(asked.tried):",
+            "if asked.isolation.has_passed(Span(asked.tried.last, SequenceNumber(2**62))):",
         ),
         (
             "an attempt takes events that another one has in hand",
@@ -38,7 +38,7 @@ MUTANTS = (
         ),
         (
             "suspects are tried although another owner has written them",
-            "                trial.look_again()\n",
+            "                asked.look_again()\n",
             "                pass\n",
         ),
     ),

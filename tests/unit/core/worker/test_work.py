@@ -23,7 +23,7 @@ from core.model.events import Event, Partition, stream_of
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.settle.isolate import Attempt, Journal, Trial
+from core.settle.isolate import Attempt, AttemptRequest, Journal
 from core.worker.__main__ import JsonLines
 from core.worker.ownership import SqlCheckpointStore
 from core.worker.work import (
@@ -327,9 +327,9 @@ def test_a_held_batch_is_retried_as_a_retry() -> None:
     given: list[bool] = []
 
     class Noting(Journal):
-        def attempt(self, trial: Trial, transform: Transform) -> AbstractContextManager[Attempt]:
-            given.append(trial.comes_again)
-            return super().attempt(trial, transform)
+        def attempt(self, asked: AttemptRequest, transform: Transform) -> AbstractContextManager[Attempt]:
+            given.append(asked.comes_again)
+            return super().attempt(asked, transform)
 
     store = FaultyStore(MemoryStore(), on_commit=[Fault.NOT_REACHED] * 3)
     ingestion = Ingestion(Means(store, PLAIN, CLOCK, journal=Noting()), Pausing(FakePause().sleep, lambda: 1.0))
