@@ -67,10 +67,16 @@ class Workplace:
     workers: list["subprocess.Popen[str]"] = field(default_factory=list)
     published: int = 0
 
-    def start_worker(self, *more: str, apart: bool = False, **changed: str) -> "subprocess.Popen[str]":
+    def start_worker(self, *more: str, **changed: str) -> "subprocess.Popen[str]":
         settings = {**settings_of(self.emulator.connection_string, self.engine.path), **changed}
         output = subprocess.PIPE if "--health" in more else subprocess.DEVNULL  # the address is in its first line
-        self.workers.append(start(settings, *TIMES, *more, output=output, apart=apart))
+        self.workers.append(start(settings, *TIMES, *more, output=output))
+        return self.workers[-1]
+
+    def start_apart(self, **changed: str) -> "subprocess.Popen[str]":
+        """Start a worker whose signals to its group do not reach this process."""
+        settings = {**settings_of(self.emulator.connection_string, self.engine.path), **changed}
+        self.workers.append(start(settings, *TIMES, output=subprocess.DEVNULL, apart=True))
         return self.workers[-1]
 
     def publish(self, count: int) -> None:

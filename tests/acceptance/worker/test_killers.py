@@ -37,7 +37,7 @@ def test_a_killer_that_takes_its_parent_along_is_isolated_and_its_neighbours_are
 ) -> None:
     """A child has a session of its own. One that kills its parent by its id is known by the marks in the store."""
     send(place, "0", [*[b"fine"] * 5, way, *[b"fine"] * 5])
-    supervisor = Supervisor(lambda: place.start_worker(**SETTINGS, apart=True), most_deaths=deaths)
+    supervisor = Supervisor(lambda: place.start_apart(**SETTINGS), most_deaths=deaths)
     assert len(supervisor.until(lambda: accounted(place.engine, STREAM.stream) == {"0": 11})) == deaths
     supervisor.end()
     assert letters(place.engine) == {way.decode(): CRASHED}
