@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from core.errors import MissingReference, PoisonEvent
     from core.model.aggregates import Aggregate, aggregate_of, aggregate_table
-    from core.model.bodies import body_decoder
+    from core.model.bodies import body_decoder, fault_of_body
     from core.model.events import Event
     from core.model.measures import Count, CountOf, Key, Least, Most, Sum
     from core.model.rollups import Kept
@@ -36,6 +36,7 @@ __all__ = (
     "aggregate_table",
     "appended_to",
     "body_decoder",
+    "fault_of_body",
     "state_of",
 )
 

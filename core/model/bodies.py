@@ -1,13 +1,12 @@
-"""Bodies of events: times are cut to microseconds, and fields that a room does not know are ignored, and counted by
-name.
+"""Bodies in JSON: fields that a room does not know are ignored and counted, and other bodies have their fault.
 
-msgspec rounds a time to microseconds, so that the last instant of a day would become the next day.
+Times are cut to microseconds: msgspec rounds them, so that the last instant of a day would become the next day.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, TypeVar, Union, cast
@@ -24,6 +23,15 @@ _counts: ContextVar[Counter[str] | None] = ContextVar("unknown fields", default=
 _LONG = re.compile(rb"\.\d{7}")  # quick to look for; a number may have it too
 _FRACTION = re.compile(rb"(\d:\d\d\.\d{6})(\d+)")  # of a time, with more digits than a datetime holds
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+# Parts of bodies that no JSON in UTF-8 has; docs/bodies.md has the remedies.
+_FAULTS = {
+    rb"\A\xef\xbb\xbf": "it begins with a byte order mark (docs/bodies.md)",
+    rb"\A(\xff\xfe|\xfe\xff|[{\[]\0|\0[{\[])": "it is in `UTF-16`, and JSON is in `UTF-8` (docs/bodies.md)",
+    rb"\A\x1f\x8b": "it is compressed by gzip (docs/bodies.md)",
+    rb"\AObj\x01": "it is an Avro container file (docs/bodies.md)",
+    rb"\0": "it has a NUL byte (docs/bodies.md)",
+    rb"[}\]][ \t\r]*\n\s*[{\[]": "it has several JSON texts: `new --each lines` reads them",
+}
 _become = object.__dict__["__class__"].__set__  # of a class with the same fields; a frozen object takes it too
 
 
@@ -33,7 +41,7 @@ def body_decoder(*body_classes: type[Body]) -> Callable[[bytes], Body]:
 
     A field that the class does not have is ignored; `hubledger try` and the status of the app count it by name. A class
     with `forbid_unknown_fields` refuses it. A time is cut to microseconds; a text stays whole. Raises as
-    `msgspec.json.Decoder.decode` does.
+    `msgspec.json.Decoder.decode` does, with the text of `fault_of_body`.
     """
     own: dict[Any, type[Body]] = {_strict(one): one for one in body_classes}
     strict = cutting_times(_decoder(own))
@@ -41,11 +49,14 @@ def body_decoder(*body_classes: type[Body]) -> Callable[[bytes], Body]:
 
     def decode(body: bytes) -> Body:
         try:
-            found = strict(body)
-            _become(found, own[type(found)])
-        except msgspec.ValidationError:
-            found = lenient(body)
-            _note(body, found)
+            try:
+                found = strict(body)
+                _become(found, own[type(found)])
+            except msgspec.ValidationError:
+                found = lenient(body)
+                _note(body, found)
+        except msgspec.DecodeError as error:
+            raise type(error)(fault_of_body(body, error)) from error
         return cast(Body, found)
 
     return decode
@@ -106,6 +117,26 @@ def _note(body: bytes, found: msgspec.Struct) -> None:
         config = found.__struct_config__
         known = {*found.__struct_encode_fields__, config.tag_field}
         counts.update(name for name in msgspec.json.decode(body, type=dict[str, msgspec.Raw]) if name not in known)
+
+
+def fault_of_body(body: bytes, error: Exception) -> str:
+    """Return the fault of a body that its decoder refused with an error of msgspec.
+
+    A body in a different encoding, or with several events, has a text of its own, and so its letters have a cause of
+    their own. Every other body has the text of the error.
+    """
+    for part, fault in _FAULTS.items():
+        if re.search(part, body):
+            return fault
+    said = str(error)
+    if said == "Expected `object`, got `array`":
+        return "it is a list: `new --each array` reads it"
+    if said.startswith("Object missing required field") and " - at " not in said:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            names = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+            if len(names) == 1 and bytes(*names.values()).startswith(b"["):
+                return "its only field is a list: `new --each FIELD` reads it"
+    return said
 
 
 @contextmanager

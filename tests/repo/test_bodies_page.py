@@ -22,8 +22,9 @@ from tests.fakes.written_modules import WrittenModules, written_modules
 from tests.repo.product import ROOT
 
 PAGE = (ROOT / "docs" / "bodies.md").read_text(encoding="utf-8")
+BODIES = ROOT / "core" / "model" / "bodies.py"
 GENERATED = ROOT / "tests" / "fixtures" / "order_pb2.py.txt"  # by the command of the page, with protobuf 5.29
-FORMATS = ("gzip", "Avro", "Protobuf", "Lines of CSV")
+FORMATS = ("gzip", "Avro", "Protobuf", "Lines of CSV", "Several events in one body")
 
 
 def block(section: str, kind: str) -> str:
@@ -133,6 +134,27 @@ def test_protobuf_with_garbage_after_it_is_poison_unless_the_garbage_reads_as_a_
     for garbage in (b"\xff", b"\0", b"{}", b"\x1a\x09short", b"\x0f"):
         assert_poison(import_module(module), octets + garbage)
     assert columns(module, octets + b"\x1a\x03new") == [("A-1", 1)]
+
+
+def test_each_record_of_a_body_is_a_row_and_a_bad_one_is_named_in_a_letter_of_all(modules: WrittenModules) -> None:
+    module = room_of("Several events in one body", modules)
+    one, other = b'{"category": "a", "level": "Error", "new": 1}', b'{"category": "b"}'
+    assert columns(module, b'{"records": [%b, %b]}' % (one, other)) == [("a", "Error"), ("b", None)]
+    assert columns(module, b'{"records": []}') == []
+    for body, why in {
+        b'{"records": [%b, {"category": 1}]}' % one: r"element 2: Expected `str`, got `int` - at `\$\.category`",
+        b'[{"records": []}]': "the body has no records: it is a list: `new --each array` reads it",
+        b'{"value": [%b]}' % one: "its only field is a list: `new --each FIELD` reads it",
+        gzip.compress(one): "it is compressed by gzip",
+    }.items():
+        assert_poison(import_module(module), body, why)
+
+
+def test_the_page_has_a_remedy_for_each_fault() -> None:
+    (table,) = re.findall(r"\| fault \| remedy \|\n\|---\|---\|\n((?:\|.*\n)*)", PAGE)
+    listed = re.findall(r"^\| (.*?) \|", table, re.M)
+    found = re.findall(r'"(it is|its|it has|it begins)( [^":(]*)', BODIES.read_text(encoding="utf-8"))
+    assert sorted(listed) == sorted("".join(each).rstrip() for each in found)
 
 
 def avro(schema: int, value: dict[str, Any], module: str) -> bytes:

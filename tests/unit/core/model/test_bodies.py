@@ -1,5 +1,6 @@
 """core/model/bodies.py: fields that a room does not know are ignored and counted, and poison nothing."""
 
+import gzip
 import json
 import threading
 from collections.abc import Callable
@@ -15,9 +16,11 @@ from core.model.bodies import (
     body_decoder,
     counting_unknown_fields,
     cut_times,
+    fault_of_body,
     plus_unknown_fields,
     unknown_fields_of,
 )
+from core.settle.cause import Place, cause_of, fingerprint_of
 
 
 class Order(msgspec.Struct):
@@ -50,7 +53,6 @@ def test_every_other_fault_of_a_body_is_raised_as_without_an_unknown_field() -> 
     for body in (
         b"",
         b"{",
-        b"[]",
         b'{"order_id": 1, "coupon": 1}',
         b'{"coupon": 1}',
         b'{"order_id": "1", "Total": ""}',
@@ -60,6 +62,56 @@ def test_every_other_fault_of_a_body_is_raised_as_without_an_unknown_field() -> 
         with counting_unknown_fields() as counts, pytest.raises(type(wanted.value)) as found:
             decode(body)
         assert (str(found.value), counts) == (str(wanted.value), {})
+
+
+ONE = b'{"order_id": "1"}'
+NOT_JSON = {  # bodies that their decoder refuses, and a part of the fault of each
+    b"\xef\xbb\xbf" + ONE: "byte order mark",
+    ONE.decode().encode("utf-16"): "UTF-16",
+    gzip.compress(ONE, mtime=0): "gzip",
+    b"Obj\x01\x04\x14avro.codec": "Avro container file",
+    ONE + b"\0": "NUL byte",
+    ONE + b"\r\n" + ONE + b"\r\n": "`new --each lines`",
+    b"[" + ONE + b", " + ONE + b"]": "`new --each array`",
+    b' {"records" : [ ' + ONE + b"]}": "`new --each FIELD`",
+}
+LIKE_THEM = {  # bodies whose fault is that of one above
+    b"\xfe\xff" + ONE.decode().encode("utf-16-be"): "UTF-16",
+    ONE.decode().encode("utf-16-be"): "UTF-16",
+    ONE.decode().encode("utf-16-le"): "UTF-16",
+    b"[\0{\0": "UTF-16",
+    b'{"order_id": "\0"}': "NUL byte",
+    b'{"order_id": 1}\0': "NUL byte",
+    b"[1] \n\n\t{}": "`new --each lines`",
+    b"[]": "`new --each array`",
+}
+PLAIN = (  # bodies that have the error of msgspec
+    b"", b"{", b'{"Total": [1]}}', b'{"order_id": [1]}', b'{"tags": [], "Total": 1}', b'{"records": {}}', b'{"a": 1}',
+    b'"\xff"', b"\xff", b'{"order_id": "1"},\n{}', b'{"records": [],', b"}" + b"\n" * 1_000_000, b"}\n" * 500_000,
+)  # fmt: skip
+
+
+def fault_of(body: bytes) -> str:
+    """Return the fault of a body as a decoder of msgspec and as `body_decoder` have it."""
+    with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)) as of_msgspec:
+        msgspec.json.Decoder(Order).decode(body)
+    with pytest.raises(type(of_msgspec.value)) as refused:
+        decode(body)
+    assert str(refused.value) == fault_of_body(body, of_msgspec.value)
+    return str(refused.value)
+
+
+def test_a_body_in_a_different_encoding_or_of_several_events_has_a_cause_of_its_own() -> None:
+    for body, part in (NOT_JSON | LIKE_THEM).items():
+        assert part in fault_of(body), body
+    assert len({cause_of(fingerprint_of("PoisonEvent", fault_of(body), Place())) for body in NOT_JSON}) == len(NOT_JSON)
+
+
+def test_every_other_body_has_the_fault_of_its_decoder_however_long_it_is() -> None:
+    for body in PLAIN:
+        with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)) as refused:
+            msgspec.json.Decoder(Order).decode(body)
+        assert fault_of(body) == str(refused.value), body[:40]
 
 
 def test_a_body_of_several_kinds_knows_the_fields_of_its_own_kind() -> None:
