@@ -59,7 +59,7 @@ def _files(events: list[Event], prefix: str) -> Iterator[tuple[str, list[Event]]
 
 
 def _write(path: Path, events: list[Event]) -> int:
-    import fastavro  # of jobs/requirements.txt; only an export needs it
+    import fastavro  # heavy, and only an export needs it
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:

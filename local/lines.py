@@ -1,44 +1,170 @@
-"""A file of events, one body a line: the demo, `try` and `new` read it by the same rules."""
+"""A file of events: the demo, `try` and `new` read it by the same rules."""
 
+import zlib
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from gzip import BadGzipFile, GzipFile
+from io import BytesIO
 from pathlib import Path
+from typing import IO, Any, cast
+
+import msgspec
 
 BOM = b"\xef\xbb\xbf"
 LARGEST_LINE = 1_047_552  # bytes: a hub takes 1 MiB, and 1 KiB of that is for the key and the envelope
+LARGEST_TEXT = 256 * 1024 * 1024  # bytes of a file that is one JSON text
 IN_BASE64 = ".base64"  # the end of the name of a file whose bodies are no text
 _LONGEST = len(BOM) + LARGEST_LINE * 4 // 3 + 8  # bytes of the longest line in base64, with its end
+_GZIP, _UTF_16, _CONTAINER = b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff"), b"Obj\x01"  # beginnings of files
+_HEAD = 4096  # bytes that hold the schema of Event Hubs Capture
+_OF_CAPTURE = (b'"SequenceNumber"', b'"EnqueuedTimeUtc"', b'"Body"')
 
 
 class UnusableFile(ValueError):
     """The file has no events that a hub takes; the message says why, and which line."""
 
 
-def body_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the bodies of a file, one a line that is not empty, each with its number, from 1. Raises UnusableFile.
+@dataclass(frozen=True, slots=True)
+class FileEvent:
+    """An event of a file. `line` is its number from 1: of its line, or of the event in a file that has no lines.
 
-    A line ends with LF or CR LF, which are no part of its body, and a byte order mark is no part of the first line. In
-    a file whose name ends with `.base64`, a line is its body in base64.
+    Only a file of Event Hubs Capture has partition keys and properties.
     """
-    with path.open("rb") as file:
-        number = 0
-        while line := file.readline(_LONGEST):
-            number += 1
-            body = (line.removeprefix(BOM) if number == 1 else line).removesuffix(b"\n").removesuffix(b"\r")
-            if path.suffix == IN_BASE64:
-                body = _decoded(path, number, body)
-            if len(body) > LARGEST_LINE:
-                raise UnusableFile(
-                    f"{path}, line {number} has more than {LARGEST_LINE:,} bytes, and no event hub takes such an event"
-                )
-            if body:
-                yield number, body
+
+    line: int
+    body: bytes
+    key: str | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+def events_in(path: Path) -> Iterator[FileEvent]:
+    """Yield the events of a file, plain or compressed by gzip. Raises UnusableFile.
+
+    Each line that is not empty is a body, without its LF or CR LF. In a file whose name ends with `.base64`, a line is
+    a body in base64. In UTF-16, a body is its line in UTF-8, and a byte order mark is no part of the first line.
+    A file of Event Hubs Capture has its own events. A file that is one JSON text, over several lines or named `*.json`,
+    has the elements of its list, or one event.
+    """
+    with opened(path) as file:
+        for one in _captured(path, file) if _begins_as_container(file) else _written(path, file):
+            if len(one.body) > LARGEST_LINE:
+                said = f"has more than {LARGEST_LINE:,} bytes, and no event hub takes such an event"
+                raise UnusableFile(f"{path}, line {one.line} {said}")
+            yield one
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file of octets, decompressed where it is compressed by gzip. Raises UnusableFile while it is read."""
+    with path.open("rb") as plain:
+        file: IO[bytes] = plain if plain.seekable() else BytesIO(plain.read())
+        try:
+            yield cast(IO[bytes], GzipFile(fileobj=file)) if _head(file, len(_GZIP)) == _GZIP else file
+        except (BadGzipFile, EOFError, zlib.error) as error:
+            raise UnusableFile(f"{path} is no whole gzip file: {error}") from error
+
+
+def is_container(path: Path | None) -> bool:
+    """Return True for an object container file of Avro that has events of a schema of its own."""
+    if path is None or not path.is_file():
+        return False
+    with opened(path) as file:
+        return _begins_as_container(file) and not _is_capture(file)
+
+
+def has_bodies(path: Path) -> bool:
+    """Return True for a file whose events are bodies as the hub has them, in any format: base64, or of Capture."""
+    with opened(path) as file:
+        return _is_base64(path) or _is_capture(file)
 
 
 def samples_in(folder: Path) -> Path:
     """Return the file with the sample events of a room: `events.base64` where there is one, else `events.jsonl`."""
     binary = folder / f"events{IN_BASE64}"
     return binary if binary.is_file() else folder / "events.jsonl"
+
+
+def _head(file: IO[bytes], length: int) -> bytes:
+    head = file.read(length)
+    file.seek(0)
+    return head
+
+
+def _begins_as_container(file: IO[bytes]) -> bool:
+    return _head(file, len(_CONTAINER)) == _CONTAINER
+
+
+def _is_capture(file: IO[bytes]) -> bool:
+    head = _head(file, _HEAD)
+    return head.startswith(_CONTAINER) and all(name in head for name in _OF_CAPTURE)
+
+
+def _is_base64(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith(IN_BASE64)
+
+
+def _captured(path: Path, file: IO[bytes]) -> Iterator[FileEvent]:
+    if not _is_capture(file):
+        raise UnusableFile(
+            f"{path} is an Avro container file, and none of Event Hubs Capture: `new --format avro --from {path}` makes"
+            " a room with its events as bodies, in events.base64"
+        )
+    from fastavro import reader
+
+    try:
+        for number, record in enumerate(reader(file), 1):
+            key = (record["SystemProperties"] or {}).get("x-opt-partition-key")
+            properties = record["Properties"] or {}
+            yield FileEvent(number, record["Body"] or b"", None if key is None else str(key), properties)
+    except Exception as error:
+        raise UnusableFile(f"{path} is no whole file of Event Hubs Capture: {error!r}") from error
+
+
+def _written(path: Path, file: IO[bytes]) -> Iterator[FileEvent]:
+    if _head(file, 2) in _UTF_16:
+        try:
+            file = BytesIO(file.read().decode("utf-16").encode())
+        except UnicodeError as error:
+            raise UnusableFile(f"{path} is no whole UTF-16: {error}; save it as UTF-8") from error
+    if (texts := _elements(path, file)) is not None:
+        yield from (FileEvent(number, body) for number, body in enumerate(texts, 1))
+        return
+    file.seek(0)
+    number = 0
+    while line := file.readline(_LONGEST):
+        number += 1
+        body = (line.removeprefix(BOM) if number == 1 else line).removesuffix(b"\n").removesuffix(b"\r")
+        if _is_base64(path):
+            body = _decoded(path, number, body)
+        if body:
+            yield FileEvent(number, body)
+
+
+def _elements(path: Path, file: IO[bytes]) -> list[bytes] | None:
+    """Return the events of a file that is one JSON text, each in one line; None for a file of lines."""
+    first = file.readline(_LONGEST).removeprefix(BOM)
+    if first.lstrip()[:1] not in (b"{", b"["):
+        return None
+    if _is_json(first) and not path.name.removesuffix(".gz").endswith(".json"):
+        return None
+    rest = file.read(LARGEST_TEXT + 1)
+    if len(rest) > LARGEST_TEXT:
+        return None
+    try:
+        whole = msgspec.json.format(first + rest, indent=-1)
+        return list(map(bytes, msgspec.json.decode(whole, type=list[msgspec.Raw]))) if whole[:1] == b"[" else [whole]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _is_json(octets: bytes) -> bool:
+    try:
+        msgspec.json.decode(octets, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def _decoded(path: Path, number: int, line: bytes) -> bytes:

@@ -6,17 +6,17 @@ from pathlib import Path
 
 from core.model.events import Event
 from hubledger.cli.console import progress
-from local.lines import body_lines
+from local.lines import FileEvent, events_in
 from local.trials.outcomes import event_of
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file as the demo reads them, each with its number. Raises UnusableFile."""
+def read_events(path: Path) -> Iterator[FileEvent]:
+    """Yield the events of a file as the demo reads them. Raises UnusableFile."""
     with progress() as bar:
         task = bar.add_task(path.name, total=path.stat().st_size)
-        for number, body in body_lines(path):
-            bar.advance(task, len(body) + 1)
-            yield number, body
+        for each in events_in(path):
+            bar.advance(task, len(each.body) + 1)
+            yield each
 
 
 class EventFile:
@@ -27,10 +27,10 @@ class EventFile:
         self._lines = array("Q")  # by sequence number
 
     def __iter__(self) -> Iterator[Event]:
-        for number, (line, body) in enumerate(numbered_lines(self._path)):
+        for number, each in enumerate(read_events(self._path)):
             if number == len(self._lines):
-                self._lines.append(line)
-            yield event_of(body, number=number)
+                self._lines.append(each.line)
+            yield event_of(each.body, number=number, partition_key=each.key, properties=each.properties)
 
     def line_of(self, number: int) -> int:
         """Return the line of an event that was read; 0 for the states that the store had before."""

@@ -25,7 +25,7 @@ from core.transforms import import_transform, load_transform
 from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import full_name, room_of
 from hubledger.cli.console import ROOT, Refused, UsageFault, printable, say, show_table
-from hubledger.cli.lines import EventFile, numbered_lines
+from hubledger.cli.lines import EventFile, read_events
 from hubledger.cli.trial.against import Difference, difference
 from hubledger.cli.trial.run import TrialOutcome, ingest_file, means_of, states_of
 from hubledger.cli.trial.store import trial_database
@@ -36,7 +36,8 @@ _Events = Annotated[
     Path | None,
     typer.Argument(
         metavar="[EVENTS]",
-        help="One body a line, in base64 in a file named *.base64; default: the samples of the transform's room.",
+        help="One body a line, in base64 in a file named *.base64, or a file of Event Hubs Capture; default: the"
+        " samples of the transform's room.",
     ),
 ]
 _Transform = Annotated[
@@ -141,13 +142,13 @@ def _known(path: Path | None, transform: Transform) -> tuple[Row, ...]:
     """Return the states that a file names."""
     classes = {row_table(each).name: each for each in transform.row_classes if row_table(each).key}
     found: list[Row] = []
-    for number, octets in numbered_lines(path) if path else ():
+    for each in read_events(path) if path else ():
         try:
-            given = msgspec.json.decode(octets, type=dict[str, Any])
+            given = msgspec.json.decode(each.body, type=dict[str, Any])
             found.append(row_of_json(classes[given["table"]], json.dumps(given["row"])))
         except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
             raise Refused(
-                f'{path}, line {number}: write {{"table": ..., "row": {{...}}}} with a table of states'
+                f'{path}, line {each.line}: write {{"table": ..., "row": {{...}}}} with a table of states'
                 f" ({', '.join(classes) or 'this transform has none'}) and all its columns: {error!r}"
             ) from error
     return tuple(found)

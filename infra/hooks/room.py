@@ -15,7 +15,7 @@ from core.transforms import load_transform
 from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import Room, rooms_of
 from infra.hooks.errors import HookRefused
-from local.lines import body_lines, samples_in
+from local.lines import events_in, samples_in
 
 NAME = "TRANSFORM"
 NO_MODULE = "No module named"
@@ -64,8 +64,8 @@ def sample_of(transform: Transform) -> tuple[bytes, str] | None:
     """
     for room in rooms_of(transform.row_classes):
         path = samples_in(room.folder)
-        for number, line in body_lines(path) if path.is_file() else ():
-            event = Event(SequenceNumber(0), "0", datetime.now(UTC), None, {}, line)
+        for each in events_in(path) if path.is_file() else ():
+            event = Event(SequenceNumber(0), "0", datetime.now(UTC), None, {}, each.body)
             if settle([event], References({}), transform).written:
-                return line, f"line {number} of {room.name}/{path.name}"
+                return each.body, f"line {each.line} of {room.name}/{path.name}"
     return None

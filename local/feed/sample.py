@@ -11,7 +11,7 @@ from typing import Any
 
 from core.model.values import is_whole
 from local.feed.planned import Minute, PlannedEvent
-from local.lines import UnusableFile, body_lines
+from local.lines import UnusableFile, events_in
 
 PUBLISHED = "published"  # the outcome in the record: the transform decides about the rest
 LONGEST_KEY = 128  # characters of a partition key
@@ -49,7 +49,7 @@ class Sample:
 def read_sample(path: Path) -> tuple[Line, ...]:
     """Return the lines of a file that are not empty, without keys. Raises UnusableFile."""
     try:
-        lines = tuple(Line(number, body) for number, body in body_lines(path))
+        lines = tuple(Line(each.line, each.body) for each in events_in(path))
     except OSError as error:
         raise UnusableFile(f"{_shown(path)} cannot be read: {error.strerror}") from None
     if not lines:

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 from core.errors import PoisonEvent
 from core.model.events import Event
 from hubledger.cli.console import Refused
-from hubledger.cli.lines import numbered_lines
-from local.lines import IN_BASE64
+from hubledger.cli.lines import read_events
+from local.lines import has_bodies, is_container, opened
 from local.trials.outcomes import event_of
 
 Name = Literal["json", "gzip", "avro", "protobuf"]
@@ -22,7 +22,6 @@ NAMES: tuple[Name, ...] = get_args(Name)
 PINS = {"avro": "fastavro==1.13.1", "protobuf": "protobuf==5.29.5"}
 MODULES = {"avro": "fastavro", "protobuf": "google.protobuf"}
 SCHEMAS = {"avro": "a file .avsc, or a folder of files ID.avsc", "protobuf": "a descriptor set of protoc"}
-CONTAINER = b"Obj\x01"  # the beginning of an object container file of Avro
 _PROTOC = "protoc --include_imports --descriptor_set_out=order.desc order.proto"
 
 
@@ -54,11 +53,12 @@ class Format:
         if self.name == "avro" and is_container(path):
             yield from _records(path)
             return
-        for number, octets in numbered_lines(path):
+        are_bodies = has_bodies(path)
+        for each in read_events(path):
             try:
-                yield number, octets if path.suffix == IN_BASE64 else self.body_of(octets)
+                yield each.line, each.body if are_bodies else self.body_of(each.body)
             except Exception as error:
-                raise Refused(f"{path}, line {number} does not match the schema: {error}") from error
+                raise Refused(f"{path}, line {each.line} does not match the schema: {error}") from error
 
 
 JSON = Format("json")
@@ -85,14 +85,6 @@ def _is_installed(module: str) -> bool:
         return find_spec(module) is not None
     except (ImportError, ValueError):
         return False
-
-
-def is_container(path: Path | None) -> bool:
-    """Return True for an object container file of Avro."""
-    if path is None or not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(len(CONTAINER)) == CONTAINER
 
 
 def in_base64(bodies: tuple[bytes, ...]) -> bytes:
@@ -174,14 +166,14 @@ def _read(path: Path | None, read: Callable[[Path], bytes]) -> bytes:
 def _header(path: Path) -> bytes:
     from fastavro import reader
 
-    with path.open("rb") as file:
+    with opened(path) as file:
         return str(reader(file).metadata["avro.schema"]).encode()
 
 
 def _records(path: Path) -> Iterator[tuple[int, bytes]]:
     from fastavro import reader
 
-    with path.open("rb") as file:
+    with opened(path) as file:
         found = reader(file)
         try:
             for number, value in enumerate(found, 1):

@@ -7,12 +7,15 @@ from importlib import invalidate_caches
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 
 import apps
 from hubledger.cli import try_events
 from hubledger.cli.console import Refused, UsageFault
+from hubledger.cli.lines import EventFile
 from hubledger.cli.main import main
+from local.capture import SCHEMA
 
 HOME = {"kind": "registration", "home_id": "h-1", "time_zone": "UTC", "armed": False}
 DOOR = {"kind": "door", "home_id": "h-1", "sensor_id": "s", "state": "active", "observed_at": "2026-01-01T00:00:00Z"}
@@ -67,6 +70,28 @@ def test_empty_lines_are_no_events_and_lines_keep_their_numbers(file: Path, caps
     assert found["filtered_lines"] == [5]
     assert found["tables"]["sensor_reading"]["rows"][0]["line"] == 3
     assert found["differences"]["counts"]["events"] == 4
+
+
+def test_a_file_of_capture_is_tried_with_its_keys_and_properties(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture = file.with_suffix(".avro")
+    bodies = [None if each is None else json.dumps(each).encode() for each in (HOME, DOOR, None, BEAT)]
+    records = [
+        {
+            "SequenceNumber": 90 + number, "Offset": "1", "EnqueuedTimeUtc": "1/2/2026 3:04:05 PM",
+            "SystemProperties": {"x-opt-partition-key": "h-1"}, "Properties": {"n": number}, "Body": body,
+        }
+        for number, body in enumerate(bodies)
+    ]  # fmt: skip
+    with capture.open("wb") as written:
+        fastavro.writer(written, SCHEMA, records)
+    found = tried(capsys, str(capture))
+    assert [found[name] for name in ("events", "written", "filtered", "dead_lettered")] == [4, 2, 1, 1]
+    assert (found["letters"][0]["line"], found["filtered_lines"]) == (3, [4])
+    events = list(EventFile(capture))
+    assert [each.sequence_number for each in events] == [0, 1, 2, 3]
+    assert [(each.partition_key, each.properties) for each in events[:2]] == [("h-1", {"n": 0}), ("h-1", {"n": 1})]
 
 
 def test_a_state_is_shown_as_its_newest_event_left_it(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,161 @@
+"""local/lines.py: the events of each kind of file, and the files that are refused with one sentence."""
+
+import gzip
+import json
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from local.capture import SCHEMA
+from local.lines import LARGEST_LINE, FileEvent, UnusableFile, events_in, has_bodies, is_container
+
+FIRST, SECOND = b'{"id":"a","price":1.10}', '{"id":"\u00e4"}'.encode()
+LINES = FIRST + b"\n" + SECOND + b"\n"
+PRETTY = b'[\n  {"id": "a",\r\n   "price": 1.10},\n  {"id": "\xc3\xa4"}\n]\n'
+
+
+def bodies(path: Path, content: bytes) -> list[bytes]:
+    path.write_bytes(content)
+    return [each.body for each in events_in(path)]
+
+
+def captured(*values: dict[str, Any] | bytes | None) -> bytes:
+    """Return a file of Event Hubs Capture with these bodies."""
+    records = [
+        {
+            "SequenceNumber": number, "Offset": str(number), "EnqueuedTimeUtc": "1/2/2026 3:04:05 PM",
+            "SystemProperties": {}, "Properties": {}, **(value if isinstance(value, dict) else {"Body": value}),
+        }
+        for number, value in enumerate(values)
+    ]  # fmt: skip
+    return container(SCHEMA, records)
+
+
+def container(schema: dict[str, Any], records: list[dict[str, Any]]) -> bytes:
+    file = BytesIO()
+    fastavro.writer(file, schema, records, codec="deflate", sync_marker=bytes(16))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("events.jsonl", LINES),
+        ("events.jsonl", b"\xef\xbb\xbf" + LINES),
+        ("events.jsonl", LINES.decode().encode("utf-16")),
+        ("events.jsonl", b"\xfe\xff" + LINES.decode().encode("utf-16-be")),
+        ("events.jsonl.gz", gzip.compress(LINES)),
+        ("events.jsonl", gzip.compress(LINES)),
+        ("events.json", LINES),
+        ("events.json", b"[" + FIRST + b", " + SECOND + b"]"),
+        ("events.json.gz", gzip.compress(b"[" + FIRST + b", " + SECOND + b"]")),
+        ("events.json", PRETTY),
+        ("events.txt", PRETTY),
+        ("events.txt", b"\xef\xbb\xbf" + PRETTY),
+        ("events.txt", PRETTY.decode().encode("utf-16")),
+        ("events.avro", captured(FIRST, SECOND)),
+        ("events.base64", b"eyJpZCI6ImEiLCJwcmljZSI6MS4xMH0=\neyJpZCI6IsOkIn0=\n"),
+        ("events.base64.gz", gzip.compress(b"eyJpZCI6ImEiLCJwcmljZSI6MS4xMH0=\neyJpZCI6IsOkIn0=\n")),
+    ],
+    ids=range(16),
+)
+def test_each_kind_of_file_has_the_same_events(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / name
+    assert bodies(path, content) == [FIRST, SECOND]
+    assert has_bodies(path) is (".base64" in name or ".avro" in name)
+
+
+def test_a_list_in_one_line_is_one_event_unless_the_file_is_named_json(tmp_path: Path) -> None:
+    of_two = b"[" + FIRST + b"," + SECOND + b"]"
+    assert bodies(tmp_path / "events.jsonl", of_two) == [of_two]
+    assert bodies(tmp_path / "events.json", of_two) == [FIRST, SECOND]
+    assert bodies(tmp_path / "events.json", of_two + b"\n" + of_two) == [of_two, of_two]
+
+
+def test_a_list_longer_than_a_line_has_its_elements(tmp_path: Path) -> None:
+    many = [json.dumps({"id": number, "text": "x" * 1000}, separators=(",", ":")).encode() for number in range(3000)]
+    assert bodies(tmp_path / "events.json", b"[" + b",".join(many) + b"]") == many
+
+
+def test_one_object_over_several_lines_is_one_event_and_malformed_lines_stay_lines(tmp_path: Path) -> None:
+    path = tmp_path / "events.txt"
+    assert bodies(path, b'{\n "id": "a",\n "price": 1.10\n}') == [FIRST]
+    for content in (b'{"id":\n' + LINES, b"[\n" + LINES, b"[" * 100_000 + b"\n" + FIRST, b'{\n"a": 1}\n{\n"a": 1}'):
+        assert bodies(path, content) == [line for line in content.split(b"\n") if line]
+
+
+def test_a_file_of_capture_has_keys_and_properties_and_events_without_a_body(tmp_path: Path) -> None:
+    path = tmp_path / "50.avro"
+    with_key = {
+        "SystemProperties": {"x-opt-partition-key": "k"}, "Properties": {"schema_id": 7, "raw": b"\0"}, "Body": FIRST,
+    }  # fmt: skip
+    path.write_bytes(captured(with_key, None))
+    assert list(events_in(path)) == [FileEvent(1, FIRST, "k", {"schema_id": 7, "raw": b"\0"}), FileEvent(2, b"")]
+    assert not is_container(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("own.avro", container({"type": "record", "name": "R", "fields": []}, [{}]), "`new --format avro --from "),
+        ("cut.avro", captured(*[FIRST] * 9)[:-20], "is no whole file of Event Hubs Capture"),
+        ("cut.gz", gzip.compress(LINES)[:-9], "is no whole gzip file: Compressed file ended"),
+        ("bad.gz", gzip.compress(LINES)[:10] + b"\xff" * 30, "is no whole gzip file"),
+        ("cut.jsonl", LINES.decode().encode("utf-16")[:-1], "is no whole UTF-16"),
+        ("big.avro", captured(bytes(LARGEST_LINE + 1)), "line 1 has more than 1,047,552 bytes"),
+        ("big.json", b'[1, "' + b"x" * LARGEST_LINE + b'"]', "line 2 has more than 1,047,552 bytes"),
+        ("zeros.gz", gzip.compress(bytes(50_000_000)), "line 1 has more than 1,047,552 bytes"),
+    ],
+    ids=range(8),
+)
+def test_a_file_that_cannot_be_read_is_refused_with_the_reason(
+    tmp_path: Path, name: str, content: bytes, why: str
+) -> None:
+    with pytest.raises(UnusableFile) as refused:
+        bodies(tmp_path / name, content)
+    assert str(refused.value).startswith(f"{tmp_path / name}")
+    assert why in str(refused.value)
+
+
+def test_a_pipe_is_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "events"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(LINES,))
+    writer.start()
+    assert [each.body for each in events_in(pipe)] == [FIRST, SECOND]
+    writer.join()
+
+
+WHOLE = (
+    LINES,
+    PRETTY,
+    PRETTY.decode().encode("utf-16"),
+    gzip.compress(LINES, mtime=0),
+    captured(FIRST, None, SECOND),
+)
+
+
+@st.composite
+def damaged(draw: Callable[..., Any]) -> bytes:
+    whole = draw(st.sampled_from(WHOLE))
+    at = draw(st.integers(0, len(whole)))
+    return bytes(whole[:at] + draw(st.binary(max_size=3)) + whole[at + draw(st.integers(0, 3)) :])
+
+
+@settings(
+    max_examples=400, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(content=damaged() | st.binary())
+@pytest.mark.parametrize("name", ["events.jsonl", "events.json"])
+def test_a_damaged_file_has_events_or_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    with suppress(UnusableFile):
+        assert all(isinstance(body, bytes) for body in bodies(tmp_path / name, content))
