@@ -12,6 +12,8 @@ from core.errors import InvalidTransform
 from hubledger.cli.console import ROOT, Refused, UsageFault, say, show_table
 from hubledger.cli.formats.format import NAMES, SCHEMAS, Format, format_of
 from hubledger.cli.scaffold.design import Design, Wish, design_of, refuse_name, refuse_tables
+from hubledger.cli.scaffold.each import NOTE, Each, each_of
+from hubledger.cli.scaffold.each import WRITTEN as EACH
 from hubledger.cli.scaffold.fields import WRITTEN, Field, field_of
 from hubledger.cli.scaffold.room import commands_of, refuse_existing, taken_tables, write_room
 from hubledger.cli.scaffold.sample import Sample, read_sample
@@ -22,7 +24,11 @@ MOST_SAMPLES = 100  # lines of a file that become the samples of the room
 _Name = Annotated[str | None, typer.Argument(help="The name of the room and of its events, in the plural: parcels.")]
 _From = Annotated[
     Path | None,
-    typer.Option("--from", metavar="FILE", help="Your events, one JSON object a line: their fields are found in it."),
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        help="Your events, one JSON object a line, or a file of Event Hubs Capture: their fields are found in it.",
+    ),
 ]
 _Fields = Annotated[
     list[str] | None,
@@ -44,6 +50,13 @@ _Strict = Annotated[
     typer.Option(
         "--strict",
         help="An event with a field that is not in the file is poison. Default: the field is ignored, and counted.",
+    ),
+]
+_Each = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PLACE",
+        help=f"Make rows of each element of a body: {EACH} that has the list.",
     ),
 ]
 _Format = Annotated[
@@ -74,6 +87,7 @@ def new(
     at: _At = None,
     table: _Table = None,
     strict: _Strict = False,
+    each: _Each = None,
     format_: _Format = "json",
     schema: _Schema = None,
 ) -> None:
@@ -88,9 +102,13 @@ def new(
     refuse_existing(ROOT / "apps" / wish.name)
     if source is None and not field:
         source, field = _asked(wish.name, is_asked)
-    form = format_of(format_, schema, source)
-    sample = _sample(source, field or [], form)
-    design = replace(design_of(wish, sample.fields, sample.is_ascii, sample.first), format=form, bodies=sample.bodies)
+    form, parted = format_of(format_, schema, source), each_of(each) if each is not None else None
+    if parted is not None and form.name != "json":
+        raise Refused(f"--each {each} parts bodies in JSON: leave out --format {form.name}, or --each")
+    sample = _sample(source, field or [], form, parted)
+    design = replace(
+        design_of(wish, sample.fields, sample.is_ascii, sample.first), format=form, bodies=sample.bodies, each=parted
+    )
     refuse_tables(design, taken_tables())
     try:
         files = write_room(design, source)
@@ -126,18 +144,18 @@ def _asked(name: str, is_asked: bool) -> tuple[Path | None, list[str]]:
     return None, fields
 
 
-def _sample(source: Path | None, given: Sequence[str], form: Format) -> Sample:
+def _sample(source: Path | None, given: Sequence[str], form: Format, each: Each | None) -> Sample:
     fields = {one.name: one for one in map(field_of, given)}
     if len(fields) < len(given):
         raise Refused("--field names one field twice")
     if source is not None:
-        return read_sample(source, fields, MOST_SAMPLES, form)
+        return read_sample(source, fields, MOST_SAMPLES, form, each)
     if not fields:
         raise Refused("no field was named, and a table needs one")
     if form.name in SCHEMAS:
         raise Refused(f"--format {form.name} needs a file of events: --from FILE")
     made = tuple(fields.values())
-    lines = sample_lines(made)
+    lines = tuple(each.body_of(one) if each else one for one in sample_lines(made))
     return Sample(made, frozenset(), lines, tuple(map(form.body_of, lines)), 0)
 
 
@@ -147,7 +165,8 @@ def _report(design: Design, files: Sequence[str], sample: Sample, source: Path |
     )
     say(*(f"apps/{design.name}/{file}" for file in files))
     if source is not None:
-        say(f"{_events(files)} holds the first {len(design.samples)} of {sample.lines} lines of {source}.")
+        say(f"{_events(files)} holds the first {len(design.samples)} of {sample.lines} events of {source}.")
+    say(*([NOTE] if design.each else []))
     if design.has_aggregate:
         say(f"The aggregate sums by hour and {design.by.name if design.by else ''} into the table {design.aggregate}.")
     else:
@@ -158,7 +177,7 @@ def _report(design: Design, files: Sequence[str], sample: Sample, source: Path |
         say("", f"Left out: {counted} of {source}", *(f"  {each}" for each in sample.faults[:MOST_FAULTS]))
         say(*([f"  and {more:,} more"] if more > 0 else []))
     say(*(["", *(f"Consider: {each}." for each in sample.advice)] if sample.advice else []))
-    if any("--field" in each for each in sample.advice):
+    if any("--" in each for each in sample.advice):
         say(f"To add an option: rm -r apps/{design.name}, and run the same command with it.")
     say("", "Next:", *(f"  {each}" for each in commands_of(design)))
 

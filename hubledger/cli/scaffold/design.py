@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from core.transforms.contract.names import fault_of_table
 from hubledger.cli.console import Refused
 from hubledger.cli.formats.format import JSON, Format
+from hubledger.cli.scaffold.each import Each
 from hubledger.cli.scaffold.fields import KEY_KINDS, Field, checked
 
 LONGEST_ROOM = 40  # characters
@@ -42,6 +43,17 @@ class Design:
     is_strict: bool = False
     format: Format = JSON
     bodies: tuple[bytes, ...] = ()  # of the samples, in a format that is not JSON
+    each: Each | None = None  # None: a body is one event
+
+    @property
+    def in_base64(self) -> bool:
+        """True where a body of the samples is no line."""
+        return not self.is_json or any(b"\n" in one or b"\r" in one for one in self.samples)
+
+    @property
+    def first(self) -> bytes:
+        """The first event of the samples, as JSON."""
+        return self.each.elements_of(self.samples[0])[0] if self.each else self.samples[0]
 
     @property
     def is_json(self) -> bool:

@@ -19,7 +19,7 @@ from hubledger.cli.ddl.types import ENGINES
 from hubledger.cli.formats.format import in_base64
 from hubledger.cli.scaffold.aggregate import aggregate_text
 from hubledger.cli.scaffold.design import Design
-from hubledger.cli.scaffold.sample import object_of
+from hubledger.cli.scaffold.sample import objects_of
 from hubledger.cli.scaffold.tests import tests_text
 from hubledger.cli.scaffold.transform import transform_text
 from local.lines import IN_BASE64, samples_in
@@ -78,7 +78,7 @@ def _texts(design: Design) -> dict[str, str | bytes]:
 
 
 def _samples(design: Design) -> dict[str, str | bytes]:
-    if design.is_json:
+    if not design.in_base64:
         return {"events.jsonl": b"\n".join((*design.samples, b""))}
     return {f"events{IN_BASE64}": in_base64(design.bodies), **design.format.files}
 
@@ -101,7 +101,7 @@ def _try_events(design: Design, source: Path) -> None:
     transform = load_transform(design.package)
     for number, octets, body in design.format.read(source):
         try:
-            object_of(source, octets, number)
+            objects_of(source, octets, number, design.each)
         except Refused:
             continue
         found = outcome_of(transform, event_of(body))
@@ -155,7 +155,7 @@ def _write_once(path: Path, text: str) -> None:
 
 def _readme(design: Design) -> str:
     block = "\n".join(["```", *commands_of(design), "```", ""])
-    samples = "events.jsonl" if design.is_json else f"events{IN_BASE64}"
+    samples = f"events{IN_BASE64}" if design.in_base64 else "events.jsonl"
     wire = "" if design.is_json else f"\n- `wire.py` reads bodies in {design.format.name}."
     return f"""# {design.name}
 

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -12,10 +13,12 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 
-from core.model.bodies import cut_times
+from core.model.bodies import cut_times, fault_of_body
 from hubledger.cli.console import Refused
 from hubledger.cli.formats.format import JSON, Format
+from hubledger.cli.scaffold.each import Each
 from hubledger.cli.scaffold.fields import LONGEST_TEXT, Field, Kind, checked, new_field
+from local.lines import events_in, has_bodies
 
 MOST_BYTES = 1024 * 1024  # of the lines that are kept
 LIMITS = (40, 100, 200, 400, 1000, 2000, LONGEST_TEXT)  # of texts: the first that is twice as long as any text
@@ -85,7 +88,9 @@ class Sample:
     advice: tuple[str, ...] = ()
 
 
-def read_sample(path: Path, given: dict[str, Field], most: int, format_: Format = JSON) -> Sample:
+def read_sample(
+    path: Path, given: dict[str, Field], most: int = 100, format_: Format = JSON, each: Each | None = None
+) -> Sample:
     """Read a whole file; `given` fields keep their types. Lines that are no JSON object are left out.
 
     Raises Refused when no line is left, and for a value that no column can hold.
@@ -93,27 +98,32 @@ def read_sample(path: Path, given: dict[str, Field], most: int, format_: Format 
     seen: dict[str, Seen] = {}
     first: list[tuple[bytes, bytes]] = []
     faults: list[str] = []
-    count, kept = 0, 0
+    doubled: dict[str, int] = {}
+    events, count, kept = 0, 0, 0
     for line, octets, body in format_.read(path):
         try:
-            found = object_of(path, octets, line)
+            objects = objects_of(path, octets, line, each)
         except Refused as fault:
             faults.append(str(fault))
             continue
-        count += 1
-        for name, value in found.items():
-            one = seen.setdefault(name, Seen(name, name in format_.exact))
-            if value is not None and name not in given:
-                one.add(value, line)
+        events += 1
+        count += len(objects)
+        for found in objects:
+            doubled.update(dict.fromkeys(getattr(found, "doubled", ()), line))
+            for name, value in found.items():
+                one = seen.setdefault(name, Seen(name, name in format_.exact))
+                if value is not None and name not in given:
+                    one.add(value, line)
         kept += len(octets)
-        if count == 1 or (count <= most and kept <= MOST_BYTES):
+        if events == 1 or (events <= most and kept <= MOST_BYTES):
             first.append((octets, body))
     if not count:
-        raise Refused(faults[0] if faults else f"{path} is empty: it needs one JSON object a line")
+        raise Refused(_csv(path) or faults[0] if faults else f"{path} is empty: it needs one JSON object a line")
     fields = checked([*(given.get(name) or one.field(count) for name, one in seen.items()), *_others(given, seen)])
     ascii_ones = frozenset(name for name, one in seen.items() if set(one.kinds) == {"text"} and one.is_ascii)
     texts, bodies = (tuple(each[place] for each in first) for place in (0, 1))
-    return Sample(fields, ascii_ones, texts, bodies, count, tuple(faults), tuple(_advice(fields, seen)))
+    advice = (*_advice(fields, seen), *_advice_of_shape(doubled, texts[0], each))
+    return Sample(fields, ascii_ones, texts, bodies, events, tuple(faults), advice)
 
 
 def _advice(fields: Sequence[Field], seen: Mapping[str, Seen]) -> Iterator[str]:
@@ -131,29 +141,76 @@ def _advice(fields: Sequence[Field], seen: Mapping[str, Seen]) -> Iterator[str]:
             )
 
 
+def _advice_of_shape(doubled: Mapping[str, int], first: bytes, each: Each | None) -> Iterator[str]:
+    """Say which names are there twice in an object, and whether an event may hold several."""
+    for name, line in doubled.items():
+        yield f"line {line} has the name {name} twice: the last value counts, in the app too"
+    fields: dict[str, Any] = {} if each else json.loads(first)
+    for name, value in fields.items() if len(fields) == 1 else ():
+        if value and isinstance(value, list) and all(isinstance(one, dict) for one in value):
+            yield f"the only field, {name}, is a list of objects: --each {name} makes rows of each of them"
+
+
+def _csv(path: Path) -> str | None:
+    """Return the refusal of a file of CSV; None for any other."""
+    line = "" if has_bodies(path) else next(events_in(path)).body.decode(errors="replace").strip()
+    mark = next((each for each in "\t;," if each in line and line[0] not in "{["), None)
+    if mark is None or path.suffix == ".gz":
+        return None
+    opened = f'open({json.dumps(str(path), ensure_ascii=False)}, newline="", encoding="utf-8-sig")'
+    reader = f"csv.DictReader({opened}, delimiter={json.dumps(mark)})"
+    code = f"import csv, json; [print(json.dumps(row)) for row in {reader}]"
+    return f"{path} is no JSON, and may be CSV: python3 -c {shlex.quote(code)} > events.jsonl writes its lines as JSON"
+
+
 def _others(given: dict[str, Field], seen: dict[str, Seen]) -> Iterator[Field]:
     return (one for name, one in given.items() if name not in seen)
 
 
-def object_of(path: Path, octets: bytes, line: int) -> dict[str, Any]:
-    """Return the object of a line. Raises Refused when it is anything else."""
+class Doubled(dict[str, Any]):
+    """An object with a name that is there twice: its last value counts, as in the app."""
+
+    doubled: tuple[str, ...] = ()
+
+
+def objects_of(path: Path, octets: bytes, line: int, each: Each | None) -> list[dict[str, Any]]:
+    """Return the object of an event, or those of its elements. Raises Refused when one is anything else."""
+    if each is None:
+        return [_object_of(octets, f"{path}, line {line}")]
+    try:
+        elements = each.elements_of(octets)
+    except (ValueError, RecursionError) as error:
+        fault = fault_of_body(octets, error)
+        raise Refused(f"{path}, line {line} is no event that --each {each.name} parts: {fault}") from error
+    return [_object_of(one, f"{path}, line {line}, element {number}") for number, one in enumerate(elements, 1)]
+
+
+def _object_of(octets: bytes, place: str) -> dict[str, Any]:
     try:
         msgspec.json.decode(octets)  # it refuses what the app refuses: half of a surrogate pair, 1e400
-        found = json.loads(octets.decode(), object_pairs_hook=_once, parse_constant=_no_number)
-    except UnicodeDecodeError as error:
-        raise Refused(f"{path}, line {line} is not UTF-8: {error.reason} at byte {error.start}") from error
+        found = json.loads(octets.decode(), object_pairs_hook=_object, parse_constant=_no_number)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise Refused(f"{path}, line {line} is not JSON: {error}; write one JSON object a line") from error
+        if (fault := fault_of_body(octets, error)) != str(error):
+            raise Refused(f"{place} is not JSON: {fault}") from error
+        if isinstance(error, UnicodeDecodeError):
+            raise Refused(f"{place} is not UTF-8: {error.reason} at byte {error.start}") from error
+        raise Refused(f"{place} is not JSON: {error}; write one JSON object a line, as `jq -c .` does") from error
+    if isinstance(found, list):
+        raise Refused(
+            f"{place} is no JSON object, but a list: --each array makes rows of each element, and only a file named"
+            " *.json may be one list of events"
+        )
     if not isinstance(found, dict):
-        raise Refused(f"{path}, line {line} is no JSON object: write one event a line, such as " + '{"id": "A-1"}')
+        raise Refused(f"{place} is no JSON object: write one event a line, such as " + '{"id": "A-1"}')
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
+        found = Doubled(found)
         names = [name for name, _ in pairs]
-        raise ValueError(f"the name {next(name for name in names if names.count(name) > 1)!r} is there twice")
+        found.doubled = tuple(name for name in found if names.count(name) > 1)
     return found
 
 

@@ -8,8 +8,10 @@ from local.lines import IN_BASE64
 
 def tests_text(design: Design) -> str:
     """Return the module. The row of the first sample is made here, without the transform."""
-    values = [(one.column, value) for one, value in values_of(design.samples[0], design.fields)]
+    values = [(one.column, value) for one, value in values_of(design.first, design.fields)]
     first = bracketed(f"FIRST = {design.row_class}", [f"{name}={value}" for name, value in values])
+    if design.each is not None:
+        first = f"ELEMENT = transform.elements_of(SAMPLES[0])[0]\n{first}"
     return f'''"""Trials of the transform: `python -m pytest apps/{design.name}` runs them."""
 
 {_imports(design)}
@@ -17,14 +19,13 @@ def tests_text(design: Design) -> str:
 {first}
 
 
-def test_the_first_sample_becomes_these_rows() -> None:
-{_rows("SAMPLES[0]", design)}
+{_first(design)}
 
 
 def test_a_body_that_is_no_event_is_a_letter() -> None:
     assert_poison(transform, b"", "empty")
     assert_poison(transform, b"{{")
-    assert_poison(transform, b"[]")
+    assert_poison(transform, b"{"{}" if design.each and design.each.name == "array" else "[]"}")
 
 
 {_of_strange_bodies(design)}
@@ -39,8 +40,24 @@ def test_a_replay_writes_the_rows_that_the_ingestion_wrote() -> None:
 '''
 
 
+def _first(design: Design) -> str:
+    """Return the tests of the rows of the first sample."""
+    if design.each is None:
+        return f"def test_the_first_sample_becomes_these_rows() -> None:\n{_rows('SAMPLES[0]', design)}"
+    twice = bracketed("assert_rows", ["transform", "body_of(ELEMENT, ELEMENT)", *2 * _of_first(design)], indent=4)
+    return f"""{design.each.body_text()}
+
+def test_the_first_element_becomes_these_rows_each_time_that_it_comes() -> None:
+{_rows("body_of(ELEMENT)", design)}
+{twice}
+
+
+def test_an_error_names_its_element() -> None:
+    assert_poison(transform, body_of(ELEMENT, b"1"), "element 2")"""
+
+
 def _samples(design: Design) -> str:
-    if design.is_json:
+    if not design.in_base64:
         return 'SAMPLES = (Path(__file__).parents[1] / "events.jsonl").read_bytes().splitlines()'
     lines = f'(Path(__file__).parents[1] / "events{IN_BASE64}").read_bytes().split()'
     return f"SAMPLES = [b64decode(line) for line in {lines}]"
@@ -56,23 +73,28 @@ def _of_strange_bodies(design: Design) -> str:
 def test_any_body_becomes_rows_or_a_letter() -> None:
     check_any_body(transform, samples=SAMPLES)"""
     outcome, tried = _of_an_added_field(design)
+    message = "list[transform.Body]" if design.each and design.each.name == "array" else "transform.Body"
     return f"""def test_a_field_that_nobody_knows_{outcome}() -> None:
 {tried}
 
 
 def test_any_body_becomes_rows_or_a_letter() -> None:
-    check_any_body(transform, transform.Body)"""
+    check_any_body(transform, {message}{", samples=SAMPLES" if design.each else ""})"""
 
 
 def _rows(body: str, design: Design) -> str:
     """Return the assertion that a body becomes the first rows."""
-    states = [f"{design.state_class}(*astuple(FIRST))"] if design.key else []
-    return bracketed("assert_rows", ["transform", body, "FIRST", *states], indent=4)
+    return bracketed("assert_rows", ["transform", body, *_of_first(design)], indent=4)
+
+
+def _of_first(design: Design) -> list[str]:
+    return ["FIRST", *([f"{design.state_class}(*astuple(FIRST))"] if design.key else [])]
 
 
 def _of_an_added_field(design: Design) -> tuple[str, str]:
     """Return what becomes of an event with an unknown field, in words, and the assertion of it."""
-    body = f"""SAMPLES[0].rstrip()[:-1] + b', "{_unknown(design)}": 1}}'"""
+    first, end = ("ELEMENT", ")") if design.each else ("SAMPLES[0]", "")
+    body = f"""{"body_of(" if design.each else ""}{first}.rstrip()[:-1] + b', "{_unknown(design)}": 1}}'{end}"""
     if design.is_strict:
         return "is_a_letter", f'    assert_poison(transform, {body}, "{_unknown(design)}")'
     return "changes_nothing", _rows(body, design)
@@ -80,12 +102,12 @@ def _of_an_added_field(design: Design) -> tuple[str, str]:
 
 def _imports(design: Design) -> str:
     classes = sorted([design.row_class, *([design.state_class] if design.key else [])])
-    kinds = {one.kind for one, value in values_of(design.samples[0], design.fields) if value != "None"}
+    kinds = {one.kind for one, value in values_of(design.first, design.fields) if value != "None"}
     times = [*(["UTC"] if "instant" in kinds else []), *(["date"] if "date" in kinds else [])]
     times += ["datetime"] if "instant" in kinds else []
     local = ["assert_poison", "assert_rows", "check_any_body", "check_deterministic", "check_replay_identity"]
     return (
-        ("" if design.is_json else "from base64 import b64decode\n")
+        ("from base64 import b64decode\n" if design.in_base64 else "")
         + ("from dataclasses import astuple\n" if design.key else "")
         + (f"from datetime import {', '.join(times)}\n" if times else "")
         + ("from decimal import Decimal\n" if "decimal" in kinds else "")

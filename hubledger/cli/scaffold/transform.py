@@ -45,13 +45,13 @@ def _json(value: msgspec.Raw) -> str:
 def transform_text(design: Design) -> str:
     """Return the module."""
     parts = [
-        f'"""Events of {design.name}: a row for each event{_and_state(design)}."""\n',
+        f'"""Events of {design.name}: a row for each {"element" if design.each else "event"}{_and_state(design)}."""\n',
         _imports(design),
         f'VERSION = "{design.name}/1"  # change it with each change of what transform() returns\n',
         "".join(_names(design)),
         _classes(design),
-        _body(design),
-        "_decoded = body_decoder(Body)\n\n\n" + _transform(design),
+        _body(design) + (design.each.class_text() if design.each else ""),
+        f"_decoded = body_decoder(Body)\n{design.each.names_text() if design.each else ''}\n\n" + _transform(design),
         _decode(design),
     ]
     return "\n".join(part for part in parts if part) + _helpers(design)
@@ -73,10 +73,12 @@ def _imports(design: Design) -> str:
     times += ["datetime"] if "instant" in kinds else []
     decimals = "from decimal import Context, Decimal\n" if "decimal" in kinds else ""
     msgspecs = [*(["Meta"] if kinds & {"text", "ascii", "integer", "instant"} else []), "Struct"]
-    msgspecs += ["field"] if any(one.name != one.column for one in design.fields) else []
+    has_batch = design.each is not None and design.each.of_field
+    msgspecs += ["field"] if has_batch or any(one.name != one.column for one in design.fields) else []
     names = ["Event", "PoisonEvent", "References", "Row"]
     names += ["Text"] if any(one.length for one in design.fields) else []
-    names += ["appended_to", "body_decoder", *(["state_of"] if design.key else [])]
+    names += ["appended_to", "body_decoder", *(design.each.names if design.each else [])]
+    names += ["state_of"] if design.key else []
     return (
         "from collections.abc import Iterable\nfrom dataclasses import dataclass\n"
         + (f"from datetime import {', '.join(times)}\n" if times else "")
@@ -107,15 +109,16 @@ def _names(design: Design) -> Iterator[str]:
 def _classes(design: Design) -> str:
     columns = "".join(f"    {one.column}: {_type_of_column(one)}\n" for one in design.fields)
     appended = f'\n@appended_to("{design.table}")\n@dataclass(frozen=True, slots=True)\nclass {design.row_class}'
+    noun = "element" if design.each else "event"
     if not design.key:
-        return f'{appended}:\n    """One event."""\n\n{columns}'
+        return f'{appended}:\n    """One {noun}."""\n\n{columns}'
     base = f"_{camel(base_of(design.name))}"
     return (
         f"\n@dataclass(frozen=True, slots=True)\nclass {base}:\n{columns}\n"
-        f'{appended}({base}):\n    """One event."""\n\n\n'
+        f'{appended}({base}):\n    """One {noun}."""\n\n\n'
         + _state_of(design)
         + "\n@dataclass(frozen=True, slots=True)\n"
-        + f'class {design.state_class}({base}):\n    """The last event of its key."""\n'
+        + f'class {design.state_class}({base}):\n    """The last {noun} of its key."""\n'
     )
 
 
@@ -137,9 +140,10 @@ def _type_of_column(one: Field) -> str:
 def _body(design: Design) -> str:
     ordered = sorted(design.fields, key=lambda one: one.is_optional)  # msgspec wants those without a default first
     lines = "".join(_field_of_body(one, one in design.keys) for one in ordered)
-    head, said = "Struct", "The body of an event. Other fields of it are ignored, and counted in the app's status."
+    of = "An element of a body." if design.each else "The body of an event."
+    head, said = "Struct", f"{of} Other fields of it are ignored, and counted in the app's status."
     if design.is_strict:
-        head, said = "Struct, forbid_unknown_fields=True", "The body of an event."
+        head, said = "Struct, forbid_unknown_fields=True", of
     return f'\nclass Body({head}):\n    """{said}"""\n\n{lines}\n'
 
 
@@ -168,6 +172,12 @@ def _transform(design: Design) -> str:
     rows = [f"{design.row_class}(*columns)", *([f"{design.state_class}(*columns)"] if design.key else [])]
     returned = bracketed("", rows, indent=4).lstrip()
     given = "event.body" if design.is_json else "json_of(event)"
+    if design.each is not None:
+        return (
+            design.each.functions_text(design.name)
+            + "\n\ndef _rows(element: bytes) -> tuple[Row, ...]:\n    body = _decode(element)\n"
+            + f"    columns = {columns}\n    return {returned}\n"
+        )
     return (
         "def transform(event: Event, references: References) -> Iterable[Row]:\n"
         f'    """Return the row{"s" if design.key else ""} of an event. Raises PoisonEvent for a malformed body."""\n'
@@ -187,11 +197,10 @@ def _value(one: Field) -> str:
 
 
 def _decode(design: Design) -> str:
+    empty = '    if not body:\n        raise PoisonEvent("the body is empty")\n'
     return f"""
 def _decode(body: bytes) -> Body:
-    if not body:
-        raise PoisonEvent("the body is empty")
-    try:
+{"" if design.each else empty}    try:
         return _decoded(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PoisonEvent(f"the body is no event of {design.name}: {{error}}") from error

@@ -1,15 +1,20 @@
 """`new`: a room that is whole, formatted, typed and green from its first minute, or no room at all."""
 
+import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from base64 import b64encode
 from pathlib import Path
 
+import fastavro
 import pytest
 
-from tests.unit.hubledger.cli.project import Project, refusal
+from local.capture import SCHEMA
+from tests.unit.hubledger.cli.project import PARCELS, Project, refusal
 
 pytestmark = pytest.mark.slow
 INTERRUPTED = """
@@ -36,6 +41,30 @@ STRANGE = {
     "self": "me", "it's": "q",
 }  # fmt: skip
 LESS = {**{name: value for name, value in STRANGE.items() if name not in ("list", "int")}, "date": None, "obj": None}
+GRID = tuple(
+    f'[{{"topic": "/x", "subject": "a/{each}", "eventTime": "2026-04-05T17:31:00.1234567Z", "id": "1", "data":'
+    ' {"api": "PutBlob"}, "dataVersion": ""}]'
+    for each in "bc"
+)
+ENVELOPES = {  # of IoT Central and CloudEvents, with the fields that are objects
+    "central": (
+        (
+            '{"applicationId": "a", "deviceId": "dev-1", "enqueuedTime": "2026-03-01T10:00:00.000Z", "telemetry":'
+            ' {"temperature": 21.5, "geo": {"lat": 47.1}}, "messageProperties": {"iothub-x": "1"}, "enrichments": {}}',
+            '{"applicationId": "a", "deviceId": "dev 2", "enqueuedTime": "2026-03-01T10:00:01.000Z", "telemetry":'
+            ' {"temperature": 22}, "messageProperties": {}, "enrichments": {}}',
+        ),
+        ["telemetry", "messageProperties", "enrichments"],
+    ),
+    "cloud": (
+        tuple(
+            '{"specversion": "1.0", "id": "A234-1", "source": "/sensors/tn-1", "type": "com.example.reading", "time":'
+            f' "2026-04-05T17:31:0{second}Z", "datacontenttype": "application/json", "data": {{"value": 21.5}}}}'
+            for second in ("0", "5.1234567")
+        ),
+        ["data"],
+    ),
+}
 EVERY = (
     "id:text(32)", "amount:integer?", "price:decimal", "placedAt:instant", "note:text(200)?", "raw:json", "opt:json?",
     "od:decimal?", "oi:instant?", "day:date", "code:ascii(8)?", "ok:boolean", "n:float", "d2:date?", "b2:boolean?",
@@ -46,7 +75,7 @@ def names_in(folder: Path) -> list[str]:
     return sorted(one.name for one in folder.iterdir() if one.name != "__pycache__")
 
 
-def assert_sound(project: Project, *rooms: str) -> None:
+def assert_sound(project: Project, *rooms: str, trials_of_each: int = 6) -> None:
     """Assert that rooms pass the linter, the types, their own tests, and the checks of transforms and migrations."""
     for command in (("ruff", "format", "--check", "apps"), ("ruff", "check", "apps"), ("mypy", "apps")):
         project.done(*command)
@@ -55,7 +84,7 @@ def assert_sound(project: Project, *rooms: str) -> None:
         written = trials.read_text(encoding="utf-8")
         assert ANY_BODY in written
         trials.write_text(written.replace(ANY_BODY, f"{ANY_BODY}, examples=20"), encoding="utf-8")
-    assert f"{6 * len(rooms)} passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps")
+    assert f"{trials_of_each * len(rooms)} passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps")
     found = project.python("-c", TRIED, *rooms)
     assert found.returncode == 0, found.stdout + found.stderr
     for said in ("nothing to do", '"dead_lettered": 0'):
@@ -74,6 +103,84 @@ def test_a_room_of_each_kind_is_sound_and_its_migrations_fit(project: Project) -
     project.done("hubledger", "new", "flags", *fields, "--key", "id,day", "--table", "flag")
     rooms = ("parcels", "strange_things", "wide", "ones", "flags")
     assert_sound(project, *rooms)
+
+
+def test_a_room_of_several_elements_in_a_body_is_sound_and_a_letter_names_the_element(project: Project) -> None:
+    project.write("grid.jsonl", *GRID)
+    project.done("hubledger", "new", "grid", "--from", "grid.jsonl", "--each", "array", "--key", "subject")
+    logs = '{"records": [{"größe": 1.5, "at": "2026-01-01T00:00:00Z"}, {"größe": 2, "at": "2026-01-01T00:00:00Z"}]}'
+    project.write("logs.jsonl", logs)
+    project.done("hubledger", "new", "logs", "--from", "logs.jsonl", "--each", "records", "--strict")
+    project.write("readings.base64", b64encode(b'{"id": "a", "n": 1}\r\n{"id": "b"}\r\n').decode())
+    project.done("hubledger", "new", "readings", "--from", "readings.base64", "--each", "lines")
+    project.done("hubledger", "new", "named", "--field", "id:text", "--each", "größe", "--key", "id")
+    assert_sound(project, "grid", "logs", "readings", "named", trials_of_each=7)
+    assert (project.folder / "apps/readings/events.base64").is_file()
+    one, other = GRID[0][1:-1], GRID[1][1:-1]
+    newer, wrong = one.replace("PutBlob", "CopyBlob"), one.replace('"id": "1"', '"id": 1')
+    project.write("more.jsonl", f"[{one}, {newer}, {other}]", "[]", f"[{one}, {wrong}]", "{}")
+    tried = project.tried("more.jsonl", "--transform", "grid")
+    assert [tried[name] for name in ("events", "written", "filtered", "dead_lettered")] == [4, 1, 1, 2]
+    assert [each["error"].partition(":")[0] for each in tried["letters"]] == [
+        "element 2",
+        "the body has no list of grid",
+    ]
+    assert tried["tables"]["grid_event"]["count"] == 3
+    states = {each["row"]["subject"]: each["row"]["data"] for each in tried["tables"]["grid_state"]["rows"]}
+    assert states == {"a/b": '{"api": "CopyBlob"}', "a/c": '{"api": "PutBlob"}'}
+
+
+def test_events_in_the_envelopes_of_others_make_a_room_with_nested_fields_as_json_text(project: Project) -> None:
+    for name, (lines, nested) in ENVELOPES.items():
+        project.write(f"{name}.jsonl", *lines)
+        out = project.done("hubledger", "new", name, "--from", f"{name}.jsonl")
+        assert re.findall(r"^ (\w+) .* kept as JSON text", out, re.M) == nested
+        assert project.tried("--transform", name)["written"] == len(lines)
+
+
+def test_an_event_of_more_elements_than_rows_are_allowed_is_refused(project: Project) -> None:
+    project.write("many.jsonl", "[" + ", ".join(['{"n": 1}'] * 10_001) + "]")
+    found = project.hubledger("new", "many", "--from", "many.jsonl", "--each", "array")
+    assert (
+        refusal(found) == "many.jsonl, line 1 does not fit: the event becomes more than 10000 rows; nothing was written"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--each", "array", "--format", "gzip"),
+            "--each array parts bodies in JSON: leave out --format gzip, or --each",
+        ),
+        (("--each", ""), "write lines, array, or the name of a field"),
+        (("--each", 'a"b'), "no quote or backslash"),
+    ],
+)
+def test_elements_that_no_transform_can_have_are_refused(project: Project, options: tuple[str, ...], said: str) -> None:
+    project.write("one.jsonl", '[{"n": 1}]')
+    assert said in refusal(project.hubledger("new", "x", "--from", "one.jsonl", *options))
+
+
+def test_a_file_of_capture_makes_a_room_of_its_bodies_in_any_format(project: Project) -> None:
+    pretty = json.dumps(json.loads(PARCELS[0]), indent=2)
+    for name, bodies in {"capture": (pretty, PARCELS[1]), "zipped": PARCELS}.items():
+        records = [
+            {
+                "SequenceNumber": 0, "Offset": "1", "EnqueuedTimeUtc": "1/2/2026 3:04:05 PM", "SystemProperties": {},
+                "Properties": {}, "Body": gzip.compress(each.encode()) if name == "zipped" else each.encode(),
+            }
+            for each in bodies
+        ]  # fmt: skip
+        with (project.folder / f"{name}.avro").open("wb") as file:
+            fastavro.writer(file, SCHEMA, records)
+    project.done("hubledger", "new", "parcels", "--from", "capture.avro", "--key", "parcelId")
+    project.done("hubledger", "new", "zipped", "--from", "zipped.avro", "--format", "gzip")
+    assert (project.folder / "apps/parcels/events.base64").is_file(), "a body of several lines is no line"
+    for room, events in (("parcels", 2), ("zipped", 3)):
+        assert project.tried("--transform", room)["written"] == events
+    assert project.tried("capture.avro", "--transform", "parcels")["written"] == 2
+    assert "10 passed" in project.done("pytest", "-q", "-n", "0", "-o", "addopts=", "apps", "-k", "not any_body")
 
 
 def test_the_room_has_these_files_and_the_next_commands_are_printed(project: Project) -> None:

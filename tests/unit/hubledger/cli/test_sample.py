@@ -1,11 +1,18 @@
 """The fields that a file of sample events has, and the faults of such files."""
 
 import json
+import re
+import shlex
+import subprocess
+import sys
+from base64 import b64encode
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hubledger.cli.console import Refused
+from hubledger.cli.scaffold.each import Each
 from hubledger.cli.scaffold.fields import field_of
 from hubledger.cli.scaffold.sample import Sample, read_sample
 from local.lines import LARGEST_LINE, UnusableFile
@@ -98,8 +105,9 @@ def test_a_line_that_no_column_can_hold_is_refused_with_its_number(file: Path, l
 MALFORMED: list[tuple[str | bytes, str]] = [
     (" ", "line 2 is not JSON"),
     ("{", "line 2 is not JSON"),
-    ("[1]", "line 2 is no JSON object"),
-    ('{"a": 1, "a": 2}', "'a' is there twice"),
+    ("[1]", "line 2 is no JSON object, but a list: --each array"),
+    ("1", "line 2 is no JSON object: write one event a line"),
+    (b'{"a": 1}\0', "line 2 is not JSON: it has a NUL byte"),
     ('{"a": NaN}', "line 2"),
     ('{"a": 1e400}', "line 2"),
     ('{"a": "\\ud800"}', "line 2"),
@@ -116,6 +124,82 @@ def test_a_line_that_is_no_event_is_left_out_and_named(file: Path, line: str | b
     assert why in fault
     with pytest.raises(Refused, match="line 1"):
         sample(file, line)
+
+
+def test_a_name_that_is_twice_in_an_object_has_its_last_value_as_in_the_app(file: Path) -> None:
+    line = '{"a": "text", "a": 1, "b": {"c": 1, "c": 2}}'
+    found = sample(file, line, '{"a": 2, "b": null}')
+    assert [one.written for one in found.fields] == ["integer", "json?"]
+    assert found.advice == ("line 1 has the name a twice: the last value counts, in the app too",)
+    assert msgspec.json.decode(line)["a"] == 1
+
+
+def test_a_file_of_csv_is_refused_with_a_command_that_makes_lines_of_json(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(file.parent)
+    for head, mark in (("id", ","), ("id", ";"), ("id", "\t"), ("\ufeffid", ",")):
+        table = Path("it's a table.csv")
+        table.write_text(f'{head}{mark}note\n1{mark}"a\nb"\n2{mark}\n', encoding="utf-8")
+        with pytest.raises(Refused, match="is no JSON, and may be CSV: python3 -c ") as refused:
+            read_sample(table, {})
+        command = re.sub(r".*may be CSV: python3 (.*) writes its lines.*", r"\1", str(refused.value))
+        subprocess.run(["sh", "-c", f"{shlex.quote(sys.executable)} {command}"], check=True)
+        assert read_sample(file, {}).first == (b'{"id": "1", "note": "a\\nb"}', b'{"id": "2", "note": ""}')
+    file.write_text("no table\n")
+    with pytest.raises(Refused, match="line 1 is not JSON"):
+        read_sample(file, {})
+
+
+ELEMENTS = ('{"id": "a", "n": 1}', '{"id": "b", "n": 2.5}', '{"id": "c"}')
+
+
+@pytest.mark.parametrize(
+    ("place", "first", "second"),
+    [
+        ("lines", "{}\r\n\r\n{}\r\n", "\n{}"),
+        ("array", "[{}, {}]", " [\n{}]"),
+        ("records", '{{"a": 1, "records": [{}, {}]}}', '{{"records": [{}]}}'),
+        ("gr\u00f6\u00dfe", '{{"gr\\u00f6\u00dfe": [{}, {}]}}', '{{"gr\u00f6\u00dfe": [{}]}}'),
+    ],
+)
+def test_the_fields_are_those_of_all_elements(file: Path, place: str, first: str, second: str) -> None:
+    bodies = [first.format(*ELEMENTS[:2]).encode(), second.format(ELEMENTS[2]).encode()]
+    binary = file.with_suffix(".base64")
+    binary.write_bytes(b"\n".join(map(b64encode, bodies)))
+    found = read_sample(binary, {}, each=Each(place))
+    assert [(one.name, one.kind, one.is_optional) for one in found.fields] == [
+        ("id", "text", False),
+        ("n", "float", True),
+    ]
+    assert (found.lines, found.first) == (2, tuple(bodies))
+
+
+@pytest.mark.parametrize(
+    ("place", "line", "why"),
+    [
+        ("array", '{"id": "a"}', "Expected `array`, got `object`"),
+        ("array", "[]", "it has no element"),
+        ("array", '[{"id": "a"}, 1]', "line 1, element 2 is no JSON object"),
+        ("array", "[" * 100_000, "recursion"),
+        ("records", '{"id": "a"}', "it has no field records"),
+        ("records", '{"records": 1}', "Expected `array`, got `int`"),
+        ("records", "[{}]", "it is a list: `new --each array`"),
+        ("lines", '{"id": "a"} {', "line 1, element 1 is not JSON"),
+    ],
+)
+def test_an_event_without_such_elements_is_left_out_and_named(file: Path, place: str, line: str, why: str) -> None:
+    file.write_text(line + "\n")
+    with pytest.raises(Refused) as refused:
+        read_sample(file, {}, each=Each(place))
+    assert why in str(refused.value)
+
+
+def test_a_list_of_objects_in_the_only_field_is_worth_a_word(file: Path) -> None:
+    said = "the only field, records, is a list of objects: --each records makes rows of each of them"
+    assert sample(file, '{"records": [{"id": 1}]}').advice == (said,)
+    for line in ('{"records": [1]}', '{"records": []}', '{"records": {"a": 1}}', '{"id": 1, "records": [{}]}'):
+        assert sample(file, line).advice == ()
 
 
 def test_money_as_a_float_and_a_field_that_tells_kinds_apart_are_worth_a_word(file: Path) -> None:
