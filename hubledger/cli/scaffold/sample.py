@@ -202,7 +202,8 @@ def _notes(fields: Sequence[Field], seen: Mapping[str, Seen], given: Mapping[str
     own = [one for one in fields if one.name in seen and one.name not in given]
     for one in own:
         if one.kind in EPOCHS:
-            number = f"{one.name}:{'float' if 'float' in seen[one.name].kinds else 'integer'}"
+            kind, mark = "float" if "float" in seen[one.name].kinds else "integer", "?" if one.is_optional else ""
+            number = f"{one.name}:{kind}{mark}"
             yield f'{one.name} is a time, as a number since 1970 ({one.kind}): --field "{number}" keeps the number'
         found = seen[one.name]
         if one.kind == "text" and found.no_instants and (found.is_time or "instant" in found.kinds):

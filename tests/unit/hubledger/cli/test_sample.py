@@ -136,6 +136,8 @@ def test_how_a_field_is_read_is_noted(file: Path) -> None:
         'ts is a time, as a number since 1970 (epoch_s): --field "ts:float" keeps the number',
         "geo, tags: kept whole as JSON text, so no field inside becomes a column",
     )
+    assert '--field "at:integer?" keeps' in sample(file, '{"at": 1585673980}', '{"at": null}').notes[0]
+    file.write_text('{"ts": 1585673980}')
     given = read_sample(file, {"ts": field_of("ts:epoch_ms")})
     assert given.notes[0] == "the numbers of ts are times of this century as epoch_s, and epoch_ms was given"
 
