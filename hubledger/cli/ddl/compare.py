@@ -38,7 +38,7 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What a later migration may remove; until then it harms nothing."""
+    """A column that a later migration may drop."""
 
     text: str
 
@@ -92,7 +92,7 @@ def _wider(wanted: WantedTable, standing: SchemaTable, engine: Engine) -> Iterat
 def _widened(
     wanted: WantedTable, standing: SchemaTable, wider: Mapping[str, StandingColumn], engine: Engine
 ) -> Iterator[Found]:
-    """Yield the change that gives a table its wider columns; the reasons, field by field, where it cannot be copied."""
+    """Yield the change that gives a table its wider columns, or the reason of each field why it cannot be copied."""
     about, fields = ", ".join(f"{wanted.name}.{name}" for name in wider), [f"{wanted.who}.{name}" for name in wider]
     if engine == "sqlserver":
         altered = "\n".join(_altered(wanted, name, column) for name, column in wider.items())

@@ -23,7 +23,7 @@ class StandingColumn:
 class SchemaTable:
     """A table with its columns by name, and the names of its key.
 
-    On SQLite, `text` and `indexes` are the statements that make a copy of it; without a text it cannot be copied.
+    On SQLite, `text` and `indexes` are the statements that made it. Without a text it cannot be copied.
     """
 
     columns: Mapping[str, StandingColumn]

@@ -183,7 +183,7 @@ def _of_key(one: Field) -> Field:
 
 
 def _length_in_key(longest: int, texts: int) -> int | None:
-    """Return the length of a text in a key with so many texts; None for one that is too long."""
+    """Return the length of a text in a key with so many texts, or None for one that is too long."""
     least = max(2 * longest, LONGEST_KEY if texts <= 2 else 0)
     return next((each for each in LIMITS if each >= least), None)
 

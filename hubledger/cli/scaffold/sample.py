@@ -137,8 +137,8 @@ def read_sample(
 ) -> Sample:
     """Read a whole file; `given` fields keep their types. Lines that are no JSON object are left out.
 
-    `loose_but` makes all other fields loose than those that it names; None: no field is loose. Raises Refused when no
-    line is left, for a value that no column can hold, and for a given field that some line lacks.
+    `loose_but` makes all fields loose but those that it names. Raises Refused when no line is left, for a value that no
+    column can hold, and for a given field that some line lacks.
     """
     seen: dict[str, Seen] = {}
     first: list[tuple[bytes, bytes]] = []
