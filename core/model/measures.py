@@ -142,7 +142,7 @@ def measure_of(
         wanted = (*sound, type(None)) if type(None) in of_source else sound
         reason = f"because that is the type of {column}"
         if sound[0] not in of_source:
-            raise InvalidTransform(f"{declared.__name__}.{name}: {column} holds no integers")
+            raise InvalidTransform(f"{declared.__name__}.{name}: {column} holds no integers: remove the measure")
     if set(hint) != set(wanted):
         names = " | ".join("None" if one is type(None) else one.__name__ for one in wanted)
         raise InvalidTransform(f"{declared.__name__}.{name}: write {names} as its type, {reason}")

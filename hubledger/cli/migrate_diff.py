@@ -94,6 +94,8 @@ def _report(room: Room, found: NextMigration, texts: dict[str, str], check: bool
         say_faults("not made, because a person has to decide:", *(f"  {each}" for each in found.cannot))
     elif not texts:
         say(f"{room.name}: the migrations fit the classes; nothing to do")
+    if found.later:
+        say("", "Left for later:", *(f"  {each}" for each in found.later))
 
 
 def _commands(transform: str, texts: dict[str, str]) -> Iterator[str]:
@@ -103,6 +105,9 @@ def _commands(transform: str, texts: dict[str, str]) -> Iterator[str]:
         yield "  (make run and make serve migrate their own stores when they start)"
     if PERMISSIONS in texts:
         yield f"  on SQL Server, run {PERMISSIONS} of the room after the migrations (`azd up` does)"
+    if any("_wider RENAME TO" in text for text in texts.values()):
+        yield "When the app runs, retry the letters of events that the narrower columns refused:"
+        yield "  .venv/bin/python -m hubledger letters causes"
     if any(" ADD COLUMN " in text for text in texts.values()):
         yield "Rows that are there have nothing in a new column. When the app runs, a replay writes them again:"
         yield "  .venv/bin/python -m hubledger replay start --reason WHY"

@@ -1,7 +1,7 @@
 """`python -m hubledger new NAME`: write a room for events of your own."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -14,12 +14,10 @@ from hubledger.cli.formats.format import NAMES, SCHEMAS, Format, format_of
 from hubledger.cli.scaffold.design import Design, Wish, design_of, refuse_name, refuse_tables
 from hubledger.cli.scaffold.each import NOTE, Each, each_of
 from hubledger.cli.scaffold.each import WRITTEN as EACH
-from hubledger.cli.scaffold.fields import WRITTEN, Field, field_of
+from hubledger.cli.scaffold.fields import EPOCHS, WRITTEN, Field, Kind, field_of
 from hubledger.cli.scaffold.room import commands_of, refuse_existing, taken_tables, write_room
-from hubledger.cli.scaffold.sample import Sample, read_sample
+from hubledger.cli.scaffold.sample import Sample, counted, named, read_sample
 from hubledger.cli.scaffold.samples import sample_lines
-
-MOST_SAMPLES = 100  # lines of a file that become the samples of the room
 
 _Name = Annotated[str | None, typer.Argument(help="The name of the room and of its events, in the plural: parcels.")]
 _From = Annotated[
@@ -59,6 +57,14 @@ _Each = Annotated[
         help=f"Make rows of each element of a body: {EACH} that has the list.",
     ),
 ]
+_Loose = Annotated[
+    bool,
+    typer.Option(
+        "--loose",
+        help="Take more than the file shows: numbers are float or decimal, and an event may lack every field that is"
+        " not named by --key or --at.",
+    ),
+]
 _Format = Annotated[
     str,
     typer.Option(
@@ -77,6 +83,15 @@ _Schema = Annotated[
     ),
 ]
 MOST_FAULTS = 5  # lines that were left out, by name
+_ASSUMED: dict[Kind, str] = {
+    "integer": 'whole numbers, so neither 21.5 nor 10.0 nor "10"', "float": "numbers", "boolean": "true or false",
+    "decimal": "numbers of at most 28 digits before the point, and 10 after it", "date": "days as 2026-03-01",
+    "instant": "times with a zone, as 2026-03-01T10:00:00Z", **dict.fromkeys(EPOCHS, "times as numbers"),
+}  # fmt: skip
+_LOOSE_TAKES = "--loose takes numbers with a fraction, and events without a value."
+_WIDER = (
+    "A room with rows takes more after a change of transform.py and migrate-diff (docs/transforms.md#a-wider-type)."
+)
 
 
 def new(
@@ -88,6 +103,7 @@ def new(
     table: _Table = None,
     strict: _Strict = False,
     each: _Each = None,
+    loose: _Loose = False,
     format_: _Format = "json",
     schema: _Schema = None,
 ) -> None:
@@ -102,19 +118,25 @@ def new(
     refuse_existing(ROOT / "apps" / wish.name)
     if source is None and not field:
         source, field = _asked(wish.name, is_asked)
+    if loose and source is None:
+        raise UsageFault("--loose is about the fields of a file: give --from FILE, or write ? after a type of --field")
     form, parted = format_of(format_, schema, source), each_of(each) if each is not None else None
     if parted is not None and form.name != "json":
         raise Refused(f"--each {each} parts bodies in JSON: leave out --format {form.name}, or --each")
-    sample = _sample(source, field or [], form, parted)
+    given = {one.name: one for one in map(field_of, field or [])}
+    if len(given) < len(field or []):
+        raise Refused("--field names one field twice")
+    named_by_key = frozenset(filter(None, (*wish.key, wish.at)))
+    sample = _sample(source, given, form, named_by_key if loose else None, parted)
     design = replace(
-        design_of(wish, sample.fields, sample.is_ascii, sample.first), format=form, bodies=sample.bodies, each=parted
+        design_of(wish, sample.fields, sample.lengths, sample.first), format=form, bodies=sample.bodies, each=parted
     )
     refuse_tables(design, taken_tables())
     try:
-        files = write_room(design, source)
+        files = write_room(design, source, sample.instead)
     except InvalidTransform as fault:
         raise Refused(f"this room cannot be made: {'; '.join(fault.faults)}; nothing was written") from fault
-    _report(design, files, sample, source)
+    _report(design, files, sample, source, is_loose=loose)
 
 
 def _name(given: str | None, is_asked: bool) -> str:
@@ -144,22 +166,21 @@ def _asked(name: str, is_asked: bool) -> tuple[Path | None, list[str]]:
     return None, fields
 
 
-def _sample(source: Path | None, given: Sequence[str], form: Format, each: Each | None) -> Sample:
-    fields = {one.name: one for one in map(field_of, given)}
-    if len(fields) < len(given):
-        raise Refused("--field names one field twice")
+def _sample(
+    source: Path | None, given: dict[str, Field], form: Format, loose_but: frozenset[str] | None, each: Each | None
+) -> Sample:
     if source is not None:
-        return read_sample(source, fields, MOST_SAMPLES, form, each)
-    if not fields:
+        return read_sample(source, given, form, loose_but, each)
+    if not given:
         raise Refused("no field was named, and a table needs one")
     if form.name in SCHEMAS:
         raise Refused(f"--format {form.name} needs a file of events: --from FILE")
-    made = tuple(fields.values())
+    made = tuple(given.values())
     lines = tuple(each.body_of(one) if each else one for one in sample_lines(made))
-    return Sample(made, frozenset(), lines, tuple(map(form.body_of, lines)), 0)
+    return Sample(made, {}, lines, tuple(map(form.body_of, lines)), 0)
 
 
-def _report(design: Design, files: Sequence[str], sample: Sample, source: Path | None) -> None:
+def _report(design: Design, files: Sequence[str], sample: Sample, source: Path | None, *, is_loose: bool) -> None:
     show_table(
         f"apps/{design.name}: fields", ("field", "column", "type", ""), (_row_of(one, design) for one in design.fields)
     )
@@ -170,16 +191,40 @@ def _report(design: Design, files: Sequence[str], sample: Sample, source: Path |
     if design.has_aggregate:
         say(f"The aggregate sums by hour and {design.by.name if design.by else ''} into the table {design.aggregate}.")
     else:
-        say("No aggregate was made: it needs an instant and a text or an integer that every event has.")
+        how = ": name them by --at and --key" if is_loose else ""
+        say(f"No aggregate was made: it needs an instant and a text or an integer that every event has{how}.")
     if sample.faults:
         more = len(sample.faults) - MOST_FAULTS
-        counted = f"{len(sample.faults):,} line{'' if len(sample.faults) == 1 else 's'}"
-        say("", f"Left out: {counted} of {source}", *(f"  {each}" for each in sample.faults[:MOST_FAULTS]))
+        said = f"Left out: {counted(len(sample.faults), 'line')} of {source}"
+        say("", said, *(f"  {each}" for each in sample.faults[:MOST_FAULTS]))
         say(*([f"  and {more:,} more"] if more > 0 else []))
+    assumed = list(_assumed(design)) if source is not None else []
+    if assumed:
+        said = f"Assumed, because each line of {source} shows it (an event that differs becomes a letter):"
+        say("", said, *assumed, *([] if is_loose else [_LOOSE_TAKES]), _WIDER)
+    say(*(["", *(f"Note: {each}." for each in sample.notes)] if sample.notes else []))
     say(*(["", *(f"Consider: {each}." for each in sample.advice)] if sample.advice else []))
-    if any("--" in each for each in sample.advice):
+    if any("--" in each for each in (*sample.notes, *sample.advice)) or assumed:
         say(f"To add an option: rm -r apps/{design.name}, and run the same command with it.")
     say("", "Next:", *(f"  {each}" for each in commands_of(design)))
+
+
+def _assumed(design: Design) -> Iterator[str]:
+    """Yield what the types of a room need, each with its fields."""
+    needed: dict[str, list[str]] = {}
+    for one in design.fields:
+        is_text = one.kind in ("text", "ascii")
+        needs = {
+            "always present": not one.is_optional,
+            _ASSUMED.get(one.kind, ""): one.kind in _ASSUMED,
+            "neither empty nor with a blank at the end, because it is a key": is_text and one in design.key,
+            "without a blank at the end, because it groups the aggregate": is_text
+            and one == design.by not in design.key,
+            f"at most {one.length} characters": is_text and one in design.keys,
+        }
+        for need in (need for need, is_so in needs.items() if is_so):
+            needed.setdefault(need, []).append(one.name)
+    yield from (f"  {need}: {named(names)}" for need, names in needed.items())
 
 
 def _events(files: Sequence[str]) -> str:

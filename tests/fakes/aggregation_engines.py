@@ -221,5 +221,5 @@ def _text(of: Aggregate, one: Any, name: str) -> str:
     value = getattr(one, name)
     if isinstance(value, datetime):
         is_missing = name != WINDOW_START and not getattr(one, of.count)
-        return "" if is_missing else value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return "" if is_missing else f"{value.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
     return "" if value is None else str(value)

@@ -9,7 +9,7 @@ from typing import Any
 from core.model.commits import PartitionState
 from core.model.events import Event
 from core.model.rows import declared, row_table
-from core.store.columns import instant_of
+from core.store.columns import instant_of, quoted
 from core.store.decoding import row_reader
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import LongText, Session, connect
@@ -84,7 +84,7 @@ class SqlServerEngine:
         ordinal = () if table.key else ("ordinal",)
         found = self._select(
             table.name,
-            (*PLACE, *ordinal, "commit_number", *(f"[{name}]" for name in table.columns)),
+            (*PLACE, *ordinal, "commit_number", *table.columns),
             ("sequence_number", *(table.key or ordinal)),
         )
         kept = []
@@ -141,8 +141,8 @@ class SqlServerEngine:
         return results[-1] if results else []
 
     def _select(self, table: str, columns: tuple[str, ...], order: tuple[str, ...]) -> list[Any]:
-        chosen = ", ".join(f"t.{name}" for name in columns)
-        ordered = "".join(f", t.{name}" for name in order)
+        chosen = ", ".join(f"t.{quoted(name)}" for name in columns)
+        ordered = "".join(f", t.{quoted(name)}" for name in order)
         return self.session.run(f"SET NOCOUNT ON; SELECT {chosen} FROM {self.schema}.{table} AS t {ORDER}{ordered};")[
             -1
         ]

@@ -10,7 +10,7 @@ from typing import Any, cast
 from core.model.commits import PartitionState
 from core.model.events import Event
 from core.model.rows import Row, declared, row_table
-from core.store.columns import fields_of, types_of
+from core.store.columns import fields_of, quoted, types_of
 from tests.fakes.kept import (
     EMBEDDED,
     STAGED,
@@ -54,9 +54,10 @@ class SqliteEyes:
 
     def rows(self, row_class: type) -> list[KeptRow]:
         table = row_table(row_class)
-        ordinal, order = ("NULL", ", ".join(table.key)) if table.key else ("ordinal", "ordinal")
+        columns, key = (", ".join(map(quoted, names)) for names in (table.columns, table.key))
+        ordinal, order = ("NULL", key) if key else ("ordinal", "ordinal")
         found = self.sql(
-            f"SELECT stream_id, partition_id, sequence_number, {ordinal}, commit_number, {', '.join(table.columns)}"
+            f"SELECT stream_id, partition_id, sequence_number, {ordinal}, commit_number, {columns}"
             f" FROM {table.name} {ORDER}, sequence_number, {order}"
         )
         return [_kept_row(row_class, one) for one in found]

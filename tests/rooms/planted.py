@@ -1,5 +1,6 @@
 """A room that a test writes: orders and their lines, with tables from its classes; a bug can be planted in any file."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -103,29 +104,40 @@ SAMPLES = """
 {"type": "line", "order_id": "1", "item": "hammer"}
 """.lstrip()
 
+SQL_WORDS = {"order_id": "group", "customer": "user", "quantity": "select", "added_at": "index"}
 _numbers = count()
 
 
 @contextmanager
-def planted_room(folder: Path, path: str = "transform.py", old: str = "", new: str = "") -> Iterator[Room]:
-    """Write the room, with a bug in one of its files, make it importable, and forget it afterwards."""
+def planted_room(
+    folder: Path, path: str = "transform.py", old: str = "", new: str = "", names: Mapping[str, str] | None = None
+) -> Iterator[Room]:
+    """Write the room, with a bug in one of its files, make it importable, and forget it afterwards.
+
+    `names` are other names of its fields.
+    """
     name = f"planted_room_{next(_numbers)}"
+    transform, aggregate, samples = (_renamed(text, names or {}) for text in (TRANSFORM, AGGREGATE, SAMPLES))
     with written_modules(folder) as modules:
         modules.write("", f"{name}.__init__")
-        modules.write(_planted(TRANSFORM, old, new) if path == "transform.py" else TRANSFORM, f"{name}.transform")
-        modules.write(AGGREGATE.replace("PACKAGE", name), f"{name}.aggregates.day")
-        for file, text in _files(name).items():
+        modules.write(_planted(transform, old, new) if path == "transform.py" else transform, f"{name}.transform")
+        modules.write(aggregate.replace("PACKAGE", name), f"{name}.aggregates.day")
+        for file, text in _files(name, samples).items():
             place = folder / name / file
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(_planted(text, old, new) if file == path else text, encoding="utf-8")
         yield room_named(name)
 
 
-def _files(name: str) -> Mapping[str, str]:
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    return re.sub(r"\w+", lambda found: names.get(found[0], found[0]), text)
+
+
+def _files(name: str, samples: str) -> Mapping[str, str]:
     row_classes = load_transform(name).row_classes
     aggregates = load_aggregates(row_classes)
     migrations = {f"migrations/{one}/0001_orders.sql": room_text(row_classes, aggregates, one) for one in ENGINES}
-    return {**migrations, "permissions.sql": rights_text(row_classes, aggregates), "events.jsonl": SAMPLES}
+    return {**migrations, "permissions.sql": rights_text(row_classes, aggregates), "events.jsonl": samples}
 
 
 def _planted(text: str, old: str, new: str) -> str:

@@ -20,7 +20,7 @@ from tests.rooms.found import outcomes_of, transform_of
 from tests.rooms.world import ingested
 
 CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
-EVER = (datetime(1900, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
+EVER = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 
 
 @pytest.fixture(params=sorted(engines(Path(), CONNECTION)))

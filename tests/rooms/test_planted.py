@@ -15,7 +15,7 @@ from tests.rooms import test_contract as contract
 from tests.rooms import test_samples as samples
 from tests.rooms import test_tables as tables
 from tests.rooms.found import lines_of, samples_of, transform_of
-from tests.rooms.planted import SAMPLES, planted_room
+from tests.rooms.planted import SAMPLES, SQL_WORDS, planted_room
 from tests.sql.gates import gates
 
 Check = Callable[..., None]
@@ -116,8 +116,9 @@ SUITE = [
 
 
 @pytest.mark.slow
-def test_a_sound_room_passes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with planted_room(tmp_path) as room:
+@pytest.mark.parametrize("names", [{}, SQL_WORDS], ids=["plain", "words of SQL"])
+def test_a_sound_room_passes(tmp_path: Path, caplog: pytest.LogCaptureFixture, names: dict[str, str]) -> None:
+    with planted_room(tmp_path, names=names) as room:
         for check in SUITE:
             run(check, room, caplog)
 

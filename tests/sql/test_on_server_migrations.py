@@ -4,18 +4,23 @@ run waits, and what the server says of a batch that binds what it makes."""
 import os
 import secrets
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
 
 from core.errors import StoreUnavailable
+from core.model.rows import Text
 from core.store.migrations import load_migrations, migrations_of
 from core.store.queries import SQL
 from core.store.sqlserver.faults import read_trouble
 from core.store.sqlserver.odbc import Session, connect
 from core.store.sqlserver.schema import MigrationRun, in_schema, migrate_server
 from core.transforms.rooms import Room
+from hubledger.cli.ddl.diff import next_migration
+from tests.fakes.declared import appended, forgotten
 from tests.fakes.own_room import own_room
 from tests.fakes.server_schema import drop_schema
 
@@ -114,6 +119,33 @@ def test_a_migration_that_fails_half_way_leaves_none_of_itself_and_all_before_it
     session.run(f"DROP INDEX ix_shop_note ON {schema}.batch_ledger;")
     assert [one.version for one in migrate_server(CONNECTION, schema, rooms=[room])] == [2]
     assert session.run("SELECT @@TRANCOUNT AS open_transactions;") == [[(0,)]]
+
+
+def test_columns_become_wider_and_keep_their_rows(session: Session, schema: str, tmp_path: Path) -> None:
+    with forgotten():
+        kinds: dict[str, Any] = {"amount": int, "exact": int, "note": Annotated[str, Text(20)], "gone": datetime}
+        wider: dict[str, Any] = {"amount": float | None, "exact": Decimal, "note": Annotated[str | None, Text(40)]}
+        wide = own_room(tmp_path, {}, "apps.wide")
+        for engine, text in next_migration((appended("line", **kinds),), (), wide.folder).texts.items():
+            (wide.folder / "migrations" / engine / "0001_line.sql").write_text(text, encoding="utf-8")
+        migrate_server(CONNECTION, schema, rooms=[wide])
+        session.run(
+            f"SET NOCOUNT ON; INSERT INTO {schema}.line (stream_id, partition_id, sequence_number, ordinal,"
+            " commit_number, amount, exact, note, gone)"
+            " VALUES (1, '0', 5, 0, 9, 21, 9007199254740993, N'a', '2026-03-01T10:00:00');"
+        )
+        following = next_migration((appended("line", **wider),), (), wide.folder)
+    assert following.cannot == ()
+    for engine, text in following.texts.items():
+        (wide.folder / "migrations" / engine / "0002_wider.sql").write_text(text, encoding="utf-8")
+    assert [one.version for one in migrate_server(CONNECTION, schema, rooms=[wide])] == [2]
+    session.run(
+        f"SET NOCOUNT ON; INSERT INTO {schema}.line (stream_id, partition_id, sequence_number, ordinal, commit_number,"
+        " amount, exact, note) VALUES (1, '0', 6, 0, 9, NULL, 21.5, NULL);"
+    )
+    (rows,) = session.run(f"SELECT l.amount, l.exact, l.note FROM {schema}.line AS l ORDER BY l.sequence_number;")
+    session.run(f"DROP TABLE {schema}.line;")
+    assert rows == [(21.0, Decimal("9007199254740993"), "a"), (None, Decimal("21.5"), None)]
 
 
 @pytest.fixture

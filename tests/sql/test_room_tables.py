@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -118,15 +119,17 @@ def test_microsofts_parser_takes_what_is_generated(tmp_path: Path) -> None:
 
 
 def changes(room: Path) -> str:
-    """Return a migration that adds columns of every type and makes texts longer."""
+    """Return a migration that adds columns of every type, makes texts longer and widens columns."""
     from tests.fakes.declared import LONGER, appended
 
-    folder = room / "migrations" / "sqlserver"
-    folder.mkdir(parents=True)
-    first = next_migration((appended("line", note=LONGER[0], amount=int),), (), room)
-    (folder / "0001_line.sql").write_text(first.texts["sqlserver"], encoding="utf-8")
+    for engine in ENGINES:
+        (room / "migrations" / engine).mkdir(parents=True)
+    first = next_migration((appended("line", note=LONGER[0], amount=int, select=int),), (), room)
+    for engine, text in first.texts.items():
+        (room / "migrations" / engine / "0001_line.sql").write_text(text, encoding="utf-8")
     kinds = {name: kind for name, kind in every_type()[1].__annotations__.items() if name.endswith("_or_none")}
-    following = next_migration((appended("line", note=LONGER[1], amount=int, order=int | None, **kinds),), (), room)
+    wider = {"note": LONGER[1], "amount": float | None, "select": Decimal, "order": int | None, **kinds}
+    following = next_migration((appended("line", **wider),), (), room)
     text = following.texts["sqlserver"]
-    assert text.count("ALTER COLUMN") == 1 and text.count(" ADD ") == len(kinds) + 1
+    assert text.count("ALTER COLUMN") == 3 and text.count(" ADD ") == len(kinds) + 1
     return text

@@ -4,10 +4,12 @@ be made by itself."""
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from core.store.misfits import Judge, StoredColumn
 from core.store.sqlite.misfits import misfit as misfit_of_embedded
 from core.store.sqlserver.misfits import misfit as misfit_of_server
+from hubledger.cli.ddl.copied import copied_text
 from hubledger.cli.ddl.schema import SchemaTable, StandingColumn
 from hubledger.cli.ddl.types import PREFIX, Engine, named, type_of
 from hubledger.cli.ddl.wanted import WantedColumn, WantedTable
@@ -16,26 +18,43 @@ _JUDGES: Mapping[Engine, Judge] = {"sqlite": misfit_of_embedded, "sqlserver": mi
 _TYPE = re.compile(r"(?P<name>\w+)(?:\((?P<first>\w+)(?:, *(?P<second>\d+))?\))?")
 _NAMES = {"integer": "int", "numeric": "decimal", "double": "float"}  # as sqlglot writes the types of SQL Server
 _LETTERS = ("varchar", "nvarchar")
-_LATER = "then drop it by a later migration whose name begins with breaking_"
+_WHOLE = ("integer", "int", "bigint")  # on SQLite a boolean too, which the other engine tells apart
+_LATER = "deploy, and then drop it by a later migration whose name begins with breaking_"
 _BY_HAND = "write the migration by hand"
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A statement of the next migration, and what it is about. Changes of tables come last: they lock them."""
+    """A statement of the next migration, and what it is about. Those of the least `place` come first.
+
+    `widens` names the fields whose columns take more than before: both engines make such a change, or none does.
+    """
 
     about: str
     text: str
-    comes_last: bool = False
+    place: int = 1
+    widens: frozenset[str] = frozenset()
 
 
-Found = SchemaChange | str  # what is made, or the reason for which a person writes it
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A column that a later migration may drop."""
+
+    text: str
+
+
+Found = SchemaChange | Leftover | str  # what is made, what is left for later, or the reason why a person writes it
+COPIES, CHANGES = 0, 2  # the places of a copied table, whose indexes come with it, and of changes, which lock a table
 
 
 def compare_table(wanted: WantedTable, standing: SchemaTable, engine: Engine) -> Iterator[Found]:
     """Yield the differences of a table from the one that its class wants."""
+    wider = dict(_wider(wanted, standing, engine))
+    if wider:
+        yield from _widened(wanted, standing, wider, engine)
+    columns = {**standing.columns, **wider}
     for each in wanted.columns:
-        there = standing.columns.get(each.name.lower())
+        there = columns.get(each.name.lower())
         if there is None:
             yield _added(wanted, each, engine)
         else:
@@ -43,12 +62,55 @@ def compare_table(wanted: WantedTable, standing: SchemaTable, engine: Engine) ->
     yield from (
         f"{wanted.who}: the table {wanted.name} has no column {name}, which the store fills: {_BY_HAND}"
         for name in wanted.of_store
-        if name not in standing.columns
+        if name not in columns
     )
-    yield from _removed(wanted, standing)
+    yield from (
+        Leftover(f"{wanted.who} has no field {name}, but {wanted.name} has the column: older code writes it; {_LATER}")
+        for name in _undeclared(wanted, standing)
+    )
     if [name.lower() for name in wanted.key] != list(standing.key):
         now, then = ", ".join(wanted.key), ", ".join(standing.key) or "nothing"
         yield f"{wanted.who}: the key of {wanted.name} is ({now}), and was ({then}): copy the rows by hand"
+
+
+def _wider(wanted: WantedTable, standing: SchemaTable, engine: Engine) -> Iterator[tuple[str, StandingColumn]]:
+    """Yield the columns that have to take more than they do: a number with a fraction, or no value."""
+    fields = {each.name.lower(): each for each in wanted.columns}
+    undeclared = set(_undeclared(wanted, standing))
+    for name, there in standing.columns.items():
+        each, column = fields.get(name), there
+        if name in standing.key:
+            continue
+        if each is not None and each.kind in (float, Decimal) and there.type.lower() in _WHOLE:
+            column = replace(column, type=type_of(each.kind, engine))
+        if name in undeclared or (each is not None and not each.is_required):
+            column = replace(column, is_required=False)
+        if column != there:
+            yield name, column
+
+
+def _widened(
+    wanted: WantedTable, standing: SchemaTable, wider: Mapping[str, StandingColumn], engine: Engine
+) -> Iterator[Found]:
+    """Yield the change that gives a table its wider columns, or the reason of each field why it cannot be copied."""
+    about, fields = ", ".join(f"{wanted.name}.{name}" for name in wider), [f"{wanted.who}.{name}" for name in wider]
+    if engine == "sqlserver":
+        altered = "\n".join(_altered(wanted, name, column) for name, column in wider.items())
+        yield SchemaChange(about, altered, CHANGES, frozenset(fields))
+    elif (text := copied_text(wanted.name, standing, wider)) is not None:
+        yield SchemaChange(about, text, COPIES, frozenset(fields))
+    else:
+        yield from (
+            f"{each} takes more than its column, and SQLite changes no column: the table {wanted.name} has a view, a"
+            f" trigger or a column that a copy could lose: {_BY_HAND}"
+            for each in fields
+        )
+
+
+def _altered(wanted: WantedTable, name: str, column: StandingColumn) -> str:
+    collation = f" COLLATE {column.collation}" if column.collation else ""
+    null = " NOT NULL" if column.is_required else " NULL"
+    return f"ALTER TABLE {PREFIX['sqlserver']}{wanted.name} ALTER COLUMN {named(name)} {column.type}{collation}{null};"
 
 
 def compare_type(each: WantedColumn, there: StandingColumn, engine: Engine, *, is_key: bool) -> str | None:
@@ -71,15 +133,13 @@ def _added(wanted: WantedTable, each: WantedColumn, engine: Engine) -> Found:
     text = (
         f"ALTER TABLE {PREFIX[engine]}{wanted.name} {add} {named(each.name)} {type_of(each.kind, engine, each.text)};"
     )
-    return SchemaChange(f"{wanted.name}.{each.name}", text, comes_last=True)
+    return SchemaChange(f"{wanted.name}.{each.name}", text, CHANGES)
 
 
 def _compare_column(wanted: WantedTable, each: WantedColumn, there: StandingColumn, engine: Engine) -> Iterator[Found]:
     who, is_key = f"{wanted.who}.{each.name}", each.name in wanted.key
     if each.is_required and not there.is_required:
         yield f"{who} is never None, but its column takes NULL: fill the rows without a value, and {_BY_HAND}"
-    if there.is_required and not each.is_required:
-        yield f"{who} may be None, but its column takes no NULL, and SQLite changes no column: {_BY_HAND}"
     if (fault := compare_type(each, there, engine, is_key=is_key)) is not None:
         yield f"{who} changed: its column {fault}: add a field of the new type, or {_BY_HAND}"
     elif engine == "sqlserver" and each.kind is str:
@@ -98,22 +158,14 @@ def _compare_length(wanted: WantedTable, each: WantedColumn, there: StandingColu
     elif not wide.startswith(letters):
         yield f"{who} changed from {there.type} to {wide}: add a field of the new type, or {_BY_HAND}"
     else:
-        collation = f" COLLATE {there.collation}" if there.collation else ""
-        null = " NOT NULL" if there.is_required else " NULL"
-        table = f"{PREFIX['sqlserver']}{wanted.name}"
-        text = f"ALTER TABLE {table} ALTER COLUMN {named(each.name)} {wide}{collation}{null};"
-        yield SchemaChange(f"{wanted.name}.{each.name}", text, comes_last=True)
+        text = _altered(wanted, each.name, replace(there, type=wide))
+        yield SchemaChange(f"{wanted.name}.{each.name}", text, CHANGES)
 
 
-def _removed(wanted: WantedTable, standing: SchemaTable) -> Iterator[str]:
+def _undeclared(wanted: WantedTable, standing: SchemaTable) -> list[str]:
+    """Return the columns that no field has, and that do not fill themselves."""
     names = {*(each.name.lower() for each in wanted.columns), *wanted.of_store}
-    for name, column in standing.columns.items():
-        if name not in names and not column.fills_itself:
-            needs = ". It needs a value, so no row can be written: let it take NULL first" if column.is_required else ""
-            yield (
-                f"{wanted.who} has no field {name}, but {wanted.name} has the column: older code writes it; deploy, and"
-                f" {_LATER}{needs}"
-            )
+    return [name for name, column in standing.columns.items() if name not in names and not column.fills_itself]
 
 
 def _described(each: WantedColumn, there: StandingColumn) -> StoredColumn:

@@ -8,6 +8,8 @@ from core.store.migrations import load_migrations
 from hubledger.cli.ddl.schema import Schema, SchemaScript, SchemaTable, StandingColumn, words_of
 
 _TABLES = "SELECT lower(name) FROM sqlite_master WHERE type = ? AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+_MADE = "SELECT sql FROM sqlite_master WHERE type = ? AND lower(tbl_name) = ? AND sql IS NOT NULL ORDER BY name"
+_HINDERS = "SELECT name FROM sqlite_master WHERE type = 'view' OR (type = 'trigger' AND lower(tbl_name) = ?)"
 _COLUMNS = "SELECT lower(name), type, [notnull], dflt_value, pk, hidden FROM pragma_table_xinfo(?)"
 
 
@@ -40,4 +42,7 @@ def _table(connection: sqlite3.Connection, name: str) -> SchemaTable:
         column: StandingColumn(kind.upper(), bool(required or place), "", default is not None or bool(hidden))
         for column, kind, required, default, place, hidden in found
     }
-    return SchemaTable(columns, tuple(column for _, column in key))
+    indexes = tuple(sql for (sql,) in connection.execute(_MADE, ["index", name]))
+    hinders = connection.execute(_HINDERS, [name]).fetchall()  # a copy loses its triggers, and breaks views
+    ((text,),) = [("",)] if hinders else connection.execute(_MADE, ["table", name]).fetchall()
+    return SchemaTable(columns, tuple(column for _, column in key), text, indexes)

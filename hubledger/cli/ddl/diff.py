@@ -16,7 +16,7 @@ from hubledger.cli.ddl.aggregates import (
     source_index_text,
     staged_text,
 )
-from hubledger.cli.ddl.compare import Found, SchemaChange, compare_table
+from hubledger.cli.ddl.compare import Found, Leftover, SchemaChange, compare_table
 from hubledger.cli.ddl.described import read_embedded
 from hubledger.cli.ddl.parsed import read_server
 from hubledger.cli.ddl.room import refuse_unfit, rights_text
@@ -43,12 +43,13 @@ _YOURS = "-- Lines that no declared class needs: written by hand, or of a class 
 class NextMigration:
     """The text of the next migration for each engine, empty when none is needed, and the beginning of its name.
 
-    `cannot` has a line for each difference that a person resolves; `permissions` is the new text of permissions.sql,
-    None when the file grants everything already.
+    `cannot` has a line for each difference that a person resolves, and `later` one for each column that a later
+    migration may drop; `permissions` is the new text of permissions.sql, None when the file grants everything already.
     """
 
     texts: Mapping[Engine, str]
     cannot: tuple[str, ...]
+    later: tuple[str, ...]
     permissions: str | None
     name_hint: str
 
@@ -71,13 +72,24 @@ def next_migration(row_classes: Sequence[type], aggregates: Sequence[Aggregate],
         word for each in standing.values() for word in each.unclear
     )  # in one engine: written in neither
     found = {engine: _differences(room, engine, replace(each, unclear=unclear)) for engine, each in standing.items()}
-    made = {engine: [one for one in all_of if isinstance(one, SchemaChange)] for engine, all_of in found.items()}
-    cannot = dict.fromkeys(one for all_of in found.values() for one in all_of if isinstance(one, str))
+    every = [one for all_of in found.values() for one in all_of]
+    cannot = dict.fromkeys(one for one in every if isinstance(one, str))
+    later = dict.fromkeys(one.text for one in every if isinstance(one, Leftover))
+    made = _made_by_both(found, {one.partition(" ")[0] for one in cannot})
     abouts = tuple(dict.fromkeys(one.about for changes in made.values() for one in changes))
     texts = {engine: _text(abouts, changes, engine) for engine, changes in made.items()} if abouts else {}
     is_first = not any(scripts_of(room_folder, engine) for engine in ENGINES)
-    hint = _hint(room_folder.resolve().name if is_first else f"add {' and '.join(abouts[:2])}")
-    return NextMigration(texts, tuple(cannot), _new_permissions(room, room_folder), hint)
+    verb = "widen" if all(one.widens for changes in made.values() for one in changes) else "add"
+    hint = _hint(room_folder.resolve().name if is_first else f"{verb} {' and '.join(abouts[:2])}")
+    return NextMigration(texts, tuple(cannot), tuple(later), _new_permissions(room, room_folder), hint)
+
+
+def _made_by_both(found: Mapping[Engine, Sequence[Found]], stuck: set[str]) -> Mapping[Engine, list[SchemaChange]]:
+    """Return the changes without those that widen a field which one engine cannot widen."""
+    made = {engine: [one for one in all_of if isinstance(one, SchemaChange)] for engine, all_of in found.items()}
+    for one in (one for changes in made.values() for one in changes):
+        stuck |= one.widens if one.widens & stuck else set()
+    return {engine: [one for one in changes if not one.widens & stuck] for engine, changes in made.items()}
 
 
 def _own(row_classes: Sequence[type], aggregates: Sequence[Aggregate], room_folder: Path) -> _RoomTables:
@@ -169,7 +181,7 @@ def _lacks_index(standing: Schema, name: str) -> bool:
 
 def _text(abouts: Sequence[str], changes: Sequence[SchemaChange], engine: Engine) -> str:
     heading = f"-- Made from the declared classes: {', '.join(abouts)}.\n"
-    ordered = sorted(changes, key=lambda one: one.comes_last)
+    ordered = sorted(changes, key=lambda one: one.place)
     return "\n".join(
         [heading, *(one.text.rstrip() + "\n" for one in ordered)] if changes else [heading + _NOTHING[engine]]
     )

@@ -21,10 +21,15 @@ class StandingColumn:
 
 @dataclass(frozen=True, slots=True)
 class SchemaTable:
-    """A table with its columns by name, and the names of its key."""
+    """A table with its columns by name, and the names of its key.
+
+    On SQLite, `text` and `indexes` are the statements that made it. Without a text it cannot be copied.
+    """
 
     columns: Mapping[str, StandingColumn]
     key: tuple[str, ...]
+    text: str = ""
+    indexes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,11 @@ def _avro(schema: Path | None, sample: Path | None) -> Format:
     except Exception as error:
         raise Refused(f"--schema {schema or sample} is no schema of Avro: {error}") from error
     newest = max(wire.SCHEMAS)
-    exact = frozenset(each["name"] for each in wire.NEWEST.get("fields", ()) if "'decimal'" in repr(each["type"]))
+    for top in wire.SCHEMAS.values():
+        kind = top["type"] if isinstance(top, dict) else "union" if isinstance(top, list) else top
+        if kind != "record":
+            raise Refused(f"--schema {schema or sample}: its top is a {kind}, and the fields of a row need a record")
+    exact = frozenset(each["name"] for each in wire.NEWEST["fields"] if "'decimal'" in repr(each["type"]))
     return Format("avro", wire.json_of, lambda octets: _framed(octets, newest, wire.NEWEST), files_of_room, exact)
 
 

@@ -2,17 +2,19 @@
 
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from core.model.rows import KEY_BYTES
 from core.transforms.contract.names import fault_of_table
 from hubledger.cli.console import Refused
 from hubledger.cli.formats.format import JSON, Format
 from hubledger.cli.scaffold.each import Each
-from hubledger.cli.scaffold.fields import KEY_KINDS, Field, checked
+from hubledger.cli.scaffold.fields import INSTANTS, KEY_KINDS, LONGEST_TEXT, Field, checked
 
 LONGEST_ROOM = 40  # characters
-LONGEST_KEY = 200  # characters of a text in the key of an aggregate
+LONGEST_KEY = 200  # characters of a text in the key of an aggregate, of which a key of SQL Server holds two
+LIMITS = (40, 100, LONGEST_KEY, 400)  # of more texts in one key: the first that is twice as long as any text
 _ROOM = re.compile(r"[a-z][a-z0-9_]*")
 _TAKEN = {"tests", "test", "poison", "poisons"}  # folders of tests, and the class PoisonEvent
 
@@ -92,14 +94,22 @@ class Design:
         return (self.table, *states, *windows)
 
 
-def design_of(wish: Wish, fields: Sequence[Field], ascii_names: frozenset[str], samples: tuple[bytes, ...]) -> Design:
-    """Return the design that follows from a person's choices and the fields. Raises Refused."""
+def design_of(wish: Wish, fields: Sequence[Field], lengths: Mapping[str, int], samples: tuple[bytes, ...]) -> Design:
+    """Return the design that follows from a person's choices and the fields. Raises Refused.
+
+    `lengths` has the greatest length of each text whose own length is free, because nobody gave it.
+    """
     fields = checked(fields)
     key, at = [_chosen("--key", name, fields) for name in wish.key], _at(wish.at, fields)
-    by = key[0] if key else next(filter(_can_group, fields), None)
-    narrowed = {one.name for one in (*key, by) if one is not None and one.name in ascii_names and one.kind == "text"}
-    fields = tuple(replace(one, kind="ascii") if one.name in narrowed else one for one in fields)
+    texts = [one.name for one in key if one.kind == "text"]
+    sizes = {name: _length_in_key(lengths[name], len(texts)) for name in texts if name in lengths}
+    by = next(iter(key), None)
+    if by is None and at is not None:
+        by = next((one for one in fields if _can_group(one, lengths)), None)
+        sizes = {} if by is None or by.name not in lengths else {by.name: LONGEST_KEY}
+    fields = tuple(replace(one, length=sizes.get(one.name, one.length)) for one in fields)
     by_name = {one.name: one for one in fields}
+    by = None if by is None or at is None else by_name[by.name]
     table = wish.table or f"{base_of(wish.name)}_event"
     return Design(
         name=wish.name,
@@ -108,7 +118,7 @@ def design_of(wish: Wish, fields: Sequence[Field], ascii_names: frozenset[str], 
         fields=fields,
         key=tuple(_of_key(by_name[one.name]) for one in key),
         at=at,
-        by=by_name[by.name] if by is not None and _can_group(by) else None,
+        by=by if by is not None and _can_group(by, {}) else None,
         samples=samples,
         is_strict=wish.is_strict,
     )
@@ -165,9 +175,9 @@ def _chosen(flag: str, name: str, fields: Sequence[Field]) -> Field:
 
 def _at(name: str | None, fields: Sequence[Field]) -> Field | None:
     if name is None:
-        return next((one for one in fields if one.kind == "instant" and not one.is_optional), None)
+        return next((one for one in fields if one.kind in INSTANTS and not one.is_optional), None)
     one = _chosen("--at", name, fields)
-    if one.kind != "instant" or one.is_optional:
+    if one.kind not in INSTANTS or one.is_optional:
         raise Refused(
             f"--at {name}: the time of an event is an instant with a zone that every event has, and it is {one.written}"
         )
@@ -179,11 +189,18 @@ def _of_key(one: Field) -> Field:
         raise Refused(f"--key {one.name}: some events have no value of it, and a key needs one")
     if one.kind not in KEY_KINDS:
         raise Refused(f"--key {one.name}: it is {one.kind}, and a key is one of {', '.join(KEY_KINDS)}")
-    if one.kind == "text" and one.length is None:
-        raise Refused(f"--key {one.name}: its texts are too long for a key")
+    if one.kind == "text" and 2 * (one.length or LONGEST_TEXT) > KEY_BYTES:
+        raise Refused(f"--key {one.name}: its texts are too long for a key, or one ends with a blank, which no key has")
     return one
 
 
-def _can_group(one: Field) -> bool:
-    is_short = one.length is not None and one.length <= LONGEST_KEY
-    return not one.is_optional and (one.kind == "integer" or (one.kind in ("text", "ascii") and is_short))
+def _length_in_key(longest: int, texts: int) -> int | None:
+    """Return the length of a text in a key with so many texts, or None for one that is too long."""
+    least = max(2 * longest, LONGEST_KEY if texts <= 2 else 0)
+    return next((each for each in LIMITS if each >= least), None)
+
+
+def _can_group(one: Field, lengths: Mapping[str, int]) -> bool:
+    length = 2 * lengths[one.name] if one.name in lengths else one.length or LONGEST_TEXT
+    is_short = one.kind in ("text", "ascii") and length <= LONGEST_KEY
+    return not one.is_optional and (one.kind == "integer" or is_short)

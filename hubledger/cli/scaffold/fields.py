@@ -11,9 +11,14 @@ from typing import Literal, get_args
 from core.model.rows import LINEAGE
 from hubledger.cli.console import Refused
 
-Kind = Literal["text", "ascii", "integer", "float", "decimal", "boolean", "instant", "date", "json"]
+Kind = Literal[
+    "text", "ascii", "integer", "float", "decimal", "boolean", "instant", "epoch_s", "epoch_ms", "epoch_us", "epoch_ns",
+    "date", "json",
+]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
-KEY_KINDS: tuple[Kind, ...] = ("text", "ascii", "integer", "boolean", "instant", "date")
+EPOCHS: dict[Kind, str] = {"epoch_s": "0.000001", "epoch_ms": "0.001", "epoch_us": "1", "epoch_ns": "1000"}  # a µs
+INSTANTS: tuple[Kind, ...] = ("instant", *EPOCHS)
+KEY_KINDS: tuple[Kind, ...] = ("text", "ascii", "integer", "boolean", "date", *INSTANTS)
 LENGTHS: dict[Kind, int] = {"text": 200, "ascii": 40}  # of a text whose type names none
 LONGEST_TEXT = 4000  # of a column with a limit, in SQL Server
 LONGEST_NAME, LONGEST_COLUMN, MOST_FIELDS = 100, 40, 1000

@@ -29,15 +29,19 @@ _CREATES = re.compile(r"CREATE TABLE\s+(?:IF NOT EXISTS\s+)?(\w+)", re.IGNORECAS
 _APPS = '"""The rooms of apps of your own. A release of Hubledger changes nothing here."""\n'
 
 
-def write_room(design: Design, source: Path | None) -> tuple[str, ...]:
-    """Write the room and return its files. Raises Refused when it exists or an event of `source` does not fit."""
+def write_room(design: Design, source: Path | None, instead: Mapping[str, str]) -> tuple[str, ...]:
+    """Write the room and return its files. Raises Refused when it exists or an event of `source` does not fit.
+
+    `instead` has the types that the file itself shows for fields of which a person gave the type.
+    """
     target = ROOT / "apps" / design.name
     refuse_existing(target)
     with _beside(target) as folder:
         _write(folder, _texts(design))
         with _importable(design.package, folder):
             _write(folder, _texts_of_tables(design))
-            _try_events(design, source or samples_in(folder))
+            _try_events(design, source or samples_in(folder), instead)
+        _write(folder, {f"tests/test_{design.name}.py": tests_text(design)})  # of a first sample that fits
         written = tuple(sorted(str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()))
         _write_once(target.parent / "__init__.py", _APPS)
         folder.rename(target)
@@ -69,7 +73,6 @@ def _texts(design: Design) -> dict[str, str | bytes]:
         "transform.py": transform_text(design),
         "aggregates/__init__.py": f'"""The aggregates of {design.name}, one in each module."""\n',
         "tests/__init__.py": "",
-        f"tests/test_{design.name}.py": tests_text(design),
         "README.md": _readme(design),
     }
     if design.at is not None and design.by is not None:
@@ -96,7 +99,7 @@ def _texts_of_tables(design: Design) -> dict[str, str]:
     return {**texts, "permissions.sql": rights_text(row_classes, aggregates)}
 
 
-def _try_events(design: Design, source: Path) -> None:
+def _try_events(design: Design, source: Path, instead: Mapping[str, str]) -> None:
     """Raise Refused with the first line that is an object and does not become rows which a column can hold."""
     transform = load_transform(design.package)
     for number, octets, body in design.format.read(source):
@@ -107,7 +110,18 @@ def _try_events(design: Design, source: Path) -> None:
         found = outcome_of(transform, event_of(body))
         fault = fault_of_rows(transform, found.rows) if found.error is None else str(found.error)
         if fault is not None:
-            raise Refused(f"{source}, line {number} does not fit: {fault}; nothing was written")
+            hint = "".join(_hints(design, fault, instead))
+            raise Refused(f"{source}, line {number} does not fit: {fault}{hint}; nothing was written")
+
+
+def _hints(design: Design, fault: str, instead: Mapping[str, str]) -> Iterator[str]:
+    """Yield what to know of the field that a fault names."""
+    for one in design.fields:
+        if f"`$.{one.name}`" in fault:
+            if one.name in instead:
+                yield f"; the lines show {instead[one.name]}, and --field {one.name}:{one.written} was given"
+            if one in design.key and one.kind == "text":
+                yield "; a key has no empty text, and no blank at its end"
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -17,17 +18,30 @@ from core.model.bodies import cut_times, fault_of_body
 from hubledger.cli.console import Refused
 from hubledger.cli.formats.format import JSON, Format
 from hubledger.cli.scaffold.each import Each
-from hubledger.cli.scaffold.fields import LONGEST_TEXT, Field, Kind, checked, new_field
+from hubledger.cli.scaffold.fields import EPOCHS, LONGEST_TEXT, Field, Kind, checked, column_of, new_field
 from local.lines import events_in, has_bodies
 
-MOST_BYTES = 1024 * 1024  # of the lines that are kept
-LIMITS = (40, 100, 200, 400, 1000, 2000, LONGEST_TEXT)  # of texts: the first that is twice as long as any text
+MOST_SAMPLES, MOST_BYTES = 100, 1024 * 1024  # lines that become the samples of the room, and their bytes
 _INTEGERS, _DIGITS = range(-(2**63), 2**63), 28  # beyond an integer; digits before the point of a decimal
+_EXACT_AS_FLOAT = 2**53
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
-_ASCII = re.compile(r"[!-~]+")
+_TIME = re.compile(r"(?:^|_)(?:ts|time|timestamp|datetime|date|at|epoch|created|updated|modified)(?:_|$)")
+_SINCE_1970 = (946_684_800, 4_102_444_800)  # the seconds of the years 2000 to 2100, in which a number looks like a time
+_NO_ZONE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?")
+_NO_SECOND = re.compile(r"\d{4}-\d\d-\d\d[Tt ](?:24:\d\d:\d\d|\d\d:\d\d:60)")
 _MONEY = re.compile(r"(?:^|_)(?:price|amount|total|cost|fee|sum|balance|paid|tax|discount)(?:_|$)")
 _KIND = re.compile(r"(?:^|_)(?:type|kind|event|action)$")
-MOST_KINDS = 12  # values of a field that may name the kinds of event
+MOST_KINDS, SHORT = 12, 40  # values of a field that may name the kinds of event, and their characters
+MOST_NAMED = 3  # lines and fields that a sentence names
+
+
+@dataclass(slots=True)
+class _NoInstants:
+    """The lines whose texts are no instants for one reason: one text, the first lines, and how many they are."""
+
+    text: str
+    first: list[int] = field(default_factory=list)
+    lines: int = 0
 
 
 @dataclass(slots=True)
@@ -38,35 +52,66 @@ class Seen:
     is_exact: bool = False  # its numbers are decimals
     kinds: dict[Kind, int] = field(default_factory=dict)
     longest: int = 0  # UTF-16 units, as SQL Server counts
-    is_ascii: bool = True
+    can_name: bool = True  # no text ends with a blank, so it can be in a key
+    most: float = 0  # the greatest number, without its sign
+    units: frozenset[Kind] = frozenset(EPOCHS)  # in which all numbers are instants of this century
     present: int = 0  # lines in which it has a value
     values: set[str] = field(default_factory=set)  # the first texts
+    no_instants: dict[str, "_NoInstants"] = field(default_factory=dict)  # the texts that are none, by the reason
+    fault: str = ""  # of a number that no column holds
+
+    @property
+    def is_time(self) -> bool:
+        """Return True when the name says that the values are times."""
+        return bool(_TIME.search(column_of(self.name)))
 
     def add(self, value: Any, line: int) -> None:
         """Count a value that is not null."""
         self.present += 1
-        kind: Kind = "decimal" if self.is_exact else _kind_of(self.name, value, line)
+        kind: Kind = "decimal" if self.is_exact else _kind_of(value)
         self.kinds.setdefault(kind, line)
         if isinstance(value, str):
-            if len(self.values) <= MOST_KINDS and len(value) <= LIMITS[0]:
+            if len(self.values) <= MOST_KINDS and len(value) <= SHORT:
                 self.values.add(value)
             self.longest = max(self.longest, len(value.encode("utf-16-le", "surrogatepass")) // 2)
-            self.is_ascii = self.is_ascii and bool(_ASCII.fullmatch(value))
+            self.can_name = self.can_name and not value.endswith(" ")
+            if kind == "text":
+                self._note_no_instant(value, line)
+        elif isinstance(value, int | float):
+            self.fault = self.fault or _fault_of_number(self.name, value, line)
+            self.most = max(self.most, abs(value))
+            self.units = frozenset(one for one in self.units if _is_recent(value, one))
 
-    def field(self, lines: int) -> Field:
-        """Return the field. Raises Refused when its values have types that no column holds together."""
-        kind = self._kind()
-        length = None if kind != "text" else next((each for each in LIMITS if each >= 2 * self.longest), None)
-        return new_field(self.name, kind, length, is_optional=self.present < lines)
+    def _note_no_instant(self, text: str, line: int) -> None:
+        one = self.no_instants.setdefault(_why_no_instant(text), _NoInstants(text[:SHORT]))
+        one.lines += 1
+        one.first += [line] if len(one.first) < MOST_NAMED else []
 
-    def _kind(self) -> Kind:
+    def field(self, lines: int, *, is_loose: bool = False) -> Field:
+        """Return the field. Raises Refused when no column holds its values.
+
+        `is_loose`: it takes numbers with a fraction, and events without it.
+        """
+        if self.fault:
+            raise Refused(self.fault)
+        kind = self._kind(is_loose=is_loose)
+        length = LONGEST_TEXT if kind == "text" and 2 * self.longest <= LONGEST_TEXT else None
+        return new_field(self.name, kind, length, is_optional=is_loose or self.present < lines)
+
+    def _kind(self, *, is_loose: bool) -> Kind:
         kinds = set(self.kinds)
+        if kinds and kinds <= {"integer", "float"} and self.is_time and self.units:
+            return next(iter(self.units))
+        if is_loose and kinds <= {"integer", "float", "decimal"} and kinds:
+            return "decimal" if "decimal" in kinds or self.most > _EXACT_AS_FLOAT else "float"
         if len(kinds) <= 1:
             return next(iter(kinds), "text")
         if kinds <= {"text", "instant", "date"}:
             return "text"
         if kinds in ({"integer", "float"}, {"integer", "decimal"}):
             return "float" if "float" in kinds else "decimal"
+        if is_loose:
+            return "json"
         (one, first), (other, second) = list(self.kinds.items())[:2]
         raise Refused(
             f"the field {self.name} is {one} in line {first} and {other} in line {second}: correct the lines, or keep"
@@ -76,24 +121,32 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The fields of a file, those whose texts are all printable ASCII without spaces, and its first lines. `faults` are
-    those of the lines that were left out, and `advice` is what a person may want to choose differently."""
+    """The fields of a file, the greatest length of each text that can be in a key, and the first lines. `faults` are
+    those of the lines that were left out, `notes` say how fields are read, and `advice` is what a person may want to
+    choose differently."""
 
     fields: tuple[Field, ...]
-    is_ascii: frozenset[str]
+    lengths: Mapping[str, int]
     first: tuple[bytes, ...]
     bodies: tuple[bytes, ...]  # of the first lines
     lines: int
+    instead: Mapping[str, str] = field(default_factory=dict)  # the types that the lines show of given fields
     faults: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
 
 
 def read_sample(
-    path: Path, given: dict[str, Field], most: int = 100, format_: Format = JSON, each: Each | None = None
+    path: Path,
+    given: dict[str, Field],
+    format_: Format = JSON,
+    loose_but: frozenset[str] | None = None,
+    each: Each | None = None,
 ) -> Sample:
     """Read a whole file; `given` fields keep their types. Lines that are no JSON object are left out.
 
-    Raises Refused when no line is left, and for a value that no column can hold.
+    `loose_but` makes all fields loose but those that it names. Raises Refused when no line is left, for a value that no
+    column can hold, and for a given field that some line lacks.
     """
     seen: dict[str, Seen] = {}
     first: list[tuple[bytes, bytes]] = []
@@ -112,18 +165,90 @@ def read_sample(
             doubled.update(dict.fromkeys(getattr(found, "doubled", ()), line))
             for name, value in found.items():
                 one = seen.setdefault(name, Seen(name, name in format_.exact))
-                if value is not None and name not in given:
+                if value is not None:
                     one.add(value, line)
         kept += len(octets)
-        if events == 1 or (events <= most and kept <= MOST_BYTES):
+        if events == 1 or (events <= MOST_SAMPLES and kept <= MOST_BYTES):
             first.append((octets, body))
     if not count:
         raise Refused(_csv(path) or faults[0] if faults else f"{path} is empty: it needs one JSON object a line")
-    fields = checked([*(given.get(name) or one.field(count) for name, one in seen.items()), *_others(given, seen)])
-    ascii_ones = frozenset(name for name, one in seen.items() if set(one.kinds) == {"text"} and one.is_ascii)
+    _refuse_lacking(path, given, seen, count)
+    fields = checked(
+        [
+            *(given.get(name) or one.field(count, is_loose=_is_loose(name, loose_but)) for name, one in seen.items()),
+            *(one for name, one in given.items() if name not in seen),
+        ]
+    )
+    own = [seen[one.name] for one in fields if one.kind == "text" and one.name not in given]
+    lengths = {one.name: one.longest for one in own if one.can_name}
     texts, bodies = (tuple(each[place] for each in first) for place in (0, 1))
-    advice = (*_advice(fields, seen), *_advice_of_shape(doubled, texts[0], each))
-    return Sample(fields, ascii_ones, texts, bodies, events, tuple(faults), advice)
+    instead = dict(_shown_instead(given, seen, count))
+    notes, advice = (
+        tuple(_notes(fields, seen, given, count)),
+        (*_advice(fields, seen), *_advice_of_shape(doubled, texts[0], each)),
+    )
+    return Sample(fields, lengths, texts, bodies, events, instead, tuple(faults), notes, advice)
+
+
+def _shown_instead(given: Mapping[str, Field], seen: Mapping[str, Seen], lines: int) -> Iterator[tuple[str, str]]:
+    for name in given:
+        with suppress(Refused):
+            if name in seen:
+                yield name, seen[name].field(lines).written
+
+
+def _is_loose(name: str, loose_but: frozenset[str] | None) -> bool:
+    return loose_but is not None and not {name, column_of(name)} & loose_but
+
+
+def _refuse_lacking(path: Path, given: Mapping[str, Field], seen: Mapping[str, Seen], lines: int) -> None:
+    """Raise Refused for the first given field that some line lacks, and that is not optional."""
+    for name, one in given.items():
+        present = seen[name].present if name in seen else 0
+        if present < lines and not one.is_optional:
+            raise Refused(
+                f"--field {name}:{one.written}: {lines - present} of {lines} lines of {path} have no value of {name}:"
+                f' write --field "{name}:{one.written}?"'
+            )
+
+
+def _notes(fields: Sequence[Field], seen: Mapping[str, Seen], given: Mapping[str, Field], lines: int) -> Iterator[str]:
+    """Say which texts are no instants and why, which numbers are instants, and what becomes of objects and lists."""
+    own = [one for one in fields if one.name in seen and one.name not in given]
+    for one in own:
+        if one.kind in EPOCHS:
+            kind, mark = "float" if "float" in seen[one.name].kinds else "integer", "?" if one.is_optional else ""
+            number = f"{one.name}:{kind}{mark}"
+            yield f'{one.name} is a time, as a number since 1970 ({one.kind}): --field "{number}" keeps the number'
+        found = seen[one.name]
+        if one.kind == "text" and found.no_instants and (found.is_time or "instant" in found.kinds):
+            yield _sentence_of(one.name, found.no_instants, lines)
+    for name, one in given.items():
+        units = seen[name].units if name in seen and set(seen[name].kinds) <= {"integer", "float"} else frozenset()
+        if one.kind in EPOCHS and units and one.kind not in units:
+            yield f"the numbers of {name} are times of this century as {next(iter(units))}, and {one.kind} was given"
+    if nested := [one.name for one in own if one.kind == "json"]:
+        yield f"{named(nested)}: kept whole as JSON text, so no field inside becomes a column"
+
+
+def _sentence_of(name: str, found: Mapping[str, _NoInstants], lines: int) -> str:
+    count = sum(one.lines for one in found.values())
+    why = "; ".join(
+        f"{counted(one.lines, 'line')} {reason}, such as line {', '.join(map(str, one.first))} ({one.text})"
+        for reason, one in found.items()
+    )
+    return f"{name} is text, because {count} of {counted(lines, 'line')} are no instant as 2026-03-01T10:00:00Z: {why}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def named(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    more = f" and {len(names) - 2 * MOST_NAMED:,} more" if len(names) > 2 * MOST_NAMED else ""
+    return f"{', '.join(names[: 2 * MOST_NAMED])}{more}"
 
 
 def _advice(fields: Sequence[Field], seen: Mapping[str, Seen]) -> Iterator[str]:
@@ -161,10 +286,6 @@ def _csv(path: Path) -> str | None:
     reader = f"csv.DictReader({opened}, delimiter={json.dumps(mark)})"
     code = f"import csv, json; [print(json.dumps(row)) for row in {reader}]"
     return f"{path} is no JSON, and may be CSV: python3 -c {shlex.quote(code)} > events.jsonl writes its lines as JSON"
-
-
-def _others(given: dict[str, Field], seen: dict[str, Seen]) -> Iterator[Field]:
-    return (one for name, one in given.items() if name not in seen)
 
 
 class Doubled(dict[str, Any]):
@@ -218,26 +339,35 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number of JSON")
 
 
-def _kind_of(name: str, value: Any, line: int) -> Kind:
+def _kind_of(value: Any) -> Kind:
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
-        return _kind_of_whole(name, value, line)
+        return "integer" if value in _INTEGERS else "decimal"
     if isinstance(value, float):
-        if not math.isfinite(value):
-            raise Refused(f"line {line}: the number of {name} is too large for any column")
         return "float"
     if not isinstance(value, str):
         return "json"
     return "instant" if _is(value, Instant) else "date" if _is(value, date) else "text"
 
 
-def _kind_of_whole(name: str, value: int, line: int) -> Kind:
-    if value in _INTEGERS:
-        return "integer"
-    if Decimal(value).adjusted() >= _DIGITS:
-        raise Refused(f"line {line}: the number of {name} has more than {_DIGITS} digits, which no column holds")
-    return "decimal"
+def _fault_of_number(name: str, value: float, line: int) -> str:
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else f"line {line}: the number of {name} is too large for any column"
+    if Decimal(value).adjusted() < _DIGITS:
+        return ""
+    return f"line {line}: the number of {name} has more than {_DIGITS} digits, which no column holds"
+
+
+def _is_recent(value: float, unit: Kind) -> bool:
+    seconds = value * float(EPOCHS["epoch_s"]) / float(EPOCHS[unit])
+    return _SINCE_1970[0] <= seconds < _SINCE_1970[1]
+
+
+def _why_no_instant(text: str) -> str:
+    if _NO_ZONE.fullmatch(text):
+        return "without a zone"
+    return "with an hour 24 or a second 60" if _NO_SECOND.match(text) else "in a different form"
 
 
 def _is(value: str, kind: Any) -> bool:

@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
 import msgspec
 
 from core.model.clock import parse_instant
 from hubledger.cli.scaffold.code import pieces
-from hubledger.cli.scaffold.fields import Field, Kind
+from hubledger.cli.scaffold.fields import EPOCHS, Field, Kind
 
 SAMPLES = 5
+EPOCH, NINE = datetime(1970, 1, 1, tzinfo=UTC), 1_767_258_000  # seconds until 2026-01-01T09:00:00Z
 INDENT = 4  # of an argument in a line of its own
 
 
@@ -40,6 +41,9 @@ def _expression(kind: Kind, raw: str) -> str:
         return repr(float(value)).replace("e+", "e")
     if kind == "instant":
         return _instant(parse_instant(value))
+    if kind in EPOCHS:
+        number, microsecond = Decimal(value), Decimal(EPOCHS[kind])
+        return _instant(EPOCH + timedelta(microseconds=int(number.quantize(microsecond, ROUND_FLOOR) / microsecond)))
     if kind == "date":
         day = msgspec.convert(value, date)
         return f"date({day.year}, {day.month}, {day.day})"
@@ -63,6 +67,7 @@ def _made(one: Field, number: int) -> Any:
     made: dict[Kind, Any] = {
         "text": text, "ascii": text, "integer": number, "float": number + 0.5, "decimal": f"{number}.50",
         "boolean": number % 2 == 0, "instant": f"2026-01-01T{9 + number:02}:00:00Z", "date": f"2026-01-0{number}",
-        "json": {"number": number},
+        "json": {"number": number}, "epoch_s": NINE + number, "epoch_ms": NINE * 10**3 + number,
+        "epoch_us": NINE * 10**6 + number, "epoch_ns": NINE * 10**9 + 1000 * number,
     }  # fmt: skip
     return text[-one.length :] if one.length else made[one.kind]

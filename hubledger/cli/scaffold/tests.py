@@ -2,6 +2,7 @@
 
 from hubledger.cli.scaffold.code import bracketed
 from hubledger.cli.scaffold.design import Design
+from hubledger.cli.scaffold.fields import INSTANTS
 from hubledger.cli.scaffold.samples import values_of
 from local.lines import IN_BASE64
 
@@ -103,8 +104,9 @@ def _of_an_added_field(design: Design) -> tuple[str, str]:
 def _imports(design: Design) -> str:
     classes = sorted([design.row_class, *([design.state_class] if design.key else [])])
     kinds = {one.kind for one, value in values_of(design.first, design.fields) if value != "None"}
-    times = [*(["UTC"] if "instant" in kinds else []), *(["date"] if "date" in kinds else [])]
-    times += ["datetime"] if "instant" in kinds else []
+    has_instants = not kinds.isdisjoint(INSTANTS)
+    times = [*(["UTC"] if has_instants else []), *(["date"] if "date" in kinds else [])]
+    times += ["datetime"] if has_instants else []
     local = ["assert_poison", "assert_rows", "check_any_body", "check_deterministic", "check_replay_identity"]
     return (
         ("from base64 import b64decode\n" if design.in_base64 else "")

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 from hubledger.cli.scaffold.code import bracketed, literal
 from hubledger.cli.scaffold.design import Design, base_of, camel
-from hubledger.cli.scaffold.fields import Field, Kind
+from hubledger.cli.scaffold.fields import EPOCHS, INSTANTS, Field, Kind
 
 _BODY: dict[Kind, str] = {
     "integer": "Integer", "float": "float", "decimal": "Decimal", "boolean": "bool", "instant": "Instant",
-    "date": "Day", "json": "msgspec.Raw",
+    "date": "Day", "json": "msgspec.Raw", **dict.fromkeys(EPOCHS, "Decimal"),
 }  # fmt: skip
 _COLUMN: dict[Kind, str] = {
     "integer": "int", "float": "float", "decimal": "Decimal", "boolean": "bool", "instant": "datetime",
-    "date": "Day", "json": "str",
+    "date": "Day", "json": "str", **dict.fromkeys(EPOCHS, "datetime"),
 }  # fmt: skip
 _INSTANTS = """\
 
@@ -22,6 +22,15 @@ def _utc(moment: datetime) -> datetime:
         return moment.astimezone(UTC)
     except OverflowError as error:
         raise PoisonEvent(f"{moment.isoformat()} is not in the years 1 to 9999 of UTC") from error
+"""
+_EPOCHS = """\
+
+
+def _since_1970(number: Decimal, microsecond: Decimal) -> datetime:
+    try:
+        return EPOCH + timedelta(microseconds=int(number.quantize(microsecond, ROUND_FLOOR) / microsecond))
+    except (ArithmeticError, ValueError) as error:
+        raise PoisonEvent(f"{number:.40} is no time between the years 1 and 9999") from error
 """
 _DECIMALS = """\
 
@@ -69,9 +78,11 @@ def _and_state(design: Design) -> str:
 
 def _imports(design: Design) -> str:
     kinds = kinds_of(design)
-    times = [*(["UTC"] if "instant" in kinds else []), *(["date"] if "date" in kinds else [])]
-    times += ["datetime"] if "instant" in kinds else []
-    decimals = "from decimal import Context, Decimal\n" if "decimal" in kinds else ""
+    has_instants, has_epochs = not kinds.isdisjoint(INSTANTS), not kinds.isdisjoint(EPOCHS)
+    times = [*(["UTC"] if has_instants else []), *(["date"] if "date" in kinds else [])]
+    times += [*(["datetime"] if has_instants else []), *(["timedelta"] if has_epochs else [])]
+    decimals = [*(["ROUND_FLOOR"] if has_epochs else []), *(["Context"] if "decimal" in kinds else [])]
+    decimals += ["Decimal"] if has_epochs or "decimal" in kinds else []
     msgspecs = [*(["Meta"] if kinds & {"text", "ascii", "integer", "instant"} else []), "Struct"]
     has_batch = design.each is not None and design.each.of_field
     msgspecs += ["field"] if has_batch or any(one.name != one.column for one in design.fields) else []
@@ -82,7 +93,7 @@ def _imports(design: Design) -> str:
     return (
         "from collections.abc import Iterable\nfrom dataclasses import dataclass\n"
         + (f"from datetime import {', '.join(times)}\n" if times else "")
-        + decimals
+        + (f"from decimal import {', '.join(decimals)}\n" if decimals else "")
         + ("from typing import Annotated\n" if "Meta" in msgspecs else "")
         + f"\nimport msgspec\nfrom msgspec import {', '.join(msgspecs)}\n\n"
         + ("" if design.is_json else f"from {design.package}.wire import json_of\n")
@@ -94,7 +105,7 @@ def _names(design: Design) -> Iterator[str]:
     kinds = kinds_of(design)
     if "ascii" in kinds:
         yield 'Code = Annotated[str, Meta(min_length=1, pattern="^[!-~]+\\\\Z")]\n'
-    if any(one.kind == "text" for one in design.keys):
+    if any(one.kind == "text" for one in design.key):
         yield 'Name = Annotated[str, Meta(min_length=1, pattern="[^ ]\\\\Z")]  # SQL Server ignores a last space\n'
     if "integer" in kinds:
         yield "Integer = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  # as a column holds it\n"
@@ -102,6 +113,11 @@ def _names(design: Design) -> Iterator[str]:
         yield "Day = date\n"
     if "instant" in kinds:
         yield "Instant = Annotated[datetime, Meta(tz=True)]\n"
+    if not kinds.isdisjoint(EPOCHS):
+        yield "EPOCH = datetime(1970, 1, 1, tzinfo=UTC)\n"
+    for kind, microsecond in EPOCHS.items():
+        if kind in kinds:
+            yield f'{kind.upper()} = Decimal("{microsecond}")  # a microsecond\n'
     if "decimal" in kinds:
         yield 'SCALE, DIGITS = Decimal("1e-10"), Context(prec=38)  # as a column holds it\n'
 
@@ -139,7 +155,7 @@ def _type_of_column(one: Field) -> str:
 
 def _body(design: Design) -> str:
     ordered = sorted(design.fields, key=lambda one: one.is_optional)  # msgspec wants those without a default first
-    lines = "".join(_field_of_body(one, one in design.keys) for one in ordered)
+    lines = "".join(_field_of_body(one, one in design.key) for one in ordered)
     of = "An element of a body." if design.each else "The body of an event."
     head, said = "Struct", f"{of} Other fields of it are ignored, and counted in the app's status."
     if design.is_strict:
@@ -190,10 +206,9 @@ def _value(one: Field) -> str:
     if one.kind == "json":
         none = f' if bytes({given}) not in (b"", b"null") else None' if one.is_optional else ""
         return f"_json({given}){none}"
-    made = {"instant": "_utc", "decimal": "_exact"}.get(one.kind)
-    if made is None:
-        return given
-    return f"None if {given} is None else {made}({given})" if one.is_optional else f"{made}({given})"
+    made = {"instant": f"_utc({given})", "decimal": f"_exact({given})"}.get(one.kind, given)
+    made = f"_since_1970({given}, {one.kind.upper()})" if one.kind in EPOCHS else made
+    return f"None if {given} is None else {made}" if one.is_optional and made != given else made
 
 
 def _decode(design: Design) -> str:
@@ -210,4 +225,5 @@ def _decode(body: bytes) -> Body:
 def _helpers(design: Design) -> str:
     kinds = kinds_of(design)
     texts = {"instant": _INSTANTS, "decimal": _DECIMALS, "json": _TEXT}
-    return "".join(text for kind, text in texts.items() if kind in kinds)
+    epochs = "" if kinds.isdisjoint(EPOCHS) else _EPOCHS
+    return "".join(text for kind, text in texts.items() if kind in kinds) + epochs

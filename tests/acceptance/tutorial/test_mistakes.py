@@ -40,7 +40,7 @@ MENDED = (
     ('VERSION = "shop/1"', 'VERSION = "shop/2"'),
     ("import msgspec\n", "import re\n\nimport msgspec\n"),
     ("paid_at: datetime | None\n", "paid_at: datetime | None\n    coupon: Annotated[str | None, Text(9)] = None\n"),
-    ("order_id: Annotated[Code, Meta(max_length=40)]\n", 'order_id: Annotated[Code, Meta(max_length=40)] = "none"\n'),
+    ("order_id: Annotated[Name, Meta(max_length=200)]\n", 'order_id: Annotated[Name, Meta(max_length=200)] = "none"\n'),
     ("    paid_at: Instant | None = None\n", "    paid_at: Instant | None = None\n    coupon: str | None = None\n"),
     ("_utc(body.paid_at),\n", "_utc(body.paid_at),\n        body.coupon,\n"),
     ("return _decoded(body)", "return _decoded(re.sub(rb'(\"\\d+),(\\d+\")', rb'\\1.\\2', body))"),

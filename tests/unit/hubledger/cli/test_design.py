@@ -9,11 +9,19 @@ from hubledger.cli.scaffold.aggregate import aggregate_text
 from hubledger.cli.scaffold.design import Design, Wish, base_of, camel, design_of, refuse_name, refuse_tables
 from hubledger.cli.scaffold.fields import field_of
 
-FIELDS = ("at:instant?", "scanned:instant", "parcel:text(40)", "depot:text", "weight:float", "count:integer")
+FIELDS = (
+    "at:instant?",
+    "scanned:instant",
+    "parcel:text(40)",
+    "depot:text",
+    "weight:float",
+    "count:integer",
+    "story:text(451)",
+)
 
 
-def design(wish: Wish, *fields: str, is_ascii: frozenset[str] = frozenset()) -> Design:
-    return design_of(wish, [field_of(one) for one in fields or FIELDS], is_ascii, ())
+def design(wish: Wish, *fields: str, **lengths: int) -> Design:
+    return design_of(wish, [field_of(one) for one in fields or FIELDS], lengths, ())
 
 
 @pytest.mark.parametrize(
@@ -59,10 +67,21 @@ def test_a_key_is_found_by_the_name_of_its_column() -> None:
     assert design(Wish("x", key=("order_id",)), "orderId:text").key[0].name == "orderId"
 
 
-def test_a_key_whose_texts_are_ascii_is_declared_so() -> None:
-    found = design(Wish("x", key=("parcel",)), "parcel:text(40)", "depot:text", is_ascii=frozenset({"parcel", "depot"}))
-    assert [one.kind for one in found.fields] == ["ascii", "text"]
-    assert found.key[0].kind == "ascii"
+def test_the_texts_of_a_key_get_a_length_that_a_key_holds_and_other_texts_keep_theirs() -> None:
+    fields = ("a:text(4000)", "b:text(4000)", "c:text(4000)", "d:text(9)", "at:instant")
+    found = design(Wish("x", key=("a", "d")), *fields, a=5, b=5)
+    assert [one.written for one in found.fields[:4]] == ["text(200)", "text(4000)", "text(4000)", "text(9)"]
+    found = design(Wish("x", key=("a", "b", "c")), *fields, a=5, b=21, c=5)
+    assert [one.length for one in found.key] == [40, 100, 40]
+
+
+def test_a_grouping_is_chosen_only_for_an_aggregate_and_from_texts_that_a_key_can_have() -> None:
+    assert design(Wish("x"), "a:text(4000)", a=5).fields == (field_of("a:text(4000)"),)
+    found = design(Wish("x"), "story:text(4000)", "padded:text(4000)", "a:text(4000)", "at:epoch_ms", story=101, a=100)
+    assert (found.by, found.at) == (field_of("a:text(200)"), field_of("at:epoch_ms"))
+    assert [one.length for one in found.fields[:2]] == [4000, 4000]
+    assert design(Wish("x"), "maybe:text(9)?", "a:text(9)", "at:instant").by == field_of("a:text(9)")
+    assert design(Wish("x", key=("a",)), "a:text(9)").by is None
 
 
 def test_without_an_instant_or_a_name_there_is_no_aggregate() -> None:
@@ -77,6 +96,7 @@ def test_without_an_instant_or_a_name_there_is_no_aggregate() -> None:
         (Wish("x", key=("nope",)), "no such field"),
         (Wish("x", key=("at",)), "a key needs one"),
         (Wish("x", key=("weight",)), "it is float"),
+        (Wish("x", key=("story",)), "--key story: its texts are too long for a key, or one ends with a blank"),
         (Wish("x", at="at"), "instant with a zone that every event has"),
         (Wish("x", at="depot"), "it is text"),
     ],

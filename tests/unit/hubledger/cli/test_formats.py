@@ -3,12 +3,14 @@
 import gzip
 import json
 from base64 import b64encode
+from pathlib import Path
 
 import pytest
 from fastavro import writer
 from google.protobuf import descriptor_pb2
 
-from hubledger.cli.formats.format import PINS
+from hubledger.cli.console import Refused
+from hubledger.cli.formats.format import PINS, format_of
 from tests.unit.hubledger.cli.project import PARCELS, ROOT, Project, refusal
 
 pytestmark = pytest.mark.slow
@@ -100,6 +102,26 @@ def test_a_container_file_brings_its_schema(project: Project) -> None:
         project.hubledger("new", "x", "--from", "parcels.avro", "--format", "avro", "--schema", "parcels.avro")
     )
     assert said == "parcels.avro brings its schema: leave --schema out"
+
+
+TOPS = {
+    "string": ("string", "a"),
+    "union": (["null", "string"], "a"),
+    "array": ({"type": "array", "items": "long"}, [1]),
+}
+
+
+@pytest.mark.parametrize("kind", TOPS)
+def test_a_schema_whose_top_is_no_record_is_refused_in_one_sentence(tmp_path: Path, kind: str) -> None:
+    top, value = TOPS[kind]
+    (schema := tmp_path / "top.avsc").write_text(json.dumps(top))
+    with (sample := tmp_path / "top.avro").open("wb") as file:
+        writer(file, top, [value])
+    for one, given in ((schema, (schema, None)), (sample, (None, sample))):
+        with pytest.raises(Refused) as refused:
+            format_of("avro", *given)
+        said = f"--schema {one}: its top is a {kind}, and the fields of a row need a record"
+        assert str(refused.value) == said
 
 
 def test_a_room_of_protobuf_is_made_of_json_lines_and_a_descriptor_set(project: Project) -> None:

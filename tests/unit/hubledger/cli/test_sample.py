@@ -14,7 +14,7 @@ import pytest
 from hubledger.cli.console import Refused
 from hubledger.cli.scaffold.each import Each
 from hubledger.cli.scaffold.fields import field_of
-from hubledger.cli.scaffold.sample import Sample, read_sample
+from hubledger.cli.scaffold.sample import MOST_BYTES, MOST_SAMPLES, Sample, read_sample
 from local.lines import LARGEST_LINE, UnusableFile
 
 
@@ -23,9 +23,9 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "events.jsonl"
 
 
-def sample(file: Path, *lines: str | bytes, most: int = 100) -> Sample:
+def sample(file: Path, *lines: str | bytes) -> Sample:
     file.write_bytes(b"".join((line if isinstance(line, bytes) else line.encode()) + b"\n" for line in lines))
-    return read_sample(file, {}, most)
+    return read_sample(file, {})
 
 
 def types(file: Path, *lines: str) -> dict[str, str]:
@@ -38,33 +38,33 @@ def test_types_follow_from_all_lines(file: Path) -> None:
         '{"t": "b", "n": -5, "f": 2.5, "b": false, "at": "2026-01-01T10:00:00.5+02:00", "day": "2026-02-28", "o": []}'
     )
     assert types(file, first, second) == {
-        "t": "text(40)", "n": "integer", "f": "float", "b": "boolean", "at": "instant", "day": "date", "o": "json",
+        "t": "text(4000)", "n": "integer", "f": "float", "b": "boolean", "at": "instant", "day": "date", "o": "json",
     }  # fmt: skip
 
 
 def test_a_value_that_is_null_or_missing_in_a_line_is_optional(file: Path) -> None:
     assert types(file, '{"a": 1, "b": null, "c": null}', '{"a": 2, "b": 1}') == {
-        "a": "integer", "b": "integer?", "c": "text(40)?",
+        "a": "integer", "b": "integer?", "c": "text(4000)?",
     }  # fmt: skip
 
 
-def test_a_text_has_a_limit_of_twice_its_length_at_least(file: Path) -> None:
-    lengths = (20, 21, 2000, 2001, 9000)
-    line = "{" + ", ".join(f'"l{length}": "{"x" * length}"' for length in lengths) + "}"
-    assert list(types(file, line).values()) == ["text(40)", "text(100)", "text(4000)", "text", "text"]
+def test_a_text_has_no_limit_of_its_own_and_may_be_empty_or_end_with_a_blank(file: Path) -> None:
+    lengths = (0, 1, 2000, 2001, 9000)
+    line = "{" + ", ".join(f'"l{length}": "{" " * length}"' for length in lengths) + "}"
+    assert list(types(file, line).values()) == ["text(4000)"] * 3 + ["text"] * 2
 
 
-def test_a_text_is_as_long_as_sql_server_counts_it(file: Path) -> None:
-    assert types(file, f'{{"a": "{"😀" * 11}"}}') == {"a": "text(100)"}
+def test_a_text_is_as_long_as_sql_server_counts_it_and_one_that_ends_with_a_blank_can_be_in_no_key(file: Path) -> None:
+    assert sample(file, f'{{"a": "{"😀" * 11}", "b": "b", "c": "c ", "n": 1}}').lengths == {"a": 22, "b": 1}
 
 
 def test_a_time_without_a_zone_and_a_day_that_does_not_exist_are_texts(file: Path) -> None:
     line = '{"a": "2026-01-01T10:00:00", "b": "2026-02-30", "c": "2026-13-01T10:00:00Z"}'
-    assert types(file, line) == {"a": "text(40)", "b": "text(40)", "c": "text(40)"}
+    assert types(file, line) == dict.fromkeys("abc", "text(4000)")
 
 
 def test_texts_and_instants_in_one_field_are_texts(file: Path) -> None:
-    assert types(file, '{"a": "2026-01-01"}', '{"a": "soon"}') == {"a": "text(40)"}
+    assert types(file, '{"a": "2026-01-01"}', '{"a": "soon"}') == {"a": "text(4000)"}
 
 
 def test_an_integer_beyond_a_column_of_integers_is_a_decimal(file: Path) -> None:
@@ -79,14 +79,107 @@ def test_the_first_and_the_last_instant_are_instants(file: Path, text: str) -> N
     assert found.kind == "instant"
 
 
+NUMBERS = {
+    "epoch_s": ("1585673980", "1585673980.25", "946684800"),
+    "epoch_ms": ("1585673980123", "1585673980123.5", "4102444799999"),
+    "epoch_us": ("1585673980123456",),
+    "epoch_ns": ("1585673980123456789",),
+    "integer": ("1585673980, 1585673980123", "946684799", "4102444800", "0"),
+    "float": ("1585673980.5, 1585673980123", "0.5"),
+}
+
+
+@pytest.mark.parametrize("name", ["ts", "eventTime", "created_at", "timestamp_utc", "lastUpdated"])
+def test_a_number_is_a_time_if_the_name_says_so_and_every_line_has_a_time_of_this_century(
+    file: Path, name: str
+) -> None:
+    for kind, found in NUMBERS.items():
+        for numbers in found:
+            lines = [f'{{"{name}": {each}}}' for each in numbers.split(", ")]
+            assert types(file, *lines) == {name: kind}, numbers
+
+
+def test_a_number_of_a_different_name_stays_a_number_whatever_its_range(file: Path) -> None:
+    for name in ("serial", "tsunami", "rate", "data", "uptime_s", "status"):
+        assert types(file, f'{{"{name}": 1585673980}}') == {name: "integer"}
+
+
+def test_a_number_that_json_writes_with_a_point_or_in_quotes_is_no_integer(file: Path) -> None:
+    assert types(file, '{"a": 10, "b": 10.0, "c": 1e1, "d": "10"}') == {
+        "a": "integer", "b": "float", "c": "float", "d": "text(4000)",
+    }  # fmt: skip
+
+
+def test_loose_fields_take_fractions_and_events_without_them_and_those_that_are_named_stay(file: Path) -> None:
+    lines = (
+        f'{{"id": 1, "n": 21, "big": {2**53 + 1}, "more": {2**63}, "mixed": 1, "ts": 1585673980, "t": "a"}}',
+        '{"id": 2, "n": 22, "big": 1.5, "more": 1, "mixed": "x", "ts": 1585673981, "t": "b"}',
+    )
+    file.write_text("\n".join(lines))
+    found = read_sample(file, {"t": field_of("t:text(9)")}, loose_but=frozenset({"id"})).fields
+    assert {one.name: one.written for one in found} == {
+        "id": "integer", "n": "float?", "big": "decimal?", "more": "decimal?", "mixed": "json?", "ts": "epoch_s?",
+        "t": "text(9)",
+    }  # fmt: skip
+
+
+TIMES = (
+    *("01/09/2007 09:41:00", "1/9/2007 09:41:00", "01/09/2007 09:41:00 AM", "1/9/2007 9:41:00 AM"),
+    *("1/9/2007 10:41:00 AM +01:00", "2007-01-09T09:41:00", "2007-01-09T09:41:00.22Z"),
+    *("2007-01-09T09:41:00.6816663Z", "2007-01-09T09:41:00.535404056Z", "2007-01-09T09:41:00.992099+00:00"),
+    *("2007-01-09T11:41:00+02:00", "2016-12-31T23:59:60Z"),
+)
+
+
+def test_a_text_that_looks_like_a_time_has_the_reason_why_it_is_none_and_the_lines(file: Path) -> None:
+    found = sample(file, *(json.dumps({"time": each, "category": "a"}) for each in TIMES))
+    assert [one.written for one in found.fields] == ["text(4000)", "text(4000)"]
+    assert found.notes == (
+        "time is text, because 7 of 12 lines are no instant as 2026-03-01T10:00:00Z: 5 lines in a different form, such"
+        " as line 1, 2, 3 (01/09/2007 09:41:00); 1 line without a zone, such as line 6 (2007-01-09T09:41:00); 1 line"
+        " with an hour 24 or a second 60, such as line 12 (2016-12-31T23:59:60Z)",
+    )
+    assert sample(file, '{"note": "2026-03-01T10:00:00Z"}', '{"note": "soon"}').notes != ()
+    assert sample(file, '{"note": "soon"}').notes == ()
+
+
+def test_how_a_field_is_read_is_noted(file: Path) -> None:
+    found = sample(file, '{"ts": 1585673980.5, "geo": {"lat": 1}, "tags": [], "id": 1}')
+    assert found.notes == (
+        'ts is a time, as a number since 1970 (epoch_s): --field "ts:float" keeps the number',
+        "geo, tags: kept whole as JSON text, so no field inside becomes a column",
+    )
+    assert '--field "at:integer?" keeps' in sample(file, '{"at": 1585673980}', '{"at": null}').notes[0]
+    file.write_text('{"ts": 1585673980}')
+    given = read_sample(file, {"ts": field_of("ts:epoch_ms")})
+    assert given.notes[0] == "the numbers of ts are times of this century as epoch_s, and epoch_ms was given"
+
+
 def test_only_the_first_lines_are_kept(file: Path) -> None:
-    found = sample(file, '{"a": 1}', '{"a": 2}', '{"a": 3.5}', most=2)
-    assert (found.first, found.lines, found.fields[0].kind) == ((b'{"a": 1}', b'{"a": 2}'), 3, "float")
+    found = sample(file, *['{"a": 1}'] * MOST_SAMPLES, '{"a": 3.5}')
+    assert (found.first, found.lines) == ((b'{"a": 1}',) * MOST_SAMPLES, MOST_SAMPLES + 1)
+    assert found.fields[0].kind == "float"
+    large = '{"a": "' + "x" * (MOST_BYTES // 2) + '"}'
+    assert len(sample(file, *[large] * 3).first) == 1
 
 
-def test_a_given_type_wins_over_the_values(file: Path) -> None:
-    file.write_text('{"a": 1}\n{"a": "x"}\n')
-    assert read_sample(file, {"a": field_of("a:json"), "b": field_of("b:text?")}, 9).fields[0].kind == "json"
+def test_a_given_type_wins_over_the_values_and_those_that_the_lines_show_are_known(file: Path) -> None:
+    file.write_text(f'{{"a": 1, "c": 1}}\n{{"a": "x", "c": 1{"0" * 30}}}\n{{"a": 2, "c": 1, "d": 5}}')
+    given = {one: field_of(f"{one}:json{mark}") for one, mark in (("a", ""), ("b", "?"), ("c", ""), ("d", "?"))}
+    found = read_sample(file, given)
+    assert [one.kind for one in found.fields] == ["json"] * 4
+    assert found.instead == {"d": "integer?"}
+
+
+@pytest.mark.parametrize(("given", "lacking"), [("b:instant", "3 of 3"), ("a:integer", "2 of 3")])
+def test_a_given_field_that_lines_lack_is_refused_in_a_sentence(file: Path, given: str, lacking: str) -> None:
+    file.write_text('{"a": 1}\n{"a": null}\n{"c": 1}')
+    name = given.partition(":")[0]
+    with pytest.raises(Refused) as refused:
+        read_sample(file, {name: field_of(given)})
+    assert str(refused.value) == (
+        f'--field {given}: {lacking} lines of {file} have no value of {name}: write --field "{given}?"'
+    )
 
 
 @pytest.mark.parametrize(

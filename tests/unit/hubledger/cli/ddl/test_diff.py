@@ -48,7 +48,7 @@ def made_of(room: Path, *classes: type, aggregates: Sequence[Aggregate] = ()) ->
 def settled(room: Path, classes: Sequence[type], aggregates: Sequence[Aggregate] = ()) -> None:
     """Assert that nothing is left to do, and that SQLite takes every migration of the room after ours."""
     left = next_migration(classes, aggregates, room)
-    assert (left.texts, left.cannot, left.permissions) == ({}, (), None)
+    assert (left.texts, left.cannot, left.permissions) == ({}, (), None), left
     with closing(sqlite3.connect(":memory:")) as connection:
         for ours in load_migrations("sqlite"):
             connection.executescript(ours.text)
@@ -171,14 +171,14 @@ def test_a_column_that_a_person_made_without_a_collation_stays_without_one(tmp_p
 
 
 CANNOT: dict[str, tuple[dict[str, Any], str]] = {
-    "a removed field": ({"kind": None}, "has no field kind, but line has the column: older code writes it"),
     "a shorter text": (
         {"name": Annotated[str, Text(19)]},
         r"name is shorter: stored texts may have up to nvarchar\(20",
     ),
     "a text of ASCII": ({"name": Annotated[str, Text(30, ascii=True)]}, r"name changed from nvarchar\(20\) to varchar"),
-    "a changed type": ({"amount": Decimal}, "amount changed: its column is (int|INTEGER|bigint): (decimal|TEXT)"),
-    "a field that may be None now": ({"amount": int | None}, "amount may be None, but its column takes no NULL"),
+    "a changed type": ({"amount": NAME}, "amount changed: its column is (int|INTEGER|bigint): (nvarchar|TEXT)"),
+    "a narrower number": ({"share": int}, "share changed: its column is float: bigint holds every value"),
+    "a boolean that becomes a number": ({"flag": float}, "flag changed: its column is bit: float holds every value"),
     "a field that is never None now": ({"kind": NAME}, "kind is never None, but its column takes NULL"),
 }
 
@@ -187,7 +187,7 @@ CANNOT: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_change_that_needs_a_person_is_named_with_its_class_and_field_and_nothing_is_written(
     tmp_path: Path, change: str
 ) -> None:
-    fields: dict[str, Any] = {"name": NAME, "amount": int, "kind": NAME | None}
+    fields: dict[str, Any] = {"name": NAME, "amount": int, "kind": NAME | None, "share": float, "flag": bool}
     made_of(tmp_path, appended("line", **fields))
     changed, reason = CANNOT[change]
     fields = {name: kind for name, kind in {**fields, **changed}.items() if kind is not None}
@@ -195,6 +195,118 @@ def test_a_change_that_needs_a_person_is_named_with_its_class_and_field_and_noth
     assert found.texts == {}
     assert all(line.startswith("Line") for line in found.cannot)
     assert any(re.search(reason, line) for line in found.cannot)
+
+
+WIDER_SERVER = """\
+ALTER TABLE hubledger.line ALTER COLUMN amount float NOT NULL;
+ALTER TABLE hubledger.line ALTER COLUMN [order] decimal(38, 10) NULL;
+ALTER TABLE hubledger.line ALTER COLUMN name nvarchar(20) COLLATE Latin1_General_100_BIN2 NULL;
+"""
+
+
+def test_a_column_takes_fractions_or_no_value_on_both_engines_and_the_rows_and_indexes_stay(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"amount": int, "order": int, "name": NAME, "at": datetime}
+    made_of(tmp_path, appended("line", **fields))
+    by_hand(
+        tmp_path,
+        "ALTER TABLE hubledger.line ADD kept int NOT NULL DEFAULT 7; CREATE INDEX ix_at ON hubledger.line (at);",
+        "ALTER TABLE line ADD COLUMN kept INTEGER NOT NULL DEFAULT 7; CREATE INDEX ix_at ON line (at);",
+    )
+    line = appended(
+        "line", amount=float, order=Decimal | None, name=Annotated[str | None, Text(40)], at=datetime, new=int | None
+    )
+    following = next_migration((line,), (), tmp_path)
+    assert (following.cannot, following.later) == ((), ())
+    assert following.name_hint == "add_line_amount_line_order_line_name_and_line_new"
+    assert WIDER_SERVER in following.texts["sqlserver"]
+    assert "ALTER COLUMN name nvarchar(40) COLLATE Latin1_General_100_BIN2 NULL;" in following.texts["sqlserver"]
+    write(tmp_path, following, 3)
+    settled(tmp_path, (line,))
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for path in sorted((tmp_path / "migrations" / "sqlite").glob("*.sql")):
+            if path.name.startswith("0003"):
+                connection.execute(
+                    "INSERT INTO line (stream_id, partition_id, sequence_number, ordinal, commit_number, amount,"
+                    " [order], name, at) VALUES (1, '0', 5, 0, 9, 21, 9007199254740993, 'a', 'now')"
+                )
+            connection.executescript(path.read_text(encoding="utf-8"))
+        chosen = "sequence_number, ordinal, commit_number, amount, typeof(amount), [order], name, at, new, kept"
+        assert connection.execute(f"SELECT {chosen} FROM line").fetchall() == [
+            (5, 0, 9, 21.0, "real", "9007199254740993", "a", "now", None, 7)
+        ]
+        assert connection.execute("SELECT name FROM sqlite_master WHERE name = 'ix_at'").fetchall() == [("ix_at",)]
+        assert connection.execute("SELECT strict, wr FROM pragma_table_list('line')").fetchall() == [(1, 1)]
+        connection.execute("UPDATE line SET amount = 21.5, [order] = NULL, name = NULL")
+
+
+def test_an_index_of_the_same_migration_is_not_lost_with_the_table_that_is_copied(tmp_path: Path) -> None:
+    made_of(tmp_path, appended("line", order_id=NAME, amount=int, at=datetime))
+    line = appended("line", order_id=NAME, amount=float, at=datetime)
+    fields = {"order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()]}
+    sales = windows(line, "sales", "at", **fields)
+    write(tmp_path, next_migration((line,), (sales,), tmp_path), 2)
+    settled(tmp_path, (line,), (sales,))
+
+
+def test_a_removed_field_takes_no_value_from_then_on_and_its_column_is_left_for_later(tmp_path: Path) -> None:
+    made_of(tmp_path, appended("line", name=NAME, kind=NAME, at=datetime))
+    line = appended("line", name=NAME)
+    following = next_migration((line,), (), tmp_path)
+    assert following.cannot == ()
+    assert following.later == tuple(
+        f"Line has no field {name}, but line has the column: older code writes it; deploy, and then drop it by a later"
+        " migration whose name begins with breaking_"
+        for name in ("kind", "at")
+    )
+    for column in ("kind nvarchar(20) COLLATE Latin1_General_100_BIN2 NULL", "at datetime2(7) NULL"):
+        assert f"ALTER TABLE hubledger.line ALTER COLUMN {column};\n" in following.texts["sqlserver"]
+    assert following.name_hint == "widen_line_kind_line_at"
+    write(tmp_path, following, 2)
+    settled(tmp_path, (line,))
+
+
+def test_an_aggregate_follows_a_wider_source_without_its_sum_or_with_one_that_may_be_none(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {
+        "order_id": Annotated[str, Key(20)], "window_start": datetime, "lines": Annotated[int, Count()],
+    }  # fmt: skip
+    line = appended("line", order_id=NAME, amount=int, more=int, at=datetime)
+    sums = {"amount": Annotated[int, Sum("amount")], "more": Annotated[int, Sum("more")]}
+    made_of(tmp_path, line, aggregates=[windows(line, "sales", "at", **fields, **sums)])
+    line = appended("line", order_id=NAME, amount=float | None, more=int | None, at=datetime)
+    sales = windows(line, "sales", "at", **fields, more=Annotated[int | None, Sum("more")])
+    following = next_migration((line,), (sales,), tmp_path)
+    assert following.cannot == ()
+    assert len(following.later) == 2
+    for column in ("amount bigint NULL", "more bigint NULL"):
+        assert f"ALTER TABLE hubledger.sales ALTER COLUMN {column};" in following.texts["sqlserver"]
+    assert following.texts["sqlite"].count("CREATE INDEX ix_sales_source") == 1  # it went with the table that is copied
+    write(tmp_path, following, 2)
+    settled(tmp_path, (line,), (sales,))
+
+
+@pytest.mark.parametrize(
+    "hinders",
+    [
+        "CREATE VIEW seen AS SELECT amount FROM line;",
+        "CREATE TRIGGER t AFTER INSERT ON line BEGIN SELECT 1; END;",
+        "ALTER TABLE line ADD COLUMN twice INTEGER AS (2 * amount);",
+    ],
+)
+def test_a_table_that_a_copy_would_harm_is_widened_on_no_engine(tmp_path: Path, hinders: str) -> None:
+    made_of(tmp_path, appended("line", amount=int, other=int))
+    by_hand(tmp_path, "-- nothing", hinders)
+    found = next_migration((appended("line", amount=float, other=int, note=int | None),), (), tmp_path)
+    (reason,) = found.cannot
+    assert reason.startswith("Line.amount takes more than its column, and SQLite changes no column: the table line has")
+    assert "amount" not in found.texts["sqlserver"] + found.texts["sqlite"]
+    assert found.name_hint == "add_line_note"
+
+
+def test_one_field_that_cannot_be_widened_holds_the_whole_copy_of_its_table_on_both_engines(tmp_path: Path) -> None:
+    made_of(tmp_path, appended("line", amount=int, flag=bool, other=int))
+    found = next_migration((appended("line", amount=float, flag=float, other=int),), (), tmp_path)
+    assert found.texts == {}
+    assert [one.partition(" ")[0] for one in found.cannot] == ["Line.flag"]
 
 
 def test_a_changed_key_a_longer_key_and_a_removed_class_are_left_to_a_person(tmp_path: Path) -> None:
