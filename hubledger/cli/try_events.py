@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-import click
 import msgspec
 import typer
 
@@ -115,7 +114,7 @@ def chosen_transform(given: str | None) -> str:
         return rooms[0] if rooms else DEFAULT_TRANSFORM
     if not sys.stdin.isatty():
         raise UsageFault(f"name one of the rooms with --transform: {', '.join(rooms)}")
-    return str(typer.prompt("Which room", type=click.Choice(rooms)))
+    return str(typer.prompt("Which room", type=Literal[tuple(rooms)]))
 
 
 def named_transform(name: str) -> str:

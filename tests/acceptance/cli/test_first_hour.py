@@ -78,6 +78,11 @@ def own_room(shell: Shell) -> None:
     code, screen = typed(shell, "hubledger try --transform orders")
     assert code == 0
     assert "apps.orders, orders/1: events 5, with rows 5, filtered 0, letters 0" in screen
+    assert typed(shell, "hubledger new shop --from orders.jsonl")[0] == 0
+    asked = ("Which room (apps.orders, apps.shop)", "shop"), ("not one of 'apps.orders', 'apps.shop'", "apps.shop")
+    code, screen = typed(shell, "hubledger try", *asked)
+    assert code == 0
+    assert "apps.shop, shop/1: events 5" in screen
 
 
 def with_an_app(shell: Shell) -> None:

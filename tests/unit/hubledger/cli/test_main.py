@@ -137,4 +137,4 @@ def test_without_typer_one_line_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "make .venv/local.done" in done.stderr
+    assert "typer is missing: run `make setup`, or " in done.stderr
