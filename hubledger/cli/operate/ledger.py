@@ -9,7 +9,7 @@ from hubledger.cli.console import UsageFault
 from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything
 from hubledger.cli.operate.kinds import audit_facts, audit_tables
-from hubledger.cli.operate.letters import Number, PartitionId, Revealed, attempts_table, facts_of, segment
+from hubledger.cli.operate.letters import Position, Revealed, attempts_table, facts_of, number_of, position_of
 from hubledger.cli.operate.tasks import finished, shown
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.views.output import Column, Output, toned
@@ -29,12 +29,12 @@ _Last = Annotated[str | None, typer.Option(metavar="NUMBER", help="The last numb
 _NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app has accepted the job.")]
 
 
-def explain(at: At, partition: PartitionId, number: Number, revealed: Revealed = False) -> None:
+def explain(at: At, position: Position, revealed: Revealed = False) -> None:
     """Explain where one number went: outcome, commit, letter, replays.
 
     Example: python -m hubledger ledger explain 3 41
     """
-    path = f"ledger/{segment(partition)}/{segment(number)}"
+    path = f"ledger/{position_of(position)}"
     found = at.app.get(f"revealed/{path}" if revealed else path)
     if at.out.as_json:
         return at.out.json(found.text)
@@ -175,7 +175,8 @@ def audit(
         raise UsageFault("--first and --last are for a recount: give --rows or --hub")
     if not is_job:
         return _audited(at, at.app.get("ledger/audit", {"partition_id": partition}))
-    order = {"partition_id": partition, "whole": whole, "rows": rows, "hub": hub, "first": first, "last": last}
+    ends = {name: text and (number_of(text) or text) for name, text in (("first", first), ("last", last))}
+    order = {"partition_id": partition, "whole": whole, "rows": rows, "hub": hub, **ends}
     accepted = at.app.post("audits", order)
     return shown(at, accepted) if no_wait else finished(at, accepted, "audit")
 

@@ -9,7 +9,7 @@ from rich.console import Group
 from hubledger.cli.console import UsageFault, program
 from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
-from hubledger.cli.operate.letters import segment
+from hubledger.cli.operate.letters import number_of, segment
 from hubledger.cli.operate.tasks import shown, wait_for_task
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.views.output import Column, toned
@@ -75,8 +75,8 @@ def start(
 def _place(text: str | None) -> dict[str, str] | None:
     if text is None:
         return None
-    if text.isascii() and text.isdigit():
-        return {"sequence_number": text}
+    if number := number_of(text):
+        return {"sequence_number": number}
     return {"enqueued_at": str(moment(text))}
 
 
