@@ -97,7 +97,7 @@ $(VENV)/docs.done: requirements-docs.txt | $(VENV)/bin/python
 PUBLISHED = $(if $(TRANSFORM),--transform "$(TRANSFORM)") $(if $(EVENTS_FROM),--events-from "$(EVENTS_FROM)") $(if $(KEY),--key "$(KEY)")
 
 setup: $(VENV)/local.done ## Install what the commands for your own events need
-	@echo "next: $(BIN)/python -m hubledger new NAME --from events.jsonl"
+	@echo "next: bin/hubledger new NAME --from events.jsonl"
 
 run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C: PORT=7071 and HUB_PORT=5672
 	@ASKED_BY_MAKE=1 $(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(PORT),--port $(PORT)) $(if $(HUB_PORT),--hub-port $(HUB_PORT)) $(PUBLISHED) --seed $(SEED)

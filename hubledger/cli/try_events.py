@@ -1,4 +1,4 @@
-"""`python -m hubledger try EVENTS.jsonl`: run a transform on a file of events, without a hub."""
+"""`bin/hubledger try EVENTS.jsonl`: run a transform on a file of events, without a hub."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def try_events(
 
     It prints rows, letters and differences, and needs no hub. Ends with 1 when every event becomes a letter.
 
-    Example: python -m hubledger try events.jsonl --transform apps.parcels
+    Example: bin/hubledger try events.jsonl --transform apps.parcels
     """
     name, against = chosen_transform(transform), against and named_transform(against)
     for each in filter(None, (name, against)):

@@ -120,7 +120,7 @@ def test_every_page_is_linked_from_the_front_page() -> None:
 def test_the_front_page_fits_on_two_screens_and_shows_two_commands_and_a_session() -> None:
     front = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = re.findall(r"^\$ (.+)$", front, flags=re.MULTILINE)
-    assert [one for one in commands if not one.startswith("hubledger ")] == ["make demo", "make test"]
+    assert [one for one in commands if not one.startswith("bin/hubledger ")] == ["make demo", "make test"]
     written = re.sub(r"<!-- results: .*?<!-- end of results -->", "", front, flags=re.DOTALL)
     assert len(written.splitlines()) <= 125
     assert len(front.splitlines()) <= 170

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hubledger.cli.console import UsageFault
+from hubledger.cli.console import UsageFault, program
 from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything
 from hubledger.cli.operate.kinds import audit_facts, audit_tables
@@ -32,7 +32,7 @@ _NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app ha
 def explain(at: At, position: Position, revealed: Revealed = False) -> None:
     """Explain where one number went: outcome, commit, letter, replays.
 
-    Example: python -m hubledger ledger explain 3 41
+    Example: bin/hubledger ledger explain 3 41
     """
     path = f"ledger/{position_of(position)}"
     found = at.app.get(f"revealed/{path}" if revealed else path)
@@ -69,7 +69,7 @@ def find(
 
     Give --since or --key. The places of a key end with words about events that such a search cannot find.
 
-    Example: python -m hubledger ledger find --since yesterday
+    Example: bin/hubledger ledger find --since yesterday
     """
     if (since is None) == (key is None):
         raise UsageFault("give --since TIME for the commits of a time, or --key KEY for the places of a key")
@@ -99,7 +99,7 @@ def _places(at: At, query: Mapping[str, Any], everything: bool) -> None:
     at.out.say(page.value["sentence"])
     at.out.say(*(["Older numbers were not searched yet: give --all."] if page.value["next"] else []))
     if places:
-        at.out.say(f"Next: ledger explain {places[0]['partition_id']} {places[0]['sequence_number']}")
+        at.out.say(f"Next: {program()} ledger explain {places[0]['partition_id']} {places[0]['sequence_number']}")
 
 
 _FOUND = (
@@ -168,7 +168,7 @@ def audit(
 
     Ends with 1 when the audit has found a fault. It changes no data.
 
-    Example: python -m hubledger ledger audit --whole --rows
+    Example: bin/hubledger ledger audit --whole --rows
     """
     is_job = whole or rows or hub
     if (first or last) and not (rows or hub):

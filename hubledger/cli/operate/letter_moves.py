@@ -55,7 +55,7 @@ def retry(
     It shows the number of letters by cause, asks, and waits until each letter was tried. Ctrl-C ends the wait, and the
     job goes on. Ends with 1 when no letter was resolved.
 
-    Example: python -m hubledger letters retry --cause c7d198bb3507cfa9 --reason "the reference table is filled"
+    Example: bin/hubledger letters retry --cause c7d198bb3507cfa9 --reason "the reference table is filled"
     """
     chosen = _chosen(letters, filter_of(at, where, when))
     return _move(at, "retry", chosen, {"reason": reason, "per_second": per_second}, no_wait)
@@ -74,7 +74,7 @@ def discard(
 
     It shows the number of letters by cause, and asks. Ctrl-C ends the wait, and the job goes on.
 
-    Example: python -m hubledger letters discard 3/41 3/42 --reason "test events of the vendor"
+    Example: bin/hubledger letters discard 3/41 3/42 --reason "test events of the vendor"
     """
     chosen = _chosen(letters, filter_of(at, where, when))
     return _move(at, "discard", chosen, {"reason": reason, "per_second": per_second}, no_wait)

@@ -10,7 +10,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from hubledger.cli.console import UsageFault
+from hubledger.cli.console import UsageFault, program
 from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.causes import cause_named, groups_of, messages_of
 from hubledger.cli.operate.command import At, Everything
@@ -88,7 +88,7 @@ def list_letters(
 ) -> None:
     """List letters, the last to fail first.
 
-    Example: python -m hubledger letters list --status exhausted --class poison
+    Example: bin/hubledger letters list --status exhausted --class poison
     """
     query = filter_of(at, where, when, key)
     path = "revealed/dead-letters" if revealed or key is not None else "dead-letters"
@@ -106,9 +106,9 @@ def _next_of(letters: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         return ()
     cause = cause_of(given_up)
     return (
-        f"Next: letters show {given_up['partition_id']} {given_up['sequence_number']} --body text",
-        f"then, when what failed is mended: letters retry --cause {cause} --reason WHY",
-        f"or, to give them up: letters discard --cause {cause} --reason WHY",
+        f"Next: {program()} letters show {given_up['partition_id']} {given_up['sequence_number']} --body text",
+        f"then, when what failed is mended: {program()} letters retry --cause {cause} --reason WHY",
+        f"or, to give them up: {program()} letters discard --cause {cause} --reason WHY",
     )
 
 
@@ -177,7 +177,7 @@ def causes(
 
     Values are what differs in the messages of a cause. --cause of `letters retry` and `letters discard` takes one, too.
 
-    Example: python -m hubledger letters causes --status exhausted --revealed
+    Example: bin/hubledger letters causes --status exhausted --revealed
     """
     query = {**filter_of(at, where, when, key), "limit": limit}
     found = groups_of(at, query, revealed or key is not None)
@@ -224,7 +224,7 @@ def show_letter(
 ) -> None:
     """Show one letter, with its attempts.
 
-    Example: python -m hubledger letters show 3 41 --body json
+    Example: bin/hubledger letters show 3 41 --body json
     """
     path = f"dead-letters/{position_of(position)}"
     is_revealed = revealed or body is not None

@@ -50,7 +50,7 @@ def start(
 
     --for-real asks after the dry run, and replays. Ctrl-C ends the wait, and the replay goes on.
 
-    Example: python -m hubledger replay start --partition 3 --from 40 --to 90 --reason "version 2 corrects the unit"
+    Example: bin/hubledger replay start --partition 3 --from 40 --to 90 --reason "version 2 corrects the unit"
     """
     if for_real and no_wait:
         raise UsageFault("--for-real needs the dry run first, so it has to wait: leave out --no-wait")
@@ -97,7 +97,7 @@ def diff(
 ) -> None:
     """Show the rows that a dry run would change. It reveals events, and the app logs who saw them.
 
-    Example: python -m hubledger tasks diff 6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11 --all
+    Example: bin/hubledger tasks diff 6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11 --all
     """
     _show_diff(at, task_id, limit, everything)
 
