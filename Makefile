@@ -139,8 +139,8 @@ IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 
 
 check-room: TRANSFORM := $(or $(TRANSFORM),examples.home_security)
 check-room: $(VENV)/dev.done ## Check the room of TRANSFORM=apps.orders in seconds: its own tests, and the suite of rooms on it
-	@ROOM=$(TRANSFORM) $(IN_MEMORY) $(BIN)/python -m pytest -n 0 -rs --hypothesis-profile=quick tests/rooms \
-	--ignore=tests/rooms/test_planted.py $(wildcard $(patsubst %/transform,%,$(subst .,/,$(TRANSFORM)))/tests)
+	@room=$$($(BIN)/python -m tests.rooms.found "$(TRANSFORM)") || exit; own=$$(echo $$room | tr . /)/tests; [ -d $$own ] || own=; \
+	ROOM=$$room $(IN_MEMORY) $(BIN)/python -m pytest -n 0 -rs --hypothesis-profile=quick tests/rooms --ignore=tests/rooms/test_planted.py $$own
 
 SUITES ?= bookworm trixie forky
 ON_A_BARE_DEBIAN = make demo EVENTS=3000 && make .venv/dev.done && make --jobs=4 --output-sync=target check-stores check-core check-app
