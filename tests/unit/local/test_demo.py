@@ -17,7 +17,7 @@ def test_an_impossible_demo_is_refused_with_one_clear_error(capsys: pytest.Captu
         "--key=order_id": "argument --key: it needs --events-from",
         "--events-from=Makefile": "argument --transform: name the room of the events in Makefile: one like apps.orders",
         "--transform=flight_info --events-from=Makefile --key=x": "argument --key: no line of Makefile has a text or",
-        "--transform=flight_info --events-from=Makefile --homes=5": "argument --homes: the events of a file have no senders",
+        "--transform=flight_info --events-from=Makefile --homes=5": "argument --homes: the events of a file have no",
         "--events=0": "must be a whole number from 1",
         "--events=-1": "must be a whole number from 1, not '-1'",
         "--workers=-1": "must be a whole number from 0, not '-1'",
