@@ -143,9 +143,10 @@ check-room: $(VENV)/dev.done ## Check the room of TRANSFORM=apps.orders in secon
 	ROOM=$$room $(IN_MEMORY) $(BIN)/python -m pytest -n 0 -rs --hypothesis-profile=quick tests/rooms --ignore=tests/rooms/test_planted.py $$own
 
 SUITES ?= bookworm trixie forky
-ON_A_BARE_DEBIAN = make demo EVENTS=3000 && make .venv/dev.done && make --jobs=4 --output-sync=target check-stores check-core check-app
+# A newcomer follows the pages in a clone, and leaves to the fast tests what these pages install.
+ON_A_BARE_DEBIAN = cp -a . /clone && (cd /clone && python3 -m tests.acceptance.tutorial) && mv /clone/.venv . && make .venv/dev.done && make --jobs=4 --output-sync=target check-stores check-core check-app
 
-check-fresh: ## Run a small demo and the fast tests on bare Debians, where root and debootstrap are: SUITES="bookworm trixie forky"
+check-fresh: ## Follow the pages of a newcomer, then run the fast tests, on bare Debians, where root and debootstrap are: SUITES="bookworm trixie forky"
 	@for suite in $(SUITES); do bin/fresh $$suite sh -c '$(ON_A_BARE_DEBIAN)' || exit; done
 
 check-types:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.tutorial.reader import Reader
+from tests.acceptance.tutorial.reader import Reader, in_a_copy
 from tests.acceptance.tutorial.test_tutorial import PAGE, answers
 from tests.patience import allowed
 from tests.repo.product import ROOT
@@ -90,7 +90,7 @@ class Walk:
 
 @pytest.fixture
 def walk(tmp_path: Path) -> Iterator[Walk]:
-    reader = Reader(tmp_path / "my-app")
+    reader = in_a_copy(tmp_path / "my-app")
     yield Walk(reader)
     reader.stop()
 
