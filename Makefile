@@ -97,7 +97,7 @@ $(VENV)/docs.done: requirements-docs.txt | $(VENV)/bin/python
 PUBLISHED = $(if $(TRANSFORM),--transform "$(TRANSFORM)") $(if $(EVENTS_FROM),--events-from "$(EVENTS_FROM)") $(if $(KEY),--key "$(KEY)")
 
 setup: $(VENV)/local.done ## Install what the commands for your own events need
-	@echo "next: $(BIN)/python -m hubledger new NAME --from events.jsonl"
+	@echo "next: bin/hubledger new NAME --from events.jsonl"
 
 run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C: PORT=7071 and HUB_PORT=5672
 	@ASKED_BY_MAKE=1 $(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(PORT),--port $(PORT)) $(if $(HUB_PORT),--hub-port $(HUB_PORT)) $(PUBLISHED) --seed $(SEED)
@@ -139,13 +139,14 @@ IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 
 
 check-room: TRANSFORM := $(or $(TRANSFORM),examples.home_security)
 check-room: $(VENV)/dev.done ## Check the room of TRANSFORM=apps.orders in seconds: its own tests, and the suite of rooms on it
-	@ROOM=$(TRANSFORM) $(IN_MEMORY) $(BIN)/python -m pytest -n 0 -rs --hypothesis-profile=quick tests/rooms \
-	--ignore=tests/rooms/test_planted.py $(wildcard $(patsubst %/transform,%,$(subst .,/,$(TRANSFORM)))/tests)
+	@room=$$($(BIN)/python -m tests.rooms.found "$(TRANSFORM)") || exit; own=$$(echo $$room | tr . /)/tests; [ -d $$own ] || own=; \
+	ROOM=$$room $(IN_MEMORY) $(BIN)/python -m pytest -n 0 -rs --hypothesis-profile=quick tests/rooms --ignore=tests/rooms/test_planted.py $$own
 
 SUITES ?= bookworm trixie forky
-ON_A_BARE_DEBIAN = make demo EVENTS=3000 && make .venv/dev.done && make --jobs=4 --output-sync=target check-stores check-core check-app
+# A newcomer follows the pages in a clone, and leaves to the fast tests what these pages install.
+ON_A_BARE_DEBIAN = cp -a . /clone && (cd /clone && python3 -m tests.acceptance.tutorial) && mv /clone/.venv . && make .venv/dev.done && make --jobs=4 --output-sync=target check-stores check-core check-app
 
-check-fresh: ## Run a small demo and the fast tests on bare Debians, where root and debootstrap are: SUITES="bookworm trixie forky"
+check-fresh: ## Follow the pages of a newcomer, then run the fast tests, on bare Debians, where root and debootstrap are: SUITES="bookworm trixie forky"
 	@for suite in $(SUITES); do bin/fresh $$suite sh -c '$(ON_A_BARE_DEBIAN)' || exit; done
 
 check-types:

@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
             if code:
                 print(f"demo: its files are in {folder}", file=sys.stderr)
         if options.keep or (sys.stdin.isatty() and sys.stdout.isatty()):
-            print("demo: its pages stay up; in a second terminal: .venv/bin/python -m hubledger status", flush=True)
+            print("demo: its pages stay up; in a second terminal: bin/hubledger status", flush=True)
             serve.main(["--folder", str(folder), *(["--port", str(options.port)] if options.port else [])])
         return code
     except FolderRefused as refused:

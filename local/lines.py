@@ -10,8 +10,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
 
-import msgspec
-
 BOM = b"\xef\xbb\xbf"
 LARGEST_LINE = 1_047_552  # bytes: a hub takes 1 MiB, and 1 KiB of that is for the key and the envelope
 LARGEST_TEXT = 256 * 1024 * 1024  # bytes of a file that is one JSON text
@@ -144,6 +142,8 @@ def _written(path: Path, file: IO[bytes]) -> Iterator[FileEvent]:
 
 def _elements(path: Path, file: IO[bytes]) -> list[bytes] | None:
     """Return the events of a file that is one JSON text, each in one line; None for a file of lines."""
+    import msgspec  # here, because an installation of the command line alone has none
+
     first = file.readline(_LONGEST).removeprefix(BOM)
     if first.lstrip()[:1] not in (b"{", b"["):
         return None
@@ -160,6 +160,8 @@ def _elements(path: Path, file: IO[bytes]) -> list[bytes] | None:
 
 
 def _is_json(octets: bytes) -> bool:
+    import msgspec
+
     try:
         msgspec.json.decode(octets, type=msgspec.Raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -8,7 +8,7 @@ from core.model.rows import row_table
 from core.transforms import load_transform
 from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import full_name, module_of
-from local.feed.domains import UnknownDomain, find_domain
+from local.feed.domains import HOMES, UnknownDomain, find_domain
 from local.feed.sample import Sample, keyed_by, likeliest_key, read_sample
 from local.lines import samples_in
 from local.processes import APP
@@ -26,10 +26,12 @@ def sample_of(options: argparse.Namespace) -> Sample | None:
     of a state are in order only within a partition. Raises UnusableFile, UnknownDomain and InvalidTransform.
     """
     path: Path | None = options.events_from
-    name = options.transform = _full_name(options.transform)
+    if options.transform is None and path is not None:
+        raise UnknownDomain(f"name the room of the events in {path}: {_known_rooms()}")
+    name = options.transform = transform_named(options.transform or HOMES.name)
     if path is None and _is_business(name):
         return None
-    folder = _folder(name)
+    folder = folder_of(name)
     path = path or samples_in(folder)
     check_transform(name)
     lines = read_sample(path)
@@ -45,21 +47,25 @@ def _is_business(name: str) -> bool:
     return True
 
 
-def _full_name(name: str) -> str:
+def transform_named(name: str) -> str:
+    """Return the full name of a transform, of which a person may have typed the last part."""
     return find_domain(name).transform if _is_business(name) else full_name(name)
 
 
-def _folder(name: str) -> Path:
-    """Return the folder of a room, or of a module."""
+def folder_of(name: str) -> Path:
+    """Return the folder of a room, or of a module. Raises UnknownDomain."""
     try:
         spec = find_spec(module_of(name))
     except (ImportError, ValueError):
         spec = None
     if spec is None or spec.origin is None:
-        rooms = sorted(f"apps.{path.parent.name}" for path in (APP / "apps").glob("*/transform.py"))
-        one = ", ".join(rooms) or "one like apps.orders"
-        raise UnknownDomain(f"there is no room {name}: name home_security, flight_info or {one}")
+        raise UnknownDomain(f"there is no room {name}: name home_security, flight_info or {_known_rooms()}")
     return Path(spec.origin).parent
+
+
+def _known_rooms() -> str:
+    rooms = sorted(f"apps.{path.parent.name}" for path in (APP / "apps").glob("*/transform.py"))
+    return ", ".join(rooms) or "one like apps.orders"
 
 
 def _key_columns(name: str) -> list[str]:

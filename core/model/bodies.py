@@ -39,8 +39,8 @@ def body_decoder(*body_classes: type[Body]) -> Callable[[bytes], Body]:
     """Return a function that makes a body from JSON: an object of a subclass of `msgspec.Struct`, or of one of several
     with different tags.
 
-    A field that the class does not have is ignored; `hubledger try` and the status of the app count it by name. A class
-    with `forbid_unknown_fields` refuses it. A time is cut to microseconds; a text stays whole. Raises as
+    A field that the class does not have is ignored; `bin/hubledger try` and the status of the app count it by name. A
+    class with `forbid_unknown_fields` refuses it. A time is cut to microseconds; a text stays whole. Raises as
     `msgspec.json.Decoder.decode` does, with the text of `fault_of_body`.
     """
     own: dict[Any, type[Body]] = {_strict(one): one for one in body_classes}

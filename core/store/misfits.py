@@ -58,7 +58,7 @@ def refuse_missing(found: Iterable[Sequence[Any]], row_classes: Iterable[type]) 
     columns = _by_name(found)
     if faults := [fault for each in row_classes for fault in _missing(each, columns)]:
         raise SchemaMismatch(
-            f"the tables do not fit the transform: {'; '.join(faults)}; add a migration (`python -m hubledger"
+            f"the tables do not fit the transform: {'; '.join(faults)}; add a migration (`bin/hubledger"
             " migrate-diff --transform NAME` writes it, docs/transforms.md), and run `python -m core.store.migrate`"
         )
 

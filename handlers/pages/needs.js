@@ -73,7 +73,8 @@ export function needs(place, status, runs = []) {
 const first = (status) => el("div", { class: "matter" },
   el("p", { class: "words" }, "No event has arrived yet"),
   el("p", {}, `Send the first one to the hub ${status.event_hub}. A local run brings its own events: `,
-    el("code", {}, "make run"), "; your own from a file: ", el("code", {}, "make run EVENTS_FROM=events.jsonl"), "."));
+    el("code", {}, "make run"), "; your own from a file, with the room that takes them: ",
+    el("code", {}, "make run TRANSFORM=apps.orders EVENTS_FROM=events.jsonl"), "."));
 
 function line([tone, words, to, word, heading, detail]) {
   const go = to?.startsWith("#/") ? el("a", { class: "go", href: to }, word)

@@ -20,7 +20,7 @@ export async function purgesCard({ older_than_days: days, purge_daily: isDaily }
   }, { id: "purge-count" });
   return card("Purges", el("p", { class: "quiet" },
     isDaily ? ["A purge deletes old rows each day (", mono("PURGE_DAILY"), " is true)."]
-    : ["No purge begins by itself (", mono("PURGE_DAILY"), " is false). ", mono("python -m hubledger purge start"), " begins one."]),
+    : ["No purge begins by itself (", mono("PURGE_DAILY"), " is false). ", mono("bin/hubledger purge start"), " begins one."]),
   table("Days", [["Rows", ([name]) => [`${ROWS[name] ?? name} `, el("span", { class: "mono quiet" }, name)], "bare"],
     ["Purged after", ([, number]) => el("span", { class: "whole" }, plural(number, "day")), "wide"]], Object.entries(days)),
   el("p", { class: "quiet" }, mono("PURGE_DAYS"), " changes these days. A dry run counts the old rows, and deletes nothing."),

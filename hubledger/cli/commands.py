@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from core.errors import HubledgerError, InvalidTransform
 from core.model.release import VERSION
-from hubledger.cli.console import Refused, UsageFault, printable, program, say
+from hubledger.cli.console import Refused, UsageFault, printable, say
 from hubledger.cli.moments import joined
 from hubledger.cli.operate.all import add_operating_commands
 from hubledger.cli.operate.command import Url
@@ -70,7 +70,7 @@ _command = get_command(app)  # built once: that takes longer than most calls
 def run(arguments: list[str], fail: Callable[..., int]) -> int:
     """Run a command; `fail` prints a line and returns the exit code that it is given, or 1."""
     try:
-        code = _command(joined(arguments), prog_name=program(), standalone_mode=False)
+        code = _command(joined(arguments), prog_name="hubledger", standalone_mode=False)
     except (typer.TyperException, UsageFault) as fault:
         return fail(_lines(_said(fault) if isinstance(fault, typer.TyperException) else str(fault)), 2)
     except typer.Abort as fault:

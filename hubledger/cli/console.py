@@ -1,7 +1,7 @@
 """What commands print: tables and lines on stdout, one plain line for an error on stderr."""
 
 import os
-import sys
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -76,8 +76,11 @@ def shown(value: object) -> str:
 
 
 def program() -> str:
-    """Return the name under which the commands are called: that of bin/hubledger, or of the module."""
-    return "hubledger" if Path(sys.argv[0]).name == "hubledger" else "python -m hubledger"
+    """Return how a shell in this folder calls the command line: by its name on the PATH, or by the path of its file."""
+    ours, near = ROOT / "bin" / "hubledger", Path("bin/hubledger")
+    if Path(shutil.which("hubledger") or "").resolve() == ours:
+        return "hubledger"
+    return str(near if near.is_file() and near.samefile(ours) else ours)
 
 
 def printable(text: str) -> str:

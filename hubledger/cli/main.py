@@ -1,4 +1,4 @@
-"""`python -m hubledger COMMAND`: put the commands together, and turn every fault into a line and an exit code.
+"""`bin/hubledger COMMAND`: put the commands together, and turn every fault into a line and an exit code.
 
 0: done; 1: refused, or the thing that was asked about is not healthy; 2: a wrong call or setting, or no
 connection; 130: interrupted.
@@ -8,10 +8,12 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from pathlib import Path
 
 OF_ROOMS = ("new", "migrate-diff", "try")
 OF_PROJECT = ("core", "hubledger", "local")
 DONE, FAULT, USAGE = 0, 1, 2
+ROOT = Path(__file__).resolve().parents[2]  # the project
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,19 +35,17 @@ def _run(arguments: Sequence[str] | None) -> int:
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] in OF_PROJECT:
             raise
-        return _fail(_missing(str(error.name), given))
+        return _fail(missing(str(error.name), given))
     except BrokenPipeError:  # the reader of a pipe has gone, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAULT
 
 
-def _missing(name: str, given: Sequence[str]) -> str:
-    if given and given[0] in OF_ROOMS:
-        return (
-            f"{name} is missing: run `make .venv/local.done` and use .venv/bin/python, or run"
-            " `pip install -r local/requirements.txt`"
-        )
-    return f"{name} is missing: run `pip install -r requirements-cli.txt`"
+def missing(name: str, given: Sequence[str]) -> str:
+    """Return how to install a package that a command lacks."""
+    file = "local/requirements.txt" if given and given[0] in OF_ROOMS else "requirements-cli.txt"
+    alone = f"python3 -m venv .venv && .venv/bin/python -m pip install -r {file}"
+    return f"{name} is missing: run `make setup`, or `{alone}`, in {ROOT}; then use bin/hubledger"
 
 
 def _fail(line: str, code: int = FAULT) -> int:

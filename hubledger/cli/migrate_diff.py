@@ -1,4 +1,4 @@
-"""`python -m hubledger migrate-diff`: write the next migration of a room, from its classes."""
+"""`bin/hubledger migrate-diff`: write the next migration of a room, from its classes."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def migrate_diff(transform: _Transform = None, name: _Named = None, check: _Chec
 
     It compares the classes with the migrations of both engines.
 
-    Example: python -m hubledger migrate-diff --transform apps.parcels --name add_note
+    Example: bin/hubledger migrate-diff --transform apps.parcels --name add_note
     """
     if name is not None and (not _NAME.fullmatch(name) or len(name) > NAME_LIMIT):
         raise UsageFault(f"--name {name}: a name has 1 to {NAME_LIMIT} letters of ASCII, digits, _ and -")
@@ -107,10 +107,10 @@ def _commands(transform: str, texts: dict[str, str]) -> Iterator[str]:
         yield f"  on SQL Server, run {PERMISSIONS} of the room after the migrations (`azd up` does)"
     if any("_wider RENAME TO" in text for text in texts.values()):
         yield "When the app runs, retry the letters of events that the narrower columns refused:"
-        yield "  .venv/bin/python -m hubledger letters causes"
+        yield "  bin/hubledger letters causes"
     if any(" ADD COLUMN " in text for text in texts.values()):
         yield "Rows that are there have nothing in a new column. When the app runs, a replay writes them again:"
-        yield "  .venv/bin/python -m hubledger replay start --reason WHY"
+        yield "  bin/hubledger replay start --reason WHY"
 
 
 def _first_statements(texts: dict[str, str]) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""`python -m hubledger new NAME`: write a room for events of your own."""
+"""`bin/hubledger new NAME`: write a room for events of your own."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -111,7 +111,7 @@ def new(
 
     It has a transform, its tables, an aggregate, sample events and tests.
 
-    Example: python -m hubledger new parcels --from events.jsonl --key parcel_id
+    Example: bin/hubledger new parcels --from events.jsonl --key parcel_id
     """
     is_asked = sys.stdin.isatty()
     wish = Wish(_name(name, is_asked), tuple(each.strip() for each in key.split(",")) if key else (), at, table, strict)
@@ -141,7 +141,7 @@ def new(
 
 def _name(given: str | None, is_asked: bool) -> str:
     if given is None and not is_asked:
-        raise UsageFault("the name is missing: python -m hubledger new NAME --from events.jsonl")
+        raise UsageFault("the name is missing: bin/hubledger new NAME --from events.jsonl")
     name = typer.prompt("Name of your events, in the plural, such as parcels") if given is None else given
     refuse_name(name)
     return str(name)

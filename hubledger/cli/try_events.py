@@ -1,4 +1,4 @@
-"""`python -m hubledger try EVENTS.jsonl`: run a transform on a file of events, without a hub."""
+"""`bin/hubledger try EVENTS.jsonl`: run a transform on a file of events, without a hub."""
 
 import json
 import os
@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-import click
 import msgspec
 import typer
 
@@ -80,7 +79,7 @@ def try_events(
 
     It prints rows, letters and differences, and needs no hub. Ends with 1 when every event becomes a letter.
 
-    Example: python -m hubledger try events.jsonl --transform apps.parcels
+    Example: bin/hubledger try events.jsonl --transform apps.parcels
     """
     name, against = chosen_transform(transform), against and named_transform(against)
     for each in filter(None, (name, against)):
@@ -116,7 +115,7 @@ def chosen_transform(given: str | None) -> str:
         return rooms[0] if rooms else DEFAULT_TRANSFORM
     if not sys.stdin.isatty():
         raise UsageFault(f"name one of the rooms with --transform: {', '.join(rooms)}")
-    return str(typer.prompt("Which room", type=click.Choice(rooms)))
+    return str(typer.prompt("Which room", type=Literal[tuple(rooms)]))
 
 
 def named_transform(name: str) -> str:

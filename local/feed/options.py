@@ -106,7 +106,6 @@ def add_domain(parser: argparse.ArgumentParser) -> None:
     """Add the options for the business and its number of senders, or for the file of events."""
     parser.add_argument(
         "--transform",
-        default=HOMES.name,
         metavar="NAME",
         help="home_security (default), flight_info, or a room like apps.orders",
     )
@@ -130,6 +129,7 @@ def choose_domain(parser: argparse.ArgumentParser, options: argparse.Namespace, 
     """Replace the name of the `transform` by its domain: that of its sample, or, without one, a business."""
     try:
         found = sample_of(options)
+        options.transform = options.transform or HOMES.name
         options.transform = domain_of_sample(options.transform, found) if found else find_domain(options.transform)
     except NoSuchKey as missing:
         parser.error(f"argument --key: {missing}")

@@ -70,11 +70,8 @@ def command_of(help_text: str) -> Command:
         if " ".join(entry.split()) not in COMMON.values():
             head, _, meaning = entry.strip().partition("  ")
             options[head] = " ".join(meaning.split())
-    call = re.sub(
-        r"\{(\w+)(?:\.\.\.)?\}",
-        r"\1",
-        call.replace(" [OPTIONS]", "").replace("[[PARTITION/NUMBER]...]...", "[PARTITION/NUMBER]..."),
-    )
+    call = call.replace(" [OPTIONS]", "").replace("[[PARTITION/NUMBER]...]...", "[PARTITION/NUMBER]...")
+    call = re.sub(r"\{(\w+)(?:\.\.\.)?\}", r"\1", call.replace("{PARTITION NUMBER}...", "PARTITION NUMBER"))
     return Command(call, re.split(r"(?<=\.) ", text)[0], options)
 
 

@@ -6,10 +6,12 @@ import pathspec
 
 from core.model.release import VERSION
 from core.model.retention import DEFAULT_DAYS
+from hubledger.cli.commands import ROOM_COMMANDS
 from hubledger.cli.operate.all import GROUPS, SINGLE
 from tests.checkout import files_of_checkout
 from tests.repo.cli_page import COMMON, PAGE, command_of, names, written
-from tests.repo.product import ROOT
+from tests.repo.product import MODULES, ROOT, name_of, text_of
+from tests.repo.test_docs import PAGES
 
 
 def test_the_page_has_the_help_of_every_command() -> None:
@@ -36,7 +38,7 @@ Options:
   --help           Show this message and exit.
   -y, --yes        Do not ask.
 
-  Example: python -m hubledger letters one 3
+  Example: bin/hubledger letters one 3
 """
 
 
@@ -72,6 +74,15 @@ def test_the_deployed_app_has_no_command_line() -> None:
     assert [name for name in files if not ignored.match_file(name)] == []
     deployed = (ROOT / "requirements.txt").read_text(encoding="utf-8")
     assert [name for name in ("typer", "rich") if name in deployed] == []
+
+
+def test_every_command_is_written_as_it_works_in_a_clone() -> None:
+    """`hubledger` alone is a command only where a person has put bin/ on the PATH."""
+    commands = {name.partition(" ")[0] for name in (*names(), *ROOM_COMMANDS)}
+    other = re.compile(rf"(?<![\w/])hubledger (?:{'|'.join(commands)})\b|python -m hubledger(?!`: the)")
+    pages = [page for page in PAGES if page.parent.name != "adr"]
+    said = {name_of(path): other.findall(text_of(path)) for path in (*pages, *MODULES)}
+    assert {name: found for name, found in said.items() if found} == {}
 
 
 def test_the_versions_are_those_of_the_app() -> None:

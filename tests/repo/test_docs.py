@@ -10,6 +10,8 @@ import pytest
 from core.errors import SettingsRefused
 from core.remote.hub import consumer
 from core.settings import read_settings
+from local.feed.domains import HOMES
+from local.feed.homes import Script, home_minutes
 from tests.repo.product import MODULES, ROOT, name_of, nodes_of
 
 ONE_EVENT = ROOT / "docs" / "one-event.md"
@@ -120,7 +122,7 @@ def test_every_page_is_linked_from_the_front_page() -> None:
 def test_the_front_page_fits_on_two_screens_and_shows_two_commands_and_a_session() -> None:
     front = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = re.findall(r"^\$ (.+)$", front, flags=re.MULTILINE)
-    assert [one for one in commands if not one.startswith("hubledger ")] == ["make demo", "make test"]
+    assert [one for one in commands if not one.startswith("bin/hubledger ")] == ["make demo", "make test"]
     written = re.sub(r"<!-- results: .*?<!-- end of results -->", "", front, flags=re.DOTALL)
     assert len(written.splitlines()) <= 125
     assert len(front.splitlines()) <= 170
@@ -130,6 +132,13 @@ def test_the_page_of_commands_has_every_target_of_the_makefile_and_no_other() ->
     page = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
     targets = re.findall(r"^([a-z0-9-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert sorted(set(re.findall(r"`make ([a-z0-9-]+)", page))) == sorted(targets)
+
+
+def test_the_resident_of_the_page_of_commands_is_the_first_that_a_run_registers() -> None:
+    page = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
+    first = next(home_minutes(Script()))
+    assert (Script().homes, first.events[0].expected.kind) == (HOMES.usual_senders, "registration")
+    assert re.findall(r"`/api/homes/([\w-]+)`", page) == [first.partition_key]
 
 
 def test_the_worker_receives_as_host_json_has_the_trigger_receive() -> None:

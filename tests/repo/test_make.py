@@ -7,11 +7,13 @@ import subprocess
 import pytest
 
 from tests.offenders import holds_for
-from tests.repo.product import ROOT
+from tests.repo.product import ROOT, TEXTS, name_of, text_of
+from tests.rooms.found import main
 
 MAKE = shutil.which("make")
 pytestmark = pytest.mark.skipif(MAKE is None, reason="make is missing: apt-get install make")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+NAMES = "name home_security, flight_info or one like apps.orders"
 READ = {target: names.split() for target, names in re.findall(r"^SETTINGS_OF_([\w-]+) := (.+)$", MAKEFILE, re.M)}
 
 
@@ -34,6 +36,24 @@ def test_a_setting_that_the_target_does_not_read_is_refused(case: tuple[tuple[st
     code, fault = rehearsed(*arguments)
     assert code == 2
     assert why in fault
+
+
+def test_a_name_of_no_room_is_one_line_that_says_what_to_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 'python -m tests.rooms.found "$(TRANSFORM)") || exit;' in MAKEFILE
+    for name in ("zzz", "apps.zzz", "../apps", "a b"):
+        assert main(name) == 2
+        assert capsys.readouterr().err == f"check-room: there is no room {name}: {NAMES}\n"
+    assert main("core") == 2
+    assert capsys.readouterr().err.startswith("check-room: core is not a room: ")
+    for name in ("home_security", "examples.home_security", "examples.home_security.transform"):
+        assert main(name) == 0
+        assert capsys.readouterr().out == "examples.home_security\n"
+
+
+def test_whoever_publishes_a_file_names_the_room_of_its_events() -> None:
+    calls = {name_of(path): re.findall(r"make (?:run|demo)\b[^`\"\n]*EVENTS_FROM", text_of(path)) for path in TEXTS}
+    assert sum(map(len, calls.values())) >= 2
+    assert {name: found for name, found in calls.items() if any("TRANSFORM=" not in one for one in found)} == {}
 
 
 def test_a_target_takes_its_settings_and_every_setting_has_a_target() -> None:

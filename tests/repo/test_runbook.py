@@ -17,7 +17,7 @@ from tests.repo.product import ROOT
 
 PARTS = ("**Means.**", "**Look.**", "**Do.**", "**Do not**")
 ALERTS_PAGE = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
-OWN = "python -m hubledger "
+OWN = "bin/hubledger "
 NOT_PLAYED = {"log-cap"}  # its query reads the workspace's own table
 
 

@@ -1,6 +1,7 @@
 """The rooms under test, and their sample events as the logs of a hub."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -11,8 +12,10 @@ from core.model.rows import ReferenceKey, Row, row_table
 from core.model.transform import Transform
 from core.transforms import load_transform
 from core.transforms.rooms import TRANSFORM, Room, module_of
+from local.feed.domains import UnknownDomain
 from local.feed.sample import Line, read_sample
 from local.lines import samples_in
+from local.sampled import folder_of, transform_named
 from local.trials.outcomes import Outcome, outcome_of
 from tests.fakes.builders import event
 
@@ -23,7 +26,7 @@ PARTITIONS = 3
 def room_names() -> list[str]:
     """Return the room that ROOM names; without it, those of examples/ and apps/, and the one that TRANSFORM names."""
     if only := os.environ.get("ROOM"):
-        return [room_named(_package_of(only)).name]
+        return [only]
     places = [path for house in ("examples", "apps") for path in ROOT.glob(f"{house}/*/{TRANSFORM}.py")]
     found = {f"{path.parts[-3]}.{path.parts[-2]}" for path in places}
     named = os.environ.get("TRANSFORM", "")
@@ -113,3 +116,19 @@ def _numbered(log: Sequence[Event]) -> list[Event]:
     """Return events in the order of their numbers, numbered anew from 0."""
     in_order = sorted(log, key=lambda one: one.sequence_number)
     return [event(number, one.body) for number, one in enumerate(in_order)]
+
+
+def main(name: str) -> int:
+    """Print the package of the room that a person names; else one line that says what to name."""
+    try:
+        full = transform_named(name)
+        folder_of(full)
+        print(room_named(_package_of(full)).name)
+    except (UnknownDomain, LookupError) as unknown:
+        print(f"check-room: {unknown}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

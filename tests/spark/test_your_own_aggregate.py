@@ -14,6 +14,7 @@ import pytest
 
 from core.store.sqlite.database import SqliteDatabase
 from examples.home_security.transform import HomeAlert
+from tests.acceptance.tutorial.page import Command, Written, steps_of
 from tests.fakes.aggregation_engines import AggregatingStore, ingest
 from tests.patience import allowed
 from tests.spark.here import CONF, ROOT, environment
@@ -21,7 +22,6 @@ from tests.spark.readings import NOON
 
 pytestmark = pytest.mark.slow
 PAGE = (ROOT / "docs" / "your-own-aggregate.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 COPIED = ("core", "examples", "hubledger", "jobs", "local", "sql")
 RUN = """
 import json
@@ -57,10 +57,6 @@ spark.stop()
 """
 
 
-def blocks(kind: str) -> list[str]:
-    return [text for found, text in BLOCK.findall(PAGE) if found == kind]
-
-
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
     copied = tmp_path / "app"
@@ -90,13 +86,12 @@ def alert(home_id: str, kind: str, ppm: int | None, at: datetime) -> HomeAlert:
 
 
 def test_an_aggregate_that_follows_the_page_is_staged_committed_and_read(app: Path) -> None:
-    for text in blocks("python"):
-        place, _, module = text.partition("\n")
-        if place.startswith("# examples/"):
-            (app / place.removeprefix("# ")).write_text(module, encoding="utf-8")
-    for line in "".join(blocks("console")).splitlines():
-        assert line.startswith("$ ")
-        run(app, shell=line.removeprefix("$ "))
+    for step in steps_of(PAGE):
+        match step:
+            case Written(name, text):
+                (app / name).write_text(text, encoding="utf-8")
+            case Command(line):
+                run(app, shell=line.replace("bin/hubledger", "python -m hubledger").replace(".venv/bin/", ""))
     (migration,) = (app / "examples/home_security/migrations/sqlserver").glob("*_alerts_by_day.sql")
     assert "CREATE TABLE hubledger.alerts_by_day_staged" in migration.read_text(encoding="utf-8")
     rights = run(app, sys.executable, "-m", "local.explain", "rights")

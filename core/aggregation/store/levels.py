@@ -23,7 +23,7 @@ def level_mismatch(job: str) -> SchemaMismatch:
     """Return the error of a database that has different levels of a job than this code."""
     return SchemaMismatch(
         f"the database has levels of {job} that this code does not declare, or lacks some of {levels_text(job)}: deploy"
-        " the app that belongs to the last migration, or add a migration (`python -m hubledger migrate-diff`)"
+        " the app that belongs to the last migration, or add a migration (`bin/hubledger migrate-diff`)"
     )
 
 

@@ -1,14 +1,38 @@
 """The causes of letters: the app's groups, and the message of each for who may see messages."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from hubledger.cli.console import UsageFault
 from hubledger.cli.operate.command import At
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.remote.problems import Refusal
 from hubledger.cli.views.texts import brief
 
 MOST_CAUSES = 100  # of an answer
+WHOLE = 16  # characters of a cause; after a dot come eight of the values of its message
+_BEGINNING = re.compile(r"[0-9a-f]{1,15}(\.[0-9a-f]{1,8})?|[0-9a-f]{16}\.[0-9a-f]{1,7}")
+
+
+def cause_named(at: At, given: str, query: Mapping[str, str]) -> str:
+    """Return the cause, or the value of it, that begins as given; UsageFault where several of the letters' do."""
+    if not _BEGINNING.fullmatch(given):
+        return given
+    cause, dot, value = given.partition(".")
+    found = cause if len(cause) == WHOLE else _only(at, cause, query)
+    return _only(at, f"{found}.{value}", {**query, "fingerprint": found}) if dot else found
+
+
+def _only(at: At, given: str, query: Mapping[str, str]) -> str:
+    groups = at.app.get("dead-letters/groups", {**query, "limit": MOST_CAUSES}).value["groups"]
+    known = [one["fingerprint"] for one in groups]
+    fitting = [given] if given in known else [one for one in known if one.startswith(given)]
+    if given not in known and len(known) == MOST_CAUSES:
+        raise UsageFault(f"--cause {given}: there are too many causes to find it among them: write it whole")
+    if len(fitting) > 1:
+        raise UsageFault(f"--cause {given} begins {len(fitting)} causes: {', '.join(fitting)}")
+    return fitting[0] if fitting else given
 
 
 def messages_of(at: At, query: Mapping[str, str]) -> dict[str, str]:

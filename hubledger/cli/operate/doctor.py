@@ -13,6 +13,7 @@ import typer
 from rich.text import Text
 
 from core.model.release import VERSION
+from hubledger.cli.console import program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
 from hubledger.cli.operate.status import GIVEN_UP
 from hubledger.cli.remote.address import find_local_run
@@ -43,7 +44,7 @@ def doctor(at: At) -> int:
 
     Ends with 1 when something is wrong, and with 2 when the app cannot be reached.
 
-    Example: python -m hubledger doctor
+    Example: bin/hubledger doctor
     """
     at.out.say(_versions())
     found = list(_findings(at))
@@ -98,17 +99,17 @@ def _of_status(status: Any) -> Iterator[Diagnosis]:
     yield (
         Diagnosis("ledger", "ok", even)
         if status["ledger_balanced"]
-        else Diagnosis("ledger", "wrong", f"{even}: ledger audit")
+        else Diagnosis("ledger", "wrong", f"{even}: {program()} ledger audit")
     )
     reasons = sorted({stop["reason"] for one in status["partitions"] for stop in one["stops"]})
     if reasons:
         yield Diagnosis(
-            "stops", "wrong", f"{counted(status['stops'], 'stop')} by {', '.join(reasons)}: status shows them"
+            "stops", "wrong", f"{counted(status['stops'], 'stop')} by {', '.join(reasons)}: {program()} status"
         )
     else:
         yield Diagnosis("stops", "ok", "no partition is stopped")
     exhausted = status["letters"]["exhausted"]
-    said = f"{counted(exhausted, 'letter')} that nothing retries any more: {GIVEN_UP}"
+    said = f"{counted(exhausted, 'letter')} that nothing retries any more: {program()} {GIVEN_UP}"
     yield Diagnosis("letters", "look", said) if exhausted else Diagnosis("letters", "ok", "none waits for you")
     for one in status["unknown_fields"]:
         name = one["name"] or "others"
@@ -123,23 +124,25 @@ def _of_engine(at: At) -> Iterator[Diagnosis]:
         return
     if found["paused"]:
         yield Diagnosis(
-            "engine", "look", f"{found['engine']}, paused by {text_of(found['paused']['who'])}: runs resume"
+            "engine",
+            "look",
+            f"{found['engine']}, paused by {text_of(found['paused']['who'])}: {program()} runs resume --reason WHY",
         )
     elif found["engine"] == "none":
         yield Diagnosis("engine", "ok", "none: nothing is summed")
     else:
         failed = next((one for one in found["runs"] if one["failure"]), None)
-        said = f"{found['engine']}, the last run failed: runs list" if failed else str(found["engine"])
+        said = f"{found['engine']}, the last run failed: {program()} runs list" if failed else str(found["engine"])
         yield Diagnosis("engine", "look" if failed else "ok", said)
 
 
 def open_page(at: At) -> None:
     """Open the operator's page in the browser, and print its address.
 
-    Example: python -m hubledger open
+    Example: bin/hubledger open
     """
     if not at.app.get("health/live", also=(503,)).value["healthy"]:
-        at.out.note("The app says that it is not healthy: doctor tells more.")
+        at.out.note(f"The app says that it is not healthy. Next: {program()} doctor")
     address = f"{at.app.url}/api/ops"
     _say(at, {"address": address}, address)
     webbrowser.open(address)
@@ -148,7 +151,7 @@ def open_page(at: At) -> None:
 def logs(at: At, follow: _Follow = False) -> None:
     """Show the log of a local run, or the query for the log of an app in Azure.
 
-    Example: python -m hubledger logs --follow
+    Example: bin/hubledger logs --follow
     """
     file = _local_log(at.app.url)
     if file is None:

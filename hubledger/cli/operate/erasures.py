@@ -31,7 +31,7 @@ def start_erasure(
     --for-real asks after the dry run, and erases them; no replay brings them back. Ctrl-C ends the wait, and the
     erasure goes on. The reason is stored, so it must name nobody.
 
-    Example: python -m hubledger erase start home-7 --reason "request 4711" --for-real
+    Example: bin/hubledger erase start home-7 --reason "request 4711" --for-real
     """
     order = {"subjects": list(dict.fromkeys(subjects)), "reason": reason, "most_rows": most_rows}
     return dry_run_first(

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from hubledger.cli.console import UsageFault
+from hubledger.cli.console import UsageFault, program
 from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything
 from hubledger.cli.operate.kinds import audit_facts, audit_tables
-from hubledger.cli.operate.letters import Number, PartitionId, Revealed, attempts_table, facts_of, segment
+from hubledger.cli.operate.letters import Position, Revealed, attempts_table, facts_of, number_of, position_of
 from hubledger.cli.operate.tasks import finished, shown
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.views.output import Column, Output, toned
@@ -29,12 +29,12 @@ _Last = Annotated[str | None, typer.Option(metavar="NUMBER", help="The last numb
 _NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app has accepted the job.")]
 
 
-def explain(at: At, partition: PartitionId, number: Number, revealed: Revealed = False) -> None:
+def explain(at: At, position: Position, revealed: Revealed = False) -> None:
     """Explain where one number went: outcome, commit, letter, replays.
 
-    Example: python -m hubledger ledger explain 3 41
+    Example: bin/hubledger ledger explain 3 41
     """
-    path = f"ledger/{segment(partition)}/{segment(number)}"
+    path = f"ledger/{position_of(position)}"
     found = at.app.get(f"revealed/{path}" if revealed else path)
     if at.out.as_json:
         return at.out.json(found.text)
@@ -69,7 +69,7 @@ def find(
 
     Give --since or --key. The places of a key end with words about events that such a search cannot find.
 
-    Example: python -m hubledger ledger find --since yesterday
+    Example: bin/hubledger ledger find --since yesterday
     """
     if (since is None) == (key is None):
         raise UsageFault("give --since TIME for the commits of a time, or --key KEY for the places of a key")
@@ -99,7 +99,7 @@ def _places(at: At, query: Mapping[str, Any], everything: bool) -> None:
     at.out.say(page.value["sentence"])
     at.out.say(*(["Older numbers were not searched yet: give --all."] if page.value["next"] else []))
     if places:
-        at.out.say(f"Next: ledger explain {places[0]['partition_id']} {places[0]['sequence_number']}")
+        at.out.say(f"Next: {program()} ledger explain {places[0]['partition_id']} {places[0]['sequence_number']}")
 
 
 _FOUND = (
@@ -168,14 +168,15 @@ def audit(
 
     Ends with 1 when the audit has found a fault. It changes no data.
 
-    Example: python -m hubledger ledger audit --whole --rows
+    Example: bin/hubledger ledger audit --whole --rows
     """
     is_job = whole or rows or hub
     if (first or last) and not (rows or hub):
         raise UsageFault("--first and --last are for a recount: give --rows or --hub")
     if not is_job:
         return _audited(at, at.app.get("ledger/audit", {"partition_id": partition}))
-    order = {"partition_id": partition, "whole": whole, "rows": rows, "hub": hub, "first": first, "last": last}
+    ends = {name: text and (number_of(text) or text) for name, text in (("first", first), ("last", last))}
+    order = {"partition_id": partition, "whole": whole, "rows": rows, "hub": hub, **ends}
     accepted = at.app.post("audits", order)
     return shown(at, accepted) if no_wait else finished(at, accepted, "audit")
 

@@ -9,7 +9,17 @@ import typer
 from hubledger.cli.console import UsageFault, program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Why
 from hubledger.cli.operate.kinds import moved_of, outcome_of
-from hubledger.cli.operate.letters import ANY_TIME, ANYWHERE, When, Where, filter_of, segment, short_type, table_of
+from hubledger.cli.operate.letters import (
+    ANY_TIME,
+    ANYWHERE,
+    When,
+    Where,
+    filter_of,
+    positions_of,
+    segment,
+    short_type,
+    table_of,
+)
 from hubledger.cli.operate.tasks import wait_for_task
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.remote.problems import Refusal
@@ -45,9 +55,9 @@ def retry(
     It shows the number of letters by cause, asks, and waits until each letter was tried. Ctrl-C ends the wait, and the
     job goes on. Ends with 1 when no letter was resolved.
 
-    Example: python -m hubledger letters retry --cause c7d198bb3507cfa9 --reason "the reference table is filled"
+    Example: bin/hubledger letters retry --cause c7d198bb3507cfa9 --reason "the reference table is filled"
     """
-    chosen = _chosen(letters, filter_of(where, when))
+    chosen = _chosen(letters, filter_of(at, where, when))
     return _move(at, "retry", chosen, {"reason": reason, "per_second": per_second}, no_wait)
 
 
@@ -64,9 +74,9 @@ def discard(
 
     It shows the number of letters by cause, and asks. Ctrl-C ends the wait, and the job goes on.
 
-    Example: python -m hubledger letters discard 3/41 3/42 --reason "test events of the vendor"
+    Example: bin/hubledger letters discard 3/41 3/42 --reason "test events of the vendor"
     """
-    chosen = _chosen(letters, filter_of(where, when))
+    chosen = _chosen(letters, filter_of(at, where, when))
     return _move(at, "discard", chosen, {"reason": reason, "per_second": per_second}, no_wait)
 
 
@@ -74,14 +84,10 @@ def _chosen(letters: list[str] | None, given: dict[str, str]) -> dict[str, Any]:
     """Return the letters or the filter, as the app takes them."""
     if letters and given:
         raise UsageFault("name letters or give a filter, not both")
-    return {"letters": [_position(one) for one in dict.fromkeys(letters)]} if letters else {"filter": given}
-
-
-def _position(text: str) -> dict[str, str]:
-    partition, _, number = text.partition("/")
-    if not partition or not number.isascii() or not number.isdigit():
-        raise UsageFault(f"{text}: write PARTITION/NUMBER, such as 3/41")
-    return {"partition_id": partition, "sequence_number": number}
+    if not letters:
+        return {"filter": given}
+    named = dict.fromkeys(positions_of(letters))
+    return {"letters": [{"partition_id": partition, "sequence_number": number} for partition, number in named]}
 
 
 def _move(at: At, move: str, chosen: dict[str, Any], order: dict[str, Any], no_wait: bool) -> int:

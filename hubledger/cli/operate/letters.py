@@ -1,6 +1,7 @@
 """`letters`: list the dead letters, group them by cause, and show one. See also the moves in `letter_moves`."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -9,8 +10,9 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from hubledger.cli.console import UsageFault, program
 from hubledger.cli.moments import WRITTEN, moment
-from hubledger.cli.operate.causes import groups_of, messages_of
+from hubledger.cli.operate.causes import cause_named, groups_of, messages_of
 from hubledger.cli.operate.command import At, Everything
 from hubledger.cli.views.output import Column, Output, toned
 from hubledger.cli.views.texts import brief, lines_of, text_of
@@ -42,7 +44,8 @@ class Where:
         str | None, typer.Option("--class", metavar="WORD", help="The class of the error, such as poison.")
     ] = None
     cause: Annotated[
-        str | None, typer.Option("--cause", metavar="FINGERPRINT", help="One cause, as `letters causes` shows it.")
+        str | None,
+        typer.Option("--cause", metavar="FINGERPRINT", help="One cause of `letters causes`, or how it begins."),
     ] = None
     partition: Annotated[str | None, typer.Option("--partition", metavar="ID", help="One partition.")] = None
 
@@ -67,8 +70,11 @@ Limit = Annotated[int, typer.Option(min=1, max=500, help="Letters of a page.")]
 Revealed = Annotated[
     bool, typer.Option("--revealed", help="Also the texts that quote events. The app logs who saw them.")
 ]
-PartitionId = Annotated[str, typer.Argument(metavar="PARTITION")]
-Number = Annotated[str, typer.Argument(metavar="NUMBER")]
+Position = Annotated[
+    list[str], typer.Argument(metavar="PARTITION NUMBER", help="Also 15/1111, or as the page shows it: 15 / 1,111.")
+]
+_NUMBER = r"[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+"
+_POSITION = rf"([^\s/]+)(?:\s*/\s*|\s+)({_NUMBER})(?:\s+|$)"
 
 
 def list_letters(
@@ -82,9 +88,9 @@ def list_letters(
 ) -> None:
     """List letters, the last to fail first.
 
-    Example: python -m hubledger letters list --status exhausted --class poison
+    Example: bin/hubledger letters list --status exhausted --class poison
     """
-    query = filter_of(where, when, key)
+    query = filter_of(at, where, when, key)
     path = "revealed/dead-letters" if revealed or key is not None else "dead-letters"
     rows, following = at.listed(path, "letters", {**query, "limit": limit}, everything)
     if not at.out.as_json:
@@ -100,24 +106,46 @@ def _next_of(letters: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         return ()
     cause = cause_of(given_up)
     return (
-        f"Next: letters show {given_up['partition_id']} {given_up['sequence_number']} --body text",
-        f"then, when what failed is mended: letters retry --cause {cause} --reason WHY",
-        f"or, to give them up: letters discard --cause {cause} --reason WHY",
+        f"Next: {program()} letters show {given_up['partition_id']} {given_up['sequence_number']} --body text",
+        f"then, when what failed is mended: {program()} letters retry --cause {cause} --reason WHY",
+        f"or, to give them up: {program()} letters discard --cause {cause} --reason WHY",
     )
 
 
-def filter_of(where: Where, when: When, key: str | None = None) -> dict[str, str]:
+def filter_of(at: At, where: Where, when: When, key: str | None = None) -> dict[str, str]:
     """Return the filter of the options, without those that were left out."""
     given = {
         "status": where.status,
         "error_class": where.error_class,
-        "fingerprint": where.cause,
         "partition_id": where.partition,
-        "partition_key": key,
         "failed_from": moment(when.failed_from),
         "failed_before": moment(when.failed_before),
     }
-    return {name: value for name, value in given.items() if value is not None}
+    found = {name: value for name, value in given.items() if value is not None}
+    if where.cause:
+        found["fingerprint"] = cause_named(at, where.cause, found)
+    return found if key is None else {**found, "partition_key": key}
+
+
+def positions_of(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the partition and the number of each position, written in any of the ways that we show one."""
+    text = " ".join(words)
+    if not re.fullmatch(f"(?:{_POSITION})+", text):
+        raise UsageFault(f"{text}: write PARTITION/NUMBER, such as 3/41")
+    return [(partition, number.replace(",", "")) for partition, number in re.findall(_POSITION, text)]
+
+
+def position_of(words: Sequence[str]) -> str:
+    """Return the one position of a command as a part of an address."""
+    (partition, number), *more = positions_of(words)
+    if more:
+        raise UsageFault(f"{' '.join(words)}: name one number")
+    return f"{segment(partition)}/{number}"
+
+
+def number_of(text: str) -> str | None:
+    """Return the digits of a sequence number; None for a text that is none."""
+    return text.replace(",", "") if re.fullmatch(_NUMBER, text) else None
 
 
 def table_of(
@@ -149,9 +177,9 @@ def causes(
 
     Values are what differs in the messages of a cause. --cause of `letters retry` and `letters discard` takes one, too.
 
-    Example: python -m hubledger letters causes --status exhausted --revealed
+    Example: bin/hubledger letters causes --status exhausted --revealed
     """
-    query = {**filter_of(where, when, key), "limit": limit}
+    query = {**filter_of(at, where, when, key), "limit": limit}
     found = groups_of(at, query, revealed or key is not None)
     if at.out.as_json:
         return at.out.json(found.text)
@@ -190,16 +218,15 @@ def causes_table(out: Output, groups: list[Mapping[str, Any]]) -> RenderableType
 
 def show_letter(
     at: At,
-    partition: PartitionId,
-    number: Number,
+    position: Position,
     revealed: Revealed = False,
     body: Annotated[Body | None, typer.Option(help="Show the body in this form; it reveals the event.")] = None,
 ) -> None:
     """Show one letter, with its attempts.
 
-    Example: python -m hubledger letters show 3 41 --body json
+    Example: bin/hubledger letters show 3 41 --body json
     """
-    path = f"dead-letters/{segment(partition)}/{segment(number)}"
+    path = f"dead-letters/{position_of(position)}"
     is_revealed = revealed or body is not None
     found = at.app.get(f"revealed/{path}" if is_revealed else path, {"body": body.value if body else None})
     if at.out.as_json:

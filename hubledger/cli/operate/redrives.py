@@ -19,7 +19,7 @@ def list_moved(
 ) -> None:
     """List the letters that a redrive has moved, with their status now.
 
-    Example: python -m hubledger tasks letters 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --all
+    Example: bin/hubledger tasks letters 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --all
     """
     rows, _ = at.listed(f"tasks/{segment(task_id)}/letters", "letters", {"limit": limit}, everything)
     columns = (

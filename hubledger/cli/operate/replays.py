@@ -9,7 +9,7 @@ from rich.console import Group
 from hubledger.cli.console import UsageFault, program
 from hubledger.cli.moments import WRITTEN, moment
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At, Everything, Why
-from hubledger.cli.operate.letters import segment
+from hubledger.cli.operate.letters import number_of, segment
 from hubledger.cli.operate.tasks import shown, wait_for_task
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.views.output import Column, toned
@@ -50,7 +50,7 @@ def start(
 
     --for-real asks after the dry run, and replays. Ctrl-C ends the wait, and the replay goes on.
 
-    Example: python -m hubledger replay start --partition 3 --from 40 --to 90 --reason "version 2 corrects the unit"
+    Example: bin/hubledger replay start --partition 3 --from 40 --to 90 --reason "version 2 corrects the unit"
     """
     if for_real and no_wait:
         raise UsageFault("--for-real needs the dry run first, so it has to wait: leave out --no-wait")
@@ -75,8 +75,8 @@ def start(
 def _place(text: str | None) -> dict[str, str] | None:
     if text is None:
         return None
-    if text.isascii() and text.isdigit():
-        return {"sequence_number": text}
+    if number := number_of(text):
+        return {"sequence_number": number}
     return {"enqueued_at": str(moment(text))}
 
 
@@ -97,7 +97,7 @@ def diff(
 ) -> None:
     """Show the rows that a dry run would change. It reveals events, and the app logs who saw them.
 
-    Example: python -m hubledger tasks diff 6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11 --all
+    Example: bin/hubledger tasks diff 6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11 --all
     """
     _show_diff(at, task_id, limit, everything)
 

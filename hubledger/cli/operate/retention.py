@@ -29,7 +29,7 @@ def retention(at: At) -> int:
 
     Ends with 1 when the hub no longer holds an event that is stored nowhere else, or will remove one within an hour.
 
-    Example: python -m hubledger retention
+    Example: bin/hubledger retention
     """
     found = at.app.get("retention")
     value, out = found.value, at.out
@@ -96,7 +96,7 @@ def start_purge(
 
     --for-real asks after the dry run, and removes them. Ctrl-C ends the wait, and the purge goes on.
 
-    Example: python -m hubledger purge start --older-than event_hub_dead_letter=180 --reason "half a year of letters"
+    Example: bin/hubledger purge start --older-than event_hub_dead_letter=180 --reason "half a year of letters"
     """
     order = {"older_than_days": _ages(older_than), "reason": reason}
     return dry_run_first(

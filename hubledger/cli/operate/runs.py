@@ -52,7 +52,7 @@ def list_runs(
 ) -> None:
     """List the runs of an aggregate, the newest first.
 
-    Example: python -m hubledger runs list --job home_activity
+    Example: bin/hubledger runs list --job home_activity
     """
     pages = list(at.app.pages("aggregations", {"job": job, "limit": limit}, everything))
     if at.out.as_json:
@@ -92,7 +92,7 @@ def show_run(at: At, run_id: RunId, revealed: Revealed = False) -> int:
 
     Ends with 1 when the run has failed.
 
-    Example: python -m hubledger runs show 4f1e2f2b52c84c5f
+    Example: bin/hubledger runs show 4f1e2f2b52c84c5f
     """
     path = f"aggregations/runs/{segment(run_id)}"
     return _shown(at, at.app.get(f"revealed/{path}" if revealed else path))
@@ -157,7 +157,7 @@ def _failure(out: Output, one: Mapping[str, Any]) -> dict[str, object]:
 def step_runs(at: At, job: Aggregate = None) -> None:
     """Take the timer's next step of an aggregate now, without the pause after a failed run.
 
-    Example: python -m hubledger runs step --job home_activity
+    Example: bin/hubledger runs step --job home_activity
     """
     at.confirm(f"Take the next step of {job or 'the first aggregate'}?")
     done = at.app.post("aggregations", {"job": job})
@@ -170,7 +170,7 @@ def step_runs(at: At, job: Aggregate = None) -> None:
 def pause_runs(at: At, reason: Why, job: Aggregate = None) -> None:
     """Pause an aggregate: no further run is planned; a running Spark job finishes.
 
-    Example: python -m hubledger runs pause --job home_activity --reason "the database is restored"
+    Example: bin/hubledger runs pause --job home_activity --reason "the database is restored"
     """
     _order(at, "pause", {"job": job, "reason": reason})
 
@@ -178,7 +178,7 @@ def pause_runs(at: At, reason: Why, job: Aggregate = None) -> None:
 def resume_runs(at: At, reason: Why, job: Aggregate = None) -> None:
     """Resume a paused aggregate.
 
-    Example: python -m hubledger runs resume --job home_activity --reason "it is restored"
+    Example: bin/hubledger runs resume --job home_activity --reason "it is restored"
     """
     _order(at, "resume", {"job": job, "reason": reason})
 
@@ -186,7 +186,7 @@ def resume_runs(at: At, reason: Why, job: Aggregate = None) -> None:
 def repair_runs(at: At, reason: Why, since: Since = None, until: Until = None, job: Aggregate = None) -> None:
     """Order a repair: the windows of some days are summed again.
 
-    Example: python -m hubledger runs repair --since 2026-02-01 --until 2026-02-03 --reason "rows were changed by hand"
+    Example: bin/hubledger runs repair --since 2026-02-01 --until 2026-02-03 --reason "rows were changed by hand"
     """
     _order(at, "repair", {"job": job, "since_day": since, "until_day": until, "reason": reason})
 
@@ -194,7 +194,7 @@ def repair_runs(at: At, reason: Why, since: Since = None, until: Until = None, j
 def backfill_runs(at: At, reason: Why, since: Since = None, until: Until = None, job: Aggregate = None) -> None:
     """Order a backfill: the first run of an aggregate sums the windows of some days.
 
-    Example: python -m hubledger runs backfill --job flight_punctuality --reason "declared today"
+    Example: bin/hubledger runs backfill --job flight_punctuality --reason "declared today"
     """
     _order(at, "backfill", {"job": job, "since_day": since, "until_day": until, "reason": reason})
 
@@ -202,7 +202,7 @@ def backfill_runs(at: At, reason: Why, since: Since = None, until: Until = None,
 def withdraw_runs(at: At, reason: Why, job: Aggregate = None) -> None:
     """Withdraw a repair or a backfill that waits for its run.
 
-    Example: python -m hubledger runs withdraw --job home_activity --reason "it is not needed"
+    Example: bin/hubledger runs withdraw --job home_activity --reason "it is not needed"
     """
     _order(at, "withdraw", {"job": job, "reason": reason})
 
@@ -224,7 +224,7 @@ def _order(at: At, move: str, body: Mapping[str, Any]) -> None:
 def cancel_run(at: At, run_id: RunId, reason: Why) -> None:
     """Cancel the Spark job of an open run; its next attempt follows.
 
-    Example: python -m hubledger runs cancel 4f1e2f2b52c84c5f --reason "the job hangs"
+    Example: bin/hubledger runs cancel 4f1e2f2b52c84c5f --reason "the job hangs"
     """
     at.confirm(f"Cancel the job of run {run_id}?")
     _shown(at, at.app.post(f"aggregations/runs/{segment(run_id)}/cancel", {"reason": reason}))
@@ -238,7 +238,7 @@ def discard_run(
 ) -> None:
     """Discard an open run, or its staged result; no row is lost.
 
-    Example: python -m hubledger runs discard 4f1e2f2b52c84c5f --what result --reason "smaller runs"
+    Example: bin/hubledger runs discard 4f1e2f2b52c84c5f --what result --reason "smaller runs"
     """
     at.confirm(f"Discard {'run' if what is What.run else 'the result of run'} {run_id}?")
     order = {"what": what.value, "reason": reason}

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from hubledger.cli.console import UsageFault
+from hubledger.cli.console import UsageFault, program
 from hubledger.cli.operate.command import GOOD, UNHEALTHY, At
 from hubledger.cli.remote.client import AppAnswer, Interrupted, NoConnection
 from hubledger.cli.remote.problems import Refusal
@@ -34,7 +34,7 @@ def status(at: At, watch: _Watch = False, every: _Every = 2.0) -> int:
 
     Ends with 1 when the books do not balance or a partition is stopped.
 
-    Example: python -m hubledger status --watch
+    Example: bin/hubledger status --watch
     """
     if watch:
         _watch(at, every)
@@ -43,7 +43,7 @@ def status(at: At, watch: _Watch = False, every: _Every = 2.0) -> int:
         at.out.json(found.text)
     else:
         at.out.show(view(at.out, found.value))
-        at.out.say(*([f"Next: {GIVEN_UP}"] if found.value["letters"]["exhausted"] else []))
+        at.out.say(*([f"Next: {program()} {GIVEN_UP}"] if found.value["letters"]["exhausted"] else []))
     return GOOD if is_healthy(found.value) else UNHEALTHY
 
 
@@ -143,7 +143,7 @@ def health(at: At) -> int:
 
     Ends with 1 when one of the three is not healthy.
 
-    Example: python -m hubledger health
+    Example: bin/hubledger health
     """
     found = {name: _checked(at, name) for name in ("live", "ready", "ledger")}
     refusals = [one for one in found.values() if isinstance(one, Refusal)]

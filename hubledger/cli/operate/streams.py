@@ -23,7 +23,7 @@ def show_stream(at: At, revealed: Revealed = False) -> int:
 
     --revealed shows the errors that stopped a partition. Ends with 1 when a partition is stopped.
 
-    Example: python -m hubledger streams show
+    Example: bin/hubledger streams show
     """
     found = at.app.get("status")
     value, out = found.value, at.out
@@ -53,7 +53,7 @@ def next_incarnation(
 ) -> None:
     """Open the next incarnation of a stream whose hub was recreated: a dry run, which shows what would be read.
 
-    Example: python -m hubledger streams next-incarnation --reason "the hub was recreated" --for-real
+    Example: bin/hubledger streams next-incarnation --reason "the hub was recreated" --for-real
     """
     if for_real:
         at.refuse_without_person()

@@ -35,7 +35,7 @@ def list_tasks(
 ) -> None:
     """List tasks, the newest first.
 
-    Example: python -m hubledger tasks list --kind replay
+    Example: bin/hubledger tasks list --kind replay
     """
     rows, _ = at.listed("tasks", "tasks", {"kind": kind, "status": status, "limit": limit}, everything)
     if not at.out.as_json:
@@ -55,7 +55,7 @@ def show_task(at: At, task_id: TaskId) -> int:
 
     Ends with 1 when the task has failed, or an audit has found a fault.
 
-    Example: python -m hubledger tasks show 6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11
+    Example: bin/hubledger tasks show 6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11
     """
     return shown(at, at.app.get(f"tasks/{segment(task_id)}"))
 
@@ -142,7 +142,7 @@ def dry_run_first(
 def pause_task(at: At, task_id: TaskId, reason: Why) -> int:
     """Pause a task between two pieces; what it has done stays done.
 
-    Example: python -m hubledger tasks pause 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "the database is slow"
+    Example: bin/hubledger tasks pause 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "the database is slow"
     """
     return _move(at, task_id, "pause", reason)
 
@@ -150,7 +150,7 @@ def pause_task(at: At, task_id: TaskId, reason: Why) -> int:
 def resume_task(at: At, task_id: TaskId, reason: Why) -> int:
     """Resume a paused task.
 
-    Example: python -m hubledger tasks resume 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "it is fast again"
+    Example: bin/hubledger tasks resume 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "it is fast again"
     """
     return _move(at, task_id, "resume", reason)
 
@@ -158,7 +158,7 @@ def resume_task(at: At, task_id: TaskId, reason: Why) -> int:
 def cancel_task(at: At, task_id: TaskId, reason: Why) -> int:
     """Cancel a task for good; what it has done stays done.
 
-    Example: python -m hubledger tasks cancel 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "the wrong range"
+    Example: bin/hubledger tasks cancel 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "the wrong range"
     """
     return _move(at, task_id, "cancel", reason)
 

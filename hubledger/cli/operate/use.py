@@ -34,7 +34,7 @@ def use(
     They are kept in the user's folder of settings, in a file that only the user can read. --url and the settings
     HUBLEDGER_URL, HUBLEDGER_KEY and HUBLEDGER_SCOPE win over it.
 
-    Example: python -m hubledger use prod --url https://NAME.azurewebsites.net
+    Example: bin/hubledger use prod --url https://NAME.azurewebsites.net
     """
     path = contexts_file()
     found = read_contexts(path)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
-from hubledger.cli.console import UsageFault
+from hubledger.cli.console import UsageFault, program
 from hubledger.cli.remote.contexts import Context
 
 URL, KEY, SCOPE = "HUBLEDGER_URL", "HUBLEDGER_KEY", "HUBLEDGER_SCOPE"
@@ -41,8 +41,8 @@ def read_address(
     text = given or environment.get(URL, "").strip() or find_run()
     if not text:
         raise UsageFault(
-            f"which app? Name it with `use NAME --url https://NAME.azurewebsites.net`, set {URL}, give --url, or"
-            " start one here with `make run`"
+            f"which app? Name it with `{program()} use NAME --url https://NAME.azurewebsites.net`, set {URL}, give"
+            " --url, or start one here with `make run`"
         )
     url = checked_url(text, named)
     if (key or scope) and urlsplit(url).scheme == "http" and not _is_here(urlsplit(url).hostname or ""):

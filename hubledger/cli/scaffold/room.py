@@ -178,7 +178,7 @@ The transform of these events, its tables, and its tests. A release of Hubledger
 - `transform.py` turns one event into rows. Change `VERSION` with each change of its rows.
 - `aggregates/` holds the aggregates, `migrations/` the tables of both engines, `{samples}` sample events.{wire}
 - After a change of a class, write its migration:
-  `.venv/bin/python -m hubledger migrate-diff --transform {design.package}`
+  `bin/hubledger migrate-diff --transform {design.package}`
 
 {block}"""
 
@@ -190,7 +190,7 @@ def commands_of(design: Design) -> tuple[str, ...]:
     lacking = [each.name for each in files if not each.is_file() or pin not in each.read_text(encoding="utf-8").split()]
     return (
         *(f"echo {pin} >> {name}" for name in lacking),
-        f".venv/bin/python -m hubledger try --transform {design.package}",
+        f"bin/hubledger try --transform {design.package}",
         f"make check-room TRANSFORM={design.package}",
         f"make demo TRANSFORM={design.package} EVENTS=2000",
     )

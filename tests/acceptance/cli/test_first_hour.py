@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.cli.terminal import TMUX, WITHOUT_TMUX, Shell
-from tests.acceptance.tutorial.reader import Reader, free_port
+from tests.acceptance.tutorial.reader import free_port, in_a_copy
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(TMUX is None, reason=WITHOUT_TMUX)]
 ORDER = {"order_id": "A-1", "item": "lamp", "quantity": 2, "placed_at": "2026-03-01T09:12:04Z"}
@@ -40,7 +40,7 @@ def tabular(screen: str) -> list[str]:
 
 
 def test_a_person_types_the_commands_of_the_first_hour(tmp_path: Path, short_path: Path) -> None:
-    root = Reader(tmp_path / "my-app").folder
+    root = in_a_copy(tmp_path / "my-app").folder
     (root / "orders.jsonl").write_text("\n".join([*LINES, '{"order_id": "A-6", ', "no JSON"]) + "\n")
     kept = {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
     given = {**kept, "PATH": f"{root / 'bin'}:{os.environ['PATH']}", "XDG_CONFIG_HOME": str(tmp_path)}
@@ -78,6 +78,11 @@ def own_room(shell: Shell) -> None:
     code, screen = typed(shell, "hubledger try --transform orders")
     assert code == 0
     assert "apps.orders, orders/1: events 5, with rows 5, filtered 0, letters 0" in screen
+    assert typed(shell, "hubledger new shop --from orders.jsonl")[0] == 0
+    asked = ("Which room (apps.orders, apps.shop)", "shop"), ("not one of 'apps.orders', 'apps.shop'", "apps.shop")
+    code, screen = typed(shell, "hubledger try", *asked)
+    assert code == 0
+    assert "apps.shop, shop/1: events 5" in screen
 
 
 def with_an_app(shell: Shell) -> None:

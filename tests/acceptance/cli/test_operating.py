@@ -109,8 +109,8 @@ def test_the_requirements_of_the_command_line_are_enough_for_it(fresh: Served) -
         assert done.returncode == code, done.stderr
     assert "msgspec" in others
     assert done.stderr == (
-        "hubledger: msgspec is missing: run `make .venv/local.done` and use .venv/bin/python,"
-        " or run `pip install -r local/requirements.txt`\n"
+        "hubledger: msgspec is missing: run `make setup`, or `python3 -m venv .venv && .venv/bin/python -m pip install"
+        f" -r local/requirements.txt`, in {ROOT}; then use bin/hubledger\n"
     )
 
 

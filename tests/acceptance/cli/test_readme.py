@@ -11,7 +11,7 @@ from tests.acceptance.tutorial.page import Command, steps_of
 from tests.repo.product import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SESSION = [step for step in steps_of(README) if isinstance(step, Command) and step.line.startswith("hubledger ")]
+SESSION = [step for step in steps_of(README) if isinstance(step, Command) and step.line.startswith("bin/hubledger ")]
 # Ids and times are one sign in the session and in the output; the widths of columns follow them.
 _VOLATILE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\d-]* ?\d\d:\d\d:\d\dZ, (now|[\w ]+ ago)|─+")
 

@@ -67,7 +67,7 @@ def test_ctrl_c_leaves_the_job_running_and_names_the_command_that_pauses_it(fres
         assert terminal.code() == 130
         told = re.search(r"goes on in the app. To pause it: (.+?) --reason WHY", joined(terminal.screen()))
     assert told
-    pause = told[1].split()[told[1].split().index("hubledger") + 1 :]
+    pause = told[1].split()[told[1].split().index("bin/hubledger") + 1 :]
     paused = hubledger(fresh.base_url, *pause, "--reason", "too early", "--yes", "--json")
     assert paused.returncode == 0, paused.stderr
     task_id = pause[-1]

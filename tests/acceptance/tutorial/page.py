@@ -39,7 +39,7 @@ class Command:
     @property
     def is_endless(self) -> bool:
         """True for a command that runs until Ctrl-C."""
-        return self.line.startswith("make run")
+        return self.line.startswith(("make run", "make serve"))
 
     def shows(self, output: str) -> bool:
         """Return whether the page shows this output, apart from volatile figures, blank lines and ends of lines."""
@@ -65,7 +65,7 @@ def steps_of(page: str) -> Iterator[Step]:
     for kind, name, text, heading in _BLOCK.findall(page):
         if heading:
             yield Section()
-        elif kind == "json":
+        elif name:
             yield Written(name, text)
         elif kind == "diff":
             yield Changed(text)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.acceptance.tutorial.page import Changed, Command, Section, Step, Written
-from tests.checkout import copy_checkout
 from tests.patience import allowed
 
 DEADLINE = 180.0  # seconds of an idle machine for the output of a command that does not end
@@ -26,31 +25,36 @@ def free_port() -> int:
         return port
 
 
+def in_a_copy(folder: Path) -> "Reader":
+    """Return a reader in a copy of the checkout with the packages of this Python, so that `make setup` finds all."""
+    from tests.checkout import copy_checkout  # a reader on a bare machine lacks what it imports
+
+    venv = copy_checkout(folder) / ".venv"
+    venv.mkdir()
+    for entry in Path(sys.prefix).iterdir():
+        if entry.name in {"bin", "lib", "lib64", "include", "pyvenv.cfg"}:
+            (venv / entry.name).symlink_to(entry)
+    for done in ("local.done", "dev.done", "spark.done"):
+        (venv / done).touch()
+    return Reader(folder)
+
+
 class Reader:
     """Follows the steps of a page, and remembers the outputs that the page does not show."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = copy_checkout(folder)
+        self.folder = folder
         self.port = free_port()
         self.differing: list[str] = []
+        self.last = ""  # the output of the command that was taken last
         self._running: subprocess.Popen[bytes] | None = None
         self._output = folder / ".local-run" / "tutorial.out"
-        self._install()
-
-    def _install(self) -> None:
-        """Give the copy the packages of this Python: the page's `make setup` finds them installed."""
-        venv = self.folder / ".venv"
-        venv.mkdir()
-        for entry in Path(sys.prefix).iterdir():
-            if entry.name in {"bin", "lib", "lib64", "include", "pyvenv.cfg"}:
-                (venv / entry.name).symlink_to(entry)
-        for done in ("local.done", "dev.done", "spark.done"):
-            (venv / done).touch()
 
     def take(self, step: Step) -> None:
         """Take one step."""
         match step:
             case Written(name, text):
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (self.folder / name).write_text(text, encoding="utf-8")
             case Changed(diff):
                 subprocess.run(
@@ -112,6 +116,7 @@ class Reader:
         self._note(command, output)
 
     def _note(self, command: Command, output: str) -> None:
+        self.last = output
         if not command.shows(output):
             self.differing.append(f"$ {command.line}\n{output}")
 

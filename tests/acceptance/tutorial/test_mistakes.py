@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.tutorial.reader import Reader
+from tests.acceptance.tutorial.reader import Reader, in_a_copy
 from tests.acceptance.tutorial.test_tutorial import PAGE, answers
 from tests.patience import allowed
 from tests.repo.product import ROOT
 
 pytestmark = pytest.mark.slow
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-HUBLEDGER = ".venv/bin/python -m hubledger"
+HUBLEDGER = "bin/hubledger"
 NEW = f"{HUBLEDGER} new shop --from shop.jsonl --key order_id"
 ADA, PAID = '"order_id": "O-1", "customer": "Ada"', '"payment_id": "P-1", "amount": 19.99'
 SAMPLE = f"""\
@@ -90,7 +90,7 @@ class Walk:
 
 @pytest.fixture
 def walk(tmp_path: Path) -> Iterator[Walk]:
-    reader = Reader(tmp_path / "my-app")
+    reader = in_a_copy(tmp_path / "my-app")
     yield Walk(reader)
     reader.stop()
 
@@ -127,17 +127,17 @@ def a_room(walk: Walk) -> None:
 
 def the_causes(walk: Walk) -> dict[str, str]:
     """Publish the mistakes, and return the cause of the letter of each body."""
-    tried = walk.take(f"{HUBLEDGER} try mistakes.jsonl --transform apps.shop", "hubledger try bad.jsonl", PAGE)
+    tried = walk.take(f"{HUBLEDGER} try mistakes.jsonl --transform apps.shop", "bin/hubledger try bad.jsonl", PAGE)
     assert "unknown field `coupon`: add it to the body, or ignore it" in tried
     demo = walk.begin("make demo TRANSFORM=apps.shop EVENTS_FROM=mistakes.jsonl EVENTS=6")
     assert "each of 6 events is accounted for exactly once (3 written, 3 dead-lettered)" in demo
     status = walk.take(f"{HUBLEDGER} status")
     assert re.search(r"letters open +3 \(exhausted 3\)", status)
     assert "coupon in 1 event" in status
-    walk.take(f"{HUBLEDGER} letters causes --status exhausted", "Next: letters causes --status exhausted")
+    walk.take(f"{HUBLEDGER} letters causes --status exhausted", f"Next: {HUBLEDGER} letters causes --status exhausted")
     listed = re.findall(r"^ ([0-9a-f]{16}) +1 +1 +poison +PoisonEvent +(\d+)/(\d+)", walk.shown, re.M)
     assert len(listed) == 3
-    assert "Next: letters show {1} {2} --body text\n".format(*listed[0]) in walk.shown
+    assert "Next: bin/hubledger letters show {1} {2} --body text\n".format(*listed[0]) in walk.shown
     found = {}
     for cause, partition, number in listed:
         letter = walk.take(f"{HUBLEDGER} letters show {partition} {number} --body text", f"{partition}/{number}")
@@ -157,7 +157,7 @@ def mend(transform: Path) -> None:
 def a_mended_app(walk: Walk, readme: str) -> None:
     assert "apps/shop/README.md\n" in walk.shown
     trial = f"{HUBLEDGER} try mistakes.jsonl --transform apps.shop"
-    assert "add a migration (`python -m hubledger migrate-diff --transform NAME`" in walk.take(trial)
+    assert "add a migration (`bin/hubledger migrate-diff --transform NAME`" in walk.take(trial)
     diff = walk.take(f"{HUBLEDGER} migrate-diff --transform apps.shop", by=readme)
     assert "ALTER TABLE shop_event ADD COLUMN coupon" in diff
     assert "apps.shop, shop/2: events 6, with rows 5, filtered 0, letters 1" in walk.take(trial)
@@ -167,12 +167,12 @@ def a_mended_app(walk: Walk, readme: str) -> None:
 
 def settle(walk: Walk, causes: dict[str, str]) -> None:
     retry = f"{HUBLEDGER} letters retry --cause"
-    walk.take(f"{retry} {causes[WRONG]} --reason 'a comma is a point'", "letters retry --cause ")
+    walk.take(f"{retry} {causes[WRONG]} --reason 'a comma is a point'", f"{retry} ")
     walk.take(f"{retry} {causes[WRONG]} --reason 'a comma is a point' --yes", "give --yes")
     resolved = walk.take(f"{retry} {causes[WITHOUT_KEY]} --reason 'it has no order' --yes", "give --yes")
     assert "1 resolved, 0 failed again" in resolved
     discard = f"{HUBLEDGER} letters discard --cause {causes[MALFORMED]} --reason 'cut off' --yes"
-    assert "done: moved 1 of 1 letter" in walk.take(discard, "letters discard --cause ")
+    assert "done: moved 1 of 1 letter" in walk.take(discard, f"{HUBLEDGER} letters discard --cause ")
     dry = walk.take(f"{HUBLEDGER} replay start --reason coupon", f"{HUBLEDGER} replay start --reason ")
     assert "coupon: - → SPRING" in dry
     walk.take(f"{HUBLEDGER} replay start --reason coupon --for-real --yes", "the same command with --for-real")
@@ -183,7 +183,7 @@ def nothing_is_lost(walk: Walk, store: Path) -> None:
     assert re.search(r"accounted +6 of 6 ", status)
     assert re.search(r"letters open +0 ", status)
     assert "Next:" not in status
-    assert "exit code" not in walk.take(f"{HUBLEDGER} health", "hubledger health", README)
+    assert "exit code" not in walk.take(f"{HUBLEDGER} health", "bin/hubledger health", README)
     rows = read(store, "SELECT order_id, customer, total, amount, coupon FROM shop_event ORDER BY 1, 5")
     assert [tuple(row) for row in rows] == [
         ("O-4", "Chen", "7.25", None, None),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.tutorial.page import Command, steps_of
-from tests.acceptance.tutorial.reader import USUAL_PORT, Reader
+from tests.acceptance.tutorial.reader import USUAL_PORT, Reader, in_a_copy
 from tests.acceptance.upgrade.git import GIT
 from tests.patience import allowed
 from tests.repo.product import ROOT
@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs" / "your-own-events.md").read_text(encoding="utf-8")
 @pytest.mark.slow
 @pytest.mark.skipif(GIT is None, reason="git is missing: apt-get install git")
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
-    reader = Reader(tmp_path / "my-app")
+    reader = in_a_copy(tmp_path / "my-app")
     try:
         for step in steps_of(PAGE):
             reader.take(step)

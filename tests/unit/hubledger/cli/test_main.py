@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hubledger.cli.console import program
 from hubledger.cli.main import main
 from hubledger.cli.scaffold.room import taken_tables
 
@@ -90,10 +91,20 @@ def test_the_flags_that_are_missing_are_named(capsys: pytest.CaptureFixture[str]
     assert "--field" in line
 
 
+def test_the_next_command_can_be_pasted_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(ROOT)
+    assert program() == "bin/hubledger"
+    monkeypatch.chdir(tmp_path)
+    assert program() == str(ROOT / "bin" / "hubledger")
+    (tmp_path / "hubledger").symlink_to(ROOT / "bin" / "hubledger")
+    assert program() == "hubledger"
+
+
 @pytest.mark.parametrize("command", ["new", "migrate-diff", "try"])
 def test_the_help_of_a_command_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
-    assert f"Example: python -m hubledger {command} " in capsys.readouterr().out
+    assert f"Example: bin/hubledger {command} " in capsys.readouterr().out
 
 
 def test_a_letter_that_the_output_cannot_hold_is_printed_as_its_escape() -> None:
@@ -124,6 +135,7 @@ class Interrupting:
         if name == "typer":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupting())
+from hubledger.cli.console import program
 from hubledger.cli.main import main
 sys.exit(main(["new"]))
 """
@@ -137,4 +149,4 @@ def test_without_typer_one_line_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "make .venv/local.done" in done.stderr
+    assert "typer is missing: run `make setup`, or " in done.stderr

@@ -49,7 +49,7 @@ def test_a_new_field_becomes_the_next_migration_of_both_engines(project: Project
     out = project.done("hubledger", "migrate-diff", *OF, "--name", "add_lane")
     assert "migrations/sqlserver/0002_add_lane.sql" in out
     assert "Next:\n  .venv/bin/python -m core.store.migrate --transform apps.parcels\n  (make run and make serve" in out
-    assert out.endswith(" a replay writes them again:\n  .venv/bin/python -m hubledger replay start --reason WHY\n")
+    assert out.endswith(" a replay writes them again:\n  bin/hubledger replay start --reason WHY\n")
     assert migrations(room) == [
         "sqlite", "sqlite/0001_parcels.sql", "sqlite/0002_add_lane.sql",
         "sqlserver", "sqlserver/0001_parcels.sql", "sqlserver/0002_add_lane.sql",

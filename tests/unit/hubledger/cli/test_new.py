@@ -195,7 +195,7 @@ def test_the_room_has_these_files_and_the_next_commands_are_printed(project: Pro
     ]  # fmt: skip
     assert all(f"apps/parcels/{name}" in out for name in written)
     following = out.partition("Next:")[2].strip().splitlines()
-    assert [line.split()[1] for line in following] == ["-m", "check-room", "demo"]
+    assert [line.split()[1] for line in following] == ["try", "check-room", "demo"]
     assert names_in(project.folder / "apps") == ["__init__.py", "parcels"]
 
 

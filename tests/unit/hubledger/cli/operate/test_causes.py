@@ -41,8 +41,12 @@ def test_a_cause_has_its_message_and_examples_where_the_caller_may_see_them(
     found = capsys.readouterr()
     assert ("no such kind: … (e.g. lamp, desk)" in found.out) == may_reveal
     assert command[0] == "letters" or CAUSE in found.out
-    assert (f"mended: letters retry --cause {CAUSE} --reason WHY\n" in found.out) == (command[0] == "letters")
-    assert (f"give them up: letters discard --cause {CAUSE} --reason WHY\n" in found.out) == (command[0] == "letters")
+    assert (f"mended: bin/hubledger letters retry --cause {CAUSE} --reason WHY\n" in found.out) == (
+        command[0] == "letters"
+    )
+    assert (f"give them up: bin/hubledger letters discard --cause {CAUSE} --reason WHY\n" in found.out) == (
+        command[0] == "letters"
+    )
     assert found.err == ""
 
 

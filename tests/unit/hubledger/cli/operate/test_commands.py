@@ -200,8 +200,8 @@ def test_help_ends_with_an_example_that_the_command_takes(capsys: pytest.Capture
     for name in COMMANDS:
         main([*name.split(), "--help"])
         example = " ".join(capsys.readouterr().out.rpartition("\n\n")[2].split())
-        assert example.startswith(f"Example: python -m hubledger {name}"), name
-        given = shlex.split(example.removeprefix("Example: python -m hubledger "))
+        assert example.startswith(f"Example: bin/hubledger {name}"), name
+        given = shlex.split(example.removeprefix("Example: bin/hubledger "))
         given.remove("--watch") if "--watch" in given else None
         assert main([*given, "--url", "http://127.0.0.1:1", *(["--yes"] if name in CHANGING else [])]) == 2
         assert "nothing listens there" in capsys.readouterr().err, name
@@ -251,7 +251,7 @@ def test_a_status_names_the_next_command_when_letters_need_a_person(
 
     with SmallApp(answer) as app:
         against(app, "status")
-    assert ("\nNext: letters causes --status exhausted\n" in capsys.readouterr().out) == (exhausted > 0)
+    assert ("\nNext: bin/hubledger letters causes --status exhausted\n" in capsys.readouterr().out) == (exhausted > 0)
 
 
 def test_health_shows_what_it_may_see_without_a_key(against: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -309,8 +309,8 @@ def test_the_places_of_a_key_end_with_the_words_of_the_app_and_a_next_step(
     assert "key=home+1" in app.requests[0].path
     assert "partition_id=3" in app.requests[0].path
     assert re.search(r"3 +41 +yes +sensor_reading, home", first)
-    assert "find that.\nOlder numbers were not searched yet: give --all.\nNext: ledger explain" in first
-    assert whole.splitlines()[-2:] == ["Searched here. It cannot find that.", "Next: ledger explain 3 41"]
+    assert "find that.\nOlder numbers were not searched yet: give --all.\nNext: bin/hubledger ledger explain" in first
+    assert whole.splitlines()[-2:] == ["Searched here. It cannot find that.", "Next: bin/hubledger ledger explain 3 41"]
 
 
 @pytest.mark.parametrize("asked", [[], ["--since", "today", "--key", "home-1"]])

@@ -1,0 +1,210 @@
+"""Each package that a place imports is named in the file of requirements that the place is installed from.
+
+A package that only comes along with a named one is not enough: its next version may no longer bring it. deptry maps a
+folder to a file, and here places share folders: the worker and the command line are some modules of `core` each.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import files, packages_distributions
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from pathspec import GitIgnoreSpec
+
+from hubledger.cli.commands import ROOM_COMMANDS
+from hubledger.cli.main import missing
+from hubledger.cli.operate.all import GROUPS, SINGLE
+from tests.checkout import files_of_checkout
+from tests.offenders import holds_for
+from tests.repo.product import ROOT
+
+FILES = files_of_checkout()
+PYTHON = frozenset(name for name in FILES if name.endswith(".py"))
+OURS = {name.partition("/")[0].removesuffix(".py") for name in PYTHON}
+ROOMS = ("/examples/*", "/apps/*")
+ENGINES = {"notebookutils": "Synapse and Fabric bring it"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """The modules that match `entries`, and all that they import, installed from files of requirements.
+
+    `elsewhere` says who brings the packages that these files need not name.
+    """
+
+    requirements: tuple[str, ...]
+    entries: tuple[str, ...]
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+
+
+LOCAL, DEV, SPARK = "local/requirements.txt", "requirements-dev.txt", "jobs/requirements.txt"
+PLACES = {
+    "app": Place(
+        ("requirements.txt",),
+        ("/function_app.py", "/handlers/", "/hubledger/web.py", "/core/", *ROOMS, "!tests/"),
+        {"opentelemetry-distro": "the host configures the SDK"},
+    ),
+    "worker": Place(
+        ("requirements-worker.txt",),
+        ("/core/worker/", *(f"{room}/{part}" for room in ROOMS for part in ("transform.py", "aggregates/"))),
+    ),
+    "command line": Place(
+        ("requirements-cli.txt",),
+        ("/hubledger/__main__.py", "/hubledger/cli/commands.py"),
+        dict.fromkeys(("fastavro", "msgspec"), "the commands for rooms read files of events"),
+    ),
+    "commands for rooms": Place((LOCAL,), ("/hubledger/cli/",)),
+    "local run": Place((LOCAL,), ("/local/",), {"hypothesis": "of the tests of rooms"}),
+    "tests of rooms": Place((DEV,), ("/hubledger/testing.py", *(f"{room}/tests/" for room in ROOMS))),
+    "jobs": Place((SPARK,), ("/jobs/",), ENGINES),
+    "jobs on Spark 4.1": Place(("jobs/requirements-spark41.txt",), ("/jobs/",), ENGINES),
+    "hooks": Place(
+        ("infra/hooks/requirements.txt",), ("/infra/",), {"fastavro": "the samples of a room are no Avro container"}
+    ),
+    "tools": Place((), ("/tools/",)),
+    "bench": Place((DEV, SPARK), ("/bench/",), ENGINES),
+    "site": Place(("requirements-docs.txt",), ("/bin/",)),
+}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that a module imports when it runs, also within a function and by `import_module`."""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.If(test=ast.Name("TYPE_CHECKING"), orelse=other):
+                node = ast.Module(other, [])
+            case ast.Import():
+                yield from (one.name for one in node.names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield from (f"{module}.{one.name}" for one in node.names)
+            case ast.Call(func=ast.Name("import_module"), args=[ast.Constant(value=str(name))]):
+                yield name
+        yield from imported(node)
+
+
+@cache
+def imports_of(name: str) -> frozenset[str]:
+    return frozenset(imported(ast.parse((ROOT / name).read_text(encoding="utf-8"))))
+
+
+def modules_of(dotted: str) -> Iterator[str]:
+    """Yield the files of ours that an import runs: each package on the way, and the module."""
+    parts = dotted.split(".")
+    for count in range(1, len(parts) + 1):
+        path = "/".join(parts[:count])
+        yield from PYTHON & {f"{path}.py", f"{path}/__init__.py"}
+
+
+@cache
+def reached(place: str) -> frozenset[str]:
+    """Return the files of a place."""
+    waiting, found = set(GitIgnoreSpec.from_lines(PLACES[place].entries).match_files(PYTHON)), set[str]()
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        waiting |= {module for one in imports_of(name) for module in modules_of(one)} - found
+    return frozenset(found)
+
+
+DISTRIBUTIONS = {name: set(found) for name, found in packages_distributions().items()}
+
+
+@cache
+def package_of(dotted: str) -> str:
+    """Return the package that brings a module; one that is not installed here is called as its module."""
+    parts = dotted.split(".")
+    found = DISTRIBUTIONS.get(parts[0], set())
+    if len(found) < 2:
+        return canonicalize_name(next(iter(found), parts[0]))
+    for count in range(len(parts), 0, -1):
+        path = "/".join(parts[:count])
+        owners = [one for one in found if {f"{path}.py", f"{path}/__init__.py"} & contents(one)]
+        if owners:
+            return canonicalize_name(owners[0])
+    return canonicalize_name("-".join(parts[:2]))
+
+
+@cache
+def contents(package: str) -> frozenset[str]:
+    return frozenset(one.as_posix() for one in files(package) or ())
+
+
+def packages_of(imports: frozenset[str]) -> set[str]:
+    """Return the packages of other people that these imports need."""
+    return {package_of(one) for one in imports if one.partition(".")[0] not in {*OURS, *sys.stdlib_module_names}}
+
+
+def named(*requirements: str) -> set[str]:
+    """Return the packages that files of requirements name, with those of the files that they include."""
+    found = set[str]()
+    lines = [(ROOT / one, line) for one in requirements for line in (ROOT / one).read_text("utf-8").splitlines()]
+    for path, line in lines:
+        text = line.partition("#")[0].strip()
+        if text.startswith("-r "):
+            found |= named(str((path.parent / text[3:]).resolve()))
+        elif text:
+            found.add(canonicalize_name(Requirement(text).name))
+    return found
+
+
+@holds_for(PLACES)
+def test_each_package_that_a_place_imports_is_named_where_it_is_installed_from(place: str) -> None:
+    of = PLACES[place]
+    known = named(*of.requirements) | of.elsewhere.keys()
+    lacking = {
+        f"{package}: {name} imports it, and {' and '.join(of.requirements) or 'no file'} does not name it"
+        for name in reached(place)
+        for package in packages_of(imports_of(name)) - known
+    }
+    assert not lacking, "\n".join(sorted(lacking))
+
+
+def test_every_module_that_is_shipped_belongs_to_a_place() -> None:
+    shipped = {name for name in PYTHON if not name.startswith("tests/")}
+    assert sorted(shipped - {name for place in PLACES for name in reached(place)}) == []
+
+
+def test_a_package_from_elsewhere_is_imported_there() -> None:
+    for place, of in PLACES.items():
+        used = {package for name in reached(place) for package in packages_of(imports_of(name))}
+        assert (of.elsewhere.keys() & named(*of.requirements), of.elsewhere.keys() - used) == (set(), set()), place
+
+
+def test_a_package_that_only_comes_along_is_seen_wherever_it_is_imported() -> None:
+    planted = """
+if TYPE_CHECKING:
+    import pandas
+def late():
+    import click
+    from azure.core.exceptions import AzureError
+    if TYPE_CHECKING:
+        import numpy
+    else:
+        import_module("multidict")
+"""
+    imports = frozenset(imported(ast.parse(planted)))
+    assert packages_of(imports) == {"click", "azure-core", "multidict"}
+    assert packages_of(imports) - named(LOCAL) == {"click"}
+
+
+def test_a_command_without_its_packages_names_the_file_that_has_them() -> None:
+    for command in (*SINGLE, *GROUPS, *ROOM_COMMANDS):
+        place = "commands for rooms" if command in ROOM_COMMANDS else "command line"
+        (file,) = re.findall(r"pip install -r (\S+)`", missing("click", [command]))
+        assert (file,) == PLACES[place].requirements
+
+
+@holds_for(
+    ["README.md", "CONTRIBUTING.md", *(name for name in FILES if re.fullmatch(r"(docs|local)/[\w-]+\.md", name))]
+)
+def test_a_package_of_an_example_is_in_the_app_or_named_on_its_page(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python.*?\n(.*?)^```", text, re.S | re.M)
+    imports = "\n".join(line for block in blocks for line in re.findall(r"^(?:import|from) .+", block, re.M))
+    used = packages_of(frozenset(imported(ast.parse(imports))))
+    assert used <= named("requirements.txt") | {canonicalize_name(one) for one in re.findall(r"`([\w.-]+)==", text)}
