@@ -157,9 +157,9 @@ class StoredJournal(Journal):
     def _put_back(self, asked: AttemptRequest, attempt: Attempt, deaths: int) -> None:
         """Take back the mark of an attempt that has ended, but keep the deaths that it counts.
 
-        The mark of an event that was tried alone would name it, so nothing of it stays.
+        The mark of an event that was tried alone would name it, so nothing of it stays. A verdict stays as it is.
         """
-        if not attempt.is_marked:
+        if not attempt.is_marked or asked.isolation.has_passed(asked.tried):
             return
         is_kept = deaths >= 0 and (asked.tried.length > 1 or deaths < ALONE - 1)
         with suppress(StoreFault):
