@@ -53,14 +53,12 @@ TRANSFORMS = [
 ]
 
 
-def deadly(deployed: Transform, dies: Callable[[Event], bool] | None) -> Transform:
-    """Return the transform with `kill N`: it ends the process while `dies`; without `dies` it only raises an error."""
+def deadly(deployed: Transform, dies: Callable[[Event], bool]) -> Transform:
+    """Return the transform with `kill N`: it ends the process while `dies`."""
 
     def rows_of(event: Event, references: References) -> Iterable[Row]:
         if not event.body.startswith(b"kill"):
             return deployed.rows_of(event, references)
-        if dies is None:
-            raise KeyError("this event would end the process")
         if dies(event):
             raise Killed
         return [SensorReading("survivor", "sensor", "kill", None, event.sequence_number, event.enqueued_at)]

@@ -51,7 +51,7 @@ class Site:
     trouble: Trouble
     policy: LetterPolicy
     fuse: Fuse
-    dies: Callable[[Event, bool], bool]  # of an event that it tries, or of its letter
+    dies: Callable[[Event, bool], bool]  # of an event that a batch tries, or a retry or replay
     host: HostCheckpoints | None = None
 
     def new_id(self) -> UUID:
@@ -71,7 +71,7 @@ class Instance:
         self.clock = store_clock(patient.database, own, monotonic=site.clock.monotonic)
         store = patient.remembering(KEPT, site.clock.monotonic)
         healing, policy = Healing(site.hub), site.policy
-        harmless, of_batches = deadly(deployed, None), deadly(deployed, lambda event: self._dies(event, False))
+        of_batches = deadly(deployed, lambda event: self._dies(event, False))
         of_letters = deadly(deployed, lambda event: self._dies(event, True))
         journal, hub = StoredJournal(patient, self.clock, Flight(None), self._lone, self._lone), self._verification()
         self.means = Means(store, of_batches, self.clock, healing, policy, site.fuse, hub, journal)
@@ -86,7 +86,7 @@ class Instance:
             policy,
             journal,
         )
-        self.replays = ReplayKind(STREAM, patient, site.hub, harmless, self.clock, policy, 7, journal=journal)
+        self.replays = ReplayKind(STREAM, patient, site.hub, of_letters, self.clock, policy, 7, journal=journal)
 
     @property
     def is_dead(self) -> bool:
