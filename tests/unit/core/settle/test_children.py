@@ -267,6 +267,11 @@ class TestChildrenThatCannotBeStarted:
                 settle(run("fine", "exit"), homes(), lone)
 
 
+def leave(seconds: float) -> None:
+    """Leave so many seconds in which a child may be asked."""
+    _must_end_at.set(sum((time.monotonic(), LIMIT.total_seconds(), seconds)))
+
+
 class TestAWaitForAChild:
     def test_ends_before_the_invocation_has_to(self, own: Children) -> None:
         """An event that hangs has to end within the invocation too."""
@@ -278,9 +283,9 @@ class TestAWaitForAChild:
                 own.lone(HERE, nothing),
                 pytest.raises(ChildNotFree, match=r"^no child process was free"),
             ):
-                _must_end_at.set(time.monotonic() + LIMIT.total_seconds() + 0.2)
+                leave(MOMENT)
                 own.lone(HERE, nothing).__enter__()
-            _must_end_at.set(time.monotonic() + LIMIT.total_seconds() - 0.2)
+            leave(-MOMENT)
             with pytest.raises(ChildNotFree, match="too old for an event that may hang"):
                 own.lone(HERE, nothing).__enter__()
         assert time.monotonic() - began < allowed(30.0)
