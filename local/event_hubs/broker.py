@@ -157,17 +157,15 @@ class HubBroker:
                 raise AmqpError("amqp:not-found", f"there is no node to {verb} at '{link.address}'")
 
     def _attach_publisher(self, link: IncomingLink, hub: Hub, partition: PartitionLog | None) -> None:
-        producer = self._register(link, hub, partition) if CAPABILITY in link.attach.capabilities else None
+        """Attach a publisher. An idempotent one learns its state with the answer, where it names a partition."""
+        producer = None
+        if CAPABILITY in link.attach.capabilities:
+            link.offered = (CAPABILITY,)
+            if partition is not None:  # .NET opens a link to the whole hub only to learn the largest message
+                producer = self._hubs.register(hub, partition, claim_of(link.attach.properties))
+                link.properties = properties_of(producer)
         link.accept = partial(self._publish, hub, partition, producer)
         link.on_closed = partial(self._forget_need, link)
-
-    def _register(self, link: IncomingLink, hub: Hub, partition: PartitionLog | None) -> Claim:
-        """Register the idempotent producer of a link, and tell it its state with the answer to its attach."""
-        if partition is None:
-            raise AmqpError("amqp:not-allowed", "an idempotent producer sends to a partition, not to the hub")
-        producer = self._hubs.register(hub, partition, claim_of(link.attach.properties))
-        link.offered, link.properties = (CAPABILITY,), properties_of(producer)
-        return producer
 
     def _publish(
         self, hub: Hub, partition: PartitionLog | None, producer: Claim | None, message: bytes, message_format: int

@@ -92,20 +92,26 @@ def _split(message: bytes) -> Unstamped:
     return Unstamped(annotations, b"".join(rest))
 
 
+def key_of(encoded: Raw) -> bytes:
+    """Return the key of an annotation in one encoding: the length of a symbol may be in one byte or in four."""
+    return b"\xa3" + encoded[4:] if encoded.startswith(b"\xb3\x00\x00\x00") else encoded
+
+
 def _without_stamps(annotations: list[Raw]) -> list[Raw]:
     """Return the annotations without the stamps of an earlier hub, which a forwarded event still has."""
     if len(annotations) % 2:
         raise DecodeError("a map has a key without a value")
-    if _STAMPS.isdisjoint(annotations[::2]):
+    keys = [key_of(each) for each in annotations[::2]]
+    if _STAMPS.isdisjoint(keys):
         return annotations
     pairs = zip(annotations[::2], annotations[1::2], strict=True)
-    return [each for pair in pairs if pair[0] not in _STAMPS for each in pair]
+    return [each for key, pair in zip(keys, pairs, strict=True) if key not in _STAMPS for each in pair]
 
 
 def _partition_key(annotations: list[Raw]) -> str | None:
     """Return the partition key; like the service, ignore a key that is not a string."""
     for name, value in zip(annotations[::2], annotations[1::2], strict=True):
-        if name == _PARTITION_KEY:
+        if key_of(name) == _PARTITION_KEY:
             key = decode(value)[0]
             return key if isinstance(key, str) else None
     return None

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from local.event_hubs.codec import DecodeError, Int, Raw, Short, Symbol, decode, encode
+from local.event_hubs.codec import DecodeError, Int, Short, Symbol, decode, encode
 from local.event_hubs.errors import AmqpError, MalformedMessage
-from local.event_hubs.events import Publication
+from local.event_hubs.events import Publication, key_of
 
 CAPABILITY = "com.microsoft:idempotent-producer"
 _ID, _EPOCH, _NUMBER = (f"com.microsoft:producer-{name}" for name in ("id", "epoch", "sequence-number"))
 _LIMITS = {_ID: 2**63 - 1, _EPOCH: 2**15 - 1, _NUMBER: 2**31 - 1}
 _REMEMBERED = 5  # batches of a producer, as in Kafka
-_BEFORE_THE_FIRST = -1
+_BEFORE_THE_FIRST = 0
 
 Batch = tuple[int, int]  # the numbers of its first and last event
 
@@ -40,7 +40,7 @@ class Producer:
 
     @property
     def last(self) -> int:
-        """The number of the last event, -1 before the first."""
+        """The number of the last event, 0 before the first."""
         return self.batches[-1][1]
 
 
@@ -65,14 +65,16 @@ class Producers:
     def register(self, claim: Claim) -> Claim:
         """Return the complete claim of a producer whose link is attached: a new one where the peer names none.
 
-        A higher epoch, or none, begins a new one, in which numbers begin anew or after the given one. Raises AmqpError
-        for an unknown id and for a lower epoch.
+        A higher epoch begins a new one, in which numbers begin anew or after the given one. So does none, but its given
+        number must be the last one. Raises AmqpError for an unknown id, a lower epoch and such a number.
         """
         if claim.producer_id is None:
             return self._begin(secrets.randbits(48), claim.epoch or 0, claim.number)
         known = self._find(claim.producer_id)
         epoch = known.epoch + 1 if claim.epoch is None else claim.epoch
         _refuse_lower(epoch, known)
+        if claim.epoch is None and claim.number is not None:
+            _refuse_out_of_order(_number_after(claim.number, 1), known)
         if epoch > known.epoch:
             return self._begin(claim.producer_id, epoch, claim.number)
         return Claim(claim.producer_id, epoch, known.last if claim.number is None else claim.number)
@@ -92,7 +94,7 @@ class Producers:
         batch = given.number, _number_after(given.number, len(publication.events) - 1)
         if batch in known.batches:
             return False
-        _refuse_out_of_order(batch, known)
+        _refuse_out_of_order(given.number, known)
         self.staged[producer_id] = Producer(known.epoch, (*known.batches, batch)[-_REMEMBERED:])
         return True
 
@@ -112,9 +114,10 @@ def claim_of(values: Mapping[Any, Any]) -> Claim:
     """Return the claim in the properties of a link or the annotations of a message. Raises AmqpError."""
     claim = Claim(values.get(_ID), values.get(_EPOCH), values.get(_NUMBER))
     for name, value in zip(_LIMITS, claim, strict=True):
-        lowest = _BEFORE_THE_FIRST if name == _NUMBER else 0
-        if value is not None and (type(value) is not int or not lowest <= value <= _LIMITS[name]):
-            raise AmqpError("com.microsoft:argument-error", f"{name} is not a whole number up to {_LIMITS[name]}")
+        if value is not None and type(value) is not int:
+            raise AmqpError("com.microsoft:argument-error", f"{name} is not a whole number")
+        if value is not None and not 0 <= value <= _LIMITS[name]:
+            raise AmqpError("com.microsoft:argument-out-of-range", f"{name} is not from 0 to {_LIMITS[name]}")
     return claim
 
 
@@ -128,7 +131,7 @@ def _values(publication: Publication) -> dict[str, Any]:
     """Return the annotations of a batch and of its first event by name, decoded where they are a producer's."""
     found: dict[str, Any] = {}
     for given in (publication.events[0].annotations if publication.events else [], publication.annotations):
-        named = dict(zip(given[::2], given[1::2], strict=True))
+        named = dict(zip(map(key_of, given[::2]), given[1::2], strict=True))
         try:
             found |= {name: decode(named[key])[0] for name, key in _KEYS.items() if key in named}
         except DecodeError as error:
@@ -136,7 +139,7 @@ def _values(publication: Publication) -> dict[str, Any]:
     return found
 
 
-_KEYS: dict[str, Raw] = {name: Raw(encode(Symbol(name))) for name in _LIMITS}
+_KEYS = {name: encode(Symbol(name)) for name in _LIMITS}
 
 
 def _number_after(number: int, count: int) -> int:
@@ -152,10 +155,10 @@ def _refuse_lower(epoch: int, known: Producer) -> None:
         )
 
 
-def _refuse_out_of_order(batch: Batch, known: Producer) -> None:
+def _refuse_out_of_order(number: int, known: Producer) -> None:
     expected = _number_after(known.last, 1)
-    if batch[0] != expected:
+    if number != expected:
         raise AmqpError(
             "com.microsoft:out-of-order-sequence",
-            f"the batch begins with the number {batch[0]}, and {expected} is the next one of its producer",
+            f"the number {number} does not follow: {expected} is the next one of its producer",
         )

@@ -89,6 +89,35 @@ const acts = {
     return { ...refused, size };
   },
 
+  // The state that idempotent producers of one group see, as the client's own tests set them up.
+  async producers() {
+    const idempotent = (options) => {
+      const client = new EventHubProducerClient(connection, HUB, { retryOptions: { maxRetries: 0 } });
+      return Object.assign(client, { _enableIdempotentRetries: true, _partitionOptions: { 0: options } });
+    };
+    const send = (client, count) => client.sendBatch(Array(count).fill({ body: "x" }), { partitionId: "0" });
+    const first = idempotent();
+    const state = async () => (await first.getPartitionPublishingProperties("0")).lastPublishedSequenceNumber;
+    const numbers = [await state()];
+    await send(first, 5);
+    numbers.push(await state());
+    const { producerGroupId } = await first.getPartitionPublishingProperties("0");
+    const refused = [];
+    const code = (error) => error.code ?? error.message; // the client has no code for a number out of order
+    for (const options of [{ startingSequenceNumber: 0 }, { ownerLevel: -1, startingSequenceNumber: 5 }]) {
+      const other = idempotent({ producerGroupId, ...options });
+      refused.push(code(await send(other, 1).catch(refusal)));
+      await other.close();
+    }
+    await send(first, 1);
+    numbers.push(await state());
+    const next = idempotent({ producerGroupId, ownerLevel: 4, startingSequenceNumber: 6 });
+    await send(next, 2);
+    refused.push(code(await send(first, 1).catch(refusal)));
+    await Promise.all([first.close(), next.close()]);
+    return { numbers, refused };
+  },
+
   // Publish numbers, each in a batch of its own; the emulator cuts the connection before it answers one of them.
   async idempotent() {
     const client = new EventHubBufferedProducerClient(connection, HUB, {

@@ -82,6 +82,14 @@ def test_a_message_over_the_limit_is_refused_at_once_and_one_just_below_comes_ba
     assert refused["size"] == 1_048_300
 
 
+def test_producers_of_one_group_see_its_last_number_and_a_wrong_one_ends_nobody(emulator: Emulator) -> None:
+    seen = found("producers", emulator)
+    assert seen["numbers"] == [0, 5, 6]
+    out_of_order = "the number 1 does not follow: 6 is the next one of its producer"
+    assert seen["refused"] == [out_of_order, "ArgumentOutOfRangeError", "ProducerDisconnectedError"]
+    assert emulator.end_of(HUB)["0"] == 7
+
+
 @contextmanager
 def idle_owner(emulator: Emulator) -> Iterator[None]:
     """Attach a reader with an epoch that takes nothing, so that the outcomes of stored events wait."""

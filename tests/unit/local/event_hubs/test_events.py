@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from local.event_hubs.codec import Described, Symbol, ULong, decode, encode
+from local.event_hubs.codec import Described, Symbol, ULong, decode, encode, encode_map
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.events import BATCH_FORMAT, read_publication, stamp
 from local.event_hubs.sections import DATA, MESSAGE_ANNOTATIONS, VALUE, sections
@@ -49,6 +49,21 @@ def test_the_stamps_of_a_different_hub_do_not_survive_forwarding() -> None:
     forwarded = message(b"x", sequence_number=7, offset="9", enqueued_time=3, partition_key="a")
     [unstamped] = read_publication(forwarded, 0).events
     payload = stamp(unstamped, 1, 0, 5).payload
+    assert parts(payload)[MESSAGE_ANNOTATIONS]["x-opt-sequence-number"] == 1
+    assert payload.count(b"x-opt-sequence-number") == 1
+
+
+def test_a_key_in_the_long_form_of_a_symbol_is_the_same_key() -> None:
+    short = message(b"x", sequence_number=7, partition_key="a")
+    keys = [encode(Symbol(f"x-opt-{name}")) for name in ("sequence-number", "partition-key")]
+    annotations = [keys[0], encode(7), keys[1], encode("a")]
+    for key in keys:
+        annotations = [b"\xb3\x00\x00\x00" + each[1:] if each == key else each for each in annotations]
+    long = b"\x00\x53\x72" + encode_map(annotations) + message(b"x")
+    assert long != short
+    publication = read_publication(long, 0)
+    assert publication.partition_key == "a"
+    payload = stamp(publication.events[0], 1, 0, 5).payload
     assert parts(payload)[MESSAGE_ANNOTATIONS]["x-opt-sequence-number"] == 1
     assert payload.count(b"x-opt-sequence-number") == 1
 

@@ -62,22 +62,22 @@ def outcomes(producers: Producers, producer: Claim, *batches: tuple[int, int]) -
 def test_batches_that_follow_are_taken_and_those_that_come_again_are_not() -> None:
     producers = Producers()
     one = producers.register(NEW)
-    assert outcomes(producers, one, (0, 3), (3, 1), (0, 3), (3, 1), (4, 2)) == [True, True, False, False, True]
+    assert outcomes(producers, one, (1, 3), (4, 1), (1, 3), (4, 1), (5, 2)) == [True, True, False, False, True]
 
 
 def test_a_batch_that_leaves_a_gap_or_is_cut_differently_is_out_of_order() -> None:
     producers = Producers()
     one = producers.register(NEW)
     order = "com.microsoft:out-of-order-sequence"
-    found = outcomes(producers, one, (1, 1), (0, 10), (11, 1), (5, 1), (0, 11), (9, 2), (10, 1))
+    found = outcomes(producers, one, (2, 1), (1, 10), (12, 1), (6, 1), (1, 11), (10, 2), (11, 1))
     assert found == [order, True, order, order, order, order, True]
 
 
 def test_the_last_five_batches_are_remembered() -> None:
     producers = Producers()
     one = producers.register(NEW)
-    assert outcomes(producers, one, *((at, 1) for at in range(7))) == [True] * 7
-    assert outcomes(producers, one, (2, 1), (6, 1), (1, 1)) == [False, False, "com.microsoft:out-of-order-sequence"]
+    assert outcomes(producers, one, *((at, 1) for at in range(1, 8))) == [True] * 7
+    assert outcomes(producers, one, (3, 1), (7, 1), (2, 1)) == [False, False, "com.microsoft:out-of-order-sequence"]
 
 
 def test_after_the_last_number_comes_0() -> None:
@@ -93,14 +93,19 @@ def test_whatever_comes_each_number_is_stored_once_and_in_order(batches: list[tu
     stored: list[int] = []
     for (first, count), found in zip(batches, outcomes(producers, one, *batches), strict=True):
         stored += range(first, first + count) if found is True else ()
-    assert stored == list(range(len(stored)))
+    assert stored == list(range(1, len(stored) + 1))
 
 
-def test_a_batch_without_a_number_or_with_a_value_that_is_none_is_refused() -> None:
+def test_a_batch_without_a_number_or_with_a_value_beyond_its_range_is_refused() -> None:
     producers = Producers()
     one = producers.register(NEW)
-    for wrong in (publication(None), publication(0, epoch=2**40), publication(0, id=-1), publication(-5)):
-        with pytest.raises(AmqpError, match=r"com\.microsoft:argument-error"):
+    for wrong, condition in (
+        (publication(None), "com.microsoft:argument-error"),
+        (publication(1, epoch=2**40), "com.microsoft:argument-out-of-range"),
+        (publication(1, id=-1), "com.microsoft:argument-out-of-range"),
+        (publication(-5), "com.microsoft:argument-out-of-range"),
+    ):
+        with pytest.raises(AmqpError, match=condition):
             producers.is_new(wrong, one)
 
 
@@ -108,13 +113,13 @@ def test_the_values_of_a_message_count_more_than_those_of_its_link() -> None:
     producers = Producers()
     first, second = producers.register(NEW), producers.register(NEW)
     assert first.producer_id is not None
-    assert producers.is_new(publication(0, 4, id=first.producer_id), second)
-    assert outcomes(producers, first, (0, 4), (4, 1)) == [False, True]
+    assert producers.is_new(publication(1, 4, id=first.producer_id), second)
+    assert outcomes(producers, first, (1, 4), (5, 1)) == [False, True]
 
 
 def test_a_number_of_the_batch_alone_or_of_its_first_event_alone_is_enough() -> None:
     outer = encode(
-        Described(ULong(MESSAGE_ANNOTATIONS), {Symbol("com.microsoft:producer-sequence-number"): Int(0)})
+        Described(ULong(MESSAGE_ANNOTATIONS), {Symbol("com.microsoft:producer-sequence-number"): Int(1)})
     ) + batch([message(mine=1)])
     inner = batch([outer[: outer.index(b"\x00\x53\x75")] + message()])
     for whole in (outer, inner):
@@ -125,10 +130,10 @@ def test_a_number_of_the_batch_alone_or_of_its_first_event_alone_is_enough() -> 
 # epochs
 
 
-def test_a_producer_that_names_nothing_gets_an_id_the_epoch_0_and_no_number_yet() -> None:
+def test_a_producer_that_names_nothing_gets_an_id_the_epoch_0_and_the_number_0() -> None:
     producers = Producers()
     first, second = producers.register(NEW), producers.register(Claim(None, 7, 41))
-    assert (first.epoch, first.number) == (0, -1)
+    assert (first.epoch, first.number) == (0, 0)
     assert (second.epoch, second.number) == (7, 41)
     assert len({first.producer_id, second.producer_id}) == 2
     assert outcomes(producers, second, (42, 1)) == [True]
@@ -137,23 +142,33 @@ def test_a_producer_that_names_nothing_gets_an_id_the_epoch_0_and_no_number_yet(
 def test_a_link_that_comes_again_continues_and_gets_its_own_number_back() -> None:
     producers = Producers()
     one = producers.register(NEW)
-    assert outcomes(producers, one, (0, 3)) == [True]
-    assert producers.register(Claim(one.producer_id, 0, None)) == (one.producer_id, 0, 2)
-    assert producers.register(Claim(one.producer_id, 0, -1)) == (one.producer_id, 0, -1)
-    assert outcomes(producers, one, (0, 3), (3, 1)) == [False, True]
+    assert outcomes(producers, one, (1, 5)) == [True]
+    assert producers.register(Claim(one.producer_id, 0, None)) == (one.producer_id, 0, 5)
+    assert producers.register(Claim(one.producer_id, 0, 0)) == (one.producer_id, 0, 0)
+    assert outcomes(producers, one, (1, 5), (6, 1)) == [False, True]
 
 
 def test_a_higher_epoch_begins_anew_and_ends_the_lower_one() -> None:
     producers = Producers()
     old = producers.register(NEW)
-    assert outcomes(producers, old, (0, 3)) == [True]
+    assert outcomes(producers, old, (1, 3)) == [True]
     new = producers.register(Claim(old.producer_id, 1, None))
-    assert (new.epoch, new.number) == (1, -1)
-    assert outcomes(producers, old, (3, 1)) == ["com.microsoft:producer-epoch-stolen"]
-    assert outcomes(producers, new, (0, 1)) == [True]
+    assert (new.epoch, new.number) == (1, 0)
+    assert outcomes(producers, old, (4, 1)) == ["com.microsoft:producer-epoch-stolen"]
+    assert outcomes(producers, new, (1, 1)) == [True]
     assert refusal(producers, Claim(old.producer_id, 0, None)) == "com.microsoft:producer-epoch-stolen"
     assert producers.register(Claim(old.producer_id, None, None)).epoch == 2
     assert producers.register(Claim(old.producer_id, 9, 100)) == (old.producer_id, 9, 100)
+
+
+def test_a_number_that_does_not_follow_without_an_epoch_is_out_of_order_and_ends_nobody() -> None:
+    producers = Producers()
+    old = producers.register(NEW)
+    assert outcomes(producers, old, (1, 5)) == [True]
+    for number in (0, 3, 6):
+        assert refusal(producers, Claim(old.producer_id, None, number)) == "com.microsoft:out-of-order-sequence"
+    assert outcomes(producers, old, (6, 1)) == [True]
+    assert producers.register(Claim(old.producer_id, None, 6)) == (old.producer_id, 1, 6)
 
 
 def test_an_id_that_the_partition_never_gave_is_not_allowed() -> None:
@@ -174,17 +189,17 @@ def test_a_batch_that_could_not_be_stored_is_new_when_it_comes_again() -> None:
     _, _, log = hubs_of()
     one = log.producers.register(NEW)
     log.append_staged()
-    assert outcomes(log.producers, one, (0, 2)) == [True]
+    assert outcomes(log.producers, one, (1, 2)) == [True]
     log.drop_staged()
-    assert outcomes(log.producers, one, (0, 2)) == [True]
+    assert outcomes(log.producers, one, (1, 2)) == [True]
     log.append_staged()
-    assert outcomes(log.producers, one, (0, 2)) == [False]
+    assert outcomes(log.producers, one, (1, 2)) == [False]
 
 
 def test_producers_survive_a_restart_with_the_log_and_end_with_their_hub(tmp_path: Path) -> None:
     hubs, hub, log = hubs_of(tmp_path / "hubs.db")
     one, idle = hubs.register(hub, log, NEW), hubs.register(hub, log, Claim(None, 3, None))
-    for first in (0, 2, 2):
+    for first in (1, 3, 3):
         hubs.publish(hub, log, numbered(first, 2), BATCH_FORMAT, one)
         hubs.commit()
     assert log.last_sequence == 3
@@ -192,7 +207,7 @@ def test_producers_survive_a_restart_with_the_log_and_end_with_their_hub(tmp_pat
 
     hubs, hub, log = hubs_of(tmp_path / "hubs.db")
     assert hubs.register(hub, log, Claim(idle.producer_id, None, None)).epoch == 4
-    assert outcomes(log.producers, one, (2, 2), (0, 2), (4, 1)) == [False, False, True]
+    assert outcomes(log.producers, one, (3, 2), (1, 2), (5, 1)) == [False, False, True]
     hubs.recreate("telemetry")
     hubs.close()
 
@@ -218,8 +233,8 @@ async def test_the_answer_offers_the_capability_and_says_the_state_in_the_types_
     assert answer[11] == [CAPABILITY]
     id_, epoch, number = answer[13].values()
     assert 0 <= id_ < 2**48, "JavaScript counts exactly up to 2 ** 53"
-    assert (epoch, number) == (0, -1)
-    for name, value in (("epoch", b"\x61\x00\x00"), ("sequence-number", b"\x71\xff\xff\xff\xff")):
+    assert (epoch, number) == (0, 0)
+    for name, value in (("epoch", b"\x61\x00\x00"), ("sequence-number", b"\x71\x00\x00\x00\x00")):
         assert encode(Symbol(f"com.microsoft:producer-{name}")) + value in peer.transport.written
 
 
@@ -229,7 +244,7 @@ async def test_a_duplicate_is_accepted_and_a_gap_rejected_and_neither_is_stored(
     peer = Peer(broker).begin()
     attach(peer)
     peer.frames()
-    for delivery, first in enumerate((0, 0, 9, 2)):
+    for delivery, first in enumerate((1, 1, 9, 3)):
         peer.put(transfer(numbered(first, 2), delivery, message_format=BATCH_FORMAT))
     states = [fields[4] for code, fields, _ in peer.frames() if code == DISPOSITION]
     assert [state.descriptor == REJECTED for state in states] == [False, False, True, False]
@@ -238,15 +253,27 @@ async def test_a_duplicate_is_accepted_and_a_gap_rejected_and_neither_is_stored(
 
 
 @pytest.mark.asyncio
-async def test_a_link_to_the_whole_hub_with_an_unknown_id_or_a_value_that_is_none_is_refused() -> None:
-    for condition, address, claimed in (
-        ("amqp:not-allowed", "telemetry", {}),
-        ("amqp:not-allowed", "telemetry/Partitions/0", {"id": 100, "epoch": Short(1)}),
-        ("com.microsoft:argument-error", "telemetry/Partitions/0", {"id": "a text"}),
-        ("com.microsoft:argument-error", "telemetry/Partitions/0", {"epoch": 2**15}),
+async def test_a_link_to_the_whole_hub_gets_the_capability_and_registers_nobody() -> None:
+    broker = make_broker()
+    peer = Peer(broker).begin()
+    attach(peer, "telemetry")
+    [answer] = [fields for code, fields, _ in peer.frames() if code == ATTACH]
+    assert (answer[11], answer[13]) == ([CAPABILITY], None)
+    peer.put(transfer(batch([message(b"a")]), message_format=BATCH_FORMAT))
+    states = [fields[4] for code, fields, _ in peer.frames() if code == DISPOSITION]
+    assert [state.descriptor == REJECTED for state in states] == [False]
+
+
+@pytest.mark.asyncio
+async def test_a_link_with_an_unknown_id_or_a_value_beyond_its_range_is_refused() -> None:
+    for condition, claimed in (
+        ("amqp:not-allowed", {"id": 100, "epoch": Short(1)}),
+        ("com.microsoft:argument-error", {"id": "a text"}),
+        ("com.microsoft:argument-out-of-range", {"epoch": 2**15}),
+        ("com.microsoft:argument-out-of-range", {"epoch": Short(-1)}),
     ):
         peer = Peer(make_broker()).begin()
-        attach(peer, address, **claimed)
+        attach(peer, **claimed)
         frames = peer.frames()
         assert [fields[2].value[0] for code, fields, _ in frames if code == DETACH] == [condition], claimed
         assert [fields[6] for code, fields, _ in frames if code == ATTACH] == [None], claimed
