@@ -21,7 +21,10 @@ from local.event_hubs.sections import DELIVERY_ANNOTATIONS
 _EPOCH, _NAME = "com.microsoft:epoch", "com.microsoft:receiver-name"
 _LONGEST_NAME = 64  # characters of a name that are repeated
 _METRICS = "com.microsoft:enable-receiver-runtime-metric"
-_SELECTOR_FILTER = "apache.org:selector-filter:string"
+_SELECTORS = (
+    "apache.org:selector-filter:string",
+    0x468C00000004,
+)  # the descriptors of a position; its name in the map of filters is free
 _PLAIN_READER_LIMIT = 5  # per partition and consumer group; learn.microsoft.com/azure/event-hubs/event-hubs-quotas
 _BURST = 512  # events read from the log together
 
@@ -104,9 +107,10 @@ def _epoch(properties: dict[Any, Any]) -> int | None:
 
 def _selector(filters: dict[Any, Any]) -> str | None:
     for name, value in filters.items():
-        if name != _SELECTOR_FILTER:
+        described = value if isinstance(value, Described) else Described(name, value)
+        if described.descriptor not in _SELECTORS:
             raise NotEmulated(f"the filter {name!r}")
-        text = value.value if isinstance(value, Described) else value
+        text = described.value
         return text.decode(errors="replace") if isinstance(text, bytes) else str(text)
     return None
 

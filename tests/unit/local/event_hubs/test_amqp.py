@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from local.event_hubs.broker import HubBroker
-from local.event_hubs.codec import Symbol, UInt
+from local.event_hubs.codec import Described, Symbol, UInt, ULong
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.frames import (
     ACCEPTED,
@@ -22,6 +22,8 @@ from local.event_hubs.frames import (
     OPEN,
     REJECTED,
     SASL_INIT,
+    SOURCE,
+    TARGET,
     TRANSFER,
     composite,
     frame,
@@ -150,6 +152,23 @@ async def test_readers_get_new_events_once_they_are_committed() -> None:
     [(code, _, payload)] = peer.frames()
     assert code == TRANSFER
     assert payload.endswith(b"new")
+
+
+async def test_a_position_is_known_by_its_descriptor_whatever_its_filter_is_called() -> None:
+    broker = make_broker()
+    publisher(broker, b"old", b"new")
+    selector = "amqp.annotation.x-opt-sequence-number > '0'"
+    text = Symbol("apache.org:selector-filter:string")
+    for given in (Described(ULong(0x468C00000004), selector), Described(text, selector)):
+        peer = Peer(broker).begin()
+        ends = Described(ULong(SOURCE), [PARTITION, *[None] * 6, {Symbol("jms-selector"): given}])
+        peer.send(ATTACH, "r1", UInt(1), True, None, None, ends, Described(ULong(TARGET), ["here"]))
+        peer.grant(10)
+        assert [payload[-3:] for code, _, payload in peer.frames() if code == TRANSFER] == [b"new"]
+    refused = Peer(broker).begin()
+    ends = Described(ULong(SOURCE), [PARTITION, *[None] * 6, {text: Described(Symbol("other"), selector)}])
+    refused.send(ATTACH, "r1", UInt(1), True, None, None, ends, Described(ULong(TARGET), ["here"]))
+    assert [fields[2].value[0] for code, fields, _ in refused.frames() if code == DETACH] == ["amqp:not-implemented"]
 
 
 async def test_a_message_over_the_limit_is_rejected_in_the_words_of_the_service_and_its_link_goes_on() -> None:
