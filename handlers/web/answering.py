@@ -3,7 +3,9 @@
 A change runs once per key; each answer that reveals something is logged.
 """
 
+import gzip
 import logging
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -27,6 +29,8 @@ from handlers.web.slashes import redirect_of
 from handlers.web.tags import is_known
 
 log = logging.getLogger("hubledger.api")
+SMALL = 1_000  # octets of an answer that compression would hardly make shorter
+_CODING = re.compile(r"(gzip|\*)\s*(?:;\s*q=([0-9.]+)\s*)?")
 CLAIMS = 3  # attempts to claim a key while other requests claim it first
 
 
@@ -172,7 +176,24 @@ def _octets(given: Answer) -> bytes:
 
 
 def _written(req: func.HttpRequest, given: Answer) -> func.HttpResponse:
-    headers = {**SAFE, **given.headers}
+    """Write an answer: as the version that the client has, compressed where the client takes that, or as it is."""
+    headers, octets = {**SAFE, **given.headers}, _octets(given)
+    if req.method in ("GET", "HEAD"):
+        headers["Vary"] = "Accept-Encoding"
+        if len(octets) > SMALL and takes_gzip(req.headers.get("accept-encoding", "")):
+            headers["Content-Encoding"] = "gzip"
+            if "ETag" in headers:  # a strong tag would promise the same octets as without compression
+                headers["ETag"] = f"W/{headers['ETag'].removeprefix('W/')}"
     if "ETag" in headers and is_known(headers["ETag"], req.headers.get("if-none-match", "")):
+        headers.pop("Content-Encoding", None)
         return func.HttpResponse(status_code=304, headers=headers)
-    return func.HttpResponse(_octets(given), status_code=given.status, mimetype=given.media, headers=headers)
+    if "Content-Encoding" in headers:
+        octets = gzip.compress(octets, compresslevel=5, mtime=0)
+    return func.HttpResponse(octets, status_code=given.status, mimetype=given.media, headers=headers)
+
+
+def takes_gzip(accepted: str) -> bool:
+    """Return True if a header Accept-Encoding takes gzip, by its name or by `*` (RFC 9110, section 12.5.3)."""
+    given = [_CODING.fullmatch(part.strip()) for part in accepted.lower().split(",")]
+    taken = {one[1]: not re.fullmatch(r"0(\.0*)?", one[2] or "1") for one in given if one}
+    return taken.get("gzip", taken.get("*", False))

@@ -38,6 +38,8 @@ _MEANINGS = {
     "X-Content-Type-Options": "The media type is the one that is named.",
     "Strict-Transport-Security": "Browsers use https only.",
     "Cross-Origin-Resource-Policy": "No page of a different site may embed the answer.",
+    "Vary": "The answer depends on these headers of the request.",
+    "Content-Encoding": "`gzip`, where `Accept-Encoding` takes it and the answer is longer than 1,000 octets.",
     "ETag": "The version of the answer; send it back as `If-None-Match`.",
     "Location": "The address of the job; with status 308, the address without its last slashes, relative.",
     "Retry-After": "Seconds to wait before the next request.",
@@ -71,6 +73,8 @@ def responses_of(operation: Operation, route: Route, refs: Mapping[type, dict[st
             responses["304"] = {"description": "The client has this version.", "headers": _headers(304, "ETag")}
             responses[str(status)]["headers"] |= _headers(status, "ETag")
     if route.method == "GET":
+        for response in responses.values():
+            response["headers"] |= _headers(0, "Vary", "Content-Encoding")
         said = "The address ends in a slash: the same one without it has the answer. No body."
         responses["308"] = {"description": said, "headers": _headers(308)}
     if route.level.needs_key:

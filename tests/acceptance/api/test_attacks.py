@@ -1,6 +1,7 @@
 """Attacks on the edges of the API: newlines in paths, forged cursors, one key in many threads, large bodies,
 and foreign hosts."""
 
+import gzip
 import http.client
 import json
 import re
@@ -123,6 +124,19 @@ def test_every_address_that_takes_get_takes_head_with_the_same_headers_and_no_bo
         assert (head.status, head.body) == (read.status, b""), path
         compared = [*(name.lower() for name in SAFE), "content-type", "etag"]
         assert [head.headers.get(name) for name in compared] == [read.headers.get(name) for name in compared], path
+
+
+def test_every_long_answer_is_shorter_on_the_wire_for_a_client_that_takes_gzip(served: Served) -> None:
+    compressed = 0
+    for path in paths("GET"):
+        plain, packed = served.get(path), served.get(path, headers={"Accept-Encoding": "gzip"})
+        if packed.headers.get("content-encoding") == "gzip":
+            compressed += 1
+            assert len(packed.body) < len(plain.body), path
+            assert gzip.decompress(packed.body).startswith(plain.body[:20]), path
+        else:
+            assert len(plain.body) <= 1_100 or plain.status >= 400, path
+    assert compressed > 5
 
 
 def test_an_empty_body_is_shown_in_every_form(own: Served) -> None:

@@ -1,5 +1,6 @@
 """handlers/web: unforeseen faults, entity tags, keys of callers, and the texts of callers in answers."""
 
+import gzip
 import json
 from typing import Any
 
@@ -39,6 +40,11 @@ def failing(call: Call[Nothing, Nothing, Nothing]) -> Told:
 @operation("a test that answers", "tests")
 def tagged(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     return Answer(b"{}", headers={"ETag": '"abc"'})
+
+
+@operation("a test that answers at length", "tests")
+def long(call: Call[Nothing, Nothing, Nothing]) -> Answer:
+    return Answer(LONG.encode(), headers={"ETag": '"abc"'})
 
 
 @operation("a test that takes a body", "tests")
@@ -110,6 +116,42 @@ def test_an_answer_that_the_client_has_is_not_sent_again(header: str, known: boo
     assert (response.status_code, response.get_body()) == ((304, b"") if known else (200, b"{}"))
     assert response.headers["ETag"] == '"abc"'
     assert is_known('W/"abc"', header) is known
+
+
+ENCODINGS = {
+    "gzip": True,
+    "br, GZIP;q=0.5": True,
+    "gzip ; q=1.0": True,
+    "*": True,
+    "identity, *;q=0.1": True,
+    "": False,
+    "identity": False,
+    "br, deflate": False,
+    "gzip;q=0": False,
+    "gzip;q=0.000, *": False,
+    "*;q=0": False,
+    "xgzip": False,
+}
+
+
+@pytest.mark.parametrize(("header", "taken"), ENCODINGS.items())
+def test_a_long_answer_is_compressed_for_a_client_that_takes_it(header: str, taken: bool) -> None:
+    response = answered(long, request(accept_encoding=header))
+    octets = response.get_body()
+    assert (response.status_code, response.headers["Vary"]) == (200, "Accept-Encoding")
+    assert response.headers.get("Content-Encoding") == ("gzip" if taken else None)
+    assert response.headers["ETag"] == ('W/"abc"' if taken else '"abc"')
+    assert (gzip.decompress(octets) if taken else octets) == LONG.encode()
+    assert (len(octets) < 100) is taken
+    again = answered(long, request(accept_encoding=header, if_none_match=response.headers["ETag"]))
+    assert (again.status_code, again.get_body(), again.headers.get("Content-Encoding")) == (304, b"", None)
+
+
+def test_a_short_answer_and_a_change_are_not_compressed() -> None:
+    short = answered(tagged, request(accept_encoding="gzip"))
+    change = answered(long, request("POST", accept_encoding="gzip"))
+    assert [one.headers.get("Content-Encoding") for one in (short, change)] == [None, None]
+    assert (short.get_body(), change.get_body()) == (b"{}", LONG.encode())
 
 
 KEYS = {
