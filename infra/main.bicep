@@ -49,15 +49,14 @@ param location string
 param profile 'standard' | 'dev' = 'standard'
 
 @description('Object id of the deployer, a person or a pipeline.')
-@minLength(36)
-@maxLength(36)
+@maxLength(100)
 param principalId string = deployer().objectId
 
 @description('Kind of the deployer.')
 param principalType 'User' | 'Group' | 'ServicePrincipal' = 'User'
 
 @description('Object id of the group or user, or application id of the service principal, that administers the database; empty for the deployer, unless it is a service principal.')
-@maxLength(36)
+@maxLength(100)
 param sqlAdministratorId string = ''
 
 @description('Kind of sqlAdministratorId.')
@@ -130,7 +129,7 @@ param sqlVCores 1 | 2 | 4 | 6 | 8 | 10 | 12 | 14 | 16 | 18 | 20 | 24 | 32 | 40 |
 @maxValue(4096)
 param sqlMaxSizeGiB int = profile == 'dev' ? 250 : 256
 
-@description('Minutes without a session after which a serverless database pauses; -1 for never.')
+@description('Minutes without a session after which a serverless database pauses, 15 or more; -1 for never.')
 @minValue(-1)
 @maxValue(10080)
 param sqlAutoPauseMinutes int = -1
@@ -229,13 +228,12 @@ param sparkMaximumNodes int = 3
 @description('True closes storage, hub and database to all networks but that of the app, by private endpoints. The app itself keeps its public address.')
 param vnetEnabled bool = false
 
-@description('Address space of the virtual network.')
-@minLength(9)
-@maxLength(18)
+@description('Address space of the virtual network: a range of /8 to /24, of which the subnets take the first 192 addresses.')
+@maxLength(100)
 param vnetAddressPrefix string = '10.0.0.0/24'
 
 @description('Client id of the app registration that people sign in to; empty for no sign-in (docs/deploy.md).')
-@maxLength(36)
+@maxLength(100)
 param signInClientId string = ''
 
 @description('Addresses that get a mail when an alert fires, separated by commas; empty for none.')
@@ -288,7 +286,7 @@ param logRetentionDays int = 30
 param logDailyGigabytes int = profile == 'dev' ? 1 : 5
 
 var token = toLower(uniqueString(subscription().id, environmentName, location))
-var common = { location: location, tags: { 'azd-env-name': environmentName } }
+var common = { location: checked.location, tags: { 'azd-env-name': environmentName } }
 var keeping = {
   zoneRedundant: zoneRedundant
   workspaceId: monitoring.outputs.workspaceId
@@ -300,8 +298,8 @@ var ownHub = empty(eventHubNamespaceId)
 var ownServer = empty(sqlServerId)
 var ownHubName = 'telemetry'
 var ownGroup = '/subscriptions/${subscription().subscriptionId}/resourceGroups/${resourceName.resourceGroup}'
-var hubPlace = split(ownHub ? ownGroup : eventHubNamespaceId, '/') // of our group where there is none: an id must split
-var groupsOfOthers = concat(ownHub ? [] : [hubPlace[4]], empty(workerRegistryId) ? [] : [split(workerRegistryId, '/')[4]])
+var hubPlace = split(ownHub ? ownGroup : checked.hubNamespaceId, '/') // of our group where there is none: an id must split
+var groupsOfOthers = concat(ownHub ? [] : [hubPlace[4]], empty(workerRegistryId) ? [] : [split(checked.registryId, '/')[4]])
 var alertPrefix = 'ar-${token}-'
 var captureContainer = 'capture'
 var deploymentContainer = 'deployments'
@@ -316,51 +314,181 @@ var sqlZone = 'privatelink${environment().suffixes.sqlServerHostname}'
 
 // azd puts texts into parameters, so lists arrive as one text.
 var emails = filter(map(split(alertEmails, ','), email => trim(email)), email => !empty(email))
-var receivers = map(
+var wrongEmails = filter(
   emails,
-  email => length(split(email, '@')) == 2 && !startsWith(email, '@') && !endsWith(email, '@') && !contains(email, ' ')
-    ? email
-    : fail('ALERT_EMAILS: "${email}" is not a mail address; separate addresses with commas')
+  email => length(split(email, '@')) != 2 || startsWith(email, '@') || endsWith(email, '@') || contains(email, ' ')
 )
-var addresses = filter(map(split(alertWebhooks, ','), address => trim(address)), address => !empty(address))
-var webhooks = map(
-  addresses,
-  address => startsWith(address, 'https://') && length(address) > 8 && !contains(address, ' ')
-    ? address
-    : fail('ALERT_WEBHOOKS: an address does not begin with https:// or has a blank; separate addresses with commas')
+var webhooks = filter(map(split(alertWebhooks, ','), address => trim(address)), address => !empty(address))
+var wrongWebhooks = filter(
+  webhooks,
+  address => !startsWith(address, 'https://') || length(address) <= 8 || contains(address, ' ')
 )
 
-// Choices that Azure would refuse after minutes, or would not do as they say. The group needs `place`, and all else the group.
+// The limits of Azure's page "Naming rules and restrictions". No expression here fails by itself: a wrong value gets a sentence.
+var small = 'abcdefghijklmnopqrstuvwxyz0123456789'
+var letters = '${small}${toUpper('abcdefghijklmnopqrstuvwxyz')}'
+var shapes = { // `signs` are all that there may be, and empty for any
+  account: { signs: small, never: '', notFirst: '', notLast: '', said: 'small letters or digits' }
+  host: { signs: '${small}-', never: '', notFirst: '-', notLast: '-', said: 'small letters, digits or inner hyphens' }
+  smallApp: { signs: '${small}-', never: '', notFirst: '-0123456789', notLast: '-', said: 'small letters, digits or inner hyphens, and begin with a letter' }
+  app: { signs: '${letters}-', never: '', notFirst: '-', notLast: '-', said: 'letters, digits or inner hyphens' }
+  namespace: { signs: '${letters}-', never: '', notFirst: '-0123456789', notLast: '-', said: 'letters, digits or inner hyphens, and begin with a letter' }
+  identity: { signs: '${letters}-_', never: '', notFirst: '-_', notLast: '', said: 'letters, digits, - or _, and begin with a letter or a digit' }
+  workspace: { signs: '${letters}-_', never: '', notFirst: '', notLast: '', said: 'letters, digits, - or _' }
+  network: { signs: '${letters}-_.', never: '', notFirst: '-_.', notLast: '-.', said: 'letters, digits, -, _ or ., begin with a letter or a digit, and not end with - or .' }
+  hub: { signs: '${letters}-_.', never: '', notFirst: '-_.', notLast: '', said: 'letters, digits, -, _ or ., and begin with a letter or a digit' }
+  consumerGroup: { signs: '${letters}-_.$', never: '', notFirst: '-_.', notLast: '', said: 'letters, digits, -, _ or ., and begin with a letter or a digit' }
+  group: { signs: '', never: ' !"#$%&*+,/:;<=>?@[]^`{|}~\\\'', notFirst: '', notLast: '.', said: 'letters, digits, -, _, ., ( or ), and not end with .' }
+  free: { signs: '', never: '%&?/:<>+#\\', notFirst: '', notLast: '. ', said: 'signs without %&?/:<>+# and backslash, and not end with . or a blank' }
+  database: { signs: '', never: '<>*%&:?/;{}\\', notFirst: '', notLast: '. ', said: 'signs without <>*%&:?/;{} and backslash, and not end with . or a blank' }
+}
+var nameLimits = {
+  actionGroup: { least: 1, most: 260, shape: shapes.free }
+  appIdentity: { least: 3, most: 128, shape: shapes.identity }
+  applicationInsights: { least: 1, most: 260, shape: shapes.free }
+  captureIdentity: { least: 3, most: 128, shape: shapes.identity }
+  containerApp: { least: 2, most: 32, shape: shapes.smallApp }
+  containerAppsEnvironment: { least: 2, most: 60, shape: shapes.app }
+  databricksWorkspace: { least: 3, most: 64, shape: shapes.workspace }
+  eventHubNamespace: { least: 6, most: 50, shape: shapes.namespace }
+  functionApp: { least: 2, most: 60, shape: shapes.app }
+  functionPlan: { least: 1, most: 60, shape: shapes.app }
+  hostStorage: { least: 3, most: 24, shape: shapes.account }
+  lake: { least: 3, most: 24, shape: shapes.account }
+  logAnalyticsWorkspace: { least: 4, most: 63, shape: shapes.app }
+  resourceGroup: { least: 1, most: 90, shape: shapes.group }
+  sqlServer: { least: 1, most: 63, shape: shapes.host }
+  synapseWorkspace: { least: 1, most: 50, shape: shapes.host }
+  virtualNetwork: { least: 2, most: 64, shape: shapes.network }
+}
+var texts = concat(
+  map(
+    filter(items(chosenNames), each => contains(objectKeys(nameLimits), each.key)),
+    each => {
+      name: each.key == 'resourceGroup' && !contains(resourceNames, each.key) ? 'AZURE_ENV_NAME' : 'resourceNames.${each.key}'
+      text: each.value
+      limits: nameLimits[each.key]
+    }
+  ),
+  empty(eventHubName) ? [] : [{ name: 'EVENTHUB_NAME', text: eventHubName, limits: { least: 1, most: 256, shape: shapes.hub } }],
+  empty(triggerGroup) ? [] : [{ name: 'TRIGGER_GROUP', text: triggerGroup, limits: { least: 1, most: 50, shape: shapes.consumerGroup } }],
+  empty(readerGroup) ? [] : [{ name: 'READER_GROUP', text: readerGroup, limits: { least: 1, most: 50, shape: shapes.consumerGroup } }],
+  empty(sqlDatabase) ? [] : [{ name: 'SQL_DATABASE', text: sqlDatabase, limits: { least: 1, most: 128, shape: shapes.database } }]
+)
+var judgedTexts = map(
+  texts,
+  each => {
+    said: '${each.name}: "${each.text}" must have ${each.limits.least} to ${each.limits.most} ${each.limits.shape.said}'
+    faults: {
+      length: length(each.text) < each.limits.least || length(each.text) > each.limits.most
+      first: contains(each.limits.shape.notFirst, take(each.text, 1))
+      last: contains(each.limits.shape.notLast, substring(each.text, max(length(each.text) - 1, 0), min(length(each.text), 1)))
+      never: !empty(filter(range(0, length(each.text)), at => contains(each.limits.shape.never, substring(each.text, at, 1))))
+      signs: !empty(each.limits.shape.signs) && !empty(filter(range(0, length(each.text)), at => !contains(each.limits.shape.signs, substring(each.text, at, 1))))
+    }
+  }
+)
+
+// The empty parts at the end let a check look at part 8 of any id.
+var ids = map(
+  filter(
+    [
+      { name: 'EVENTHUB_NAMESPACE_ID', id: eventHubNamespaceId, kind: 'microsoft.eventhub/namespaces', said: 'a namespace: az eventhubs namespace show --resource-group GROUP --name NAME --query id' }
+      { name: 'SQL_SERVER_ID', id: sqlServerId, kind: 'microsoft.sql/servers', said: 'a server: az sql server show --resource-group GROUP --name NAME --query id' }
+      { name: 'WORKER_REGISTRY_ID', id: workerRegistryId, kind: 'microsoft.containerregistry/registries', said: 'a registry: az acr show --name NAME --query id' }
+    ],
+    each => !empty(each.id)
+  ),
+  each => { name: each.name, id: each.id, kind: each.kind, said: each.said, parts: concat(split(each.id, '/'), ['', '', '', '', '', '', '', '']) }
+)
+var wrongGuids = filter(
+  concat([principalId, sqlAdministratorId, signInClientId], map(ids, each => each.parts[2])),
+  text => join(map(split(text, '-'), part => string(length(part))), '-') != '8-4-4-4-12' || !empty(filter(
+    range(0, length(text)),
+    at => !contains('0123456789abcdef-', toLower(substring(text, at, 1)))
+  ))
+)
+var judgedIds = map(
+  ids,
+  each => {
+    said: '${each.name}: "${each.id}" is not the resource id of ${each.said}'
+    faults: {
+      length: length(split(each.id, '/')) != 9
+      empty: !empty(each.parts[0]) || empty(each.parts[4]) || empty(each.parts[8])
+      subscription: contains(wrongGuids, each.parts[2])
+      kind: toLower('${each.parts[1]}/${each.parts[3]}/${each.parts[5]}/${each.parts[6]}/${each.parts[7]}') != 'subscriptions/resourcegroups/providers/${each.kind}'
+    }
+  }
+)
+var guids = filter(
+  [
+    { name: 'principalId', text: principalId }
+    { name: 'SQL_ADMINISTRATOR_ID', text: sqlAdministratorId }
+    { name: 'SIGN_IN_CLIENT_ID', text: signInClientId }
+  ],
+  each => !empty(each.text) && contains(wrongGuids, each.text)
+)
+
+// The range of the network: four numbers and a size, whose other bits are 0.
+var octets = map(range(0, 256), number => string(number))
+var prefixParts = split(replace(vnetAddressPrefix, '/', '.'), '.')
+var prefixAddress = first(split(vnetAddressPrefix, '/'))
+var prefixIsCidr = length(split(vnetAddressPrefix, '/')) == 2 && length(split(prefixAddress, '.')) == 4 && length(prefixParts) == 5
+var prefixHasForm = prefixIsCidr && empty(filter(prefixParts, part => !contains(octets, part)))
+var prefixHasSize = contains(map(range(8, 17), number => string(number)), last(prefixParts))
+var prefixRange = parseCidr(prefixHasForm && prefixHasSize ? vnetAddressPrefix : '10.0.0.0/24')
+var prefixFits = prefixHasForm && prefixHasSize && prefixRange.network == prefixAddress
+
+// The host of a registry is its name, or its name and a hash after a hyphen.
+var registrySuffix = environment().suffixes.acrLoginServer
+var imageHost = toLower(first(split(workerImage, '/')))
+var imageRegistry = split(replace(imageHost, registrySuffix, ''), '-')
+var imageHasRegistry = contains(workerImage, '/') && endsWith(imageHost, registrySuffix) && length(imageRegistry) <= 2 && !contains(last(imageRegistry), '.')
+var imageIsOfRegistry = imageHasRegistry && first(imageRegistry) == toLower(last(split(workerRegistryId, '/')))
+
+var sqlPauses = sqlCompute == 'serverless' && sqlTier == 'GeneralPurpose'
+var sizesOfStandard = [1, 2, 5, 10, 20, 30, 40, 50, 100, 150, 200, 250] // in GiB, as the two below
+var sizeOfCores = sqlVCores == 1 ? 512 : sqlVCores <= 4 ? 1024 : sqlVCores <= 6 ? 1536 : sqlVCores <= 10 ? 2048 : sqlVCores <= 20 ? 3072 : 4096
+var alwaysReady = (empty(workerImage) ? ingestAlwaysReady : 0) + httpAlwaysReady + durableAlwaysReady
+
+// Choices that Azure would refuse after minutes, or would not do as they say: the one check of every limit.
 var refusals = concat(
+  map(filter(concat(judgedTexts, judgedIds), each => contains(map(items(each.faults), one => one.value), true)), each => each.said),
+  map(guids, each => '${each.name}: "${each.text}" is not an id of the form 00000000-0000-0000-0000-000000000000'),
+  map(wrongEmails, email => 'ALERT_EMAILS: "${email}" is not a mail address; separate addresses with commas'),
+  empty(wrongWebhooks) ? [] : ['ALERT_WEBHOOKS: an address does not begin with https:// or has a blank; separate addresses with commas'],
+  empty(unknownNames) ? [] : ['resourceNames: no resource is called ${join(unknownNames, ', ')}'],
+  chosenNames.hostStorage == chosenNames.lake ? ['resourceNames: hostStorage and lake are two accounts, and both are called "${chosenNames.lake}"'] : [],
+  ownHub && toLower(chosenNames.appIdentity) == toLower(chosenNames.captureIdentity) ? ['resourceNames: appIdentity and captureIdentity are two identities, and both are called "${chosenNames.appIdentity}"'] : [],
+  prefixFits ? [] : ['vnetAddressPrefix: "${vnetAddressPrefix}" is not a range of /8 to /24, such as 10.0.0.0/24'],
   ownHub && hubTier == 'Standard' && partitionCount > 32 ? ['PARTITION_COUNT: a hub of Standard has 32 partitions at most; choose fewer, or Premium for hubTier'] : [],
   ownHub && partitionCount > 100 ? ['PARTITION_COUNT: a hub has 100 partitions at most'] : [],
   ownHub && hubTier == 'Standard' && retentionHours > 168 ? ['RETENTION_HOURS: a hub of Standard retains events for 168 hours at most'] : [],
   sqlCompute == 'provisioned' && sqlTier != 'Standard' && sqlVCores == 1 ? ['sqlVCores: a provisioned database has 2 cores or more'] : [],
   sqlCompute == 'serverless' && sqlVCores == 128 ? ['sqlVCores: a serverless database has 80 cores at most'] : [],
+  sqlTier == 'Hyperscale' && contains([1, 128], sqlVCores) ? ['sqlVCores: a Hyperscale database has 2 to 80 cores'] : [],
   sqlCompute == 'serverless' && contains(['BusinessCritical', 'Standard'], sqlTier) ? ['sqlTier: ${sqlTier} needs provisioned for sqlCompute'] : [],
+  sqlTier == 'Standard' && !contains(sizesOfStandard, sqlMaxSizeGiB) ? ['sqlMaxSizeGiB: a database of Standard has one of the sizes ${join(map(sizesOfStandard, size => string(size)), ', ')}'] : [],
+  !contains(['Standard', 'Hyperscale'], sqlTier) && sqlMaxSizeGiB > sizeOfCores ? ['sqlMaxSizeGiB: ${sqlVCores} cores have ${sizeOfCores} GiB at most'] : [],
+  sqlAutoPauseMinutes >= 0 && sqlAutoPauseMinutes < 15 ? ['sqlAutoPauseMinutes: a database pauses after 15 minutes or more; -1 for never'] : [],
+  sqlAutoPauseMinutes >= 15 && !sqlPauses ? ['sqlAutoPauseMinutes: only a serverless database of GeneralPurpose pauses; -1 for never'] : [],
   zoneRedundant && sqlTier == 'Standard' ? ['zoneRedundant: a database of Standard is in one zone'] : [],
+  alwaysReady > maximumInstances ? ['maximumInstances: ${alwaysReady} instances are always ready, and ${maximumInstances} is their limit'] : [],
+  logDailyGigabytes == 0 ? ['logDailyGigabytes: with 0 the workspace takes in no log; give 1 or more, or -1 for no limit'] : [],
   !alertsEnabled && !empty('${alertEmails}${alertWebhooks}') ? ['ALERT_EMAILS, ALERT_WEBHOOKS: this profile makes no alerts; give alertsEnabled the value true'] : [],
-  empty(unknownNames) ? [] : ['resourceNames: no resource is called ${join(unknownNames, ', ')}'],
   vnetEnabled && sparkEngine != 'none' ? ['VNET_ENABLED: a Spark engine has no way into the virtual network; choose SPARK_ENGINE_CHOICE=none'] : [],
   !ownHub && empty(eventHubName) ? ['EVENTHUB_NAME: name the hub of EVENTHUB_NAMESPACE_ID'] : [],
   ownHub && !empty(eventHubName) && eventHubName != ownHubName ? ['EVENTHUB_NAMESPACE_ID: name the namespace of EVENTHUB_NAME'] : [],
   ownHub && !empty('${triggerGroup}${readerGroup}') ? ['TRIGGER_GROUP: only a hub of EVENTHUB_NAMESPACE_ID has consumer groups of yours, READER_GROUP too'] : [],
+  toLower(hubNames.triggerGroup) == toLower(hubNames.readerGroup) ? ['TRIGGER_GROUP, READER_GROUP: both would be "${hubNames.triggerGroup}", and the trigger admits no other reader to its group'] : [],
   !ownServer && empty(sqlDatabase) ? ['SQL_DATABASE: name the database on the server of SQL_SERVER_ID'] : [],
   ownServer && !empty(sqlDatabase) ? ['SQL_SERVER_ID: name the server of SQL_DATABASE'] : [],
-  ownHub || length(split(eventHubNamespaceId, '/')) == 9 && contains(toLower(eventHubNamespaceId), '/providers/microsoft.eventhub/namespaces/')
-    ? []
-    : ['EVENTHUB_NAMESPACE_ID: "${eventHubNamespaceId}" is not the resource id of a namespace: az eventhubs namespace show --resource-group GROUP --name NAME --query id'],
-  ownServer || length(split(sqlServerId, '/')) == 9 && contains(toLower(sqlServerId), '/providers/microsoft.sql/servers/')
-    ? []
-    : ['SQL_SERVER_ID: "${sqlServerId}" is not the resource id of a server: az sql server show --resource-group GROUP --name NAME --query id'],
-  empty(workerRegistryId) || length(split(workerRegistryId, '/')) == 9 && contains(toLower(workerRegistryId), '/providers/microsoft.containerregistry/registries/')
-    ? []
-    : ['WORKER_REGISTRY_ID: "${workerRegistryId}" is not the resource id of a registry: az acr show --name NAME --query id'],
-  empty(workerRegistryId) || startsWith(workerImage, last(split(workerRegistryId, '/')))
-    ? []
-    : ['WORKER_IMAGE: "${workerImage}" does not begin with the login server of WORKER_REGISTRY_ID']
+  empty(workerRegistryId) || imageIsOfRegistry ? [] : ['WORKER_IMAGE: "${workerImage}" does not begin with the login server of WORKER_REGISTRY_ID']
 )
-var place = empty(refusals) ? location : fail(join(refusals, '; '))
+// All that is made reads its names and its region here, and a part of an id only here: so nothing comes before the refusals.
+var checked = empty(refusals)
+  ? { location: location, names: chosenNames, hubNamespaceId: eventHubNamespaceId, registryId: workerRegistryId, addressPrefix: vnetAddressPrefix }
+  : fail(join(refusals, '; '))
 
 var conventionalNames = {
   actionGroup: 'ag-${token}'
@@ -381,8 +509,9 @@ var conventionalNames = {
   synapseWorkspace: 'synw-${token}'
   virtualNetwork: 'vnet-${token}'
 }
-var unknownNames = filter(objectKeys(resourceNames), key => !contains(conventionalNames, key))
-var resourceName = union(conventionalNames, resourceNames)
+var unknownNames = filter(objectKeys(resourceNames), key => !contains(objectKeys(conventionalNames), key))
+var chosenNames = union(conventionalNames, resourceNames)
+var resourceName = checked.names
 
 // Of the hub and the database, whoever made them.
 var hubNamespace = ownHub ? resourceName.eventHubNamespace : last(hubPlace)
@@ -417,7 +546,7 @@ var settings = union(loadJsonContent('settings.json'), wiredSettings, appSetting
 
 resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
   name: resourceName.resourceGroup
-  location: place
+  location: checked.location
   tags: common.tags
 }
 
@@ -667,7 +796,7 @@ module roles 'app/roles.bicep' = {
 module network 'app/network.bicep' = {
   name: 'network'
   scope: group
-  params: { name: resourceName.virtualNetwork, common: common, addressPrefix: vnetAddressPrefix }
+  params: { name: resourceName.virtualNetwork, common: common, addressPrefix: checked.addressPrefix }
 }
 
 module endpoints 'app/endpoints.bicep' = if (vnetEnabled) {
@@ -728,7 +857,7 @@ module worker 'app/worker.bicep' = if (!empty(workerImage)) {
     environmentName: resourceName.containerAppsEnvironment
     common: common
     image: workerImage
-    registryId: workerRegistryId
+    registryId: checked.registryId
     identity: appIdentity.outputs.ids
     workspaceId: monitoring.outputs.workspaceId
     settings: settings
@@ -748,7 +877,7 @@ module alerts 'app/alerts.bicep' = if (alertsEnabled) {
     actionGroupName: resourceName.actionGroup
     common: common
     workspaceId: monitoring.outputs.workspaceId
-    receivers: { emails: receivers, webhooks: webhooks }
+    receivers: { emails: emails, webhooks: webhooks }
     limits: {
       lagSeconds: alertLagSeconds
       aggregationLagSeconds: alertAggregationLagSeconds

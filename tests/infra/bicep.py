@@ -10,6 +10,7 @@ import tree_sitter_bicep
 from tree_sitter import Language, Node, Parser
 
 PARSER = Parser(Language(tree_sitter_bicep.language()))
+ESCAPED = {"\\n": "\n", "\\r": "\r", "\\t": "\t"}
 LISTED = re.compile(r"('[\w.]+'|\d+)( \| ('[\w.]+'|\d+))+")
 
 
@@ -70,6 +71,19 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children:
         yield from walk(child)
+
+
+def pieces(node: Node) -> Iterator[str | Node]:
+    """Yield the parts of a text in order: signs, and interpolations. The grammar has no node for blanks at an end."""
+    whole, begin = node.text or b"", node.start_byte
+    at = begin + 1
+    for child in node.named_children:
+        yield whole[at - begin : child.start_byte - begin].decode()
+        text = _text(child)
+        escaped = ESCAPED.get(text, text[1:]) if child.type == "escape_sequence" else text
+        yield child if child.type == "interpolation" else escaped
+        at = child.end_byte
+    yield whole[at - begin : -1].decode()
 
 
 def nodes_in(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -146,7 +160,7 @@ def _value(node: Node) -> Any:
     if node.type == "array":
         return [_value(each) for each in node.named_children if each.type != "comment"]
     if node.type == "string" and not any(each.type == "interpolation" for each in node.named_children):
-        return "".join(_text(each) for each in node.named_children)
+        return "".join(piece for piece in pieces(node) if isinstance(piece, str))
     if node.type == "number":
         return int(_text(node))
     if node.type == "boolean":

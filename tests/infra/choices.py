@@ -129,7 +129,8 @@ def data_can_be_locked(files: Files) -> Iterator[str]:
 
 
 def names_can_be_chosen(files: Files) -> Iterator[str]:
-    """Require that each resource has a name that resourceNames can replace, and that a wrong kind is refused."""
+    """Require that each resource has a name that resourceNames can replace, that each kind has the limits of its
+    names, and that a wrong kind is refused."""
     main = files["main.bicep"]
     given = [(one, key, value) for one in main.of_kind("module") for key, value in one.value["params"].items()]
     given += [(one, "name", one.value["name"]) for one in main.of_kind("resource")]
@@ -141,7 +142,8 @@ def names_can_be_chosen(files: Files) -> Iterator[str]:
             yield f"main.bicep:{one.line}: {key} of {one.name} must be a name of resourceName"
         used |= {found[1]} if found else set()
     yield from (f"main.bicep: no resource has the name {kind}" for kind in sorted(kinds - used))
-    if "'resourceNames: " not in shown(main.var("refusals")):
+    yield from (f"main.bicep: names of {kind} have no limits" for kind in sorted(kinds ^ set(main.var("nameLimits"))))
+    if "'resourceNames: no resource is called " not in shown(main.var("refusals")):
         yield "main.bicep: resourceNames with an unknown key must be refused"
 
 
@@ -151,15 +153,16 @@ def receivers_come_from_the_environment(files: Files) -> Iterator[str]:
     main, file = files["main.bicep"], files["app/alerts.bicep"]
     alerts = next(one for one in main.of_kind("module") if one.name == "alerts")
     group = next(one for one in file.of_kind("module") if one.name == "actionGroup")
-    for name, checked, given, kind in (
-        ("alertEmails", "receivers", "emails", "emailReceivers"),
-        ("alertWebhooks", "webhooks", "webhooks", "webhookReceivers"),
+    for name, wrong, given, kind in (
+        ("alertEmails", "wrongEmails", "emails", "emailReceivers"),
+        ("alertWebhooks", "wrongWebhooks", "webhooks", "webhookReceivers"),
     ):
         choice = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
-        if parameter(main, name).of != "string" or f"fail('{choice}: " not in shown(main.var(checked)):
+        is_checked = f"'{choice}: " in shown(main.var("refusals")) and wrong in shown(main.var("refusals"))
+        if parameter(main, name).of != "string" or not is_checked:
             yield f"main.bicep: {choice} must be a text whose addresses are checked"
-        if shown(at(alerts.value, f"params.receivers.{given}")) != checked:
-            yield f"main.bicep: the alerts must get the checked addresses of {choice}"
+        if shown(at(alerts.value, f"params.receivers.{given}")) != given:
+            yield f"main.bicep: the alerts must get the addresses of {choice}"
         sent = shown(at(group.value, f"params.{kind}"))
         if f"in receivers.{given}" not in sent or "useCommonAlertSchema: true" not in sent:
             yield f"app/alerts.bicep: {kind} must be {given}, with the common schema"

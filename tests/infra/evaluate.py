@@ -4,6 +4,7 @@ A name that is not given is read from the variables of the file, else from the d
 resources and modules that the caller knows. A value that only Azure knows is an `Unknown`.
 """
 
+import ipaddress
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from typing import Any
 
 from tree_sitter import Node
 
-from tests.infra.bicep import PARSER, Expression, File
+from tests.infra.bicep import PARSER, Expression, File, pieces
 from tests.repo.product import ROOT
 
 
@@ -41,14 +42,28 @@ def _merged(*parts: Mapping[str, Any]) -> dict[str, Any]:
     return reduce(lambda whole, part: {**whole, **part}, parts, {})
 
 
-SUFFIXES = {"suffixes": {"storage": "core.windows.net", "sqlServerHostname": ".database.windows.net"}}
-CLOUD = {**SUFFIXES, "authentication": {"loginEndpoint": "https://login.microsoftonline.com/"}}
+def _contains(whole: Any, part: Any) -> bool:
+    """Compare signs and values exactly, and the keys of an object without their case, as Azure does."""
+    return part.lower() in map(str.lower, whole) if isinstance(whole, Mapping) else part in whole
+
+
+def _subnet(whole: str, size: int, number: int) -> str:
+    return str(list(ipaddress.ip_network(whole).subnets(new_prefix=size))[number])
+
+
+SUFFIXES = {
+    "storage": "core.windows.net",
+    "sqlServerHostname": ".database.windows.net",
+    "acrLoginServer": ".azurecr.io",
+}
+CLOUD = {"suffixes": SUFFIXES, "authentication": {"loginEndpoint": "https://login.microsoftonline.com/"}}
 SUBSCRIPTION = {"id": "/subscriptions/ours", "subscriptionId": "ours"}
+DEPLOYER = "00000000-0000-0000-0000-00000000d000"
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "cidrSubnet": lambda whole, size, number: f"{whole} {number}",
+    "cidrSubnet": _subnet,
     "concat": lambda *lists: [each for one in lists for each in one],
-    "contains": lambda whole, part: part in whole,
-    "deployer": lambda: {"objectId": Unknown("deployer")},
+    "contains": _contains,
+    "deployer": lambda: {"objectId": DEPLOYER},
     "empty": lambda value: not value,
     "endsWith": lambda text, end: text.lower().endswith(end.lower()),
     "environment": lambda: CLOUD,
@@ -65,6 +80,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "max": max,
     "min": min,
     "objectKeys": sorted,
+    "parseCidr": lambda text: {"network": str(ipaddress.ip_network(text, strict=False).network_address)},
+    "range": lambda start, count: list(range(start, start + count)),
     "replace": lambda text, old, new: text.replace(old, new),
     "resourceId": lambda kind, *names: f"{kind}/{'/'.join(names)}",
     "split": lambda text, by: text.split(by),
@@ -72,9 +89,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "string": lambda value: json.dumps(value) if isinstance(value, dict) else str(value),
     "subscription": lambda: SUBSCRIPTION,
     "subscriptionResourceId": lambda kind, *names: f"{kind}/{'/'.join(names)}",
+    "substring": lambda text, start, count: text[start : start + count],
     "take": lambda text, most: text[:most],
     "tenant": lambda: {"tenantId": "tenant"},
     "toLower": str.lower,
+    "toUpper": str.upper,
     "toObject": lambda values, key, of: {key(value): of(value) for value in values},
     "trim": str.strip,
     "union": _merged,
@@ -84,12 +103,15 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
     ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
     "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
     "/": lambda a, b: a // b,
 }
-TOKEN = re.compile(r"'|\$\{|\{|\}")
+TOKEN = re.compile(r"\\.|'|\$\{|\{|\}")
 CHAIN = re.compile(r"[A-Za-z_]\w*(?:\(\))?(?:!?\.\??\w+|\[\w+\])+(?![\w(])")
 NAMES = ("identifier", "property_identifier", "variable_access")
 
@@ -109,6 +131,7 @@ class Evaluator:
     ) -> None:
         self._given = given
         self._declared = {one.name: one.value for kind in ("parameter", "variable") for one in file.of_kind(kind)}
+        self._values: dict[str, Any] = {}
         self._symbol = symbol
         files = {"loadTextContent": self._text_of, "loadJsonContent": lambda name: json.loads(self._text_of(name))}
         self._functions = {**FUNCTIONS, **files, **(own or {})}
@@ -129,9 +152,11 @@ class Evaluator:
         for known in (local or {}, self._given):
             if name in known:
                 return known[name]
-        if name in self._declared or self._symbol is None:
-            return self(self._declared[name])
-        return self._symbol(name)
+        if name not in self._declared and self._symbol is not None:
+            return self._symbol(name)
+        if name not in self._values:
+            self._values[name] = self(self._declared[name])
+        return self._values[name]
 
     def _text_of(self, name: str) -> str:
         return (self._folder / name).read_text(encoding="utf-8")
@@ -148,7 +173,7 @@ class Evaluator:
             case "null":
                 return None
             case "string":
-                return "".join(self._piece(each, local) for each in parts)
+                return "".join(each if isinstance(each, str) else self._piece(each, local) for each in pieces(node))
             case "array":
                 return [self._node(each, local) for each in parts]
             case "object":
@@ -194,9 +219,7 @@ class Evaluator:
         return OPERATORS[operator](left, self._node(parts[1], local))
 
     def _piece(self, node: Node, local: Mapping[str, Any]) -> str:
-        if node.type == "interpolation":
-            return str(self._node(node.named_children[0], local))
-        return (node.text or b"").decode()
+        return str(self._node(node.named_children[0], local))
 
     def _key(self, node: Node, local: Mapping[str, Any]) -> str:
         return (node.text or b"").decode() if node.type == "identifier" else str(self._node(node, local))

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Any
 
 from tests.infra.bicep import Declaration, Expression, File, Files, read_folder
-from tests.infra.evaluate import Evaluator, Unknown
+from tests.infra.evaluate import DEPLOYER, Evaluator, Unknown
 from tests.repo.product import ROOT
 
 FOLDER = ROOT / "infra"
-THEIRS = "/subscriptions/theirs/resourceGroups/rg-theirs/providers"
+THEIRS = "/subscriptions/00000000-0000-0000-0000-000000007e15/resourceGroups/rg-theirs/providers"
 SETS: dict[str, dict[str, Any]] = {
     "new": {},
     "dev": {"profile": "dev"},
@@ -167,7 +167,7 @@ class Outputs:
 
 def plan(files: Files, given: Mapping[str, Any]) -> dict[tuple[str, str, str], Resource]:
     """Return the resources of a deployment by their keys: those that it makes, and those that it only reads."""
-    fixed = {"environmentName": "dev", "location": "westeurope", "principalId": Unknown("deployer")}
+    fixed = {"environmentName": "dev", "location": "westeurope", "principalId": DEPLOYER}
     found = list(Deployment(files, files["main.bicep"], {**fixed, **given}, NO_GROUP).resources())
     made = {one.key: one for one in found if not one.exists}
     return {**{one.key: one for one in found if one.exists}, **made}

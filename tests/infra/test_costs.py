@@ -104,11 +104,12 @@ def test_a_size_that_is_given_wins_over_the_profile(changed: dict[str, Any]) -> 
 
 def test_a_serverless_database_pauses_after_the_minutes_that_are_given_and_no_other_one_does() -> None:
     def delay(**given: object) -> Any:
-        made = plan(FILES, {"sqlTier": "GeneralPurpose", "sqlAutoPauseMinutes": 75, **given})
+        made = plan(FILES, {"sqlTier": "GeneralPurpose", **given})
         (database,) = [one.value for (_, kind, _), one in made.items() if kind == "Microsoft.Sql/servers/databases"]
         return database["properties"]["autoPauseDelay"]
 
-    assert (delay(sqlCompute="serverless"), delay(sqlCompute="provisioned")) == (75, None)
+    assert delay(sqlCompute="serverless", sqlAutoPauseMinutes=75) == 75
+    assert (delay(sqlCompute="serverless"), delay(sqlCompute="provisioned")) == (-1, None)
 
 
 def test_larger_instances_cost_more() -> None:

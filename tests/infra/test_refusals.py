@@ -1,5 +1,6 @@
 """The choices that main.bicep refuses before it makes anything, evaluated for sets of parameters."""
 
+import re
 from typing import Any
 
 import pytest
@@ -11,9 +12,79 @@ from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 
 MAIN = FILES["main.bicep"]
-REGISTRY = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ContainerRegistry/registries/mine"
-NAMESPACE = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventHub/namespaces/mine"
-SERVER = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Sql/servers/mine"
+GIVEN = {"environmentName": "dev", "location": "westeurope"}
+OURS = "/subscriptions/00000000-0000-0000-0000-000000000005"
+REGISTRY = f"{OURS}/resourceGroups/g/providers/Microsoft.ContainerRegistry/registries/mine"
+NAMESPACE = f"{OURS}/resourceGroups/g/providers/Microsoft.EventHub/namespaces/mine"
+SERVER = f"{OURS}/resourceGroups/g/providers/Microsoft.Sql/servers/mine"
+HUB = {"eventHubNamespaceId": NAMESPACE, "eventHubName": "orders"}
+OF_ANOTHER_REGISTRY = (
+    "mine2.azurecr.io/w:1",
+    "mine",
+    "mine.azurecr.io",
+    "mine.azurecr.io.evil.example/w:1",
+    "mine.evil.example/w:1",
+    "mine-a1.other.azurecr.io/w:1",
+    "mine-a1-b2.azurecr.io/w:1",
+)
+NO_RANGES = (
+    *(f"10.0.0.0/{size}" for size in ("7", "25", "26", "27", "33", "024", "x", "")),
+    *("10.0.0.0-10.0.0.255", "10.0.0.0", "", "mine", "10.0.0.0/24/24", "10.0.0/0.24", "10.0.0/24", "10.0.0.256/24"),
+    *("10.0.0.5/24", "10.0.1.0/23", "10.1.0.0/15", "010.0.0.0/24", " 10.0.0.0/24", "fd00::/24", "1/2/3.4.5"),
+)
+# By kind: names that Azure refuses when a deployment comes to them; an empty one is refused for each.
+WRONG_NAMES = (
+    *((kind, "") for kind in sorted(MAIN.var("conventionalNames"))),
+    *((kind, name) for kind in ("lake", "hostStorage") for name in ("a" * 25, "ab", "stMine", "st-mine")),
+    *(("functionApp", name) for name in ("a" * 61, "a", "-mine", "mine-", "my_app")),
+    *(("sqlServer", name) for name in ("a" * 64, "sql-Mine", "-sql", "sql-", "sql.mine")),
+    *(("containerApp", name) for name in ("a" * 33, "1app", "Ca-mine", "ca-")),
+    *(("virtualNetwork", name) for name in ("a" * 65, "a" * 80, "a", "-net", "net.", "my net")),
+    *(("eventHubNamespace", name) for name in ("a" * 51, "abcde", "1-space", "space-")),
+    *(("resourceGroup", name) for name in ("a" * 91, "mine.", "a/b", "a'b", "a\\b", "a b")),
+    *(("actionGroup", name) for name in ("a" * 261, "a/b", "ag.")),
+    *(("appIdentity", name) for name in ("a" * 129, "ab", "_ab")),
+    *(("captureIdentity", name) for name in ("a.b.c",)),
+    *(("applicationInsights", name) for name in ("a" * 261, "a%b")),
+    *(("containerAppsEnvironment", name) for name in ("a" * 61, "my_place")),
+    *(("databricksWorkspace", name) for name in ("a" * 65, "ab", "a.b.c")),
+    *(("functionPlan", name) for name in ("a" * 61, "a.b")),
+    *(("logAnalyticsWorkspace", name) for name in ("a" * 64, "abc", "log_mine")),
+    *(("synapseWorkspace", name) for name in ("a" * 51, "Synw", "synw-")),
+)
+RIGHT_NAMES = {
+    "lake": "a" * 24,
+    "hostStorage": "abc",
+    "functionApp": "Func-1",
+    "sqlServer": "1" * 63,
+    "containerApp": "c" + "a-1" * 10,
+    "virtualNetwork": "Net.1_",
+    "eventHubNamespace": "Spaces",
+    "resourceGroup": "rg-größe_(1.2)",
+    "actionGroup": "our group",
+    "appIdentity": "1a_",
+    "logAnalyticsWorkspace": "Log1",
+}
+NEVER_PAUSES = ({"sqlTier": "Hyperscale"}, {"sqlCompute": "provisioned"}, {"profile": "dev"})
+SIZES = (
+    (1, 512),
+    (2, 1024),
+    (4, 1024),
+    (6, 1536),
+    (8, 2048),
+    (10, 2048),
+    (12, 3072),
+    (20, 3072),
+    (24, 4096),
+    (80, 4096),
+)
+GUID = "01234567-89ab-CDEF-0123-456789abcdef"
+IDS = (
+    ("principalId", "principalId"),
+    ("SQL_ADMINISTRATOR_ID", "sqlAdministratorId"),
+    ("SIGN_IN_CLIENT_ID", "signInClientId"),
+)
+NO_GUIDS = ("mine", "a" * 36, GUID.replace("-", ""), GUID.replace("a", "g"), f"{{{GUID}}}", GUID[:-1])
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("PARTITION_COUNT", {"partitionCount": 33}),
     ("PARTITION_COUNT", {"partitionCount": 101, "hubTier": "Premium"}),
@@ -41,6 +112,43 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("SQL_DATABASE", {"sqlServerId": SERVER}),
     ("SQL_SERVER_ID", {"sqlDatabase": "shop"}),
     ("SQL_SERVER_ID", {"sqlServerId": NAMESPACE, "sqlDatabase": "shop"}),
+    ("SQL_SERVER_ID", {"sqlServerId": SERVER.replace(OURS, "/subscriptions/mine"), "sqlDatabase": "shop"}),
+    ("SQL_SERVER_ID", {"sqlServerId": SERVER.removesuffix("mine"), "sqlDatabase": "shop"}),
+    ("EVENTHUB_NAMESPACE_ID", {"eventHubNamespaceId": "contoso-hub", "eventHubName": "orders"}),
+    ("EVENTHUB_NAMESPACE_ID", {"eventHubNamespaceId": "/" * 8, "eventHubName": "orders"}),
+    ("TRIGGER_GROUP, READER_GROUP", {**HUB, "triggerGroup": "mine", "readerGroup": "Mine"}),
+    ("TRIGGER_GROUP, READER_GROUP", {**HUB, "triggerGroup": "hubledger-reader"}),
+    ("TRIGGER_GROUP, READER_GROUP", {**HUB, "readerGroup": "hubledger"}),
+    *(("EVENTHUB_NAME", {**HUB, "eventHubName": name}) for name in ("orders/x", "-orders", " ")),
+    ("TRIGGER_GROUP", {**HUB, "triggerGroup": "mine/x"}),
+    ("READER_GROUP", {**HUB, "readerGroup": "a b"}),
+    *(
+        ("SQL_DATABASE", {"sqlServerId": SERVER, "sqlDatabase": name})
+        for name in ("shop;Uid=sa", "a/b", "shop.", "a\\b")
+    ),
+    *(("WORKER_IMAGE", {"workerRegistryId": REGISTRY, "workerImage": image}) for image in OF_ANOTHER_REGISTRY),
+    *(("vnetAddressPrefix", {"vnetAddressPrefix": prefix}) for prefix in NO_RANGES),
+    *((f"resourceNames.{kind}", {"resourceNames": {kind: name}}) for kind, name in WRONG_NAMES),
+    ("AZURE_ENV_NAME", {"environmentName": "dev."}),
+    ("AZURE_ENV_NAME", {"environmentName": "a/b"}),
+    ("resourceNames: hostStorage and lake", {"resourceNames": {"hostStorage": "stmine", "lake": "stmine"}}),
+    (
+        "resourceNames: appIdentity and captureIdentity",
+        {"resourceNames": {"appIdentity": "me1", "captureIdentity": "Me1"}},
+    ),
+    *(("sqlAutoPauseMinutes", {"sqlAutoPauseMinutes": minutes}) for minutes in (0, 1, 14)),
+    *(("sqlAutoPauseMinutes", {**size, "sqlAutoPauseMinutes": 60}) for size in NEVER_PAUSES),
+    *(("sqlMaxSizeGiB", {"profile": "dev", "sqlMaxSizeGiB": size}) for size in (3, 251, 256, 4096)),
+    *(("sqlMaxSizeGiB", {"sqlVCores": cores, "sqlMaxSizeGiB": most + 1}) for cores, most in SIZES if most < 4096),
+    ("sqlMaxSizeGiB", {"sqlTier": "BusinessCritical", "sqlCompute": "provisioned", "sqlMaxSizeGiB": 1025}),
+    *(("sqlVCores", {"sqlTier": "Hyperscale", "sqlCompute": "provisioned", "sqlVCores": cores}) for cores in (1, 128)),
+    ("sqlVCores", {"sqlTier": "Hyperscale", "sqlVCores": 1}),
+    ("maximumInstances", {"maximumInstances": 1}),
+    ("maximumInstances", {"maximumInstances": 4, "httpAlwaysReady": 3}),
+    *((name, {parameter: text}) for name, parameter in IDS for text in NO_GUIDS),
+    ("logDailyGigabytes", {"logDailyGigabytes": 0}),
+    *(("ALERT_EMAILS", {"alertEmails": mail}) for mail in ("a", "a@", "@b", "a@b@c", "a b@c.d", "a@b.c, x")),
+    *(("ALERT_WEBHOOKS", {"alertWebhooks": address}) for address in ("http://a.b", "https://", "https://a.b c")),
 ]
 TAKEN: list[dict[str, Any]] = [
     {},
@@ -51,13 +159,27 @@ TAKEN: list[dict[str, Any]] = [
     {"profile": "dev"},
     {"profile": "dev", "alertsEnabled": True, "alertEmails": "a@b.c"},
     {"resourceNames": {"sqlServer": "sql-mine", "lake": "stmine"}},
+    {"resourceNames": RIGHT_NAMES},
+    {"environmentName": "My_env.(1)"},
+    {"sqlAutoPauseMinutes": 15},
+    {"sqlTier": "Hyperscale", "sqlVCores": 80, "sqlMaxSizeGiB": 4096},
+    *({"sqlVCores": cores, "sqlMaxSizeGiB": most} for cores, most in SIZES),
+    *({"profile": "dev", "sqlMaxSizeGiB": size} for size in (1, 100, 250)),
+    {"maximumInstances": 2},
+    {"maximumInstances": 1, "workerImage": "docker.io/mine/w:1"},
+    *({parameter: GUID} for _, parameter in IDS),
+    *({"vnetAddressPrefix": prefix} for prefix in ("10.0.0.0/8", "10.0.4.0/22", "172.16.0.0/16", "192.168.255.0/24")),
+    {"alertEmails": "a@b.c, d@e.f", "alertWebhooks": "https://a.b/c?d=e"},
+    {**HUB, "triggerGroup": "$Default"},
+    {**HUB, "readerGroup": "hubledger2"},
+    {"sqlServerId": SERVER, "sqlDatabase": "Läden 1"},
     {"sqlTier": "BusinessCritical", "sqlCompute": "provisioned", "sqlVCores": 128},
     {"sqlTier": "Hyperscale"},
     {"vnetEnabled": True},
     {"sparkEngine": "synapse"},
     {"eventHubName": "telemetry"},
-    {"eventHubNamespaceId": NAMESPACE, "eventHubName": "orders"},
-    {"eventHubNamespaceId": NAMESPACE, "eventHubName": "orders", "triggerGroup": "a", "readerGroup": "b"},
+    HUB,
+    {**HUB, "triggerGroup": "a", "readerGroup": "b"},
     {"sqlServerId": SERVER.replace("resourceGroups", "resourcegroups"), "sqlDatabase": "shop"},
     {"workerImage": "docker.io/mine/w:1"},
     {"workerImage": "mine.azurecr.io/w:1", "workerRegistryId": REGISTRY},
@@ -68,23 +190,25 @@ TAKEN: list[dict[str, Any]] = [
 @holds_for(REFUSED)
 def test_a_choice_that_azure_would_not_keep_is_refused_by_name(refused: tuple[str, dict[str, Any]]) -> None:
     name, chosen = refused
-    with pytest.raises(Failed, match=f"^{name}: "):
-        Evaluator(MAIN, {"location": "westeurope", **chosen}).name("place")
+    with pytest.raises(Failed, match=f"^{re.escape(name)}(: | )"):
+        Evaluator(MAIN, {**GIVEN, **chosen}).name("checked")
 
 
 @holds_for(TAKEN)
 def test_a_choice_that_azure_keeps_passes(chosen: dict[str, Any]) -> None:
-    assert Evaluator(MAIN, {"location": "westeurope", **chosen}).name("place") == "westeurope"
+    assert Evaluator(MAIN, {**GIVEN, **chosen}).name("checked")["location"] == "westeurope"
 
 
 def test_all_refusals_are_said_at_once() -> None:
     with pytest.raises(Failed, match=r"PARTITION_COUNT: .*; sqlTier: "):
-        Evaluator(MAIN, {"location": "x", "partitionCount": 64, "sqlTier": "BusinessCritical"}).name("place")
+        Evaluator(MAIN, {**GIVEN, "partitionCount": 64, "sqlTier": "BusinessCritical"}).name("checked")
 
 
 def test_nothing_is_made_before_the_refusals_are_read() -> None:
     (group,) = MAIN.of_kind("resource")
-    assert shown(group.value["location"]) == "place"
+    assert shown(group.value["location"]) == "checked.location"
+    assert shown(MAIN.var("common")["location"]) == "checked.location"
+    assert shown(MAIN.var("resourceName")) == "checked.names"
     elsewhere = {one.name: one for one in MAIN.of_kind("module") if shown(one.value["scope"]) != "group"}
     assert set(elsewhere) == {"consumerGroups", "hubRoles"}
     assert shown(elsewhere["consumerGroups"].value["dependsOn"]) == "[group, hub]"

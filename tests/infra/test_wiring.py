@@ -21,7 +21,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
         ("app/worker.bicep", "publicNetworkAccess: 'Disabled'", "publicNetworkAccess: 'Enabled'"),
         ("app/worker.bicep", "destination: 'azure-monitor'", "destination: 'log-analytics'"),
         ("app/worker.bicep", "{ type: 'Liveness', ", "{ type: 'Readiness', "),
-        ("main.bicep", "Id: workerRegistryId\n    identity: app", "Id: workerRegistryId\n    identity: capture"),
+        ("main.bicep", "Id: checked.registryId\n    identity: app", "Id: checked.registryId\n    identity: capture"),
     ],
     wiring.one_of_trigger_and_worker_ingests: [
         ("main.bicep", "    ingestDisabled: !empty(workerImage)", "    ingestDisabled: false"),
