@@ -10,7 +10,7 @@ from infra.hooks.rest import ARM, Rest
 
 OWN_HUB = "telemetry"  # of infra/main.bicep; azd keeps the output EVENTHUB_NAME, which names it
 VERSION = "api-version=2024-01-01"
-GROUPS = ("TRIGGER_GROUP", "READER_GROUP")
+GROUPS = {"TRIGGER_GROUP": "hubledger", "READER_GROUP": "hubledger-reader"}  # with the names of those that are made
 HOURS_OF_DAY = 24
 
 
@@ -21,7 +21,7 @@ class Pair:
     id_name: str
     part_name: str
     provider: str
-    command: str
+    said: str  # the noun of the template, and the command that shows the id
     own: str = ""  # a part of this name is ours
 
     def faults(self, environment: Mapping[str, str]) -> list[str]:
@@ -38,31 +38,35 @@ class Pair:
         return f"set {self.id_name} for {part!r}, or `azd env set {self.part_name} ''` to have one made"
 
     def _wrong(self, given: str) -> str:
-        wanted = f"the resource id of {self.provider} in Azure's public cloud"
-        return f"{self.id_name} must be {wanted}, not {given!r}: {self.command}"
+        return f'{self.id_name}: "{given}" is not the resource id of {self.said}'
 
 
 HUB = Pair(
     "EVENTHUB_NAMESPACE_ID",
     "EVENTHUB_NAME",
     "Microsoft.EventHub/namespaces",
-    "`az eventhubs namespace show --resource-group GROUP --name NAME --query id`",
+    "a namespace: az eventhubs namespace show --resource-group GROUP --name NAME --query id",
     OWN_HUB,
 )
 SERVER = Pair(
     "SQL_SERVER_ID",
     "SQL_DATABASE",
     "Microsoft.Sql/servers",
-    "`az sql server show --resource-group GROUP --name NAME --query id`",
+    "a server: az sql server show --resource-group GROUP --name NAME --query id",
 )
 
 
 def refuse_halves(environment: Mapping[str, str]) -> None:
-    """Raise HookRefused with each id of the wrong form and each choice whose other half is missing."""
+    """Raise HookRefused with each id of the wrong form, each choice without its other half, and one group for two."""
     faults = HUB.faults(environment) + SERVER.faults(environment)
     if not environment.get(HUB.id_name):
         named = [name for name in GROUPS if environment.get(name)]
         faults += [f"{name} is set without {HUB.id_name}: our own hub has groups of its own" for name in named]
+    trigger, reader = (environment.get(name) or made for name, made in GROUPS.items())
+    if trigger.lower() == reader.lower():
+        faults += [
+            f'{", ".join(GROUPS)}: both would be "{trigger}", and the trigger admits no other reader to its group'
+        ]
     if faults:
         raise HookRefused(*faults)
 

@@ -1,5 +1,6 @@
 """infra/hooks/deployer/existing.py: an event hub and a database of somebody else are named whole or refused by name."""
 
+import re
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from infra.hooks import __main__ as hooks
 from infra.hooks.deployer.existing import hub_values, refuse_halves, refuse_to_delete
 from infra.hooks.errors import HookRefused
 from infra.hooks.rest import Rest, Service
+from tests.infra.evaluate import Evaluator, Failed
+from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 
 GROUP = "/subscriptions/01234567-89ab-cdef-0123-456789abcdef/resourceGroups/rg-theirs/providers"
@@ -21,8 +24,7 @@ REFUSED: list[tuple[str, dict[str, str]]] = [
     ("SQL_DATABASE is set without SQL_SERVER_ID", {"SQL_DATABASE": "shop"}),
     ("TRIGGER_GROUP is set without EVENTHUB_NAMESPACE_ID", {"TRIGGER_GROUP": "mine"}),
     *(
-        ("EVENTHUB_NAMESPACE_ID must be the resource id of Microsoft.EventHub/namespaces", {**HUB, HUB_ID: wrong})
-        for HUB_ID in ("EVENTHUB_NAMESPACE_ID",)
+        (f'EVENTHUB_NAMESPACE_ID: "{re.escape(wrong)}" is not ', {**HUB, "EVENTHUB_NAMESPACE_ID": wrong})
         for wrong in (
             SERVER,
             f"{NAMESPACE}/eventhubs/orders",
@@ -33,8 +35,11 @@ REFUSED: list[tuple[str, dict[str, str]]] = [
             NAMESPACE.replace("01234567-89ab-cdef-0123-456789abcdef", "mine"),
         )
     ),
-    ("SQL_SERVER_ID must be the resource id of Microsoft.Sql/servers", {**DATABASE, "SQL_SERVER_ID": NAMESPACE}),
-    ("SQL_SERVER_ID must be", {**DATABASE, "SQL_SERVER_ID": f"{SERVER}/databases/shop"}),
+    (f'SQL_SERVER_ID: "{NAMESPACE}" is not the resource id of a server', {**DATABASE, "SQL_SERVER_ID": NAMESPACE}),
+    ("SQL_SERVER_ID: ", {**DATABASE, "SQL_SERVER_ID": f"{SERVER}/databases/shop"}),
+    ("TRIGGER_GROUP, READER_GROUP: both would be ", {**HUB, "TRIGGER_GROUP": "mine", "READER_GROUP": "Mine"}),
+    ("TRIGGER_GROUP, READER_GROUP: both would be ", {**HUB, "TRIGGER_GROUP": "hubledger-reader"}),
+    ("TRIGGER_GROUP, READER_GROUP: both would be ", {**HUB, "READER_GROUP": "hubledger"}),
 ]
 TAKEN: list[dict[str, str]] = [
     {},
@@ -51,6 +56,18 @@ def test_half_a_pair_and_a_wrong_id_are_refused_by_name(refused: tuple[str, dict
     says, environment = refused
     with pytest.raises(HookRefused, match=f"^{says}"):
         refuse_halves(environment)
+
+
+@holds_for([environment for says, environment in REFUSED if "_ID: " in says or "both" in says])
+def test_the_template_says_the_same_of_a_wrong_id_and_of_one_group_for_two(environment: dict[str, str]) -> None:
+    """`az deployment` runs no hook."""
+    given = {name: re.sub("_(.)", lambda found: found[1].upper(), name.lower()) for name in environment}
+    parameters = {given[name].replace("eventhub", "eventHub"): value for name, value in environment.items()}
+    with pytest.raises(HookRefused) as of_hook:
+        refuse_halves(environment)
+    with pytest.raises(Failed) as of_template:
+        Evaluator(FILES["main.bicep"], {"environmentName": "dev", "location": "x", **parameters}).name("checked")
+    assert list(of_hook.value.faults) == [str(of_template.value)]
 
 
 @holds_for(TAKEN)
