@@ -551,19 +551,19 @@ resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
 }
 
 module appIdentity 'app/identity.bicep' = {
-  name: 'app-identity'
+  name: 'app-identity-${token}'
   scope: group
   params: { name: resourceName.appIdentity, common: common }
 }
 
 module captureIdentity 'app/identity.bicep' = if (ownHub) {
-  name: 'capture-identity'
+  name: 'capture-identity-${token}'
   scope: group
   params: { name: resourceName.captureIdentity, common: common }
 }
 
 module monitoring 'app/monitoring.bicep' = {
-  name: 'monitoring'
+  name: 'monitoring-${token}'
   scope: group
   params: {
     workspaceName: resourceName.logAnalyticsWorkspace
@@ -575,7 +575,7 @@ module monitoring 'app/monitoring.bicep' = {
 }
 
 module hostStorage 'app/storage.bicep' = {
-  name: 'host-storage'
+  name: 'host-storage-${token}'
   scope: group
   params: {
     name: resourceName.hostStorage
@@ -587,7 +587,7 @@ module hostStorage 'app/storage.bicep' = {
 }
 
 module lake 'app/storage.bicep' = {
-  name: 'lake'
+  name: 'lake-${token}'
   scope: group
   params: {
     name: resourceName.lake
@@ -600,7 +600,7 @@ module lake 'app/storage.bicep' = {
 }
 
 module captureRoles 'app/roles.bicep' = if (ownHub) {
-  name: 'capture-roles'
+  name: 'capture-roles-${token}'
   scope: group
   params: {
     storageGrants: [
@@ -615,7 +615,7 @@ module captureRoles 'app/roles.bicep' = if (ownHub) {
 }
 
 module hub 'app/hub.bicep' = if (ownHub) {
-  name: 'hub'
+  name: 'hub-${token}'
   scope: group
   params: {
     name: resourceName.eventHubNamespace
@@ -656,7 +656,7 @@ module hubRoles 'app/roles.bicep' = {
 }
 
 module sql 'app/sql.bicep' = if (ownServer) {
-  name: 'sql'
+  name: 'sql-${token}'
   scope: group
   params: {
     name: resourceName.sqlServer
@@ -684,7 +684,7 @@ module sql 'app/sql.bicep' = if (ownServer) {
 }
 
 module spark 'app/spark.bicep' = {
-  name: 'spark'
+  name: 'spark-${token}'
   scope: group
   params: {
     engine: sparkEngine
@@ -731,7 +731,7 @@ var hubGrants = concat(
 )
 
 module roles 'app/roles.bicep' = {
-  name: 'app-roles'
+  name: 'app-roles-${token}'
   scope: group
   params: {
     storageGrants: concat(
@@ -794,13 +794,13 @@ module roles 'app/roles.bicep' = {
 }
 
 module network 'app/network.bicep' = {
-  name: 'network'
+  name: 'network-${token}'
   scope: group
   params: { name: resourceName.virtualNetwork, common: common, addressPrefix: checked.addressPrefix }
 }
 
 module endpoints 'app/endpoints.bicep' = if (vnetEnabled) {
-  name: 'endpoints'
+  name: 'endpoints-${token}'
   scope: group
   params: {
     common: common
@@ -821,7 +821,7 @@ module endpoints 'app/endpoints.bicep' = if (vnetEnabled) {
 }
 
 module function 'app/function.bicep' = {
-  name: 'function'
+  name: 'function-${token}'
   scope: group
   params: {
     name: resourceName.functionApp
@@ -850,7 +850,7 @@ module function 'app/function.bicep' = {
 }
 
 module worker 'app/worker.bicep' = if (!empty(workerImage)) {
-  name: 'worker'
+  name: 'worker-${token}'
   scope: group
   params: {
     name: resourceName.containerApp
@@ -869,7 +869,7 @@ module worker 'app/worker.bicep' = if (!empty(workerImage)) {
 }
 
 module alerts 'app/alerts.bicep' = if (alertsEnabled) {
-  name: 'alerts'
+  name: 'alerts-${token}'
   scope: group
   params: {
     prefix: alertPrefix

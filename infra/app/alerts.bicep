@@ -114,7 +114,7 @@ var alerts = [
 ]
 
 module actionGroup 'br/public:avm/res/insights/action-group:0.8.0' = {
-  name: 'action-group'
+  name: '${deployment().name}-action-group' // of the environment, beside those of others in the group
   params: {
     name: actionGroupName
     groupShortName: 'hubledger'
@@ -131,7 +131,7 @@ module actionGroup 'br/public:avm/res/insights/action-group:0.8.0' = {
 
 module rule 'br/public:avm/res/insights/scheduled-query-rule:0.6.0' = [
   for alert in alerts: {
-    name: 'alert-${alert.name}'
+    name: '${deployment().name}-${alert.name}'
     params: {
       name: '${prefix}${alert.name}'
       location: common.location

@@ -14,7 +14,7 @@ param zones string[]
 
 module zone 'br/public:avm/res/network/private-dns-zone:0.7.1' = [
   for each in zones: {
-    name: take('zone-${each}', 64)
+    name: take('${deployment().name}-${each}', 64) // of the environment, beside those of others in the group
     params: {
       name: each
       tags: common.tags
@@ -26,7 +26,7 @@ module zone 'br/public:avm/res/network/private-dns-zone:0.7.1' = [
 
 module endpoint 'br/public:avm/res/network/private-endpoint:0.11.1' = [
   for each in targets: {
-    name: take('endpoint-${each.name}', 64)
+    name: take('${deployment().name}-${each.name}', 64)
     params: {
       name: each.name
       location: common.location

@@ -14,7 +14,7 @@ var endpointSubnet = 'endpoints'
 var workerSubnet = 'worker' // Container Apps and Flex Consumption cannot share one
 
 module network 'br/public:avm/res/network/virtual-network:0.7.1' = {
-  name: 'virtual-network'
+  name: '${deployment().name}-virtual'
   params: {
     name: name
     location: common.location

@@ -59,7 +59,7 @@ resource pool 'Microsoft.Synapse/workspaces/bigDataPools@2021-06-01' = if (engin
 }
 
 module databricks 'br/public:avm/res/databricks/workspace:0.11.4' = if (engine == 'databricks') {
-  name: 'databricks'
+  name: '${deployment().name}-databricks'
   params: {
     name: databricksName
     location: common.location

@@ -49,7 +49,7 @@ var pullRole = '/providers/Microsoft.Authorization/roleDefinitions/7f951dda-4ed3
 var health = { path: '/health', port: 8080 }
 
 module pull 'br/public:avm/ptn/authorization/resource-role-assignment:0.1.2' = if (!empty(registryId)) {
-  name: 'worker-pull-${uniqueString(resourceGroup().id, name)}' // in the group of the registry, beside that of other environments
+  name: 'hubledger-${deployment().name}-pull' // in the group of the registry, beside that of other environments
   scope: resourceGroup(registry[2], registry[4])
   params: {
     resourceId: registryId
@@ -63,7 +63,7 @@ module pull 'br/public:avm/ptn/authorization/resource-role-assignment:0.1.2' = i
 }
 
 module place 'br/public:avm/res/app/managed-environment:0.16.0' = {
-  name: 'worker-environment'
+  name: '${deployment().name}-environment'
   params: {
     name: environmentName
     location: common.location
@@ -82,7 +82,7 @@ module place 'br/public:avm/res/app/managed-environment:0.16.0' = {
 }
 
 module worker 'br/public:avm/res/app/container-app:0.23.0' = {
-  name: 'worker-app'
+  name: '${deployment().name}-app'
   params: {
     name: name
     location: common.location

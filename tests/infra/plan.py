@@ -6,7 +6,7 @@ its source. Modules of the registry are a line each.
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -58,21 +58,32 @@ class Resource:
 class Deployment:
     """One file, deployed into a group with parameters."""
 
-    def __init__(self, files: Files, file: File, given: Mapping[str, Any], group: str) -> None:
+    def __init__(self, files: Files, file: File, given: Mapping[str, Any], group: str, name: str) -> None:
         self._files, self._file, self._group = files, file, group
         self._declared = {one.name: one for kind in ("resource", "module") for one in file.of_kind(kind)}
-        place = {"resourceGroup": lambda *names: Resource("group", names[-1] if names else group, "", True, {})}
+        place: dict[str, Callable[..., Any]] = {
+            "resourceGroup": lambda *names: Resource("group", names[-1] if names else group, "", True, {}),
+            "deployment": lambda: {"name": name},
+        }
         self.value = Evaluator(file, given, self._symbol, place)
         self._known: dict[str, Any] = {}
 
     def resources(self) -> Iterator[Resource]:
         """Yield each resource of the file and of its modules; one whose condition is false is not there."""
+        for each in self._made_here():
+            yield from each.resources() if isinstance(each, Call) else [each]
+
+    def deployments(self) -> Iterator[tuple[str, str]]:
+        """Yield the group and the name of the deployment of each module, and of the modules in it."""
+        for each in self._made_here():
+            if isinstance(each, Call):
+                yield from each.deployments()
+
+    def _made_here(self) -> Iterator[Any]:
         for one in self._declared.values():
-            if not self._holds(one):
-                continue
-            found = self._symbol(one.name)
-            for each in found if isinstance(found, list) else [found]:
-                yield from each.resources() if isinstance(each, Call) else [each]
+            if self._holds(one):
+                found = self._symbol(one.name)
+                yield from found if isinstance(found, list) else [found]
 
     def _holds(self, one: Declaration) -> bool:
         condition = re.fullmatch(r"if \((.*)\)", one.head, re.DOTALL)
@@ -121,6 +132,12 @@ class Call:
         """Return the outputs, or the name of the deployment."""
         return self.outputs if name == "outputs" else str(self._caller.value(self._one.value[name], **self._local))
 
+    def deployments(self) -> Iterator[tuple[str, str]]:
+        """Yield the group and the name of the deployment of this module, and of those in it."""
+        yield self._caller.group_of(self._one, self._local), self.member("name")
+        if self._inner is not None:
+            yield from self._inner.deployments()
+
     @property
     def outputs(self) -> Any:
         """The outputs of our module; those of a module of the registry are unknown."""
@@ -145,7 +162,8 @@ class Call:
     def _inner(self) -> Deployment | None:
         if self._one.of.startswith("br/"):
             return None
-        return Deployment(self._files, self._module, self._given, self._caller.group_of(self._one, self._local))
+        group = self._caller.group_of(self._one, self._local)
+        return Deployment(self._files, self._module, self._given, group, self.member("name"))
 
     @property
     def _module(self) -> File:
@@ -165,10 +183,15 @@ class Outputs:
         return self.inner.value(next(one.value for one in self.file.of_kind("output") if one.name == name))
 
 
+def main(files: Files, given: Mapping[str, Any]) -> Deployment:
+    """Return the deployment of main.bicep with parameters."""
+    fixed = {"environmentName": "dev", "location": "westeurope", "principalId": DEPLOYER}
+    return Deployment(files, files["main.bicep"], {**fixed, **given}, NO_GROUP, "main")
+
+
 def plan(files: Files, given: Mapping[str, Any]) -> dict[tuple[str, str, str], Resource]:
     """Return the resources of a deployment by their keys: those that it makes, and those that it only reads."""
-    fixed = {"environmentName": "dev", "location": "westeurope", "principalId": DEPLOYER}
-    found = list(Deployment(files, files["main.bicep"], {**fixed, **given}, NO_GROUP).resources())
+    found = list(main(files, given).resources())
     made = {one.key: one for one in found if not one.exists}
     return {**{one.key: one for one in found if one.exists}, **made}
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.infra.bicep import shown
 from tests.infra.evaluate import Evaluator, Failed
-from tests.infra.plan import plan
+from tests.infra.plan import main, plan
 from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 
@@ -187,6 +187,13 @@ TAKEN: list[dict[str, Any]] = [
 ]
 
 
+TOGETHER: list[dict[str, Any]] = [
+    {"sparkEngine": "databricks"},
+    {"vnetEnabled": True},
+    {"workerRegistryId": REGISTRY},
+]
+
+
 @holds_for(REFUSED)
 def test_a_choice_that_azure_would_not_keep_is_refused_by_name(refused: tuple[str, dict[str, Any]]) -> None:
     name, chosen = refused
@@ -227,8 +234,18 @@ def test_two_environments_fit_into_one_group() -> None:
     assert [name for name in names if not name.startswith("pep-token-")] == []
 
 
+@holds_for(TOGETHER)
+def test_two_environments_of_one_group_deploy_at_once(chosen: dict[str, Any]) -> None:
+    """Azure refuses a deployment whose name has one that still runs in its group."""
+    image = {"workerImage": "mine.azurecr.io/w:1", **chosen}
+    first, second = ([*main(FILES, {**image, "token": sign * 13}).deployments()] for sign in "ab")
+    assert len(first) > 20
+    assert set(first).isdisjoint(second)
+    assert len(set(first)) == len(first), "two modules of one name wait for each other"
+    assert [name for _, name in first if not re.fullmatch(r"[\w.()-]{1,64}", name)] == []
+
+
 def test_the_worker_pulls_from_the_server_of_its_image_by_a_role_of_its_own() -> None:
     """A registry may have a hash in its login server, and its group may serve many environments."""
     calls = {one.name: one.value for one in FILES["app/worker.bicep"].of_kind("module")}
-    assert "uniqueString(resourceGroup().id, name)" in shown(calls["pull"]["name"])
     assert "server: first(split(image, '/'))" in shown(calls["worker"]["params"]["registries"])
