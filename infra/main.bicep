@@ -754,13 +754,17 @@ module roles 'app/roles.bicep' = {
           to: toApp
           reason: 'Durable Functions keeps instances and history here.'
         }
-        {
-          target: lake.outputs.name
-          role: 'Storage Blob Data Contributor'
-          to: toApp
-          reason: 'The app commits the Delta tables whose files Spark writes.'
-        }
       ],
+      sparkEngine == 'none'
+        ? []
+        : [
+            {
+              target: lake.outputs.name
+              role: 'Storage Blob Data Contributor'
+              to: toApp
+              reason: 'The app commits the Delta tables whose files Spark writes.'
+            }
+          ],
       sparkEngine == 'synapse'
         ? [
             {

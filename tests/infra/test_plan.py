@@ -45,6 +45,12 @@ def test_a_network_has_no_names_for_the_hub_and_the_server_of_somebody_else() ->
     assert zones == {f"privatelink.{service}.core.windows.net" for service in ("blob", "queue", "table", "dfs")}
 
 
+@pytest.mark.parametrize(("engine", "roles"), [("none", 0), ("synapse", 1), ("databricks", 1)])
+def test_the_app_has_a_role_on_the_lake_only_with_a_spark_engine(engine: str, roles: int) -> None:
+    found = [name for _, kind, name in plan(FILES, {"sparkEngine": engine}) if kind == ROLE]
+    assert len([name for name in found if name.startswith("stlaketoken/id-app-token")]) == roles
+
+
 def test_consumer_groups_that_are_named_are_left_alone() -> None:
     named = {**SETS["existing"], "triggerGroup": "mine", "readerGroup": "reader"}
     assert [key for key, one in plan(FILES, named).items() if key[1] == GROUP and not one.exists] == []
