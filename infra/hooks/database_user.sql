@@ -1,6 +1,6 @@
--- Make an identity a user of the database, in a role. Safe to run again; an identity that was created
--- again under its old name replaces the old user. The SID of an Entra user is its client id, so the deployer needs no
--- rights in the directory.
+-- Make an identity a user of the database, in a role. Safe to run again. The SID of an Entra user is its client id, so the deployer
+-- needs no rights in the directory. A user with this SID is the identity, whatever it is called. A user with this name and a different
+-- SID is an older identity, and is replaced.
 SET NOCOUNT ON; SET XACT_ABORT ON;
 DECLARE @name sysname = ?;
 DECLARE @sid varbinary(85) = ?;
@@ -11,6 +11,7 @@ BEGIN
     SET @statement = N'DROP USER ' + QUOTENAME(@name) + N';';
     EXECUTE sys.sp_executesql @statement;
 END;
+SELECT @name = p.name FROM sys.database_principals AS p WHERE p.sid = @sid;
 IF DATABASE_PRINCIPAL_ID(@name) IS NULL
 BEGIN
     SET @statement = N'CREATE USER ' + QUOTENAME(@name) + N' WITH SID = ' + CONVERT(nvarchar(200), @sid, 1) + N', TYPE = E;';
