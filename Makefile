@@ -177,6 +177,7 @@ check-bicep: ## Compile and lint the templates where bicep is on the PATH; any d
 check-infra: check-bicep $(VENV)/dev.done ## Check Bicep, azure.yaml, hooks, package and capacity
 	@$(BIN)/python -m pytest -n 2 -rs tests/infra tests/repo/test_settings.py
 	@$(BIN)/python -m tests.infra.plan
+	@$(BIN)/python -m tests.infra.snapshots
 	@$(BIN)/python -m infra.hooks package --to $(VENV)/package.zip | tail -n 1
 
 simulate: $(VENV)/dev.done ## Run SEEDS=20000 worlds from FIRST=0, in which everything fails, against the oracle, and print the faults by kind

@@ -74,14 +74,18 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def pieces(node: Node) -> Iterator[str | Node]:
-    """Yield the parts of a text in order: signs, and interpolations. The grammar has no node for blanks at an end."""
+    """Yield the parts of a text in order: signs, and interpolations. The grammar has no node for blanks before one, and
+    none for blanks at an end."""
     whole, begin = node.text or b"", node.start_byte
     at = begin + 1
     for child in node.named_children:
         yield whole[at - begin : child.start_byte - begin].decode()
         text = _text(child)
-        escaped = ESCAPED.get(text, text[1:]) if child.type == "escape_sequence" else text
-        yield child if child.type == "interpolation" else escaped
+        if child.type == "interpolation":
+            yield text.partition("${")[0]
+            yield child
+        else:
+            yield ESCAPED.get(text, text[1:]) if child.type == "escape_sequence" else text
         at = child.end_byte
     yield whole[at - begin : -1].decode()
 

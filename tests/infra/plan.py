@@ -9,26 +9,29 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from tests.infra.bicep import Declaration, Expression, File, Files, read_folder
+from tests.infra.bicep import Declaration, Expression, File, Files, read_folder, read_text
 from tests.infra.evaluate import DEPLOYER, Evaluator, Unknown
 from tests.repo.product import ROOT
 
 FOLDER = ROOT / "infra"
-THEIRS = "/subscriptions/00000000-0000-0000-0000-000000007e15/resourceGroups/rg-theirs/providers"
-SETS: dict[str, dict[str, Any]] = {
-    "new": {},
-    "dev": {"profile": "dev"},
-    "existing": {
-        "eventHubNamespaceId": f"{THEIRS}/Microsoft.EventHub/namespaces/evhns-theirs",
-        "eventHubName": "orders",
-        "sqlServerId": f"{THEIRS}/Microsoft.Sql/servers/sql-theirs",
-        "sqlDatabase": "shop",
-    },
-}
+CHOSEN = ROOT / "tests" / "infra" / "sets"
 LOOP = re.compile(r"\[\s*for (?:\((\w+), (\w+)\)|(\w+)) in (.*):", re.DOTALL)
 NO_GROUP = "subscription"
+
+
+def given_by(path: Path) -> dict[str, Any]:
+    """Return the parameters of a file, which are plain values."""
+    lines = re.sub(r"^using .*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    file = read_text(path.name, re.sub(r"^param ", "var ", lines, flags=re.MULTILINE))
+    if file.errors:
+        raise ValueError(f"{path.name}: lines {file.errors} are no parameters")
+    return {one.name: one.value for one in file.of_kind("variable")}
+
+
+SETS = {name: given_by(CHOSEN / f"{name}.bicepparam") for name in ("new", "dev", "existing")}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,178 @@
+"""The sets of parameters in `sets/`: NAME.bicepparam, and NAME.expected with its resources or its refusal.
+
+`python -m tests.infra.snapshots` has Bicep's compiler evaluate each set (`bicep snapshot`, offline) and compares. With
+`--write` it writes the expectations anew, from `tests.infra.plan`, which needs no compiler.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.infra.bicep import Files, read_folder
+from tests.infra.evaluate import Failed
+from tests.infra.plan import CHOSEN, FOLDER, Resource, given_by, plan
+
+PLACE = (
+    *("--subscription-id", "00000000-0000-0000-0000-000000000005"),
+    *("--tenant-id", "00000000-0000-0000-0000-000000000006"),
+    *("--location", "westeurope"),
+)
+PATIENCE = 300  # seconds for one set: the first one fetches the modules of the registry
+MADE, ALONE, REFUSED = "made", "left alone", "refused"
+ROLES = "Microsoft.Authorization/roleAssignments"
+GUIDS = ("Microsoft.Insights/workbooks",)  # their names are hashes
+# By module of the registry: the type of the resource that it makes; what else it makes lies in that resource.
+OF_REGISTRY = {
+    "avm/ptn/authorization/resource-role-assignment": ROLES,
+    "avm/res/app/container-app": "Microsoft.App/containerApps",
+    "avm/res/app/managed-environment": "Microsoft.App/managedEnvironments",
+    "avm/res/databricks/workspace": "Microsoft.Databricks/workspaces",
+    "avm/res/insights/action-group": "Microsoft.Insights/actionGroups",
+    "avm/res/insights/scheduled-query-rule": "Microsoft.Insights/scheduledQueryRules",
+    "avm/res/network/private-dns-zone": "Microsoft.Network/privateDnsZones",
+    "avm/res/network/private-endpoint": "Microsoft.Network/privateEndpoints",
+    "avm/res/network/virtual-network": "Microsoft.Network/virtualNetworks",
+}
+Fact = tuple[str, str, str]  # state, type and name; the last name of a role assignment is its role
+OPEN = "?"  # begins a name that is still an expression
+
+
+def expected(files: Files, given: Mapping[str, Any]) -> list[Fact]:
+    """Return the resources of a set by the plan, or its refusal."""
+    try:
+        return sorted(_fact(one) for one in plan(files, given).values())
+    except Failed as refusal:
+        return [(REFUSED, "", str(refusal))]
+
+
+def read_facts(text: str) -> list[Fact]:
+    """Return the facts of an expectation."""
+    rows = (line.split("  ", 2) for line in text.splitlines())
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+def text_of(facts: Iterable[Fact]) -> str:
+    """Return an expectation, one fact a line."""
+    return "".join(f"{'  '.join(fact)}\n" for fact in facts)
+
+
+def differences(wanted: list[Fact], snapshot: Mapping[str, Any]) -> list[str]:
+    """Return the resources of a snapshot that are too few or too many.
+
+    A resource in one of a registry's modules is that module's own affair. A name that is still an expression fits any
+    name of its type.
+    """
+    found = Counter(_found(snapshot))
+    missing = Counter(fact[1:] for fact in wanted if fact[0] == MADE)
+    missing, extra = missing - found, found - missing
+    alone = {fact[1:] for fact in wanted if fact[0] == ALONE}
+    inside = {fact[2] for fact in wanted if fact[1] in OF_REGISTRY.values()}
+    for kind, name in [*extra.elements()]:
+        fitting = (one for one in +missing if one[0] == kind and one[1].endswith(name.removeprefix(OPEN)))
+        fits = next(fitting, None) if name.startswith(OPEN) else None
+        if fits:
+            missing[fits] -= 1
+        if fits or (kind, name) in alone or ("/" in name and name.split("/")[0] in inside):
+            extra[kind, name] -= 1
+    return [
+        *(f"too few: {kind} {name}" for kind, name in sorted((+missing).elements())),
+        *(f"too many: {kind} {name}" for kind, name in sorted((+extra).elements())),
+    ]
+
+
+def faults_of(path: Path, bicep: str) -> list[str]:
+    """Evaluate a set with the compiler; return how it differs from its expectation."""
+    wanted = read_facts(path.with_suffix(".expected").read_text(encoding="utf-8"))
+    written = path.with_suffix(".snapshot.json")
+    command = [bicep, "snapshot", str(path), "--mode", "overwrite", *PLACE]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        text = written.read_text(encoding="utf-8") if written.exists() else ""
+    finally:
+        written.unlink(missing_ok=True)
+    said = f"{done.stdout}{done.stderr}{text}"
+    if wanted[0][0] == REFUSED:
+        return [] if _bare(wanted[0][2]) in _bare(said) else [f"not refused by: {wanted[0][2]}", *said.splitlines()[:5]]
+    if done.returncode or not text:
+        return [f"the compiler made no snapshot: {said[:2000]}"]
+    snapshot = json.loads(text)
+    return [*map(str, snapshot.get("diagnostics", [])), *differences(wanted, snapshot)]
+
+
+def main(arguments: list[str] | None = None, folder: Path = CHOSEN) -> int:
+    """Compare or write, and return the number of sets that differ."""
+    parser = argparse.ArgumentParser(prog="python -m tests.infra.snapshots", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write the expectations from the plan")
+    paths, bicep = sorted(folder.glob("*.bicepparam")), shutil.which("bicep")
+    if parser.parse_args(arguments).write:
+        files = read_folder(FOLDER)
+        for path in paths:
+            text = text_of(expected(files, given_by(path)))
+            path.with_suffix(".expected").write_text(text, encoding="utf-8")
+        return 0
+    if bicep is None:
+        print(f"bicep is not on the PATH, so no compiler has evaluated the {len(paths)} sets of parameters")
+        return 0
+    faults = {path.stem: found for path in paths if (found := faults_of(path, bicep))}
+    for name, found in faults.items():
+        print("\n  ".join([f"{name}:", *found]), file=sys.stderr)
+    print(f"{len(paths) - len(faults)} of {len(paths)} sets of parameters lead to their expectation")
+    return len(faults)
+
+
+def _fact(one: Resource) -> Fact:
+    kind = OF_REGISTRY[one.type.partition(":")[0]] if one.type.startswith("avm/") else one.type
+    name = one.name
+    if one.type.startswith("avm/ptn/"):
+        name = f"{'/'.join(_names(one.value['resourceId']))}/{_role(one.value)}"
+    elif kind == ROLES:
+        name = f"{name.rpartition('/')[0]}/{_role(one.value['properties'])}"
+    elif kind in GUIDS:
+        name = "*"
+    return (ALONE if one.exists else MADE, kind, name)
+
+
+def _found(snapshot: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield type and name of each resource; the hash of the environment is `token`, as in the plan."""
+    token = re.search(r"\bplan-([a-z0-9]{13})\b", json.dumps(snapshot))
+    for one in snapshot["predictedResources"]:
+        kind = str(one["type"])
+        if kind == "Microsoft.Resources/deployments":
+            continue
+        resource_id = str(one.get("id", "["))
+        names = [] if "[" in resource_id else list(_names(resource_id))
+        last = _role(one.get("properties", {})) if kind == ROLES else "*" if kind in GUIDS else "".join(names[-1:])
+        name = "/".join([*names[:-1], last]) if names else f"{OPEN}{last}"
+        name = last if kind in GUIDS else name
+        yield kind, name.replace(token[1], "token") if token else name
+
+
+def _names(resource_id: str) -> Iterator[str]:
+    """Yield the names in an id, from the outermost resource in its group; of a group, its own name."""
+    parts = re.sub(r"^/subscriptions/[^/]+", "", resource_id).split("/")[1:]
+    if len(parts) > 2 and parts[0].lower() == "resourcegroups":
+        parts = parts[2:]
+    while parts:
+        if parts[0].lower() != "providers":
+            yield "/".join(parts[1:2])
+        parts = parts[2:]
+
+
+def _role(properties: Mapping[str, Any]) -> str:
+    return str(properties.get("roleDefinitionId", "")).rpartition("/")[2]
+
+
+def _bare(text: str) -> str:
+    """Return a text without quotes and escapes, which a compiler may add."""
+    return re.sub(r"[\"'\\]|u0022|u0027", "", text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
