@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.infra.bicep import shown
+from tests.infra.bicep import Expression, Files, shown
 from tests.infra.evaluate import Evaluator, Failed
 from tests.infra.plan import main, plan
-from tests.infra.test_policies import FILES
+from tests.infra.test_policies import FILES, with_planted
 from tests.offenders import holds_for
 
 MAIN = FILES["main.bicep"]
@@ -249,3 +249,51 @@ def test_the_worker_pulls_from_the_server_of_its_image_by_a_role_of_its_own() ->
     """A registry may have a hash in its login server, and its group may serve many environments."""
     calls = {one.name: one.value for one in FILES["app/worker.bicep"].of_kind("module")}
     assert "server: first(split(image, '/'))" in shown(calls["worker"]["params"]["registries"])
+
+
+ODD = ("", " ", "/", "a/b", "///////", "/" * 9, ".", "-", "'", "\\", "ä", "@", "a" * 300, "10.0.0.0/24", "{}", "${x}")
+TEXTS = [one.name for one in MAIN.of_kind("parameter") if one.of == "string" and "allowed" not in one.decorators]
+CASES: list[dict[str, Any]] = [
+    *({name: text} for name in TEXTS for text in ODD),
+    *({"resourceNames": {kind: text}} for kind in MAIN.var("conventionalNames") for text in ODD),
+]
+
+
+def raw_ends(files: Files, given: dict[str, Any]) -> list[str]:
+    """Return each variable and each module of main.bicep that ends in other words than those of `fail()`.
+
+    Each is evaluated, because nobody knows with which one Azure begins.
+    """
+    deployment, found = main(files, {"vnetEnabled": True, "workerImage": "mine.azurecr.io/w:1", **given}), []
+    file = files["main.bicep"]
+    parts: dict[str, Any] = {one.name: Expression(one.name) for one in file.of_kind("variable")}
+    parts |= {one.name: [one.value.get("scope"), one.value["params"]] for one in file.of_kind("module")}
+    for name, part in parts.items():
+        try:
+            deployment.value(part)
+        except Failed as refusal:
+            found += [] if re.match(r"[\w., ]+: |resourceNames: ", str(refusal)) else [f"{name}: {refusal}"]
+        except (LookupError, TypeError, ValueError, AttributeError) as raw:
+            found.append(f"{name}: {type(raw).__name__}: {raw}")
+    return found
+
+
+@holds_for(CASES)
+def test_no_text_ends_in_the_words_of_the_engine(given: dict[str, Any]) -> None:
+    assert raw_ends(FILES, given) == []
+
+
+@pytest.mark.parametrize(
+    ("stands", "planted", "given"),
+    [
+        ("checked.hubNamespaceId, '/')", "eventHubNamespaceId, '/')", {"eventHubNamespaceId": "contoso-hub"}),
+        ("split(checked.registryId, '/')", "split(workerRegistryId, '/')", {"workerRegistryId": "mine"}),
+        (
+            "? vnetAddressPrefix : '10.0.0.0/24')",
+            "? vnetAddressPrefix : vnetAddressPrefix)",
+            {"vnetAddressPrefix": "x"},
+        ),
+    ],
+)
+def test_words_of_the_engine_are_seen(stands: str, planted: str, given: dict[str, str]) -> None:
+    assert raw_ends(with_planted("main.bicep", stands, planted), given) != []
