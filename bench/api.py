@@ -107,9 +107,9 @@ def _watch() -> None:
     minute."""
     from core.ledger.watch import observe, watch_facts
     from handlers.app import app
-    from handlers.watch import _watching
+    from handlers.watch import watching
 
-    own = replace(_watching(app()), ends=lambda: {id: end - 6 for id, end in _ends().items()})
+    own = replace(watching(app()), ends=lambda: {id: end - 6 for id, end in _ends().items()})
     seen = observe(own, datetime.now(UTC))
     watch_facts(own.stream.event_hub, seen)
     app().ledger.store_minute(seen.minute)

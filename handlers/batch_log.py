@@ -9,8 +9,11 @@ import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from core.errors import InfrastructureFault
 from core.ingest.ingest import IngestReport
 from core.ingest.lines import BatchLine, BatchLines
+from core.ingest.recurrence import recurrence_facts
+from core.model.events import EventBatch, PartitionId
 
 log = logging.getLogger("hubledger.ingest")
 Ring = Callable[[], None]
@@ -36,9 +39,17 @@ class BatchLog:
         self._lines, self._now, self._later = lines, now, later
         self._alone = threading.Lock()
         self._cancel: Ring | None = None
+        self.faults: dict[PartitionId, str] = {}  # the name of the last fault of each partition, until a batch succeeds
+
+    def fail(self, batch: EventBatch, fault: InfrastructureFault) -> None:
+        """Remember the fault of a batch. Log a repeated one with its count: Azure gets no such line from the host."""
+        self.faults[batch.partition.partition_id] = type(fault).__name__
+        if batch.retries:
+            log.warning("a batch failed again; will retry", extra=recurrence_facts(batch, fault))
 
     def add(self, report: IngestReport, seconds: float) -> None:
         """Log a batch that took so many seconds, or add it to the sums of its minute."""
+        self.faults.pop(report.batch.partition.partition_id, None)
         _log(self._lines.add(report, seconds, self._now()))
         self._set()
 

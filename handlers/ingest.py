@@ -14,7 +14,6 @@ from handlers.timestamps import read_times_fast
 
 if TYPE_CHECKING:
     from core.ingest.ingest import IngestReport
-    from core.model.events import EventBatch
 
 log = logging.getLogger("hubledger.ingest")
 bp = func.Blueprint()
@@ -45,18 +44,10 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
         with in_time():
             report = own.work.ingest(batch, own.means)
     except InfrastructureFault as fault:
-        _log_fault(batch, fault)
+        own.batch_log.fail(batch, fault)
         raise
     _log_gaps(report)
     own.batch_log.add(report, time.monotonic() - began)
-
-
-def _log_fault(batch: "EventBatch", fault: InfrastructureFault) -> None:
-    """Log a repeated fault with its count, because Azure gets no such line from the host."""
-    from core.ingest.recurrence import recurrence_facts
-
-    if batch.retries:
-        log.warning("a batch failed again; will retry", extra=recurrence_facts(batch, fault))
 
 
 def _log_gaps(report: "IngestReport") -> None:

@@ -29,7 +29,7 @@ def watch(timer: func.TimerRequest) -> None:
 
     try:
         own = app()
-        seen = observe(_watching(own), own.clock.now())
+        seen = observe(watching(own), own.clock.now())
     except HubledgerError as fault:
         log.error("books not watched", extra={"action": "watch_failed", "error": _text_of(fault)})
         raise
@@ -46,7 +46,8 @@ def _text_of(fault: HubledgerError) -> str:
     return f"{type(fault).__name__}: {fault}"
 
 
-def _watching(own: "App") -> "Watching":
+def watching(own: "App") -> "Watching":
+    """Return the sources of the watch."""
     from core.ledger.balance import read_letter_books
     from core.ledger.watch import Pipeline, Watching, no_pipeline
 

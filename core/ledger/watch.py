@@ -4,7 +4,7 @@ No tick needs the tick before it: facts about the past come from times in the st
 or runs in a different instance changes nothing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -69,6 +69,12 @@ class LaggingPartition:
     since: datetime | None
     moved_at: datetime | None
 
+    def stands_since(self, now: datetime) -> datetime | None:
+        """Return the time since which events wait and no batch comes; None before STOPPED_AFTER has passed."""
+        known = [at for at in (self.since, self.moved_at) if at is not None]
+        is_long = all(now - at >= STOPPED_AFTER for at in known)
+        return max(known, default=now) if is_long else None
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -100,12 +106,11 @@ def observe(own: Watching, now: datetime) -> Observation:
     InfrastructureFault."""
     ends = own.ends()
     books = Books(own.store.read_books(), own.letters())
-    known = {one.partition_id: one for one in books.partitions}
-    oldest, lags = books.letters.oldest, _lags(own, known, ends)
+    oldest, lags = books.letters.oldest, _lags(own, books.partitions, ends)
     return Observation(
         at=now,
         books=books,
-        lagging=tuple(_lagging(own, known, [id for id, lag in lags.items() if lag], now)),
+        lagging=_lagging(own, books.partitions, lags, now),
         oldest_letter_at=None if oldest is None else own.enqueued_at(oldest),
         absent=own.store.count_absent(now - ABSENT_WITHIN),
         stops=sum(map(len, own.store.read_stops().values())),
@@ -113,6 +118,17 @@ def observe(own: Watching, now: datetime) -> Observation:
         lags=lags,
         burn_down=own.burn_down(now),
     )
+
+
+def find_standing(own: Watching, now: datetime) -> Mapping[PartitionId, datetime]:
+    """READ the partitions that stand, whatever the reason, each with the time since which it does.
+
+    It reads the hub only for a partition that may stand. Raises InfrastructureFault.
+    """
+    ends = own.ends()
+    partitions = own.store.read_books()
+    lagging = _lagging(own, partitions, _lags(own, partitions, ends), now)
+    return {one.partition_id: since for one in lagging if (since := one.stands_since(now)) is not None}
 
 
 def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
@@ -124,7 +140,7 @@ def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
         "event_hub": event_hub,
         "ledger_balanced": seen.books.balanced,
         "lag_seconds": max(ages(seen).values(), default=0.0),
-        "partitions_stopped": sum(_has_stopped(one, seen.at) for one in seen.lagging),
+        "partitions_stopped": sum(one.stands_since(seen.at) is not None for one in seen.lagging),
         "stops_recorded": seen.stops,
         "letters_open": seen.books.letters.open,
         "oldest_letter_seconds": 0.0 if letter_at is None else _age(letter_at, seen.at),
@@ -144,18 +160,25 @@ def ages(seen: Observation) -> Mapping[PartitionId, float]:
 
 
 def _lags(
-    own: Watching, known: Mapping[PartitionId, PartitionBooks], ends: Mapping[PartitionId, int]
+    own: Watching, partitions: Sequence[PartitionBooks], ends: Mapping[PartitionId, int]
 ) -> Mapping[PartitionId, int]:
     """Count the numbers that wait in each partition."""
+    known = {one.partition_id: one for one in partitions}
     return {id: max(0, end + 1 - _following(own, id, known.get(id))) for id, end in ends.items()}
 
 
 def _lagging(
-    own: Watching, known: Mapping[PartitionId, PartitionBooks], waiting: Iterable[PartitionId], now: datetime
-) -> Iterator[LaggingPartition]:
-    moved = own.store.read_last_batches()
-    for id in waiting:
-        yield LaggingPartition(id, _since(own, known.get(id), own.stream.partition(id), now), moved.get(id))
+    own: Watching, partitions: Sequence[PartitionBooks], lags: Mapping[PartitionId, int], now: datetime
+) -> tuple[LaggingPartition, ...]:
+    waiting = [id for id, lag in lags.items() if lag]
+    known = {one.partition_id: one for one in partitions}
+    moved = own.store.read_last_batches() if waiting else {}
+    return tuple(
+        [
+            LaggingPartition(id, _since(own, known.get(id), own.stream.partition(id), now), moved.get(id))
+            for id in waiting
+        ]
+    )
 
 
 def _following(own: Watching, id: PartitionId, books: PartitionBooks | None) -> SequenceNumber:
@@ -172,12 +195,6 @@ def _since(own: Watching, books: PartitionBooks | None, partition: Partition, no
         return books.enqueued_at
     event = own.hub.first_at(partition, _following(own, partition.partition_id, books))
     return None if event is None else event.enqueued_at
-
-
-def _has_stopped(one: LaggingPartition, now: datetime) -> bool:
-    """Return True when the oldest event has waited for STOPPED_AFTER or is gone, and no batch came for as long."""
-    waits = one.since is None or now - one.since >= STOPPED_AFTER
-    return waits and (one.moved_at is None or now - one.moved_at >= STOPPED_AFTER)
 
 
 def _hours(found: BurnDown, kinds: Sequence[Kind]) -> float:

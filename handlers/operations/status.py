@@ -12,7 +12,7 @@ from core.model.commits import PartitionStop
 from core.model.events import PartitionId
 from core.model.release import VERSION
 from handlers.app import App, LetterCount, app
-from handlers.operations.stops import StopAnswer, stop_answers
+from handlers.operations.stops import StandingAnswer, StopAnswer, standing_answers, stop_answers
 from handlers.room import own_room
 
 OUTCOMES = ("written", "filtered", "dead_lettered", "held", "absent")
@@ -106,6 +106,7 @@ class StatusAnswer(Answered):
     lag: int | None
     open_gaps: int
     stops: int
+    standing: list[StandingAnswer]
     letters: LettersByStatus
     oldest_open_letter: OldestLetter | None
     unknown_fields: list[UnknownField]
@@ -138,6 +139,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         lag=None if ends is None else sum(one.lag or 0 for one in partitions),
         open_gaps=sum(one.open_gaps for one in books.partitions),
         stops=sum(map(len, stops.values())),
+        standing=[] if ends is None else standing_answers(),
         letters=_letters(counted),
         oldest_open_letter=_oldest(books.letters.oldest),
         unknown_fields=[UnknownField(name=name, events=events) for name, events in books.unknown_fields],

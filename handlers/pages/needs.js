@@ -1,6 +1,6 @@
 // What needs an operator: a line for each matter, the gravest first, with the button that leads to it and its runbook.
 
-import { ago, capital, card, count, duration, el, plural, table } from "./dom.js";
+import { ago, capital, card, count, duration, el, instant, plural, table } from "./dom.js";
 import { guideAt } from "./guides.js";
 
 export const LATE_SECONDS = 300; // as the alert `lag` by default
@@ -32,6 +32,13 @@ function matters(status, runs) {
   for (const [reason, stops] of reasons) {
     found.push(["bad", `${namedOf(stops)} stopped: ${reason}`, "#stopped", "Show", reason in STOPS ? reason : "stop-recorded", STOPS[reason]]);
   }
+  const standing = status.standing.filter(({ partition_id: id }) => !status.partitions.some((one) => one.partition_id === id && one.stops.length));
+  if (standing.length) {
+    const faults = [...new Set(standing.map((one) => one.fault).filter(Boolean))];
+    const why = faults.length ? ` The last error of its batches: ${faults.join(", ")}.` : "";
+    const verb = standing.length === 1 ? "stands" : "stand";
+    found.push(["bad", `${namedOf(standing)} ${verb}`, "[aria-label=Partitions]", "Show", "partition-stopped", `Events wait, and no batch is committed since ${instant(standing.map((one) => one.since).sort()[0]).textContent}.${why}`]);
+  }
   if (status.hub_fault) found.push(["bad", "The hub does not answer", null, "", "partition-stopped", `The lag is unknown. Error: ${status.hub_fault}`]);
   for (const run of faulty(runs)) {
     found.push(["bad", `The rows of ${run.job.replace(/^rows\./, "")} differ from the ledger`, `#/runs/${encodeURIComponent(run.run_id)}`, "Show the run", "aggregation-quality", capital(run.quality.fault)]);
@@ -41,7 +48,8 @@ function matters(status, runs) {
     const verb = exhausted === 1 ? "needs" : "need";
     found.push(["warn", `${plural(exhausted, "letter")} ${verb} you`, "#/letters?status=exhausted", "Show them", "letters-open"]);
   }
-  const late = status.partitions.filter((one) => one.lag_seconds >= LATE_SECONDS && one.stops.length === 0);
+  const late = status.partitions.filter((one) => one.lag_seconds >= LATE_SECONDS && one.stops.length === 0
+    && !standing.some(({ partition_id: id }) => id === one.partition_id));
   if (late.length) {
     const longest = Math.max(...late.map((one) => one.lag_seconds));
     const words = late.length === 1 ? `Partition ${late[0].partition_id} is late by ${duration(longest)}`

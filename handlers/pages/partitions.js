@@ -6,10 +6,10 @@ import { LATE_SECONDS } from "./needs.js";
 const MOST = 8; // partitions in trouble that are not folded
 
 /** List the troubles of a partition, the gravest first: [rank, words, tone]. A healthy partition has none. */
-function troublesOf(one) {
+function troublesOf(one, standing) {
   return [
     [0, one.balanced ? "" : "not balanced", "bad"],
-    [1, one.stops.length ? "stopped" : "", "bad"],
+    [1, one.stops.length ? "stopped" : standing.has(one.partition_id) ? "stands" : "", "bad"],
     [2, one.open_gaps ? plural(one.open_gaps, "open gap") : "", ""], // it heals by itself
     [3, one.lag_seconds >= LATE_SECONDS ? `late by ${duration(one.lag_seconds)}` : "", "warn"],
   ].filter(([, words]) => words);
@@ -32,11 +32,12 @@ export function byPartition(status) {
     ["Accounted", (one) => count(one.accounted), "amount"],
     ["Letters", (one) => count(one.dead_lettered), "amount"],
   ];
-  const trouble = ["Trouble", (one) => troublesOf(one).map(([, words, tone]) => [el("span", { class: `badge ${tone}` }, words), " "])];
+  const standing = new Set(status.standing.map((one) => one.partition_id));
+  const trouble = ["Trouble", (one) => troublesOf(one, standing).map(([, words, tone]) => [el("span", { class: `badge ${tone}` }, words), " "])];
   const inTrouble = [columns[0], trouble, ...columns.slice(1)];
-  const rank = (one) => troublesOf(one)[0][0];
+  const rank = (one) => troublesOf(one, standing)[0][0];
   const [bad, healthy] = [true, false].map((isBad) =>
-    status.partitions.filter((one) => (troublesOf(one).length > 0) === isBad));
+    status.partitions.filter((one) => (troublesOf(one, standing).length > 0) === isBad));
   bad.sort((one, other) => rank(one) - rank(other)); // a stable sort: by partition within a rank
   return card("Partitions", status.partitions.length ? null : el("p", {}, "Nothing is committed yet."),
     el("div", {}, bad.length ? table("Partitions in trouble", inTrouble, bad.slice(0, MOST)) : null),

@@ -34,7 +34,7 @@ def changed(page: "Page", run: Run, change: Callable[[Any], None], at: str = STA
 
 
 def in_trouble(body: Any) -> None:
-    """Four partitions in trouble, and a healthy one whose end at the hub was read before its checkpoint."""
+    """Five partitions in trouble, and a healthy one whose end at the hub was read before its checkpoint."""
     of = {one["partition_id"]: one for one in body["partitions"]}
     stop = {"partition_id": "9", "reason": "held", "detail": HOSTILE, "stopped_at": body["at"], "attempts": 1}
     of["2"].update(lag=5_400, lag_seconds=7200.0, hub_end=str(int(of["2"]["checkpoint"]) + 5_400))
@@ -42,6 +42,7 @@ def in_trouble(body: Any) -> None:
     of["3"]["lag_seconds"] = 299.0
     of["5"]["open_gaps"] = 2
     of["9"]["stops"] = [stop]
+    body["standing"] = [{"partition_id": id, "since": body["at"], "fault": None} for id in ("7", "9")]
     of["11"].update(balanced=False, accounted=of["11"]["accounted"] - 1)
     body.update(accounted=body["accounted"] - 1, written=body["written"] - 1)
     of["14"].update(hub_end="39", checkpoint="40")
@@ -53,8 +54,14 @@ def test_partitions_in_trouble_come_first_and_healthy_ones_are_one_line(page: "P
     rows = page.locator("table[aria-label='Partitions in trouble'] tbody tr")
     told = [row.locator("td").all_inner_texts()[:2] for row in rows.all()]
     words = [(id, trouble.strip()) for id, trouble in told]
-    assert words == [("11", "not balanced"), ("9", "stopped"), ("5", "2 open gaps"), ("2", "late by 2 h")]
-    assert page.inner_text("#healthy summary") == "12 partitions healthy"
+    assert words == [
+        ("11", "not balanced"),
+        ("7", "stands"),
+        ("9", "stopped"),
+        ("5", "2 open gaps"),
+        ("2", "late by 2 h"),
+    ]
+    assert page.inner_text("#healthy summary") == "11 partitions healthy"
     assert page.locator("table[aria-label=Partitions]").is_hidden()
 
 

@@ -55,6 +55,13 @@ def late(body: Any) -> None:
     body["lag"] = 5_400
 
 
+def standing(body: Any) -> None:
+    late(body)
+    outage(body)
+    body["partitions"][3]["stops"] = []
+    body["standing"] = [{"partition_id": id, "since": body["at"], "fault": "StoreUnavailable"} for id in ("2", "3")]
+
+
 def uneven(body: Any) -> None:
     well(body)
     body["partitions"][5]["balanced"] = False
@@ -66,6 +73,9 @@ STATES: list[tuple[Callable[[Any], None], list[tuple[str, str]]]] = [
     (needy, [("warn", "3,776 letters need you")]),
     (late, [("warn", "Partition 3 is late by 2 h")]),
     (uneven, [("bad", "The ledger does not balance in partition 5")]),
+    (standing, [
+        ("bad", "15 partitions stopped: outage"), ("bad", "Partition 3 stands"), ("warn", "3,776 letters need you"),
+    ]),
     (outage, [("bad", "16 partitions stopped: outage"), ("warn", "3,776 letters need you")]),
     (several, [
         ("bad", "The ledger does not balance in partition 2"), ("bad", "Partitions 0, 1 stopped: store"),

@@ -106,8 +106,12 @@ def _of_status(status: Any) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "stops", "wrong", f"{counted(status['stops'], 'stop')} by {', '.join(reasons)}: {program()} status"
         )
-    else:
-        yield Diagnosis("stops", "ok", "no partition is stopped")
+    if status["standing"]:
+        many = counted(len(status["standing"]), "partition")
+        verb = "stands" if len(status["standing"]) == 1 else "stand"
+        yield Diagnosis("stops", "wrong", f"{many} {verb}, and events wait: {program()} status")
+    elif not reasons:
+        yield Diagnosis("stops", "ok", "no partition is stopped or stands")
     exhausted = status["letters"]["exhausted"]
     said = f"{counted(exhausted, 'letter')} that nothing retries any more: {program()} {GIVEN_UP}"
     yield Diagnosis("letters", "look", said) if exhausted else Diagnosis("letters", "ok", "none waits for you")

@@ -32,7 +32,7 @@ _Every = Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.5, he
 def status(at: At, watch: _Watch = False, every: _Every = 2.0) -> int:
     """Show the books: what is accounted for, lag, letters and stops.
 
-    Ends with 1 when the books do not balance or a partition is stopped.
+    Ends with 1 when the books do not balance, or a partition is stopped or stands.
 
     Example: bin/hubledger status --watch
     """
@@ -48,8 +48,8 @@ def status(at: At, watch: _Watch = False, every: _Every = 2.0) -> int:
 
 
 def is_healthy(value: Mapping[str, Any]) -> bool:
-    """Return whether the books balance and no partition is stopped."""
-    return bool(value["ledger_balanced"]) and not value["stops"]
+    """Return whether the books balance, and no partition is stopped or stands."""
+    return bool(value["ledger_balanced"]) and not value["stops"] and not value["standing"]
 
 
 def _watch(at: At, every: float) -> None:
@@ -88,12 +88,14 @@ def view(out: Output, value: Mapping[str, Any], most: int | None = None) -> Rend
     shown = partitions
     if most is not None and len(partitions) > most:
         shown = sorted(partitions, key=lambda one: (-len(one["stops"]), one["balanced"], -(one["lag"] or 0)))[:most]
-    rows = [_row(one) for one in shown]
+    standing = {one["partition_id"] for one in value["standing"]}
+    rows = [_row(one, one["partition_id"] in standing) for one in shown]
     left = len(partitions) - len(shown)
     parts: list[RenderableType] = [out.facts(_facts(out, value)), out.table(_COLUMNS, rows)]
     if left:
         parts.append(Text(f"{left:,} more partitions, without stops and with less lag"))
     parts += [stop_line(out, stop) for one in partitions for stop in one["stops"]][:most]
+    parts += [standing_line(out, one) for one in value["standing"]][:most]
     return Group(*parts)
 
 
@@ -121,10 +123,10 @@ def _facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def _row(one: Mapping[str, Any]) -> list[object]:
+def _row(one: Mapping[str, Any], stands: bool) -> list[object]:
     state = Text("ok", style=GREEN) if one["balanced"] else Text("NOT BALANCED", style=BAD)
-    if one["stops"]:
-        state = Text("STOPPED", style=BAD)
+    if one["stops"] or stands:
+        state = Text("STOPPED" if one["stops"] else "STANDS", style=BAD)
     return [
         one["partition_id"], one["checkpoint"], one["hub_end"], one["lag"], seconds(one["lag_seconds"]),
         one["written"], one["filtered"], one["dead_lettered"], one["held"], one["open_gaps"], state,
@@ -135,6 +137,13 @@ def stop_line(out: Output, stop: Mapping[str, Any]) -> Text:
     """Return a stop of a partition in a line."""
     detail = f": {stop['detail']}" if stop["detail"] else ""
     said = f"partition {stop['partition_id']} stopped {out.ago(stop['stopped_at'])} by {stop['reason']}{detail}"
+    return Text(text_of(said), style=BAD)
+
+
+def standing_line(out: Output, one: Mapping[str, Any]) -> Text:
+    """Return a partition that stands in a line."""
+    fault = f"; the last error of its batches: {one['fault']}" if one["fault"] else ""
+    said = f"partition {one['partition_id']} stands since {out.ago(one['since'])}: events wait{fault}"
     return Text(text_of(said), style=BAD)
 
 
@@ -155,6 +164,8 @@ def health(at: At) -> int:
         stops = [stop for one in answers.values() for stop in one.value.get("stops", [])]
         at.out.show(at.out.table(_CHECKS, [_check(name, one) for name, one in found.items()]))
         at.out.show(*(stop_line(at.out, one) for one in stops))
+        standing = [one for answer in answers.values() for one in answer.value.get("standing", [])]
+        at.out.show(*(standing_line(at.out, one) for one in standing))
     if refusals:
         raise refusals[0]
     return GOOD if all(one.value["healthy"] for one in answers.values()) else UNHEALTHY

@@ -16,7 +16,7 @@ from core.ingest.incarnation import NOT_VERIFIED
 from handlers import aggregation as aggregation_timer
 from handlers import api, dead_letters, gaps, ingest, lake, tasks, watch
 from handlers.app import aggregation, app
-from handlers.operations import health
+from handlers.operations import health, stops
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.host_events import decode, metadata_of
 
@@ -111,8 +111,8 @@ class Running:
 
     def close(self) -> None:
         """Close the app, and forget its health, which is remembered for seconds."""
-        health.READINESS.forget()
-        health.BOOKS.forget()
+        for one in (health.READINESS, health.WRITABLE, health.BOOKS, stops.STANDING):
+            one.forget()
         if app.value is not None:
             app.value.close()
         app.value = aggregation.value = None

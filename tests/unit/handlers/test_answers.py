@@ -22,7 +22,7 @@ from core.model.spans import SequenceNumber, Span
 from core.remote.hub.ends import read_ends
 from handlers.api import ROUTES
 from handlers.app import HUB_ENDS, aggregation, app
-from handlers.operations import health
+from handlers.operations import health, stops
 from handlers.remembered import Remembered
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH, event
@@ -66,7 +66,7 @@ class Recorder:
     client: Client = field(default_factory=Client)
 
     def get(self, name: str, route: Mapping[str, str] | None = None, headers: Any = None, **params: str) -> Any:
-        for one in (app().letter_counts, app().hub_ends, health.READINESS, health.BOOKS):
+        for one in (app().letter_counts, app().hub_ends, health.READINESS, health.BOOKS, stops.STANDING):
             one.forget()
         asked = request("GET", params=params, route_params=route or {}, headers=headers or {})
         return self._kept("GET", name, {**(route or {}), **params}, functions()[name](asked, CONTEXT))
@@ -161,6 +161,10 @@ def of_nothing(to: Recorder) -> None:
         to.get(name)
     for name in ("health_live", "health_ready", "health_ledger", "openapi", "ops"):
         to.get(name)
+    own = app()
+    app.value = replace(own, hub_ends=Remembered(dict, HUB_ENDS))  # a hub without events, so that nothing stands
+    to.get("health_ledger")
+    app.value = own
     to.get("ops_file", {"file": "letters.js"})
     to.get("ops_file", {"file": "nothing.js"})
 

@@ -18,6 +18,7 @@ from core.ledger.watch import (
     Observation,
     Pipeline,
     Watching,
+    find_standing,
     observe,
     watch_facts,
 )
@@ -72,8 +73,8 @@ def hub_of(waits: timedelta) -> MemoryHub:
     return MemoryHub({"0": [event(number, at=NOW - waits) for number in range(15)]})
 
 
-def sight(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> Observation:
-    own = Watching(
+def watching(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> Watching:
+    return Watching(
         STREAM,
         store,
         hub,
@@ -81,7 +82,10 @@ def sight(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: 
         lambda key: letter_at,
         lambda: {PartitionId(id): last for id, last in hub.last.items()},
     )
-    return observe(own, NOW)
+
+
+def sight(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> Observation:
+    return observe(watching(store, hub, letters, letter_at), NOW)
 
 
 def seen(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> dict:
@@ -142,6 +146,7 @@ def test_a_partition_has_stopped_when_events_wait_and_nothing_is_committed_for_l
 ) -> None:
     store = Books((books(9, timedelta(hours=1)),), {P0: NOW - moved})
     assert seen(store, hub_of(waits))["partitions_stopped"] == stopped
+    assert find_standing(watching(store, hub_of(waits)), NOW) == ({P0: NOW - min(waits, moved)} if stopped else {})
 
 
 def test_a_partition_whose_events_left_the_hub_while_they_waited_has_stopped() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain, repeat
 
 from core.model.events import Partition, PartitionId
 from core.model.release import VERSION
@@ -37,6 +38,7 @@ def test_the_status_of_an_empty_store_is_balanced(running: Running) -> None:
         "lag": None,
         "open_gaps": 0,
         "stops": 0,
+        "standing": [],
         "oldest_open_letter": None,
         "unknown_fields": [],
         "room_pages": [{"name": "homes", "title": "Homes", "file": "homes.js"}],
@@ -127,7 +129,7 @@ def test_the_status_shows_when_the_hub_of_the_stream_was_created(running: Runnin
 
 def test_the_status_shows_when_the_ends_of_the_hub_were_read(running: Running) -> None:
     running.ingest([0, 1], [HOME, MOTION])
-    seconds = iter((100.0, 100.0, 101.5, 101.5, 101.5))
+    seconds = chain((100.0, 100.0), repeat(101.5))
     ends = Remembered[Mapping[PartitionId, int]](lambda: {PartitionId("1"): 0}, HUB_ENDS, lambda: next(seconds))
     app.value = replace(app(), hub_ends=ends)
     ends.get()

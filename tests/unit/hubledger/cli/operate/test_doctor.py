@@ -19,7 +19,7 @@ STOP = {"partition_id": "3", "reason": "outage", "detail": None, "attempts": 1, 
 GOOD: dict[str, Any] = {
     "version": VERSION, "hub_fault": None, "event_hub": "telemetry",
     "lag": 5, "accounted": 9, "numbers": 9, "ledger_balanced": True,
-    "partitions": [{"stops": []}], "stops": 0, "letters": {"exhausted": 0}, "unknown_fields": [],
+    "partitions": [{"stops": []}], "stops": 0, "standing": [], "letters": {"exhausted": 0}, "unknown_fields": [],
 }  # fmt: skip
 BAD: dict[str, Any] = {
     **GOOD, "hub_fault": "no route", "ledger_balanced": False, "partitions": [{"stops": [STOP]}], "stops": 1,
@@ -80,6 +80,14 @@ def test_each_part_that_is_wrong_has_its_line(
     assert (code, found) == (1, {"versions": "ok", "address": "ok", "sign-in": "ok", "app": "ok", **wrong, **look})
     code, found = diagnosed(App(problem("unauthorized", 401, "a key is needed")), monkeypatch, capsys)
     assert (code, found["sign-in"]) == (1, "wrong")
+
+
+def test_a_partition_that_stands_without_a_stop_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stands = {"partition_id": "3", "since": "2026-01-01T00:00:00Z", "fault": "StoreUnavailable"}
+    code, found = diagnosed(App({**GOOD, "standing": [stands]}), monkeypatch, capsys)
+    assert (code, found["stops"]) == (1, "wrong")
 
 
 def test_a_database_that_this_code_cannot_run_on_is_told_in_the_words_of_the_app(
