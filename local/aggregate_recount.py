@@ -106,7 +106,7 @@ def _begin(at: str, of: Aggregate) -> str:
 
 
 def _text(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}"
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def _value(measure: Measure, rows: list[Mapping[str, Any]]) -> Any:

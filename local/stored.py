@@ -108,7 +108,7 @@ def _is_equal(value: Any, column: Any) -> bool:
 
 
 def _text(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def key_of(row: Row) -> Columns:

@@ -145,7 +145,7 @@ def fits(standing: StandingTable, change: TableChange) -> bool:
 def range_end(value: Any) -> Any:
     """Return the least or the greatest value of a column as JSON has it: an instant or a day is a text."""
     if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return f"{value.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
     return value.isoformat() if isinstance(value, date) else value
 
 

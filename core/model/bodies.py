@@ -29,9 +29,10 @@ _FAULTS = {
     rb"\A(\xff\xfe|\xfe\xff|[{\[]\0|\0[{\[])": "it is in `UTF-16`, and JSON is in `UTF-8` (docs/bodies.md)",
     rb"\A\x1f\x8b": "it is compressed by gzip (docs/bodies.md)",
     rb"\AObj\x01": "it is an Avro container file (docs/bodies.md)",
-    rb"\0": "it has a NUL byte (docs/bodies.md)",
+    rb"\A(\0+\Z|\s*[{\[][^\0]*\0)": "it has a NUL byte (docs/bodies.md)",
     rb"[}\]][ \t\r]*\n\s*[{\[]": "it has several JSON texts: `new --each lines` reads them",
 }
+_NO_TIME = re.compile(rb'"\d{4}-\d\d-\d\d[Tt ](24:\d\d:\d\d|\d\d:\d\d:60)')
 _become = object.__dict__["__class__"].__set__  # of a class with the same fields; a frozen object takes it too
 
 
@@ -129,6 +130,8 @@ def fault_of_body(body: bytes, error: Exception) -> str:
         if re.search(part, body):
             return fault
     said = str(error)
+    if said.startswith("Invalid RFC3339") and _NO_TIME.search(body):
+        return f"{said}: neither an hour 24 nor a second 60 is a time here"
     if said == "Expected `object`, got `array`":
         return "it is a list: `new --each array` reads it"
     if said.startswith("Object missing required field") and " - at " not in said:

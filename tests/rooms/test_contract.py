@@ -88,5 +88,5 @@ def a_refusable_sample(room: Room) -> bytes:
     """Return the last sample with a row that can be damaged."""
     samples = zip(samples_of(room), outcomes_of(room), strict=True)
     found = [body for body, outcome in samples if any(map(refused, outcome.rows))]
-    assert found, "no sample becomes a row with a text that is never None, so no row can be refused"
+    assert found, "no sample becomes a row with a field besides its key, so no row can be refused"
     return found[-1]

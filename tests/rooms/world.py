@@ -63,8 +63,12 @@ def faults_of_books(world: World) -> list[str]:
 
 
 def refused(row: Row) -> Row | None:
-    """Return the row with None in a text that no column takes without a value; None when the class has no such text."""
+    """Return the row with None in a text that no column takes without a value, or else with a value of no type.
+
+    None when the class has no field besides its key.
+    """
     table = row_table(type(row))
-    texts = [name for name, hint in fields_of(type(row)) if hint is str]
-    chosen = sorted(texts, key=lambda name: name in table.key)[:1]
-    return cast(Row, replace(cast(Any, row), **dict.fromkeys(chosen))) if chosen else None
+    texts = sorted((name for name, hint in fields_of(type(row)) if hint is str), key=lambda name: name in table.key)
+    others = [name for name, _ in fields_of(type(row)) if name not in table.key]
+    chosen = {texts[0]: None} if texts else dict.fromkeys(others[:1], 1j)
+    return cast(Row, replace(cast(Any, row), **chosen)) if chosen else None

@@ -38,7 +38,7 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A column that a later migration may drop."""
+    """A column that a later migration may drop, or that rounds what stands in it."""
 
     text: str
 
@@ -94,6 +94,13 @@ def _widened(
 ) -> Iterator[Found]:
     """Yield the change that gives a table its wider columns, or the reason of each field why it cannot be copied."""
     about, fields = ", ".join(f"{wanted.name}.{name}" for name in wider), [f"{wanted.who}.{name}" for name in wider]
+    yield from (
+        Leftover(
+            f"{wanted.who}.{name} becomes a float, which rounds stored whole numbers beyond 2^53: Decimal keeps them"
+        )
+        for name, column in wider.items()
+        if column.type == type_of(float, engine) != standing.columns[name].type
+    )
     if engine == "sqlserver":
         altered = "\n".join(_altered(wanted, name, column) for name, column in wider.items())
         yield SchemaChange(about, altered, CHANGES, frozenset(fields))

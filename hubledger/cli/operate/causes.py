@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from hubledger.cli.console import UsageFault
+from hubledger.cli.console import UsageFault, program
 from hubledger.cli.operate.command import At
 from hubledger.cli.remote.client import AppAnswer
 from hubledger.cli.remote.problems import Refusal
@@ -12,13 +12,18 @@ from hubledger.cli.views.texts import brief
 
 MOST_CAUSES = 100  # of an answer
 WHOLE = 16  # characters of a cause; after a dot come eight of the values of its message
-_BEGINNING = re.compile(r"[0-9a-f]{1,15}(\.[0-9a-f]{1,8})?|[0-9a-f]{16}\.[0-9a-f]{1,7}")
+_CAUSE = re.compile(r"[0-9a-f]{16}(\.[0-9a-f]{8})?")
+_BEGINNING = re.compile(r"[0-9a-f]{1,16}(\.[0-9a-f]{1,8})?")
 
 
 def cause_named(at: At, given: str, query: Mapping[str, str]) -> str:
-    """Return the cause, or the value of it, that begins as given; UsageFault where several of the letters' do."""
-    if not _BEGINNING.fullmatch(given):
+    """Return the cause, or the value of it, that begins as given; UsageFault where several of the letters' do, and
+    for a text that begins no cause at all.
+    """
+    if _CAUSE.fullmatch(given):
         return given
+    if not _BEGINNING.fullmatch(given):
+        raise UsageFault(f"--cause {given!r} is no cause, and no beginning of one: {program()} letters causes")
     cause, dot, value = given.partition(".")
     found = cause if len(cause) == WHOLE else _only(at, cause, query)
     return _only(at, f"{found}.{value}", {**query, "fingerprint": found}) if dot else found

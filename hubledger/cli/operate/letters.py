@@ -122,7 +122,7 @@ def filter_of(at: At, where: Where, when: When, key: str | None = None) -> dict[
         "failed_before": moment(when.failed_before),
     }
     found = {name: value for name, value in given.items() if value is not None}
-    if where.cause:
+    if where.cause is not None:
         found["fingerprint"] = cause_named(at, where.cause, found)
     return found if key is None else {**found, "partition_key": key}
 

@@ -54,6 +54,7 @@ class Seen:
     longest: int = 0  # UTF-16 units, as SQL Server counts
     can_name: bool = True  # no text ends with a blank, so it can be in a key
     most: float = 0  # the greatest number, without its sign
+    most_whole: int = 0
     units: frozenset[Kind] = frozenset(EPOCHS)  # in which all numbers are instants of this century
     present: int = 0  # lines in which it has a value
     values: set[str] = field(default_factory=set)  # the first texts
@@ -80,6 +81,7 @@ class Seen:
         elif isinstance(value, int | float):
             self.fault = self.fault or _fault_of_number(self.name, value, line)
             self.most = max(self.most, abs(value))
+            self.most_whole = max(self.most_whole, abs(value) if isinstance(value, int) else 0)
             self.units = frozenset(one for one in self.units if _is_recent(value, one))
 
     def _note_no_instant(self, text: str, line: int) -> None:
@@ -102,14 +104,15 @@ class Seen:
         kinds = set(self.kinds)
         if kinds and kinds <= {"integer", "float"} and self.is_time and self.units:
             return next(iter(self.units))
+        is_rounded = self.most_whole > _EXACT_AS_FLOAT and self.most < 10**_DIGITS
         if is_loose and kinds <= {"integer", "float", "decimal"} and kinds:
-            return "decimal" if "decimal" in kinds or self.most > _EXACT_AS_FLOAT else "float"
+            return "decimal" if "decimal" in kinds or is_rounded else "float"
         if len(kinds) <= 1:
             return next(iter(kinds), "text")
         if kinds <= {"text", "instant", "date"}:
             return "text"
         if kinds in ({"integer", "float"}, {"integer", "decimal"}):
-            return "float" if "float" in kinds else "decimal"
+            return "float" if "float" in kinds and not is_rounded else "decimal"
         if is_loose:
             return "json"
         (one, first), (other, second) = list(self.kinds.items())[:2]

@@ -82,11 +82,13 @@ LIKE_THEM = {  # bodies whose fault is that of one above
     b"[\0{\0": "UTF-16",
     b'{"order_id": "\0"}': "NUL byte",
     b'{"order_id": 1}\0': "NUL byte",
+    b"\0": "NUL byte",
     b"[1] \n\n\t{}": "`new --each lines`",
     b"[]": "`new --each array`",
 }
 PLAIN = (  # bodies that have the error of msgspec
     b"", b"{", b'{"Total": [1]}}', b'{"order_id": [1]}', b'{"tags": [], "Total": 1}', b'{"records": {}}', b'{"a": 1}',
+    b"\x78\x9c\x00\x01", b"\0\0\0\0\x2a\x02a",
     b'"\xff"', b"\xff", b'{"order_id": "1"},\n{}', b'{"records": [],', b"}" + b"\n" * 1_000_000, b"}\n" * 500_000,
 )  # fmt: skip
 
@@ -112,6 +114,22 @@ def test_every_other_body_has_the_fault_of_its_decoder_however_long_it_is() -> N
         with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)) as refused:
             msgspec.json.Decoder(Order).decode(body)
         assert fault_of(body) == str(refused.value), body[:40]
+
+
+class Timed(msgspec.Struct):
+    at: datetime
+
+
+def test_a_time_of_an_hour_24_or_a_second_60_has_the_reason_in_its_error() -> None:
+    for text, is_named in (
+        ("2016-12-31T23:59:60Z", True),
+        ("2016-12-31T24:00:00Z", True),
+        ("2016-12-32T23:00:00Z", False),
+    ):
+        with pytest.raises(msgspec.ValidationError) as refused:
+            body_decoder(Timed)(f'{{"at": "{text}"}}'.encode())
+        assert str(refused.value).startswith("Invalid RFC3339 encoded datetime - at `$.at`")
+        assert ("neither an hour 24 nor a second 60" in str(refused.value)) is is_named
 
 
 def test_a_body_of_several_kinds_knows_the_fields_of_its_own_kind() -> None:

@@ -110,6 +110,13 @@ def test_a_number_that_json_writes_with_a_point_or_in_quotes_is_no_integer(file:
     }  # fmt: skip
 
 
+def test_whole_numbers_that_a_float_would_round_are_decimals_beside_numbers_with_a_fraction(file: Path) -> None:
+    whole = f'{{"a": {2**53 + 1}, "b": {2**53}, "c": {2**53 + 1}}}'
+    assert types(file, '{"a": 21.5, "b": 21.5, "c": 1e300}', whole) == {
+        "a": "decimal", "b": "float", "c": "float",
+    }  # fmt: skip
+
+
 def test_loose_fields_take_fractions_and_events_without_them_and_those_that_are_named_stay(file: Path) -> None:
     lines = (
         f'{{"id": 1, "n": 21, "big": {2**53 + 1}, "more": {2**63}, "mixed": 1, "ts": 1585673980, "t": "a"}}',

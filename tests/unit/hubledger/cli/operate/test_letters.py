@@ -91,6 +91,17 @@ def test_a_beginning_of_several_causes_is_refused_with_their_names(capsys: pytes
     )
 
 
+def test_a_cause_that_is_empty_or_has_other_letters_is_refused_before_anything_is_sent(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for given in ("", " ", "zz", "C7D1", f"{TABLE}.", f"{TABLE}0"):
+        with SmallApp(App()) as served:
+            command = ["letters", "discard", "--cause", given, "--reason", "test", "--yes", "--url", served.url]
+            assert main(command) == 2, given
+            assert served.requests == [], given
+        assert "letters causes" in capsys.readouterr().err, given
+
+
 def test_where_the_app_does_not_name_every_cause_only_a_whole_one_is_taken() -> None:
     many = App((TABLE, *(f"{number:016x}" for number in range(99))))
     with SmallApp(many) as served:
