@@ -139,9 +139,9 @@ class JdbcTables:
         return found.select(*(F.col(name).cast(kind) for name, kind in REMOVED_COLUMNS.items()), "document")
 
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
-        position, kinds = position_of(row_class), kinds_of(row_class)
+        position, kinds, named = position_of(row_class), kinds_of(row_class), self._words.named
         lineage = "stream_id, partition_id, sequence_number, ordinal, commit_number, " if position else ""
-        columns = [self._micros(name) if kind is datetime else name for name, kind in kinds.items()]
+        columns = [self._micros(name) if kind is datetime else named(name) for name, kind in kinds.items()]
         wanted = ["1 = 1"] if slices is None else [rows_where(one) for one in slices]
         found = self._selected(row_table(row_class).name, lineage + ", ".join(columns), wanted)
         return found.select(*position, F.array(*(_text(*column) for column in kinds.items())).alias("texts"))
@@ -180,11 +180,11 @@ class JdbcTables:
 
     def _typed(self, table: str, columns: Mapping[str, str], wanted: Sequence[str]) -> DataFrame:
         """Read columns of a table, given with their types; instants and days travel as microseconds."""
-        sent = [self._micros(name) if kind in TIMES else name for name, kind in columns.items()]
+        sent = [self._words.sent(self._words.named(name), name, kind) for name, kind in columns.items()]
         return _decoded(self._selected(table, ", ".join(sent), wanted), columns)
 
     def _micros(self, column: str) -> str:
-        return f"{self._words.micros.format(column)} AS {column}_micros"
+        return self._words.sent(self._words.named(column), column, "timestamp")
 
     def _selected(self, table: str, columns: str, wanted: Sequence[str]) -> DataFrame:
         """Read rows of a table, with a task for each condition and lower-case names; no condition gives no row."""

@@ -45,11 +45,11 @@ class ServerWords:
 
     def sent(self, value: str, column: str, kind: str) -> str:
         if kind in TIMES:
-            return f"{self.micros.format(value)} AS {column}_micros"
+            return f"{self.micros.format(value)} AS {self.named(f'{column}_micros')}"
         return f"{value} AS {self.named(column)}"
 
     def documents(self, columns: Mapping[str, str]) -> str:
-        typed = (f"{self.named(name)} {_SENT[kind]} '$.{name}'" for name, kind in columns.items())
+        typed = (f"""{self.named(name)} {_SENT[kind]} '$."{name}"'""" for name, kind in columns.items())
         return self.opened.format(", ".join(typed))
 
     def member(self, column: str, kind: str) -> str:

@@ -126,12 +126,11 @@ class SqliteTables:
 
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
         position, columns = position_of(row_class), row_table(row_class).columns
-        texts = [f"CAST({name} AS TEXT)" for name in columns]
+        texts = [f"CAST({WORDS.named(name)} AS TEXT)" for name in columns]
         select = f"SELECT {', '.join([*position, *texts])} FROM {row_table(row_class).name} WHERE "
         wanted = ["1 = 1"] if slices is None else [rows_where(one) for one in slices]
-        kinds = [f"{name} {'string' if name == 'partition_id' else 'bigint'}" for name in position]
-        schema = ", ".join([*kinds, *(f"{name} string" for name in columns)])
-        found = self._selected([select + where for where in wanted], schema)
+        kinds = {**{name: LINEAGE_KINDS[name] for name in position}, **dict.fromkeys(columns, "string")}
+        found = self._selected([select + where for where in wanted], schema_of(kinds))
         return found.select(*position, F.array(*columns).alias("texts"))
 
     def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
@@ -193,7 +192,7 @@ def _reader(path: str, schema: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
             "timestamp": pa.timestamp("us", tz="UTC"),
             "date": pa.date32(),
         }
-        shape = pa.schema([(name, kinds[kind]) for name, kind in zip(names, types, strict=True)])
+        shape = pa.schema([(name.strip("`"), kinds[kind]) for name, kind in zip(names, types, strict=True)])
         with closing(_open(path)) as connection:
             for batch in batches:
                 for statement in batch.column(0).to_pylist():

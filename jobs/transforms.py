@@ -64,7 +64,7 @@ def as_stored(of: Aggregate, windows: DataFrame) -> DataFrame:
 
 def schema_of(columns: Mapping[str, str]) -> str:
     """Return columns as a schema of Spark."""
-    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
 
 def partial_sums(of: Aggregate, rows: DataFrame, counted: Mapping[str, Column] = NOTHING) -> DataFrame:

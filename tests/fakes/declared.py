@@ -8,19 +8,19 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 from core.model import aggregates, rows
-from core.model.aggregates import Aggregate, aggregate_of, aggregate_table
+from core.model.aggregates import Aggregate, Count, Key, Least, Most, Sum, aggregate_of, aggregate_table
 from core.model.rows import Text, appended_to, state_of
 
 LONGER = (Annotated[str, Text(20)], Annotated[str, Text(40)])
 CHOSEN = ("order", "group", "index", "größe", "select")  # words of SQL, and letters that are not of ASCII
 
 
-def state(table: str, key: tuple[str, ...], **fields: Any) -> type:
+def state(table: str, key: tuple[str, ...], /, **fields: Any) -> type:
     """Return a class of states, named as its table."""
     return state_of(table, key)(_class(table, fields))
 
 
-def appended(table: str, **fields: Any) -> type:
+def appended(table: str, /, **fields: Any) -> type:
     """Return a class of appended rows, named as its table."""
     return appended_to(table)(_class(table, fields))
 
@@ -40,6 +40,18 @@ def every_type() -> tuple[type, type]:
     words = dict.fromkeys(CHOSEN, int | None)
     key = ("text", "number", "claim", "at", "day")
     return state("all_states", key, **kinds, **optional, **words), appended("all_rows", **kinds, **optional, **words)
+
+
+def named_by_words() -> tuple[type, type, Aggregate]:
+    """Return a class of states, one of appended rows, and an aggregate of these, whose columns are words of SQL."""
+    key, user = Annotated[str, Text(20)], Annotated[str, Text(20, ascii=True)]
+    fields = {"key": key, "user": user, "order": int, "group": str | None, "index": float, "select": bool}
+    fields |= {"end": datetime, "open": date, "größe": int | None}
+    state_of_words, line = state("plain", ("key", "end", "open"), **fields), appended("line", **fields)
+    keys = {"key": Annotated[str, Key(20)], "user": Annotated[str, Key(20, ascii=True)], "window_start": datetime}
+    measures = {"count": Annotated[int, Count()], "order": Annotated[int, Sum("order")]}
+    ends = {"open": Annotated[datetime, Least("end")], "größe": Annotated[int | None, Most("größe")]}
+    return state_of_words, line, windows(line, "line_by_day", "end", **keys, **measures, **ends)
 
 
 @contextmanager
