@@ -125,12 +125,13 @@ def _count_rows(row_class: type) -> str:
     The ledger rows of purged commits are gone, so a purged commit covers all numbers up to its link's last one.
     """
     return (
-        "WITH purged AS (\n    SELECT MAX(k.commit_number) AS commit_number, MAX(k.last_sequence_number) AS number\n"
+        "WITH hubledger_purged AS (\n"
+        "    SELECT MAX(k.commit_number) AS commit_number, MAX(k.last_sequence_number) AS number\n"
         f"      FROM purge_stub AS k\n     WHERE {of_partition('k')}\n)\n"
         "SELECT COUNT(*), COALESCE(SUM(CASE WHEN l.commit_number IS NULL\n"
         "       AND (p.commit_number IS NULL OR t.commit_number > p.commit_number OR t.sequence_number > p.number)\n"
         "       THEN 1 ELSE 0 END), 0)\n"
-        f"  FROM {row_table(row_class).name} AS t\n CROSS JOIN purged AS p\n"
+        f"  FROM {row_table(row_class).name} AS t\n CROSS JOIN hubledger_purged AS p\n"
         "  LEFT JOIN batch_ledger AS l ON l.stream_id = t.stream_id AND l.partition_id = t.partition_id"
         " AND l.commit_number = t.commit_number\n"
         "   AND t.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number\n"
@@ -213,11 +214,12 @@ def _row_faults(row_classes: tuple[type, ...]) -> str:
     )
     union = "\n    UNION ALL\n".join(counted)
     return (
-        f"WITH counted AS (\n{union}\n), summed AS (\n"
-        "    SELECT n.commit_number, SUM(n.row_count) AS row_count FROM counted AS n GROUP BY n.commit_number\n)\n"
+        f"WITH hubledger_counted AS (\n{union}\n), hubledger_summed AS (\n"
+        "    SELECT n.commit_number, SUM(n.row_count) AS row_count\n"
+        "      FROM hubledger_counted AS n GROUP BY n.commit_number\n)\n"
         "SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,"
         " l.rows_appended, COALESCE(s.row_count, 0) AS row_count\n"
-        "  FROM batch_ledger AS l\n  LEFT JOIN summed AS s ON s.commit_number = l.commit_number\n"
+        "  FROM batch_ledger AS l\n  LEFT JOIN hubledger_summed AS s ON s.commit_number = l.commit_number\n"
         f" WHERE {of_partition('l')}\n"
         "   AND l.first_sequence_number >= :first_sequence_number\n"
         "   AND l.last_sequence_number <= :last_sequence_number\n"

@@ -24,6 +24,7 @@ union unique unpivot update updatetext use user using values varying view waitfo
 writetext
 """
 _RESERVED = frozenset(_WORDS.split())
+_STATEMENTS = ("excluded", "json_each")  # of SQLite: the row of an upsert, and the function that reads JSON
 
 
 def is_plain(name: str) -> bool:
@@ -41,6 +42,8 @@ def fault_of_table(name: str) -> str | None:
         return f"the table name {name} is longer than {LONGEST_TABLE} characters"
     if name.lower() in _RESERVED:
         return f"the table name {name} is a word of SQL: use a different one"
+    if name.lower().startswith("hubledger_") or name.lower() in _STATEMENTS:
+        return f"the table name {name} has a meaning in statements of Hubledger: use a different one"
     return f"the table name {name} is one of SQLite's own" if name.lower().startswith("sqlite_") else None
 
 

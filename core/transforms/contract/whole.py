@@ -82,7 +82,7 @@ def _faults_of_tables() -> Iterator[Fault]:
     rows = {row_table(each).name.lower(): each.__name__ for each in declared()}
     for one in (level for each in declared_aggregates() for level in each.levels):
         part, who = ModulePart(sys.modules[one.of.__module__], (one.of.__name__,)), one.of.__name__
-        if (fault := fault_of_table(one.staged)) is not None:
+        if (fault := fault_of_table(one.name) or fault_of_table(one.staged)) is not None:
             yield part, f"{who}: {fault}"
         for name in (one.name, one.staged):
             if (other := rows.setdefault(name.lower(), who)) != who:

@@ -32,7 +32,21 @@ def test_a_word_of_t_sql_is_refused_in_any_case() -> None:
 
 
 def test_a_name_of_other_characters_or_too_long_or_of_sqlites_own_is_refused() -> None:
-    for name in ("", "a b", "1st", "a-b", "dbo.a", "a]", "häuser", "a;DROP TABLE home", "a\n", "sqlite_master"):
+    for name in (
+        "",
+        "a b",
+        "1st",
+        "a-b",
+        "dbo.a",
+        "a]",
+        "häuser",
+        "a;DROP TABLE home",
+        "a\n",
+        "sqlite_master",
+        "Excluded",
+        "json_each",
+        "hubledger_purged",
+    ):
         assert fault_of_table(name), name
     assert fault_of_table("a" * LONGEST_TABLE) is None
     assert fault_of_table("a" * (LONGEST_TABLE + 1))

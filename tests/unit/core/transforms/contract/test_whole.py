@@ -92,7 +92,10 @@ def test_every_fault_of_an_aggregate_is_reported_with_the_line_of_its_declaratio
     [
         ("home_alert", "Planted and HomeAlert have one table, home_alert: name the aggregate differently"),
         ("Home_Activity", "HomeActivity and Planted have one table, home_activity: name the aggregate differently"),
-        ("a b", "Planted: the table name 'a b_staged' has other characters"),
+        ("a b", "Planted: the table name 'a b' has other characters"),
+        ("order", "Planted: the table name order is a word of SQL: use a different one"),
+        ("user", "Planted: the table name user is a word of SQL: use a different one"),
+        ("a" * 113, f"Planted: the table name {'a' * 113}_staged is longer than 119 characters"),
     ],
 )
 def test_the_table_of_an_aggregate_has_a_name_of_its_own_that_sql_can_hold(
