@@ -3,14 +3,17 @@
 import os
 import sqlite3
 import weakref
+from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 from core.model.connection import EMBEDDED
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
-from local.trials.memory import migrated
+from local.trials.memory import memory_connection
 from tests.fakes.kept import PersistentEngine
+from tests.fakes.lengths import enforce_lengths
 from tests.fakes.rooms import EXAMPLES, Rooms
 from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.sqlite_eyes import SqliteEyes
@@ -25,7 +28,7 @@ class SqliteEngine(SqliteEyes):
         if path.exists():
             migrate_sqlite(path, rooms)
         else:
-            path.write_bytes(migrated(rooms))
+            path.write_bytes(_limited(rooms))
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._opened: list[SqliteDatabase] = []
         weakref.finalize(self, _close, self._connection, self._opened)
@@ -40,6 +43,15 @@ class SqliteEngine(SqliteEyes):
 
     def environment(self) -> dict[str, str]:
         return {"STORE_CONNECTION": f"{EMBEDDED}{self.path}"}
+
+
+@cache
+def _limited(rooms: Rooms) -> bytes:
+    """Return a migrated database whose texts are as long as those of a server."""
+    with closing(memory_connection(rooms)) as connection:
+        enforce_lengths(connection)
+        database = connection.serialize()
+    return database[:18] + b"\x02\x02" + database[20:]  # with a write-ahead log, which memory cannot have
 
 
 def _close(connection: sqlite3.Connection, opened: list[SqliteDatabase]) -> None:

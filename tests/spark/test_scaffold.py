@@ -3,10 +3,14 @@
 import json
 import os
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from hubledger.cli.scaffold.design import LONGEST_ROOM
+from tests.fakes.lengths import enforce_lengths
 from tests.spark.here import CONF, environment
 from tests.unit.hubledger.cli.project import Project
 
@@ -49,6 +53,7 @@ spark.stop()
 """
 
 
+ROOM = "meters_of_all_houses_of_the_whole_city_1"  # the longest name of a room
 METERS = (
     '{"meter_id": "M-1", "reading": 10, "at": "2026-03-01T10:00:00Z", "serial": 9223372036854775807}',
     '{"meter_id": "M-2", "reading": 12, "at": "2026-03-01T10:20:00Z", "serial": 4000000000000000000}',
@@ -126,19 +131,22 @@ spark.stop()
 
 
 def test_a_sum_of_a_scaffold_beyond_64_bits_ends_its_run_and_the_documented_way_leads_on(tmp_path: Path) -> None:
+    assert len(ROOM) == LONGEST_ROOM
     project = Project(tmp_path)
     project.write("first.jsonl", *METERS)
     project.write("later.jsonl", *METERS, *LATER)  # the first two are redelivered
-    project.done("hubledger", "new", "meters", "--from", "first.jsonl", "--key", "meter_id")
-    declared = tmp_path / "apps" / "meters" / "aggregates" / "meters_by_hour.py"
+    project.done("hubledger", "new", ROOM, "--from", "first.jsonl", "--key", "meter_id")
+    declared = tmp_path / "apps" / ROOM / "aggregates" / f"{ROOM}_by_hour.py"
     text = declared.read_text()
     assert "serial" not in text, "a number that names something is not summed"
     by_hand = text.replace('Sum("reading")', 'Sum("serial")').replace("sum_of_reading", "sum_of_serial")
     declared.write_text(by_hand)
-    for file in (tmp_path / "apps" / "meters" / "migrations").rglob("*.sql"):
+    for file in (tmp_path / "apps" / ROOM / "migrations").rglob("*.sql"):
         file.write_text(file.read_text().replace("sum_of_reading", "sum_of_serial"))
-    project.done("core.store.migrate", "--transform", "apps.meters", "--store", "sqlite:store.db")
-    (tmp_path / "run.py").write_text(TICKS)
+    project.done("core.store.migrate", "--transform", f"apps.{ROOM}", "--store", "sqlite:store.db")
+    with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+        enforce_lengths(connection)
+    (tmp_path / "run.py").write_text(TICKS.replace("meters", ROOM))
     place = {**environment(), "PYTHONPATH": f"{tmp_path}{os.pathsep}{CONF}"}
 
     def after(*steps: str) -> object:
@@ -150,7 +158,7 @@ def test_a_sum_of_a_scaffold_beyond_64_bits_ends_its_run_and_the_documented_way_
     largest, each = 2**63 - 1, 4 * 10**18
     assert after("first.jsonl") == ["committed", None, {"M-1": [1, largest], "M-2": [1, each]}]
     fault = (
-        "sum_of_serial of a window of meters_by_hour that begins at 2026-03-01T10:00:00Z is beyond 64 bits:"
+        f"sum_of_serial of a window of {ROOM}_by_hour that begins at 2026-03-01T10:00:00Z is beyond 64 bits:"
         " change the measure, then resume the job (docs/aggregation.md, A sum beyond 64 bits)"
     )
     assert after("later.jsonl") == ["failed", fault, {"M-1": [1, largest], "M-2": [1, each]}]

@@ -402,7 +402,7 @@ CREATE TABLE hubledger.erased_subject (
 
 -- Where the job of each aggregate stands, and its orders.
 CREATE TABLE hubledger.aggregation_cut (
-    job           varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    job           varchar(128) COLLATE Latin1_General_100_BIN2 NOT NULL,
     levels        varchar(4000) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT df_aggregation_cut_levels DEFAULT '',  -- the names of the tables, the finest first
     cut           nvarchar(max) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- a JSON object: the commit number of each partition that is in the aggregate
     run_number    bigint NOT NULL,  -- of the last run that was planned
@@ -422,7 +422,7 @@ CREATE TABLE hubledger.aggregation_cut (
 -- The runs of the jobs.
 CREATE TABLE hubledger.aggregation_run (
     run_id           varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    job              varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    job              varchar(128) COLLATE Latin1_General_100_BIN2 NOT NULL,
     run_number       bigint NOT NULL,
     kind             varchar(12) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT df_aggregation_run_kind DEFAULT 'increment',  -- a repair replaces the windows of its days at the job's cut; a backfill begins an aggregate at a later cut
     since_day        date,  -- the first and the last day of its windows, in UTC; NULL: without an end
@@ -501,7 +501,7 @@ CREATE INDEX ix_staged_result_run
 -- The job's facts about the windows of a level that it staged of a slice; a commit compares them with the rows.
 CREATE TABLE hubledger.staged_slice (
     staging_id    varchar(80) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    level         varchar(120) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- the name of its table
+    level         varchar(128) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- the name of its table
     slice         int NOT NULL,
     run_id        varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     windows       bigint NOT NULL,
