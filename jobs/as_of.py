@@ -12,13 +12,14 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from core.model.aggregates import WINDOW_START, Aggregate
-from core.model.rows import ERASED, row_table
+from core.model.rows import ERASED, row_table, texts_of
 from jobs.ranges import CommitSpan, Slice
 from jobs.tables import place_where, quoted, rows_where
 from jobs.transforms import source_columns, window_columns
 
 NEVER = 2**63 - 1  # `removed_by` of a row that stands
 EACH = 1_000  # windows of a statement
+ASCII = "ascii"  # the type of a wanted text whose column has a byte for each letter, which Spark does not know
 SINCE, UNTIL = "since_at", "until_at"  # the columns of a wanted window, with those of the key
 Window = Mapping[str, Any]  # the key of a window
 
@@ -100,7 +101,8 @@ def rows_of_windows(of: Aggregate, windows: Sequence[Window], cut: Sequence[Comm
     Each partition seeks each time once, however many windows have it, and the keys match within the index.
     """
     kinds = source_columns(of)
-    wanted_kinds = _wanted_kinds(of, kinds[of.at])
+    narrow = [name for name, text in texts_of(of.source).items() if text.ascii]
+    wanted_kinds = _wanted_kinds(of, kinds[of.at], narrow)
     wanted = sql.wanted(wanted_kinds, [_with_ends(of, one) for one in windows])
     times = f"(SELECT DISTINCT {SINCE}, {UNTIL} FROM {wanted}) AS t"
     standing = {name: f"s.{sql.named(name)}" for name in kinds}
@@ -122,7 +124,8 @@ def rows_of_windows(of: Aggregate, windows: Sequence[Window], cut: Sequence[Comm
 def standing_windows(of: Aggregate, windows: Sequence[Window], sql: Words) -> str:
     """Return the query of the stored windows among some, with the run that touched each last."""
     kinds = window_columns(of)
-    wanted = sql.wanted(_wanted_kinds(of, "timestamp"), [_with_ends(of, one) for one in windows])
+    narrow = [one.name for one in of.grouped_by if one.ascii]
+    wanted = sql.wanted(_wanted_kinds(of, "timestamp", narrow), [_with_ends(of, one) for one in windows])
     names = {one.name: sql.named(one.name) for one in of.grouped_by}
     keys = [sql.same(f"a.{text}", f"k.{text}", kinds[name]) for name, text in names.items()]
     match = " AND ".join([*keys, f"a.{WINDOW_START} = k.{SINCE}"])
@@ -152,8 +155,8 @@ def _in_time(at: str, alias: str) -> str:
     return f"{at} >= {alias}.{SINCE} AND {at} <= {alias}.{UNTIL}"
 
 
-def _wanted_kinds(of: Aggregate, at: str) -> dict[str, str]:
-    kinds = source_columns(of)
+def _wanted_kinds(of: Aggregate, at: str, narrow: Sequence[str]) -> dict[str, str]:
+    kinds = {**source_columns(of), **dict.fromkeys(narrow, ASCII)}
     return {**{one.name: kinds[one.name] for one in of.grouped_by}, SINCE: at, UNTIL: at}
 
 

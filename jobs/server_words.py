@@ -68,8 +68,8 @@ class ServerWords:
         return f"{column} = {wanted}{self.by_code_point if kind == 'string' else ''}"
 
     def _literal(self, value: Any, kind: str) -> str:
-        if kind == "string":
-            return self.text.format(quoted(value))
+        if kind in ("string", "ascii"):  # the column itself is converted where it has bytes and the literal has not
+            return quoted(value) if kind == "ascii" and value.isascii() else self.text.format(quoted(value))
         if kind == "timestamp":
             text, micros = utc_text(value)[:-1], (value - EPOCH) // timedelta(microseconds=1)
             return self.instant.format(text=text, micros=micros)

@@ -6,14 +6,14 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from core.model.aggregates import aggregate_table
-from core.model.rows import ERASED, row_table
+from core.model.rows import ERASED, row_table, texts_of
 from core.store.columns import fields_of, quoted, types_of
 from core.store.dialects import BY_CODE_POINT
 from core.store.script import OfRows, RowVerb
 from core.store.windows import WINDOW_BODIES
 
 ERASED_AT = 2**63 - 1  # in place of the commit number of a replay: an erasure took the row away
-KEY_TEXT = "nvarchar(4000)"  # the type of a text in a key: an index can seek it, and no key text is longer
+KEY_TEXT, ASCII_TEXT = "nvarchar(4000)", "varchar(8000)"  # of a text in a key: an index can seek it; none is longer
 RETRACTED = "stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row"
 STANDING = "t.stream_id, t.partition_id, t.sequence_number, "  # the columns that name the writer of a state
 
@@ -35,16 +35,27 @@ _OF_EVENTS = (
 )
 
 
+def key_text(row_class: type, name: str) -> str:
+    """Return the type to read a text of a key in: an nvarchar would have SQL Server convert the column of each row.
+
+    Of a text that is not of ASCII, a varchar has similar letters. So a text that others send is compared whole too.
+    """
+    text = texts_of(row_class).get(name)
+    return ASCII_TEXT if text is not None and text.ascii else KEY_TEXT
+
+
 def _of_subjects(row_class: type) -> str:
     """Return the condition that a row is in a range of the partition, and of some subjects: a JSON array of [subject as
     a text, as a number or null]."""
     name = row_table(row_class).subject
     is_text = str in types_of(dict(fields_of(row_class))[name])
-    place, kind, collated = (0, KEY_TEXT, f" {BY_CODE_POINT}") if is_text else (1, "bigint", "")
-    typed = f"WITH (subject {kind} '$[{place}]')"
+    place, kind, collated = (0, key_text(row_class, name), f" {BY_CODE_POINT}") if is_text else (1, "bigint", "")
+    typed, whole = f"subject {kind} '$[{place}]'", ""
+    if kind == ASCII_TEXT:
+        typed, whole = f"{typed}, sent {KEY_TEXT} '$[{place}]'", f" WHERE s.sent = s.subject{collated}"
     return (
         f"{in_range('t')}\n   AND t.{quoted(name)} IN (\n"
-        f"       SELECT s.subject{collated} FROM OPENJSON(:subjects) {typed} AS s)  -- sqlserver only\n"
+        f"       SELECT s.subject{collated} FROM OPENJSON(:subjects) WITH ({typed}) AS s{whole})  -- sqlserver only\n"
         f"       SELECT s.value ->> {place} FROM json_each(:subjects) AS s)  -- sqlite only"
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from core.model.aggregates import Aggregate, Measure, aggregate_table
 from core.store.columns import instant_of, quoted
+from core.store.dialects import BY_CODE_POINT
 from core.store.script import RowVerb
 
 SEPARATOR = "|"  # of the values of a row's text
@@ -106,12 +107,21 @@ def _remove_windows(one: Aggregate) -> str:
     return f"DELETE FROM {one.name}\n WHERE window_start < :until_at LIMIT :most BY {key};"
 
 
+def _of_value(one: Aggregate) -> str:
+    """Return the condition that a window is of a value of the first column of the key."""
+    column = f"a.{quoted(one.keys[0].name)}"
+    if not one.keys[0].ascii:
+        return f"{column} = :key_value"
+    narrow = "CONVERT(varchar(8000), :key_value)"  # it has similar letters for those that are not of ASCII
+    return f"{column} = {narrow} AND {narrow} = :key_value {BY_CODE_POINT}"
+
+
 def _read_windows(one: Aggregate) -> str:
     read = {name: f"CONVERT(varchar(33), a.{quoted(name)}, 126) AS {quoted(name)}" for name in one.instants}
     columns = ", ".join(read.get(name, f"a.{quoted(name)}") for name in one.columns)
-    first, order = quoted(one.keys[0].name), ", ".join(f"a.{quoted(name)}" for name in one.key[1:])
+    order = ", ".join(f"a.{quoted(name)}" for name in one.key[1:])
     return (
-        f"SELECT {columns}\n  FROM {one.name} AS a\n WHERE a.{first} = :key_value"
+        f"SELECT {columns}\n  FROM {one.name} AS a\n WHERE {_of_value(one)}"
         f" AND a.window_start >= :since_at AND a.window_start < :until_at\n ORDER BY {order};"
     )
 
@@ -119,7 +129,7 @@ def _read_windows(one: Aggregate) -> str:
 def _read_last_window(one: Aggregate) -> str:
     return (
         f"SELECT CONVERT(varchar(33), MAX(a.window_start), 126) AS window_start\n  FROM {one.name} AS a\n"
-        f" WHERE a.{quoted(one.keys[0].name)} = :key_value AND a.window_start < :until_at;"
+        f" WHERE {_of_value(one)} AND a.window_start < :until_at;"
     )
 
 

@@ -140,7 +140,7 @@ SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number, n.tried
 -- Find replays of a partition whose progress differs from their commits or from their retracted rows.
 -- params: stream_id int, partition_id varchar(8000), most int
 WITH done AS (
-    SELECT l.invocation_id, SUM(CONVERT(bigint, l.written)) AS written,
+    SELECT CONVERT(varchar(8000), l.invocation_id) AS invocation_id, SUM(CONVERT(bigint, l.written)) AS written,
            SUM(CONVERT(bigint, l.rows_written)) AS rows_written
       FROM batch_ledger AS l INDEXED BY ix_batch_ledger_change
      WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind <> 'batch' AND l.kind = 'replay'
@@ -157,7 +157,7 @@ WITH done AS (
      INNER JOIN task_part AS p ON p.task_id = t.task_id AND p.part = :partition_id
      WHERE t.stream_id = :stream_id AND t.kind = 'replay' AND t.is_dry_run = 0
 ), taken AS (
-    SELECT l.invocation_id, COUNT(*) AS rows_retracted
+    SELECT CONVERT(varchar(8000), l.invocation_id) AS invocation_id, COUNT(*) AS rows_retracted
       FROM retracted_row AS r
      INNER JOIN batch_ledger AS l ON l.stream_id = r.stream_id AND l.partition_id = r.partition_id
                                  AND l.commit_number = r.commit_number

@@ -47,8 +47,9 @@ def named_by_words() -> tuple[type, type, Aggregate]:
     key, user = Annotated[str, Text(20)], Annotated[str, Text(20, ascii=True)]
     fields = {"key": key, "user": user, "order": int, "group": str | None, "index": float, "select": bool}
     fields |= {"end": datetime, "open": date, "größe": int | None}
-    state_of_words, line = state("plain", ("key", "end", "open"), **fields), appended("line", **fields)
-    keys = {"key": Annotated[str, Key(20)], "user": Annotated[str, Key(20, ascii=True)], "window_start": datetime}
+    state_of_words = state("plain", ("key", "user", "end", "open"), **fields)
+    line: type = appended_to("line", subject="user")(_class("line", fields))
+    keys = {"user": Annotated[str, Key(20, ascii=True)], "key": Annotated[str, Key(20)], "window_start": datetime}
     measures = {"count": Annotated[int, Count()], "order": Annotated[int, Sum("order")]}
     ends = {"open": Annotated[datetime, Least("end")], "größe": Annotated[int | None, Most("größe")]}
     return state_of_words, line, windows(line, "line_by_day", "end", **keys, **measures, **ends)

@@ -22,6 +22,8 @@ from jobs.ranges import CommitSpan, Slice
 from jobs.server_words import ServerWords
 from jobs.tables import Run
 from tests.fakes.aggregation_engines import slice_of
+from tests.fakes.rooms import all_migrations
+from tests.sql.collations import columns_of, conversions
 from tests.sql.gates import gates
 
 OF = aggregate_table(HomeActivity)
@@ -346,6 +348,10 @@ def test_what_is_sent_to_sql_server_passes_the_parser() -> None:
         with pytest.raises(LookupError):
             ask()
     assert len(recorder.statements) == len(asked) + 1
+    types = columns_of((one.text for one in all_migrations("sqlserver")), types=True)
+    sent = [text.replace(") r WHERE", ") AS r WHERE") for text in recorder.statements]
+    assert [found for text in sent for found in conversions(text, types)] == []
+    assert len(conversions(sent[0].replace("'r1'", "N'r1'"), types)) == 1
     for gate in gates().values():
         assert gate({str(at): text for at, text in enumerate(recorder.statements)}) == {}
         assert gate({"broken": recorder.statements[3].replace("SELECT", "SELCT", 1)}) != {}

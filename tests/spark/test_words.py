@@ -19,6 +19,7 @@ from jobs.sqlite_tables import SqliteTables
 from jobs.tables import Tables, staged_columns
 from tests.fakes.declared import forgotten, named_by_words
 from tests.spark.test_jdbc import Recorder
+from tests.sql.collations import columns_of, conflicts, conversions
 from tests.sql.gates import gates
 
 Room = tuple[type, type, Aggregate]
@@ -80,6 +81,21 @@ def test_no_statement_names_one_of_them_without_brackets(room: Room) -> None:
         assert " user" not in bare and ".user" not in bare, statement
 
 
+def test_no_statement_to_sql_server_converts_a_column_or_compares_two_collations(room: Room) -> None:
+    """The room has keys of ASCII, whose columns have a byte for each letter."""
+    recorder = Recorder()
+    for ask in asked(JdbcTables(recorder, "jdbc:sqlserver://host", dict), room).values():
+        with pytest.raises(LookupError):
+            ask()
+    texts = [each.text for each in load_migrations("sqlserver")] + [room_text(room[:2], room[2:], "sqlserver")]
+    types, collations = columns_of(iter(texts), types=True), columns_of(iter(texts))
+    sent = [text.replace(") r WHERE", ") AS r WHERE") for text in recorder.statements]
+    assert [found for text in sent for found in conversions(text, types) + conflicts(text, collations)] == []
+    planted = [text.replace("'u'", "N'u'") for text in sent if "'u'" in text]
+    assert len(planted) == 2
+    assert all(conversions(text, types) for text in planted)
+
+
 def test_they_are_read_and_staged_on_sqlite(spark: Any, tmp_path: Path, room: Room) -> None:
     states, line, of = room
     path = str(tmp_path / "ledger.db")
@@ -101,10 +117,10 @@ def test_they_are_read_and_staged_on_sqlite(spark: Any, tmp_path: Path, room: Ro
     found = {name: [tuple(row) for row in ask().collect()] for name, ask in asked(tables, room).items()}
     texts = ["k", "u", "3", "g", "0.5", "1", "2026-02-10T12:00:00.000000Z", "2026-02-10", "7"]
     at = AT.replace(tzinfo=None)
-    assert found["rows"] == [("k", "u", at, 3, 7)]
-    assert found["removed"] == [("k", "u", at, 2, 5)]
-    assert found["rows of windows"] == [("k", "u", at, 3, 7)]
-    standing = [("k", "u", at.replace(hour=0), 1, 3, at, 7, 1)]
+    assert found["rows"] == [("u", "k", at, 3, 7)]
+    assert found["removed"] == [("u", "k", at, 2, 5)]
+    assert found["rows of windows"] == [("u", "k", at, 3, 7)]
+    standing = [("u", "k", at.replace(hour=0), 1, 3, at, 7, 1)]
     assert (found["every window"], found["some windows"]) == (standing, standing)
     assert found["rows with lineage"] == [(1, "0", 4, 0, 2, "k", "u", 3, "g", 0.5, 1, at, date(2026, 2, 10), 7)]
     assert [row[-1] for row in found["removed rows"]] == [DOCUMENT]

@@ -3,6 +3,10 @@
 A text from OPENJSON, and one that a query derives, has the database's collation; a column has the one it was made with.
 This reads the form in which our statements are written, and no other T-SQL. The rules are those of Microsoft's page
 "Collation Precedence (Transact-SQL)": COLLATE decides; a text in quotes, a variable, or a number as a text gives way.
+
+With the types of columns in place of their collations, `conversions` finds a varchar column that is compared with an
+nvarchar. SQL Server then converts the column of each row ("Data type precedence (Transact-SQL)"), which a seek by the
+column may not survive.
 """
 
 import re
@@ -25,6 +29,8 @@ NO_TEXT = {
     "COUNT", "COUNT_BIG", "SUM", "LEN", "DATALENGTH", "CHARINDEX", "DATEADD", "DATEDIFF", "DATEDIFF_BIG", "ABS",
     "ROW_NUMBER", "ROWCOUNT", "ISJSON", "CHECKSUM", "HASHBYTES", "ERROR_NUMBER", "DATEPART", "AVG",
 }  # fmt: skip
+NARROW, WIDE, LISTED = "varchar", "nvarchar", "a varchar of no table"
+PARAM = re.compile(r"@(\w+) (n?varchar)\(")
 Tokens = list[Union[str, "Tokens"]]
 Columns = Mapping[str, frozenset[str]]  # the collations of each text; a column that is no text has none
 
@@ -45,6 +51,17 @@ class Scope:
     around: "Scope | None" = None
     named: dict[str, Columns] = field(default_factory=dict)  # WITH x AS (...)
     sources: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)
+    params: Mapping[str, str] | None = None  # the types of the variables, where columns have types
+
+    def inner(self) -> "Scope":
+        """Return the scope of a query within this one."""
+        return Scope(self.tables, self, params=self.params)
+
+    def label(self, kind: str) -> frozenset[str]:
+        """Return what stands for a text of no table: its collation, or its type."""
+        if kind not in (NARROW, WIDE):
+            return frozenset()
+        return frozenset([DATABASE if self.params is None else WIDE if kind == WIDE else LISTED])
 
     def column(self, name: str) -> frozenset[str]:
         """Return the collations of a column, with or without its alias."""
@@ -72,6 +89,12 @@ def conflicts(text: str, tables: Mapping[str, Columns]) -> list[str]:
     return found
 
 
+def conversions(text: str, tables: Mapping[str, Columns]) -> list[str]:
+    """Return the comparisons of a batch that convert a column; the tables have the types of their texts."""
+    params = {f"@{name}": kind for name, kind in PARAM.findall(without_comments(text))}
+    return [found for one in statements_of(text) for found in _of_query(nested(one), Scope(tables, params=params))[1]]
+
+
 def statements_of(text: str) -> list[str]:
     """Return the statements of a batch; a semicolon in quotes ends none."""
     return STATEMENT.findall(without_comments(text))
@@ -91,21 +114,23 @@ def nested(text: str) -> Tokens:
     return stack[0]
 
 
-def columns_of(migrations: Iterator[str]) -> dict[str, dict[str, frozenset[str]]]:
-    """Return the tables that migrations make, with the collation of each text."""
+def columns_of(migrations: Iterator[str], *, types: bool = False) -> dict[str, dict[str, frozenset[str]]]:
+    """Return the tables that migrations make, with the collation of each text, or with its type."""
     tables: dict[str, dict[str, frozenset[str]]] = {}
     for text in map(without_comments, migrations):
         for table, columns in re.findall(r"CREATE TABLE hubledger\.(\w+) \((.*?)^ *\)", text, re.M | re.S):
-            tables[table] = dict(_column(one) for one in re.findall(r"^ +([a-z_]+ +[a-z].*)", columns, re.M))
+            tables[table] = dict(
+                _column(one, types) for one in re.findall(r"^ +((?!CONSTRAINT)\[?\w+\]? +[a-z].*)", columns, re.M)
+            )
         for table, column in re.findall(r"ALTER TABLE hubledger\.(\w+) ADD ([a-z_]+ .*?);", text, re.S):
-            tables[table] |= [_column(column)]
+            tables[table] |= [_column(column, types)]
     return tables
 
 
-def _column(line: str) -> tuple[str, frozenset[str]]:
+def _column(line: str, types: bool) -> tuple[str, frozenset[str]]:
     found = re.match(r"\[?(\w+)\]? +(n?varchar)?(?:\(\w+\))?(?: COLLATE (\w+))?", line)
     assert found
-    return found[1], frozenset([found[3] or DATABASE]) if found[2] else frozenset()
+    return found[1], frozenset([found[2] if types else found[3] or DATABASE]) if found[2] else frozenset()
 
 
 def _of_query(tokens: Tokens, scope: Scope) -> tuple[dict[str, Text], list[str]]:
@@ -132,7 +157,7 @@ def _within(tokens: Tokens, place: int, scope: Scope) -> list[str]:
     assert isinstance(group, list)
     if _is_source(tokens, place):
         return []
-    inner = Scope(scope.tables, scope) if group[:1] in (["SELECT"], ["WITH"]) else scope
+    inner = scope.inner() if group[:1] in (["SELECT"], ["WITH"]) else scope
     return _of_query(group, inner)[1]
 
 
@@ -149,7 +174,7 @@ def _sources(tokens: Tokens, scope: Scope) -> list[str]:
         following = tokens[place + 1 : place + 3]
         alias = following[1] if following[:1] == ["AS"] and isinstance(following[-1], str) else None
         if isinstance(token, list) and _is_source(tokens, place):
-            selected, within = _of_query(token, Scope(scope.tables, scope))
+            selected, within = _of_query(token, scope.inner())
             found += within
             given = {column: one.collations for column, one in selected.items()}
             name = tokens[place - 2] if tokens[place - 1] == "AS" else alias
@@ -161,13 +186,13 @@ def _sources(tokens: Tokens, scope: Scope) -> list[str]:
         elif (
             isinstance(token, list) and tokens[place - 1] == "WITH" and "OPENJSON" in tokens[max(0, place - 3) : place]
         ):
-            scope.sources[str(alias)] = dict(_declared(token))
+            scope.sources[str(alias)] = dict(_declared(token, scope))
         elif isinstance(token, list) and token[:1] == ["VALUES"]:
-            scope.sources[str(alias)] = dict(_listed(token, tokens[place + 3]))
+            scope.sources[str(alias)] = dict(_listed(token, tokens[place + 3], scope))
         elif token == "OPENJSON" and following[1:] != ["WITH"]:
             scope.sources[str(tokens[place + 3])] = {
-                "value": frozenset([DATABASE]),
-                "key": frozenset(["Latin1_General_BIN2"]),
+                "value": scope.label(WIDE),
+                "key": frozenset(["Latin1_General_BIN2"]) if scope.params is None else scope.label(WIDE),
             }
         elif isinstance(token, str) and (columns := scope.source(token)) is not None:
             standing = scope.sources.setdefault(str(alias or token.rpartition(".")[2]), {})
@@ -176,18 +201,17 @@ def _sources(tokens: Tokens, scope: Scope) -> list[str]:
     return found
 
 
-def _declared(group: Tokens) -> Iterator[tuple[str, frozenset[str]]]:
+def _declared(group: Tokens, scope: Scope) -> Iterator[tuple[str, frozenset[str]]]:
     for column in _split(group, ","):
-        is_text = str(column[1]) in ("varchar", "nvarchar")
-        yield str(column[0]), frozenset([DATABASE]) if is_text else frozenset()
+        yield str(column[0]), scope.label(str(column[1]))
 
 
-def _listed(values: Tokens, names: "str | Tokens") -> Iterator[tuple[str, frozenset[str]]]:
+def _listed(values: Tokens, names: "str | Tokens", scope: Scope) -> Iterator[tuple[str, frozenset[str]]]:
     """Give the columns of a table of values."""
     row = values[1]
     for name, value in zip(_split(list(names), ","), _split(list(row), ","), strict=True):
-        is_text = any("'" in one for one in value if isinstance(one, str))
-        yield str(name[0]), frozenset([DATABASE]) if is_text else frozenset()
+        texts = [one for one in value if isinstance(one, str) and "'" in one]
+        yield str(name[0]), scope.label("" if not texts else WIDE if texts[0][0] == "N" else NARROW)
 
 
 def _selected(tokens: Tokens, scope: Scope) -> dict[str, Text]:
@@ -208,6 +232,8 @@ def _selected(tokens: Tokens, scope: Scope) -> dict[str, Text]:
 
 def _derived(value: Tokens, scope: Scope) -> Text:
     """Return the collation of a selected expression: one that gives way where it stands has the database's outside."""
+    if scope.params is not None:
+        return Text(_types(value, scope))
     text = _text(value, scope)
     is_text = any(isinstance(one, str) and "'" in one for one in value) or value[:1] in (["CONCAT"], ["STRING_AGG"])
     is_text = is_text or (value[:1] == ["CONVERT"] and str(value[1][0]) in ("varchar", "nvarchar"))
@@ -233,7 +259,7 @@ def _text(value: Tokens, scope: Scope) -> Text:
 
 def _grouped(group: Tokens, function: str, scope: Scope) -> Text:
     if group[:1] == ["SELECT"]:
-        inner = Scope(scope.tables, scope)
+        inner = scope.inner()
         _sources(group, inner)
         return next(iter(_selected(group, inner).values()), Text())
     if function in ("CONVERT", "CAST"):
@@ -242,7 +268,38 @@ def _grouped(group: Tokens, function: str, scope: Scope) -> Text:
     return _text([one for one in group if one != ","], scope)
 
 
+def _types(value: Tokens, scope: Scope) -> frozenset[str]:
+    """Return the types of the texts in an expression: that of a conversion, and not of what it converts."""
+    found: set[str] = set()
+    for place, token in enumerate(value):
+        before = str(value[place - 1]) if place else ""
+        if isinstance(token, str):
+            literal = {"N'": WIDE, "'": LISTED}.get(token[: 1 + (token[:1] == "N")])
+            kind = literal or (scope.params or {}).get(token, "")
+            found |= {WIDE if kind == WIDE else LISTED} if kind else scope.column(token)
+        elif token[:1] == ["SELECT"]:
+            inner = scope.inner()
+            _sources(token, inner)
+            found |= next(iter(_selected(token, inner).values()), Text()).collations
+        elif before in ("CONVERT", "CAST"):
+            found |= next((scope.label(one) for one in token if one in (NARROW, WIDE)), frozenset())
+        elif before not in NO_TEXT:
+            found |= _types(token, scope)
+    return frozenset(found)
+
+
+def _converted(left: Tokens, how: str, right: Tokens, scope: Scope) -> list[str]:
+    return [
+        f"{_shown(one)} {how} {_shown(other)}"
+        for one, other in ((left, right), (right, left))
+        if (len(one) == 1 or one[1:2] == ["COLLATE"]) and _types(one[:1], scope) == {NARROW}
+        if isinstance(one[0], str) and WIDE in _types(other, scope)
+    ]
+
+
 def _compared(left: Tokens, how: str, right: Tokens, scope: Scope) -> list[str]:
+    if scope.params is not None:
+        return _converted(left, how, right, scope)
     one, other = _text(left, scope), _text(right, scope)
     meeting = one.collations | other.collations
     if one.asked or other.asked or len(meeting) < 2:

@@ -1,14 +1,22 @@
-"""No statement compares texts of two collations, which SQL Server refuses with error 468, and one that does is seen."""
+"""No statement compares texts of two collations, which SQL Server refuses with error 468, and one that does is seen.
+
+None compares a varchar column with an nvarchar either, which has SQL Server convert the column of each row.
+"""
 
 import pytest
 
 from core.model.aggregates import aggregate_table
+from core.store.script import of_rows
+from core.store.sqlserver.rows import rows_query
 from examples.home_security.aggregates.home_activity import HomeActivity
+from hubledger.cli.ddl.room import room_text
+from tests.fakes.declared import forgotten, named_by_words
 from tests.fakes.rooms import all_migrations
 from tests.offenders import holds_for
 from tests.sql.by_hand import by_hand
-from tests.sql.collations import columns_of, conflicts, statements_of
-from tests.sql.statements import every_batch
+from tests.sql.collations import columns_of, conflicts, conversions, statements_of
+from tests.sql.statements import asked_rows, every_batch
+from tests.sql.test_words_as_tables import statements_about
 from tests.sql.values import EPOCH
 
 TABLES = columns_of(one.text for one in all_migrations("sqlserver"))
@@ -84,3 +92,62 @@ def test_no_statement_of_a_job_of_spark_compares_two_collations() -> None:
     planted = texts["rows of windows"].replace(f" {BY_CODE_POINT}", "")
     assert {name: found for name, text in texts.items() if (found := conflicts(text, TABLES))} == {}
     assert len(conflicts(planted, TABLES)) > 1
+
+
+TYPES = columns_of((one.text for one in all_migrations("sqlserver")), types=True)
+NVARCHAR, VARCHAR = "DECLARE @id nvarchar(4000) = ?;", "DECLARE @id varchar(8000) = ?;"
+WIDE_IDS = IDS.replace("varchar", "nvarchar")
+CONVERTING = {
+    "a literal": f"SELECT 1 FROM {JOBS} WHERE r.task_id = N'1';",
+    "a literal that comes first": f"SELECT 1 FROM {JOBS} WHERE N'1' = r.task_id;",
+    "a variable": f"{NVARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id = @id;",
+    "a collated column": f"{NVARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id {BY_CODE_POINT} = @id;",
+    "a collated value": f"{NVARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id = @id {BY_CODE_POINT};",
+    "an update": f"{NVARCHAR} UPDATE hubledger.task SET kind = N'a' WHERE task_id = @id;",
+    "a delete": f"{NVARCHAR} DELETE FROM hubledger.task WHERE task_id > @id;",
+    "a join": f"SELECT 1 FROM {WIDE_IDS} INNER JOIN {JOBS} ON r.task_id = j.id {BY_CODE_POINT};",
+    "a list": f"SELECT 1 FROM {JOBS} WHERE r.task_id IN (SELECT j.value {BY_CODE_POINT} FROM OPENJSON(@ids) AS j);",
+    "a list of literals": f"SELECT 1 FROM {JOBS} WHERE r.task_id IN ('0', N'1');",
+    "a range": f"SELECT 1 FROM {JOBS} WHERE r.task_id BETWEEN '0' AND N'1';",
+    "a text of a table of values": f"SELECT 1 FROM {VALUES} INNER JOIN {JOBS} ON r.task_id = v.id {BY_CODE_POINT};",
+    "a column": f"SELECT 1 FROM {JOBS} INNER JOIN {LETTERS} ON r.task_id = d.claimed_by {BY_CODE_POINT};",
+    "a converted value": f"{VARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id = CONVERT(nvarchar(40), @id);",
+    "an expression": f"{VARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id = @id + N'.';",
+}
+CHEAP = {
+    "a literal of its type": f"SELECT 1 FROM {JOBS} WHERE r.task_id = '1';",
+    "a variable of its type": f"{VARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id = @id;",
+    "a list of its type": f"SELECT 1 FROM {JOBS} WHERE r.task_id IN (SELECT j.id {BY_CODE_POINT} FROM {IDS});",
+    "a converted text": f"{NVARCHAR} SELECT 1 FROM {JOBS} WHERE r.task_id = CONVERT(varchar(40), @id);",
+    "a wide column and a narrow text": f"SELECT 1 FROM {LETTERS} WHERE d.claimed_by = '1';",
+    "a text of a list": f"SELECT 1 FROM {IDS} WHERE j.id = N'1';",
+    "a set value": f"{NVARCHAR} UPDATE hubledger.task SET kind = N'a' WHERE stream_id = 1;",
+}
+
+
+@holds_for(CONVERTING)
+def test_a_planted_comparison_that_converts_a_column_is_seen(case: str) -> None:
+    assert len(conversions(CONVERTING[case], TYPES)) == 1
+
+
+@holds_for(CHEAP)
+def test_a_comparison_that_converts_no_column_is_let_through(case: str) -> None:
+    assert conversions(CHEAP[case], TYPES) == []
+
+
+def test_no_statement_converts_a_column() -> None:
+    sent = {**every_batch(), **by_hand()}
+    assert [f"{name}: {one}" for name, text in sent.items() for one in conversions(text, TYPES)] == []
+
+
+def test_no_statement_about_a_room_of_ascii_converts_a_column() -> None:
+    with forgotten():
+        states, line, of = room = named_by_words()
+        tables = columns_of(iter([room_text(room[:2], (of,), "sqlserver")]), types=True)
+        assert tables["line"]["user"] == tables["plain"]["user"] == tables["line_by_day"]["user"] == {"varchar"}
+        asked = statements_about(states, line, of)
+        texts = {str(one): rows_query(one).text if "read" in one.verb else asked_rows(one) for one in asked}
+        assert len(texts) > 30
+        assert {name: found for name, text in texts.items() if (found := conversions(text, {**TYPES, **tables}))} == {}
+        of_keys = asked_rows(of_rows("select_states", states)).replace("[user] varchar", "[user] nvarchar")
+        assert len(conversions(of_keys, tables)) == 1

@@ -3,16 +3,19 @@
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from threading import Barrier
+from typing import Annotated
 
 import pytest
 
 from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
-from core.model.rows import References, Row, row_table, state_of
+from core.model.rows import References, Row, Text, row_table, state_of
 from core.model.transform import Transform
+from core.store.script import of_rows
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Session
 from tests.fakes.builders import PATIENCE, batch, event, partition, stamps
@@ -45,7 +48,17 @@ class Telling:
     note: int
 
 
+@state_of("narrow", key=("name",))
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """A state whose key has a byte for each letter."""
+
+    name: Annotated[str, Text(40, ascii=True)]
+    note: int
+
+
 TABLES = {
+    "narrow": "name varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT pk_narrow PRIMARY KEY",
     "folding": "name nvarchar(40) COLLATE Latin1_General_100_CI_AS NOT NULL CONSTRAINT key_of_folding PRIMARY KEY",
     "telling": "name nvarchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT pk_telling PRIMARY KEY",
 }
@@ -101,6 +114,14 @@ def test_a_key_that_ends_with_a_space_is_a_letter_before_the_server_sees_it(
     ingest(server_store, lambda number: Telling("a " if number == 7 else "a", number), first=0)
     assert refused(server_session, schema) == [(7, "refused")]
     assert states(server_session, schema, "telling") == {"a": 19}
+
+
+def test_a_key_that_is_not_of_ascii_finds_no_state_of_similar_letters(server_store: Store, schema: str) -> None:
+    """A varchar takes the wide letter for the plain one."""
+    ingest(server_store, lambda number: Narrow("a", number), first=0)
+    with closing(SqlServerDatabase(CONNECTION, schema=schema)) as database:
+        for keys, found in (('[["a"]]', [("a", 19)]), ('[["\uff41"], ["\u00e4"]]', [])):
+            assert [tuple(row) for row in database.ask(of_rows("select_states", Narrow), keys=keys)] == found
 
 
 def _state_of_number(row_class: type[Folding | Telling], start: int, sign: int, number: int) -> Row:

@@ -10,8 +10,8 @@ from typing import Annotated, get_args
 
 import pytest
 
-from core.model.aggregates import Count, Key
-from core.model.rows import Text
+from core.model.aggregates import Aggregate, Count, Key
+from core.model.rows import Text, row_table
 from core.store.migrations import load_migrations
 from core.store.script import OfRows, RowVerb, of_rows
 from core.store.sqlite.database import STORE_TIME
@@ -36,14 +36,21 @@ def statements(rows: str, states: str, aggregate: str) -> tuple[list[OfRows], st
     one = windows(
         line, aggregate, "at", customer=Annotated[str, Key(20)], window_start=datetime, count=Annotated[int, Count()]
     )
-    asked = [of_rows("find_row_faults", line)]
+    return statements_about(plain, line, one), room_text((line, plain), (one,), "sqlite")
+
+
+def statements_about(states: type, rows: type, one: Aggregate) -> list[OfRows]:
+    """Return every statement about a class of states, one of appended rows, and an aggregate of these."""
+    asked = [of_rows("find_row_faults", rows)]
     for verb in get_args(RowVerb):
         if verb in OF_WINDOWS:
             asked.append(of_rows(verb, one.of))
         elif verb != "find_row_faults" and "subject" not in verb:
-            asked += [of_rows(verb, line)] if verb not in OF_STATES else []
-            asked += [of_rows(verb, plain)] if verb not in OF_ROWS else []
-    return asked, room_text((line, plain), (one,), "sqlite")
+            asked += [of_rows(verb, rows)] if verb not in OF_STATES else []
+            asked += [of_rows(verb, states)] if verb not in OF_ROWS else []
+        elif "subject" in verb:
+            asked += [of_rows(verb, each) for each in (states, rows) if row_table(each).subject]
+    return asked
 
 
 @cache
@@ -89,7 +96,7 @@ def test_each_word_of_a_statement_may_name_a_table_of_a_room() -> None:
 
 @pytest.mark.slow
 def test_a_parser_of_t_sql_takes_them_too() -> None:
-    texts = {}
+    texts: dict[str, str] = {}
     for word in words():
         with forgotten():
             asked, _ = statements(word, f"{word}_state", f"{word}_sales")

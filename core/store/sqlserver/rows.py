@@ -26,7 +26,17 @@ from core.store.columns import (
 from core.store.dialects import BY_CODE_POINT, server_part, server_text
 from core.store.queries import ROWS, Param, Query
 from core.store.row_keys import keyed
-from core.store.rows import KEY_TEXT, RETRACTED, STANDING, common_body, is_older, of_partition, ordinal_text
+from core.store.rows import (
+    ASCII_TEXT,
+    KEY_TEXT,
+    RETRACTED,
+    STANDING,
+    common_body,
+    is_older,
+    key_text,
+    of_partition,
+    ordinal_text,
+)
 from core.store.script import OfRows
 from core.store.sqlserver.json import server_instant_texts
 from core.store.sqlserver.windows import WINDOW_TEXTS
@@ -177,14 +187,18 @@ def _insert_missing(row_class: type) -> str:
 
 def _select_states(row_class: type, before: str = "") -> str:
     """Select states by their keys; `@keys` is a JSON array of arrays of key values."""
-    table, hints = row_table(row_class), dict(fields_of(row_class))
+    table = row_table(row_class)
     columns = before + ", ".join(f"t.{quoted(name)}" for name in table.columns)
-    typed = ", ".join(
-        f"{quoted(name)} {_type(hints[name], is_key=True)} '$[{at}]'" for at, name in enumerate(table.key)
-    )
+    typed = [f"{quoted(name)} {_type(row_class, name)} '$[{at}]'" for at, name in enumerate(table.key)]
+    matches = _matches(row_class, "k")
+    for at, name in enumerate(table.key):
+        if _type(row_class, name) == ASCII_TEXT:
+            sent = quoted(f"{at}")  # no field has such a name
+            typed.append(f"{sent} {KEY_TEXT} '$[{at}]'")
+            matches += f" AND k.{sent} = k.{quoted(name)} {BY_CODE_POINT}"
     return (
-        f"SELECT {columns}\n  FROM OPENJSON(@keys) WITH ({typed}) AS k\n"
-        f" INNER JOIN hubledger.{table.name} AS t ON {_matches(row_class, 'k')}\n{_BY_KEY};"
+        f"SELECT {columns}\n  FROM OPENJSON(@keys) WITH ({', '.join(typed)}) AS k\n"
+        f" INNER JOIN hubledger.{table.name} AS t ON {matches}\n{_BY_KEY};"
     )
 
 
@@ -193,7 +207,7 @@ def _open_json(row_class: type) -> str:
     table = row_table(row_class)
     number = "taken" if table.key else "ordinal"  # the number of the event whose state a replay takes back
     types = [(name, "bigint") for name in ("sequence_number", number)[: len(_position(table))]]
-    types += [(quoted(name), _type(hint, name in table.key)) for name, hint in fields_of(row_class)]
+    types += [(quoted(name), _type(row_class, name)) for name in table.columns]
     columns = ", ".join(f"{name} {kind} '$[{place}]'" for place, (name, kind) in enumerate(types))
     return f"OPENJSON(@{rows_variable(table)}) WITH ({columns}) AS r"
 
@@ -215,10 +229,11 @@ def _matches(row_class: type, source: str) -> str:
     )
 
 
-def _type(hint: Any, is_key: bool = False) -> str:
+def _type(row_class: type, name: str) -> str:
+    hint = dict(fields_of(row_class))[name]
     for kind in types_of(hint):
         if kind in _TYPES:
-            return KEY_TEXT if is_key and kind is str else _TYPES[kind]
+            return key_text(row_class, name) if name in row_table(row_class).key and kind is str else _TYPES[kind]
     raise InvalidTransform(f"{hint} is not a type that a column can hold: use one of {', '.join(map(str, _TYPES))}")
 
 
