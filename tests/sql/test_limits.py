@@ -19,6 +19,7 @@ from tests.offenders import holds_for
 LONGEST_AGGREGATE = LONGEST_TABLE - len("_staged")
 LEVELS = 14  # a finest of less than a second, one second, and the twelve prime factors of a day: core/model/rollups.py
 NAMES = ["a" * LONGEST_AGGREGATE] * LEVELS
+BLOB = f"abfss://{'c' * 63}@{'a' * 24}.dfs.core.windows.net/{'p' * 1024}"  # the longest address of a blob
 LONGEST_TEXTS = {  # the longest text that the checks let a user choose, by the column that holds it
     ("aggregation_run", "job"): f"{ROWS}{'a' * LONGEST_TABLE}",
     ("aggregation_cut", "job"): f"{ROWS}{'a' * LONGEST_TABLE}",
@@ -26,6 +27,8 @@ LONGEST_TEXTS = {  # the longest text that the checks let a user choose, by the 
     ("retracted_row", "table_name"): "a" * LONGEST_TABLE,
     ("aggregation_cut", "levels"): " ".join(NAMES),
     ("staged_result", "levels"): json.dumps([[name, 2**63 - 1] for name in NAMES]),
+    ("staged_result", "lake_path"): BLOB,
+    ("aggregation_run", "lake_path"): BLOB,
     ("staged_result", "overflow"): overflow_text(NAMES[0], "m" * LONGEST, "2026-03-01T10:00:00Z"),
     ("event_hub_dead_letter", "transform_version"): "v" * VERSION_LENGTH,
     ("batch_ledger", "transform_version"): "v" * VERSION_LENGTH,

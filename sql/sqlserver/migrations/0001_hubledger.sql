@@ -445,7 +445,7 @@ CREATE TABLE hubledger.aggregation_run (
     failure          nvarchar(2000),
     readings         bigint,
     windows          bigint,
-    lake_path        nvarchar(400),
+    lake_path        nvarchar(1200),
     is_snapshot      bit NOT NULL,
     quality          nvarchar(max),  -- a JSON object, as its job measured it
     CONSTRAINT pk_aggregation_run PRIMARY KEY (run_id),
@@ -489,7 +489,7 @@ CREATE TABLE hubledger.staged_result (
     rows_read   bigint NOT NULL,
     quality     nvarchar(max),  -- a JSON object, as its job measured it
     overflow    nvarchar(400),  -- the fault of a value beyond 64 bits: the job staged no windows
-    lake_path   nvarchar(400),
+    lake_path   nvarchar(1200),
     is_snapshot bit NOT NULL,
     staged_at   datetime2(7) NOT NULL,
     CONSTRAINT pk_staged_result PRIMARY KEY (staging_id)
