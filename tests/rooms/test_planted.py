@@ -54,10 +54,6 @@ BUGS: dict[str, tuple[str, str, str, Check, str]] = {
         LITE, "quantity        INTEGER", "quantity        TEXT",
         tables.test_the_tables_of_a_new_embedded_store_fit_the_classes, "planted_line.quantity is TEXT",
     ),
-    "a column takes rows without a value": (
-        LITE, "    order_id        TEXT NOT NULL,\n    item ", "    order_id        TEXT,\n    item ",
-        contract.test_a_row_that_a_column_refuses_is_a_letter_and_no_other_event_is, "declare it NOT NULL",
-    ),
     "a table refuses a sample": (
         LITE, "    customer        TEXT NOT NULL,", "    customer        TEXT NOT NULL CHECK (customer <> 'Ada'),",
         contract.test_rows_come_back_as_the_transform_made_them_and_each_event_is_counted_once,

@@ -73,7 +73,7 @@ BODIES |= {
     "sequence": (_body("sequence", [1, b"\x00"], [None]), b'[1,{"$binary":"AA=="},null]'),
     "value": (_body("value", {"a": float("nan")}), b'{"a":{"$double":"NaN"}}'),
     "text": (_body("value", "poison"), b'"poison"'),
-    "null": (_body("value", None), b"null"),
+    "null": (_body("value", None), b""),
     "described": (_body("value", Described(Symbol("t"), 1)), b'{"$described":["t",1]}'),
 }
 
