@@ -22,7 +22,7 @@ from core.api.links import Signer
 from core.api.room_store import RoomMeans, RoomStore
 from core.errors import StoreUnavailable
 from core.ingest.gaps import Healing
-from core.ingest.incarnation import HubVerification
+from core.ingest.incarnation import HubVerification, VerifiedHub
 from core.ingest.ingest import Means
 from core.ingest.interpreter import prepare_interpreter
 from core.ingest.lines import BatchLines
@@ -94,7 +94,8 @@ class App:
 
     `store`, `means`, `silence`, `replays` and `redrives` wait for a database that does not answer. The others outlast a
     deadlock, but no lost connection: a person sees that at once, and a timer retries. `find_stream` only shows whether
-    the database can be reached. `work` is the work of ingestion, retries, replays and the aggregation.
+    the database can be reached. `hub` is read unverified only to compare it with the books or to show its ends; all
+    else reads `stream_hub`. `work` is the work of ingestion, retries, replays and the aggregation.
     """
 
     settings: Settings
@@ -134,6 +135,11 @@ class App:
     def clock(self) -> Clock:
         """The time of the database: no time of this process's clock is stored, or compared with a stored one."""
         return self.means.clock
+
+    @property
+    def stream_hub(self) -> VerifiedHub:
+        """The hub, for as long as it is the one that the stream was read from."""
+        return VerifiedHub(self.hub, _verification(self.hub), self.incarnations)
 
     @property
     def jobs(self) -> tuple[str, ...]:
@@ -209,7 +215,7 @@ def _open_app() -> App:
         purges=Purges(stream),
         find_stream=stream.find,
         letter_counts=Remembered(lambda: LetterCount(read_open_letters(ledger), datetime.now(UTC)), LETTER_COUNTS),
-        burn_down=_burn_down(BurnDownMeans(settings.stream, BurnDowns(stream), hub, settings.hub_retention)),
+        burn_down=_burn_down(BurnDowns(stream)),
         close=closing.close,
     )
 
@@ -255,8 +261,13 @@ def _verification(hub: HubReader) -> HubVerification:
     return HubVerification(hub, time.monotonic, threading.RLock())
 
 
-def _burn_down(means: BurnDownMeans) -> Remembered[BurnDown]:
-    return Remembered(lambda: read_burn_down(means, datetime.now(UTC)), BURN_DOWN)
+def _burn_down(store: BurnDowns) -> Remembered[BurnDown]:
+    def look() -> BurnDown:
+        own = app()
+        means = BurnDownMeans(own.settings.stream, store, own.stream_hub, own.settings.hub_retention)
+        return read_burn_down(means, datetime.now(UTC))
+
+    return Remembered(look, BURN_DOWN)
 
 
 def _open_aggregation() -> Aggregation | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from core.errors import HubledgerError, HubUnreachable, StoreMisconfigured, StoreUnavailable
+from core.errors import HubledgerError, HubUnreachable, StoreMisconfigured, StoreUnavailable, StreamIncarnationChanged
 
 PREFIX = "urn:hubledger:problem:"
 PASSING = (StoreUnavailable, HubUnreachable)  # these may pass by themselves
@@ -95,9 +95,13 @@ def not_found(field_name: str, detail: str) -> Problem:
 
 
 def of_fault(fault: HubledgerError) -> Problem:
-    """Make a problem of an infrastructure fault: 503, with Retry-After where the fault may pass by itself."""
+    """Make a problem of an infrastructure fault: 503, with Retry-After where the fault may pass by itself.
+
+    A hub that is not the stream's is a conflict, because only an operator ends it.
+    """
+    kind = CONFLICT if isinstance(fault, StreamIncarnationChanged) else UNAVAILABLE
     headers = {"Retry-After": PATIENCE} if isinstance(fault, PASSING) else {}
-    return Problem(UNAVAILABLE, _said(fault), more={"fault": type(fault).__name__}, headers=headers)
+    return Problem(kind, _said(fault), more={"fault": type(fault).__name__}, headers=headers)
 
 
 def unexpected(invocation_id: str) -> Problem:

@@ -2,26 +2,28 @@
 
 The check compares two facts with the store: the hub's time of creation, which a recreated hub does not share, and the
 event at the checkpoint, because after a failover or a restore the same number may mean a different event.
+
+Ingestion checks before each batch (`Verification`). All other reads of the hub go through `VerifiedHub`.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from operator import attrgetter
 
 from core.errors import StreamIncarnationChanged
 from core.model.commits import PartitionState
-from core.model.events import EventBatch, Incarnation, Partition
-from core.model.hub import Extent, HubReader
+from core.model.events import Event, EventBatch, Incarnation, Partition, is_same_instant
+from core.model.hub import Extent, HubReader, OffsetRefused, Place
+from core.model.spans import SequenceNumber
 from core.settle.store.partitions import Partitions
 
 OLDEST = 5.0  # seconds: no batch rests on a reading of the hub that is older
 SOONEST = 0.1  # seconds: deleting, creating, filling and reading a hub takes longer
 FASTEST = 100_000  # events per second: more than a partition takes in
 PAUSE = 60.0  # seconds without a batch, after which the checkpoint's event is compared again
-SAME_INSTANT = timedelta(milliseconds=2)  # the host and the SDK round an enqueued time differently
 
 enqueued_at_of = attrgetter("enqueued_at")
 
@@ -77,7 +79,7 @@ class HubVerification(Verification):
 
     def verify(self, state: PartitionState, store: Partitions) -> PartitionState:
         now, place = self._monotonic(), (state.stream_id, state.partition)
-        since, met_at = now - _age_limit(state), self._met.pop(place, None)
+        since, met_at = now - _age_limit(_next_number(state)), self._met.pop(place, None)
         if not self._is_known_to_fit(state, since) and self._differs(state, store, since):
             newer = _newer(state, store)
             if newer is None:
@@ -87,6 +89,12 @@ class HubVerification(Verification):
             self._compare(state)
         self._met[place] = now
         return state
+
+    def verify_reached(self, state: PartitionState, store: Partitions, number: int) -> None:
+        """Check that a hub whose partition has just shown this number is the stream's."""
+        since = self._monotonic() - _age_limit(number)
+        if not self._is_known_to_fit(state, since) and self._differs(state, store, since):
+            raise self._changed(state)
 
     def verify_now(self, state: PartitionState, store: Partitions) -> None:
         if self._differs(state, store, self._monotonic()):
@@ -154,20 +162,90 @@ class HubVerification(Verification):
         return StreamIncarnationChanged(state.partition, created_differently(reading.created_at, stored))
 
 
+class VerifiedHub:
+    """The HubReader of a stream: it answers only for the hub that the stream was read from.
+
+    Any method may raise StreamIncarnationChanged. So the absence of an event always means that the
+    stream's hub has lost it. `store` has no memory, because other processes commit too.
+    """
+
+    def __init__(self, hub: HubReader, verification: HubVerification, store: Partitions) -> None:
+        self._hub = hub
+        self._verification = verification
+        self._store = store
+
+    def partitions(self) -> tuple[Partition, ...]:
+        found = self._hub.partitions()
+        for partition in found[:1]:
+            self._verification.verify_now(self._store.read_partition(partition), self._store)
+        return found
+
+    def created_at(self) -> datetime:
+        self.partitions()
+        return self._hub.created_at()
+
+    def extent(self, partition: Partition) -> Extent:
+        state = self._store.read_partition(partition)  # read first: the hub only grows
+        extent = self._hub.extent(partition)
+        self._verification.verify_reached(state, self._store, extent.last)
+        if (evidence := too_short(state, extent)) is not None:
+            raise StreamIncarnationChanged(partition, evidence)
+        return extent
+
+    def first_at(self, partition: Partition, place: Place) -> Event | None:
+        try:
+            found = self._hub.first_at(partition, place)
+        except OffsetRefused:
+            self._checked(partition, None)
+            raise
+        return self._checked(partition, found)
+
+    def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
+        found = self._hub.find_event(partition, sequence_number)
+        return self._checked(partition, found)
+
+    def read_range(
+        self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
+    ) -> Generator[Event, None, None]:
+        state, reached = self._store.read_partition(partition), first - 1
+        self._verification.verify_whole(state, self._store)
+        with closing(self._hub.read_range(partition, first, last, deadline)) as events:
+            for event in events:
+                reached = event.sequence_number
+                self._verification.verify_reached(state, self._store, reached)
+                yield event
+        if reached < last:
+            self._checked(partition, None)
+
+    def _checked(self, partition: Partition, found: Event | None) -> Event | None:
+        """Return an answer of the hub after a check. The check is whole where the hub shows no event."""
+        state = self._store.read_partition(partition)
+        if found is None:
+            self._verification.verify_whole(state, self._store)
+        else:
+            self._verification.verify_reached(state, self._store, found.sequence_number)
+        return found
+
+
 def contradiction(state: PartitionState, hub: HubReader) -> str | None:
     """Return a clause that says how the hub contradicts the state of a partition; None when it does not.
 
     The hub may have lost the checkpoint's event to retention: then only the hub's end is compared.
     """
-    checkpoint = state.checkpoint
-    if checkpoint is None and state.anchor is None:
+    if state.checkpoint is None and state.anchor is None:
         return None
     extent = hub.extent(state.partition)
-    if extent.last < state.next_number - 1:
+    return too_short(state, extent) or differing_event(state, hub, extent)
+
+
+def too_short(state: PartitionState, extent: Extent) -> str | None:
+    """Return a clause that says that a partition of the hub ends too early for its state; None when it does not."""
+    checkpoint = state.checkpoint
+    if extent.last < _next_number(state) - 1:
         kind = "anchor" if checkpoint is None else "checkpoint"
         number = state.next_number if checkpoint is None else checkpoint.sequence_number
         return f"the hub ends at {extent.last}, before the {kind} at {number}"
-    return differing_event(state, hub, extent)
+    return None
 
 
 def differing_event(state: PartitionState, hub: HubReader, extent: Extent) -> str | None:
@@ -188,14 +266,12 @@ def created_differently(created_at: datetime, stored: datetime) -> str:
     return f"the hub was created at {created_at.isoformat()}, but the stream was read from one of {stored.isoformat()}"
 
 
-def is_same_instant(one: datetime, other: datetime) -> bool:
-    """Return True when two times of one event differ by rounding only."""
-    return abs(one - other) <= SAME_INSTANT
+def _next_number(state: PartitionState) -> int:
+    return state.next_number if state.checkpoint is not None or state.anchor is not None else 0
 
 
-def _age_limit(state: PartitionState) -> float:
-    """Return how old a reading may be: a new hub cannot have reached the partition's next number since then."""
-    reached = state.next_number if state.checkpoint is not None or state.anchor is not None else 0
+def _age_limit(reached: int) -> float:
+    """Return how old a reading may be: a new hub cannot have reached this number since then."""
     return min(OLDEST, max(SOONEST, reached / FASTEST))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import NewType, Protocol
 
@@ -12,6 +12,7 @@ from core.model.spans import SequenceNumber, Span
 
 PartitionId = NewType("PartitionId", str)
 BATCH_EVENTS = 500  # the most events of one transaction; host.json has the same limit for the trigger
+SAME_INSTANT = timedelta(milliseconds=2)  # the host and the SDK round an enqueued time differently
 
 number_of = attrgetter("sequence_number")
 
@@ -69,6 +70,11 @@ class Event(msgspec.Struct, frozen=True):
     partition_key: str | None
     properties: Mapping[str, object]
     body: bytes
+
+
+def is_same_instant(one: datetime, other: datetime) -> bool:
+    """Return True when two times of one event differ by rounding only."""
+    return abs(one - other) <= SAME_INSTANT
 
 
 def order_key(event: Event) -> str | None:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, NamedTuple
 from uuid import UUID
 
-from core.errors import CommitOutcomeUnknown, InfrastructureFault, StreamIncarnationChanged, TaskConflict
+from core.errors import CommitOutcomeUnknown, InfrastructureFault, TaskConflict
 from core.model.clock import Clock
 from core.model.tasks import OPEN, TaskKind, TaskMove, TaskVerb
 from core.tasks.store import Tasks
@@ -106,8 +106,7 @@ def open_parts(task_id: UUID, kind: Kind) -> tuple[str | None, ...]:
 def work_on(task_id: UUID, part: str | None, kind: Kind, until: datetime) -> SliceReport:
     """Work on a part of a task, or on all parts in order, until a time or until nothing is left.
 
-    The first piece is always tried. Raises InfrastructureFault; the pieces before the fault remain. If the hub is a new
-    one, the task ends as `failed`.
+    The first piece is always tried. Raises InfrastructureFault; the pieces before the fault remain.
     """
     pieces = looked_at = conflicts = 0
     while True:
@@ -125,9 +124,6 @@ def work_on(task_id: UUID, part: str | None, kind: Kind, until: datetime) -> Sli
             conflicts += 1
             if conflicts >= CONFLICT_LIMIT:
                 raise
-        except StreamIncarnationChanged as fault:
-            move_task(task_id, "fail", kind, str(fault))
-            raise
         else:
             conflicts, pieces, looked_at = 0, pieces + done.pieces, looked_at + done.looked_at
             if done.is_late:

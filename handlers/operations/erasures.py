@@ -103,7 +103,7 @@ def _spans(own: App, is_dry_run: bool) -> Mapping[PartitionId, Span]:
     store = Erasures(own.purges.stream, own.transform.row_classes)
     lasts: dict[PartitionId, int] = {id: store.find_last(id) for id in own.purges.read_purge_partitions()}
     if not is_dry_run:
-        for id, last in read_ends(own.hub).items():
+        for id, last in read_ends(own.stream_hub).items():
             lasts[id] = max(last, lasts.get(id, -1))
     found = {id: span(0, last) for id, last in sorted(lasts.items()) if last >= 0}
     if not found:

@@ -61,7 +61,7 @@ def show_replay_diff(call: Call[TaskPath, DiffQuery, Nothing]) -> DiffAnswer:
 
 def kind(own: App) -> ReplayKind:
     """Return the replays of the stream."""
-    given, means = own.settings, (own.replays, own.hub, own.transform, own.clock)
+    given, means = own.settings, (own.replays, own.stream_hub, own.transform, own.clock)
     return ReplayKind(given.stream, *means, given.letters, erasure=given.erasure, journal=own.means.journal)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
-from core.errors import HubRefused, HubUnreachable
+from core.errors import HubRefused, HubUnreachable, StreamIncarnationChanged
 from core.ledger.retention.open_counts import Kind, OpenCount, OpenGap
 from core.ledger.store.burn_down import BurnDowns
 from core.model.events import PartitionId, Stream
@@ -47,7 +47,8 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class BurnDown:
-    """The open letters and gaps at one moment. With `hub_fault` the hub did not answer, so none is known to be gone."""
+    """The open letters and gaps at one moment. With `hub_fault` the hub did not answer, or is another one. Then none is
+    known to be gone."""
 
     at: datetime
     retention: timedelta | None
@@ -104,7 +105,7 @@ def _held(own: BurnDownMeans, ids: Sequence[PartitionId], gaps: Sequence[OpenGap
         beginnings = {id: own.hub.extent(own.stream.partition(id)).beginning for id in ids}
         first = {gap.partition_id: gap for gap in reversed(gaps) if gap.first >= beginnings[gap.partition_id]}
         found = {id: own.hub.first_at(own.stream.partition(id), gap.first) for id, gap in first.items()}
-    except (HubRefused, HubUnreachable) as fault:
+    except (HubRefused, HubUnreachable, StreamIncarnationChanged) as fault:
         return _Held(dict.fromkeys(ids, SequenceNumber(0)), after, str(fault))
     return _Held(beginnings, after | {id: event.enqueued_at for id, event in found.items() if event is not None})
 

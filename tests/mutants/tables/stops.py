@@ -15,8 +15,7 @@ MUTANTS = (
             "self._compare(store.read_partition(partition))",
             "store.read_partition(partition)",
         ),
-        ("a hub that lost the checkpoint fits", "if extent.last < state.next_number - 1:", "if extent.last < -1:"),
-        ("a different event at the checkpoint fits", "return abs(one - other) <= SAME_INSTANT", "return bool(one)"),
+        ("a hub that lost the checkpoint fits", "if extent.last < _next_number(state) - 1:", "if extent.last < -1:"),
         (
             "events of the former hub pass for events of the new one",
             "former = bisect_left(batch.events, created_at, key=enqueued_at_of)",
@@ -27,6 +26,11 @@ MUTANTS = (
             "if held is not None and is_same_instant(held.enqueued_at, first.enqueued_at):",
             "if held is not None and held.enqueued_at > created_at:",
         ),
+    ),
+    *in_file(
+        "core/model/events.py",
+        INCARNATION,
+        ("a different event at the checkpoint fits", "return abs(one - other) <= SAME_INSTANT", "return bool(one)"),
     ),
     *in_file(
         "core/ingest/ingest.py",

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -13,12 +14,15 @@ import azure.functions as func
 import pytest
 
 from core.ingest.incarnation import NOT_VERIFIED
+from core.model.events import Event, Partition
 from handlers import aggregation as aggregation_timer
 from handlers import api, dead_letters, gaps, ingest, lake, tasks, watch
 from handlers.app import aggregation, app
 from handlers.operations import health, stops
+from tests.fakes.builders import event
 from tests.fakes.engines import SqliteEngine
-from tests.fakes.host_events import decode, metadata_of
+from tests.fakes.host_events import decode, metadata_of, recorded_metadata
+from tests.fakes.memory_hub import MemoryHub
 
 HOME = b'{"kind":"registration","home_id":"home-1","time_zone":"Europe/Berlin","armed":true}'
 MOTION = b'{"kind":"motion","home_id":"home-1","sensor_id":"h","state":"idle","observed_at":"2026-01-01T12:00:00Z"}'
@@ -29,6 +33,19 @@ SETTINGS = {
     "EVENTHUB_NAME": "telemetry",
     "EVENTHUB_CONSUMER_GROUP": "cg",
 }
+
+
+class SettingsHub(MemoryHub):
+    """A hub whose partitions are those of the settings."""
+
+    def partitions(self) -> tuple[Partition, ...]:
+        return tuple(app().settings.stream.partition(one.partition_id) for one in super().partitions())
+
+
+def handed_over(number: int, body: bytes) -> Event:
+    """Return the hub's event of a number that `Running.ingest` gave to the trigger."""
+    at = datetime.fromisoformat(recorded_metadata()["SystemPropertiesArray"][0]["EnqueuedTimeUtc"])
+    return event(number, body, at=at.replace(tzinfo=UTC))
 
 
 @cache

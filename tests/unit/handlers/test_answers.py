@@ -25,11 +25,21 @@ from handlers.app import HUB_ENDS, aggregation, app
 from handlers.operations import health, stops
 from handlers.remembered import Remembered
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
-from tests.fakes.builders import EPOCH, event
+from tests.fakes.builders import EPOCH
 from tests.fakes.engines import SqliteEngine
-from tests.fakes.memory_hub import MemoryHub
 from tests.unit.core.aggregation.test_quality import LOST
-from tests.unit.handlers.running import CONTEXT, HOME, MOTION, Client, Running, client_function, functions, request
+from tests.unit.handlers.running import (
+    CONTEXT,
+    HOME,
+    MOTION,
+    Client,
+    Running,
+    SettingsHub,
+    client_function,
+    functions,
+    handed_over,
+    request,
+)
 
 FILE = Path(__file__).with_name("answers.jsonl")
 SECRET = "a secret of at least 32 characters"
@@ -145,10 +155,10 @@ def test_every_route_answers_as_before(recorder: Recorder) -> None:
 def publish() -> None:
     """Give the app a hub that holds the events."""
     logs = {
-        "1": [event(number, body) for number, body in enumerate(BODIES)],
-        "10": [event(LARGE + place, body) for place, body in enumerate(LARGE_BODIES)],
+        "1": [handed_over(number, body) for number, body in enumerate(BODIES)],
+        "10": [handed_over(LARGE + place, body) for place, body in enumerate(LARGE_BODIES)],
     }
-    hub: Any = MemoryHub(logs)
+    hub: Any = SettingsHub(logs)
     own = app()
     means = replace(own.means, healing=replace(own.means.healing, hub=hub))
     ends = Remembered(lambda: read_ends(hub), HUB_ENDS)

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from core.model.events import Event, PartitionId
 from core.model.spans import SequenceNumber
 from handlers.app import app
 from handlers.operations.revealed import LARGEST_SHOWN
 from tests.fakes.builders import event
-from tests.fakes.memory_hub import MemoryHub
-from tests.unit.handlers.running import Running
+from tests.unit.handlers.running import Running, SettingsHub, handed_over
 
 PLACE = {"partition_id": "1", "sequence_number": "0"}
 Show = Callable[..., Any]
@@ -25,31 +23,29 @@ def show(running: Running) -> Show:
     """Shows the body of a letter whose event the hub has, with changes."""
     running.restart(KEEP_BODIES="false")
     running.ingest([0], [b"{"])
-    letter = app().listing.read_letter(PartitionId("1"), SequenceNumber(0))
-    assert letter is not None
-    kept: Event = structs.replace(event(0, b"{"), enqueued_at=letter.letter.enqueued_at)
+    kept = handed_over(0, b"{")
 
     def shown(**changed: Any) -> Any:
-        app.value = replace(app(), hub=MemoryHub({"1": [structs.replace(kept, **changed)]}))  # type: ignore[arg-type]
-        return running.get("reveal_letter", PLACE, body="text").body["body"]
+        app.value = replace(app(), hub=SettingsHub({"1": [structs.replace(kept, **changed)]}))  # type: ignore[arg-type]
+        return running.get("reveal_letter", PLACE, body="text").body
 
     return shown
 
 
 def test_a_body_that_was_not_stored_is_read_from_the_hub(show: Show) -> None:
-    assert show() == {"form": "text", "bytes": 1, "truncated": False, "shown": "{", "fault": None}
+    assert show()["body"] == {"form": "text", "bytes": 1, "truncated": False, "shown": "{", "fault": None}
 
 
 def test_the_body_of_a_different_event_under_the_number_is_not_shown(show: Show) -> None:
-    different = show(enqueued_at=event(0).enqueued_at - timedelta(days=9), body=b"of a recreated hub")
-    missing = show(sequence_number=SequenceNumber(1))
+    different = show(enqueued_at=event(0).enqueued_at - timedelta(days=9), body=b"of a recreated hub")["body"]
+    missing = show(sequence_number=SequenceNumber(1))["body"]
     for found in (different, missing):
         assert (found["shown"], found["bytes"]) == (None, 0)
         assert found["fault"] == "it was not stored, and the hub no longer has it"
 
 
 def test_a_body_of_the_hub_is_cut_at_the_limit_and_keeps_its_length(show: Show) -> None:
-    found = show(body=b"x" * (LARGEST_SHOWN + 1))
+    found = show(body=b"x" * (LARGEST_SHOWN + 1))["body"]
     assert (found["bytes"], found["truncated"], len(found["shown"])) == (LARGEST_SHOWN + 1, True, LARGEST_SHOWN)
 
 

@@ -17,11 +17,18 @@ from core.replay.job import MOST_OPEN
 from examples.home_security import transform as home_security
 from handlers.app import app
 from tests.contract.test_open_replays import request as request_of
-from tests.fakes.builders import event
 from tests.fakes.engines import SqliteEngine
-from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.replaying import opened
-from tests.unit.handlers.running import HOME, MOTION, Client, Reply, Running, client_function
+from tests.unit.handlers.running import (
+    HOME,
+    MOTION,
+    Client,
+    Reply,
+    Running,
+    SettingsHub,
+    client_function,
+    handed_over,
+)
 
 HOSTILE = "<script>alert(1)</script>'; DROP TABLE home; --{{7*7}}../../etc/passwd"
 REFUSED: dict[str, tuple[object, str]] = {
@@ -72,13 +79,13 @@ REFUSED: dict[str, tuple[object, str]] = {
 class Replays(Running):
     """The app over four events of partition 1, with a hub that holds them."""
 
-    hub: MemoryHub
+    hub: SettingsHub
 
     def begin(self) -> None:
         """Ingest the events, and let the app have the hub."""
         bodies = [HOME, MOTION, b"{", MOTION]
         self.ingest([0, 1, 2, 3], bodies)
-        self.hub = MemoryHub({"1": [event(number, body) for number, body in enumerate(bodies)]})
+        self.hub = SettingsHub({"1": [handed_over(number, body) for number, body in enumerate(bodies)]})
         hub: Any = self.hub
         app.value = replace(app(), hub=hub)
 

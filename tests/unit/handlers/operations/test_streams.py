@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from core.ledger.store.incarnations import Incarnations, Opening
-from core.model.events import Partition
 from handlers import next_incarnation as command
 from handlers.app import app
 from tests.fakes.builders import EPOCH, events
 from tests.fakes.engines import SqliteEngine
-from tests.fakes.memory_hub import MemoryHub
-from tests.unit.handlers.running import HOME, Reply, Running
+from tests.unit.handlers.running import HOME, Reply, Running, SettingsHub
 
 CREATED = "2026-01-01T01:00:00Z"
 PROBLEM = "urn:hubledger:problem:"
@@ -42,13 +40,6 @@ REFUSED: dict[str, tuple[object, str]] = {
         "expected_hub_created_at",
     ),
 }  # fmt: skip
-
-
-class SettingsHub(MemoryHub):
-    """A hub whose partitions are those of the settings."""
-
-    def partitions(self) -> tuple[Partition, ...]:
-        return tuple(app().settings.stream.partition(one.partition_id) for one in super().partitions())
 
 
 class Streams(Running):
