@@ -159,7 +159,7 @@ class App:
         own, journal = self.settings, self.means.journal
         clock = self.store.keepers_clock(CLOCK)
         return Keeper(
-            own.stream, self.store, self.transform, self.hub.find_event, clock, own.letters, journal, own.erasure
+            own.stream, self.store, self.transform, self.stream_hub.find_event, clock, own.letters, journal, own.erasure
         )
 
 

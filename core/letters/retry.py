@@ -14,11 +14,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from core.errors import CommitOutcomeUnknown, DataRefused, InfrastructureFault, LetterConflict, StoreFault
+from core.errors import (
+    CommitOutcomeUnknown,
+    DataRefused,
+    InfrastructureFault,
+    LetterConflict,
+    StoreFault,
+    StreamIncarnationChanged,
+)
 from core.letters.keeper import Keeper
 from core.letters.moves import release
 from core.letters.plan import is_to_run, plan_retry
-from core.model.events import Event, number_of
+from core.model.events import Event, Partition, is_same_instant, number_of
 from core.model.letters import (
     ClaimedLetter,
     LetterChunk,
@@ -172,10 +179,9 @@ class _ChunkRetry:
             else:
                 try:
                     event = self.keeper.find_event(self.hold.partition, letter.sequence_number)
+                    whole.append(letter if event is None else _with_event(letter, event, self.hold.partition))
                 except InfrastructureFault:
                     self.left.append(letter.sequence_number)
-                else:
-                    whole.append(_with_event(letter, event))
         return whole
 
     def _settle(self, run: Letters) -> Letters:
@@ -277,9 +283,9 @@ def _parts(letters: Sequence[ClaimedLetter]) -> list[Letters]:
     return [ordinary, *((letter,) for letter in letters if letter.lost_claims)]
 
 
-def _with_event(letter: ClaimedLetter, event: Event | None) -> ClaimedLetter:
-    """Return the letter with the body of its own event: a different event with this number is from another hub."""
-    own = letter.event
-    if event is None or (event.sequence_number, event.enqueued_at) != (own.sequence_number, own.enqueued_at):
-        return letter
+def _with_event(letter: ClaimedLetter, event: Event, partition: Partition) -> ClaimedLetter:
+    """Return the letter with the body of its event. Raises StreamIncarnationChanged for a different event."""
+    if not is_same_instant(event.enqueued_at, letter.event.enqueued_at):
+        evidence = f"event {event.sequence_number} was not enqueued at the time of its letter"
+        raise StreamIncarnationChanged(partition, evidence)
     return replace(letter, event=event, body_kept=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from core.errors import InfrastructureFault
 from core.ingest.gaps import Healing, gap_facts
-from core.ingest.incarnation import HubVerification
+from core.ingest.incarnation import HubVerification, VerifiedHub
 from core.ingest.ingest import Means
 from core.ingest.lines import BatchLine, BatchLines
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
@@ -177,8 +177,9 @@ async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
     silence = SilenceCheck(fresh, settings.gap_grace)
     of_letters = store.keepers_clock(timing.clock, timing.monotonic)
+    find_event = VerifiedHub(hub, _verification(hub), fresh.store).find_event
     keeper = Keeper(
-        settings.stream, store, transform, hub.find_event, of_letters, settings.letters, journal, settings.erasure
+        settings.stream, store, transform, find_event, of_letters, settings.letters, journal, settings.erasure
     )
     pulse = Pulse(max(LONGEST_WORK, settings.longest_work), timing.monotonic)
     owners = SqlCheckpointStore(Ownerships(sources.database), beat=pulse.beat)

@@ -3,8 +3,10 @@
 import msgspec
 
 from core.api.operation import Answered, Call, Nothing, Shape, operation
-from core.api.problems import NOT_FOUND
+from core.api.problems import CONFLICT, NOT_FOUND
+from core.errors import StreamIncarnationChanged
 from core.letters.listing import ListedLetter
+from core.model.events import is_same_instant
 from handlers.app import app
 from handlers.operations.aggregation_orders import detail_of, found_run
 from handlers.operations.aggregation_shapes import RunDetailAnswer, RunPath, revealed_run
@@ -58,7 +60,7 @@ def reveal_groups(call: Call[Nothing, RevealedGroupsQuery, Nothing]) -> GroupsAn
     return groups_of(call.query)
 
 
-@operation("One letter with its errors and properties; its body on request", "revealed", problems=(NOT_FOUND,))
+@operation("One letter with its errors and properties; its body on request", "revealed", problems=(NOT_FOUND, CONFLICT))
 def reveal_letter(call: Call[LetterPath, LetterQuery, Nothing]) -> WholeLetterAnswer:
     """Return a letter."""
     whole, form = found_letter(call.path), call.query.body
@@ -99,10 +101,14 @@ def _body(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
 
 
 def _fetched(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
-    """Fetch from the hub a body that was not stored; a different event under its number is one of a different hub."""
+    """Fetch from the hub a body that was not stored. Raises StreamIncarnationChanged for a different event."""
     own = app()
-    event = own.hub.find_event(own.settings.stream.partition(letter.partition_id), letter.sequence_number)
-    if event is None or event.enqueued_at != letter.enqueued_at:
+    partition = own.settings.stream.partition(letter.partition_id)
+    event = own.stream_hub.find_event(partition, letter.sequence_number)
+    if event is not None and not is_same_instant(event.enqueued_at, letter.enqueued_at):
+        evidence = f"event {letter.sequence_number} was not enqueued at the time of its letter"
+        raise StreamIncarnationChanged(partition, evidence)
+    if event is None:
         gone = "it was not stored, and the hub no longer has it"
         return BodyAnswer(form=form, bytes=0, truncated=False, shown=None, fault=gone)
     return shown(event.body[:LARGEST_SHOWN], len(event.body), form)

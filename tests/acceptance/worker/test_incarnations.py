@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from azure.eventhub import EventData
 
 from core.ledger.next_incarnation import IncarnationMeans, IncarnationOrder, next_incarnation
 from core.ledger.store.incarnations import Incarnations
@@ -22,6 +23,7 @@ from tests.fakes.builders import ids
 pytestmark = pytest.mark.slow
 
 BEFORE = 60
+LONG_AGO = "2026-01-01T00:00:00.000000Z"
 
 
 def open_next(work: Workplace) -> None:
@@ -93,3 +95,23 @@ def test_a_hub_with_fewer_events_is_read_from_its_beginning_once_the_next_incarn
     place.publish(5)
     place.until_all_accounted()
     assert list(numbers_by_stream(place)) == [everywhere(BEFORE), everywhere(BEFORE // 2 + 5)]
+
+
+def test_a_letter_without_its_body_waits_while_the_hub_is_a_different_one(place: Workplace) -> None:
+    def letter() -> tuple[str, int, str | None]:
+        with closing(sqlite3.connect(place.engine.path)) as connection:
+            found = connection.execute("SELECT status, attempts, due_at FROM event_hub_dead_letter").fetchall()
+        return found[0] if found else ("", 0, None)
+
+    def was_claimed() -> bool:
+        status, _, due_at = letter()
+        return status == "exhausted" or (status == "waiting" and due_at != LONG_AGO)
+
+    place.start_worker(KEEP_BODIES="false", DEAD_LETTER_LOOK_SECONDS="0.2")
+    place.producer.send_batch([EventData(b"look nobody")])
+    place.until(lambda: letter()[0] == "waiting")
+    place.emulator.recreate(HUB)
+    with closing(sqlite3.connect(place.engine.path)) as connection, connection:
+        connection.execute("UPDATE event_hub_dead_letter SET due_at = ?", (LONG_AGO,))
+    place.until(was_claimed)
+    assert letter()[:2] == ("waiting", 1)

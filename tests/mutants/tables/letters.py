@@ -37,8 +37,8 @@ MUTANTS = (
         ),
         (
             "a letter takes the body of an event of a different hub",
-            "(event.sequence_number, event.enqueued_at) != (own.sequence_number, own.enqueued_at)",
-            "event.sequence_number != own.sequence_number",
+            "if not is_same_instant(event.enqueued_at, letter.event.enqueued_at):",
+            "if event.sequence_number < 0:",
         ),
         (
             "a letter that the database refuses without rows is tried for ever",

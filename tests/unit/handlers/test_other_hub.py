@@ -10,10 +10,11 @@ import pytest
 from handlers.app import app
 from tests.fakes.builders import EPOCH
 from tests.fakes.engines import SqliteEngine
-from tests.unit.handlers.running import HOME, MOTION, Running, SettingsHub, handed_over
+from tests.unit.handlers.running import CONTEXT, HOME, MOTION, Running, SettingsHub, functions, handed_over
 
 BODIES = [HOME, MOTION, MOTION.replace(b"home-1", b"home-2"), MOTION]  # of home-2 nothing is known: the letter waits
 UNREACHABLE, DIFFERENT = "HubUnreachable", "StreamIncarnationChanged"
+LETTER = {"partition_id": "1", "sequence_number": "2"}
 
 
 class Swapped(Running):
@@ -36,6 +37,11 @@ class Swapped(Running):
     def give(self, hub: SettingsHub) -> None:
         """Let the app have a hub."""
         app.value = replace(app(), hub=hub)  # type: ignore[arg-type]
+
+    def letter(self) -> tuple[str, int]:
+        """Return the status of the letter and its attempts."""
+        ((status, attempts),) = self.sqlite.sql("SELECT status, attempts FROM event_hub_dead_letter")
+        return status, attempts
 
     def start(self, **asked: Any) -> str:
         """Request a replay while the hub is the right one."""
@@ -111,6 +117,22 @@ def test_a_replay_holds_with_the_fault_and_goes_on_when_its_hub_is_back(
     assert (done["status"], done["fault"], done["done"], done["counts"]["gone"]) == ("done", None, 4, 0)
 
 
+@given_hubs
+def test_a_letter_without_its_body_waits_uncounted(swapped: Swapped, make: Make, fault: str) -> None:
+    def retry() -> tuple[str, int]:
+        swapped.sqlite.sql("UPDATE event_hub_dead_letter SET due_at = '2020-01-01T00:00:00.000000Z'")
+        for chunk in functions()["claim_letters"](None):
+            functions()["retry_letters"](chunk, CONTEXT)
+        return swapped.letter()
+
+    swapped.give(make(swapped))
+    assert retry() == ("waiting", 1)
+    swapped.give(swapped.right)
+    assert retry() == ("waiting", 2)
+    swapped.right.expire_before("1", 3)
+    assert retry() == ("exhausted", 2)
+
+
 REQUESTS: dict[str, Callable[[Swapped], Any]] = {
     "a replay from a time": lambda to: to.post(
         "start_replay", {"reason": "by time", "from": {"enqueued_at": "2026-01-01T00:00:00Z"}}
@@ -118,6 +140,7 @@ REQUESTS: dict[str, Callable[[Swapped], Any]] = {
     "a replay from an offset": lambda to: to.post(
         "start_replay", {"reason": "by offset", "partitions": ["1"], "from": {"offset": "128"}}
     ),
+    "a body that was not stored": lambda to: to.get("reveal_letter", LETTER, body="text"),
     "an erasure": lambda to: to.post("request_erasure", {"reason": "asked for", "subjects": ["x"], "dry_run": False}),
 }
 

@@ -349,11 +349,11 @@ class TestBodiesThatWereNotKept:
         assert (kept.status, kept.attempts, kept.error_class) == ("exhausted", 1, "unknown")
         assert kept.settled_why == "the event left the hub, and its body was not stored"
 
-    def test_of_another_hub_are_not_theirs(self) -> None:
+    def test_of_another_hub_are_not_theirs_so_they_wait_uncounted(self) -> None:
         world = self.world()
         world.hub.events[1] = event(1, "reading b", at=NOON)
-        world.hub.events[2] = event(3, "reading d")
-        assert counts(world.round()[0]) == {"resolved": 1, "exhausted": 2}
+        assert counts(world.round()[0]) == {"resolved": 1, "released": 2}
+        assert [(kept.status, kept.attempts) for kept in world.letters()[1:]] == [("waiting", 1)] * 2
 
     def test_wait_uncounted_while_the_hub_is_down(self) -> None:
         world = self.world()
