@@ -6,6 +6,7 @@ it loses and repeats nothing.
 
 import asyncio
 import logging
+import re
 from collections.abc import Generator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +15,7 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.errors import InfrastructureFault
-from handlers.orchestrations import PAUSE, SLICE, outlive, sleep
+from handlers.orchestrations import PAUSE, SLICE, outlive, refuse_foreign, sleep
 
 log = logging.getLogger("hubledger.dead_letters")
 bp = df.Blueprint()
@@ -32,8 +33,11 @@ Round = Generator[Any, Any, Any]
 def keep_dead_letters(context: df.DurableOrchestrationContext) -> Round:
     """Run one round: sleep until a letter is due, or claim and retry due letters. Then begin again, without history.
 
-    The keeper of a closed incarnation ends. The death of a worker ends nothing: its claim falls due again.
+    The keeper of a closed incarnation ends, and so does a keeper that the timer did not name. The death of a worker
+    ends nothing: its claim falls due again.
     """
+    if not re.fullmatch(rf"{INSTANCE}\d{{1,10}}", context.instance_id, re.ASCII):
+        return refuse_foreign(context, context.get_input())
     found = yield from outlive(context.call_activity("find_wait", context.instance_id), PAUSE.total_seconds())
     if found is None:
         return "a later incarnation of the stream has a keeper of its own"
@@ -76,8 +80,8 @@ def find_wait(keeper: str) -> float | None:
     try:
         with in_time(SLICE):
             wait = wait_for_due(own.keeper, own.settings.letter_look)
-            if _is_of_earlier(keeper, own.keeper.store.open_stream(own.settings.stream)):
-                return None
+            if int(keeper.removeprefix(INSTANCE)) < own.keeper.store.open_stream(own.settings.stream):
+                return None  # a later one means that this process has yet to learn of it
     except InfrastructureFault as fault:
         _log_fault("find_wait", fault)
         wait = own.settings.letter_look
@@ -153,13 +157,6 @@ def _stalled(status: Any, now: datetime, look: timedelta) -> str | None:
     return None
 
 
-def _is_of_earlier(instance_id: str | None, stream_id: int) -> bool:
-    """Return True for the keeper of an earlier incarnation; a later one only means that this process has yet to learn
-    of it. A keeper that a person started under a different name is of none."""
-    own = (instance_id or "").removeprefix(INSTANCE)
-    return own != instance_id and own.isdigit() and int(own) < stream_id
-
-
 def _keeping() -> tuple[str, timedelta]:
     from handlers.app import app
 
@@ -168,4 +165,4 @@ def _keeping() -> tuple[str, timedelta]:
 
 
 def _log_fault(action: str, fault: InfrastructureFault) -> None:
-    log.warning("dead-letter round failed; will retry", extra={"action": action, "error": str(fault)})
+    log.warning("dead-letter round failed; will retry: %s", fault, extra={"action": action, "error": str(fault)})

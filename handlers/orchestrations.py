@@ -1,11 +1,13 @@
 """Write orchestrations for Durable on Azure Storage, where a worker may die in an activity and a timer fires early."""
 
+import logging
 from collections.abc import Generator
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import azure.durable_functions as df
 
+log = logging.getLogger("hubledger.orchestrations")
 Result = TypeVar("Result")
 
 VISIBILITY = timedelta(minutes=1)  # both timeouts of host.json: after it, another machine does the work of a dead one
@@ -34,3 +36,10 @@ def sleep(context: df.DurableOrchestrationContext, wait: timedelta) -> Generator
     at once. So it is set a second later.
     """
     yield context.create_timer(context.current_utc_datetime + max(wait, SECOND) + SECOND)
+
+
+def refuse_foreign(context: df.DurableOrchestrationContext, given: object) -> str:
+    """Log an instance that the app did not start, and return its output. It has no history, so it logs once."""
+    facts = {"action": "orchestration_refused", "instance_id": context.instance_id, "error": f"input {given!r:.200}"}
+    log.warning("orchestration ended: the app did not start it under this name", extra=facts)
+    return "the app did not start this instance"

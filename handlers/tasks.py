@@ -16,7 +16,7 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.errors import HubledgerError, InfrastructureFault
-from handlers.orchestrations import PAUSE, SLICE, outlive, sleep
+from handlers.orchestrations import PAUSE, SLICE, outlive, refuse_foreign, sleep
 
 if TYPE_CHECKING:
     from core.tasks.run import Kind
@@ -49,12 +49,17 @@ async def drive(client: Any, task_id: str) -> None:
             await client.start_new("drive_task", instance, task_id)
     except Exception as error:  # noqa: BLE001 - the client raises plain Exceptions
         facts = {"action": "drive", "task_id": task_id, "error": str(error)}
-        log.warning("task not driven; the timer will drive it", extra=facts)
+        log.warning("task not driven; the timer will drive it: %s", error, extra=facts)
 
 
 def drive_task(context: df.DurableOrchestrationContext) -> Generator[Any, Any, Any]:
-    """Work on the parts of a task, slice by slice, until none is left or the task does not run. Only ids travel."""
+    """Work on the parts of a task, slice by slice, until none is left or the task does not run. Only ids travel.
+
+    An instance that `drive` did not name ends at once.
+    """
     task_id = context.get_input()
+    if not is_id(task_id) or context.instance_id != f"task-{task_id}":
+        return refuse_foreign(context, task_id)
     opened = yield from outlive(context.call_activity("open_task", task_id), DIED)
     is_faulty = "error" in opened
     if not is_faulty:
@@ -112,12 +117,21 @@ def _failed(task_id: str, fault: HubledgerError) -> dict:
     from core.tasks.run import note_fault
     from handlers.app import app
 
-    log.warning("task step failed; will retry", extra={"action": "task", "task_id": task_id, "error": str(fault)})
+    facts = {"action": "task", "task_id": task_id, "error": str(fault)}
+    log.warning("task step failed; will retry: %s", fault, extra=facts)
     with suppress(HubledgerError):
         kind = _kind_of(app(), UUID(task_id))
         if kind is not None and isinstance(fault, InfrastructureFault):
             note_fault(UUID(task_id), fault, kind)
     return {"error": type(fault).__name__}
+
+
+def is_id(given: object) -> bool:
+    """Return True for the text of an id as the app writes it."""
+    try:
+        return given == str(UUID(str(given)))
+    except ValueError:
+        return False
 
 
 def _standing() -> list[UUID]:

@@ -89,7 +89,9 @@ async def main(worker: str, directory: Path, store: Path) -> None:
         assert (await app.request("DELETE", KEEPER))[0] == 200
         await app.watch()
         await app.until_state("Running")
-        assert (await app.request("POST", f"{DURABLE}/orchestrators/keep_dead_letters/another"))[0] == 202
+        assert (await app.request("POST", f"{DURABLE}/orchestrators/keep_dead_letters/dead-letters-2"))[
+            0
+        ] == 202  # a double
         for _ in range(5):
             await app.late_home()
         await app.until_resolved()

@@ -46,7 +46,8 @@ FUNCTIONS = DurableFunctions(
         for name in names
     ]
 )
-INSTANCES = {"keep_dead_letters": "dead-letters-1", "drive_task": "task-job"}
+TASK = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
+INSTANCES = {"keep_dead_letters": "dead-letters-1", "drive_task": f"task-{TASK}"}
 TOGETHER = [{"sequence_numbers": [number], "alone": False} for number in (1, 2)]
 ALONE = {"sequence_numbers": [3], "alone": True}
 
@@ -72,6 +73,7 @@ class World:
 
     answers: Mapping[str, Callable[[Any], Any]]
     dying: list[str] = field(default_factory=list)
+    given: object = TASK
     calls: Counter[str] = field(default_factory=Counter)
     clock: BusyClock = field(default_factory=BusyClock)
     store: DurableStore = field(default_factory=lambda: DurableStore(None))
@@ -97,14 +99,14 @@ class World:
         around = Surroundings(self.store, invoker, FUNCTIONS, self.clock, lambda: f"id{next(ids)}")
         engine = Engine(around, DurableOptions())
         self.wake = engine.wake
-        self.start(orchestration, instance_id, "job")
+        self.start(orchestration, instance_id, self.given)
         engine.start()
         try:
             yield
         finally:
             await engine.stop()
 
-    def start(self, orchestration: str, instance_id: str, given: str) -> None:
+    def start(self, orchestration: str, instance_id: str, given: object) -> None:
         new = NewInstance(instance_id, f"execution of {instance_id}", orchestration, json.dumps(json.dumps(given)))
         self.store.create(new, self.clock.now())
         self.wake()
@@ -190,8 +192,8 @@ async def watch(world: World, orchestration: str) -> str:
     if orchestration == "keep_dead_letters":
         await keep_running(client, "dead-letters-1", now, SECOND)
         return "dead-letters-1"
-    await drive(client, "job")
-    return "task-job"
+    await drive(client, TASK)
+    return INSTANCES["drive_task"]
 
 
 @pytest.mark.asyncio
@@ -205,6 +207,33 @@ async def test_an_orchestration_that_fails_in_its_own_turn_is_started_again_by_i
         assert await watch(world, orchestration) == instance_id
         await eventually(lambda: world.calls.total() > 9)
         assert world.instance(instance_id).status is Status.RUNNING
+
+
+FOREIGN: Mapping[str, tuple[str, str, object]] = {
+    "a task that is no id": ("drive_task", "task-job", "job"),
+    "a task without an id": ("drive_task", "task-None", None),
+    "a number": ("drive_task", "task-7", 7),
+    "a list": ("drive_task", "task-[]", []),
+    "an id in capitals": ("drive_task", f"task-{TASK.upper()}", TASK.upper()),
+    "a task under another name": ("drive_task", "mine", TASK),
+    "a keeper under another name": ("keep_dead_letters", "mine", None),
+    "a keeper of no incarnation": ("keep_dead_letters", "dead-letters-", "job"),
+    "a keeper of an odd incarnation": ("keep_dead_letters", "dead-letters-\u0663", None),
+}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("foreign", FOREIGN)
+async def test_an_instance_that_the_app_did_not_start_ends_at_once_with_a_line(
+    foreign: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    orchestration, instance_id, given = FOREIGN[foreign]
+    world = World({**letters(), **PARTS["parts at once"]}, given=given)
+    async with world.running(orchestration, instance_id):
+        await eventually(lambda: world.instance(instance_id).status.is_final or world.calls.total() > 9)
+    assert (world.instance(instance_id).status, world.calls.total()) == (Status.COMPLETED, 0)
+    lines = [vars(one) for one in caplog.records if one.name == "hubledger.orchestrations"]
+    assert [(one["instance_id"], one["error"]) for one in lines] == [(instance_id, f"input {given!r}")]
 
 
 def test_an_activity_ends_before_its_message_is_seen_again() -> None:

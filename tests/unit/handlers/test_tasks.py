@@ -27,6 +27,7 @@ class Context:
 
     again: list[str] = field(default_factory=list)
     current_utc_datetime: datetime = NOW
+    instance_id: str = f"task-{JOB}"
 
     def get_input(self) -> str:
         return JOB
@@ -127,8 +128,9 @@ async def test_a_job_that_is_driven_is_left_alone(status: object) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_client_that_fails_fails_nothing_for_the_timer_drives_the_job() -> None:
+async def test_a_client_that_fails_fails_nothing_for_the_timer_drives_the_job(caplog: pytest.LogCaptureFixture) -> None:
     await drive(Client(fault=OSError("no extension")), JOB)
+    assert caplog.messages == ["task not driven; the timer will drive it: no extension"]
 
 
 @pytest.fixture
@@ -143,6 +145,14 @@ def tick() -> list[str]:
     client = Client()
     asyncio.run(client_function("watch_tasks")(None, client=client))
     return [given for _, _, given in client.started]
+
+
+def test_the_line_of_a_step_that_failed_has_the_text_of_its_error(filled: Running) -> None:
+    replay = filled.post("start_replay", {"reason": "again", "dry_run": False}).body["task_id"]
+    assert filled.drive(replay)["error"] == "HubUnreachable"
+    (line,) = [one for one in filled.lines if one["action"] == "task"]
+    assert line["message"] == f"task step failed; will retry: {line['error']}"
+    assert line["error"]
 
 
 def listed(filled: Running) -> list[Any]:
