@@ -15,7 +15,7 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.errors import InfrastructureFault
-from handlers.orchestrations import PAUSE, SLICE, outlive, refuse_foreign, sleep
+from handlers.orchestrations import PAUSE, SILENT, SLICE, STALLED_AFTER, is_silent, outlive, refuse_foreign, sleep
 
 log = logging.getLogger("hubledger.dead_letters")
 bp = df.Blueprint()
@@ -23,7 +23,7 @@ bp = df.Blueprint()
 ORCHESTRATOR = "keep_dead_letters"
 INSTANCE = "dead-letters-"  # and the id of the stream: each incarnation has a keeper of its own
 BRIEF = timedelta(seconds=5)  # while due letters cannot be claimed: another keeper has them, or the store fails
-STALLED_AFTER = timedelta(minutes=30)  # without a new round; the longest round sleeps 10 minutes
+IDLE_AFTER = timedelta(minutes=30)  # without a new round while no letter is overdue
 CLOCKS_DIFFER = timedelta(minutes=1)  # between two instances
 _ENDED = ("Completed", "Failed", "Terminated", "Canceled")
 
@@ -126,42 +126,52 @@ def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the 
 async def watch_dead_letters(timer: func.TimerRequest, client: Any) -> None:
     """Start the keeper unless it runs: every minute, and when an instance starts. Starting it twice does no harm."""
     try:
-        instance_id, look = await asyncio.to_thread(_keeping)
+        instance_id, look, patience = await asyncio.to_thread(_keeping)
     except InfrastructureFault as fault:
         _log_fault("watch_dead_letters", fault)
         return
-    await keep_running(client, instance_id, datetime.now(UTC), look)
+    await keep_running(client, instance_id, datetime.now(UTC), look, patience)
 
 
-async def keep_running(client: Any, instance_id: str, now: datetime, look: timedelta) -> None:
-    """Start the keeper unless it runs; end one that is stalled or sleeps too long: the next tick starts it again."""
+async def keep_running(
+    client: Any, instance_id: str, now: datetime, look: timedelta, patience: timedelta = IDLE_AFTER
+) -> None:
+    """Start the keeper unless it runs, and resume a suspended one; end one that is stalled or sleeps too long: the next
+    tick starts it again."""
     status = await client.get_status(instance_id)
     state = status.runtime_status.value if status and status.runtime_status else None
+    facts = {"action": "watch_dead_letters", "instance_id": instance_id}
     if state is None or state in _ENDED:
         await client.start_new(ORCHESTRATOR, instance_id)
-        log.info("keeper started", extra={"action": "watch_dead_letters", "instance_id": instance_id, "was": state})
-    elif state != "Suspended" and (why := _stalled(status, now, look)):
+        log.info("keeper started", extra={**facts, "was": state})
+    elif state == "Suspended":
+        await client.resume(instance_id, "letters are retried while the app runs")
+        log.warning("keeper resumed; it was suspended", extra=facts)
+    elif why := _stalled(status, now, look, patience):
         await client.terminate(instance_id, why)
-        facts = {"action": "watch_dead_letters", "instance_id": instance_id, "error": why}
-        log.warning("keeper stalled; the next tick starts it again", extra=facts)
+        log.warning("keeper stalled; the next tick starts it again", extra={**facts, "error": why})
 
 
-def _stalled(status: Any, now: datetime, look: timedelta) -> str | None:
+def _stalled(status: Any, now: datetime, look: timedelta, patience: timedelta) -> str | None:
     """Return why the keeper has to be started again, or None. A clock that was ahead makes it wait too long."""
     if status.last_updated_time.replace(tzinfo=UTC) > now + CLOCKS_DIFFER:
         return f"its last round was at {status.last_updated_time}: the clock was ahead"
-    if status.last_updated_time.replace(tzinfo=UTC) < now - STALLED_AFTER:
-        return "no new round for too long"
     if status.custom_status and datetime.fromisoformat(status.custom_status) > now + look + CLOCKS_DIFFER:
         return f"it sleeps until {status.custom_status}: the clock was ahead"
-    return None
+    return SILENT if is_silent(status, now, patience) else None
 
 
-def _keeping() -> tuple[str, timedelta]:
+def _keeping() -> tuple[str, timedelta, timedelta]:
+    """Return the keeper's instance id, its longest sleep, and how long it may be silent: not long when letters are
+    overdue."""
+    from core.letters.retry import next_due_at
     from handlers.app import app
 
     own = app()
-    return f"{INSTANCE}{own.keeper.store.open_stream(own.settings.stream)}", own.settings.letter_look
+    due_at = next_due_at(own.keeper)
+    is_overdue = due_at is not None and due_at < own.clock.now() - STALLED_AFTER
+    stream_id = own.keeper.store.open_stream(own.settings.stream)
+    return f"{INSTANCE}{stream_id}", own.settings.letter_look, STALLED_AFTER if is_overdue else IDLE_AFTER
 
 
 def _log_fault(action: str, fault: InfrastructureFault) -> None:

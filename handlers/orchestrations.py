@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Generator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import azure.durable_functions as df
@@ -14,6 +14,8 @@ VISIBILITY = timedelta(minutes=1)  # both timeouts of host.json: after it, anoth
 SLICE = timedelta(seconds=14)  # of work in one activity, and of its waits; the last call still ends within VISIBILITY
 PAUSE = timedelta(seconds=30)  # after a fault
 SECOND = timedelta(seconds=1)
+STALLED_AFTER = timedelta(minutes=5)  # without a sign of life; a step takes a minute at most
+SILENT = "no sign of life for too long: an activity or a timer was lost"
 
 
 def outlive(task: Any, otherwise: Result) -> Generator[Any, Any, Result]:
@@ -43,3 +45,11 @@ def refuse_foreign(context: df.DurableOrchestrationContext, given: object) -> st
     facts = {"action": "orchestration_refused", "instance_id": context.instance_id, "error": f"input {given!r:.200}"}
     log.warning("orchestration ended: the app did not start it under this name", extra=facts)
     return "the app did not start this instance"
+
+
+def is_silent(status: Any, now: datetime, patience: timedelta = STALLED_AFTER) -> bool:
+    """Return True when a running orchestration has done no step for too long, and does not sleep by its own word."""
+    woken_at = (
+        datetime.fromisoformat(status.custom_status) if status.custom_status else datetime.min.replace(tzinfo=UTC)
+    )
+    return max(status.last_updated_time.replace(tzinfo=UTC), woken_at) < now - patience

@@ -6,9 +6,9 @@ SQL is the truth, so two starts do no harm, and losing the orchestration changes
 import asyncio
 import logging
 import os
-from collections.abc import Generator
-from contextlib import suppress
-from datetime import timedelta
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,7 +16,7 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.errors import HubledgerError, InfrastructureFault
-from handlers.orchestrations import PAUSE, SLICE, outlive, refuse_foreign, sleep
+from handlers.orchestrations import PAUSE, SILENT, SLICE, is_silent, outlive, refuse_foreign, sleep
 
 if TYPE_CHECKING:
     from core.tasks.run import Kind
@@ -26,6 +26,7 @@ log = logging.getLogger("hubledger.tasks")
 bp = df.Blueprint()
 
 DRIVEN = (df.OrchestrationRuntimeStatus.Running, df.OrchestrationRuntimeStatus.Pending)
+SUSPENDED = df.OrchestrationRuntimeStatus.Suspended
 DIED = {"error": "WorkerDied"}
 DAY = timedelta(days=1)
 
@@ -34,21 +35,45 @@ DAY = timedelta(days=1)
 @bp.timer_trigger(arg_name="timer", schedule=os.environ.get("TASK_SCHEDULE") or "30 * * * * *", use_monitor=False)
 @bp.durable_client_input(client_name="client")
 async def watch_tasks(timer: func.TimerRequest, client: Any) -> None:
-    """Open the purge of the day if the settings say so, fail what is overdue, and drive every task that may run: an
-    orchestration that was lost or purged is started again."""
+    """Open the purge of the day if the settings say so, fail what is overdue, and look after every task that may run.
+
+    An orchestration that was lost or purged is started again. A task whose orchestration is suspended is paused.
+    """
     for task_id in await asyncio.to_thread(_standing):
-        await drive(client, str(task_id))
+        with _to_the_timer(task_id):
+            status = await _started(client, str(task_id))
+            if status is not None and status.runtime_status == SUSPENDED:
+                await asyncio.to_thread(_pause, task_id)
+            elif status is not None and is_silent(status, datetime.now(UTC)):
+                await client.terminate(f"task-{task_id}", SILENT)
+                facts = {"action": "drive", "task_id": str(task_id), "error": SILENT}
+                log.warning("task stalled; the next tick drives it again", extra=facts)
 
 
 async def drive(client: Any, task_id: str) -> None:
-    """Start the orchestration of a task unless it runs; if that fails, the timer starts it."""
+    """Start the orchestration of a task unless it runs, or resume it if it is suspended. The timer does what fails."""
+    with _to_the_timer(task_id):
+        status = await _started(client, task_id)
+        if status is not None and status.runtime_status == SUSPENDED:
+            await client.resume(f"task-{task_id}", "the task was resumed")
+
+
+async def _started(client: Any, task_id: str) -> Any:
+    """Start the orchestration of a task unless there is one; return the status of the one that there is."""
     instance = f"task-{task_id}"
+    status = await client.get_status(instance)
+    if status is not None and status.runtime_status in (*DRIVEN, SUSPENDED):
+        return status
+    await client.start_new("drive_task", instance, task_id)
+    return None
+
+
+@contextmanager
+def _to_the_timer(task_id: object) -> Iterator[None]:
     try:
-        status = await client.get_status(instance)
-        if status is None or status.runtime_status not in DRIVEN:
-            await client.start_new("drive_task", instance, task_id)
+        yield
     except Exception as error:  # noqa: BLE001 - the client raises plain Exceptions
-        facts = {"action": "drive", "task_id": task_id, "error": str(error)}
+        facts = {"action": "drive", "task_id": str(task_id), "error": str(error)}
         log.warning("task not driven; the timer will drive it: %s", error, extra=facts)
 
 
@@ -132,6 +157,17 @@ def is_id(given: object) -> bool:
         return given == str(UUID(str(given)))
     except ValueError:
         return False
+
+
+def _pause(task_id: UUID) -> None:
+    from core.tasks.run import move_task
+    from handlers.app import app
+
+    kind = _kind_of(app(), task_id)
+    why = f"Durable holds the orchestration task-{task_id}: it is suspended. Resume the task"
+    if kind is not None and move_task(task_id, "pause", kind, why):
+        facts = {"action": "drive", "task_id": str(task_id), "error": why}
+        log.warning("task paused, because its orchestration is suspended", extra=facts)
 
 
 def _standing() -> list[UUID]:

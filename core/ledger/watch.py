@@ -86,6 +86,7 @@ class Observation:
     oldest_letter_at: datetime | None
     absent: int
     stops: int = 0
+    tasks_held_up: int = 0
     pipeline: Pipeline = Pipeline()
     lags: Mapping[PartitionId, int] = field(default_factory=dict)
     burn_down: BurnDown | None = None
@@ -114,6 +115,7 @@ def observe(own: Watching, now: datetime) -> Observation:
         oldest_letter_at=None if oldest is None else own.enqueued_at(oldest),
         absent=own.store.count_absent(now - ABSENT_WITHIN),
         stops=sum(map(len, own.store.read_stops().values())),
+        tasks_held_up=own.store.count_tasks_held_up(),
         pipeline=own.pipeline(now - ABSENT_WITHIN),
         lags=lags,
         burn_down=own.burn_down(now),
@@ -142,6 +144,7 @@ def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
         "lag_seconds": max(ages(seen).values(), default=0.0),
         "partitions_stopped": sum(one.stands_since(seen.at) is not None for one in seen.lagging),
         "stops_recorded": seen.stops,
+        "tasks_held_up": seen.tasks_held_up,
         "letters_open": seen.books.letters.open,
         "oldest_letter_seconds": 0.0 if letter_at is None else _age(letter_at, seen.at),
         "letters_expiring_hours": _hours(burning, LETTERS),

@@ -40,7 +40,7 @@ function plain(value) {
 export const tasksTable = (label, tasks) => table(label, [
   ["When", (one) => el("a", { class: "whole", href: taskAt(one) }, ago(one.requested_at))],
   ["Kind", (one) => [one.kind, one.move ? `: ${one.move}` : "", one.dry_run ? ", dry run" : ""]],
-  ["Status", (one) => badge(kindOf(one.kind).status?.(one) ?? one.status)],
+  ["Status", (one) => [badge(kindOf(one.kind).status?.(one) ?? one.status), one.fault ? el("p", { class: "quiet" }, one.fault) : null]],
   ["Result", (one) => kindOf(one.kind).result?.(one) ?? kindOf(one.kind).done(one)],
   ["By", (one) => one.requested_by],
   ["Why", (one) => one.reason],

@@ -110,6 +110,13 @@ SELECT t.task_id, t.kind, t.status
  WHERE t.stream_id = :stream_id AND t.status IN ('planned', 'running', 'paused')
  ORDER BY t.requested_at;
 
+-- name: count_tasks_held_up
+-- Count the open tasks that a fault holds up, or that the app has paused for one.
+-- params: stream_id int
+SELECT COUNT(*) AS tasks
+  FROM task AS t
+ WHERE t.stream_id = :stream_id AND t.status IN ('planned', 'running', 'paused') AND t.fault IS NOT NULL;
+
 -- name: find_last_task
 -- Find the time of the last request of a kind that was no dry run.
 -- params: stream_id int, kind varchar(8000)
@@ -131,11 +138,11 @@ RETURNING task_id;  -- sqlite only
 ; IF @@ROWCOUNT = 1 SELECT :task_id AS task_id;  -- sqlserver only
 
 -- name: note_task_fault
--- Store the fault that holds a task up now; an empty text for none.
+-- Store the fault that holds a task up now; an empty text for none. The fault of a paused task stays until it is resumed.
 -- params: task_id varchar(8000), fault nvarchar(4000), moved_at datetime2(7)
 UPDATE task
    SET fault = NULLIF(:fault, ''), updated_at = :moved_at
- WHERE task_id = :task_id AND status IN ('planned', 'running', 'paused') AND COALESCE(fault, '') <> :fault;
+ WHERE task_id = :task_id AND status IN ('planned', 'running') AND COALESCE(fault, '') <> :fault;
 
 -- name: hold_task
 -- Lock the row of a task before its part advances, and count the piece; touches no row when the task does not run, or

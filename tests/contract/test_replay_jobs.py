@@ -199,6 +199,9 @@ def test_the_fault_that_holds_up_a_job_is_stored_until_it_is_gone(running: Store
     assert found(running).task.fault == "x" + "👩" * 999
     running.tasks.note_fault(JOB, None, EPOCH)
     assert found(running).task.fault is None
+    running.tasks.move(move("pause", fault="Durable holds it"))
+    running.tasks.note_fault(JOB, None, EPOCH)  # a step that was in hand has ended
+    assert found(running).task.fault == "Durable holds it"
     running.tasks.move(move("cancel"))
     running.tasks.note_fault(JOB, "too late", EPOCH)
     assert found(running).task.fault is None

@@ -88,6 +88,11 @@ class Ledger(Comparison, RangeSums, Minutes):
         found = self._stream.ask("count_absent", since_at=instant_text(since))
         return int(found[0][0]) if found else 0
 
+    def count_tasks_held_up(self) -> int:
+        """Count the open tasks that a fault holds up, or that the app has paused for one."""
+        found = self._stream.ask("count_tasks_held_up")
+        return int(found[0][0]) if found else 0
+
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
         """Return the first number of a partition that counts; None for a partition without an anchor."""
         found = self._stream.ask("read_anchor", partition_id=partition_id)

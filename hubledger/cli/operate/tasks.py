@@ -23,6 +23,7 @@ _Status = Annotated[
 _COLUMNS = (
     Column("id"), Column("kind"), Column("status"), Column("done", number=True), Column("total", number=True),
     Column("requested", wide=True), Column("by", wide=True), Column("reason", wide=True),
+    Column("fault", wide=True, optional=True),
 )  # fmt: skip
 
 
@@ -46,7 +47,7 @@ def _row(out: Output, one: Mapping[str, Any]) -> list[object]:
     kind = f"{one['kind']}, dry run" if one["dry_run"] else one["kind"]
     return [
         one["task_id"], kind, toned(one["status"]), one["done"], one["total"], out.when(one["requested_at"]),
-        one["requested_by"], one["reason"],
+        one["requested_by"], one["reason"], one["fault"],
     ]  # fmt: skip
 
 

@@ -16,6 +16,7 @@ CALM = {
     "lag_seconds": 0.0,
     "partitions_stopped": 0,
     "stops_recorded": 0,
+    "tasks_held_up": 0,
     "letters_open": 0,
     "oldest_letter_seconds": 0.0,
     "absent_new": 0,

@@ -25,6 +25,7 @@ def test_every_tick_is_one_line_with_the_facts_of_the_alerts(app: App) -> None:
         "lag_seconds": 0.0,
         "partitions_stopped": 0,
         "stops_recorded": 0,
+        "tasks_held_up": 0,
         "letters_open": 0,
     }
     none = {"oldest_letter_seconds": 0.0, "absent_new": 0, "events_lost": 0}

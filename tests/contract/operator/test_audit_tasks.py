@@ -195,8 +195,7 @@ class TestWorking:
         auditor, task_id = Auditor(desks[0]), opened(desks[0])
         _held_up(auditor, task_id)
         if is_paused:
-            auditor.office.desk.tasks.move(TaskMove(task_id, "pause", "ann", "why", auditor.now))
-            note_fault(task_id, HubUnreachable("no hub"), auditor.kind)
+            auditor.office.desk.tasks.move(TaskMove(task_id, "pause", "ann", "why", auditor.now, "no hub"))
         auditor.now = EPOCH + DEADLINE
         assert auditor.work(task_id).is_over
         failed = auditor.find(task_id)

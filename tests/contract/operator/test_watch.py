@@ -4,10 +4,13 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from uuid import UUID
 
 from core.model.commits import SequenceGap
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
+from core.model.tasks import TaskMove, TaskVerb
+from core.tasks.task import PartRequest, TaskOrder, TaskRequest
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, NOON, STREAM, commit, partition, settled
 from tests.fakes.engines import SqliteEngine
@@ -17,6 +20,8 @@ from tests.fakes.store import homes_of
 from tests.sql.values import ROW_CLASSES
 
 P0, P1 = PartitionId("0"), PartitionId("1")
+JOB = UUID("6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11")
+ENDS: tuple[TaskVerb, ...] = ("pause", "cancel")
 
 
 def commit_at(office: Office, at: datetime, first: int, last: int, *gaps: SequenceGap, of: str = "0") -> None:
@@ -33,6 +38,23 @@ def gap(first: int, last: int, status: str = "absent") -> SequenceGap:
 
 def test_an_empty_database_tells_nothing(office: Office) -> None:
     assert (office.desk.ledger.read_last_batches(), office.desk.ledger.count_absent(EPOCH)) == ({}, 0)
+
+
+def test_an_open_task_is_held_up_while_it_has_a_fault(office: Office) -> None:
+    count, tasks = office.desk.ledger.count_tasks_held_up, office.desk.tasks
+    assert count() == 0
+    commit_at(office, EPOCH, 0, 4)
+    stream_id = office.store.open_stream(STREAM)
+    request = TaskRequest(TaskOrder(JOB, stream_id, "ada", "look", EPOCH), "audit", "all", "{}", (PartRequest("0"),), 1)
+    tasks.open(request)
+    counts = [count()]
+    for fault in ("no hub", None):
+        tasks.note_fault(JOB, fault, EPOCH)
+        counts.append(count())
+    for verb in ENDS:
+        tasks.move(TaskMove(JOB, verb, "audit", "", EPOCH, "Durable holds it"))
+        counts.append(count())
+    assert counts == [0, 1, 0, 1, 0]
 
 
 def test_the_time_of_the_newest_batch_of_each_partition_is_exact_to_the_microsecond(office: Office) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from handlers.dead_letters import BRIEF, ORCHESTRATOR, STALLED_AFTER, keep_dead_letters, keep_running
-from handlers.orchestrations import PAUSE, SECOND
-from tests.unit.handlers.running import Running, functions
+from core.store.columns import instant_text
+from handlers.dead_letters import BRIEF, IDLE_AFTER, ORCHESTRATOR, keep_dead_letters, keep_running
+from handlers.orchestrations import PAUSE, SECOND, STALLED_AFTER
+from tests.unit.handlers.running import Running, client_function, functions
 
 LOOK = timedelta(minutes=10)
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -118,9 +119,12 @@ class Client:
     async def terminate(self, instance_id: str, reason: str) -> None:
         self.done.append(f"terminate {instance_id}")
 
+    async def resume(self, instance_id: str, reason: str) -> None:
+        self.done.append(f"resume {instance_id}")
 
-def watched(client: Client) -> list[str]:
-    asyncio.run(keep_running(client, "dead-letters-1", NOW, LOOK))
+
+def watched(client: Client, patience: timedelta = IDLE_AFTER) -> list[str]:
+    asyncio.run(keep_running(client, "dead-letters-1", NOW, LOOK, patience))
     return client.done
 
 
@@ -129,13 +133,29 @@ def test_a_keeper_that_does_not_run_is_started(state: str | None) -> None:
     assert watched(Client(state)) == [f"start {ORCHESTRATOR} dead-letters-1"]
 
 
-@pytest.mark.parametrize("state", ["Pending", "Running", "ContinuedAsNew", "Suspended"])
+@pytest.mark.parametrize("state", ["Pending", "Running", "ContinuedAsNew"])
 def test_a_keeper_that_runs_is_left_alone(state: str) -> None:
     assert watched(Client(state)) == []
 
 
 def test_a_keeper_without_a_new_round_for_too_long_is_ended_so_that_a_new_one_can_start() -> None:
-    assert watched(Client("Running", STALLED_AFTER + timedelta(minutes=1))) == ["terminate dead-letters-1"]
+    for patience in (IDLE_AFTER, STALLED_AFTER):
+        silent = Client("Running", patience + SECOND, sleeps=-patience - SECOND)
+        assert watched(silent, patience) == ["terminate dead-letters-1"]
+        assert watched(Client("Running", patience - SECOND, sleeps=None), patience) == []
+        assert watched(Client("Running", patience + SECOND, sleeps=SECOND), patience) == []  # it sleeps
+
+
+@pytest.mark.parametrize(("overdue", "done"), [(timedelta(), []), (timedelta(minutes=6), ["terminate dead-letters-1"])])
+def test_a_silent_keeper_whose_letters_are_overdue_is_ended_after_minutes(
+    running: Running, overdue: timedelta, done: list[str]
+) -> None:
+    running.ingest([0], [b"{}"])
+    due_at = datetime.now(UTC) - overdue
+    running.sqlite.sql(f"UPDATE event_hub_dead_letter SET status = 'waiting', due_at = '{instant_text(due_at)}'")
+    client = Client("Running", NOW - datetime.now(UTC) + timedelta(minutes=6), sleeps=None)
+    asyncio.run(client_function("watch_dead_letters")(None, client=client))
+    assert client.done == done
 
 
 def test_a_keeper_whose_last_round_lies_in_the_future_is_ended_because_the_clock_was_ahead(
@@ -144,12 +164,13 @@ def test_a_keeper_whose_last_round_lies_in_the_future_is_ended_because_the_clock
     """Its next event lies in the future too, so it would stand still until then, without a custom status."""
     assert watched(Client("Running", -timedelta(days=1), sleeps=None)) == ["terminate dead-letters-1"]
     assert [line.partition(";")[0] for line in caplog.messages] == ["keeper stalled"]
-    assert watched(Client("Suspended", -timedelta(days=1), sleeps=None)) == []
     assert watched(Client("Running", -timedelta(seconds=59), sleeps=None)) == []
 
 
-def test_a_keeper_that_a_person_suspended_stays_suspended() -> None:
-    assert watched(Client("Suspended", timedelta(days=7))) == []
+@pytest.mark.parametrize("sleeps", [None, timedelta(hours=3), -timedelta(days=7)])
+def test_a_suspended_keeper_is_resumed_with_a_line(sleeps: timedelta | None, caplog: pytest.LogCaptureFixture) -> None:
+    assert watched(Client("Suspended", timedelta(days=7), sleeps)) == ["resume dead-letters-1"]
+    assert caplog.messages == ["keeper resumed; it was suspended"]
 
 
 @pytest.mark.parametrize("sleeps", [None, -LOOK, LOOK, LOOK + timedelta(seconds=59)])
@@ -159,7 +180,6 @@ def test_a_keeper_that_wakes_in_time_is_left_alone(sleeps: timedelta | None) -> 
 
 def test_a_keeper_that_sleeps_beyond_its_next_look_is_ended_because_the_clock_was_ahead() -> None:
     assert watched(Client("Running", sleeps=timedelta(hours=3))) == ["terminate dead-letters-1"]
-    assert watched(Client("Suspended", sleeps=timedelta(hours=3))) == []
 
 
 @pytest.mark.parametrize(

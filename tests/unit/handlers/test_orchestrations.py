@@ -19,12 +19,15 @@ from azure.functions.meta import Datum
 from core.letters.retry import LONGEST_CHAIN
 from core.store.sqlserver.odbc import Deadlines
 from handlers.dead_letters import keep_dead_letters, keep_running
-from handlers.orchestrations import PAUSE, SECOND, SLICE, VISIBILITY
+from handlers.orchestrations import PAUSE, SECOND, SLICE, STALLED_AFTER, VISIBILITY
 from handlers.tasks import drive, drive_task
+from local.functions_host.durable.commits import Outgoing
 from local.functions_host.durable.engine import Engine, Surroundings
 from local.functions_host.durable.functions import DurableFunctions
+from local.functions_host.durable.history import EventType, control, stamped
 from local.functions_host.durable.instances import Instance, NewInstance, Status
 from local.functions_host.durable.options import DurableOptions
+from local.functions_host.durable.statements import REMOVE_ACTIVITY
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.function import describe_function
 from local.functions_host.invoker import Invoker
@@ -67,16 +70,31 @@ class BusyClock:
         await asyncio.sleep(0)
 
 
+class LossyStore(DurableStore):
+    """Durable's storage; it loses an activity when told to, as one that is killed hard does."""
+
+    loses_next = False
+
+    def complete_activity(self, number: int, result: Outgoing) -> bool:
+        if not self.loses_next:
+            return super().complete_activity(number, result)
+        self.loses_next = False
+        self._database.execute(REMOVE_ACTIVITY, (number,))
+        return False
+
+
 @dataclass
 class World:
-    """Our engine with the app's orchestrations. An activity answers by its name; a name in `dying` dies once."""
+    """Our engine with the app's orchestrations. An activity answers by its name; a name in `dying` dies once, and the
+    answer of a name in `losing` is lost once."""
 
     answers: Mapping[str, Callable[[Any], Any]]
     dying: list[str] = field(default_factory=list)
+    losing: list[str] = field(default_factory=list)
     given: object = TASK
     calls: Counter[str] = field(default_factory=Counter)
     clock: BusyClock = field(default_factory=BusyClock)
-    store: DurableStore = field(default_factory=lambda: DurableStore(None))
+    store: "LossyStore" = field(default_factory=lambda: LossyStore(None))
     wake: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
@@ -89,6 +107,9 @@ class World:
             return Outcome(error=DEATH)
         if name in ORCHESTRATORS:
             return Outcome(Datum(ORCHESTRATORS[name](text), "json"))
+        if name in self.losing:
+            self.losing.remove(name)
+            self.store.loses_next = True
         self.calls[name] += 1
         return Outcome(Datum(json.dumps(self.answers[name](json.loads(text or "null"))), "json"))
 
@@ -109,6 +130,11 @@ class World:
     def start(self, orchestration: str, instance_id: str, given: object) -> None:
         new = NewInstance(instance_id, f"execution of {instance_id}", orchestration, json.dumps(json.dumps(given)))
         self.store.create(new, self.clock.now())
+        self.wake()
+
+    def control(self, kind: EventType, instance_id: str) -> None:
+        now = self.clock.now()
+        self.store.send(Outgoing(instance_id, None, stamped(control(kind, "why"), now), now))
         self.wake()
 
     def instance(self, instance_id: str) -> Instance:
@@ -180,17 +206,27 @@ class Client:
 
     async def get_status(self, instance_id: str) -> Any:
         found = self._world.instance(instance_id)
-        return SimpleNamespace(runtime_status=df.OrchestrationRuntimeStatus(found.status.value))
+        return SimpleNamespace(
+            runtime_status=df.OrchestrationRuntimeStatus(found.status.value),
+            last_updated_time=found.updated_at,
+            custom_status=found.custom_status and json.loads(found.custom_status),
+        )
 
     async def start_new(self, name: str, instance_id: str, client_input: str = "") -> None:
         self._world.start(name, instance_id, client_input)
+
+    async def terminate(self, instance_id: str, reason: str) -> None:
+        self._world.control(EventType.EXECUTION_TERMINATED, instance_id)
+
+    async def resume(self, instance_id: str, reason: str) -> None:
+        self._world.control(EventType.EXECUTION_RESUMED, instance_id)
 
 
 async def watch(world: World, orchestration: str) -> str:
     """Do as the timer of an orchestration does; return the id of the instance."""
     client, now = Client(world), world.clock.now()
     if orchestration == "keep_dead_letters":
-        await keep_running(client, "dead-letters-1", now, SECOND)
+        await keep_running(client, "dead-letters-1", now, SECOND, STALLED_AFTER)
         return "dead-letters-1"
     await drive(client, TASK)
     return INSTANCES["drive_task"]
@@ -206,6 +242,35 @@ async def test_an_orchestration_that_fails_in_its_own_turn_is_started_again_by_i
         assert not world.calls
         assert await watch(world, orchestration) == instance_id
         await eventually(lambda: world.calls.total() > 9)
+        assert world.instance(instance_id).status is Status.RUNNING
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("activity", ["find_wait", "claim_letters", "retry_letters"])
+async def test_a_keeper_that_lost_an_activity_goes_on_after_its_timer_ended_it(activity: str) -> None:
+    world, instance_id = World(letters(), losing=[activity]), "dead-letters-1"
+    async with world.running("keep_dead_letters", instance_id):
+        await eventually(lambda: not world.losing)
+        await world.clock.sleep(STALLED_AFTER)
+        before = world.calls.total()
+        await eventually(lambda: not world.store.ready(world.clock.now(), 1))
+        assert (world.instance(instance_id).status, world.calls.total()) == (Status.RUNNING, before)
+        await watch(world, "keep_dead_letters")
+        await eventually(lambda: world.instance(instance_id).status is Status.TERMINATED)
+        await watch(world, "keep_dead_letters")
+        await eventually(lambda: world.calls["retry_letters"] > 9)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("orchestration", [*ORCHESTRATORS])
+async def test_an_orchestration_that_was_suspended_goes_on_when_the_app_resumes_it(orchestration: str) -> None:
+    world, instance_id = World({**letters(), **PARTS["parts at once"]}), INSTANCES[orchestration]
+    async with world.running(orchestration, instance_id):
+        world.control(EventType.EXECUTION_SUSPENDED, instance_id)
+        await eventually(lambda: world.instance(instance_id).status is Status.SUSPENDED)
+        await watch(world, orchestration)
+        before = world.calls.total()
+        await eventually(lambda: world.calls.total() > before + 9)
         assert world.instance(instance_id).status is Status.RUNNING
 
 

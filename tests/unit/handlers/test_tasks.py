@@ -8,14 +8,16 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import azure.durable_functions as df
 import pytest
 
 from core.store.columns import instant_text
+from handlers.app import app
 from handlers.kinds import KINDS
 from handlers.operations.task_shapes import TaskAnswer
-from handlers.orchestrations import PAUSE, SECOND
-from handlers.tasks import DAY, DRIVEN, drive, drive_task
-from tests.unit.handlers.running import HOME, MOTION, Running, client_function
+from handlers.orchestrations import PAUSE, SECOND, STALLED_AFTER
+from handlers.tasks import DAY, DRIVEN, SUSPENDED, drive, drive_task
+from tests.unit.handlers.running import HOME, MOTION, Running, client_function, functions
 
 JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -96,19 +98,27 @@ def test_what_travels_is_ids_that_json_holds() -> None:
 
 
 class Client:
-    """A Durable client over one instance."""
+    """A Durable client over one instance, which did its last step `age` ago."""
 
-    def __init__(self, status: object = None, fault: Exception | None = None) -> None:
-        self.status, self.fault = status, fault
+    def __init__(self, status: object = None, fault: Exception | None = None, age: timedelta = timedelta()) -> None:
+        self.status, self.fault, self._age = status, fault, age
         self.started: list[tuple[str, str, str]] = []
+        self.done: list[str] = []
 
     async def get_status(self, instance: str) -> Any:
         if self.fault is not None:
             raise self.fault
-        return SimpleNamespace(runtime_status=self.status)
+        at = datetime.now(UTC) - self._age
+        return SimpleNamespace(runtime_status=self.status, last_updated_time=at, custom_status=None)
 
     async def start_new(self, name: str, instance: str, given: str) -> None:
         self.started.append((name, instance, given))
+
+    async def resume(self, instance: str, reason: str) -> None:
+        self.done.append(f"resume {instance}")
+
+    async def terminate(self, instance: str, reason: str) -> None:
+        self.done.append(f"terminate {instance}")
 
 
 @pytest.mark.asyncio
@@ -140,9 +150,9 @@ def filled(running: Running) -> Running:
     return running
 
 
-def tick() -> list[str]:
+def tick(client: Client | None = None) -> list[str]:
     """Let the timer tick; return the tasks that it drives."""
-    client = Client()
+    client = client or Client()
     asyncio.run(client_function("watch_tasks")(None, client=client))
     return [given for _, _, given in client.started]
 
@@ -198,6 +208,36 @@ def test_the_timer_drives_no_task_that_is_paused(filled: Running) -> None:
     assert tick() == []
     assert filled.post("resume_task", {"reason": "now"}, {"task_id": task_id}).status == 200
     assert tick() == [task_id]
+
+
+def test_the_timer_pauses_a_task_whose_orchestration_is_suspended_and_its_own_resume_resumes_both(
+    filled: Running,
+) -> None:
+    task_id = filled.post("request_audit", {}).body["task_id"]
+    suspended = Client(SUSPENDED)
+    assert (tick(suspended), suspended.done) == ([], [])
+    (task,) = listed(filled)
+    why = f"Durable holds the orchestration task-{task_id}: it is suspended. Resume the task"
+    assert (task["status"], task["fault"]) == ("paused", why)
+    assert filled.lines[-1]["error"] == why
+    functions()["task_slice"]({"task_id": task_id, "part": None})  # one that was in hand
+    assert listed(filled)[0]["fault"] == why
+    assert app().ledger.count_tasks_held_up() == 1
+    filled.client = suspended  # type: ignore[assignment]
+    resumed = filled.post("resume_task", {"reason": "now"}, {"task_id": task_id})
+    assert (resumed.status, resumed.body["status"], resumed.body["fault"]) == (200, "running", None)
+    assert (suspended.started, suspended.done) == ([], [f"resume task-{task_id}"])
+    assert app().ledger.count_tasks_held_up() == 0
+    filled.drive(task_id)
+    assert listed(filled)[0]["status"] == "done"
+
+
+def test_the_timer_ends_an_orchestration_that_lost_an_activity_and_drives_the_task_again(filled: Running) -> None:
+    task_id = filled.post("request_audit", {}).body["task_id"]
+    for silent, done in ((STALLED_AFTER - SECOND, []), (STALLED_AFTER + SECOND, [f"terminate task-{task_id}"])):
+        client = Client(DRIVEN[0], age=silent)
+        assert (tick(client), client.done) == ([], done)
+    assert tick(Client(df.OrchestrationRuntimeStatus.Terminated)) == [task_id]
 
 
 @pytest.mark.parametrize("verb", [None, "pause"])

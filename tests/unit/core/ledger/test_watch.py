@@ -50,6 +50,7 @@ class Books(Ledger):
     moved: dict[PartitionId, datetime] = field(default_factory=dict)
     anchors: dict[PartitionId, SequenceNumber] = field(default_factory=dict)
     absent: dict[datetime, int] = field(default_factory=dict)
+    held_up: int = 0
     stops: dict[PartitionId, tuple[PartitionStop, ...]] = field(default_factory=dict)
 
     def read_books(self) -> tuple[PartitionBooks, ...]:
@@ -66,6 +67,9 @@ class Books(Ledger):
 
     def count_absent(self, since: datetime) -> int:
         return sum(count for at, count in self.absent.items() if at >= since)
+
+    def count_tasks_held_up(self) -> int:
+        return self.held_up
 
 
 def hub_of(waits: timedelta) -> MemoryHub:
@@ -101,6 +105,7 @@ def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> 
         "lag_seconds": 0.0,
         "partitions_stopped": 0,
         "stops_recorded": 0,
+        "tasks_held_up": 0,
         "letters_open": 0,
         "oldest_letter_seconds": 0.0,
         "letters_expiring_hours": -1.0,
@@ -240,6 +245,10 @@ def test_every_recorded_stop_is_counted_at_once() -> None:
     store = Books((books(14, timedelta()),), stops={P0: tuple(stops), P1: tuple(stops[:1])})
     facts = seen(store, hub_of(timedelta()))
     assert (facts["stops_recorded"], facts["partitions_stopped"]) == (3, 0)
+
+
+def test_every_task_that_a_fault_holds_up_is_counted() -> None:
+    assert seen(Books((books(14, timedelta()),), held_up=2), hub_of(timedelta()))["tasks_held_up"] == 2
 
 
 def test_the_aggregation_lags_by_the_age_of_the_oldest_commit_that_waits_for_it() -> None:

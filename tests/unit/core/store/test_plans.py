@@ -96,6 +96,7 @@ BY_INDEX = {
     "read_tasks": "INDEX ix_task_requested (stream_id=? AND requested_at<?",
     "read_parts": "PRIMARY KEY (task_id=?)",
     "read_open_tasks": "INDEX ix_task_requested (stream_id=?)",
+    "count_tasks_held_up": "INDEX uq_task_open (stream_id=?)",
     "find_last_task": "INDEX ix_task_requested (stream_id=?)",
     "move_task": "PRIMARY KEY (task_id=?)",
     "note_task_fault": "PRIMARY KEY (task_id=?)",

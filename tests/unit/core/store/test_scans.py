@@ -80,7 +80,7 @@ def status(of: Measured) -> None:
     own = of.desk.ledger
     assert all(one.balanced for one in own.read_books())
     own.read_stops(), own.read_incarnation(), own.count_open(), own.find_oldest_letter(OPEN)
-    own.read_last_batches(), own.count_absent(NOW), own.find_anchor(P)
+    own.read_last_batches(), own.count_absent(NOW), own.find_anchor(P), own.count_tasks_held_up()
 
 
 ASKED: dict[str, Callable[[Measured], object]] = {
