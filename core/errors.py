@@ -25,6 +25,7 @@
         │   ├── OutageSuspected        most events of a batch fail: it is held for a while instead of dead-lettered
         │   ├── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
         │   └── HeldLettersFull        the partition holds as many letters as HELD_LIMIT allows
+        ├── VersionChanged         the task was opened with a different version of the transform
         ├── ErasureKeyMissing      subjects were erased with a different key   (in core/settle/erased.py)
         ├── ChildNotStarted        no child process starts to try a deadly event (in core/settle/settle.py)
         │   └── ChildNotFree           none is free in time, or the events are tried already (in core/settle/settle.py)
@@ -208,6 +209,16 @@ class HeldLettersFull(PartitionStopped):
             " letters that the held letters wait for: the partition then continues"
         )
         self.partition, self.sequence_number, self.limit = partition, sequence_number, limit
+
+
+class VersionChanged(InfrastructureFault):
+    """A driver of a different version of the transform leaves a task to the drivers of the task's version."""
+
+    def __init__(self, of_task: str | None, of_app: str | None) -> None:
+        super().__init__(
+            f"VersionChanged: the task runs with the transform {of_task}, and this app has {of_app}. If no app with"
+            f" {of_task} finishes it, cancel it, or resume it with the transform_version {of_app}"
+        )
 
 
 class EngineUnreachable(InfrastructureFault):

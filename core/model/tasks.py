@@ -39,3 +39,4 @@ class TaskMove:
     why: str
     moved_at: datetime
     fault: str | None = None
+    transform_version: str | None = None  # with which the task goes on; None: as before

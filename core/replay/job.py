@@ -76,13 +76,14 @@ MOST_GONE_RANGES = 1_000  # ranges that a partition lists; `gone` counts the num
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport(ReplayCounts):
-    """The stored report of a partition: its counts, the first ranges that are gone, and how much was counted by commits
-    that a purge has removed since."""
+    """The stored report of a partition: its counts, the first ranges that are gone, how much was counted by commits
+    that a purge has removed since, and the versions of the transform that did its pieces, in order."""
 
     gone_ranges: tuple[Span, ...] = ()
     purged_written: int = 0
     purged_rows_written: int = 0
     purged_rows_retracted: int = 0
+    transform_versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,6 @@ class ReplayAsked(msgspec.Struct, frozen=True, omit_defaults=True):
 
     asked: str
     left_out: tuple[LeftOut, ...]
-    transform_version: str
     keys: tuple[str, ...] = ()
 
 
@@ -117,10 +117,11 @@ class PartitionProgress:
         """The events that were read and left alone, because they have none of the job's partition keys."""
         return self.next_number - self.range.span.first - self.report.events - self.report.gone
 
-    def report_after(self, counts: ReplayCounts, gone_ranges: tuple[Span, ...]) -> ReplayReport:
-        """Return the report after a piece with these counts, and with all ranges that are gone by then."""
+    def report_after(self, counts: ReplayCounts, gone_ranges: tuple[Span, ...], version: str) -> ReplayReport:
+        """Return the report after a piece of a version with these counts, and with all ranges that are gone by then."""
         counted = {name: getattr(self.report, name) + getattr(counts, name) for name in COUNTS}
-        return replace(self.report, **counted, gone_ranges=gone_ranges)
+        versions = tuple(dict.fromkeys((*self.report.transform_versions, version)))
+        return replace(self.report, **counted, gone_ranges=gone_ranges, transform_versions=versions)
 
     def after(self, next_number: SequenceNumber, report: ReplayReport) -> "PartitionProgress":
         """Return the progress after a piece."""
@@ -154,7 +155,7 @@ class ReplayJob:
 
 
 def replay_request(
-    order: TaskOrder, asked: ReplayAsked, ranges: tuple[PartitionRange, ...], *, is_dry_run: bool
+    order: TaskOrder, asked: ReplayAsked, ranges: tuple[PartitionRange, ...], version: str, *, is_dry_run: bool
 ) -> TaskRequest:
     """Return the task of a replay. Its key is its own: replays of the same events are not the same."""
     return TaskRequest(
@@ -172,6 +173,7 @@ def replay_request(
         is_dry_run=is_dry_run,
         holds_numbers=True,
         most_open=MOST_OPEN,
+        transform_version=version,
     )
 
 

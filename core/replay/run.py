@@ -63,6 +63,10 @@ class ReplayKind(Kind):
     def tasks(self) -> Tasks:
         return self.store.tasks
 
+    @property
+    def transform_version(self) -> str:
+        return self.transform.version
+
     def advance(self, task: Task, part: TaskPart, until: datetime) -> Done:
         """Replay piece after piece until a time, and close the partition at its end."""
         work = _WorkSlice(task.task_id, self, until, task.is_dry_run)
@@ -88,8 +92,9 @@ def request_replay(order: ReplayOrder, kind: ReplayKind, most_events: int) -> Re
     reach = ReplayReach(kind.stream, store.read_replayable(kind.stream), kind.hub, most_events)
     ranges, left_out = ranges_of(order, reach)
     named = TaskOrder(clock.new_id(), store.open_stream(kind.stream), order.requested_by, order.reason, clock.now())
-    asked = ReplayAsked(order.asked, left_out, kind.transform.version, order.keys)
-    return store.open_replay(kind.stream, replay_request(named, asked, ranges, is_dry_run=order.is_dry_run))
+    asked = ReplayAsked(order.asked, left_out, order.keys)
+    request = replay_request(named, asked, ranges, kind.transform.version, is_dry_run=order.is_dry_run)
+    return store.open_replay(kind.stream, request)
 
 
 @dataclass(slots=True)
@@ -237,4 +242,6 @@ class _WorkSlice:
 
 def _after(progress: PartitionProgress, commit: ReplayCommit, counts: ReplayCounts) -> PartitionProgress:
     """Return the progress after a commit."""
-    return progress.after(commit.next_number, progress.report_after(counts, commit.gone_ranges))
+    return progress.after(
+        commit.next_number, progress.report_after(counts, commit.gone_ranges, commit.transform_version)
+    )

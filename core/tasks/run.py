@@ -11,12 +11,13 @@ from datetime import datetime, timedelta
 from typing import ClassVar, NamedTuple
 from uuid import UUID
 
-from core.errors import CommitOutcomeUnknown, InfrastructureFault, TaskConflict
+from core.errors import CommitOutcomeUnknown, InfrastructureFault, TaskConflict, VersionChanged
 from core.model.clock import Clock
 from core.model.tasks import OPEN, TaskKind, TaskMove, TaskVerb
 from core.tasks.store import Tasks
 from core.tasks.task import LONGEST_REST, Task, TaskPart, TaskRequest
 
+VERSION_PATIENCE = timedelta(minutes=10)  # in a rolling deployment, a driver of the task's version still runs
 CONFLICT_LIMIT = 5  # conflicts in a row; then the fault goes to the caller
 
 
@@ -37,13 +38,18 @@ class Kind(ABC):
     """A kind of task, and how it does a piece.
 
     `fan_out` parts are worked on at once; with 1, one after the other, in order. A task that is not over at its
-    `deadline` after the request fails, because an open one keeps others out.
+    `deadline` after the request fails, because an open one keeps others out. A kind that calls a transform has its
+    `transform_version`.
     """
 
     name: ClassVar[TaskKind]
     fan_out: ClassVar[int] = 1
     deadline: ClassVar[timedelta | None] = None
     clock: Clock
+
+    @property
+    def transform_version(self) -> str | None:
+        return None
 
     @property
     @abstractmethod
@@ -153,14 +159,25 @@ def move_task(task_id: UUID, verb: TaskVerb, kind: Kind, fault: str | None = Non
 
 
 def _running(task_id: UUID, kind: Kind) -> Task | None:
-    """Return a task if it runs, otherwise None; a planned one begins."""
+    """Return a task if it runs, otherwise None; a planned one begins. Raises VersionChanged."""
     task = kind.tasks.find(task_id)
-    if task is None or end_overdue(task, kind):
+    if task is None or end_overdue(task, kind) or task.status == "paused" or _waits_for_version(task, kind):
         return None
     if task.status == "planned":
         move_task(task_id, "begin", kind)
         task = kind.tasks.find(task_id)
     return task if task is not None and task.status == "running" else None
+
+
+def _waits_for_version(task: Task, kind: Kind) -> bool:
+    """Raise VersionChanged for a driver of a different version. Pause the task when no other driver came in time."""
+    if task.transform_version == kind.transform_version:
+        return False
+    fault = VersionChanged(task.transform_version, kind.transform_version)
+    if task.fault != str(fault) or kind.clock.now() < task.updated_at + VERSION_PATIENCE:
+        raise fault
+    move_task(task.task_id, "pause", kind, str(fault))
+    return True
 
 
 def _rested(task: Task, kind: Kind) -> bool:

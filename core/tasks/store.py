@@ -91,6 +91,7 @@ class Tasks:
             "moved_at": at,
             "fault": cut(move.fault or "", FAULT_LENGTH),
             "entry": json.dumps(entry) + "\n",
+            "transform_version": move.transform_version or "",
         }
         return bool(write(self._database, f"task {move.task_id}", "move_task", **values))
 
@@ -145,13 +146,14 @@ def open_script(request: TaskRequest) -> Script:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the transaction of a piece ends: its task, its time, and the time before which the rate allows no further
-    piece."""
+    """How the transaction of a piece ends: its task, its time, the time before which the rate allows no further piece,
+    and the version of the transform that did it."""
 
     task_id: UUID
     kind: TaskKind
     at: datetime
     next_piece_at: datetime | None = None
+    transform_version: str | None = None
 
     def conflict(self) -> TaskConflict:
         """Return the error when another driver was first."""
@@ -167,6 +169,7 @@ def advance_steps(ending: Ending, ahead: Advance, statement: str = "advance_part
     own = {"task_id": str(ending.task_id), "moved_at": instant_text(ending.at)}
     rest = {"next_piece_at": instant_text(ending.next_piece_at or ending.at)}
     held = {**own, **rest, "latest": instant_text(ending.at + LONGEST_REST)}
+    held["transform_version"] = ending.transform_version or ""
     return [
         Step("hold_task", held, expect=1, otherwise=ending.conflict),
         Step(statement, _advanced(own, ahead), expect=1, otherwise=ending.conflict),
@@ -202,6 +205,7 @@ def _values(request: TaskRequest) -> dict[str, Any]:
         "requested_at": instant_text(order.at),
         "most_open": request.most_open,
         "holds_numbers": int(request.holds_numbers and not request.is_dry_run),
+        "transform_version": request.transform_version or "",
         "parts": json.dumps([(*_part(one), place) for place, one in enumerate(request.parts)]),
     }
 

@@ -46,7 +46,7 @@ class TaskOrder:
 class TaskRequest:
     """A task before it begins. `asked` is the request as JSON. Two tasks of a kind with the same `key` are never open
     together. If the kind `holds_numbers`, two open tasks never have a number of a part in common; dry runs do not
-    count. `most_open` is the limit of open tasks of the kind."""
+    count. `most_open` is the limit of open tasks of the kind. A `transform_version` is that of the kind's transform."""
 
     order: TaskOrder
     kind: TaskKind
@@ -58,6 +58,7 @@ class TaskRequest:
     is_dry_run: bool = False
     holds_numbers: bool = False
     most_open: int = 1
+    transform_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class TaskPart:
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
     """A task without its parts. `fault` is the fault that holds it up or ended it; `history` has one JSON object per
-    line."""
+    line. Only drivers with its `transform_version` do its pieces."""
 
     task_id: UUID
     kind: TaskKind
@@ -98,6 +99,7 @@ class TaskFacts:
     updated_at: datetime
     fault: str | None
     history: str
+    transform_version: str | None
 
 
 @dataclass(frozen=True, slots=True)

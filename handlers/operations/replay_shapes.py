@@ -65,7 +65,7 @@ class CountsAnswer(_Counts):
 
 class PartitionAnswer(Answered):
     """The progress of a job in a partition: `next` is the first number of its next piece; `note` says which numbers
-    of the request are left out."""
+    of the request are left out. `transform_versions` did its pieces, in order."""
 
     partition_id: str
     first: str
@@ -75,6 +75,7 @@ class PartitionAnswer(Answered):
     note: str | None
     counts: CountsAnswer
     gone: list[SpanAnswer]
+    transform_versions: list[str]
 
 
 _LeftOut: Any = shape_of(LeftOut)
@@ -85,7 +86,8 @@ class LeftOutAnswer(_LeftOut):
 
 
 class ReplayAnswer(TaskAnswer, tag_field="kind", tag="replay", omit_defaults=True):
-    """A replay. Only a replay by key has the last two fields: the number of its partition `keys`, and the events of
+    """A replay. Only apps with its `transform_version` do its pieces; `app_transform_version` is that of the app that
+    answers. Only a replay by key has the last two fields: the number of its partition `keys`, and the events of
     `other_keys` that were read and left alone. The diff, which reveals events, names the keys."""
 
     asked: dict[str, Any]
@@ -93,6 +95,7 @@ class ReplayAnswer(TaskAnswer, tag_field="kind", tag="replay", omit_defaults=Tru
     partitions: list[PartitionAnswer]
     left_out: list[LeftOutAnswer]
     transform_version: str
+    app_transform_version: str
     keys: int | None = None
     other_keys: int | None = None
 

@@ -75,7 +75,8 @@ def shown(task: Task) -> ReplayAnswer:
         counts=_counts(counts),
         partitions=[_partition(one) for one in job.partitions],
         left_out=[written(LeftOutAnswer, one) for one in job.asked.left_out],
-        transform_version=job.asked.transform_version,
+        transform_version=task.transform_version or "",
+        app_transform_version=app().transform.version,
         keys=keys or None,
         other_keys=job.others if keys else None,
     )
@@ -128,6 +129,7 @@ def _partition(one: PartitionProgress) -> PartitionAnswer:
         note=one.range.note,
         counts=_counts(one.report),
         gone=[_span(each) for each in one.report.gone_ranges],
+        transform_versions=list(one.report.transform_versions),
     )
 
 

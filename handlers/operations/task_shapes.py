@@ -29,9 +29,16 @@ class TaskPath(Shape):
 
 
 class MoveShape(Shape):
-    """The reason to pause, resume or cancel a task."""
+    """The reason to pause or cancel a task."""
 
     reason: Reason
+
+
+class ResumeShape(MoveShape):
+    """The reason to resume a task, and the version of the app's transform if the task was opened with a different
+    one."""
+
+    transform_version: str | None = None
 
 
 class TasksQuery(Shape):

@@ -1,5 +1,6 @@
 """List and show tasks of every kind, and pause, resume and cancel them."""
 
+from typing import Any
 from uuid import UUID
 
 from core.api.cursors import Moment, key_of, page_of, query_of
@@ -9,7 +10,7 @@ from core.model.tasks import TaskMove, TaskVerb
 from core.tasks.task import Task
 from handlers.app import app
 from handlers.kinds import ANY_TASK, KINDS, kind_named
-from handlers.operations.task_shapes import MoveShape, TaskAnswer, TaskPath, TasksQuery, found_task
+from handlers.operations.task_shapes import MoveShape, ResumeShape, TaskAnswer, TaskPath, TasksQuery, found_task
 
 
 class TasksAnswer(Answered):
@@ -49,9 +50,15 @@ def pause_task(call: Call[TaskPath, Nothing, MoveShape]) -> TaskAnswer:
 
 
 @operation("Resume a paused task", "tasks", {200: ANY_TASK}, (NOT_FOUND, CONFLICT))
-def resume_task(call: Call[TaskPath, Nothing, MoveShape]) -> TaskAnswer:
-    """Continue where the task was paused."""
-    return _moved(call, "resume")
+def resume_task(call: Call[TaskPath, Nothing, ResumeShape]) -> TaskAnswer:
+    """Continue where the task was paused; with a new version of the transform only if it is named."""
+    own, named = app(), call.body.transform_version
+    task = found_task(own, call.path.task_id)
+    of_app, versions = kind_named(own, task.kind).transform_version, (named, task.transform_version)
+    if of_app not in versions or named not in (None, of_app):
+        detail = f"resume: the task runs with the transform {task.transform_version}, and this app has {of_app}"
+        raise Problem(CONFLICT, detail, more={"task_status": task.status, "transform_version": of_app})
+    return _moved(call, "resume", named)
 
 
 @operation("Cancel a task; what it has done stays done", "tasks", {200: ANY_TASK}, (NOT_FOUND, CONFLICT))
@@ -60,10 +67,11 @@ def cancel_task(call: Call[TaskPath, Nothing, MoveShape]) -> TaskAnswer:
     return _moved(call, "cancel")
 
 
-def _moved(call: Call[TaskPath, Nothing, MoveShape], verb: TaskVerb) -> TaskAnswer:
+def _moved(call: Call[TaskPath, Nothing, Any], verb: TaskVerb, version: str | None = None) -> TaskAnswer:
     own = app()
     task = found_task(own, call.path.task_id)
-    if not own.tasks.move(TaskMove(task.task_id, verb, call.who, call.body.reason, call.at)):
+    move = TaskMove(task.task_id, verb, call.who, call.body.reason, call.at, transform_version=version)
+    if not own.tasks.move(move):
         status = found_task(own, call.path.task_id).status
         raise Problem(CONFLICT, f"{verb}: the {task.kind} is {status}", more={"task_status": status})
     if verb == "cancel":

@@ -73,7 +73,9 @@ export const replay = {
   result: (found) => `${plural(found.counts.events, "event")}, ${found.dry_run ? `${plural(found.counts.events_changed, "change")} found`
     : `${plural(found.counts.rows_written, "row")} written`}`,
   facts: (found) => [outcomes(found.counts), effects(found), ...(found.keys ? [byKey(found)] : []),
-    [["Transform", found.transform_version]]],
+    [["Transform", found.transform_version],
+      ...found.partitions.filter((one) => one.transform_versions.length > 1)
+        .map((one) => [`Transforms of partition ${one.partition_id}`, one.transform_versions.join(", ")])]],
   notes: (found) => el("p", { class: "quiet" }, found.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `),
     found.keys && found.status === "done" && !found.counts.events ? "No event of the range has one of these partition keys." : ""),
   actions: (found) => (found.dry_run && found.status === "done" && changes(found.counts)

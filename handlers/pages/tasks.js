@@ -116,9 +116,15 @@ function progress(found, kind, isOver) {
       kind.actions?.(found) ?? null));
 }
 
-const ask = (found, move) => confirm({ title: `${capital(move)} the ${found.kind}`, word: capital(move), number: null,
-  text: () => MOVES[move](found.kind), grave: move === "cancel",
-  act: async (_, reason) => { await post(`tasks/${found.task_id}/${move}`, { reason }); return `${move}: done`; } });
+function ask(found, move) {
+  const version = found.app_transform_version;
+  const isNew = move === "resume" && version && version !== found.transform_version;
+  const named = isNew ? { transform_version: version } : {};
+  const more = isNew ? ` What is left of it is done with the transform ${version}, not with ${found.transform_version}.` : "";
+  confirm({ title: `${capital(move)} the ${found.kind}`, word: capital(move), number: null,
+    text: () => MOVES[move](found.kind) + more, grave: move === "cancel",
+    act: async (_, reason) => { await post(`tasks/${found.task_id}/${move}`, { reason, ...named }); return `${move}: done`; } });
+}
 
 const history = (found) => (found.history.length
   ? card("Moves of the task", el("ol", { class: "attempts" }, found.history.map(moved))) : null);

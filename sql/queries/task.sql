@@ -5,17 +5,18 @@ t.task_id, t.kind, e.event_hub, e.consumer_group, t.stream_id, t.status, t.is_dr
        CONVERT(varchar(33), t.requested_at, 126) AS requested_at,
        CONVERT(varchar(33), t.started_at, 126) AS started_at,
        CONVERT(varchar(33), t.ended_at, 126) AS ended_at,
-       CONVERT(varchar(33), t.updated_at, 126) AS updated_at, t.fault, t.history;
+       CONVERT(varchar(33), t.updated_at, 126) AS updated_at, t.fault, t.history,
+       t.transform_version;
 
 -- name: add_task
 -- Insert a new task, planned; touches no row when an open task of its kind has the same key or, if it holds numbers, some
 -- of the numbers of an open task that holds them, or when too many of its kind are open. The stream's row is locked, so tasks are opened one by one.
--- params: task_id varchar(8000), stream_id int, kind varchar(8000), is_dry_run bit, task_key varchar(8000), asked nvarchar(max), total bigint, per_second int, requested_by nvarchar(4000), reason nvarchar(4000), requested_at datetime2(7), most_open int, holds_numbers bit, parts nvarchar(max)
+-- params: task_id varchar(8000), stream_id int, kind varchar(8000), is_dry_run bit, task_key varchar(8000), asked nvarchar(max), total bigint, per_second int, requested_by nvarchar(4000), reason nvarchar(4000), requested_at datetime2(7), most_open int, holds_numbers bit, parts nvarchar(max), transform_version nvarchar(4000)
 INSERT INTO task
        (task_id, stream_id, kind, status, is_dry_run, task_key, asked, total, pieces, per_second, next_piece_at,
-        requested_by, reason, requested_at, updated_at, history)
+        requested_by, reason, requested_at, updated_at, history, transform_version)
 SELECT :task_id, :stream_id, :kind, 'planned', :is_dry_run, :task_key, :asked, :total, 0, NULLIF(:per_second, 0), :requested_at,
-       :requested_by, :reason, :requested_at, :requested_at, ''
+       :requested_by, :reason, :requested_at, :requested_at, '', NULLIF(:transform_version, '')
  WHERE :most_open > (
        SELECT COUNT(*) FROM task AS o
         WHERE o.stream_id = :stream_id AND o.kind = :kind AND o.status IN ('planned', 'running', 'paused'))
@@ -127,12 +128,14 @@ SELECT CONVERT(varchar(33), t.requested_at, 126) AS requested_at
  LIMIT 1;
 
 -- name: move_task
--- Compare and set: touches no row when the status is not in a list, as ",planned,running,".
--- params: task_id varchar(8000), status varchar(8000), sources varchar(8000), moved_at datetime2(7), fault nvarchar(4000), entry nvarchar(max)
+-- Compare and set: touches no row when the status is not in a list, as ",planned,running,". A version that is given is that
+-- of the task from now on.
+-- params: task_id varchar(8000), status varchar(8000), sources varchar(8000), moved_at datetime2(7), fault nvarchar(4000), entry nvarchar(max), transform_version nvarchar(4000)
 UPDATE task
    SET status = :status, updated_at = :moved_at, fault = NULLIF(:fault, ''), history = history || :entry,
        started_at = CASE WHEN :status = 'running' THEN COALESCE(started_at, :moved_at) ELSE started_at END,
-       ended_at = CASE WHEN :status IN ('cancelled', 'failed') THEN :moved_at END
+       ended_at = CASE WHEN :status IN ('cancelled', 'failed') THEN :moved_at END,
+       transform_version = COALESCE(NULLIF(:transform_version, ''), transform_version)
  WHERE task_id = :task_id AND CHARINDEX(',' || status || ',', :sources) > 0
 RETURNING task_id;  -- sqlite only
 ; IF @@ROWCOUNT = 1 SELECT :task_id AS task_id;  -- sqlserver only
@@ -145,14 +148,15 @@ UPDATE task
  WHERE task_id = :task_id AND status IN ('planned', 'running') AND COALESCE(fault, '') <> :fault;
 
 -- name: hold_task
--- Lock the row of a task before its part advances, and count the piece; touches no row when the task does not run, or
--- before the time of its next piece. A time after the latest is of a clock that was ahead, so it holds nothing up.
--- params: task_id varchar(8000), next_piece_at datetime2(7), latest datetime2(7), moved_at datetime2(7)
+-- Lock the row of a task before its part advances, and count the piece; touches no row when the task does not run, when
+-- a different version of the transform does it, or before the time of its next piece. A time after the latest is of a clock that was ahead, so it holds nothing up.
+-- params: task_id varchar(8000), next_piece_at datetime2(7), latest datetime2(7), moved_at datetime2(7), transform_version nvarchar(4000)
 UPDATE task
    SET pieces = pieces + 1, updated_at = :moved_at,
        next_piece_at = CASE WHEN per_second IS NULL THEN next_piece_at ELSE :next_piece_at END
  WHERE task_id = :task_id AND status = 'running'
-   AND (per_second IS NULL OR next_piece_at <= :moved_at OR next_piece_at > :latest);
+   AND (per_second IS NULL OR next_piece_at <= :moved_at OR next_piece_at > :latest)
+   AND COALESCE(transform_version, '') = :transform_version;
 
 -- name: advance_part
 -- Compare and set: touches no row when another driver advanced the part first. The last piece closes it.

@@ -170,8 +170,8 @@ def test_a_replay_that_does_not_know_of_a_different_one_is_refused(of: Callable[
         """A store in which a different replay commits between the reading and the writing of a piece."""
 
         def commit_replay(self, commit: object) -> ReplayCounts:
-            overtaking = world.ask(order(["0"], 0, 0))
             world.transform = breaking(0)
+            overtaking = world.ask(order(["0"], 0, 0))
             world.work(overtaking)
             return super().commit_replay(commit)  # type: ignore[arg-type]
 

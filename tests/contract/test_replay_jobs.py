@@ -80,7 +80,7 @@ def piece_of(store: Store, first: int, last: int, *, progress: PartitionProgress
     assert own is not None
     outcome = settled({number: [reading("again")] for number in range(first, last + 1)})
     piece = Piece(span(first, last), events(first, last))
-    return ReplayCommit(JOB, state, piece, outcome, {}, ROW_CLASSES, own, "test/2", EPOCH + timedelta(days=2))
+    return ReplayCommit(JOB, state, piece, outcome, {}, ROW_CLASSES, own, "test/1", EPOCH + timedelta(days=2))
 
 
 def test_a_new_job_is_kept_as_it_was_asked_for(ingested: Store) -> None:
@@ -88,7 +88,8 @@ def test_a_new_job_is_kept_as_it_was_asked_for(ingested: Store) -> None:
     job, note = found(ingested), "a note\n'; --"
     task, order = job.task, ("somebody", "because", EPOCH)
     assert (task.task_id, task.is_dry_run, task.requested_by, task.reason, task.requested_at) == (JOB, False, *order)
-    assert job.asked == ReplayAsked('{"from": null}', (LeftOut(PartitionId("7"), 'nothing "there"'),), "test/1")
+    assert job.asked == ReplayAsked('{"from": null}', (LeftOut(PartitionId("7"), 'nothing "there"'),))
+    assert job.task.transform_version == "test/1"
     assert [one.range for one in job.partitions] == [PartitionRange(PartitionId(id), span(0, 9), note) for id in "01"]
     assert (task.status, task.started_at, task.ended_at, task.fault, task.history) == ("planned", None, None, None, "")
     assert [(one.next_number, one.closed_at, one.report.gone_ranges) for one in job.partitions] == [(0, None, ())] * 2
@@ -222,6 +223,27 @@ def test_a_piece_moves_the_progress_with_its_effect(running: Store, engine: Engi
 def everything(store: Store, engine: Engine) -> tuple[object, ...]:
     rows = [engine.rows(each) for each in ROW_CLASSES]
     return (*rows, engine.letters(), engine.replays(), engine.retracted(), found(store), store.read_partition(P))
+
+
+def test_a_piece_of_a_different_version_writes_nothing_until_the_task_is_resumed_with_it(
+    running: Store, engine: Engine
+) -> None:
+    before = everything(running, engine)
+    later = replace(piece_of(running, 0, 3), transform_version="test/2")
+    with pytest.raises(TaskConflict):
+        running.commit_replay(later)
+    with pytest.raises(TaskConflict):
+        running.note_rehearsal(RehearsedPiece(later, later.counts, ()))
+    assert everything(running, engine) == before
+    running.commit_replay(piece_of(running, 0, 1))
+    running.tasks.move(move("pause"))
+    running.tasks.move(replace(move("resume"), transform_version="test/2"))
+    assert found(running).task.transform_version == "test/2"
+    with pytest.raises(TaskConflict):
+        running.commit_replay(piece_of(running, 2, 3))
+    running.commit_replay(replace(piece_of(running, 2, 3), transform_version="test/2"))
+    (progress,) = found(running).partitions
+    assert (progress.next_number, progress.report.transform_versions) == (4, ("test/1", "test/2"))
 
 
 def test_a_piece_that_another_one_did_first_writes_nothing(running: Store, engine: Engine) -> None:

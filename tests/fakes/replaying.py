@@ -46,8 +46,9 @@ def replay_asked(
     job_id: UUID, ranges: tuple[PartitionRange, ...], left_out: tuple[LeftOut, ...] = (), *, dry_run: bool = True
 ) -> TaskRequest:
     """Return a replay of these ranges that somebody requested at the beginning of time, in the first stream."""
-    asked = ReplayAsked('{"from": null}', left_out, "test/1")
-    return replay_request(TaskOrder(job_id, 1, "somebody", "because", EPOCH), asked, ranges, is_dry_run=dry_run)
+    asked = ReplayAsked('{"from": null}', left_out)
+    order = TaskOrder(job_id, 1, "somebody", "because", EPOCH)
+    return replay_request(order, asked, ranges, "test/1", is_dry_run=dry_run)
 
 
 def opened(store: Replays, asked: TaskRequest, stream: Stream = STREAM) -> ReplayJob:

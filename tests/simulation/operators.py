@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
 
-from core.errors import ReplayRefused, TaskOverlap, TooManyTasks
+from core.errors import ReplayRefused, TaskOverlap, TooManyTasks, VersionChanged
 from core.ledger.next_incarnation import HubFits, IncarnationOrder, StateDiffers, next_incarnation
 from core.model.events import PartitionId
 from core.model.hub import Place
@@ -14,7 +14,7 @@ from core.model.spans import SequenceNumber
 from core.model.tasks import TaskMove, TaskVerb
 from core.replay.run import request_replay
 from core.store.stream import StreamClosed
-from core.tasks.run import open_parts, work_on
+from core.tasks.run import note_fault, open_parts, work_on
 from tests.fakes.moving import discard, redriving, requeue
 from tests.fakes.replaying import order
 from tests.simulation.instance import Instance
@@ -83,9 +83,12 @@ class Operators:
             self.move(instance, self._chance.choice(self.asked), self._chance.choice(MOVES))
 
     def move(self, instance: Instance, job_id: UUID, move: TaskVerb) -> None:
-        """Move one replay, if its status allows it."""
+        """Move one replay, if its status allows it; it is resumed with the version of the instance."""
         self._counts[f"operator: {move}"] += 1
-        instance.replays.store.tasks.move(TaskMove(job_id, move, "somebody", "", instance.now()))
+        tasks, version = instance.replays.store.tasks, None
+        if move == "resume" and (task := tasks.find(job_id)) is not None and task.kind == "replay":
+            version = instance.replays.transform_version
+        tasks.move(TaskMove(job_id, move, "somebody", "", instance.now(), transform_version=version))
 
     def all_jobs(self, instance: Instance) -> list[UUID]:
         """Return all jobs, also those whose request was not answered."""
@@ -106,5 +109,8 @@ class Operators:
         store = instance.replays.store
         for job_id, name, _ in store.tasks.read_open(store.open_stream(instance.replays.stream)):
             kind = instance.replays if name == "replay" else redriving(instance.keeper)
-            for id in open_parts(job_id, kind):
-                work_on(job_id, id, kind, instance.now() + SLICE)
+            try:
+                for id in open_parts(job_id, kind):
+                    work_on(job_id, id, kind, instance.now() + SLICE)
+            except VersionChanged as fault:
+                note_fault(job_id, fault, kind)

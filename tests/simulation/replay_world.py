@@ -83,6 +83,7 @@ class ReplayWorld:
     def _end(self) -> None:
         """Cancel paused jobs, finish running ones, and replay everything with the newest transform."""
         for job_id in self._jobs:
+            self._move(job_id, "pause")  # it may have been opened with an earlier version
             self._move(job_id, "cancel" if self.chance.random() < 0.3 else "resume")
             self._finish(job_id)
         before = self._checkpoints()
@@ -148,7 +149,8 @@ class ReplayWorld:
             self._move(self.chance.choice(self._jobs), self.chance.choice(MOVES))
 
     def _move(self, job_id: UUID, move: TaskVerb) -> None:
-        self.record.tasks.move(TaskMove(job_id, move, "somebody", "", self.clock.now()))
+        version = self.transform.version if move == "resume" else None
+        self.record.tasks.move(TaskMove(job_id, move, "somebody", "", self.clock.now(), transform_version=version))
 
     def _deploy(self) -> None:
         self.transform = self.chance.choice(TRANSFORMS)

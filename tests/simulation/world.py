@@ -339,6 +339,7 @@ class World:
         self.operators.asked = self.operators.all_jobs(self.instances[0])
         for job_id in self.operators.asked:
             wanted = self.chance.choice(["resume", "resume", "cancel"])
+            self.operators.move(self.instances[0], job_id, "pause")  # a deployment may have left it with an old version
             self.operators.move(self.instances[0], job_id, wanted)  # type: ignore[arg-type]
         self._as(self.operators.drive)
         return not self.sql("SELECT 1 FROM task WHERE status IN ('planned', 'running', 'paused')")

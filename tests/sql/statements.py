@@ -234,7 +234,9 @@ def jobs() -> Mapping[str, Script]:
         "job open": open_script(request_of(is_dry_run=False)),
         "job open dry": open_script(request_of(is_dry_run=True)),
         "job rehearsed": note_script(RehearsedPiece(commit, commit.counts, ())),
-        "job close": close_replay_script(ID, commit.progress, 0, EPOCH),
+        "job close": close_replay_script(
+            running(request_of(is_dry_run=False), commit.partition.stream), commit.progress, 0, EPOCH
+        ),
     }
 
 
@@ -272,6 +274,7 @@ def running(request: TaskRequest, stream: Stream) -> Task:
         *times,
         fault=None,
         history="",
+        transform_version=request.transform_version,
         parts=parts,
     )
 
@@ -319,7 +322,7 @@ def request_of(*, is_dry_run: bool) -> TaskRequest:
     partition = commit_of((), first=True, letters=False).partition
     order = TaskOrder(ID, 1, "somebody", "because", EPOCH)
     ranges = (PartitionRange(partition.partition_id, Span(SequenceNumber(7), SequenceNumber(7)), "a note"),)
-    return replay_request(order, ReplayAsked("{}", (), "test/1"), ranges, is_dry_run=is_dry_run)
+    return replay_request(order, ReplayAsked("{}", ()), ranges, "test/1", is_dry_run=is_dry_run)
 
 
 def replay_of(classes: tuple[type, ...], *, letters: bool) -> ReplayCommit:

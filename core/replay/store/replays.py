@@ -170,7 +170,7 @@ class Replays(Partitions):
         The last partition ends the job. A replay by key counts only the states that it lowered.
         """
         left = self._states_left(job, progress, row_classes)
-        self._database.run(close_script(job.task.task_id, progress, left, at))
+        self._database.run(close_script(job.task, progress, left, at))
         forget_states(self._database)
 
     def _states_left(self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type]) -> int:

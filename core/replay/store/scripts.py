@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from uuid import UUID
 
 from core.errors import StoreUnavailable
 from core.model.locks import ROWS_AT_ONCE
@@ -23,7 +22,7 @@ from core.store.database import Database
 from core.store.rows import in_table_order
 from core.store.script import Script, Step, of_rows
 from core.tasks.store import Ending, advance_steps
-from core.tasks.task import Advance, report_text
+from core.tasks.task import Advance, Task, report_text
 
 WHY_RESOLVED = "a replay wrote or filtered it"
 
@@ -75,11 +74,12 @@ def note_script(rehearsed: RehearsedPiece) -> Script:
     return Script(f"{commit.partition}: replay {commit.job_id}", steps)
 
 
-def close_script(job_id: UUID, progress: PartitionProgress, states_left: int, at: datetime) -> Script:
+def close_script(task: Task, progress: PartitionProgress, states_left: int, at: datetime) -> Script:
     """Return the transaction that closes a partition; with the last partition, it ends the job, whose row it locks."""
     report = report_text(replace(progress.report, states_left=states_left))
     closed = Advance(progress.range.partition_id, progress.step, progress.next_number, report, is_last=True)
-    return Script(f"replay {job_id}", tuple(advance_steps(Ending(job_id, "replay", at), closed)))
+    ending = Ending(task.task_id, "replay", at, transform_version=task.transform_version)
+    return Script(f"replay {task.task_id}", tuple(advance_steps(ending, closed)))
 
 
 def state_key(key: ReferenceKey) -> str:
@@ -188,10 +188,10 @@ def _progress_steps(
     commit: ReplayCommit, counts: ReplayCounts, rehearsed: Sequence[tuple[str, SequenceNumber, str]] = ()
 ) -> list[Step]:
     own = {"task_id": str(commit.job_id), "partition_id": commit.partition.partition_id}
-    ending = Ending(commit.job_id, "replay", commit.committed_at)
+    ending = Ending(commit.job_id, "replay", commit.committed_at, transform_version=commit.transform_version)
     counted = {name: getattr(counts, name) for name in COUNTED}
     known = replace(counts, **dict.fromkeys(COUNTED, 0))
-    report = report_text(commit.progress.report_after(known, commit.gone_ranges))
+    report = report_text(commit.progress.report_after(known, commit.gone_ranges, commit.transform_version))
     ahead = Advance(own["partition_id"], commit.progress.step, commit.next_number, report, counts=counted)
     carried = [(state_key(key), one.number, json.dumps(document(one.row))) for key, one in commit.carried.items()]
     carried += rehearsed

@@ -22,6 +22,11 @@ def replay_facts(out: Output, value: Mapping[str, Any]) -> dict[str, object]:
         **{name.replace("_", " "): counts[name] for name in (_CHANGES if value["dry_run"] else _REAL)},
         **({"keys": value["keys"], "other keys": value["other_keys"]} if "keys" in value else {}),
         "transform": value["transform_version"],
+        **{
+            f"transforms of partition {one['partition_id']}": ", ".join(one["transform_versions"])
+            for one in value["partitions"]
+            if len(one["transform_versions"]) > 1
+        },
     }
 
 

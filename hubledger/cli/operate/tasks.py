@@ -148,12 +148,19 @@ def pause_task(at: At, task_id: TaskId, reason: Why) -> int:
     return _move(at, task_id, "pause", reason)
 
 
-def resume_task(at: At, task_id: TaskId, reason: Why) -> int:
+def resume_task(
+    at: At,
+    task_id: TaskId,
+    reason: Why,
+    transform_version: Annotated[
+        str | None, typer.Option("--transform-version", help="The new version of the transform with which it goes on.")
+    ] = None,
+) -> int:
     """Resume a paused task.
 
     Example: bin/hubledger tasks resume 0d9f7a52-8c1e-4d53-9a4b-2f1f3c5a7e10 --reason "it is fast again"
     """
-    return _move(at, task_id, "resume", reason)
+    return _move(at, task_id, "resume", reason, transform_version)
 
 
 def cancel_task(at: At, task_id: TaskId, reason: Why) -> int:
@@ -164,6 +171,7 @@ def cancel_task(at: At, task_id: TaskId, reason: Why) -> int:
     return _move(at, task_id, "cancel", reason)
 
 
-def _move(at: At, task_id: str, move: str, reason: str) -> int:
+def _move(at: At, task_id: str, move: str, reason: str, version: str | None = None) -> int:
     at.confirm(f"{move.capitalize()} task {task_id}?")
-    return shown(at, at.app.post(f"tasks/{segment(task_id)}/{move}", {"reason": reason}))
+    body = {"reason": reason} | ({} if version is None else {"transform_version": version})
+    return shown(at, at.app.post(f"tasks/{segment(task_id)}/{move}", body))

@@ -262,16 +262,17 @@ CREATE TABLE task (
     updated_at    TEXT NOT NULL,
     fault         TEXT,  -- the fault that holds it up, or ended it
     history       TEXT NOT NULL,  -- a JSON object a line: who moved it, when and why
+    transform_version TEXT,  -- whose drivers alone do its pieces; NULL for a kind that calls no transform
     CONSTRAINT pk_task PRIMARY KEY (task_id),
     CONSTRAINT fk_task_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id),
     CONSTRAINT ck_task_status CHECK (status IN ('planned', 'running', 'paused', 'done', 'cancelled', 'failed'))
 ) STRICT, WITHOUT ROWID;
 
-CREATE UNIQUE INDEX uq_task_open
-    ON task (stream_id, kind, task_key) WHERE status IN ('planned', 'running', 'paused');
-
 CREATE INDEX ix_task_requested
     ON task (stream_id, requested_at, task_id);
+
+CREATE UNIQUE INDEX uq_task_open
+    ON task (stream_id, kind, task_key) WHERE status IN ('planned', 'running', 'paused');
 
 -- The parts of a task, one for each partition or table: how far each one is, and what it found.
 CREATE TABLE task_part (

@@ -1,6 +1,7 @@
 """core/replay/run.py: a job is worked through piece by piece, by whomever, however often, until it is stopped."""
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,13 +12,14 @@ from core.errors import (
     DataRefused,
     HubUnreachable,
     StreamIncarnationChanged,
+    VersionChanged,
 )
 from core.model.events import Event, Partition, PartitionId
 from core.model.spans import SequenceNumber, Span
 from core.model.tasks import TaskMove, TaskVerb
 from core.replay.job import ReplayCounts, ReplayJob
 from core.replay.pieces import ReplayCommit
-from core.tasks.run import open_parts, work_on
+from core.tasks.run import VERSION_PATIENCE, note_fault, open_parts, work_on
 from tests.fakes.builders import FakeClock, event
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
@@ -112,6 +114,65 @@ def test_a_paused_job_goes_on_where_it_stopped() -> None:
     small.move(job, "resume")
     small.slice(job, seconds=60)
     assert spans(small) == [(0, 9), (10, 19), (20, 29), (30, 34)]
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_driver_of_a_different_version_leaves_a_task_alone_until_it_is_resumed_with_that_version(
+    dry_run: bool,
+) -> None:
+    small = world()
+    job = begun(small, dry_run=dry_run)
+    small.slice(job)
+    old, new = small.transform, replace(small.transform, version="plain/2")
+
+    def now() -> tuple[str, str | None, int]:
+        found = small.find(job.task.task_id)
+        return found.task.status, found.task.fault, found.partitions[0].next_number
+
+    def step(seconds: float = 60) -> None:
+        """Do as a driver of this version does."""
+        try:
+            if open_parts(job.task.task_id, small.means):
+                small.slice(job, seconds)
+        except VersionChanged as fault:
+            note_fault(job.task.task_id, fault, small.means)
+
+    fault = str(VersionChanged("plain/1", "plain/2"))
+    small.transform = new
+    small.clock.advance(3600)  # no driver ran
+    for _ in range(2):
+        step()
+        assert now() == ("running", fault, 10)
+        small.clock.advance(VERSION_PATIENCE.total_seconds() - 1)
+        small.transform = old  # one still runs, in a rolling deployment
+        note_fault(job.task.task_id, None, small.means)
+        small.transform = new
+    with pytest.raises(VersionChanged):
+        small.slice(job)
+    step()
+    small.clock.advance(VERSION_PATIENCE.total_seconds())
+    step()
+    step()
+    assert now() == ("paused", fault, 10)
+    assert small.store.tasks.move(
+        TaskMove(job.task.task_id, "resume", "somebody", "", small.clock.now(), transform_version="plain/2")
+    )
+    small.transform = old
+    with pytest.raises(VersionChanged):
+        small.slice(job, seconds=60)
+    small.transform = new
+    step()
+    assert now() == ("done", None, 35)
+    assert small.find(job.task.task_id).partitions[0].report.transform_versions == ("plain/1", "plain/2")
+
+
+def test_a_planned_task_waits_for_its_version_too() -> None:
+    small = world()
+    job = small.ask(order(dry_run=False))
+    small.transform = replace(small.transform, version="plain/2")
+    with pytest.raises(VersionChanged):
+        open_parts(job.task.task_id, small.means)
+    assert small.find(job.task.task_id).task.status == "planned"
 
 
 def test_two_who_work_on_one_partition_do_each_piece_once() -> None:

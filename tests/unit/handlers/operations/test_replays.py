@@ -153,6 +153,35 @@ def test_a_replay_is_accepted_as_a_dry_run_and_its_orchestration_started(replays
     assert (shown.status, shown.body) == (200, body)
 
 
+def test_a_replay_of_an_earlier_version_waits_and_goes_on_only_when_the_new_version_is_named(replays: Replays) -> None:
+    job = replays.start({"reason": "the transform was mended", "dry_run": False}).body
+    task, version = {"task_id": job["task_id"]}, job["transform_version"]
+    assert version == job["app_transform_version"] == app().transform.version
+    replays.sqlite.sql("UPDATE task SET transform_version = 'old/1'")
+    assert replays.drive(job["task_id"]) == {"error": "VersionChanged"}
+    shown = replays.show(job["task_id"]).body
+    assert (shown["status"], shown["transform_version"], shown["app_transform_version"]) == (
+        "planned",
+        "old/1",
+        version,
+    )
+    assert shown["fault"].startswith("VersionChanged: the task runs with the transform old/1, and this app has ")
+    replays.sqlite.sql("UPDATE task SET updated_at = '2026-01-01T00:00:00.000000Z'")
+    assert replays.drive(job["task_id"]) == {"parts": []}
+    paused = replays.show(job["task_id"]).body
+    assert (paused["status"], paused["fault"]) == ("paused", shown["fault"])
+    for named in ({}, {"transform_version": "old/1"}, {"transform_version": "newer/3"}):
+        refused = replays.post("resume_task", {"reason": "go on", **named}, task)
+        assert (refused.status, refused.body["transform_version"]) == (409, version)
+    assert replays.show(job["task_id"]).body["status"] == "paused"
+    resumed = replays.post("resume_task", {"reason": "go on", "transform_version": version}, task).body
+    assert (resumed["status"], resumed["fault"], resumed["transform_version"]) == ("running", None, version)
+    replays.drive(job["task_id"])
+    done = replays.show(job["task_id"]).body
+    assert done["status"] == "done"
+    assert [one["transform_versions"] for one in done["partitions"]] == [[version]]
+
+
 def renamed(event: Event, references: References) -> list[Any]:
     """The rows of the transform, of a sensor with a different id."""
     rows = home_security.transform(event, references)
