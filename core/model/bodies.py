@@ -113,11 +113,17 @@ def _strict(body_class: Any) -> Any:
 
 
 def _note(body: bytes, found: msgspec.Struct) -> None:
-    counts = _counts.get()
-    if counts is not None:
+    if _counts.get() is not None:
         config = found.__struct_config__
         known = {*found.__struct_encode_fields__, config.tag_field}
-        counts.update(name for name in msgspec.json.decode(body, type=dict[str, msgspec.Raw]) if name not in known)
+        names = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        count_unknown_fields(dict.fromkeys((name for name in names if name not in known), 1))
+
+
+def count_unknown_fields(found: Mapping[str, int]) -> None:
+    """Add the counts of an event, such as those of a child process, to the counts of this thread."""
+    if (counts := _counts.get()) is not None:
+        counts.update(found)
 
 
 def fault_of_body(body: bytes, error: Exception) -> str:

@@ -185,6 +185,17 @@ class ReferenceKey(NamedTuple):
         return ReferenceKey(type(row), row_table(type(row)).key_of(row))
 
 
+def refuse_key(key: Any) -> None:
+    """Raise TypeError for a value of `references()` that names no row which a store can read."""
+    if not isinstance(key, ReferenceKey):
+        raise TypeError(f"references() gave a {type(key).__name__}, which is no ReferenceKey")
+    names = row_table(key.row_class).key
+    if not names or not isinstance(key.key, tuple) or len(key.key) != len(names):
+        raise TypeError(f"references() gave no key ({', '.join(names)}) of a class of `state_of`: {key.row_class}")
+    if not all(part is None or isinstance(part, COLUMN_TYPES) for part in key.key):
+        raise TypeError(f"references() gave {key.row_class.__name__} a key of values that no column holds")
+
+
 def keys_by_class(keys: Iterable[ReferenceKey]) -> dict[type, list[tuple[Any, ...]]]:
     """Group keys by row class, because a store reads once for each class."""
     wanted: dict[type, list[tuple[Any, ...]]] = {}

@@ -12,10 +12,12 @@ import signal
 import socket
 import struct
 import sys
+import threading
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from core.model.bodies import counting_unknown_fields
 from core.model.commits import DeadLetter
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, RowType
@@ -32,18 +34,26 @@ IDLE = 60  # seconds without an event, after which the process ends
 class AskedReferences(References):
     """References that the parent process looks up."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_alone", "_connection", "_process")
 
     def __init__(self, connection: Connection) -> None:
         super().__init__({})
-        self._connection = connection
+        self._connection, self._process = connection, os.getpid()
+        self._alone = threading.Lock()  # a transform may have threads, and each needs its own answer
 
     def find(self, row_class: type[RowType], *key: object) -> RowType | None:
         wanted = ReferenceKey(row_class, key)
         hash(wanted)  # a key that cannot be hashed is a fault of this event
-        self._connection.send(("find", wanted))
-        found: RowType | None = self._connection.recv()
+        self.end_a_fork()
+        with self._alone:
+            self._connection.send(("find", wanted))
+            found: RowType | None = self._connection.recv()
         return found
+
+    def end_a_fork(self) -> None:
+        """End a process that the transform forked and that returns: its parent answers."""
+        if os.getpid() != self._process:
+            os._exit(0)
 
 
 def serve(connection: Connection, transform: Transform, limit: float) -> None:
@@ -56,7 +66,11 @@ def serve(connection: Connection, transform: Transform, limit: float) -> None:
         except (EOFError, BlockingIOError):
             return
         signal.setitimer(signal.ITIMER_REAL, limit + GRACE)
-        connection.send_bytes(_answer(question, event, references, transform))
+        with counting_unknown_fields() as unknown:
+            answer = _answer(question, event, references, transform)
+        references.end_a_fork()
+        connection.send_bytes(answer)
+        connection.send(dict(unknown))
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 

@@ -25,6 +25,7 @@ from time import monotonic
 from typing import Any
 
 from core.errors import StoreFault
+from core.model.bodies import count_unknown_fields
 from core.model.commits import DeadLetter
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
@@ -88,6 +89,7 @@ class Child:
         while True:
             kind, content = self._receive()
             if kind != "find" or references is None:
+                count_unknown_fields(self._receive())
                 return kind, content
             self._send(references.find(content.row_class, *content.key))
 

@@ -19,7 +19,7 @@ from core.model.clock import Clock
 from core.model.commits import DeadLetter, ErrorClass, Settled, error_type
 from core.model.events import Event, Partition
 from core.model.letters import AFTER_FAILURE, LetterPolicy
-from core.model.rows import PlacedRow, ReferenceKey, References, refuse_unranked, row_table
+from core.model.rows import PlacedRow, ReferenceKey, References, refuse_key, refuse_unranked, row_table
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.settle.cause import fingerprint_of, raised_in
@@ -145,7 +145,7 @@ def reference_keys(
 ) -> AbstractSet[ReferenceKey]:
     """Return the keys of the references that a run needs, in the order of its events.
 
-    None for an event whose references cannot be read.
+    None for an event whose references cannot be read: its transform then finds no row, and says so.
     """
     references_of = transform.references_of
     keys: dict[ReferenceKey, None] = {}
@@ -154,7 +154,11 @@ def reference_keys(
     with transform.watch(of, events):
         for event in events:
             try:
-                keys.update(dict.fromkeys(references_of(event)))
+                given = dict.fromkeys(references_of(event))
+                for key in given:
+                    if key not in keys:
+                        refuse_key(key)
+                keys.update(given)
             except BaseException as error:  # settle meets the same fault and makes it a letter
                 if _ends_the_call(error, transform):
                     raise

@@ -173,7 +173,8 @@ def compiled_values(
 
     The parts of the position in `lineage` come first, those in `last` last. Required instants are written a column at a
     time, `at_<field>`; other values one by one. The function raises ValueError for a value that is not of the type of
-    its field, for a number that is not finite, because SQL has no value for it, and for a text that is not of ASCII.
+    its field, for a number that is not finite, because SQL has no value for it, for a text that is not of ASCII, and
+    for a row that raises anything when it is read.
     """
     fields = fields_of(row_class)
     columns = [name for name, hint in fields if hint is datetime]
@@ -191,14 +192,15 @@ def compiled_values(
     def fit(name: str, value: Any) -> Any:
         try:
             return _fitted(kinds[name], value, texts)
-        except (OverflowError, ValueError) as error:
-            fault = f"{row_class.__name__}.{name} is declared {kinds[name].__name__}, and {error}"
+        except Exception as error:  # noqa: BLE001 - a value may raise anything when it is read
+            why = error if isinstance(error, OverflowError | ValueError) else f"its value raises {type(error).__name__}"
+            fault = f"{row_class.__name__}.{name} is declared {kinds[name].__name__}, and {why}"
             raise ValueError(*placed([(part_of_field(row_class, name), fault)])) from None
 
     def instants(name: str, moments: list[Any]) -> list[str]:
         try:
             return texts(moments)
-        except ValueError:
+        except Exception:  # noqa: BLE001 - the value at fault is looked for
             return [fit(name, moment) for moment in moments]
 
     names = {
@@ -209,7 +211,17 @@ def compiled_values(
         "sound": _sound,
         "is_number": _is_number,
     }
-    return cast(ValuesOf, eval(source, names | {f"a_{kind.__name__}": kind for kind in COLUMN_TYPES}))
+    compiled = eval(source, names | {f"a_{kind.__name__}": kind for kind in COLUMN_TYPES})
+
+    def values_of(*given: Any) -> list[Values]:
+        try:
+            return cast(list[Values], compiled(*given))
+        except (MemoryError, ValueError):
+            raise
+        except Exception as error:
+            raise ValueError(f"a row of {row_class.__name__} cannot be read: {type(error).__name__}") from error
+
+    return values_of
 
 
 _WRITTEN: Mapping[type, str] = {float: "v + 0.0", date: "v.isoformat()", datetime: "texts([v])[0]"}  # -0.0 as 0.0

@@ -9,8 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
 
 from core.errors import PoisonEvent
+from core.model.bodies import body_decoder
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
 from examples.home_security.transform import Home, SensorReading
@@ -49,7 +53,17 @@ WAYS: Mapping[bytes, Callable[[], object]] = {
     b"late exit": lambda: threading.Timer(0.1, os._exit, (9,)).start(),
     b"key": lambda: dict[str, str]()["town"],
     b"slow": lambda: time.sleep(1),
+    b"fork": os.fork,
 }
+
+
+class Counted(msgspec.Struct):
+    """A body with one field."""
+
+    a: int
+
+
+counted = body_decoder(Counted)
 
 
 class Text(str):
@@ -72,6 +86,12 @@ def transform(event: Event, references: References) -> Iterable[Row]:
     name = event.body.decode()
     if name == "huge":
         name = "x" * 100_000_000
+    if name == "threads":
+        with ThreadPoolExecutor(8) as threads:
+            found = threads.map(lambda each: references.find(Home, each), ["reading", "unknown"] * 50)
+        name = "".join("." if (home is None) == bool(place % 2) else "!" for place, home in enumerate(found))
+    if name == "unknown field":
+        counted(b'{"a": 1, "coupon": 2}')
     if name == "stays":
         name = Text(name)
     if name == "many":

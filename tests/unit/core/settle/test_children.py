@@ -123,6 +123,18 @@ class TestAChild:
         assert [letter.error_type for letter in done.letters] == ["builtins.KeyboardInterrupt", "builtins.SystemExit"]
         assert (done.written, deaths(caplog)) == (4, 0)
 
+    def test_answers_for_one_event_at_a_time_also_to_threads_and_beside_a_process_that_it_forked(
+        self, own: Children, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        (done,) = settled(own, HERE, run("fork", "one", "two", "fork", "three", "threads"))
+        made = [cast(SensorReading, row).home_id for _, _, row in done.rows[SensorReading]]
+        assert made == ["fork", "one", "two", "fork", "three", "." * 100]
+        assert (done.letters, deaths(caplog)) == ([], 0)
+
+    def test_counts_the_unknown_fields_of_its_events(self, own: Children) -> None:
+        (done,) = settled(own, HERE, run("unknown field", "reading", "unknown field"))
+        assert done.unknown_fields == {"coupon": 2}
+
     @pytest.mark.slow
     def test_gives_back_rows_of_a_hundred_megabytes(self, own: Children) -> None:
         (done,) = settled(own, HERE, run("huge", "last"))

@@ -348,10 +348,17 @@ class TestReferenceKeys:
         assert reference_keys(given, PLAIN) == {ReferenceKey(Home, ("b",))}
 
     def test_that_cannot_be_keys_are_left_out(self) -> None:
-        def references(event: Event) -> Iterable[ReferenceKey]:
-            return [ReferenceKey(Home, (["not", "a", "key"],))]
-
-        assert reference_keys([event(0)], Transform("test/1", PLAIN.rows_of, references)) == set()
+        sound = ReferenceKey(Home, ("a",))
+        for wrong in (
+            ReferenceKey(Home, (["not", "a", "key"],)), ReferenceKey(Home, "a"), ReferenceKey(Home, ("a", "b")),  # type: ignore[arg-type]
+            ReferenceKey(Home, ()), ReferenceKey(Home, (("deep",),)), ReferenceKey(Home, (object(),)),
+            ReferenceKey(SensorReading, ("a",)), ReferenceKey(dict, ("a",)), (Home, ("b",)), None, "a", 7,
+        ):  # fmt: skip
+            given = [event(0), event(1)]
+            answers: dict[int, Any] = {0: [sound, wrong], 1: [sound]}
+            asking = Transform("test/1", PLAIN.rows_of, lambda one: answers[one.sequence_number])  # noqa: B023
+            assert reference_keys(given, asking) == {sound}, wrong
+            assert reference_keys(given[:1], asking) == set(), wrong
 
 
 def test_a_state_whose_key_cannot_be_one_is_a_letter() -> None:

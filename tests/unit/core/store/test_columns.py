@@ -203,6 +203,29 @@ def test_a_column_takes_values_of_its_own_type_and_names_the_field_and_its_line_
         assert len(kept) + len(refused) == len(GIVEN)
 
 
+class Unreadable:
+    """A value that raises whatever is asked of it."""
+
+    def __repr__(self) -> str:
+        raise RecursionError
+
+
+@pytest.mark.parametrize("kind", COLUMN_TYPES)
+def test_a_value_that_raises_when_it_is_read_is_refused_with_its_field(kind: type) -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with forgotten():
+        values_of = compiled_values(appended("thing", note=kind), (), instant_texts)
+        for value in (Unreadable(), deep):
+            with pytest.raises(ValueError, match=f"Thing.note is declared {kind.__name__}, and its value "):
+                values_of([(0, 0, cast(Any, Noted(value)))], 1, "0", 1)
+        with pytest.raises(ValueError, match="a row of Thing cannot be read: AttributeError"):
+            values_of([(0, 0, cast(Any, object.__new__(Noted)))], 1, "0", 1)
+    while deep:
+        (deep,) = deep or ([],)
+
+
 def test_a_refused_value_is_named_with_the_line_of_its_field() -> None:
     values_of = compiled_values(SensorReading, (), instant_texts)
     faults: list[dict[str, Any]] = [{"ppm": 0.5}, {"observed_at": NAIVE}]
