@@ -18,6 +18,7 @@ from typing import Any
 from tests.infra.bicep import Files, read_folder
 from tests.infra.evaluate import Failed
 from tests.infra.plan import CHOSEN, FOLDER, Resource, given_by, plan
+from tests.patience import allowed
 
 PLACE = (
     *("--subscription-id", "00000000-0000-0000-0000-000000000005"),
@@ -93,7 +94,7 @@ def faults_of(path: Path, bicep: str) -> list[str]:
     written = path.with_suffix(".snapshot.json")
     command = [bicep, "snapshot", str(path), "--mode", "overwrite", *PLACE]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=allowed(PATIENCE), check=False)
         text = written.read_text(encoding="utf-8") if written.exists() else ""
     finally:
         written.unlink(missing_ok=True)

@@ -22,6 +22,8 @@ def cause_named(at: At, given: str, query: Mapping[str, str]) -> str:
     """
     if _CAUSE.fullmatch(given):
         return given
+    if not given.isascii():  # the app, or the way there, refuses it
+        return given
     if not _BEGINNING.fullmatch(given):
         raise UsageFault(f"--cause {given!r} is no cause, and no beginning of one: {program()} letters causes")
     cause, dot, value = given.partition(".")
