@@ -136,7 +136,7 @@ async def watch_dead_letters(timer: func.TimerRequest, client: Any) -> None:
 async def keep_running(
     client: Any, instance_id: str, now: datetime, look: timedelta, patience: timedelta = IDLE_AFTER
 ) -> None:
-    """Start the keeper unless it runs, and resume a suspended one; end one that is stalled or sleeps too long: the next
+    """Start the keeper unless it runs, and resume a suspended one. End one that is stalled or sleeps too long: the next
     tick starts it again."""
     status = await client.get_status(instance_id)
     state = status.runtime_status.value if status and status.runtime_status else None

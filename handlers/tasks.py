@@ -59,7 +59,7 @@ async def drive(client: Any, task_id: str) -> None:
 
 
 async def _started(client: Any, task_id: str) -> Any:
-    """Start the orchestration of a task unless there is one; return the status of the one that there is."""
+    """Start the orchestration of a task unless there is one. Return the status of the one that there is."""
     instance = f"task-{task_id}"
     status = await client.get_status(instance)
     if status is not None and status.runtime_status in (*DRIVEN, SUSPENDED):

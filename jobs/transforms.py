@@ -57,7 +57,7 @@ def overflow_of(of: Aggregate) -> Column:
 
 
 def as_stored(of: Aggregate, windows: DataFrame) -> DataFrame:
-    """Return windows with values as their columns hold them; a value beyond them is null, and never published."""
+    """Return windows with values as their columns hold them. A value beyond them is null, and never published."""
     fits = {name: F.when(F.col(name).between(*BIGINT), F.col(name)).cast("bigint") for name in exact_values(of)}
     return windows.select(*(fits.get(name, F.col(name)).alias(name) for name in windows.columns))
 

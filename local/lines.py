@@ -141,7 +141,7 @@ def _written(path: Path, file: IO[bytes]) -> Iterator[FileEvent]:
 
 
 def _elements(path: Path, file: IO[bytes]) -> list[bytes] | None:
-    """Return the events of a file that is one JSON text, each in one line; None for a file of lines."""
+    """Return the events of a file that is one JSON text, each in one line. None for a file of lines."""
     import msgspec  # here, because an installation of the command line alone has none
 
     first = file.readline(_LONGEST).removeprefix(BOM)

@@ -239,7 +239,7 @@ def contradiction(state: PartitionState, hub: HubReader) -> str | None:
 
 
 def too_short(state: PartitionState, extent: Extent) -> str | None:
-    """Return a clause that says that a partition of the hub ends too early for its state; None when it does not."""
+    """Return a clause that says that a partition of the hub ends too early for its state. None when it does not."""
     checkpoint = state.checkpoint
     if extent.last < _next_number(state) - 1:
         kind = "anchor" if checkpoint is None else "checkpoint"

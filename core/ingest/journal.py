@@ -58,7 +58,7 @@ class StoredJournal(Journal):
 
     @contextmanager
     def attempt(self, asked: AttemptRequest, transform: Transform) -> Iterator[Attempt]:
-        """Begin an attempt; a suspicious one leaves a mark, and suspects run in a child."""
+        """Begin an attempt. A suspicious one leaves a mark, and suspects run in a child."""
         if asked.isolation.has_passed(asked.tried):
             yield from self._noted(asked, Attempt(transform, is_marked=True))
             return

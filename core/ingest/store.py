@@ -16,7 +16,7 @@ VERDICT_LENGTH = 2_000  # characters of a verdict that are stored
 
 @dataclass(frozen=True, slots=True)
 class AttemptMark:
-    """An attempt at events of a partition; it is stored until they are written.
+    """An attempt at events of a partition. It is stored until they are written.
 
     All marks of a process have one `attempt_id`: it knows its own marks, and those of others tell of a death. `deaths`
     counts the deaths before the attempt. A `verdict` says how its one event kills under this version of the transform.
@@ -57,7 +57,7 @@ class Attempts:
         write(self._database, str(state.partition), "begin_attempt", **values)
 
     def end_attempt(self, state: PartitionState, last: SequenceNumber, by: UUID, deaths: int | None) -> None:
-        """Delete the mark of an attempt; with `deaths`, keep it as the mark of nobody.
+        """Delete the mark of an attempt. With `deaths`, keep it as the mark of nobody.
 
         Does nothing when a different process has set one since.
         """

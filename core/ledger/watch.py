@@ -70,7 +70,7 @@ class LaggingPartition:
     moved_at: datetime | None
 
     def stands_since(self, now: datetime) -> datetime | None:
-        """Return the time since which events wait and no batch comes; None before STOPPED_AFTER has passed."""
+        """Return the time since which events wait and no batch comes. None before STOPPED_AFTER has passed."""
         known = [at for at in (self.since, self.moved_at) if at is not None]
         is_long = all(now - at >= STOPPED_AFTER for at in known)
         return max(known, default=now) if is_long else None

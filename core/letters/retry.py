@@ -211,7 +211,7 @@ class _ChunkRetry:
             self.taken += [letter.sequence_number for letter in freed]
 
     def _request(self, run: Letters) -> AttemptRequest:
-        """Return the attempt that a run needs; a letter that lost a claim may kill."""
+        """Return the attempt that a run needs. A letter that lost a claim may kill."""
 
         def begin_lone_try() -> None:
             now = self.keeper.clock.now()

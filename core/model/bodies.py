@@ -74,7 +74,7 @@ def cutting_times(decode: Callable[[bytes], Read]) -> Callable[[bytes], Read]:
 
 
 def cut_times(body: bytes) -> bytes:
-    """Return JSON with zeros beyond the microseconds of its times; the same object when there is no such time."""
+    """Return JSON with zeros beyond the microseconds of its times. The same object when there is no such time."""
     if not _LONG.search(body) or not _FRACTION.search(body):
         return body
     return _FRACTION.sub(lambda found: found[1] + b"0" * len(found[2]), body)

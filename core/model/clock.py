@@ -22,12 +22,12 @@ def parse_instant(text: str) -> datetime:
 
 
 def utc_text(moment: datetime) -> str:
-    """Return a time as ISO 8601 in UTC with six digits; ValueError as `in_utc` raises it."""
+    """Return a time as ISO 8601 in UTC with six digits. ValueError as `in_utc` raises it."""
     return f"{in_utc(moment).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def in_utc(moment: datetime) -> datetime:
-    """Return a time in UTC; ValueError for one without a zone, or outside of the years 1 to 9999 there."""
+    """Return a time in UTC. ValueError for one without a zone, or outside of the years 1 to 9999 there."""
     if moment.tzinfo is None:
         raise ValueError(f"{moment.isoformat()} has no time zone")
     try:

@@ -217,7 +217,7 @@ class ReplayCommit:
     standing: Mapping[ReferenceKey, StandingState] = field(default_factory=dict)
 
     def new_states(self, *, ordered: bool = False) -> dict[ReferenceKey, NewState]:
-        """Return the states that the commit would set; with `ordered`, only those that a column orders."""
+        """Return the states that the commit would set. With `ordered`, only those that a column orders."""
         found: dict[ReferenceKey, NewState] = {}
         for row_class, placed in self.settled.rows.items():
             table = row_table(row_class)

@@ -58,7 +58,7 @@ def differing_values(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 class Place(NamedTuple):
-    """A function of the room, and the file and line of a frame, as `transform.py:57`; empty and None: no frame.
+    """A function of the room, and the file and line of a frame, as `transform.py:57`. Empty and None: no frame.
 
     `step` is the line within the function, which a change above it does not move. `raises` is true where the line is a
     statement that raises.

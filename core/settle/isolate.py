@@ -169,7 +169,7 @@ class Attempt:
 
 
 class Journal:
-    """Records attempts at events; this class itself records none, and suspects no event."""
+    """Records attempts at events. This class itself records none, and suspects no event."""
 
     def attempt(self, asked: AttemptRequest, transform: Transform) -> AbstractContextManager[Attempt]:
         """Begin an attempt. The caller sets `done_to` when the outcome is written.

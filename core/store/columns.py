@@ -241,13 +241,13 @@ def _value(name: str, hint: Any) -> str:
 
 
 def _kind_of(hint: Any) -> type | None:
-    """Return the type of the values of a column beside None; None for a type that no column holds."""
+    """Return the type of the values of a column beside None. None for a type that no column holds."""
     kinds = [kind for kind in types_of(hint) if kind is not type(None)]
     return kinds[0] if len(kinds) == 1 and kinds[0] in COLUMN_TYPES else None
 
 
 def _fitted(kind: type, value: Any, texts: Callable[..., list[str]]) -> Any:
-    """Return a value as a column of a type stores it; ValueError for one of a different type.
+    """Return a value as a column of a type stores it. ValueError for one of a different type.
 
     A whole number fits each column of numbers. A datetime is no day, although it is a `date` of Python.
     """

@@ -70,7 +70,7 @@ def invocation(limit: timedelta, monotonic: Callable[[], float] = time.monotonic
 
 
 def seconds_left() -> float:
-    """Return the seconds until the invocation has to end; without an invocation, they never end."""
+    """Return the seconds until the invocation has to end. Without an invocation, they never end."""
     return _must_end_at.get() - time.monotonic()
 
 

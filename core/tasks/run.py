@@ -159,7 +159,7 @@ def move_task(task_id: UUID, verb: TaskVerb, kind: Kind, fault: str | None = Non
 
 
 def _running(task_id: UUID, kind: Kind) -> Task | None:
-    """Return a task if it runs, otherwise None; a planned one begins. Raises VersionChanged."""
+    """Return a task if it runs, otherwise None. A planned one begins. Raises VersionChanged."""
     task = kind.tasks.find(task_id)
     if task is None or end_overdue(task, kind) or task.status == "paused" or _waits_for_version(task, kind):
         return None

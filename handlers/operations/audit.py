@@ -1,4 +1,4 @@
-"""Audit the ledger: the ranges after the verified ones at once; all ranges, the rows and the hub as a task."""
+"""Audit the ledger: the ranges after the verified ones at once. All ranges, the rows and the hub as a task."""
 
 import threading
 from datetime import timedelta

@@ -73,7 +73,7 @@ class HubRecountAnswer(Answered):
 
 
 class AuditedAnswer(Answered):
-    """A partition up to commit `until`. A task had verified the ranges up to commit `since`; the ranges after it were
+    """A partition up to commit `until`. A task had verified the ranges up to commit `since`. The ranges after it were
     read. If it is not `complete`, the time was over before the newest commit, and nothing but these ranges was
     compared. `rows` and `hub` are null unless they were requested and exist."""
 

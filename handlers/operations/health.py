@@ -1,4 +1,4 @@
-"""Health: the process lives; the store can be read and written; the books balance, and no partition stands.
+"""Health: the process lives. The store can be read and written. The books balance, and no partition stands.
 
 A result is remembered for five seconds, that of the write for thirty.
 """

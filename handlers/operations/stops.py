@@ -39,7 +39,7 @@ class StandingAnswer(Answered):
 
 
 def standing_answers() -> list[StandingAnswer]:
-    """Return the partitions that stand; none where the hub or the database cannot tell."""
+    """Return the partitions that stand. None where the hub or the database cannot tell."""
     with suppress(HubledgerError):
         found, faults = STANDING.get(), app().batch_log.faults
         return [

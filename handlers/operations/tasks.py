@@ -51,7 +51,7 @@ def pause_task(call: Call[TaskPath, Nothing, MoveShape]) -> TaskAnswer:
 
 @operation("Resume a paused task", "tasks", {200: ANY_TASK}, (NOT_FOUND, CONFLICT))
 def resume_task(call: Call[TaskPath, Nothing, ResumeShape]) -> TaskAnswer:
-    """Continue where the task was paused; with a new version of the transform only if it is named."""
+    """Continue where the task was paused. With a new version of the transform only if it is named."""
     own, named = app(), call.body.transform_version
     task = found_task(own, call.path.task_id)
     of_app, versions = kind_named(own, task.kind).transform_version, (named, task.transform_version)

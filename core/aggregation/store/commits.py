@@ -131,7 +131,7 @@ class Aggregations:
         return self._is_first(stop_script(run, staged, why, last))
 
     def find_overflow(self, run: AggregationRun, staged: Staged) -> str | None:
-        """Return the fault of a value of a result that no column holds; None when every value fits.
+        """Return the fault of a value of a result that no column holds. None when every value fits.
 
         Only this run adds to the stored windows, so one look before its first slice is enough.
         """

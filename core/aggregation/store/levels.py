@@ -37,7 +37,7 @@ def read_staged(database: Database, run_id: str) -> Staged | None:
 
 
 def find_overflow(database: Database, job: str, staging_id: str) -> str | None:
-    """Return the fault of a staged window that its stored one cannot take; None when every sum fits its column."""
+    """Return the fault of a staged window that its stored one cannot take. None when every sum fits its column."""
     for level in find_aggregate(job).levels:
         for measure, begin in database.ask(of_rows("find_overflow", level.of), staging_id=staging_id):
             return overflow_text(level.name, measure, f"{begin[:19]}Z")

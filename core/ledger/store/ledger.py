@@ -58,11 +58,11 @@ class Ledger(Comparison, RangeSums, Minutes):
         self._stream.database.run(Script("health", (Step("add_replay_diffs", values),), may_repeat=True), rehearse=True)
 
     def count_letters(self) -> CountedLetters:
-        """Count the letters by status; this reads as many entries of an index as there are letters."""
+        """Count the letters by status. This reads as many entries of an index as there are letters."""
         return self._counted("count_letters", STATUSES)
 
     def count_open(self) -> CountedLetters:
-        """Count the open letters by status; the settled ones cost nothing."""
+        """Count the open letters by status. The settled ones cost nothing."""
         return self._counted("count_open", OPEN)
 
     def _counted(self, statement: str, statuses: Sequence[LetterStatus]) -> CountedLetters:

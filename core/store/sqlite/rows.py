@@ -130,7 +130,7 @@ def _json_value(column: str, hint: Any) -> str:
 
 @cache
 def _values_of(row_class: type, verb: RowVerb) -> ValuesOf:
-    """Return the function that writes the rows of a verb; where a state is taken back, its number comes last."""
+    """Return the function that writes the rows of a verb. Where a state is taken back, its number comes last."""
     table = row_table(row_class)
     last = ("ordinal",) if table.newest_by and verb == "replace_states" else ()
     values_of = compiled_values(row_class, table.lineage, instant_texts, last)

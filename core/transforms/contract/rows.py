@@ -164,7 +164,7 @@ def _field(part: ModulePart, row_class: type, name: str) -> ModulePart:
 
 
 def _kind_of(hint: Any) -> type | None:
-    """Return the type of the values of a column beside None; None for a type that no column holds."""
+    """Return the type of the values of a column beside None. None for a type that no column holds."""
     kinds = [each for each in get_args(hint) or (hint,) if each is not _NONE]
     return kinds[0] if len(kinds) == 1 and kinds[0] in COLUMN_TYPES and get_origin(hint) in _UNIONS else None
 

@@ -17,7 +17,7 @@ _BEGINNING = re.compile(r"[0-9a-f]{1,16}(\.[0-9a-f]{1,8})?")
 
 
 def cause_named(at: At, given: str, query: Mapping[str, str]) -> str:
-    """Return the cause, or the value of it, that begins as given; UsageFault where several of the letters' do, and
+    """Return the cause, or the value of it, that begins as given. UsageFault where several of the letters' do, and
     for a text that begins no cause at all.
     """
     if _CAUSE.fullmatch(given):

@@ -144,7 +144,7 @@ def position_of(words: Sequence[str]) -> str:
 
 
 def number_of(text: str) -> str | None:
-    """Return the digits of a sequence number; None for a text that is none."""
+    """Return the digits of a sequence number. None for a text that is none."""
     return text.replace(",", "") if re.fullmatch(_NUMBER, text) else None
 
 

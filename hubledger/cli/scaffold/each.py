@@ -71,7 +71,7 @@ class Each:
         return ["fault_of_body"] if self.name == "array" else []
 
     def names_text(self) -> str:
-        """Return the decoder of a body, for the transform; none for lines."""
+        """Return the decoder of a body, for the transform. None for lines."""
         if self.of_field:
             return "_decoded_batch = body_decoder(Batch)\n"
         return "" if self.name == "lines" else "_decoded_list = msgspec.json.Decoder(list[msgspec.Raw]).decode\n"

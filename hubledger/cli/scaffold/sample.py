@@ -280,7 +280,7 @@ def _advice_of_shape(doubled: Mapping[str, int], first: bytes, each: Each | None
 
 
 def _csv(path: Path) -> str | None:
-    """Return the refusal of a file of CSV; None for any other."""
+    """Return the refusal of a file of CSV. None for any other."""
     line = "" if has_bodies(path) else next(events_in(path)).body.decode(errors="replace").strip()
     mark = next((each for each in "\t;," if each in line and line[0] not in "{["), None)
     if mark is None or path.suffix == ".gz":
