@@ -123,6 +123,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     (ends, age), fault = _hub_ends(own)
     stops, incarnation = own.ledger.read_stops(), own.ledger.read_incarnation()
     partitions = _partitions(BookSources(books, ends, stops), call.at)
+    waiting = {one.partition_id for one in partitions if one.lag}
     return StatusAnswer(
         at=call.at,
         version=VERSION,
@@ -139,7 +140,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         lag=None if ends is None else sum(one.lag or 0 for one in partitions),
         open_gaps=sum(one.open_gaps for one in books.partitions),
         stops=sum(map(len, stops.values())),
-        standing=[] if ends is None else standing_answers(),
+        standing=[one for one in standing_answers() if one.partition_id in waiting],
         letters=_letters(counted),
         oldest_open_letter=_oldest(books.letters.oldest),
         unknown_fields=[UnknownField(name=name, events=events) for name, events in books.unknown_fields],

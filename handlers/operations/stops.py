@@ -54,7 +54,7 @@ def _find_standing() -> Mapping[PartitionId, datetime]:
     return find_standing(watching(own), own.clock.now())
 
 
-STANDING = Remembered(_find_standing, Lifetime(fresh=5.0, limit=15.0))
+STANDING = Remembered(_find_standing, Lifetime(fresh=5.0, limit=5.0))
 
 
 def stop_answers(id: PartitionId, stops: Iterable[PartitionStop]) -> list[StopAnswer]:

@@ -6,7 +6,7 @@ Arguments: builtin or microsoft, and the folder of the app. Settings come from t
 import asyncio
 import json
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ BODIES = (
     b'{"kind":"door","home_id":"H1","sensor_id":"S1","state":"active","observed_at":"2026-11-21T12:00:00Z"}',
     b"",
 )
-LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)  # the first event of the trigger; one a second follows
 
 
 async def main(worker: str, directory: Path) -> None:
@@ -34,7 +34,8 @@ async def main(worker: str, directory: Path) -> None:
     hubs = Hubs()
     options = HostOptions(worker=worker_of(worker), open_source=hubs.open)
     async with running(directory, options) as host:
-        log = [Event(SequenceNumber(n), str(n), LONG_AGO, None, {}, body) for n, body in enumerate(BODIES)]
+        times = [NOON + timedelta(seconds=n) for n in range(len(BODIES))]
+        log = [Event(SequenceNumber(n), str(n), times[n], None, {}, body) for n, body in enumerate(BODIES)]
         give_the_app_a_hub(log)
         await hubs.of("hubledger").send("1", *BODIES)
         async with aiohttp.ClientSession(host.base_url) as session, asyncio.timeout(allowed(40)):
