@@ -19,6 +19,7 @@ class Row(Protocol):
 RowType = TypeVar("RowType", bound=Row)
 
 COLUMN_TYPES = (str, int, bool, float, Decimal, datetime, date)  # of the fields of row classes, with or without None
+_OF_KEYS = frozenset((*COLUMN_TYPES, type(None)))
 LINEAGE = ("stream_id", "partition_id", "commit_number", "sequence_number", "ordinal")  # of appended rows
 PLACE = ("stream_id", "partition_id", "sequence_number", "ordinal")  # by which appended rows are unique
 STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
@@ -187,13 +188,14 @@ class ReferenceKey(NamedTuple):
 
 def refuse_key(key: Any) -> None:
     """Raise TypeError for a value of `references()` that names no row which a store can read."""
-    if not isinstance(key, ReferenceKey):
-        raise TypeError(f"references() gave a {type(key).__name__}, which is no ReferenceKey")
-    names = row_table(key.row_class).key
-    if not names or not isinstance(key.key, tuple) or len(key.key) != len(names):
-        raise TypeError(f"references() gave no key ({', '.join(names)}) of a class of `state_of`: {key.row_class}")
-    if not all(part is None or isinstance(part, COLUMN_TYPES) for part in key.key):
-        raise TypeError(f"references() gave {key.row_class.__name__} a key of values that no column holds")
+    if key.__class__ is ReferenceKey and key.key.__class__ is tuple:
+        table = _TABLES.get(key.row_class)
+        if table is not None and 0 < len(table.key) == len(key.key):
+            for part in key.key:  # a sound key is the rule, and costs least so
+                if part.__class__ not in _OF_KEYS and not isinstance(part, COLUMN_TYPES):
+                    raise TypeError(f"references() gave {key.row_class.__name__} a key of values that no column holds")
+            return
+    raise TypeError(f"references() gave a {type(key).__name__} that is no key of a class of `state_of`")
 
 
 def keys_by_class(keys: Iterable[ReferenceKey]) -> dict[type, list[tuple[Any, ...]]]:
