@@ -1,6 +1,7 @@
 """handlers/operations/health.py: each cause makes the health bad, and a result is remembered for seconds."""
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -49,7 +50,7 @@ def test_a_database_that_can_be_read_and_not_written_is_not_ready(running: Runni
     running.ingest([0], [HOME])
     before = running.sqlite.sql("SELECT * FROM replay_diff")
     assert running.get("health_ready").body == {"healthy": True, "fault": None}
-    with sqlite3.connect(running.sqlite.path, isolation_level=None) as other:
+    with closing(sqlite3.connect(running.sqlite.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         health.READINESS.forget()
         assert running.get("health_ready").status == 200, "a write is tried every thirty seconds"
@@ -69,7 +70,7 @@ def test_a_partition_that_stands_is_named_with_its_fault_by_health_and_status(ru
     running.sqlite.sql("UPDATE batch_ledger SET committed_at = ?", long_ago)
     hub = MemoryHub({"1": events(0, 5)})
     ends = {PartitionId("1"): 4}
-    with sqlite3.connect(running.sqlite.path, isolation_level=None) as other:
+    with closing(sqlite3.connect(running.sqlite.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(InfrastructureFault):
             running.ingest([2], [MOTION])
