@@ -1,6 +1,7 @@
 """Every script of every verb: both engines can send it, whatever its values, and two drivers may send it."""
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,14 +56,14 @@ def send_twice(script: Script) -> None:
     """Let two drivers send the script of a piece. The first one did all of it, so none of its steps is held to a
     number of rows."""
     script = replace(script, steps=tuple(step for step in script.steps if not is_rewrite(step, script)))
-    database = running_task(script)
-    database.run(replace(script, steps=tuple(replace(step, expect=None) for step in script.steps)))
-    try:
-        database.run(script)
-    except TaskConflict:
-        return
-    except DataRefused as fault:
-        raise AssertionError(str(fault)) from fault
+    with closing(running_task(script)) as database:
+        database.run(replace(script, steps=tuple(replace(step, expect=None) for step in script.steps)))
+        try:
+            database.run(script)
+        except TaskConflict:
+            return
+        except DataRefused as fault:
+            raise AssertionError(str(fault)) from fault
     raise AssertionError("it was done twice")
 
 
