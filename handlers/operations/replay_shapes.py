@@ -86,8 +86,8 @@ class LeftOutAnswer(_LeftOut):
 
 
 class ReplayAnswer(TaskAnswer, tag_field="kind", tag="replay", omit_defaults=True):
-    """A replay. Only apps with its `transform_version` do its pieces; `app_transform_version` is that of the app that
-    answers. Only a replay by key has the last two fields: the number of its partition `keys`, and the events of
+    """A replay. Only apps with its `transform_version` do its pieces. `app_transform_version` is the version of the app
+    that answers. Only a replay by key has the last two fields: the number of its partition `keys`, and the events of
     `other_keys` that were read and left alone. The diff, which reveals events, names the keys."""
 
     asked: dict[str, Any]

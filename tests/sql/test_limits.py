@@ -1,4 +1,4 @@
-"""What a user names fits the columns that hold it: the checks of the declaration and the schema say one length."""
+"""Each name of a user fits its column: the check at the declaration and the schema have one length."""
 
 import json
 import sqlite3

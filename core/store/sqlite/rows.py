@@ -88,7 +88,7 @@ def _insert(row_class: type, lineage: tuple[str, ...]) -> str:
 
 
 def _retract_states(row_class: type) -> str:
-    """Copy the states that will be replaced; `keys` is a JSON array of [sequence number, number that is taken back,
+    """Copy the states that will be replaced. `keys` is a JSON array of [sequence number, number that is taken back,
     `newest_by` or null, key...]."""
     table = row_table(row_class)
     matches = " AND ".join(f"t.{quoted(name)} = k.value ->> {place}" for place, name in enumerate(table.key, 3))

@@ -164,7 +164,7 @@ def audit(
     last: _Last = None,
     no_wait: _NoWait = False,
 ) -> int:
-    """Audit the ledger: what no task has verified, at once; --whole, --rows and --hub run as a task.
+    """Audit the part of the ledger that no task has verified. --whole, --rows and --hub run as a task.
 
     Ends with 1 when the audit has found a fault. It changes no data.
 

@@ -71,13 +71,13 @@ class Each:
         return ["fault_of_body"] if self.name == "array" else []
 
     def names_text(self) -> str:
-        """Return the decoder of a body, for the transform. None for lines."""
+        """Return the line of the transform that makes the decoder of a body. A body of lines needs no such line."""
         if self.of_field:
             return "_decoded_batch = body_decoder(Batch)\n"
         return "" if self.name == "lines" else "_decoded_list = msgspec.json.Decoder(list[msgspec.Raw]).decode\n"
 
     def class_text(self) -> str:
-        """Return the class of a body that has its elements in a field, for the transform."""
+        """Return the text of the class of a body that holds its elements in a field."""
         return _OF_FIELD.replace("NAME", literal(self.name)) if self.of_field else ""
 
     def functions_text(self, room: str) -> str:

@@ -77,7 +77,7 @@ READY = re.compile(r"^(?:ready|pages): http://localhost:\d+/api/ops ", re.M)
 
 
 class Walk:
-    """What a newcomer types, and what was not as the pages say."""
+    """The commands of a newcomer, and those that did something else than the pages say."""
 
     def __init__(self) -> None:
         self.reader = Reader(ROOT)
