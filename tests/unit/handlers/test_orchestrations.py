@@ -137,6 +137,10 @@ class World:
         self.store.send(Outgoing(instance_id, None, stamped(control(kind, "why"), now), now))
         self.wake()
 
+    def is_quiet(self) -> bool:
+        """True when no orchestration has an event that is due, and no activity runs or waits."""
+        return not self.store.ready(self.clock.now(), 1) and not self.store.activities_after(0, 1)
+
     def instance(self, instance_id: str) -> Instance:
         found = self.store.find(instance_id)
         assert found is not None
@@ -250,10 +254,10 @@ async def test_an_orchestration_that_fails_in_its_own_turn_is_started_again_by_i
 async def test_a_keeper_that_lost_an_activity_goes_on_after_its_timer_ended_it(activity: str) -> None:
     world, instance_id = World(letters(), losing=[activity]), "dead-letters-1"
     async with world.running("keep_dead_letters", instance_id):
-        await eventually(lambda: not world.losing)
-        await world.clock.sleep(STALLED_AFTER)
+        await eventually(lambda: not world.losing and world.is_quiet())
         before = world.calls.total()
-        await eventually(lambda: not world.store.ready(world.clock.now(), 1))
+        await world.clock.sleep(STALLED_AFTER)
+        await eventually(world.is_quiet)
         assert (world.instance(instance_id).status, world.calls.total()) == (Status.RUNNING, before)
         await watch(world, "keep_dead_letters")
         await eventually(lambda: world.instance(instance_id).status is Status.TERMINATED)
