@@ -183,7 +183,7 @@ check-infra: check-bicep $(VENV)/dev.done ## Check Bicep, azure.yaml, hooks, pac
 simulate: $(VENV)/dev.done ## Run SEEDS=20000 worlds from FIRST=0, in which everything fails, against the oracle, and print the faults by kind
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
 
-house: | $(VENV)/bin/python ## Print the shape of the code: rooms, floors, cycles, lines, walks; ROOTS="OLD ." compares checkouts
+house: | $(VENV)/bin/python ## Print the shape of the code: rooms, floors, cycles, walks, and lines by feature; ROOTS="OLD ." compares checkouts
 	@$(BIN)/python -m tests.repo.house $(foreach root,$(ROOTS),--root $(root))
 
 mutants: $(VENV)/dev.done ## Plant known bugs one by one and check that tests kill each; ONLY="part of a name"

@@ -8,9 +8,13 @@ as the import of its `__init__`, and a package's own `__init__` is not counted a
 
 import argparse
 import ast
+import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
@@ -23,6 +27,10 @@ WALKS = ("event", "letter", "replay", "aggregation", "gap", "status")
 PORT_VERBS = ("ask", "run", "close")  # of the port `Database`: a wrapper of these adds patience or memory
 Graph = Mapping[str, Set[str]]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+WEIGHED = ("core", "handlers", "sql", "hubledger", "jobs")  # the folders of the features
+KINDS = {".py", ".js", ".css", ".html", ".sql"}  # of files that are weighed
+SHARED_FIELDS = 6  # of two classes that are one shape
 
 # The figures that the house must keep, by the names of their rows.
 LIMITS = {
@@ -34,6 +42,16 @@ LIMITS = {
     "import cycles": 0,
     "lines of the longest function": 60,
     "lines of the longest module": 600,
+    "lines: core and handlers": 36_000,
+    "lines: sql": 4_650,
+    "lines: hubledger": 7_900,
+    "lines: jobs": 3_900,
+    "files of core/": 255,
+    "core: helpers with one caller, a 1,000 lines": 18,
+    "handlers: helpers with one caller, a 1,000 lines": 22,
+    "hubledger: helpers with one caller, a 1,000 lines": 27,
+    "names in two modules": 120,
+    "pairs of classes with six fields in common": 43,
     "walk: event": 10,
     "walk: letter": 10,
     "walk: replay": 11,
@@ -134,12 +152,63 @@ class House:
         """Return the lines of the longest module."""
         return max(_lines(path) for path in self.paths.values())
 
+    @cached_property
+    def features(self) -> list["Feature"]:
+        """The features that tests/repo/features.toml names, each with its lines."""
+        page = self.root / "tests" / "repo" / "features.toml"
+        named = tomllib.loads(page.read_text(encoding="utf-8")) if page.exists() else {}
+        weights = {path.relative_to(self.root).as_posix(): _lines(path) for path in self._weighed(*WEIGHED)}
+        patterns = [(pattern, name) for name, one in named.items() for pattern in one["files"]]
+        owners = {file: _owner(file, patterns) for file, lines in weights.items() if lines}
+        lost = sorted(file for file, (name, _) in owners.items() if name is None)
+        unused = sorted({pattern for pattern, _ in patterns} - {pattern for _, pattern in owners.values()})
+        weighed: Counter[str | None] = Counter()
+        for file, (name, _) in owners.items():
+            weighed[name] += weights[file]
+        found = [Feature(name, weighed[name], one["lines"]) for name, one in named.items()]
+        return [*found, *(Feature(f"no feature, or no file: {one}", 1, 0) for one in [*lost, *unused] if named)]
+
+    def weight(self, *folders: str) -> int:
+        """Return the lines of folders, with JavaScript, CSS, HTML and SQL."""
+        return sum(_lines(path) for path in self._weighed(*folders))
+
+    def lone_helpers(self, folder: str) -> int:
+        """Return how many private functions with one caller there are in a folder, for each 1,000 lines."""
+        nodes = [nodes_of(path) for path in self._under(folder)]
+        return round(1000 * sum(map(_lone_helpers, nodes)) / max(self.lines(folder), 1))
+
+    def functions(self, folder: str) -> int:
+        """Return how many functions there are in a folder, for each 1,000 lines."""
+        found = sum(isinstance(node, Function) for path in self._under(folder) for node in nodes_of(path))
+        return round(1000 * found / max(self.lines(folder), 1))
+
+    def lines_a_file(self, folder: str) -> int:
+        """Return the mean lines of the Python files of a folder that are not empty."""
+        return self.lines(folder) // max(len([path for path in self._under(folder) if _lines(path)]), 1)
+
+    def names_in_two_modules(self) -> list[str]:
+        """Return the functions and classes of one name that stand at the top of several modules."""
+        modules = [nodes_of(path)[0] for folder in ("core", "handlers") for path in self._under(folder)]
+        tops = [{one.name for one in module.body if isinstance(one, Definition)} for module in modules]  # type: ignore[attr-defined]
+        return sorted(name for name, times in Counter(itertools.chain(*tops)).items() if times > 1)
+
+    def twin_classes(self) -> list[tuple[str, str]]:
+        """Return the pairs of classes in core and handlers that share six fields or more."""
+        nodes = [node for folder in ("core", "handlers") for path in self._under(folder) for node in nodes_of(path)]
+        fields = {node.name: _fields(node) for node in nodes if isinstance(node, ast.ClassDef)}
+        pairs = itertools.combinations(sorted(fields), 2)
+        return [(one, two) for one, two in pairs if len(fields[one] & fields[two]) >= SHARED_FIELDS]
+
     def lines(self, *folders: str) -> int:
         """Return the lines of the Python files of folders."""
         return sum(_lines(path) for folder in folders for path in self._under(folder))
 
     def _under(self, folder: str) -> list[Path]:
         return sorted(path for path in (self.root / folder).rglob("*.py") if "__pycache__" not in path.parts)
+
+    def _weighed(self, *folders: str) -> list[Path]:
+        files = (path for folder in folders for path in (self.root / folder).rglob("*") if path.suffix in KINDS)
+        return sorted(path for path in files if "__pycache__" not in path.parts)
 
     def _name(self, path: Path) -> str:
         parts = path.relative_to(self.root).with_suffix("").parts
@@ -161,6 +230,15 @@ class House:
         for package in packages:
             parent = name if package == "{__name__}" else package
             yield from (one for one in self.paths if one.rpartition(".")[0] == parent)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature: its lines in core, handlers, sql, hubledger and jobs, and its budget."""
+
+    name: str
+    lines: int
+    budget: int
 
 
 def read_walks(page: str) -> dict[str, list[str]]:
@@ -219,6 +297,27 @@ def _components(graph: Graph) -> list[list[str]]:
     return found
 
 
+def _owner(file: str, patterns: Iterable[tuple[str, str]]) -> tuple[str | None, str | None]:
+    """Return the feature with the longest pattern that names a file, and the pattern."""
+    found = [(len(pattern), name, pattern) for pattern, name in patterns if fnmatchcase(file, pattern)]
+    return max(found)[1:] if found else (None, None)
+
+
+def _lone_helpers(nodes: Sequence[ast.AST]) -> int:
+    used = Counter(
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in nodes
+        if isinstance(node, ast.Name | ast.Attribute)
+    )
+    private = [node.name for node in nodes if isinstance(node, Function) and re.match("_[^_]", node.name)]
+    return sum(used[name] == 1 for name in private)
+
+
+def _fields(node: ast.ClassDef) -> set[str]:
+    fields = (one.target for one in node.body if isinstance(one, ast.AnnAssign))
+    return {target.id for target in fields if isinstance(target, ast.Name)}
+
+
 def _room(name: str) -> str:
     return name.split(".")[1]
 
@@ -272,9 +371,21 @@ FIGURES: dict[str, Callable[[House], int | None]] = {
     "pass-through methods": lambda house: len(house.pass_throughs()),
     "docstrings that say See X": lambda house: len(house.pointing_docstrings()),
     "import cycles": lambda house: len(cycles(house.imports)),
-    "lines of core and handlers": lambda house: house.lines("core", "handlers"),
     "lines of the longest function": House.longest_function,
     "lines of the longest module": House.longest_module,
+    "lines: core and handlers": lambda house: house.weight("core", "handlers"),
+    "lines: sql": lambda house: house.weight("sql"),
+    "lines: hubledger": lambda house: house.weight("hubledger"),
+    "lines: jobs": lambda house: house.weight("jobs"),
+    "lines: local": lambda house: house.lines("local"),
+    "files of core/": lambda house: len(house._under("core")),
+    "lines of a file of core/": lambda house: house.lines_a_file("core"),
+    "core: functions, a 1,000 lines": lambda house: house.functions("core"),
+    "core: helpers with one caller, a 1,000 lines": lambda house: house.lone_helpers("core"),
+    "handlers: helpers with one caller, a 1,000 lines": lambda house: house.lone_helpers("handlers"),
+    "hubledger: helpers with one caller, a 1,000 lines": lambda house: house.lone_helpers("hubledger"),
+    "names in two modules": lambda house: len(house.names_in_two_modules()),
+    "pairs of classes with six fields in common": lambda house: len(house.twin_classes()),
     "lines of tests": lambda house: house.lines("tests"),
 }
 
@@ -290,13 +401,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.repo.house", description="Measure the shape of the house.")
     parser.add_argument("--root", action="append", type=Path, help="a checkout to measure; may be given several times")
     roots = parser.parse_args().root or [HERE]
-    columns = [figures_of(House(root.resolve())) for root in roots]
-    print(f"{'':32}{'limit':>9}" + "".join(f"{root.resolve().name:>14}" for root in roots))
+    houses = [House(root.resolve()) for root in roots]
+    columns = [figures_of(house) for house in houses]
+    print(f"{'':52}{'limit':>9}" + "".join(f"{house.root.name:>14}" for house in houses))
     for name in columns[0]:
-        shown = [*(column[name] for column in columns)]
-        limit = LIMITS.get(name)
-        cells = "".join(f"{'-' if value is None else format(value, ','):>14}" for value in shown)
-        print(f"{name:32}{'' if limit is None else limit:>9}{cells}")
+        _print_row(name, LIMITS.get(name), [column[name] for column in columns])
+    print("\nlines of a feature: core, handlers, sql, hubledger, jobs")
+    weights = [{one.name: one.lines for one in house.features} for house in houses]
+    budgets = {one.name: one.budget for house in houses for one in house.features}
+    for name, budget in budgets.items():
+        _print_row(name, budget, [column.get(name) for column in weights])
+
+
+def _print_row(name: str, limit: int | None, values: Sequence[int | None]) -> None:
+    cells = "".join(f"{'-' if value is None else format(value, ','):>14}" for value in values)
+    print(f"{name:52}{'' if limit is None else format(limit, ','):>9}{cells}")
 
 
 if __name__ == "__main__":

@@ -88,6 +88,33 @@ def test_the_house_keeps_its_limits() -> None:
     assert {name: figures[name] for name, limit in LIMITS.items() if (figures[name] or 0) > limit} == {}
 
 
+def test_each_file_belongs_to_a_feature_and_each_feature_keeps_its_budget() -> None:
+    assert len(HOUSE.features) > 40
+    assert [one for one in HOUSE.features if one.lines > one.budget] == []
+
+
+def test_a_file_of_no_feature_a_pattern_without_a_file_and_a_heavy_feature_are_seen(tmp_path: Path) -> None:
+    house = planted(tmp_path, letters__plan="a = 1\nb = 2\n", letters__other="c = 3\n", stray="d = 4\n")
+    page = tmp_path / "tests" / "repo" / "features.toml"
+    page.parent.mkdir(parents=True)
+    budgets = {"letters": ["core/letters/*", "core/gone.py"], "plan": ["core/letters/p*"]}
+    page.write_text("".join(f"[{name}]\nlines = 1\nfiles = {files}\n" for name, files in budgets.items()))
+    assert {one.name: one.lines for one in house.features if one.lines > one.budget} == {
+        "plan": 2,
+        "no feature, or no file: core/stray.py": 1,
+        "no feature, or no file: core/gone.py": 1,
+    }
+
+
+def test_a_helper_with_one_caller_and_twins_are_seen(tmp_path: Path) -> None:
+    fields = "\n".join(f"    f{number}: int" for number in range(6))
+    source = f"class {{}}:\n{fields}\n\ndef _only():\n    pass\n\ndef shown():\n    _only()\n"
+    house = planted(tmp_path, a=source.format("A"), b=source.format("B"))
+    lines = 2 * len(source.splitlines())
+    assert (house.lone_helpers("core"), house.functions("core")) == (round(2000 / lines), round(4000 / lines))
+    assert (house.names_in_two_modules(), house.twin_classes()) == (["_only", "shown"], [("A", "B")])
+
+
 def test_a_cycle_through_a_type_and_a_late_import_is_seen(tmp_path: Path) -> None:
     house = planted(
         tmp_path,
