@@ -24,7 +24,7 @@ from core.transforms.signals import takes_signals
 def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch = unwatched) -> Transform:
     """Import a transform module and the aggregates of its rows, with the limit of the rows of an event and the watch.
 
-    Raises InvalidTransform with every fault of its form; docs/adr/0048 says why its purity is checked elsewhere.
+    Raises InvalidTransform with every fault of its form.
     """
     from core.transforms.contract.form import faults_of_form, row_classes_of  # needed to load, not to index the app
     from core.transforms.contract.places import importing, placed

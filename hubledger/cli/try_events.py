@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,7 +30,10 @@ from hubledger.cli.trial.against import Difference, difference
 from hubledger.cli.trial.run import TrialOutcome, ingest_file, means_of, states_of
 from hubledger.cli.trial.store import trial_database
 from local.lines import samples_in
+from local.trials.determinism import check_deterministic
 from local.trials.replaying import register
+
+CHECKED = 100  # events of a file, of which each must have one outcome
 
 _Events = Annotated[
     Path | None,
@@ -56,7 +60,10 @@ _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a trial found. `again` counts the events that a second delivery of the file committed."""
+    """All that a trial found.
+
+    `again` counts the events that a second delivery of the file committed. `impure` names an event with two outcomes.
+    """
 
     name: str
     transform: Transform
@@ -64,6 +71,7 @@ class Report:
     counts: dict[str, int]
     rows: dict[type, list[tuple[int, Row]]]
     again: int
+    impure: str | None
     differing: Difference | None
 
 
@@ -77,7 +85,8 @@ def try_events(
 ) -> int:
     """Try a transform on a file of events.
 
-    It prints rows, letters and differences, and needs no hub. Ends with 1 when every event becomes a letter.
+    It prints rows, letters and differences, and needs no hub. Ends with 1 when every event becomes a letter, or when
+    one of the first 100 events has another outcome a second time or in another process.
 
     Example: bin/hubledger try events.jsonl --transform apps.parcels
     """
@@ -94,7 +103,7 @@ def try_events(
         _show(report)
         say(*_next_of(name, events, report.outcome.events))
     is_all_letters = 0 < report.outcome.events == report.outcome.dead_lettered
-    return 1 if is_all_letters else 0
+    return 1 if is_all_letters or report.impure else 0
 
 
 def _next_of(name: str, events: Path | None, count: int) -> tuple[str, ...]:
@@ -167,7 +176,18 @@ def _report(name: str, path: Path, known: Sequence[Row], against: str | None, li
         rows = {**outcome.rows, **dict(states_of(outcome, Letters(trial.database)))}
         counts = trial.counts()
     differing = _against(against, known, transform, outcome) if against and outcome.events else None
-    return Report(name, transform, outcome, counts, rows, again, differing)
+    states = [row for row_class, found in rows.items() if row_table(row_class).key for _, row in found]
+    impure = _impure(name, outcome, (*known, *states)) if outcome.events else None
+    return Report(name, transform, outcome, counts, rows, again, impure, differing)
+
+
+def _impure(name: str, outcome: TrialOutcome, known: Sequence[Row]) -> str | None:
+    """Return the first event that has two outcomes, with both; None where each has one."""
+    try:
+        check_deterministic(name, islice(outcome.file, CHECKED), references=known)
+    except AssertionError as found:
+        return f"not pure: {found}"
+    return None
 
 
 def _against(old: str, known: Sequence[Row], transform: Transform, outcome: TrialOutcome) -> Difference:
@@ -199,6 +219,7 @@ def _show(report: Report) -> None:
         f"{report.name}, {report.transform.version}: events {outcome.events}, with rows {outcome.written},"
         f" filtered {outcome.filtered}, letters {outcome.dead_lettered}",
         f"new events in a second delivery of the file: {report.again}",
+        *([report.impure] if report.impure else []),
     )
 
 
@@ -262,6 +283,7 @@ def _document(report: Report) -> dict[str, Any]:
         "filtered_lines": outcome.filtered_lines,
         "unknown_fields": dict(outcome.unknown_fields),
         "new_events_of_a_second_delivery": report.again,
+        "not_pure": report.impure,
     }
     return found if report.differing is None else {**found, "differences": report.differing.to_json()}
 

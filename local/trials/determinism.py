@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
@@ -22,16 +23,17 @@ TIMEOUT = 60.0  # seconds
 def check_deterministic(transform: Given, events: Iterable[object], *, references: Iterable[Row] = ()) -> None:
     """Assert that each event has the same outcome a second time, after the later events, and in three new processes.
 
-    The processes differ in the hashes of texts and in the time zone. `events` are bodies or events; each is alone.
+    The processes differ in the hashes of texts and in the time zone, and run a second later. `events` are bodies or
+    events; each is alone.
     """
     known, given = tuple(references), [event_of(each, number=at) for at, each in enumerate(events)]
     if not given:
         raise AssertionError("a check of determinism needs at least one event")
-    at_first = outcomes(transform, given, known)
+    at_first, later = outcomes(transform, given, known), time.time() + 1
     _compare(given, at_first, outcomes(transform, given, known), "a second time")
     backwards = outcomes(transform, given[::-1], known)[::-1]
     _compare(given, at_first, backwards, "after the later events")
-    call = pickle.dumps((_name_of(transform), given, known))
+    call = pickle.dumps((_name_of(transform), given, known, later))
     with ThreadPoolExecutor() as threads:
         answers = list(threads.map(lambda place: _answer_in(place[0], place[1], call), PLACES))
     for (seed, zone), found in zip(PLACES, answers, strict=True):
@@ -47,7 +49,8 @@ def outcomes(transform: Given, events: Iterable[Event], known: Sequence[Row]) ->
 def answer() -> None:
     """Answer the call on stdin with the outcomes as JSON on stdout."""
     stdout, sys.stdout = sys.stdout, sys.stderr
-    name, events, known = pickle.loads(sys.stdin.buffer.read())
+    name, events, known, later = pickle.loads(sys.stdin.buffer.read())
+    time.sleep(max(0.0, later - time.time()))  # a clock that is cut to seconds has gone on
     print(json.dumps(outcomes(name, events, known)), file=stdout)
 
 
@@ -67,7 +70,10 @@ def _answer_in(seed: str, zone: str, call: bytes) -> list[str]:
     path = os.pathsep.join(filter(None, sys.path))
     own = {**os.environ, "PYTHONHASHSEED": seed, "TZ": zone, "PYTHONPATH": path}
     started = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(started, input=call, env=own, capture_output=True, timeout=TIMEOUT, check=False)
+    try:
+        done = subprocess.run(started, input=call, env=own, capture_output=True, timeout=TIMEOUT, check=False)
+    except subprocess.TimeoutExpired:
+        raise AssertionError(f"the transform does not end in a new process within {TIMEOUT:.0f} s") from None
     if done.returncode:
         raise AssertionError(
             f"the transform does not run in a new process: {done.stderr.decode(errors='replace').strip()}"

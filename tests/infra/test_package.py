@@ -169,14 +169,6 @@ def test_an_app_that_would_not_start_is_refused(project: Path, name: str, text: 
     assert said in str(refusal.value)
 
 
-def test_a_transform_that_is_not_pure_is_refused_before_it_is_deployed(project: Path) -> None:
-    module = project / "examples" / "home_security" / "transform.py"
-    line = module.read_text().count("\n") + 2
-    module.write_text(f"{module.read_text()}import time\nSTARTED = time.time()\n")
-    with pytest.raises(HookRefused, match=rf"examples/home_security/transform\.py:{line}: time\.time reads the clock"):
-        app_start.refuse_unstartable(project, SETTINGS)
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [

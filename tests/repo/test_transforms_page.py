@@ -27,6 +27,3 @@ def test_the_check_prints_the_faults_that_the_page_shows(
         modules.write(module, "faulty")
         assert main(["--transform", "faulty"]) == 1
     assert capsys.readouterr().err == output
-    assert (
-        f"as in line {module.splitlines().index(next(x for x in module.splitlines() if '# pure:' in x)) + 1}." in PAGE
-    )

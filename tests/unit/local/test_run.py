@@ -1,19 +1,13 @@
 """local/run.py: the ports and transforms that it refuses before anything starts."""
 
 import socket
-import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from examples.home_security import aggregates
-from local.folders import kept_folder
 from local.run import main
-from tests.fakes.written_modules import written_modules
-
-IMPURE = "import time\nVERSION = '1'\ndef transform(event, references): return (time.time(),)\n"
 
 
 @pytest.fixture
@@ -58,18 +52,6 @@ def test_a_folder_that_cannot_be_written_is_named(
     ports = ["--port", str(free_port), "--hub-port", str(free_port)]
     assert main(["--folder", str(tmp_path / "file" / "run"), *ports]) == 1
     assert capsys.readouterr().err.startswith(f"run: {tmp_path}/file/run cannot be written (Not a directory): choose")
-
-
-def test_a_transform_that_is_not_pure_is_refused_before_anything_starts(
-    free_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with written_modules(tmp_path) as modules, kept_folder(tmp_path / "run"):  # this run cannot start either way
-        impure = import_module(modules.write(IMPURE, "impure_run"))
-        with monkeypatch.context() as replaced:
-            replaced.setitem(sys.modules, "examples.home_security.transform", impure)
-            options = ["--hub-port", str(free_port), "--port", str(free_port), "--folder", str(tmp_path / "run")]
-            assert main(options) == 1
-    assert "impure_run.py:3: time.time reads the clock" in capsys.readouterr().err
 
 
 def test_a_transform_with_faults_is_refused_before_anything_starts(

@@ -13,7 +13,7 @@ from fastavro.schema import load_schema
 from hubledger import Event, PoisonEvent
 
 FRAMED = 5  # bytes before the value: a zero, and the id
-_FILES = sorted(Path(__file__).with_name("schemas").glob("*.avsc"))  # pure: they are part of the package
+_FILES = sorted(Path(__file__).with_name("schemas").glob("*.avsc"))
 SCHEMAS = {int(file.stem): parse_schema(load_schema(file)) for file in _FILES}
 NEWEST = SCHEMAS[max(SCHEMAS)]  # a field that an older schema lacks gets its default
 _encode = msgspec.json.Encoder(decimal_format="number").encode

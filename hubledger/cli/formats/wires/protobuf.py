@@ -12,10 +12,10 @@ from google.protobuf.message import DecodeError
 from hubledger import Event, PoisonEvent
 
 NAME = "Message"  # of the message in the file
-_FILE = Path(__file__).with_name("message.desc").read_bytes()  # pure: it is part of the package
+_FILE = Path(__file__).with_name("message.desc").read_bytes()
 _POOL = descriptor_pool.DescriptorPool()
 for _each in descriptor_pb2.FileDescriptorSet.FromString(_FILE).file:
-    _POOL.Add(_each)  # pure: while the module is loaded
+    _POOL.Add(_each)
 _DESCRIPTOR = _POOL.FindMessageTypeByName(NAME)
 Message = message_factory.GetMessageClass(_DESCRIPTOR)
 _WHOLE = [each.name for each in _DESCRIPTOR.fields if each.cpp_type in (each.CPPTYPE_INT64, each.CPPTYPE_UINT64)]

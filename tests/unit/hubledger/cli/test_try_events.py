@@ -16,11 +16,15 @@ from hubledger.cli.console import Refused, UsageFault
 from hubledger.cli.lines import EventFile
 from hubledger.cli.main import main
 from local.capture import SCHEMA
+from tests.fakes.written_modules import written_modules
 
 HOME = {"kind": "registration", "home_id": "h-1", "time_zone": "UTC", "armed": False}
 DOOR = {"kind": "door", "home_id": "h-1", "sensor_id": "s", "state": "active", "observed_at": "2026-01-01T00:00:00Z"}
 BEAT = {"kind": "heartbeat", "home_id": "h-1", "sensor_id": "s", "observed_at": "2026-01-01T00:00:00Z"}
 NAME = "examples.home_security"
+HASHING = """from examples.home_security.transform import VERSION, Home
+def transform(event, references): return (Home("h-1", str(hash(event.body)), False),)
+"""
 
 
 @pytest.fixture
@@ -159,6 +163,16 @@ def test_the_tables_show_rows_letters_and_filtered_lines(file: Path, capsys: pyt
 def test_a_file_of_which_every_event_is_a_letter_ends_with_1(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["try", write(file, b"{", b"["), "--transform", NAME]) == 1
     assert "letters 2" in capsys.readouterr().out
+
+
+def test_an_event_with_two_outcomes_is_named_and_ends_with_1(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with written_modules(tmp_path) as modules:
+        hashing = modules.write(HASHING)
+        assert main(["try", write(file, HOME, {**HOME, "armed": True}), "--transform", hashing]) == 1
+    said = capsys.readouterr().out
+    assert "not pure: " in said and "has two outcomes" in said and "in a process with PYTHONHASHSEED=" in said
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ def test_an_outcome_that_depends_on_more_than_the_event_is_named_with_both_outco
         "return reading(str(date.today()))",
         "return reading(datetime.fromtimestamp(5).isoformat())",
         "return reading(str(os.getpid()))",
+        "return reading(str(time.time() // 1))",
         "raise PoisonEvent(' '.join(set(text.split())))",
     ],
 )

@@ -1,4 +1,4 @@
-"""core/transforms/contract/whole.py: form, purity and aggregates are checked together."""
+"""core/transforms/contract/whole.py: form and aggregates are checked together."""
 
 import pytest
 
@@ -8,7 +8,6 @@ from core.transforms.contract.whole import check_transform
 from examples.home_security import aggregates
 from tests.fakes.written_modules import WrittenModules, broken_room
 
-PURE = "VERSION = '1'\ndef transform(event, references): return ()\n"
 AGGREGATE = """from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -23,44 +22,6 @@ class Planted:
 def test_our_own_transforms_have_no_fault() -> None:
     assert check_transform("examples.home_security") == (3, 1)
     assert check_transform("examples.flight_info") == (2, 1)
-
-
-def test_a_fault_of_form_and_one_of_purity_are_reported_together(modules: WrittenModules) -> None:
-    name = modules.write("import time\nSTARTED = time.time()\ndef transform(event): return ()\n")
-    with pytest.raises(InvalidTransform) as refused:
-        check_transform(name)
-    assert refused.value.faults == (
-        f"{name}.py:1: the module needs VERSION, a text that the ledger and letters name",
-        f"{name}.py:3: transform() is called as transform(event, references), but has a different signature",
-        f"{name}.py:2: time.time reads the clock: take the time from the event",
-    )
-
-
-def test_modules_of_the_same_package_are_read_too_and_those_of_others_are_not(modules: WrittenModules) -> None:
-    modules.write("import time\ndef own(): return time.time()\n", "own_app.deeper")
-    modules.write("from own_app.deeper import own\n", "own_app.words")
-    modules.write("import time\ndef other(): return time.time()\n", "other_app.words")
-    name = modules.write(f"import own_app.words\nfrom other_app import words\n{PURE}", "own_app.sensors")
-    with pytest.raises(InvalidTransform) as refused:
-        check_transform(name)
-    assert refused.value.faults == ("own_app/deeper.py:2: time.time reads the clock: take the time from the event",)
-
-
-def test_modules_that_are_imported_by_a_relative_name_are_read_too(modules: WrittenModules) -> None:
-    impure = "import time\ndef own(): return time.time()\n"
-    for name in ("beside", "time", "deep.inside", "deep.deeper"):
-        modules.write(impure, f"near_app.{name}")
-    modules.write(f"from . import deeper\n{impure}", "near_app.deep.again")
-    text = f"from . import beside\nfrom .time import own\nfrom .deep.again import own as other\n{PURE}"
-    with pytest.raises(InvalidTransform) as refused:
-        check_transform(modules.write(text, "near_app.sensors"))
-    found = [fault.partition(": ")[0] for fault in refused.value.faults]
-    assert sorted(found) == [
-        "near_app/beside.py:2",
-        "near_app/deep/again.py:3",
-        "near_app/deep/deeper.py:2",
-        "near_app/time.py:2",
-    ]
 
 
 @pytest.fixture
