@@ -36,7 +36,6 @@ class Audit:
 
     partitions: tuple[AuditedPartition, ...]
     stream_faults: tuple[LedgerFault, ...] = ()
-    named: frozenset[PartitionId] = frozenset()  # by any table, anchors included
 
     @property
     def faults(self) -> tuple[LedgerFault, ...]:
@@ -56,7 +55,7 @@ def audit(store: Ledger, partition_id: PartitionId | None, reading: Reading = WH
     traces = store.find_traces()
     chosen = [id for id, tables in traces.items() if partition_id in (None, id) and tables != ONLY_ANCHORED]
     audited = tuple(_audited(store, id, traces[id], reading) for id in chosen)
-    return Audit(audited, tuple(stream_faults(store)), frozenset(traces))
+    return Audit(audited, tuple(stream_faults(store)))
 
 
 def _audited(store: Ledger, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:

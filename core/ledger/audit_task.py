@@ -21,12 +21,11 @@ STREAM = "stream"  # the part for what belongs to no single partition
 @dataclass(frozen=True, slots=True)
 class AuditAsked:
     """The request of an audit: one partition, or all; the ranges since the verified commit, or the `whole` ledger; a
-    recount of the rows, of the hub, of the numbers from `first` to `last`."""
+    recount of the rows of the numbers from `first` to `last`."""
 
     partition_id: PartitionId | None = None
     whole: bool = False
     rows: bool = False
-    hub: bool = False
     first: SequenceNumber | None = None
     last: SequenceNumber | None = None
 
@@ -37,7 +36,7 @@ class AuditKind(Kind):
 
     database: Database
     audit_partition: Callable[[AuditAsked, PartitionId, datetime], str]
-    audit_stream: Callable[[AuditAsked], str]
+    audit_stream: Callable[[], str]
     clock: Clock
 
     name = "audit"
@@ -51,7 +50,7 @@ class AuditKind(Kind):
         """Audit a partition, or the stream at the end."""
         asked = report_of(task.asked, AuditAsked)
         if part.name == STREAM:
-            found = self.audit_stream(asked)
+            found = self.audit_stream()
         else:
             found = self.audit_partition(asked, PartitionId(part.name), self.clock.now() + READING)
         ending = Ending(task.task_id, "audit", self.clock.now())

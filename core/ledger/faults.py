@@ -34,9 +34,7 @@ FaultKind = Literal[
     "rows_added",
     "rows_changed",
     "ledger_changed",
-    "letter_changed",
     "purge_stub",
-    "hub",
 ]
 
 

@@ -1,21 +1,16 @@
-"""Recount on request of an audit: the rows that commits wrote, and the events that the hub still holds."""
+"""Recount on request of an audit the rows that commits wrote."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
 from core.ledger.audit import AuditedPartition
 from core.ledger.books import PartitionLedger
 from core.ledger.faults import FAULT_LIMIT, CommitRows, FaultKind, LedgerFault, LetteredRow, RowCount
-from core.ledger.hub_comparison import LetterComparison
 from core.ledger.store.ledger import Ledger
 from core.model.events import PartitionId
-from core.model.hub import Extent, HubReader
 from core.model.spans import SequenceNumber, Span
 
 MOST_NUMBERS = 10_000_000  # numbers of a partition whose rows one recount counts
-MOST_EVENTS = 20_000  # events of a partition that one recount reads from the hub
-ABSENT_LIMIT, HOLE_LIMIT = 1_000, 100  # absent ranges that are read, and holes that are reported
 LAST_NUMBER = SequenceNumber(2**63 - 1)
 
 
@@ -25,20 +20,6 @@ class RowRecount:
 
     span: Span
     rows: int
-    faults: tuple[LedgerFault, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HubRecount:
-    """The events of a range that the hub holds. `not_held` are numbers between them that are missing and were never in
-    a gap: retention leaves no such holes, compaction does. Without a `span`, the hub holds no event of the range."""
-
-    extent: Extent
-    span: Span | None
-    held: int
-    absent: int
-    not_held: tuple[Span, ...]
-    lag: int
     faults: tuple[LedgerFault, ...]
 
 
@@ -112,42 +93,3 @@ def _changed(id: PartitionId, span: Span, miscounted: Collection[int], store: Le
         elif one.commit_number not in miscounted:
             text = f"{named} appended different rows than the tables hold"
             yield LedgerFault(id, "rows_changed", one.first, one.last, text)
-
-
-def recount_hub(audited: AuditedPartition, span: Span, hub: HubReader, store: Ledger, deadline: datetime) -> HubRecount:
-    """Read a range from the hub, and compare its letters with it. Raises HubUnreachable or HubRefused.
-
-    Reports numbers that are recorded as absent although the hub has them, and a checkpoint after the hub's end.
-    """
-    ledger = audited.ledger
-    id, extent = ledger.partition.partition_id, hub.extent(ledger.partition)
-    lag = max(0, extent.last - ledger.checkpoint)
-    faults = list(_beyond(id, ledger, extent))
-    held = span.overlap(Span(extent.beginning, extent.last))
-    if held is None:
-        return HubRecount(extent, None, 0, 0, (), lag, tuple(faults))
-    letters, numbers = LetterComparison(store, id, held), []
-    for event in hub.read_range(ledger.partition, *held.ends, deadline):
-        numbers.append(event.sequence_number)
-        faults += letters.see(event)
-    held = held.overlap(Span(hub.extent(ledger.partition).beginning, extent.last)) or held  # retention continues
-    numbers = [number for number in numbers if number >= held.first]
-    absent = [one for each in store.find_absent(id, held, ABSENT_LIMIT) if (one := each.overlap(held))]
-    faults += _found_after_all(id, numbers, absent)
-    not_held = tuple(hole for hole in held.holes(numbers) if not any(each.holds(hole) for each in absent))
-    lost = sum(one.length for one in absent)
-    return HubRecount(extent, held, len(numbers), lost, not_held[:HOLE_LIMIT], lag, tuple(faults))
-
-
-def _beyond(id: PartitionId, ledger: PartitionLedger, extent: Extent) -> Iterator[LedgerFault]:
-    if ledger.checkpoint > extent.last:
-        text = f"the hub ends at {extent.last}, before the checkpoint at {ledger.checkpoint}: it is a new hub"
-        yield LedgerFault(id, "hub", SequenceNumber(extent.last + 1), ledger.checkpoint, text)
-
-
-def _found_after_all(id: PartitionId, numbers: list[SequenceNumber], absent: list[Span]) -> Iterator[LedgerFault]:
-    for gap in absent:
-        found = [number for number in numbers if gap.first <= number <= gap.last]
-        if found:
-            text = f"{len(found)} numbers are recorded as absent, but the hub has them; the first is {found[0]}"
-            yield LedgerFault(id, "hub", found[0], found[-1], text)

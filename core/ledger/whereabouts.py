@@ -69,14 +69,3 @@ class Whereabouts:
     states_declared: bool
     purged: PurgeStub | None = None
     erased: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LetterEvent:
-    """The event of a letter as the store holds it, its properties as JSON; `body` is None where it was not stored."""
-
-    sequence_number: SequenceNumber
-    enqueued_at: datetime
-    partition_key: str | None
-    properties: Mapping[str, object]
-    body: bytes | None

@@ -1,4 +1,4 @@
-"""Audit the ledger: the ranges after the verified ones at once. All ranges, the rows and the hub as a task."""
+"""Audit the ledger: the ranges after the verified ones at once. All ranges and the rows as a task."""
 
 import threading
 from datetime import timedelta
@@ -8,7 +8,7 @@ from core.api.problems import BUSY, NOT_FOUND, TASK_OVERLAP, Problem, invalid, n
 from core.ledger.audit import audit
 from core.ledger.audit_task import AuditAsked, AuditKind, audit_request
 from core.ledger.ranges import Reading
-from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
+from core.ledger.recount import MOST_NUMBERS
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from core.tasks.run import open_task
@@ -40,9 +40,7 @@ def audit_ledger(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:
         _auditing.release()
 
 
-@operation(
-    "Request an audit of all ranges, the rows or the hub", "tasks", {202: AuditJobAnswer}, (NOT_FOUND, TASK_OVERLAP)
-)
+@operation("Request an audit of all ranges or the rows", "tasks", {202: AuditJobAnswer}, (NOT_FOUND, TASK_OVERLAP))
 def request_audit(call: Call[Nothing, Nothing, AuditShape]) -> Answer:
     """Open a task; its orchestration works on it. One audit of the stream is open at a time."""
     own, asked = app(), call.body
@@ -52,7 +50,7 @@ def request_audit(call: Call[Nothing, Nothing, AuditShape]) -> Answer:
     if not partitions:
         raise not_found("partition_id", "there is no commit" if id is None else f"partition {id} has no commit")
     order = TaskOrder(CLOCK.new_id(), own.open_stream(), call.who, "", call.at)
-    wanted = AuditAsked(id, asked.whole, asked.rows, asked.hub, first, last)
+    wanted = AuditAsked(id, asked.whole, asked.rows, first, last)
     with opening():
         task = open_task(audit_request(order, wanted, partitions), own.tasks)
     return begun(shown(task))
@@ -86,15 +84,13 @@ def _ends(asked: AuditShape) -> tuple[SequenceNumber | None, SequenceNumber | No
     named = "first" if first is not None else "last"
     if (first, last) != (None, None) and asked.partition_id is None:
         raise invalid("partition_id", "first and last are numbers of one partition: set partition_id")
-    if (first, last) != (None, None) and not (asked.rows or asked.hub):
-        raise invalid(named, "set rows or hub, to recount the rows or the hub")
+    if (first, last) != (None, None) and not asked.rows:
+        raise invalid(named, "set rows, to recount the rows")
     if first is not None and last is not None:
-        _refuse_range(first, last, MOST_EVENTS if asked.hub else MOST_NUMBERS)
+        if last < first:
+            raise invalid("last", f"{last} is before first, which is {first}")
+        if last - first >= MOST_NUMBERS:
+            raise invalid(
+                "last", f"{last - first + 1} numbers are too many: the limit of one recount is {MOST_NUMBERS}"
+            )
     return first, last
-
-
-def _refuse_range(first: SequenceNumber, last: SequenceNumber, limit: int) -> None:
-    if last < first:
-        raise invalid("last", f"{last} is before first, which is {first}")
-    if last - first >= limit:
-        raise invalid("last", f"{last - first + 1} numbers are too many: the limit of one recount is {limit}")

@@ -1,15 +1,14 @@
-"""The findings of an audit: of one partition, with its rows and the hub where they are requested, and of the stream."""
+"""The findings of an audit: of one partition, with its rows where they are requested, and of the stream."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from core.api.shown import written
 from core.ledger.audit import ONLY_ANCHORED, AuditedPartition, audit, stream_faults
 from core.ledger.audit_task import DEADLINE, STREAM, AuditAsked
 from core.ledger.faults import LedgerFault
-from core.ledger.hub_comparison import find_unbooked, incarnation_faults
 from core.ledger.ranges import Reading
-from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS, HubRecount, RowRecount, recount_hub, recount_rows, window
+from core.ledger.recount import MOST_NUMBERS, RowRecount, recount_rows, window
 from core.ledger.retention.work import Verify
 from core.ledger.sums import FIRST
 from core.model.events import PartitionId
@@ -21,15 +20,12 @@ from handlers.operations.audit_shapes import (
     AuditJobAnswer,
     FaultAnswer,
     Finding,
-    HubRecountAnswer,
-    NumbersAnswer,
     RowRecountAnswer,
 )
 from handlers.operations.task_shapes import of_every_kind
 
 AuditPartition = Callable[[AuditAsked, PartitionId, datetime], str]
-AuditStream = Callable[[AuditAsked], str]
-READING = timedelta(seconds=60)  # to read the events of one partition from the hub
+AuditStream = Callable[[], str]
 
 
 def audit_means(own: App) -> tuple[AuditPartition, AuditStream]:
@@ -38,8 +34,8 @@ def audit_means(own: App) -> tuple[AuditPartition, AuditStream]:
     def of_partition(asked: AuditAsked, id: PartitionId, until: datetime) -> str:
         return _written(_of_partition(own, asked, id, Reading(asked.whole, lambda: own.clock.now() >= until)))
 
-    def of_stream(asked: AuditAsked) -> str:
-        return _written(Finding([fault_answer(one) for one in _stream_faults(own, asked)]))
+    def of_stream() -> str:
+        return _written(Finding([fault_answer(one) for one in stream_faults(own.ledger)]))
 
     return of_partition, of_stream
 
@@ -66,25 +62,13 @@ def _of_partition(own: App, asked: AuditAsked, id: PartitionId, reading: Reading
         return Finding([fault_answer(_vanished(id))])
     (one,) = done.partitions
     rows = _rows(own, one, window(one.ledger, asked.first, asked.last, MOST_NUMBERS)) if asked.rows else None
-    hub = _hub(own, one, window(one.ledger, asked.first, asked.last, MOST_EVENTS)) if asked.hub else None
-    faults = [*one.faults, *(rows.faults if rows else ()), *(hub.faults if hub else ())]
-    if asked.hub:
-        state = own.incarnations.read_partition(one.ledger.partition)
-        faults += incarnation_faults([state], own.ledger.read_incarnation(), own.hub)
-    return Finding([fault_answer(fault) for fault in faults], partition_answer(one, rows, hub))
+    faults = (*one.faults, *(rows.faults if rows else ()))
+    return Finding([fault_answer(fault) for fault in faults], partition_answer(one, rows))
 
 
 def _vanished(id: PartitionId) -> LedgerFault:
     text = "the partition had rows when this audit began, but no table names it now"
     return LedgerFault(id, "partition", FIRST, FIRST, text)
-
-
-def _stream_faults(own: App, asked: AuditAsked) -> list[LedgerFault]:
-    faults = [*stream_faults(own.ledger)]
-    if asked.hub and asked.partition_id is None:
-        named, incarnation = frozenset(own.ledger.find_traces()), own.ledger.read_incarnation()
-        faults += find_unbooked(own.hub, named, incarnation, own.clock.now())
-    return faults
 
 
 def shown(task: Task) -> AuditJobAnswer:
@@ -111,16 +95,9 @@ def _rows(own: App, one: AuditedPartition, span: Span | None) -> RowRecount | No
     return None if span is None else recount_rows(one, span, own.ledger)
 
 
-def _hub(own: App, one: AuditedPartition, span: Span | None) -> HubRecount | None:
-    return None if span is None else recount_hub(one, span, own.hub, own.ledger, own.clock.now() + READING)
-
-
-def partition_answer(
-    one: AuditedPartition, rows: RowRecount | None = None, hub: HubRecount | None = None
-) -> AuditedAnswer:
-    """Return an audited partition, with its recounts."""
+def partition_answer(one: AuditedPartition, rows: RowRecount | None = None) -> AuditedAnswer:
+    """Return an audited partition, with the recount of its rows."""
     ledger = one.ledger
-    more = (rows.faults if rows else ()) + (hub.faults if hub else ())
     return AuditedAnswer(
         partition_id=ledger.partition.partition_id,
         first=str(ledger.first),
@@ -133,9 +110,8 @@ def partition_answer(
         since=str(one.since),
         until=str(one.until),
         complete=one.complete,
-        balanced=not one.faults and not more,
+        balanced=not one.faults and not (rows and rows.faults),
         rows=None if rows is None else _row_recount(one, rows),
-        hub=None if hub is None else _hub_recount(hub),
     )
 
 
@@ -143,19 +119,6 @@ def _row_recount(one: AuditedPartition, done: RowRecount) -> RowRecountAnswer:
     first, last = done.span.ends
     is_whole = (first, last) == (one.ledger.first, one.ledger.checkpoint)
     return RowRecountAnswer(first=str(first), last=str(last), rows=done.rows, complete=is_whole)
-
-
-def _hub_recount(done: HubRecount) -> HubRecountAnswer:
-    return HubRecountAnswer(
-        beginning=str(done.extent.beginning),
-        end=str(done.extent.last),
-        first=None if done.span is None else str(done.span.first),
-        last=None if done.span is None else str(done.span.last),
-        held=done.held,
-        absent=done.absent,
-        not_held=[written(NumbersAnswer, hole) for hole in done.not_held],
-        lag=done.lag,
-    )
 
 
 def fault_answer(fault: LedgerFault) -> FaultAnswer:

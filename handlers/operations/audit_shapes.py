@@ -8,7 +8,6 @@ import msgspec
 from core.api.operation import Answered, NumberText, PartitionText, Shape
 from core.api.shown import shape_of
 from core.ledger.faults import FaultKind, LedgerFault
-from core.model.spans import Span
 from handlers.operations.task_shapes import TaskAnswer
 
 
@@ -20,13 +19,12 @@ class AuditQuery(Shape):
 
 class AuditShape(Shape):
     """A request for an audit as a task: one partition, or all. `whole` reads every range, also those that an earlier
-    task verified. `rows` and `hub` also recount the rows and the hub: the numbers from `first` to `last` of one
-    partition, or the newest numbers of each."""
+    task verified. `rows` also recounts the rows: the numbers from `first` to `last` of one partition, or the newest
+    numbers of each."""
 
     partition_id: PartitionText | None = None
     whole: bool = False
     rows: bool = False
-    hub: bool = False
     first: NumberText | None = None
     last: NumberText | None = None
 
@@ -36,13 +34,6 @@ _Fault: Any = shape_of(LedgerFault, kind=FaultKind)
 
 class FaultAnswer(_Fault):
     """A fault of the ledger, and the numbers that it concerns."""
-
-
-_Numbers: Any = shape_of(Span)
-
-
-class NumbersAnswer(_Numbers):
-    """A range of numbers, both ends included."""
 
 
 class RowRecountAnswer(Answered):
@@ -56,26 +47,10 @@ class RowRecountAnswer(Answered):
     complete: bool
 
 
-class HubRecountAnswer(Answered):
-    """The recount of the hub, which reaches from `beginning` to `end`. Of the numbers from `first` to `last`, which
-    were read, the hub holds `held`, and the ledger counts `absent` as absent. The hub does not hold those in `not_held`
-    either: compaction leaves such holes, retention does not. `first` and `last` are null where the hub holds none of
-    the requested numbers."""
-
-    beginning: str
-    end: str
-    first: str | None
-    last: str | None
-    held: int
-    absent: int
-    not_held: list[NumbersAnswer]
-    lag: int
-
-
 class AuditedAnswer(Answered):
     """A partition up to commit `until`. A task had verified the ranges up to commit `since`. The ranges after it were
     read. If it is not `complete`, the time was over before the newest commit, and nothing but these ranges was
-    compared. `rows` and `hub` are null unless they were requested and exist."""
+    compared. `rows` is null unless it was requested and exists."""
 
     partition_id: str
     first: str
@@ -90,7 +65,6 @@ class AuditedAnswer(Answered):
     complete: bool
     balanced: bool
     rows: RowRecountAnswer | None
-    hub: HubRecountAnswer | None
 
 
 class AuditAnswer(Answered):

@@ -124,7 +124,7 @@ function letters(status, burning) {
 
 function auditing() {
   const found = el("div", { "aria-live": "polite" });
-  const boxes = Object.fromEntries(["whole", "rows", "hub"].map((name) => [name, el("input", { type: "checkbox" })]));
+  const boxes = Object.fromEntries(["whole", "rows"].map((name) => [name, el("input", { type: "checkbox" })]));
   const tell = (text) => found.replaceChildren(el("p", { class: "quiet" }, text));
   const start = button("Audit the ledger", async () => {
     start.disabled = true;
@@ -141,8 +141,7 @@ function auditing() {
   return card("Audit", el("p", { class: "quiet", id: "audit-words" },
     "The audit checks what no task has verified. Tick a box to check more, which runs as a task."),
   el("div", { class: "row actions" }, start, el("label", { class: "inline" }, boxes.whole, "all ranges again"),
-    el("label", { class: "inline" }, boxes.rows, "the rows too"),
-    el("label", { class: "inline" }, boxes.hub, "the hub too")), found);
+    el("label", { class: "inline" }, boxes.rows, "the rows too")), found);
 }
 
 function verdict(done) {

@@ -215,13 +215,3 @@ SELECT r.table_name, r.sequence_number, r.ordinal, r.row_commit_number, r.row
  WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id
    AND r.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
  ORDER BY r.sequence_number, r.ordinal;
-
--- name: read_letter_events
--- Read the whole events of letters after a number and up to a second one, in order, except those that were erased.
--- params: stream_id int, partition_id varchar(8000), after_number bigint, last_sequence_number bigint, most int
-SELECT d.sequence_number, d.enqueued_at, d.partition_key, d.properties, d.body, d.body_kept
-  FROM event_hub_dead_letter AS d
- WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number > :after_number
-   AND d.sequence_number <= :last_sequence_number AND d.error_type <> 'erased'
- ORDER BY d.sequence_number
- LIMIT :most;

@@ -183,13 +183,3 @@ SELECT (SELECT COALESCE(SUM(CONVERT(bigint, JSON_VALUE(p.report, '$.letters_adde
                    WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id), 0) AS letters,
        (SELECT c.letters - c.dead_lettered - c.held FROM event_hub_checkpoint AS c
          WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id) AS counted;
-
--- name: find_absent
--- Find the absent gaps of a partition that reach into a range, in order.
--- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most int
-SELECT g.first_sequence_number, g.last_sequence_number
-  FROM sequence_gap AS g
- WHERE g.stream_id = :stream_id AND g.partition_id = :partition_id AND g.status = 'absent'
-   AND g.last_sequence_number >= :first_sequence_number AND g.first_sequence_number <= :last_sequence_number
- ORDER BY g.first_sequence_number
- LIMIT :most;

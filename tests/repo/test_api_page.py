@@ -13,7 +13,7 @@ from core.api.operation import Nothing, Operation
 from core.api.problems import PREFIX, TYPES
 from core.api.route import LEVELS, Route, linked
 from core.ledger.faults import FaultKind
-from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
+from core.ledger.recount import MOST_NUMBERS
 from core.letters.redrive import MOST_OPEN as MOST_REDRIVES
 from core.replay.job import MOST_OPEN
 from examples.home_security.routes import LINK
@@ -36,7 +36,6 @@ LIMITS = {
     "octets of a letter's body that are shown": LARGEST_SHOWN,
     "replays that are open, dry runs included": MOST_OPEN,
     "numbers of a partition whose rows an audit recounts at once": MOST_NUMBERS,
-    "events of a partition that an audit reads from the hub at once": MOST_EVENTS,
 }
 
 

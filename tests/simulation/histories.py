@@ -13,9 +13,8 @@ from core.ingest.ingest import Means, ingest_batch
 from core.ledger.audit import Audit, audit
 from core.ledger.explain import Explanation, explain
 from core.ledger.faults import LedgerFault
-from core.ledger.hub_comparison import find_unbooked
 from core.ledger.ranges import Reading
-from core.ledger.recount import MOST_NUMBERS, recount_hub, recount_rows, window
+from core.ledger.recount import MOST_NUMBERS, recount_rows, window
 from core.letters.keeper import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
@@ -59,18 +58,15 @@ class History:
         return replace(self, hub=hub, **_opened(path))
 
     def audit(self) -> list[LedgerFault]:
-        """Return the faults that the audit and the recounts of rows and hub report."""
+        """Return the faults that the audit and the recounts of rows report."""
         done = audit(self.desk.ledger, None)
-        unbooked = find_unbooked(self.hub, done.named, self.desk.ledger.read_incarnation(), NOW)
-        return [*done.faults, *self._recounted(done), *unbooked]
+        return [*done.faults, *self._recounted(done)]
 
     def _recounted(self, done: Audit) -> Iterator[LedgerFault]:
         for one in done.partitions:
             span = window(one.ledger, None, None, MOST_NUMBERS)
-            if span is None:
-                continue
-            yield from recount_rows(one, span, self.desk.ledger).faults
-            yield from recount_hub(one, span, self.hub, self.desk.ledger, NOW).faults
+            if span is not None:
+                yield from recount_rows(one, span, self.desk.ledger).faults
 
     def explain(self, id: str, number: int) -> Explanation:
         found = explain(PartitionId(id), SequenceNumber(number), self.desk.explanations)

@@ -211,7 +211,7 @@ def _audit(process: Process) -> None:
     kind = AuditKind(
         process.database,
         lambda _, id, __: report_text(audit(ledger, id).partitions[0].ledger.accounted),
-        lambda _: report_text(len(tuple(stream_faults(ledger)))),
+        lambda: report_text(len(tuple(stream_faults(ledger)))),
         process.bench.own,
     )
     _work_on_all(kind, process.bench)

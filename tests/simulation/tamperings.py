@@ -1,15 +1,6 @@
-"""The table of tamperings: changes by hand to a finished store or its hub, and the faults to be named."""
+"""The table of tamperings: changes by hand to a finished store, and the faults to be named."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-from msgspec import structs
-
-from core.model.spans import SequenceNumber
-from tests.fakes.builders import event
-from tests.fakes.memory_hub import MemoryHub
-
-Target = Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -23,7 +14,6 @@ class Tampering:
     words: str
     pick: str
     statements: tuple[str, ...] = ()
-    hub: Callable[[MemoryHub, Target], None] | None = None
 
 
 READING = (
@@ -49,7 +39,6 @@ CHECKPOINT = "SELECT partition_id, commit_number AS c FROM event_hub_checkpoint 
 LETTER = "SELECT partition_id, sequence_number AS number FROM event_hub_dead_letter WHERE {} LIMIT 1"
 OF_LETTER = "WHERE partition_id = :partition_id AND sequence_number = :number"
 EXHAUSTED = LETTER.format("status = 'exhausted'")
-IN_THE_HUB = LETTER.format("sequence_number > 65 AND partition_id = '0'")
 ATTEMPT = (
     "SELECT partition_id, sequence_number AS number, attempt, commit_number AS c FROM dead_letter_attempt"
     " WHERE {} LIMIT 1"
@@ -389,7 +378,7 @@ TOTALS = {
 
 PARTITIONS = {
     "a checkpoint deleted": Tampering("checkpoint", "no checkpoint", CHECKPOINT, everything_of("event_hub_checkpoint")),
-    "a checkpoint moved on": checkpoint("short hub", "", "sequence_number = sequence_number + 3"),
+    "a checkpoint moved on": checkpoint("short", "", "sequence_number = sequence_number + 3"),
     "a checkpoint moved back": checkpoint("beyond", "", "sequence_number = sequence_number - 3"),
     "the commits of a checkpoint counted up": checkpoint("commits", "", "commit_number = commit_number + 1"),
     "the commits of a checkpoint counted down": checkpoint(
@@ -404,15 +393,8 @@ PARTITIONS = {
         everything_of("batch_ledger"),
     ),
     "the books of a partition deleted": Tampering("partition", "", PARTITION, everything_of(*TABLES)),
-    "a whole partition deleted": Tampering("partition", "the hub", PARTITION, everything_of(*TABLES, *RECORDS)),
     "the incarnation of a stream raised": Tampering(
         "stream", "incarnation", "SELECT '' AS partition_id", (update("event_stream", "incarnation = 2", ""),)
-    ),
-    "the hub of a stream changed": Tampering(
-        "partition partition partition", "the hub", PARTITION, (update("event_stream", "event_hub = 'other'", ""),)
-    ),
-    "the name of a stream changed": Tampering(
-        "partition partition partition", "the hub", PARTITION, (update("event_stream", "consumer_group = 'other'", ""),)
     ),
 }
 
@@ -454,43 +436,15 @@ LETTERS = {
     "the outcome of an attempt changed": attempt(
         "attempts attempts", "letter {number}", RESOLVING, "status = 'waiting'"
     ),
-    "the body of a letter changed": letter(
-        "letter_changed",
-        "letter {number} has a different body",
-        LETTER.format("body = CAST('poison' AS BLOB) AND sequence_number > 60 AND partition_id = '0'"),
-        "body = CAST('poisoN' AS BLOB)",
-    ),
-    "the time of a letter's event changed": letter(
-        "letter_changed",
-        "letter {number} has a different enqueued time",
-        IN_THE_HUB,
-        "enqueued_at = '2026-01-01T00:00:00.000000Z'",
-    ),
-    "the properties of a letter's event changed": letter(
-        "letter_changed", "letter {number} has different properties", IN_THE_HUB, "properties = '{\"a\": 1}'"
-    ),
-    "the properties of a letter's event made a list": letter(
-        "letter_changed", "letter {number} has different properties", IN_THE_HUB, "properties = '[1]'"
-    ),
-    "the properties of a letter's event nested too deeply": letter(
-        "letter_changed",
-        "letter {number} has different properties",
-        IN_THE_HUB,
-        f"properties = '{'[' * 5_000}{']' * 5_000}'",
-    ),
-    "the key of a letter's event changed": letter(
-        "letter_changed", "letter {number} has a different partition key", IN_THE_HUB, "partition_key = 'other'"
-    ),
 }
 
 GAPS = {
     "a gap with absent numbers deleted": gap("status = 'absent'"),
     "an absent gap called healed": gap("status = 'absent'", "status = 'healed'"),
-    "a healed gap called absent": gap("status = 'healed'", "status = 'absent'", "absent hub"),
+    "a healed gap called absent": gap("status = 'healed'", "status = 'absent'"),
     "an absent gap widened": gap(
         "status = 'absent' AND first_sequence_number > 60",
         "last_sequence_number = last_sequence_number + 2",
-        "absent hub",
     ),
     "an absent gap added": Tampering(
         "absent",
@@ -515,39 +469,4 @@ GAPS = {
 }
 
 
-def recreate(hub: MemoryHub, target: Target) -> None:
-    id = str(target["partition_id"])
-    hub.recreate(id)
-    hub.publish(id, [event(0)])
-
-
-def publish(hub: MemoryHub, target: Target) -> None:
-    hub.recreate(str(target["partition_id"]))
-    hub.publish(str(target["partition_id"]), [event(0), event(1)])
-
-
-def change(hub: MemoryHub, target: Target) -> None:
-    held, number = hub.held[str(target["partition_id"])], SequenceNumber(int(str(target["number"])))
-    held[number] = structs.replace(held[number], body=b"changed")
-
-
-def restore(hub: MemoryHub, target: Target) -> None:
-    held, number = hub.held[str(target["partition_id"])], SequenceNumber(int(str(target["number"])))
-    held[number] = event(number)
-
-
-HUB = {
-    "the hub recreated with fewer events": Tampering("hub", "the hub ends at", PARTITION, hub=recreate),
-    "the hub given events of a partition without books": Tampering(
-        "partition", "the hub", "SELECT '7' AS partition_id", hub=publish
-    ),
-    "the event of a letter changed in the hub": Tampering(
-        "letter_changed", "letter {number} has a different body", IN_THE_HUB, hub=change
-    ),
-    "an absent number found in the hub": Tampering(
-        "hub", "recorded as absent", GAP.format("status = 'absent' AND first_sequence_number > 70"), hub=restore
-    ),
-}
-
-
-TAMPERINGS = ROWS | LEDGER | TOTALS | PARTITIONS | LETTERS | GAPS | HUB
+TAMPERINGS = ROWS | LEDGER | TOTALS | PARTITIONS | LETTERS | GAPS

@@ -7,9 +7,12 @@ from tests.simulation.tamperings import (
     OF_LETTER,
     OF_RETRACTED,
     PARTITION,
+    RECORDS,
     RETRACTED,
+    TABLES,
     Tampering,
     delete,
+    everything_of,
     update,
 )
 
@@ -25,7 +28,6 @@ def every(table: str, changes: str) -> Tampering:
 
 LATER = "'2027-01-01T00:00:00.000000Z'"
 STATE = "SELECT partition_id, home_id FROM home ORDER BY home_id LIMIT 1"
-GONE = LETTER.format("partition_id = '0' AND sequence_number < 40")
 NO_RETRY = (
     "SELECT d.partition_id, d.sequence_number AS number, 1 AS attempt FROM event_hub_dead_letter AS d"
     " WHERE d.status = 'exhausted' AND (SELECT GROUP_CONCAT(a.kind) FROM dead_letter_attempt AS a"
@@ -66,20 +68,11 @@ UNNAMED = {  # by their sentences in docs/api.md
             update("event_hub_dead_letter", "status = 'waiting'", OF_LETTER),
         ),
     ),
-    "the body, the properties, the key or the enqueued time of a letter is changed after its event left the hub": (
-        unnamed(
-            GONE,
-            update(
-                "event_hub_dead_letter",
-                f"body = CAST('x' AS BLOB), properties = '{{}}', partition_key = 'x', enqueued_at = {LATER}",
-                OF_LETTER,
-            ),
+    "the body, the properties, the key or the enqueued time of a letter is changed": (
+        every(
+            "event_hub_dead_letter",
+            f"body = CAST('x' AS BLOB), body_kept = 0, properties = '{{}}', partition_key = 'x', enqueued_at = {LATER}",
         ),
-    ),
-    "the body of a letter is changed together with `body_kept`, or anything of its event together with the error type"
-    " `erased`": (
-        every("event_hub_dead_letter", "body = CAST('x' AS BLOB), body_kept = 0"),
-        every("event_hub_dead_letter", "body = CAST('x' AS BLOB), partition_key = 'x', error_type = 'erased'"),
     ),
     "the replay that made a letter is changed to a different commit": (
         unnamed(
@@ -103,13 +96,17 @@ UNNAMED = {  # by their sentences in docs/api.md
     "the last attempt of an exhausted letter is deleted, other than a retry": (
         unnamed(NO_RETRY, delete("dead_letter_attempt", OF_ATTEMPT)),
     ),
-    "the offset, the commit id, the unknown fields or the write time of a checkpoint is changed, or its enqueued time"
-    " after its event left the hub": (
+    "the offset, the commit id, the unknown fields, the enqueued time or the write time of a checkpoint is changed": (
         every("event_hub_checkpoint", f"offset_token = 'none', updated_at = {LATER}, enqueued_at = {LATER}"),
         every("event_hub_checkpoint", "commit_id = '00000000-0000-0000-0000-000000000000', unknown_fields = '[]'"),
     ),
     "the verified commit of a checkpoint is changed": (
         every("event_hub_checkpoint", "verified_commit = verified_commit + 1"),
+    ),
+    "every row of a partition is deleted, or the event hub or the consumer group of a stream is changed": (
+        unnamed(PARTITION, *everything_of(*TABLES, *RECORDS)),
+        every("event_stream", "event_hub = 'other'"),
+        every("event_stream", "consumer_group = 'other'"),
     ),
     "a time of a stream, an anchor or a gap is changed, or who opened a stream and why; the hub's time of creation is"
     " cleared": (

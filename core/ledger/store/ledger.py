@@ -16,7 +16,7 @@ from core.ledger.store.erasure_scripts import subjects_json
 from core.ledger.store.minutes import Minutes
 from core.ledger.store.purge_stubs import PurgeStubs
 from core.ledger.store.sums import RangeSums
-from core.ledger.whereabouts import MOST_CHANGES, LedgerRange, LetterEvent, NotedGap, Whereabouts, WrittenRow
+from core.ledger.whereabouts import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
 from core.letters.listing import OPEN, SETTLED, LetterFilter, LetterKey
 from core.letters.store.listing import LetterListing, filter_values
 from core.model.commits import LetterStatus, PartitionStop
@@ -105,11 +105,6 @@ class Ledger(Comparison, RangeSums, Minutes):
         made, exist, counted = found[0] if found else (0, 0, None)
         return made, exist, counted
 
-    def find_absent(self, partition_id: PartitionId, span: Span, most: int) -> tuple[Span, ...]:
-        """Return the absent ranges that overlap this range, in order."""
-        found = self._stream.ask("find_absent", partition_id=partition_id, **span_values(span), most=most)
-        return tuple(Span(SequenceNumber(first), SequenceNumber(last)) for first, last in found)
-
     def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
         """Return the first commits that lie wholly in a range and appended more or fewer rows than the tables hold."""
         place = {"partition_id": partition_id, **span_values(span), "most": most}
@@ -129,13 +124,6 @@ class Ledger(Comparison, RangeSums, Minutes):
             for row_class in appended
             for number, status in self._stream.ask(of_rows("find_lettered", row_class), **place)
         )
-
-    def read_letter_events(
-        self, partition_id: PartitionId, after: SequenceNumber, last: SequenceNumber, most: int
-    ) -> tuple[LetterEvent, ...]:
-        """Return the events of the first letters after a number and up to a second one, in order."""
-        place = {"partition_id": partition_id, "after_number": after, "last_sequence_number": last, "most": most}
-        return tuple(map(_letter_event, self._stream.ask("read_letter_events", **place)))
 
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
         """Count the old rows of a table that no stub counts."""
@@ -215,14 +203,3 @@ class Explanations(PurgeStubs):
                 row = asdict(cast(Any, row_reader(row_class)(tuple(columns))))
                 written.append(WrittenRow(row_table(row_class).name, ordinal, commit_number, row))
         return tuple(written)
-
-
-def _letter_event(row: tuple[Any, ...]) -> LetterEvent:
-    number, enqueued_at, key, properties, body, body_kept = row
-    kept = bytes(body) if body_kept else None
-    try:
-        named = json.loads(properties)
-    except (ValueError, RecursionError):
-        named = None
-    named = named if isinstance(named, dict) else {"": properties}  # no event has such properties
-    return LetterEvent(SequenceNumber(number), instant_of(enqueued_at), key, named, kept)

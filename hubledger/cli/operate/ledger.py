@@ -23,7 +23,6 @@ _Key = Annotated[
 _Limit = Annotated[int, typer.Option(min=1, max=500, help="Places of a page.")]
 _Whole = Annotated[bool, typer.Option("--whole", help="Every range, also those that a task verified before.")]
 _Rows = Annotated[bool, typer.Option("--rows", help="Recount the rows too.")]
-_Hub = Annotated[bool, typer.Option("--hub", help="Read the hub too.")]
 _First = Annotated[str | None, typer.Option(metavar="NUMBER", help="The first number of a recount.")]
 _Last = Annotated[str | None, typer.Option(metavar="NUMBER", help="The last number of a recount.")]
 _NoWait = Annotated[bool, typer.Option("--no-wait", help="Return when the app has accepted the job.")]
@@ -159,24 +158,22 @@ def audit(
     partition: _Partition = None,
     whole: _Whole = False,
     rows: _Rows = False,
-    hub: _Hub = False,
     first: _First = None,
     last: _Last = None,
     no_wait: _NoWait = False,
 ) -> int:
-    """Audit the part of the ledger that no task has verified. --whole, --rows and --hub run as a task.
+    """Audit the part of the ledger that no task has verified. --whole and --rows run as a task.
 
     Ends with 1 when the audit has found a fault. It changes no data.
 
     Example: bin/hubledger ledger audit --whole --rows
     """
-    is_job = whole or rows or hub
-    if (first or last) and not (rows or hub):
-        raise UsageFault("--first and --last are for a recount: give --rows or --hub")
-    if not is_job:
+    if (first or last) and not rows:
+        raise UsageFault("--first and --last are for a recount: give --rows")
+    if not (whole or rows):
         return _audited(at, at.app.get("ledger/audit", {"partition_id": partition}))
     ends = {name: text and (number_of(text) or text) for name, text in (("first", first), ("last", last))}
-    order = {"partition_id": partition, "whole": whole, "rows": rows, "hub": hub, **ends}
+    order = {"partition_id": partition, "whole": whole, "rows": rows, **ends}
     accepted = at.app.post("audits", order)
     return shown(at, accepted) if no_wait else finished(at, accepted, "audit")
 

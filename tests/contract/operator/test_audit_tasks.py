@@ -53,7 +53,7 @@ class Auditor:
         self.audited: list[str] = []
         self.meanwhile: Callable[[], object] = lambda: None
         clock = Clock(lambda: self.now, uuid4, lambda: 0.5)
-        self.kind = AuditKind(office.store.database, self.partition, lambda _: '"whole"', clock)
+        self.kind = AuditKind(office.store.database, self.partition, lambda: '"whole"', clock)
 
     def work(self, task_id: UUID, minutes: float = 60) -> SliceReport:
         return work_on(task_id, None, self.kind, self.now + timedelta(minutes=minutes))
@@ -84,7 +84,7 @@ def reports(task: Task) -> dict[str, str]:
 class TestOpening:
     def test_a_task_is_stored_with_all_that_was_requested(self, desks: tuple[Office, Office]) -> None:
         ends = {"first": SequenceNumber(2**62), "last": SequenceNumber(2**63 - 1)}
-        asked = AuditAsked(IDS[1], whole=True, rows=True, hub=True, **ends)
+        asked = AuditAsked(IDS[1], whole=True, rows=True, **ends)
         task = open_task(
             replace(request(desks[0]), asked=request(desks[0], **_fields(asked)).asked), desks[0].desk.tasks
         )

@@ -1,4 +1,4 @@
-"""Mutants of the books: the balance, the audit, the recount, the watch, and the runs of aggregation."""
+"""Mutants of the books: the balance, the audit, the watch, and the runs of aggregation."""
 
 from tests.mutants.mutant import in_file
 
@@ -90,15 +90,6 @@ MUTANTS = (
             "a range that comes between two statements is a fault",
             TOTALS + ENDS,
             ENDS + TOTALS,
-        ),
-    ),
-    *in_file(
-        "core/ledger/recount.py",
-        f"{UNIT}/ledger/test_recount.py",
-        (
-            "a number that is absent in the ledger and there in the hub passes the recount",
-            "faults += _found_after_all(id, numbers, absent)",
-            "faults += _found_after_all(id, numbers, [])",
         ),
     ),
     *in_file(

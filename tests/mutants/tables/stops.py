@@ -79,15 +79,6 @@ MUTANTS = (
         ("a dry run opens the next incarnation", "    if not order.is_dry_run:\n", "    if order.reason:\n"),
     ),
     *in_file(
-        "core/ledger/hub_comparison.py",
-        f"{UNIT}/ledger/test_hub_comparison.py",
-        (
-            "a recreated hub passes the audit",
-            "and stored is not None and created_at != stored:",
-            "and stored is None:",
-        ),
-    ),
-    *in_file(
         "core/ledger/store/incarnations.py",
         CONTRACT,
         (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.ledger.audit_task import DEADLINE
-from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
+from core.ledger.recount import MOST_NUMBERS
 from handlers.app import app
 from tests.unit.handlers.running import HOME, MOTION, Reply, Running
 
@@ -68,8 +68,8 @@ def test_a_second_audit_at_the_same_time_is_refused_and_the_next_one_is_not(fill
     assert filled.get("audit_ledger").status == 200
 
 
-def test_rows_and_the_hub_are_recounted_by_a_job_only(filled: Running) -> None:
-    for name in ("rows", "hub", "whole"):
+def test_rows_are_recounted_by_a_job_only(filled: Running) -> None:
+    for name in ("rows", "whole"):
         reply = filled.get("audit_ledger", None, **{name: "true"})
         assert (reply.status, reply.fields) == (400, [name])
 
@@ -108,14 +108,6 @@ def test_a_job_names_a_partition_that_no_table_names_now(filled: Running) -> Non
     assert [(one["kind"], one["partition_id"]) for one in done["faults"]] == [("partition", "10")]
 
 
-def test_a_job_waits_for_a_hub_that_does_not_answer(filled: Running) -> None:
-    job = opened(filled, hub=True, partition_id="10")
-    assert filled.drive(job["task_id"]) == {"error": "HubUnreachable"}
-    held = shown(filled, job)
-    assert (held["status"], held["done"], held["total"]) == ("running", 0, 1)
-    assert "Failed to initiate the connection" in held["fault"]
-
-
 def test_a_second_job_is_refused_with_the_place_of_the_first(filled: Running) -> None:
     job = opened(filled, whole=True)
     refused = filled.post("request_audit", {})
@@ -139,9 +131,8 @@ def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
         ({"whole": "true"}, ["whole"]),
         ({"rows": None}, ["rows"]),
         ({"partition_id": "../.."}, ["partition_id"]),
-        ({"hub": 2}, ["hub"]),
         ({"everything": True}, ["everything"]),
-        ({"hub": True, "first": "1"}, ["partition_id"]),
+        ({"rows": True, "first": "1"}, ["partition_id"]),
         ({"partition_id": "1", "first": "1"}, ["first"]),
         ({"partition_id": "1", "last": "1"}, ["last"]),
         ({"partition_id": "1", "rows": True, "first": "-1"}, ["first"]),
@@ -149,7 +140,6 @@ def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
         ({"partition_id": "1", "rows": True, "first": 1}, ["first"]),
         ({"partition_id": "1", "rows": True, "first": "5", "last": "4"}, ["last"]),
         ({"partition_id": "1", "rows": True, "first": "0", "last": str(MOST_NUMBERS)}, ["last"]),
-        ({"partition_id": "1", "hub": True, "first": "0", "last": str(MOST_EVENTS)}, ["last"]),
         ([], ["body"]),
         ("all", ["body"]),
         (b"", ["body"]),
@@ -158,5 +148,5 @@ def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
     for body, fields in wrong:
         refused = filled.post("request_audit", body)
         assert (refused.status, refused.fields) == (400, fields), (body, refused.body)
-    largest = {"partition_id": "1", "hub": True, "first": "0", "last": str(MOST_EVENTS - 1)}
+    largest = {"partition_id": "1", "rows": True, "first": "0", "last": str(MOST_NUMBERS - 1)}
     assert filled.post("request_audit", largest).status == 202
