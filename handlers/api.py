@@ -36,7 +36,6 @@ OWN = (
     Route("GET", "tasks", READING, "tasks.list_tasks"),
     Route("GET", "tasks/{task_id}", READING, "tasks.show_task"),
     Route("GET", "tasks/{task_id}/diff", REVEALING, "replays.show_replay_diff"),
-    Route("GET", "tasks/{task_id}/letters", READING, "redrives.list_redriven"),
     Route("POST", "tasks/{task_id}/pause", CHANGING, "tasks.pause_task"),
     Route("POST", "tasks/{task_id}/resume", CHANGING, "tasks.resume_task", drives=True),
     Route("POST", "tasks/{task_id}/cancel", CHANGING, "tasks.cancel_task"),

@@ -14,7 +14,6 @@ from json import dumps
 from typing import Literal
 
 from core.letters.listing import LetterFilter, ListedLetter
-from core.model.commits import LetterStatus
 from core.model.events import PartitionId
 from core.model.letters import TRANSACTION_LIMIT, LetterMove, LetterPosition, OrderedMove, Selection
 from core.model.spans import SequenceNumber, Span
@@ -186,8 +185,10 @@ class RedrivePiece:
 
 @dataclass(frozen=True, slots=True)
 class RedriveOutcome:
-    """What became of the letters that a retry moved, at the first try since; `letters` of them were looked at, from the
-    first one on. `failed_again` letters failed, `same_cause` of them for the cause that they had before."""
+    """The outcome of the first try since a retry, of `letters` of the letters that it moved.
+
+    `failed_again` letters failed, `same_cause` of them for the cause that they had before.
+    """
 
     letters: int
     resolved: int
@@ -195,7 +196,6 @@ class RedriveOutcome:
     same_cause: int
     not_tried: int
     discarded: int
-    gone: int
 
     @property
     def result(self) -> RedriveResult:
@@ -213,21 +213,8 @@ class RedriveOutcome:
             same.get(self.same_cause, f", {self.same_cause:,} of them for the same cause") if self.failed_again else ""
         )
         parts = [f"{self.resolved:,} resolved", f"{self.failed_again:,} failed again{why}"]
-        rest = {"not tried yet": self.not_tried, "discarded": self.discarded, "gone": self.gone}
+        rest = {"not tried yet": self.not_tried, "discarded": self.discarded}
         return ", ".join([*parts, *(f"{count:,} {word}" for word, count in rest.items() if count)])
-
-
-@dataclass(frozen=True, slots=True)
-class RedrivenLetter:
-    """A letter that a job moved: its place in a piece, and its status and cause now."""
-
-    piece: int
-    place: int
-    partition_id: PartitionId
-    sequence_number: SequenceNumber
-    moved_at: datetime
-    status: LetterStatus | None
-    cause: str | None
 
 
 @dataclass(frozen=True, slots=True)

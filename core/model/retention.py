@@ -10,7 +10,6 @@ DEFAULT_DAYS: Mapping[str, int] = {
     "event_hub_dead_letter": 90,
     "staged_event": 30,
     "replay_diff": 30,
-    "redrive_piece": 90,
     "task": 400,
     "aggregation_failure": 90,
 }

@@ -4,19 +4,17 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from core.api.operation import Answered, Cursor, NumberText, PartitionText, Reason, Shape
+from core.api.operation import Answered, NumberText, PartitionText, Reason, Shape
 from core.api.shown import shape_of
-from core.letters.redrive import RedrivenLetter, RedriveOutcome, RedriveResult
+from core.letters.redrive import RedriveOutcome, RedriveResult
 from core.model.letters import LetterPosition
 from handlers.operations.letters import HidingChoice, LetterAnswer, LetterChoice
 from handlers.operations.task_shapes import TaskAnswer
 
-LETTERS_PAGE, MOST_OF_A_PAGE = 100, 500
 MOST_SELECTED = 3_000  # letters in one selection: more do not fit into a body
 MOST_SHOWN = 100  # selected letters in an answer
 MOST_COUNTED, MOST_COUNTED_OF_MANY = 20_000, 1_000  # letters in the outcome of one redrive, and of each in a list
 RedriveMove = Literal["retry", "discard"]
-LettersLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_OF_A_PAGE)]
 
 
 class PreviewQuery(HidingChoice, kw_only=True):
@@ -44,13 +42,6 @@ class RedriveShape(Shape):
     letters: Annotated[list[LetterName], msgspec.Meta(min_length=1, max_length=MOST_SELECTED)] | None = None
     filter: LetterChoice | None = None
     per_second: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
-
-
-class RedrivenQuery(Shape):
-    """A page of letters that a redrive moved, in the order of its pieces."""
-
-    limit: LettersLimit = LETTERS_PAGE
-    cursor: Cursor | None = None
 
 
 class CauseAnswer(Answered):
@@ -81,9 +72,9 @@ _Outcome: Any = shape_of(RedriveOutcome)
 
 
 class OutcomeAnswer(_Outcome):
-    """What became of the letters that a retry moved, at the first try since: of the first `letters` of them, at most
-    20,000, and 1,000 in a list. `same_cause` counts those that failed again for the cause that they had before; `gone`
-    ones were purged. `words` says the counts."""
+    """What became of the letters that a retry moved, at the first try since. It counts at most 20,000 letters, 1,000 in
+    a list, and none that was purged. `same_cause` counts those that failed again for the cause that they had before.
+    `words` says the counts."""
 
     result: RedriveResult
     words: str
@@ -101,17 +92,3 @@ class RedriveAnswer(TaskAnswer, tag_field="kind", tag="redrive"):
     moved: int
     unmoved: int
     outcome: OutcomeAnswer | None
-
-
-_Redriven: Any = shape_of(RedrivenLetter, hidden=("piece", "place"))
-
-
-class RedrivenAnswer(_Redriven):
-    """A letter that a redrive moved, with its status and cause now; null where the letter is gone."""
-
-
-class RedrivenLettersAnswer(Answered):
-    """A page of letters that a redrive moved."""
-
-    letters: list[RedrivenAnswer]
-    next: str | None

@@ -1,17 +1,16 @@
-"""Retry or discard letters, few or many, as a task: preview it, request it, show it and the letters that it moved."""
+"""Retry or discard letters, few or many, as a task: preview it, request it, and show it."""
 
 import logging
 import time
 from contextlib import suppress
 from datetime import timedelta
 
-from core.api.cursors import Number, key_of, page_of
 from core.api.operation import Answer, Call, Nothing, number_of, operation
-from core.api.problems import CONFLICT, COUNT_DIFFERS, NOT_FOUND, TASK_OVERLAP, Problem, clipped
+from core.api.problems import CONFLICT, COUNT_DIFFERS, TASK_OVERLAP, Problem, clipped
 from core.api.shown import written
 from core.errors import InfrastructureFault
 from core.letters.listing import LetterFilter
-from core.letters.redrive import CountDiffers, LetterOrder, Redrive, RedriveCause, RedrivenLetter, redrive_of
+from core.letters.redrive import CountDiffers, LetterOrder, Redrive, RedriveCause, redrive_of
 from core.letters.redrive_run import RedriveKind, request_redrive
 from core.letters.redrive_run import preview_redrive as preview_of
 from core.model.events import PartitionId
@@ -32,18 +31,14 @@ from handlers.operations.redrive_shapes import (
     PreviewQuery,
     RedriveAnswer,
     RedriveMove,
-    RedrivenAnswer,
-    RedrivenLettersAnswer,
-    RedrivenQuery,
     RedriveShape,
     SelectedAnswer,
 )
-from handlers.operations.task_shapes import TaskPath, begun, found_task, of_every_kind, opening
+from handlers.operations.task_shapes import begun, of_every_kind, opening
 
 log = logging.getLogger("hubledger.api")
 MOVED: dict[RedriveMove, OrderedMove] = {"retry": "requeue", "discard": "discard"}
 NAMED: dict[OrderedMove, RedriveMove] = {move: name for name, move in MOVED.items()}
-FIRST = (-1, -1)  # before every place in a piece
 AT_ONCE = timedelta(seconds=5)  # of a request: some ten thousand letters; longer, and a person would ask what goes on
 
 
@@ -93,18 +88,6 @@ def _worked_on(task: Task, redrives: RedriveKind, own: App) -> Task:
     return task
 
 
-@operation("The letters that a redrive moved", "tasks", problems=(NOT_FOUND,))
-def list_redriven(call: Call[TaskPath, RedrivenQuery, Nothing]) -> RedrivenLettersAnswer:
-    """List a page of the letters that a job moved, in the order of its pieces."""
-    task, query = found_task(app(), call.path.task_id, "redrive"), call.query
-    bound_to, after = call.path.task_id, FIRST
-    if query.cursor is not None:
-        after = key_of(bound_to, query.cursor, tuple[Number, Number])
-    found = app().redrives.read_redriven(task.task_id, after, query.limit + 1)
-    page, following = page_of(found, query.limit, bound_to, lambda one: (one.piece, one.place))
-    return RedrivenLettersAnswer(letters=list(map(_redriven, page)), next=following)
-
-
 def kind(own: App) -> RedriveKind:
     """Return the redrives of the stream."""
     return RedriveKind(own.settings.stream, own.redrives, own.listing, own.clock, _rest)
@@ -150,10 +133,6 @@ def _position(name: LetterName, field: str) -> LetterPosition:
 
 def _selected(one: LetterPosition) -> SelectedAnswer:
     return written(SelectedAnswer, one)
-
-
-def _redriven(one: RedrivenLetter) -> RedrivenAnswer:
-    return written(RedrivenAnswer, one)
 
 
 def _cause(one: RedriveCause) -> CauseAnswer:

@@ -5,7 +5,7 @@ import { badge, button, card, count, dated, el, plural, table, taskAt } from "./
 
 // The rows of a table that a purge knows, in plain words.
 const ROWS = { batch_ledger: "Ledger rows", event_hub_dead_letter: "Settled letters", staged_event: "Events staged out of Capture",
-  replay_diff: "Changes that dry runs found", redrive_piece: "Pieces of redrives", task: "Ended tasks", aggregation_failure: "Failures of runs" };
+  replay_diff: "Changes that dry runs found", task: "Ended tasks", aggregation_failure: "Failures of runs" };
 
 const mono = (text) => el("span", { class: "mono" }, text);
 

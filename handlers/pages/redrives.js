@@ -2,11 +2,9 @@
 
 import { get, post, tried } from "./api.js";
 import { confirm } from "./confirm.js";
-import { ago, badge, button, capital, card, causeAt, count, el, field, isNarrow, letterAt, pager, plural, positionOf, renew, table,
-  taskAt } from "./dom.js";
+import { badge, button, capital, card, causeAt, count, el, field, isNarrow, plural, renew, table, taskAt } from "./dom.js";
 
 const LISTED = 5;
-const PAGE = 100;
 /** A move: its words, and the statuses of the letters that it may take. */
 export const MOVES = {
   retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false, from: ["waiting", "exhausted"],
@@ -95,8 +93,8 @@ const isTrying = (found) => found.outcome?.result === "not_tried";
 /** Say what became of the letters that a retry moved. */
 function outcomeOf({ outcome, moved }) {
   if (!outcome) return null;
-  const first = outcome.letters < moved ? `of the first ${plural(outcome.letters, "letter")}: ` : "";
-  return el("p", { id: "outcome" }, badge(outcome.result), ` ${first}${outcome.words}`);
+  const some = outcome.letters < moved ? `of ${plural(outcome.letters, "letter")}: ` : "";
+  return el("p", { id: "outcome" }, badge(outcome.result), ` ${some}${outcome.words}`);
 }
 
 export const redrive = {
@@ -104,48 +102,10 @@ export const redrive = {
   result: (found) => found.outcome?.words ?? (found.move === "discard" ? `${plural(found.moved, "letter")} discarded` : null),
   goesOn: isTrying,
   notes: outcomeOf,
-  stays: "the letters that it moved stay moved, and are listed here",
+  stays: "the letters that it moved stay moved",
   title: (found) => capital(found.move),
   done: (found) => share(found.done, found.total),
   facts: (found) => [[["Moved", count(found.moved)], ["Changed before, not moved", count(found.unmoved)],
     ["Letters", chosenOf(found)],
     ["Letters per second, at most", found.per_second === null ? "no limit" : count(found.per_second)]]],
-  follow: async (place, found, shown, isOver) => { if (isOver && !isTrying(found)) await movedLetters(place, found.task_id); },
 };
-
-const nowOf = ({ status }) => status ?? "gone";
-const MOVED = [
-  ["Cause", (one) => (one.cause === null ? one.said
-    : el("a", { class: "error", href: causeAt(one.cause) }, one.said)), "wide"],
-  ["Letters", (one) => count(one.letters.length), "amount"],
-  ["Now", (one) => [...new Set(one.letters.map(nowOf))].map((status) => el("span", { class: "kinds" }, badge(status),
-    ` ${count(one.letters.filter((letter) => nowOf(letter) === status).length)} `))],
-  ["Moved", (one) => ago(one.letters.at(-1).moved_at)],
-  ["One by one", (one) => el("details", {}, el("summary", {}, "Positions"), one.letters.map((letter) => el("p", {},
-    el("a", { href: letterAt(letter) }, positionOf(letter)), " ", badge(nowOf(letter))))), "wide"],
-];
-
-/** Group letters by their cause now, the largest group first. */
-const byCause = (letters) => [...new Set(letters.map(({ cause }) => cause))]
-  .map((cause) => ({ cause, letters: letters.filter((one) => one.cause === cause) }))
-  .sort((one, other) => other.letters.length - one.letters.length);
-
-const messages = new Map(); // by cause: the page of a task asks again and again
-
-async function messageOfCause(cause) {
-  if (cause === null) return "The letter is gone.";
-  if (!messages.has(cause)) {
-    const { groups: [group] } = await get("dead-letters/groups", { fingerprint: cause, limit: 1 });
-    messages.set(cause, group?.template ?? (group ? `${group.sample.error_type} (the message is hidden)` : "A letter of an unknown cause"));
-  }
-  return messages.get(cause);
-}
-
-async function movedLetters(place, id, cursor = "", before = []) {
-  const page = await get(`tasks/${encodeURIComponent(id)}/letters`, { limit: PAGE, cursor });
-  const causes = byCause(page.letters);
-  const said = await Promise.all(causes.map(({ cause }) => messageOfCause(cause)));
-  renew(place, card("Letters that it moved", page.letters.length ? table("Moved letters", MOVED, causes.map((one, at) => ({ ...one, said: said[at] })))
-    : el("p", {}, "No letter was moved."), cursor || page.next ? el("p", { class: "quiet" }, `Counted here: ${plural(page.letters.length, "letter")} of this part of the list.`) : null,
-  pager(["Earlier", "Later"], { cursor, before }, page.next, (...to) => movedLetters(place, id, ...to))));
-}

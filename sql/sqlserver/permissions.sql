@@ -17,7 +17,6 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.event_hub_dead_letter TO huble
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.dead_letter_attempt TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.task TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.task_part TO hubledger_app;
-GRANT SELECT, INSERT, DELETE ON hubledger.redrive_piece TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.replay_diff TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.replay_state TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.retracted_row TO hubledger_app;

@@ -44,7 +44,7 @@ def statuses(engine: Engine, place: str = "0") -> list[str]:
     return [one.status for one in engine.letters() if one.partition_id == place]
 
 
-def test_a_job_moves_every_letter_of_its_filter_and_lists_them(desk: Redriving, engine: Engine) -> None:
+def test_a_job_moves_every_letter_of_its_filter(desk: Redriving, engine: Engine) -> None:
     job = desk.ask(12)
     assert desk.slice(job).is_over
     ended = desk.now(job)
@@ -55,13 +55,13 @@ def test_a_job_moves_every_letter_of_its_filter_and_lists_them(desk: Redriving, 
     assert len(engine.attempts()) == 12
 
 
-def test_the_outcome_of_a_retry_counts_its_first_letters_by_their_next_try(desk: Redriving) -> None:
+def test_the_outcome_of_a_retry_counts_its_letters_by_their_next_try(desk: Redriving) -> None:
     job = desk.ask(12)
     assert desk.slice(job).is_over
-    assert desk.store.outcome(job.task.task_id, 100) == RedriveOutcome(12, 0, 0, 0, 12, 0, 0)
+    assert desk.store.outcome(job.task.task_id, 100) == RedriveOutcome(12, 0, 0, 0, 12, 0)
     assert desk.slice(desk.ask(1, positions("0", 4), "discard")).is_over
-    assert desk.store.outcome(job.task.task_id, 100) == RedriveOutcome(12, 0, 0, 0, 11, 1, 0)
-    assert desk.store.outcome(job.task.task_id, 2) == RedriveOutcome(2, 0, 0, 0, 2, 0, 0)
+    assert desk.store.outcome(job.task.task_id, 100) == RedriveOutcome(12, 0, 0, 0, 11, 1)
+    assert desk.store.outcome(job.task.task_id, 2) == RedriveOutcome(2, 0, 0, 0, 2, 0)
 
 
 @pytest.mark.parametrize("move", ["requeue", "discard"])
@@ -233,7 +233,7 @@ def test_two_drivers_move_each_letter_once(desk: Redriving, make_store: Callable
     assert len(engine.attempts()) == 12
 
 
-def test_a_cancelled_job_has_moved_what_it_lists(desk: Redriving, engine: Engine) -> None:
+def test_a_cancelled_job_counts_what_it_has_moved(desk: Redriving, engine: Engine) -> None:
     job = desk.ask(12, rate=4)
     desk.slice(job, seconds=0.6)
     assert desk.move(job, "cancel")
@@ -242,17 +242,6 @@ def test_a_cancelled_job_has_moved_what_it_lists(desk: Redriving, engine: Engine
     assert (ended.task.status, ended.moved) == ("cancelled", len(desk.moved(job)))
     assert 0 < ended.moved < 12
     assert statuses(engine).count("waiting") == ended.moved
-
-
-def test_a_page_of_moved_letters_goes_on_after_a_place_in_a_piece(desk: Redriving) -> None:
-    job = desk.ask(12, rate=10)  # pieces of five
-    desk.slice(job)
-    pages: list[tuple[str, int, str | None]] = []
-    after = (-1, -1)
-    while len(pages) <= 12 and (found := desk.store.read_redriven(job.task.task_id, after, 4)):
-        pages += [(one.partition_id, one.sequence_number, one.status) for one in found]
-        after = (found[-1].piece, found[-1].place)
-    assert pages == [(place, number, "waiting") for place in "01" for number in LETTERS]
 
 
 def test_a_job_is_kept_as_it_was_requested(desk: Redriving) -> None:

@@ -38,7 +38,7 @@ def in_turn(desk: Redriving, *jobs: Redrive) -> None:
         is_over = [desk.slice(job, seconds=0).is_over for job in jobs]
 
 
-def test_a_retry_and_a_discard_of_the_same_letters_each_list_what_they_moved(desk: Redriving, engine: Engine) -> None:
+def test_a_retry_and_a_discard_of_the_same_letters_each_count_what_they_moved(desk: Redriving, engine: Engine) -> None:
     retried = desk.ask(16, rate=SLOW)
     discarded = desk.ask(8, LetterFilter(partition_id=PartitionId("0")), "discard", rate=SLOW)
     in_turn(desk, retried, discarded)

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 from typing import cast
 
 from core.letters.keeper import Keeper
-from core.letters.redrive import CountDiffers, LetterOrder
+from core.letters.redrive import CountDiffers, LetterOrder, Redrive
 from core.letters.redrive_run import RedriveKind, request_redrive
 from core.letters.store.listing import LetterListing
 from core.model.letters import MOVES, LetterPosition, OrderedMove
+from core.store.columns import numbers_json
 from core.store.stream import OneStream
 from core.tasks.run import work_on
 from tests.fakes.store import Store
@@ -49,13 +50,19 @@ def _move(
     move: OrderedMove, positions: Iterable[LetterPosition], keeper: Keeper, by: str, why: str
 ) -> tuple[LetterPosition, ...]:
     kind, chosen = redriving(keeper), tuple(dict.fromkeys(positions))
-    count = len(kind.chosen.find_selected(chosen, MOVES[move].sources))
-    job = request_redrive(LetterOrder(move, chosen, count, by, why), None, kind)
+    movable = kind.chosen.find_selected(chosen, MOVES[move].sources)
+    job = request_redrive(LetterOrder(move, chosen, len(movable), by, why), None, kind)
     if isinstance(job, CountDiffers):
         return ()
     work_on(job.task.task_id, None, kind, EVER)
-    moved = kind.store.read_redriven(job.task.task_id, (-1, -1), len(chosen))
-    return tuple(LetterPosition(one.partition_id, one.sequence_number) for one in moved)
+    return tuple(one for one in movable if _was_moved(one, job, kind))
+
+
+def _was_moved(one: LetterPosition, job: Redrive, kind: RedriveKind) -> bool:
+    place = {"stream_id": job.task.stream_id, "partition_id": one.partition_id, "move_id": str(job.task.task_id)}
+    database = cast(Store, kind.store).database
+    found = database.ask("find_moved", **place, sequence_numbers=numbers_json([one.sequence_number]))
+    return [touched_by for _, _, touched_by in found] == [place["move_id"]]
 
 
 def _rest(pause: object) -> None:

@@ -11,7 +11,9 @@ from core.letters.redrive_run import RedriveKind, request_redrive
 from core.letters.store.listing import LetterListing
 from core.model.clock import Clock
 from core.model.letters import OrderedMove, Selection
+from core.model.spans import SequenceNumber
 from core.model.tasks import TaskMove, TaskVerb
+from core.store.columns import numbers_json
 from core.store.stream import OneStream
 from core.tasks.run import SliceReport, work_on
 from tests.fakes.builders import STREAM, FakeClock, ids, keep_letters
@@ -63,9 +65,15 @@ class Redriving:
         return found
 
     def moved(self, job: Redrive) -> list[tuple[str, int]]:
-        """Return the letters that a job lists as moved."""
-        found = self.store.read_redriven(job.task.task_id, (-1, -1), 1_000_000)
-        return [(one.partition_id, one.sequence_number) for one in found]
+        """Return the letters that a job moved, by their attempts."""
+        found, own = [], str(job.task.task_id)
+        for part in job.task.parts:
+            assert part.span is not None
+            numbers = numbers_json([*map(SequenceNumber, range(part.span.first, part.span.last + 1))])
+            place = {"stream_id": job.task.stream_id, "partition_id": part.name}
+            rows = self.store.database.ask("find_moved", **place, sequence_numbers=numbers, move_id=own)
+            found += [(part.name, number) for number, _, touched_by in rows if touched_by == own]
+        return found
 
 
 def with_exhausted_letters(store: Store, letters: Mapping[int, str]) -> Redriving:

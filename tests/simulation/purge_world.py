@@ -65,9 +65,8 @@ COPIED = {  # each table, and what its copy has as its piece: 0 for a row that n
     "staged_event": f"COALESCE(OLD.staged_at {IS_OLD}, FALSE) AND NOT EXISTS"
     " (SELECT 1 FROM task WHERE kind = 'replay' AND status IN ('planned', 'running', 'paused'))",
     "replay_diff": f"(SELECT COUNT(*) FROM task WHERE task_id = OLD.task_id AND ended_at {IS_OLD})",
-    "redrive_piece": f"(SELECT COUNT(*) FROM task WHERE task_id = OLD.task_id AND ended_at {IS_OLD})",
 }
-UNCHAINED = ("staged_event", "replay_diff", "redrive_piece")
+UNCHAINED = ("staged_event", "replay_diff")
 SUMS = """
     SELECT MAX(commit_number), MIN(first_sequence_number) FILTER (is_batch),
            MAX(last_sequence_number) FILTER (is_batch), COUNT(*) FILTER (is_batch),

@@ -239,7 +239,7 @@ def test_a_piece_of_a_redrive_locks_its_letters_before_its_task(name: str) -> No
     written = re.findall(
         r"(?:INSERT INTO|UPDATE|UPDATE d\s+SET[^;]*?FROM) hubledger\.(\w+)", every_run()[name][0], re.S
     )
-    assert written[-3:] == ["task", "task_part", "redrive_piece"]
+    assert written[-2:] == ["task", "task_part"]
     assert ("event_hub_checkpoint" in written) == name.endswith("discard")
 
 
@@ -250,7 +250,7 @@ def test_a_piece_of_a_purge_locks_its_rows_before_its_link_and_its_task(name: st
     )
     written = re.findall(changing, every_run()[name][0], re.S)
     assert len(written) > 1
-    below = [one for one in ("replay_diff", "redrive_piece", "task_part") if name == f"purge {one}"]
+    below = [one for one in ("replay_diff", "task_part") if name == f"purge {one}"]
     below = ["task_part"] if name == "purge ledger" else below  # that of the replay whose rows are purged
     assert written[-2 - len(below) :] == ["task", "task_part", *below]
 
@@ -322,7 +322,6 @@ EXPECTING = {
     "purge retracted_row": ["lock_stream", "delete_retracted", "hold_task", "advance_part"],
     "purge staged_event": ["lock_stream", "delete_staged", "hold_task", "advance_part"],
     "purge replay_diff": ["lock_stream", "hold_task", "advance_part", "delete_diffs"],
-    "purge redrive_piece": ["lock_stream", "hold_task", "advance_part", "delete_redrive_pieces"],
     "purge task_part": ["lock_stream", "hold_task", "advance_part", "delete_parts"],
     "purge task": ["lock_stream", "delete_tasks", "hold_task", "advance_part"],
     "purge aggregation_failure": ["lock_stream", "delete_failures", "hold_task", "advance_part"],

@@ -27,7 +27,7 @@ LIMITS = {  # the most rows that a statement changes; `most` of the others comes
     **dict.fromkeys(("claim_letters", "free_without_order", "forget_states"), ROWS_AT_ONCE),
     **dict.fromkeys(("mark_staged", "delete_staged", "delete_retracted", "delete_diffs"), OF_PIECE["rows_of_piece"]),
     **dict.fromkeys(("delete_parts", "delete_failures", "delete_tasks"), OF_PIECE["rows_of_piece"]),
-    **dict.fromkeys(("delete_redrive_pieces", "delete_ledger_rows", "delete_attempts"), OF_PIECE["rows_of_piece"]),
+    **dict.fromkeys(("delete_ledger_rows", "delete_attempts"), OF_PIECE["rows_of_piece"]),
     "delete_settled_letters": OF_PIECE["letters_of_piece"],
     "move_letters": TRANSACTION_LIMIT,
 }

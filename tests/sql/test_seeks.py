@@ -39,7 +39,6 @@ SEEKS = {  # statement, alias: table, index, the columns that are sought
     ("delete_staged", ""): ("staged_event", "ix_staged_event_staged", ("stream_id", "staged_at")),
     ("delete_diffs", ""): ("replay_diff", "pk_replay_diff", ("task_id",)),
     ("forget_states", "s"): ("replay_state", "pk_replay_state", ("task_id",)),
-    ("delete_redrive_pieces", ""): ("redrive_piece", "pk_redrive_piece", ("task_id",)),
     ("delete_parts", ""): ("task_part", "pk_task_part", ("task_id",)),
     ("read_parts", "p"): ("task_part", "pk_task_part", ("task_id",)),
     ("note_purged_replay", "p"): ("task_part", "pk_task_part", ("task_id", "part")),

@@ -15,7 +15,6 @@ PurgedTable = Literal[
     "retracted_row",
     "staged_event",
     "replay_diff",
-    "redrive_piece",
     "task_part",
     "task",
     "aggregation_failure",
@@ -25,7 +24,7 @@ BY_PARTITION: tuple[PurgedTable, ...] = (
     "event_hub_checkpoint", "batch_ledger", "retracted_row", "event_hub_dead_letter",
 )  # fmt: skip
 BY_STREAM: tuple[PurgedTable, ...] = (
-    "staged_event", "replay_diff", "redrive_piece", "task_part", "task", "aggregation_failure",
+    "staged_event", "replay_diff", "task_part", "task", "aggregation_failure",
 )  # fmt: skip
 MOST_NOTES = 100
 

@@ -24,7 +24,6 @@ ROW_BYTES = {  # the last three are assumed
     "retracted_row": 340,
     "staged_event": 230,
     "replay_diff": 510,
-    "redrive_piece": 4_000,
     "task_part": 1_000,
     "task": 1_000,
     "aggregation_failure": 3_000,

@@ -15,7 +15,6 @@ from core.tasks.task import Advance
 
 PARTS = {  # of tasks: the statements that find an old task, and delete its parts
     "replay_diff": ("find_old_dry_run", "delete_diffs"),
-    "redrive_piece": ("find_old_redrive", "delete_redrive_pieces"),
     "task_part": ("find_old_task", "delete_parts"),
 }
 _COLUMNS = {"first": "first_sequence_number", "last": "last_sequence_number"}  # of a stub, where the names differ

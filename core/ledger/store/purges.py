@@ -173,7 +173,6 @@ def _covered(partition_id: PartitionId, stub: PurgeStub, before: datetime) -> di
 _COUNTED_WHOLE = {  # by a dry run
     "staged_event": "count_old_staged",
     "replay_diff": "count_old_diffs",
-    "redrive_piece": "count_old_redrive_pieces",
     "task_part": "count_old_parts",
 }
 

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from core.letters.redrive import (
     Redrive,
-    RedrivenLetter,
     RedriveOutcome,
     RedrivePiece,
     Walked,
@@ -18,9 +17,9 @@ from core.letters.store.listing import filter_values
 from core.model.commits import LetterStatus
 from core.model.spans import SequenceNumber
 from core.settle.store.partitions import Partitions
-from core.store.columns import instant_text, span_values
+from core.store.columns import span_values
 from core.store.decoding import decoded
-from core.store.script import Script, Step
+from core.store.script import Script
 from core.tasks.store import Ending, Tasks, advance_steps
 from core.tasks.task import Advance, report_text
 
@@ -30,15 +29,8 @@ LOOKED_AT = 1_000  # letters that one statement of a walk reads
 class Redrives(Partitions):
     """Redrives and their progress. A change of a job conflicts when its status or its pieces are not as expected."""
 
-    def read_redriven(self, redrive_id: UUID, after: tuple[int, int], most: int) -> tuple[RedrivenLetter, ...]:
-        """Return letters that a job moved, in the order of its pieces, after a place in a piece."""
-        piece, within = after
-        page = {"after_piece": piece, "after_place": within, "most": most}
-        found = self._database.ask("read_redriven_letters", task_id=str(redrive_id), **page)
-        return decoded(RedrivenLetter, found)
-
     def outcome(self, redrive_id: UUID, most: int) -> RedriveOutcome:
-        """Return what became of the first letters that a job moved, at most this number."""
+        """Return what became of the letters that a job retried, at most this number."""
         (found,) = decoded(RedriveOutcome, self._database.ask("count_redriven", task_id=str(redrive_id), most=most))
         return found
 
@@ -88,20 +80,14 @@ def piece_script(piece: RedrivePiece) -> Script:
 
     It need not be durable: a loss of power takes back the move together with its progress.
     """
-    task, move, stream_id = piece.job.task, piece.move, piece.job.task.stream_id
-    place = {"stream_id": stream_id, "partition_id": move.partition.partition_id}
-    steps = move_steps(move, stream_id, counts="moved")
-    numbers = steps[-1].values["sequence_numbers"]
-    own = {"task_id": str(task.task_id), "pieces": task.pieces, "moved_at": instant_text(move.moved_at)}
-    moved = {**own, **place, "sequence_numbers": numbers, "move_id": move.move_id}
+    task, move = piece.job.task, piece.move
     part, looked_at = piece.progress.part, {"looked_at": len(move.sequence_numbers)}
     ahead = Advance(part.name, part.step, piece.walked_to, report_text(piece.progress.report), counts=looked_at)
     return Script(
         f"{move.partition}: redrive {task.task_id}",
         (
-            *steps,
+            *move_steps(move, task.stream_id, counts="moved"),
             *advance_steps(_ending(piece.job, move.moved_at, piece.next_piece_at), ahead, "advance_redrive"),
-            Step("add_redrive_piece", moved),
         ),
         durable=False,
     )

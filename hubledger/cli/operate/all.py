@@ -10,7 +10,6 @@ from hubledger.cli.operate import (
     ledger,
     letter_moves,
     letters,
-    redrives,
     replays,
     retention,
     runs,
@@ -47,7 +46,6 @@ GROUPS: dict[str, _Group] = {
         {
             "list": (tasks.list_tasks, False),
             "show": (tasks.show_task, False),
-            "letters": (redrives.list_moved, False),
             "diff": (replays.diff, False),
             "pause": (tasks.pause_task, CHANGING),
             "resume": (tasks.resume_task, CHANGING),

@@ -73,8 +73,8 @@ def outcome_of(value: Mapping[str, Any]) -> Text | None:
     if outcome is None:
         return None
     seen = outcome["letters"]
-    of_the_first = f"of the first {counted(seen, 'letter')}: " if seen < value["moved"] else ""
-    return Text(of_the_first + text_of(outcome["words"]), style=GOOD if outcome["result"] == "helped" else WARNING)
+    of_some = f"of {counted(seen, 'letter')}: " if seen < value["moved"] else ""
+    return Text(of_some + text_of(outcome["words"]), style=GOOD if outcome["result"] == "helped" else WARNING)
 
 
 def moved_of(value: Mapping[str, Any]) -> str:

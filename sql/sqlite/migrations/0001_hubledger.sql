@@ -241,6 +241,10 @@ CREATE TABLE dead_letter_attempt (
     CONSTRAINT ck_dead_letter_attempt_status CHECK (status IN ('waiting', 'resolved', 'exhausted', 'discarded'))
 ) STRICT, WITHOUT ROWID;
 
+-- The letters that a redrive retried.
+CREATE INDEX ix_dead_letter_attempt_requeued
+    ON dead_letter_attempt (touched_by) WHERE kind = 'requeue';
+
 -- Tasks: what a person requested and what takes more than one transaction.
 CREATE TABLE task (
     task_id       TEXT NOT NULL,
@@ -288,17 +292,6 @@ CREATE TABLE task_part (
     closed_at             TEXT,
     CONSTRAINT pk_task_part PRIMARY KEY (task_id, part),
     CONSTRAINT fk_task_part_task FOREIGN KEY (task_id) REFERENCES task (task_id)
-) STRICT, WITHOUT ROWID;
-
--- The letters that each piece of a redrive moved.
-CREATE TABLE redrive_piece (
-    task_id      TEXT NOT NULL,
-    piece        INTEGER NOT NULL,
-    partition_id TEXT NOT NULL,
-    numbers      TEXT NOT NULL,  -- a JSON array of the sequence numbers of the letters that it moved
-    moved_at     TEXT NOT NULL,
-    CONSTRAINT pk_redrive_piece PRIMARY KEY (task_id, piece),
-    CONSTRAINT fk_redrive_piece_task FOREIGN KEY (task_id) REFERENCES task (task_id)
 ) STRICT, WITHOUT ROWID;
 
 -- The difference that a dry run found, by event.

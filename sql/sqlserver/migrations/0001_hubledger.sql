@@ -245,6 +245,10 @@ CREATE TABLE hubledger.dead_letter_attempt (
     CONSTRAINT ck_dead_letter_attempt_status CHECK (status IN ('waiting', 'resolved', 'exhausted', 'discarded'))
 );
 
+-- The letters that a redrive retried.
+CREATE INDEX ix_dead_letter_attempt_requeued
+    ON hubledger.dead_letter_attempt (touched_by) WHERE kind = 'requeue';
+
 -- Tasks: what a person requested and what takes more than one transaction.
 CREATE TABLE hubledger.task (
     task_id       varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
@@ -292,17 +296,6 @@ CREATE TABLE hubledger.task_part (
     closed_at             datetime2(7),
     CONSTRAINT pk_task_part PRIMARY KEY (task_id, part),
     CONSTRAINT fk_task_part_task FOREIGN KEY (task_id) REFERENCES hubledger.task (task_id)
-);
-
--- The letters that each piece of a redrive moved.
-CREATE TABLE hubledger.redrive_piece (
-    task_id      varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    piece        bigint NOT NULL,
-    partition_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    numbers      nvarchar(max) NOT NULL,  -- a JSON array of the sequence numbers of the letters that it moved
-    moved_at     datetime2(7) NOT NULL,
-    CONSTRAINT pk_redrive_piece PRIMARY KEY (task_id, piece),
-    CONSTRAINT fk_redrive_piece_task FOREIGN KEY (task_id) REFERENCES hubledger.task (task_id)
 );
 
 -- The difference that a dry run found, by event.

@@ -125,7 +125,7 @@ def test_a_cursor_of_a_different_query_or_list_is_refused(served: Served) -> Non
 def test_what_is_not_there_is_not_found(served: Served) -> None:
     for path in ("ledger/77/5", "dead-letters/77/1", "dead-letters/0/2", "ops/none.js", "ledger/audit?partition_id=77"):
         is_problem(served.get(path), 404, case=path)
-    for path in (f"tasks/{JOB}", f"tasks/{JOB}/diff", f"tasks/{JOB}/letters"):
+    for path in (f"tasks/{JOB}", f"tasks/{JOB}/diff"):
         is_problem(served.get(path), 404, case=path)
     for move in ("pause", "resume", "cancel"):
         is_problem(served.post(f"tasks/{JOB}/{move}", {"reason": "because"}), 404, case=move)

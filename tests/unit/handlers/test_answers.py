@@ -244,15 +244,13 @@ def of_redrives(to: Recorder) -> None:
     job = {"task_id": begun["task_id"]}
     for verb in ("pause", "resume", "pause", "cancel", "resume"):
         to.post(f"{verb}_task", REASON, job)
-    for name in ("show_task", "list_redriven"):
-        to.get(name, job)
-        to.get(name, {"task_id": NOBODY})
+    to.get("show_task", job)
+    to.get("show_task", {"task_id": NOBODY})
     letters = [{"partition_id": "1", "sequence_number": "5"}]
     begun = to.post("start_redrive", {"move": "discard", "expected_count": 1, "letters": letters, **REASON})
     to.running.drive(begun["task_id"])
     job = {"task_id": begun["task_id"]}
     to.get("show_task", job)
-    to.get("list_redriven", job, limit="1")
     page = to.get("list_tasks", limit="1")
     to.get("list_tasks", limit="1", cursor=page["next"])
 

@@ -27,7 +27,6 @@ BY_LEVEL = {
         "group_letters",
         "list_aggregations",
         "list_letters",
-        "list_redriven",
         "list_tasks",
         "preview_redrive",
         "show_aggregation",

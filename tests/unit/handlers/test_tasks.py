@@ -275,7 +275,7 @@ def test_the_fields_of_every_kind_end_with_the_history_and_those_of_its_own_foll
 
 
 def test_a_task_that_does_not_exist_is_not_found(filled: Running) -> None:
-    for name in ("show_task", "list_redriven", "show_replay_diff"):
+    for name in ("show_task", "show_replay_diff"):
         assert filled.get(name, {"task_id": JOB}).status == 404
     for verb in ("pause", "cancel"):
         assert filled.post(f"{verb}_task", {"reason": "not now"}, {"task_id": JOB}).status == 404

@@ -21,7 +21,7 @@ COMMANDS = {
     "status": "", "health": "", "retention": "", "doctor": "", "open": "",
     "letters list": "--status waiting --all", "letters causes": "", "letters show": "3 41 --body text",
     "letters retry": "--cause aaaa --reason why --yes", "letters discard": "3/41 --reason why --yes",
-    "tasks list": "--all", "tasks show": ID, "tasks letters": ID, "tasks diff": f"{ID} --all",
+    "tasks list": "--all", "tasks show": ID, "tasks diff": f"{ID} --all",
     "tasks pause": f"{ID} --reason why --yes", "tasks resume": f"{ID} --reason why --yes",
     "tasks cancel": f"{ID} --reason why --yes",
     "replay start": "--partition 3 --from 40 --to 2026-11-23T03:00:00Z --reason why --for-real --yes",
