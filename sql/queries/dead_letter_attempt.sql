@@ -42,27 +42,3 @@ SELECT d.stream_id, d.partition_id, d.sequence_number,
        SELECT 1 FROM dead_letter_attempt AS a
         WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
           AND a.sequence_number = d.sequence_number AND a.touched_by = :freed_by);
-
--- name: count_redriven
--- Count the letters that a redrive retried, at most so many, by the outcome of their first try since.
--- params: task_id nvarchar(4000), most int
-SELECT COUNT(*) AS letters,
-       COUNT(CASE WHEN t.status = 'resolved' THEN 1 END) AS resolved,
-       COUNT(CASE WHEN t.status IN ('waiting', 'exhausted') THEN 1 END) AS failed_again,
-       COUNT(CASE WHEN t.status IN ('waiting', 'exhausted') AND t.cause = m.cause THEN 1 END) AS same_cause,
-       COUNT(CASE WHEN t.status IS NULL THEN 1 END) AS not_tried,
-       COUNT(CASE WHEN t.status = 'discarded' THEN 1 END) AS discarded
-  FROM (SELECT r.stream_id, r.partition_id, r.sequence_number, r.attempt, r.cause  -- sqlite only
-  FROM (SELECT TOP (:most) r.stream_id, r.partition_id, r.sequence_number, r.attempt, r.cause  -- sqlserver only
-          FROM dead_letter_attempt AS r
-         WHERE r.touched_by = :task_id AND r.kind = 'requeue'
-         ORDER BY r.stream_id, r.partition_id, r.sequence_number
-         LIMIT :most  -- sqlite only
-       ) AS m
-  LEFT JOIN dead_letter_attempt AS t
-    ON t.stream_id = m.stream_id AND t.partition_id = m.partition_id AND t.sequence_number = m.sequence_number
-   AND t.attempt = (
-       SELECT MIN(a.attempt) FROM dead_letter_attempt AS a
-        WHERE a.stream_id = m.stream_id AND a.partition_id = m.partition_id
-          AND a.sequence_number = m.sequence_number AND a.attempt > m.attempt
-          AND a.kind IN ('retry', 'exhaust', 'discard', 'replay'));
