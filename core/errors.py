@@ -17,7 +17,7 @@
     ├── StateDiffers               the stream or hub changed since the dry run   (in core/ledger/next_incarnation.py)
     ├── HubFits                    the hub is still the one that was read        (in core/ledger/next_incarnation.py)
     └── InfrastructureFault        always leaves the handler, so that the host retries
-        ├── BatchRefused           the host's batch is incomplete; nothing is guessed
+        ├── BatchRefused           the host's batch is incomplete, or of a different hub; nothing is guessed
         ├── HubUnreachable         the hub did not answer, or not in time
         ├── HubRefused             the hub does not accept our names or our token: a setting has to change
         ├── GapNotHealed           the time was up before all missing events were read back from the hub
@@ -140,7 +140,7 @@ class InfrastructureFault(HubledgerError):
 
 
 class BatchRefused(InfrastructureFault):
-    """The host delivered a batch that does not identify all its events."""
+    """The host delivered a batch that does not identify all its events, or that is of a different hub."""
 
 
 class HubUnreachable(InfrastructureFault):

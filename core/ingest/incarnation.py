@@ -7,13 +7,13 @@ Ingestion checks before each batch (`Verification`). All other reads of the hub 
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
 
-from core.errors import StreamIncarnationChanged
+from core.errors import BatchRefused, StreamIncarnationChanged
 from core.model.commits import PartitionState
 from core.model.events import Event, EventBatch, Incarnation, Partition, is_same_instant
 from core.model.hub import Extent, HubReader, OffsetRefused, Place
@@ -49,6 +49,9 @@ class Verification:
         """Return the batch without the events of a former incarnation, which the host may still hold."""
         return batch
 
+    def verify_events(self, run: Sequence[Event], state: PartitionState, *, is_retry: bool) -> None:
+        """Raise BatchRefused for events of a hub that stood in for the stream's, and that the host may still hold."""
+
 
 NOT_VERIFIED = Verification()
 
@@ -76,6 +79,7 @@ class HubVerification(Verification):
         self._reading: CreationReading | None = None
         self._created: dict[int, datetime] = {}  # by stream id; it never changes
         self._met: dict[tuple[int, Partition], float] = {}  # by stream id: the second of the last verification
+        self._doubted: set[tuple[int, Partition]] = set()  # the host may still hold events of a different hub
 
     def verify(self, state: PartitionState, store: Partitions) -> PartitionState:
         now, place = self._monotonic(), (state.stream_id, state.partition)
@@ -85,7 +89,10 @@ class HubVerification(Verification):
             if newer is None:
                 raise self._changed(state)
             return self.verify(newer, store)
-        if met_at is None or now - met_at >= PAUSE or state.stop_for("incarnation") is not None:
+        is_stopped = state.stop_for("incarnation") is not None
+        if is_stopped:
+            self._doubted.add(place)
+        if met_at is None or now - met_at >= PAUSE or is_stopped:
             self._compare(state)
         self._met[place] = now
         return state
@@ -114,6 +121,21 @@ class HubVerification(Verification):
             return batch
         former = bisect_left(batch.events, created_at, key=enqueued_at_of)
         return replace(batch, events=batch.events[former:])
+
+    def verify_events(self, run: Sequence[Event], state: PartitionState, *, is_retry: bool) -> None:
+        """Ask the hub for events that were tried before, or that follow a stop: it may have been another hub then."""
+        place, partition = (state.stream_id, state.partition), state.partition
+        if not run or not (is_retry or place in self._doubted):
+            return
+        last = self._hub.extent(partition).last
+        for event in (run[0], run[-1]):
+            number = event.sequence_number
+            if number > last:
+                raise BatchRefused(f"{partition}: event {number} of the batch is not in the hub, which ends at {last}")
+            held = self._hub.find_event(partition, number)
+            if held is not None and not is_same_instant(held.enqueued_at, event.enqueued_at):
+                raise BatchRefused(f"{partition}: event {number} of the batch is not the hub's event of this number")
+        self._doubted.discard(place)
 
     def _differs(self, state: PartitionState, store: Partitions, since: float) -> bool:
         created_at = self._read_since(since)
@@ -153,9 +175,11 @@ class HubVerification(Verification):
     def _compare(self, state: PartitionState) -> None:
         evidence = contradiction(state, self._hub)
         if evidence is not None:
+            self._doubted.add((state.stream_id, state.partition))
             raise StreamIncarnationChanged(state.partition, evidence)
 
     def _changed(self, state: PartitionState) -> StreamIncarnationChanged:
+        self._doubted.add((state.stream_id, state.partition))
         reading, stored = self._reading, self._created.get(state.stream_id)
         if reading is None or stored is None:
             return StreamIncarnationChanged(state.partition, "the stream is of a former incarnation of the hub")

@@ -234,6 +234,8 @@ def read(batch: EventBatch, means: Means) -> BatchReading:
     if batch.asked is not None:  # the hub has answered since: numbers that it left out will be absent
         means.incarnations.verify_now(state, means.store)
     guarded = guard(means.incarnations.without_former(batch, state), state)
+    if batch.asked is None:
+        means.incarnations.verify_events(guarded.run, state, is_retry=batch.is_retry)
     run = guarded.run if guarded.gap is None else ()
     state, open_letters = read_open_letters(without_stop(state, means), run, means.store, means.letters)
     return BatchReading(state, guarded, open_letters=open_letters)

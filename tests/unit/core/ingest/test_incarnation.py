@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.errors import CheckpointConflict, HubUnreachable, StopReason, StreamIncarnationChanged
+from core.errors import BatchRefused, CheckpointConflict, HubUnreachable, StopReason, StreamIncarnationChanged
 from core.ingest.incarnation import OLDEST, PAUSE, SOONEST, HubVerification
 from core.ingest.ingest import ingest_batch
 from core.ingest.silence import Unhealed
@@ -106,6 +106,65 @@ class TestARecreatedHub:
         assert isinstance(found[0], Unhealed)
         assert isinstance(found[0].fault, StreamIncarnationChanged)
         assert world.base.read_ledgers()[0].absent == 0
+
+
+class TestTheHubThatComesBack:
+    """The host tries batches of the other hub again, when the stream's hub has long answered for it."""
+
+    def give_back(self, world: World, *other: Event) -> None:
+        """Let a batch of another hub be refused, and give the stream's hub back."""
+        world.deliver(log(0, 9))
+        world.recreate(*renewed(0, 9))
+        world.clock.advance(OLDEST + 1)
+        world.refuse(list(other))
+        world.hub.recreate_hub(OLD)
+        world.hub.publish("0", log(0, 9))
+        world.clock.advance(OLDEST + 1)
+
+    @pytest.mark.parametrize("retries", [0, 3])
+    def test_never_gets_numbers_that_it_has_not_given(self, world: World, retries: int) -> None:
+        other = renewed(10, 19)
+        self.give_back(world, *other)
+        list(world.silence.run("timer"))
+        assert world.base.read_partition(partition()).stops == ()
+        for _ in range(2):
+            with pytest.raises(BatchRefused, match="event 10 of the batch is not in the hub"):
+                ingest_batch(replace(batch(other), retries=retries), world.means)
+        assert world.base.read_ledgers()[0].accounted == 10
+
+    def test_keeps_its_own_event_of_the_same_number(self, world: World) -> None:
+        other = renewed(10, 19)
+        self.give_back(world, *other)
+        own = log(10, 29)
+        world.hub.publish("0", own)
+        with pytest.raises(BatchRefused, match="event 10 of the batch is not the hub's"):
+            ingest_batch(batch(other), world.means)
+        world.deliver(own)
+        assert world.bodies() == {(1, "0"): {"old"}}
+        assert world.base.read_ledgers()[0].accounted == 30
+
+    def test_leaves_no_number_absent_before_a_batch_of_the_other(self, world: World) -> None:
+        other = renewed(40, 49)
+        self.give_back(world, *other)
+        with pytest.raises(BatchRefused):
+            ingest_batch(batch(other), world.means)
+        assert world.base.read_ledgers()[0].absent == 0
+
+    def test_is_known_to_a_process_that_starts_after_it(self, world: World) -> None:
+        other = renewed(10, 19)
+        self.give_back(world, *other)
+        list(world.silence.run("timer"))
+        world.start_process()
+        with pytest.raises(BatchRefused):
+            ingest_batch(replace(batch(other), retries=1), world.means)
+
+    def test_gives_a_batch_whose_events_it_forgets_meanwhile(self, world: World) -> None:
+        self.give_back(world, *renewed(10, 19))
+        own = log(10, 19)
+        world.hub.publish("0", own)
+        world.hub.expire_before("0", 15)
+        ingest_batch(batch(own), world.means)
+        assert world.base.read_ledgers()[0].accounted == 20
 
 
 class TestAFailover:
