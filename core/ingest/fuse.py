@@ -31,38 +31,40 @@ class Fuse:
     floor: int = 20
     patience: int = 10
 
-    def check(self, commits: Sequence[BatchCommit], past: Callable[[], Past] = Past) -> bool:
-        """Return True when the commits of one invocation, of which the last is still a plan, show no outage.
-
-        Return False when they show one and the patience is used up. `past` is asked only when most events are poison.
-        Raises OutageSuspected while patience is left.
-        """
-        planned = commits[-1]
-        if not self.patience or (not planned.settled.letters and not planned.state.stops):
-            return True
-        letters = [letter for commit in commits for letter in commit.settled.letters]
-        events = sum(commit.events - commit.settled.held for commit in commits)
-        stop = planned.state.stop_for("outage")
-        if not events:
-            return stop is None  # all were held, so nothing shows whether the outage has ended
-        suspects = self._suspects(letters, events, 1 if stop else self.floor)
-        alike = next((one for one in suspects if one[0].error_class != "poison" or past().was_good), None)
-        if alike is None:
-            return True
-        attempt = stop.attempts + 1 if stop else 1
-        if attempt > self.patience:
-            return False
-        sample = f"{alike[0].error_class}: {alike[0].error}"
-        raise OutageSuspected(planned.partition, (len(alike), events), (attempt, self.patience), sample)
-
-    def _suspects(self, letters: Sequence[DeadLetter], events: int, floor: int) -> Iterator[Sequence[DeadLetter]]:
-        """Give the letters of each class of which many failed. A few of poison hold nothing on."""
-        for error_class in SUSPECT:
-            alike = [one for one in letters if one.error_class == error_class]
-            failed = [one for one in alike if one.status != "held"]
-            is_many = len(alike) >= (self.floor if error_class == "poison" else floor)
-            if failed and is_many and len(failed) >= self.share * events:
-                yield failed
-
 
 NO_FUSE = Fuse(patience=0)
+
+
+def check_fuse(fuse: Fuse, commits: Sequence[BatchCommit], past: Callable[[], Past] = Past) -> bool:
+    """Return True when the commits of one invocation, of which the last is still a plan, show no outage.
+
+    Return False when they show one and the patience is used up. `past` is asked only when most events are poison.
+    Raises OutageSuspected while patience is left.
+    """
+    planned = commits[-1]
+    if not fuse.patience or (not planned.settled.letters and not planned.state.stops):
+        return True
+    letters = [letter for commit in commits for letter in commit.settled.letters]
+    events = sum(commit.events - commit.settled.held for commit in commits)
+    stop = planned.state.stop_for("outage")
+    if not events:
+        return stop is None  # all were held, so nothing shows whether the outage has ended
+    suspects = _failed_alike(fuse, letters, events, 1 if stop else fuse.floor)
+    alike = next((one for one in suspects if one[0].error_class != "poison" or past().was_good), None)
+    if alike is None:
+        return True
+    attempt = stop.attempts + 1 if stop else 1
+    if attempt > fuse.patience:
+        return False
+    sample = f"{alike[0].error_class}: {alike[0].error}"
+    raise OutageSuspected(planned.partition, (len(alike), events), (attempt, fuse.patience), sample)
+
+
+def _failed_alike(fuse: Fuse, letters: Sequence[DeadLetter], events: int, floor: int) -> Iterator[Sequence[DeadLetter]]:
+    """Give the letters of each class of which many failed. A few of poison hold nothing on."""
+    for error_class in SUSPECT:
+        alike = [one for one in letters if one.error_class == error_class]
+        failed = [one for one in alike if one.status != "held"]
+        is_many = len(alike) >= (fuse.floor if error_class == "poison" else floor)
+        if failed and is_many and len(failed) >= fuse.share * events:
+            yield failed

@@ -8,7 +8,7 @@ from functools import partial
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, PartitionStopped, StoreFault
 from core.ingest.anchor import choose_anchor
-from core.ingest.fuse import NO_FUSE, Fuse
+from core.ingest.fuse import NO_FUSE, Fuse, check_fuse
 from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
 from core.ingest.held import OpenLetters, events_that_fit, read_open_letters
@@ -216,7 +216,7 @@ def _plan_next(
     reading = refer(reading, means.transform, means)
     commit = plan_commit(batch, reading, means.transform, means)
     planned = [*progress.commits, commit]
-    is_healthy = means.fuse.check(planned, partial(means.store.read_past, planned[0].state))
+    is_healthy = check_fuse(means.fuse, planned, partial(means.store.read_past, planned[0].state))
     fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
     is_cut = fitting < len(reading.guarded.run)
     if is_cut:

@@ -48,10 +48,10 @@ MUTANTS = (
         ("poison never holds a partition", "or past().was_good", ""),
         (
             "real poison blocks a partition for ever",
-            "if attempt > self.patience:",
-            "if attempt > 1_000 * self.patience:",
+            "if attempt > fuse.patience:",
+            "if attempt > 1_000 * fuse.patience:",
         ),
-        ("a few failures of a large batch are an outage", " and len(failed) >= self.share * events:", ":"),
+        ("a few failures of a large batch are an outage", " and len(failed) >= fuse.share * events:", ":"),
     ),
     *in_file(
         "core/ingest/recurrence.py",

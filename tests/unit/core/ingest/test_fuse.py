@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from core.errors import DataRefused, OutageSuspected, PoisonEvent, StopReason, StoreUnavailable
-from core.ingest.fuse import Fuse
+from core.ingest.fuse import Fuse, check_fuse
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
@@ -75,7 +75,7 @@ def test_the_error_of_an_earlier_commit_of_the_invocation_explains_why_the_batch
     many = commit(state, 0, 11, settled({}, letters=[letter(event(number)) for number in range(12)]))
     last = commit(state, 12, 12, settled({}, letters=[replace(letter(event(12)), error_class="reference")]))
     with pytest.raises(OutageSuspected, match=r"12 of 13 events fail.*no such kind"):
-        FUSE.check([many, last])
+        check_fuse(FUSE, [many, last])
 
 
 def test_poison_is_no_outage_where_nothing_shows_that_the_events_were_good_before() -> None:
@@ -128,7 +128,7 @@ def test_a_few_events_of_poison_hold_no_partition_on_that_was_stopped() -> None:
 def test_crashes_hold_no_partition_because_each_event_is_alone_to_blame() -> None:
     state = MemoryStore().read_partition(partition())
     crashed = [replace(letter(event(number)), error_class="crash") for number in range(50)]
-    assert FUSE.check([commit(state, 0, 49, settled({}, letters=crashed))], lambda: Past(0, 1_000))
+    assert check_fuse(FUSE, [commit(state, 0, 49, settled({}, letters=crashed))], lambda: Past(0, 1_000))
 
 
 def test_two_classes_are_not_added_up() -> None:
