@@ -33,14 +33,14 @@ Round = Generator[Any, Any, Any]
 def keep_dead_letters(context: df.DurableOrchestrationContext) -> Round:
     """Run one round: sleep until a letter is due, or claim and retry due letters. Then begin again, without history.
 
-    The keeper of a closed incarnation ends, and so does a keeper that the timer did not name. The death of a worker
-    ends nothing: its claim falls due again.
+    A keeper ends unless it is of the newest incarnation, by the name that the timer gives. The death of a worker ends
+    nothing: its claim falls due again.
     """
-    if not re.fullmatch(rf"{INSTANCE}\d{{1,10}}", context.instance_id, re.ASCII):
+    if not re.fullmatch(rf"{INSTANCE}(0|[1-9]\d{{0,9}})", context.instance_id, re.ASCII):
         return refuse_foreign(context, context.get_input())
     found = yield from outlive(context.call_activity("find_wait", context.instance_id), PAUSE.total_seconds())
     if found is None:
-        return "a later incarnation of the stream has a keeper of its own"
+        return "the newest incarnation of the stream has a keeper of its own"
     wait = timedelta(seconds=found)
     if wait > timedelta():
         context.set_custom_status((context.current_utc_datetime + wait).isoformat())
@@ -69,7 +69,7 @@ bp.orchestration_trigger(context_name="context")(keep_dead_letters)
 @bp.activity_trigger(input_name="keeper")
 def find_wait(keeper: str) -> float | None:
     """Return the seconds until the next look of the keeper with this instance id: until a letter is due, at most
-    DEAD_LETTER_LOOK_SECONDS. None when its incarnation is closed.
+    DEAD_LETTER_LOOK_SECONDS. None when its incarnation is not the newest.
 
     Not a time: the clocks of the database and of Durable may differ.
     """
@@ -80,8 +80,8 @@ def find_wait(keeper: str) -> float | None:
     try:
         with in_time(SLICE):
             wait = wait_for_due(own.keeper, own.settings.letter_look)
-            if int(keeper.removeprefix(INSTANCE)) < own.keeper.store.open_stream(own.settings.stream):
-                return None  # a later one means that this process has yet to learn of it
+            if int(keeper.removeprefix(INSTANCE)) != own.keeper.store.open_stream(own.settings.stream):
+                return None
     except InfrastructureFault as fault:
         _log_fault("find_wait", fault)
         wait = own.settings.letter_look

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from core.ledger.store.incarnations import Opening
 from core.store.columns import instant_text
+from handlers.app import app
 from handlers.dead_letters import BRIEF, IDLE_AFTER, ORCHESTRATOR, keep_dead_letters, keep_running
 from handlers.orchestrations import PAUSE, SECOND, STALLED_AFTER
 from tests.unit.handlers.running import Running, client_function, functions
@@ -184,10 +186,17 @@ def test_a_keeper_that_sleeps_beyond_its_next_look_is_ended_because_the_clock_wa
 
 @pytest.mark.parametrize(
     ("keeper", "ends"),
-    [("dead-letters-1", False), ("dead-letters-0", True), ("dead-letters-2", False)],
+    [("dead-letters-1", False), ("dead-letters-0", True), ("dead-letters-2", True)],
 )
-def test_only_the_keeper_of_an_earlier_incarnation_is_told_that_it_is_over(
-    running: Running, keeper: str, ends: bool
-) -> None:
+def test_only_the_keeper_of_the_newest_incarnation_goes_on(running: Running, keeper: str, ends: bool) -> None:
     running.ingest([0], [b"{}"])
     assert (functions()["find_wait"](keeper) is None) == ends
+
+
+def test_the_keeper_of_an_incarnation_that_this_process_has_yet_to_learn_of_goes_on(running: Running) -> None:
+    running.ingest([0], [b"{}"])
+    find_wait, own = functions()["find_wait"], app()
+    assert find_wait("dead-letters-1") is not None
+    found, stream, now = own.incarnations.read_incarnation(own.settings.stream), own.settings.stream, own.clock.now()
+    own.incarnations.open_incarnation(Opening(found, stream, now, {}, "ada", "recreated", now))
+    assert find_wait("dead-letters-2") is not None

@@ -287,6 +287,7 @@ FOREIGN: Mapping[str, tuple[str, str, object]] = {
     "a task under another name": ("drive_task", "mine", TASK),
     "a keeper under another name": ("keep_dead_letters", "mine", None),
     "a keeper of no incarnation": ("keep_dead_letters", "dead-letters-", "job"),
+    "a second keeper of an incarnation": ("keep_dead_letters", "dead-letters-01", None),
     "a keeper of an odd incarnation": ("keep_dead_letters", "dead-letters-\u0663", None),
 }
 
