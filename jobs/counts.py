@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from core.model.rows import ERASED
-from jobs.ranges import CommitSpan, Place, Slice, WrittenCount, stubs_of
+from jobs.ranges import CommitSpan, Place, Slice, WrittenCount, checkpoints_of
 from jobs.tables import commits_where, place_where, quoted, rows_where
 
 COUNTED = 50  # counts of one statement
@@ -32,7 +32,8 @@ def written_query(spans: Sequence[CommitSpan], ledger: str, first_at: str) -> st
     return (
         f"{written} UNION ALL SELECT stream_id, partition_id, 'purged' AS transform_version,"
         " MAX(commit_number) AS commits, CAST(0 AS bigint) AS rows_appended, MAX(commit_number) AS uncounted,"
-        f" {first_at.replace('committed_at', 'purged_at')} AS first_at FROM {stubs_of(ledger)} WHERE {begun}"
+        f" {first_at.replace('committed_at', 'purged_at')} AS first_at FROM (SELECT stream_id, partition_id,"
+        f" purged_commit AS commit_number, purged_at FROM {checkpoints_of(ledger)}) AS k WHERE {begun}"
         " GROUP BY stream_id, partition_id"
     )
 

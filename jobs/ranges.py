@@ -76,9 +76,9 @@ class Slice:
     cut: int | None = None
 
 
-def stubs_of(ledger: str) -> str:
-    """Return the table of stubs beside a ledger."""
-    return ledger.removesuffix("batch_ledger") + "purge_stub"
+def checkpoints_of(ledger: str) -> str:
+    """Return the table of checkpoints beside a ledger."""
+    return ledger.removesuffix("batch_ledger") + "event_hub_checkpoint"
 
 
 def spans_between(cut_from: str, cut_to: str) -> list[CommitSpan]:

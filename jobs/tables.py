@@ -14,7 +14,7 @@ from core.aggregation.kinds import ALL_DAYS, Days, RunKind
 from core.model.aggregates import SLICES, Aggregate
 from core.model.rows import row_table
 from jobs.facts import SliceFacts
-from jobs.ranges import NUMBERS_EACH, CommitSpan, MergedRange, Place, Slice, WrittenCount, stubs_of
+from jobs.ranges import NUMBERS_EACH, CommitSpan, MergedRange, Place, Slice, WrittenCount, checkpoints_of
 
 OPEN = ("submitting", "submitted")
 LEDGER_COLUMNS = (
@@ -30,11 +30,14 @@ SELECT m.stream_id, m.partition_id, MAX(m.commit_number) AS commit_number, m.kin
           FROM ({ranges}) AS l) AS m
  GROUP BY m.stream_id, m.partition_id, m.kind, m.part
 """
-# Of ledger rows that were purged, the stub of the partition has the range.
+# Of ledger rows that were purged, the checkpoint has the range; a row for each number is a guess.
 _PURGED = """
 SELECT stream_id, partition_id, commit_number, 'batch' AS kind, first_sequence_number, last_sequence_number,
-       rows_written
-  FROM {stubs} WHERE {where}
+       last_sequence_number - first_sequence_number + 1 AS rows_written
+  FROM (SELECT stream_id, partition_id, purged_commit AS commit_number, first_sequence_number,
+               purged_to AS last_sequence_number
+          FROM {checkpoints}) AS k
+ WHERE {where}
 """
 EVENT_KEY = ("stream_id", "partition_id", "sequence_number")
 EVENT_COLUMNS = (*EVENT_KEY, "offset_token", "enqueued_at", "partition_key", "properties", "body")
@@ -231,7 +234,7 @@ def ledger_query(spans: Sequence[CommitSpan], table: str = "batch_ledger") -> st
     ranges = f"SELECT {LEDGER_COLUMNS} FROM {table} WHERE {where}"
     begun = " OR ".join(f"({commits_where(span)})" for span in spans if span.after == 0)
     if begun:
-        ranges += " UNION ALL " + _PURGED.format(stubs=stubs_of(table), where=begun).strip()
+        ranges += " UNION ALL " + _PURGED.format(checkpoints=checkpoints_of(table), where=begun).strip()
     return _MERGED.format(columns=LEDGER_COLUMNS, each=NUMBERS_EACH, ranges=ranges).strip()
 
 

@@ -3,17 +3,16 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from core.ledger.retention.stub import LedgerRow
 from core.ledger.whereabouts import LedgerRange
 
-ReadNext = Callable[[int], LedgerRow | None]  # the next row of a partition's ledger after a commit
+ReadNext = Callable[[int], LedgerRange | None]  # the next row of a partition's ledger after a commit
 
 
 def first_commit_since(at: datetime, last_commit: int, read_next: ReadNext) -> LedgerRange | None:
     """Return the first commit at or after a time, or None: there is none. It takes a seek for each halving of the
     commits. Commits of two hosts may be out of order by the moment between their time and their end."""
     before, last = 0, last_commit
-    found: LedgerRow | None = None
+    found: LedgerRange | None = None
     while before < last:
         middle = (before + last) // 2
         row = read_next(middle)
@@ -23,8 +22,4 @@ def first_commit_since(at: datetime, last_commit: int, read_next: ReadNext) -> L
             found, last = row, middle
         else:
             before = row.commit_number
-    return None if found is None else _range_of(found)
-
-
-def _range_of(row: LedgerRow) -> LedgerRange:
-    return LedgerRange(**{name: getattr(row, name) for name in LedgerRange.__dataclass_fields__})
+    return found

@@ -8,7 +8,6 @@ from core.ledger.balance import READS
 from core.ledger.books import PartitionLedger
 from core.ledger.comparison import compare_tables, find_faults
 from core.ledger.faults import FAULT_LIMIT, NO_PARTITION, LedgerFault
-from core.ledger.purged import purge_faults
 from core.ledger.ranges import WHOLE, RangeAudit, Reading, pieces
 from core.ledger.store.ledger import Ledger
 from core.ledger.sums import COUNTS, Commits, RangeSum
@@ -59,11 +58,11 @@ def audit(store: Ledger, partition_id: PartitionId | None, reading: Reading = WH
 
 
 def _audited(store: Ledger, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
-    """Audit a partition, and once more if a purge has moved its stub meanwhile."""
+    """Audit a partition, and once more if a purge has deleted ledger rows meanwhile."""
     for _ in range(READS):
-        stub = store.read_stub(id)
+        purged = store.read_purged(id)
         found = _read(store, id, tables, reading)
-        if not found.faults or store.read_stub(id) == stub:
+        if not found.faults or store.read_purged(id) == purged:
             break
     return found
 
@@ -76,12 +75,26 @@ def _read(store: Ledger, id: PartitionId, tables: tuple[str, ...], reading: Read
     if not {CHECKPOINTS, LEDGER} & set(tables):
         text = f"{', '.join(tables)} name the partition, but it has neither a checkpoint nor a ledger"
         return AuditedPartition(ledger, (LedgerFault(id, "partition", ledger.first, ledger.first, text),))
-    faults = [*ranges.faults, *purge_faults(store, id, ranges.stub, ends.last_commit)]
+    faults = [*ranges.faults, *_purge_faults(store, id, ranges.purged)]
     complete = until.commit_number == ends.last_commit
     if complete:
         faults += [] if CHECKPOINTS in tables else [_without_checkpoint(id, ledger)]
         faults += _faults(store, ledger, ranges.faults, reading)
     return AuditedPartition(ledger, tuple(faults), since.commit_number, until.commit_number, complete)
+
+
+def _purge_faults(store: Ledger, id: PartitionId, purged: RangeSum) -> Iterator[LedgerFault]:
+    """Name commits that are in the ledger although they were purged, and gaps that their totals do not count."""
+    if not purged.commit_number:
+        return
+    oldest = store.find_piece_end(id, 0, purged.commit_number)
+    if oldest is not None and oldest <= purged.commit_number:
+        text = f"the ledger is purged up to commit {purged.commit_number}, but it has commit {oldest}"
+        yield LedgerFault(id, "purged", purged.first, purged.last, text)
+    absent = store.sum_absent_gaps(id, purged.last)
+    if absent != purged.absent:
+        text = f"the purged commits count {purged.absent} absent numbers, but the gaps up to their end have {absent}"
+        yield LedgerFault(id, "absent", purged.first, purged.last, text)
 
 
 def _faults_of_piece(

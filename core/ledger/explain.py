@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.ledger.retention.stub import PurgeStub
 from core.ledger.store.ledger import Explanations
-from core.ledger.whereabouts import LedgerRange, Whereabouts
+from core.ledger.whereabouts import LedgerRange, Purged, Whereabouts
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 
@@ -50,9 +49,9 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
     if number > found.checkpoint:
         after = f"It is {number - found.checkpoint} after the checkpoint at {found.checkpoint}"
         return "not_yet", f"{after}, so it is not committed yet{_open(found)}."
-    if found.first is None or number < found.first:
+    if number < found.purged.first:
         return "before_first", "It is before the first number of the ledger: the stream was anchored later."
-    if found.purged is not None:
+    if number <= found.purged.last:
         outcome, sentence = _outcome_of_purged(found)
         return outcome, f"{sentence} {_purged(found.purged)}"
     if found.range is None or number > found.range.last:
@@ -98,9 +97,9 @@ def _outcome_of_purged(found: Whereabouts) -> tuple[Outcome, str]:
     return "purged", f"{text} its letter was purged too."
 
 
-def _purged(stub: PurgeStub) -> str:
-    at = f"{stub.purged_at:%Y-%m-%d %H:%M} UTC"
-    return f"Its ledger row is gone: the last purge of the partition was on {at}, by {stub.purged_by}."
+def _purged(purged: Purged) -> str:
+    gone = f"Its ledger row was purged: those up to number {purged.last} are gone"
+    return f"{gone}, the last on {purged.at:%Y-%m-%d %H:%M} UTC."
 
 
 def _open(found: Whereabouts) -> str:

@@ -34,7 +34,7 @@ FaultKind = Literal[
     "rows_added",
     "rows_changed",
     "ledger_changed",
-    "purge_stub",
+    "purged",
 ]
 
 

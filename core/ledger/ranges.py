@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from core.ledger.faults import FAULT_LIMIT, LedgerFault
 from core.ledger.store.ledger import Ledger
-from core.ledger.sums import Commits, RangeSum, purged_sum
+from core.ledger.sums import NOTHING, Commits, RangeSum
 from core.model.events import PartitionId
 
 PIECE = 50_000  # commits that one statement reads
@@ -65,10 +65,10 @@ class RangeAudit:
         self._store, self._id, self._reading, self._find_faults = store, id, reading, find_faults
         self._totals = store.read_totals(id)
         self._verified_commit = self._totals.verified_commit if self._totals else 0
-        self.stub = store.read_stub(id)
         self._clean = True
         self._by_kind: Counter[str] = Counter()
-        self.since = self.summed = purged_sum(self.stub)
+        self.purged = self._totals.purged if self._totals else NOTHING
+        self.since = self.summed = self.purged
         self.faults: list[LedgerFault] = []
 
     def read(self, last: int) -> None:

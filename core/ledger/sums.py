@@ -1,9 +1,8 @@
-"""The sums of a partition's ranges: of some commits, of those that were purged, and as a checkpoint carries them."""
+"""The sums of a partition's ranges: of some commits, and as a checkpoint carries them."""
 
 from dataclasses import dataclass
 
 from core.ledger.books import Outcomes, PartitionLedger
-from core.ledger.retention.stub import PurgeStub
 from core.model.events import Partition
 from core.model.spans import SequenceNumber
 
@@ -37,14 +36,6 @@ class RangeSum(Outcomes):
         return all(getattr(self, name) == getattr(other, name) for name in ("first", *COUNTS))
 
 
-def purged_sum(stub: PurgeStub | None) -> RangeSum:
-    """Return the sum of the ranges that a stub counts."""
-    if stub is None:
-        return NOTHING
-    counts = {name: getattr(stub, name) for name in COUNTS[1:]}
-    return RangeSum(stub.commit_number, stub.first, stub.last, stub.batches, **counts, rows=stub.commit_number)
-
-
 COUNTS = ("commits", "written", "filtered", "dead_lettered", "held", "absent")
 NOTHING = RangeSum()
 
@@ -52,11 +43,12 @@ NOTHING = RangeSum()
 @dataclass(frozen=True, slots=True)
 class CheckpointTotals:
     """The totals that a checkpoint carries, and those of the commit up to which an audit found no fault. `verified` is
-    None where the ledger has no row of that commit."""
+    None where the ledger has no row of that commit. `purged` are those before the first commit that is not purged."""
 
     counted: RangeSum
     verified_commit: int
     verified: RangeSum | None
+    purged: RangeSum = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

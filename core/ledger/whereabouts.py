@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from core.ledger.retention.stub import PurgeStub
 from core.letters.listing import WholeLetter
 from core.model.commits import GapStatus
 from core.model.spans import SequenceNumber
@@ -33,6 +32,20 @@ class LedgerRange:
 
 
 @dataclass(frozen=True, slots=True)
+class Purged:
+    """How far a partition is purged: the ledger rows up to a commit are gone, whose numbers begin at `first`, the first
+    of the partition, and end at `last`. `at` is the time of the last purge of them."""
+
+    commit_number: int
+    first: SequenceNumber
+    last: SequenceNumber
+    at: datetime | None
+
+
+NOT_PURGED = Purged(0, SequenceNumber(0), SequenceNumber(-1), None)
+
+
+@dataclass(frozen=True, slots=True)
 class NotedGap:
     """A gap that a number is part of."""
 
@@ -57,15 +70,14 @@ class WrittenRow:
 class Whereabouts:
     """The facts that the store has about a number. `range` is the last range that begins at or before the number, and
     may end before it. `changes` are the later replays and retries that touched the number, the newest first. `purged`
-    is the partition's stub if the range of the number was purged; `erased` counts rows that an erasure took away."""
+    says how far the partition is purged; `erased` counts rows that an erasure took away."""
 
     checkpoint: SequenceNumber
-    first: SequenceNumber | None
     range: LedgerRange | None
     changes: tuple[LedgerRange, ...]
     letter: WholeLetter | None
     gap: NotedGap | None
     rows: tuple[WrittenRow, ...]
     states_declared: bool
-    purged: PurgeStub | None = None
+    purged: Purged = NOT_PURGED
     erased: int = 0

@@ -133,12 +133,12 @@ def _count_states(row_class: type) -> str:
 def _count_rows(row_class: type) -> str:
     """Count the rows of a range, and those whose commit is not in the ledger or does not cover their number.
 
-    The ledger rows of purged commits are gone, so a purged commit covers all numbers up to its link's last one.
+    The ledger rows of purged commits are gone, so a purged commit covers all numbers up to the last purged one.
     """
     return (
         "WITH hubledger_purged AS (\n"
-        "    SELECT MAX(k.commit_number) AS commit_number, MAX(k.last_sequence_number) AS number\n"
-        f"      FROM purge_stub AS k\n     WHERE {of_partition('k')}\n)\n"
+        "    SELECT MAX(k.purged_commit) AS commit_number, MAX(k.purged_to) AS number\n"
+        f"      FROM event_hub_checkpoint AS k\n     WHERE {of_partition('k')}\n)\n"
         "SELECT COUNT(*), COALESCE(SUM(CASE WHEN l.commit_number IS NULL\n"
         "       AND (p.commit_number IS NULL OR t.commit_number > p.commit_number OR t.sequence_number > p.number)\n"
         "       THEN 1 ELSE 0 END), 0)\n"

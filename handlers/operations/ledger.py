@@ -24,8 +24,7 @@ from core.api.shown import shape_of, written
 from core.ledger.at_key import Before, KeyPlace, KeySearch, find_places, sentence_of
 from core.ledger.at_time import first_commit_since
 from core.ledger.explain import Explanation, Outcome, explain
-from core.ledger.retention.stub import LedgerRow, PurgeStub
-from core.ledger.whereabouts import LedgerRange, NotedGap, WrittenRow
+from core.ledger.whereabouts import LedgerRange, NotedGap, Purged, WrittenRow
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span, span
 from core.model.values import readable
@@ -74,11 +73,9 @@ class WrittenRowAnswer(_WrittenRow):
 
 
 class PurgedAnswer(Answered):
-    """The last purge of the partition, which has purged the number's ledger row. `commits` counts all commits that are
-    purged, and `last` is the last of their numbers."""
+    """How far the partition is purged: `commits` of its ledger are gone, whose last number is `last`, the last of them
+    at `purged_at`."""
 
-    purge_id: str
-    purged_by: str
     purged_at: datetime
     commits: int
     last: str
@@ -94,7 +91,7 @@ class ExplanationAnswer(Answered):
     outcome: Outcome
     sentence: str
     checkpoint: str
-    first: str | None
+    first: str
     range: RangeAnswer | None
     rows: list[WrittenRowAnswer] | None
     letter: LetterAnswer | None
@@ -160,7 +157,7 @@ def find_commits(call: Call[Nothing, TimeQuery, Nothing]) -> CommitsAnswer:
 
 
 def _commit_of(own: App, id: PartitionId, at: datetime) -> CommitAnswer:
-    def read_next(after: int) -> LedgerRow | None:
+    def read_next(after: int) -> LedgerRange | None:
         return next(iter(own.purges.read_ledger_rows(id, after, 1)), None)
 
     found = first_commit_since(at, own.ledger.read_ledger_ends(id).last_commit, read_next)
@@ -216,25 +213,21 @@ def _explanation(given: Explanation) -> ExplanationAnswer:
         outcome=given.outcome,
         sentence=given.sentence,
         checkpoint=str(found.checkpoint),
-        first=None if found.first is None else str(found.first),
+        first=str(found.purged.first),
         range=_range(found.range) if found.range and given.sequence_number <= found.range.last else None,
         rows=[_row(row) for row in found.rows],
         letter=None if found.letter is None else letter_answer(found.letter.letter),
         history=[] if found.letter is None else history_of(found.letter),
         gap=None if found.gap is None else written(GapAnswer, found.gap),
         changes=[_range(change) for change in found.changes],
-        purged=None if found.purged is None else _purged(found.purged),
+        purged=_purged(found.purged) if given.sequence_number <= found.purged.last else None,
     )
 
 
-def _purged(stub: PurgeStub) -> PurgedAnswer:
-    return PurgedAnswer(
-        purge_id=stub.purge_id,
-        purged_by=stub.purged_by,
-        purged_at=stub.purged_at,
-        commits=stub.commit_number,
-        last=str(stub.last),
-    )
+def _purged(given: Purged) -> PurgedAnswer | None:
+    if given.at is None:
+        return None
+    return PurgedAnswer(purged_at=given.at, commits=given.commit_number, last=str(given.last))
 
 
 def _range(given: LedgerRange) -> RangeAnswer:

@@ -15,9 +15,7 @@ SELECT (SELECT MIN(n.partition_id) FROM event_hub_checkpoint AS n
        (SELECT MIN(n.partition_id) FROM sequence_gap AS n
          WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id AND n.status <> 'open') AS sequence_gap,
        (SELECT MIN(n.partition_id) FROM partition_anchor AS n
-         WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS partition_anchor,
-       (SELECT MIN(n.partition_id) FROM purge_stub AS n
-         WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS purge_stub;
+         WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS partition_anchor;
 
 -- name: find_incarnations
 -- Count the incarnations of a stream, and find the first and the last of them.
@@ -53,8 +51,8 @@ SELECT g.first_sequence_number, g.last_sequence_number
   FROM sequence_gap AS g
  WHERE g.stream_id = :stream_id AND g.partition_id = :partition_id AND g.status = 'absent'
    AND g.first_sequence_number > COALESCE((
-       SELECT k.last_sequence_number FROM purge_stub AS k
-        WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id), -1)
+       SELECT c.purged_to FROM event_hub_checkpoint AS c
+        WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id), -1)
    AND COALESCE((
        SELECT CASE WHEN l.last_sequence_number >= g.first_sequence_number THEN l.absent END
          FROM batch_ledger AS l
@@ -73,8 +71,8 @@ SELECT d.sequence_number
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_held
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.status = 'held'
    AND d.sequence_number > COALESCE((
-       SELECT k.last_sequence_number FROM purge_stub AS k
-        WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id), -1)
+       SELECT c.purged_to FROM event_hub_checkpoint AS c
+        WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id), -1)
    AND COALESCE((
        SELECT CASE WHEN l.last_sequence_number >= d.sequence_number THEN l.held END
          FROM batch_ledger AS l

@@ -11,9 +11,8 @@
 
 -- part: purged_letters
 -- The letters of a stream that were purged.
-(SELECT COALESCE(SUM(k.letters + k.replay_letters), 0)
+(SELECT COALESCE(SUM(c.purged_letters + c.purged_replay_letters), 0)
           FROM event_hub_checkpoint AS c
-         INNER JOIN purge_stub AS k ON k.stream_id = c.stream_id AND k.partition_id = c.partition_id
          WHERE c.stream_id = :stream_id) AS purged;
 
 -- name: read_books

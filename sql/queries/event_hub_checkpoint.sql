@@ -111,8 +111,8 @@ UPDATE event_hub_checkpoint
  WHERE stream_id = :stream_id AND partition_id = :partition_id;
 
 -- name: read_totals
--- Read the totals of a partition's batches: those of its checkpoint, and those of the commit up to which an audit found no
--- fault (NULL if the ledger has no row of it).
+-- Read the totals of a partition's batches: those of its checkpoint, those of the commit up to which an audit found no
+-- fault (NULL if the ledger has no row of it), and those before the first commit that is not purged.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT c.commit_number, c.first_sequence_number,
        c.first_sequence_number + c.written + c.filtered + c.dead_lettered + c.held + c.absent - 1 AS last_sequence_number,
@@ -122,10 +122,21 @@ SELECT c.commit_number, c.first_sequence_number,
        c.first_sequence_number + l.total_written + l.total_filtered + l.total_dead_lettered + l.total_held
        + l.total_absent - 1 AS verified_last,
        l.total_commits, l.total_written, l.total_filtered, l.total_dead_lettered, l.total_held, l.total_absent,
-       0 AS verified_holes, 0 AS verified_rows
+       0 AS verified_holes, 0 AS verified_rows, c.purged_commit, c.first_sequence_number AS purged_first, c.purged_to,
+       COALESCE(p.total_commits - CASE WHEN p.kind = 'batch' THEN 1 ELSE 0 END, 0) AS purged_commits,
+       COALESCE(p.total_written - CASE WHEN p.kind = 'batch' THEN p.written ELSE 0 END, 0) AS purged_written,
+       COALESCE(p.total_filtered - CASE WHEN p.kind = 'batch' THEN p.filtered ELSE 0 END, 0) AS purged_filtered,
+       COALESCE(p.total_dead_lettered - CASE WHEN p.kind = 'batch' THEN p.dead_lettered ELSE 0 END, 0)
+           AS purged_dead_lettered,
+       COALESCE(p.total_held - CASE WHEN p.kind = 'batch' THEN p.held ELSE 0 END, 0) AS purged_held,
+       COALESCE(p.total_absent - CASE WHEN p.kind = 'batch' THEN p.absent ELSE 0 END, 0) AS purged_absent,
+       0 AS purged_holes, 0 AS purged_rows
   FROM event_hub_checkpoint AS c
   LEFT JOIN batch_ledger AS l
     ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.commit_number = c.verified_commit
+  LEFT JOIN batch_ledger AS p
+    ON p.stream_id = c.stream_id AND p.partition_id = c.partition_id AND p.commit_number = c.purged_commit + 1
+   AND c.purged_commit > 0
  WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id;
 
 -- name: move_verified_commit

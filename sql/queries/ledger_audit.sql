@@ -10,8 +10,8 @@ SELECT COALESCE((SELECT c.sequence_number FROM event_hub_checkpoint AS c
        - (SELECT COUNT(*) FROM event_hub_dead_letter AS d
            WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
              AND d.replay_commit_number IS NOT NULL)
-       + COALESCE((SELECT k.letters FROM purge_stub AS k
-                   WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id), 0) AS letters,
+       + COALESCE((SELECT c.purged_letters FROM event_hub_checkpoint AS c
+                   WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id), 0) AS letters,
        COALESCE((SELECT c.commit_number FROM event_hub_checkpoint AS c
                   WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id), 0) AS counted_commits,
        COALESCE((SELECT MAX(l.commit_number) FROM batch_ledger AS l
@@ -28,8 +28,8 @@ SELECT COALESCE((SELECT c.sequence_number FROM hubledger.event_hub_checkpoint AS
        - (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS r
            WHERE r.stream_id = @stream_id AND r.partition_id = @partition_id
              AND r.replay_commit_number IS NOT NULL)
-       + COALESCE((SELECT k.letters FROM hubledger.purge_stub AS k
-                   WHERE k.stream_id = @stream_id AND k.partition_id = @partition_id), 0) AS letters,
+       + COALESCE((SELECT c.purged_letters FROM hubledger.event_hub_checkpoint AS c
+                   WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id), 0) AS letters,
        COALESCE((SELECT c.commit_number FROM hubledger.event_hub_checkpoint AS c
                   WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id), 0) AS counted_commits,
        COALESCE((SELECT MAX(l.commit_number) FROM hubledger.batch_ledger AS l
@@ -179,7 +179,15 @@ SELECT (SELECT COALESCE(SUM(CONVERT(bigint, JSON_VALUE(p.report, '$.letters_adde
           FROM event_hub_dead_letter AS d
          WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
            AND d.replay_commit_number IS NOT NULL)
-       + COALESCE((SELECT k.replay_letters FROM purge_stub AS k
-                   WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id), 0) AS letters,
+       + COALESCE((SELECT c.purged_replay_letters FROM event_hub_checkpoint AS c
+                   WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id), 0) AS letters,
        (SELECT c.letters - c.dead_lettered - c.held FROM event_hub_checkpoint AS c
          WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id) AS counted;
+
+-- name: sum_absent_gaps
+-- Sum the absent gaps of a partition that begin up to a number.
+-- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint
+SELECT COALESCE(SUM(g.last_sequence_number - g.first_sequence_number + 1), 0) AS absent
+  FROM sequence_gap AS g
+ WHERE g.stream_id = :stream_id AND g.partition_id = :partition_id AND g.status = 'absent'
+   AND g.first_sequence_number <= :last_sequence_number;

@@ -36,12 +36,21 @@ SELECT COUNT(*) AS rows_erased
  WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id AND r.sequence_number = :sequence_number
    AND r.commit_number = 9223372036854775807;
 
--- name: read_first_number
--- Read the first number of a partition's ledger.
--- params: stream_id int, partition_id varchar(8000)
-SELECT MIN(l.first_sequence_number)
+-- name: read_ledger_rows
+-- Read the next ledger rows of a partition after a commit.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, most int
+SELECT {range}
   FROM batch_ledger AS l
- WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'batch';
+ WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.commit_number > :after_commit
+ ORDER BY l.commit_number
+ LIMIT :most;
+
+-- name: read_purged
+-- Read how far a partition is purged, and its first number, in the order of the fields of Purged.
+-- params: stream_id int, partition_id varchar(8000)
+SELECT c.purged_commit, c.first_sequence_number, c.purged_to, CONVERT(varchar(33), c.purged_at, 126) AS purged_at
+  FROM event_hub_checkpoint AS c
+ WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id;
 
 -- name: find_gap
 -- Find the last gap of a partition that begins at or before a number; the reader checks that it reaches the number.

@@ -27,17 +27,6 @@ SELECT c.sequence_number AS committed_to,
 SELECT c.job, c.cut
   FROM aggregation_cut AS c;
 
--- name: read_ledger_rows
--- Read the next ledger rows of a partition after a commit, whole.
--- params: stream_id int, partition_id varchar(8000), after_commit bigint, most int
-SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number, l.written, l.filtered,
-       l.dead_lettered, l.held, l.absent, l.rows_written, l.rows_appended, l.transform_version, l.invocation_id,
-       CONVERT(varchar(33), l.committed_at, 126) AS committed_at, l.rows_checksum, l.ledger_checksum
-  FROM batch_ledger AS l
- WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.commit_number > :after_commit
- ORDER BY l.commit_number
- LIMIT :most;
-
 -- name: count_old_ledger_rows
 -- Count the ledger rows of a partition's commits in a range, up to the first that is not old, and find the last of them.
 -- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, before_at datetime2(7)
@@ -65,6 +54,17 @@ SELECT r.commit_number, COUNT(*) AS row_count
    AND r.commit_number <= :last_commit
  GROUP BY r.commit_number;
 
+-- name: mark_purged
+-- Compare and set: note how far the ledger of a partition is purged; touches no row when a different purge was first, or
+-- while an audit of the stream is open.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, purged_to bigint, purged_at datetime2(7)
+UPDATE event_hub_checkpoint
+   SET purged_commit = :last_commit, purged_to = :purged_to, purged_at = :purged_at
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND purged_commit = :after_commit
+   AND NOT EXISTS (
+       SELECT 1 FROM task AS t
+        WHERE t.stream_id = :stream_id AND t.kind = 'audit' AND t.status IN ('planned', 'running', 'paused'));
+
 -- name: delete_ledger_rows
 -- Delete the ledger rows of the commits of a range.
 -- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint
@@ -76,10 +76,7 @@ DELETE FROM batch_ledger
 -- Read the first letters of a partition that were settled before a time, up to a number, all of whose attempts are of
 -- commits up to a second number.
 -- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint, last_commit bigint, before_at datetime2(7), most int
-SELECT d.sequence_number, d.status, d.error_class, d.error_type, d.fingerprint, d.transform_version,
-       d.attempts AS tries,
-       CONVERT(varchar(33), d.failed_at, 126) AS failed_at, CONVERT(varchar(33), d.settled_at, 126) AS settled_at,
-       d.settled_why, d.replay_commit_number,
+SELECT d.sequence_number, CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.replay_commit_number,
        (SELECT COUNT(*) FROM dead_letter_attempt AS a
          WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
            AND a.sequence_number = d.sequence_number) AS attempts,
@@ -109,6 +106,16 @@ SELECT COUNT(*) AS row_count, COALESCE(SUM(DATALENGTH(d.body)), 0) AS row_bytes,
        SELECT 1 FROM dead_letter_attempt AS a
         WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
           AND a.sequence_number = d.sequence_number AND a.commit_number > :last_commit);
+
+-- name: count_purged_letters
+-- Count letters that go with this transaction; touches no row while an audit of the stream is open.
+-- params: stream_id int, partition_id varchar(8000), letters bigint, replay_letters bigint
+UPDATE event_hub_checkpoint
+   SET purged_letters = purged_letters + :letters, purged_replay_letters = purged_replay_letters + :replay_letters
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND NOT EXISTS (
+       SELECT 1 FROM task AS t
+        WHERE t.stream_id = :stream_id AND t.kind = 'audit' AND t.status IN ('planned', 'running', 'paused'));
 
 -- name: delete_settled_letters
 -- Delete letters of a partition that are settled.

@@ -27,7 +27,6 @@ GRANT SELECT, INSERT, DELETE ON hubledger.aggregation_failure TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.staged_result TO hubledger_app;
 GRANT SELECT, UPDATE, DELETE ON hubledger.staged_slice TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.idempotency_key TO hubledger_app;
-GRANT SELECT, INSERT, UPDATE ON hubledger.purge_stub TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.erased_subject TO hubledger_app;
 GRANT SELECT, INSERT, DELETE ON hubledger.stream_minute TO hubledger_app;
 
@@ -36,7 +35,6 @@ IF DATABASE_PRINCIPAL_ID(N'hubledger_job') IS NULL
     CREATE ROLE hubledger_job;
 
 GRANT SELECT ON hubledger.batch_ledger TO hubledger_job;
-GRANT SELECT ON hubledger.purge_stub TO hubledger_job;
 GRANT SELECT ON hubledger.event_hub_checkpoint TO hubledger_job;
 GRANT SELECT ON hubledger.event_hub_dead_letter TO hubledger_job;
 GRANT SELECT ON hubledger.retracted_row TO hubledger_job;

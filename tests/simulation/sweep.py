@@ -42,7 +42,6 @@ OWN_TO_A_TRY = {
     "task_key of task",  # of a replay: its id
     "replay_state",  # those of jobs that are over stay until the next end, when the answer of their deletion is lost
     "ledger_checksum of batch_ledger",  # it covers the times
-    "stub_hash of purge_stub",  # like this one
 }
 
 

@@ -384,6 +384,16 @@ PARTITIONS = {
     "the commits of a checkpoint counted down": checkpoint(
         "commits", "commit {c}", "commit_number = commit_number - 1"
     ),
+    "a checkpoint purged up to a commit that the ledger has": checkpoint(
+        "purged", "but it has commit 1", "purged_commit = 1, purged_to = 2"
+    ),
+    "the number up to which a checkpoint is purged raised": checkpoint("overlap", "", "purged_to = purged_to + 1"),
+    "the purged letters of a checkpoint counted up": checkpoint(
+        "letters_outside", "", "purged_letters = purged_letters + 1"
+    ),
+    "the purged letters of replays counted up": checkpoint(
+        "replay_letters", "", "purged_replay_letters = purged_replay_letters + 1"
+    ),
     "an anchor deleted": Tampering("anchor", "no anchor", CHECKPOINT, everything_of("partition_anchor")),
     "an anchor moved on": checkpoint("beyond", "", "sequence_number = 2", "partition_anchor"),
     "the ledger of a partition deleted": Tampering(

@@ -1,4 +1,4 @@
-"""Whatever happens during a purge, what stays and what the stubs say still account for every number.
+"""Whatever happens during a purge, what stays and what the checkpoints say still account for every number.
 
 Repeat one with `pytest -k seed7`.
 """
@@ -35,7 +35,7 @@ def test_a_purged_world_balances_and_every_purged_number_says_so(seed: int, tmp_
     assert_explained(world)
     assert_counted(world)
     assert_nothing_old_is_left(world)
-    world.assert_stubs_are_of_the_copies()
+    world.assert_checkpoints_count_the_copies()
     assert world.windows == {(home, kind): (count, ppm) for home, kind, count, ppm in world.sql(READINGS)}
 
 
@@ -62,7 +62,11 @@ def assert_explained(world: PurgeWorld) -> None:
             found = explain(PartitionId(id), SequenceNumber(number), world.desk.explanations)
             assert found is not None
             assert found.outcome not in ("missing", "not_yet", "before_first"), (id, number)
-            assert ("Its ledger row is gone" in found.sentence) == ((id, number) in gone), (id, number, found.sentence)
+            assert ("Its ledger row was purged" in found.sentence) == ((id, number) in gone), (
+                id,
+                number,
+                found.sentence,
+            )
 
 
 def assert_counted(world: PurgeWorld) -> None:
@@ -90,6 +94,6 @@ def test_the_worlds_meet_deaths_cancels_redrives_cuts_and_purge_rows_of_each_tab
         met.update(
             {"letters were redriven": world.sql("SELECT COALESCE(SUM(report ->> 'moved'), 0) FROM task_part")[0][0]}
         )
-        met.update({"pieces": world.sql("SELECT COALESCE(SUM(pieces), 0) FROM purge_stub")[0][0]})
+        met.update({"pieces": world.sql("SELECT SUM(step) FROM task_part WHERE part LIKE 'batch_ledger/%'")[0][0]})
     assert min(met[name] for name in (*met, "a worker died", "letters were redriven", "the cut moved")) > 0, met
     assert met["pieces"] > 20, met

@@ -96,9 +96,11 @@ UNNAMED = {  # by their sentences in docs/api.md
     "the last attempt of an exhausted letter is deleted, other than a retry": (
         unnamed(NO_RETRY, delete("dead_letter_attempt", OF_ATTEMPT)),
     ),
-    "the offset, the commit id, the unknown fields, the enqueued time or the write time of a checkpoint is changed": (
+    "the offset, the commit id, the unknown fields, the enqueued time, the write time or the time of the last purge of"
+    " a checkpoint is changed": (
         every("event_hub_checkpoint", f"offset_token = 'none', updated_at = {LATER}, enqueued_at = {LATER}"),
         every("event_hub_checkpoint", "commit_id = '00000000-0000-0000-0000-000000000000', unknown_fields = '[]'"),
+        every("event_hub_checkpoint", f"purged_at = {LATER}"),
     ),
     "the verified commit of a checkpoint is changed": (
         every("event_hub_checkpoint", "verified_commit = verified_commit + 1"),
@@ -156,7 +158,7 @@ UNNAMED = {  # by their sentences in docs/api.md
     ),
 }
 
-# Tables with which tests/contract/operator/test_purges.py and tests/unit/core/store/test_schema.py tamper.
-ELSEWHERE = {"purge_stub", "schema_migration"}
+# A table with which tests/unit/core/store/test_schema.py tampers.
+ELSEWHERE = {"schema_migration"}
 PURGED = "a row whose commit was purged is changed, deleted or added"  # of test_purges.py too
 PLACE = "a place that an erasure left in `retracted_row` is moved to a different table, number or ordinal"

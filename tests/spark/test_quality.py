@@ -139,9 +139,8 @@ def test_purged_commits_leave_the_number_of_rows_unknown(world: World) -> None:
     world.commit([switch(), gas()])
     world.commit([gas()])
     world.sqlite.sql(
-        "INSERT INTO purge_stub SELECT stream_id, partition_id, 1, 'purge', 'timer', committed_at, commit_number,"
-        " first_sequence_number, last_sequence_number, 1, 0, 0, written, filtered, dead_lettered, held, absent,"
-        " rows_written, 0, 0, 0, '', '', '' FROM batch_ledger WHERE commit_number = 1"
+        "UPDATE event_hub_checkpoint SET purged_commit = 1, purged_at = updated_at, purged_to ="
+        " (SELECT last_sequence_number FROM batch_ledger WHERE commit_number = 1)"
     )
     world.sqlite.sql("DELETE FROM batch_ledger WHERE commit_number = 1")
     world.sqlite.sql("DELETE FROM sensor_reading WHERE sequence_number = 1")

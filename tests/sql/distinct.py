@@ -24,7 +24,7 @@ from tests.sql.values import EPOCH, ROW_CLASSES, row_of
 
 LISTS = (tuple, list, Sequence, Collection, Iterable)
 SETS = (frozenset, set, AbstractSet)
-OF_ALL = ("run_id", "purge_id")  # a verb is about one run or purge, which several of its arguments name
+OF_ALL = ("run_id",)  # a verb is about one run, which several of its arguments name
 
 
 @cache
@@ -51,8 +51,6 @@ class Distinct:
             return self.of(Event)
         if name == "kind" and plain is str:
             return self._member(("batch", "retry", "replay"))  # of a ledger row
-        if name == "pieces" and self._chance.random() < 0.5:
-            return 1  # the first piece of a purge adds a stub, and the others move it
         if name in OF_ALL:
             return UUID(int=1) if plain is UUID else str(UUID(int=1))
         made = self._known(hint) if hint in (Cut, Portion, Span, ReferenceKey, Row) else self._scalar(plain, name)

@@ -18,14 +18,14 @@ from core.aggregation.store.plans import plan_script
 from core.ledger.audit_task import AuditAsked, audit_request
 from core.ledger.erasure.found import CommitMark, FoundPiece
 from core.ledger.minutes import Minute
-from core.ledger.retention.pieces import LedgerPiece, LetterPiece, RowPiece
+from core.ledger.retention.pieces import LedgerPiece, LetterPiece, RowPiece, SettledLetter
 from core.ledger.retention.purge import BY_STREAM, PurgeTarget, purge_request
-from core.ledger.retention.stub import LedgerRow, SettledLetter, nothing_purged, signed
 from core.ledger.store.erasure_scripts import Erase, closing_script
 from core.ledger.store.erasure_scripts import piece_script as erasure_script
 from core.ledger.store.incarnations import Opening, opening_script
 from core.ledger.store.minutes import minute_script
 from core.ledger.store.purge_scripts import ledger_script, letter_script, retracted_steps, row_script, row_steps
+from core.ledger.whereabouts import LedgerRange
 from core.letters.redrive import RedriveAsked, RedrivePiece, RedriveRange, redrive_of, redrive_request
 from core.letters.store.letters import claim_script, move_script, retry_script, taking_script
 from core.letters.store.redrives import close_script as close_redrive_script
@@ -121,14 +121,11 @@ def every_script() -> Mapping[str, Script]:
 def purges() -> Mapping[str, Script]:
     """Return the pieces of a purge: of ledger rows, with a replay's, of letters, and of each other table."""
     partition = commit_of((), first=True, letters=False).partition
-    begun = nothing_purged(partition.stream, 1, partition.partition_id)
-    stub = signed(begun, str(UUID(int=7)), "ann", EPOCH)
     ending = Ending(UUID(int=7), "purge", EPOCH)
     ahead = Advance("a part", 3, 0, "{}")
-    row = LedgerRow(1, "replay", *GAP, 1, 0, 0, 0, 0, 1, 1, "test/1", str(UUID(int=8)), EPOCH, 7, 9)
-    letter = SettledLetter(GAP[0], "resolved", "poison", "", "", "test/1", 1, EPOCH, EPOCH, None, None, 1, 0)
-    rows = LedgerPiece(partition.partition_id, (row,), stub, {1: 2})
-    letters = LetterPiece(partition.partition_id, (letter,), signed(stub, str(UUID(int=7)), "ann", EPOCH))
+    row = LedgerRange(1, "replay", *GAP, 1, 0, 0, 0, 0, 1, "test/1", str(UUID(int=8)), EPOCH)
+    rows = LedgerPiece(partition.partition_id, (row,), GAP[1], {1: 2})
+    letters = LetterPiece(partition.partition_id, (SettledLetter(GAP[0], EPOCH, None, 1, 0),))
     pieces = {table: RowPiece(PurgeTarget(table), EPOCH, 9, "task", 7) for table in BY_STREAM}
     steps = {table: row_steps(1, piece, EPOCH) for table, piece in pieces.items()}
     pieces["retracted_row"] = RowPiece(PurgeTarget("retracted_row", partition.partition_id), EPOCH, 9, rows=7)

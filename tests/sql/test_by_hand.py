@@ -6,8 +6,8 @@ from tests.sql.by_hand import by_hand, needed, refused, texts_of
 ON_PURPOSE = "tests/sql/test_on_server_migrations.py"  # a column that its batch adds is bound too early
 INTO_LEDGER = "INSERT INTO batch_ledger ("
 PLANTED = {
-    "CREATE TABLE older AS SELECT * FROM purge_stub": "a table is made of a query",
-    "INSERT INTO purge_stub SELECT * FROM older": "purge_stub does not list absent, ",
+    "CREATE TABLE older AS SELECT * FROM partition_anchor": "a table is made of a query",
+    "INSERT INTO partition_anchor SELECT * FROM older": "partition_anchor does not list anchored_at, ",
     "INSERT INTO {p}home_activity_staged SELECT g.staging_id": "home_activity_staged does not list active, home_id, ",
     INTO_LEDGER
     + ", ".join(sorted(one for one in needed()["batch_ledger"] if not one.startswith("total_")))

@@ -244,7 +244,7 @@ def test_a_piece_of_a_redrive_locks_its_letters_before_its_task(name: str) -> No
 
 
 @holds_for(purges())
-def test_a_piece_of_a_purge_locks_its_rows_before_its_link_and_its_task(name: str) -> None:
+def test_a_piece_of_a_purge_locks_its_rows_before_its_task(name: str) -> None:
     changing = (
         r"(?:INSERT INTO|(?:UPDATE|DELETE)(?: TOP \(@most\))?(?: FROM)?|UPDATE p\s+SET[^;]*?JOIN) hubledger\.(\w+)"
     )
@@ -318,7 +318,7 @@ EXPECTING = {
     "retry ": ["count_commit", "settle_letters"],
     "gap noted": [],
     "minute": [],
-    "purge ledger": ["lock_stream", "delete_ledger_rows", "add_stub", "hold_task", "advance_part"],
+    "purge ledger": ["lock_stream", "mark_purged", "delete_ledger_rows", "hold_task", "advance_part"],
     "purge retracted_row": ["lock_stream", "delete_retracted", "hold_task", "advance_part"],
     "purge staged_event": ["lock_stream", "delete_staged", "hold_task", "advance_part"],
     "purge replay_diff": ["lock_stream", "hold_task", "advance_part", "delete_diffs"],
@@ -332,7 +332,7 @@ EXPECTING = {
     ],
     "erasure": ["hold_task", "advance_part"],
     "purge letters": [
-        "lock_stream", "delete_settled_letters", "delete_attempts", "move_stub", "hold_task", "advance_part",
+        "lock_stream", "count_purged_letters", "delete_settled_letters", "delete_attempts", "hold_task", "advance_part",
     ],
     "move ": [],
     "claim": [],

@@ -93,7 +93,7 @@ def answer_of(column: str, is_first: bool) -> Any:
         return None
     if column.endswith("_at"):
         return EPOCH.isoformat()
-    return str(ID) if column.endswith(("purge_id", "task_id", "of_task")) else 1
+    return str(ID) if column.endswith(("task_id", "of_task")) else 1
 
 
 @cache

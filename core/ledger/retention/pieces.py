@@ -5,19 +5,31 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from core.ledger.retention.purge import PurgeTarget
-from core.ledger.retention.stub import LedgerRow, PurgeStub, SettledLetter
+from core.ledger.whereabouts import LedgerRange, Purged
 from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+
+
+@dataclass(frozen=True, slots=True)
+class SettledLetter:
+    """A settled letter without its event: the time of its end, the replay that made it, and what goes with it."""
+
+    sequence_number: SequenceNumber
+    settled_at: datetime
+    replay_commit_number: int | None
+    attempts: int
+    body_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeReach:
     """The limits of a purge of one partition's ledger.
 
-    Its stub, the commit of its newest batch, the commit up to which an audit has verified the
+    How far it is purged, the commit of its newest batch, the commit up to which an audit has verified the
     ledger, the commit at which the oldest open replay begins, the time of its request, and whether an audit is open.
     """
 
-    stub: PurgeStub
+    purged: Purged
     newest_batch: int
     verified_to: int
     replay_from: int | None
@@ -27,27 +39,26 @@ class PurgeReach:
 
 @dataclass(frozen=True, slots=True)
 class LedgerPiece:
-    """The next ledger rows of a partition, and the stub that counts them. `retracted` counts the rows that each replay
-    commit among them retracted."""
+    """The next ledger rows of a partition, and the last number of all purged batches after them. `retracted` counts
+    the rows that each replay commit among them retracted."""
 
     partition_id: PartitionId
-    rows: tuple[LedgerRow, ...]
-    stub: PurgeStub
+    rows: tuple[LedgerRange, ...]
+    last: SequenceNumber
     retracted: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class LetterPiece:
-    """Settled letters of a partition, and the stub that counts them."""
+    """Settled letters of a partition."""
 
     partition_id: PartitionId
     letters: tuple[SettledLetter, ...]
-    stub: PurgeStub
 
 
 @dataclass(frozen=True, slots=True)
 class RowPiece:
-    """The next old rows of a table that no stub counts: their number, at most `most`. `part_of` is the job whose parts
+    """The next old rows of a table that no total counts: their number, at most `most`. `part_of` is the job whose parts
     they are; after the last piece the table has no old row."""
 
     target: PurgeTarget

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
 
-from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeReach
+from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeReach, SettledLetter
 from core.ledger.retention.purge import NOTHING_FOUND, Found, Purge, PurgeTarget, purge_of, target_of
-from core.ledger.retention.stub import LedgerRow, PurgeStub, SettledLetter, signed, with_ledger_rows, with_letters
 from core.ledger.store.purges import Purges
+from core.ledger.whereabouts import LedgerRange, Purged
 from core.model.clock import Clock
 from core.model.events import PartitionId
 from core.model.locks import ROWS_AT_ONCE
@@ -89,7 +89,7 @@ class _PieceOfPurge:
         """Purge the next old ledger rows that nothing needs any more."""
         store, reach = self.kind.store, self.kind.store.read_reach(id)
         last, why = ledger_limit(reach, store.read_cuts(id), self.kind.jobs)
-        before, after = self._old_before(reach), reach.stub.commit_number
+        before, after = self._old_before(reach), reach.purged.commit_number
         if self._is_dry_run or reach.audit_is_open or last <= after:
             found = store.count_ledger(id, after, last, before)[0] if last > after else NOTHING_FOUND
             wait = "an audit is open" if reach.audit_is_open else why
@@ -98,17 +98,14 @@ class _PieceOfPurge:
         rows = _old_rows(store.read_ledger_rows(id, after, self.kind.rows_of_piece), last, before)
         if not rows:
             return self._note(NOTHING_FOUND)
-        if changed := store.find_changed(rows):
-            # an audit reads no range twice, and after a purge nobody could see the change
-            text = f"commit {changed[0]} has changed since it was written, so its ledger and its letters stay"
-            return self._leave(f"partition {id}: {text}")
-        ending = self._ending()
-        stub = self._signed(with_ledger_rows(reach.stub, rows), ending)
+        numbers = [row.last for row in rows if row.kind == "batch"]
         retracted = store.count_retracted(id, after, rows[-1].commit_number)
         times = [row.committed_at for row in rows]
         found = Found(len(rows), LEDGER_ROW * len(rows), min(times), max(times))
         ahead = self._ahead(found, is_last=len(rows) < self.kind.rows_of_piece)
-        store.purge_ledger(LedgerPiece(id, rows, stub, retracted), ending, ahead)
+        store.purge_ledger(
+            LedgerPiece(id, rows, max(numbers, default=reach.purged.last), retracted), self._ending(), ahead
+        )
         return Done(1, len(rows))
 
     def purge_letters(self, id: PartitionId) -> Done:
@@ -119,21 +116,19 @@ class _PieceOfPurge:
             counted = store.count_letters(id, self._reached(id, reach), before)
             size = counted.bytes + (LETTER + ATTEMPT) * counted.rows  # one attempt each
             return self._note(replace(counted, bytes=size))
-        read = store.read_settled_letters(id, reach.stub, before, self.kind.letters_of_piece)
+        read = store.read_settled_letters(id, reach.purged, before, self.kind.letters_of_piece)
         letters = _within(read, self.kind.rows_of_piece)
         if reach.audit_is_open or not letters:
             return self._note(NOTHING_FOUND)
-        ending = self._ending()
-        stub = self._signed(with_letters(reach.stub, letters), ending)
         times = [one.settled_at for one in letters]
         bytes_ = sum(LETTER + one.body_bytes + ATTEMPT * one.attempts for one in letters)
         found = Found(len(letters), bytes_, min(times), max(times))
         ahead = self._ahead(found, is_last=len(letters) == len(read) < self.kind.letters_of_piece)
-        store.purge_letters(LetterPiece(id, letters, stub), ending, ahead)
+        store.purge_letters(LetterPiece(id, letters), self._ending(), ahead)
         return Done(1, len(letters))
 
     def purge_rows(self, target: PurgeTarget) -> Done:
-        """Purge the next old rows of a table that no stub counts."""
+        """Purge the next old rows of a table that no total counts."""
         store, before = self.kind.store, self.purge.before(target.table)
         if self._is_dry_run:
             counted = store.count_rows(target, before)
@@ -168,14 +163,11 @@ class _PieceOfPurge:
         self.kind.store.stream.database.run(Script(f"purge {ending.task_id}", steps))
         return Done(1, 0)
 
-    def _reached(self, id: PartitionId, reach: PurgeReach) -> PurgeStub:
-        """Return the stub that the ledger of a dry run would reach."""
-        store, after = self.kind.store, reach.stub.commit_number
+    def _reached(self, id: PartitionId, reach: PurgeReach) -> Purged:
+        """Return how far a purge of the ledger would reach."""
+        store, after = self.kind.store, reach.purged.commit_number
         last, _ = ledger_limit(reach, store.read_cuts(id), self.kind.jobs)
-        return store.count_ledger(id, after, last, self._old_before(reach))[1] if last > after else reach.stub
-
-    def _signed(self, sums: PurgeStub, ending: Ending) -> PurgeStub:
-        return signed(sums, str(ending.task_id), self.purge.task.requested_by, ending.at)
+        return store.count_ledger(id, after, last, self._old_before(reach))[1] if last > after else reach.purged
 
     def _old_before(self, reach: PurgeReach) -> datetime:
         """Return the time before which ledger rows are old; those since an open replay's request may be its own."""
@@ -189,7 +181,7 @@ def _within(letters: tuple[SettledLetter, ...], most: int) -> tuple[SettledLette
     return letters[: max(1, sum(attempts <= most for attempts in sums))]
 
 
-def _old_rows(rows: tuple[LedgerRow, ...], last: int, before: datetime) -> tuple[LedgerRow, ...]:
+def _old_rows(rows: tuple[LedgerRange, ...], last: int, before: datetime) -> tuple[LedgerRange, ...]:
     """Return the rows up to a commit, and before the first one that is not old."""
     old = []
     for row in rows:

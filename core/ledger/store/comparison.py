@@ -10,7 +10,7 @@ from core.store.stream import OneStream
 
 BOOKS = (
     "event_hub_checkpoint", "batch_ledger", "event_hub_dead_letter", "dead_letter_attempt", "retracted_row",
-    "sequence_gap", "partition_anchor", "purge_stub",
+    "sequence_gap", "partition_anchor",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from core.ledger.store.changed import ChangedCommits
 from core.ledger.store.comparison import Comparison
 from core.ledger.store.erasure_scripts import subjects_json
 from core.ledger.store.minutes import Minutes
-from core.ledger.store.purge_stubs import PurgeStubs
+from core.ledger.store.purged import read_purged
 from core.ledger.store.sums import RangeSums
 from core.ledger.whereabouts import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
 from core.letters.listing import OPEN, SETTLED, LetterFilter, LetterKey
@@ -126,7 +126,7 @@ class Ledger(Comparison, RangeSums, Minutes):
         )
 
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
-        """Count the old rows of a table that no stub counts."""
+        """Count the rows of each table in a range, and those that no commit of theirs accounts for."""
         counted = []
         for row_class in self._row_classes:
             table = row_table(row_class)
@@ -135,7 +135,7 @@ class Ledger(Comparison, RangeSums, Minutes):
         return tuple(counted)
 
 
-class Explanations(PurgeStubs):
+class Explanations:
     """Reads everything that is known about one sequence number of a stream."""
 
     def __init__(self, stream: OneStream, row_classes: tuple[type, ...]) -> None:
@@ -153,19 +153,15 @@ class Explanations(PurgeStubs):
             return None
         position = {"partition_id": partition_id, "sequence_number": number}
         found = decoded(LedgerRange, self._stream.ask("find_range", **position))
-        first = self._stream.ask("read_first_number", partition_id=partition_id)[0][0]
-        stub = self.read_stub(partition_id)
-        purged = stub if stub is not None and number <= stub.last else None
         return Whereabouts(
             checkpoint=checkpoint[0][0],
-            first=first if purged is None else purged.first,
             range=found[0] if found else None,
             changes=decoded(LedgerRange, self._stream.ask("find_changes", **position, most=MOST_CHANGES)),
             gap=self._gap(position),
             letter=self._letters.read_letter(partition_id, number),
             rows=self._rows(partition_id, number),
             states_declared=any(row_table(row_class).key for row_class in self._row_classes),
-            purged=purged,
+            purged=read_purged(self._stream, partition_id),
             erased=self._stream.ask("count_erased", **position)[0][0],
         )
 

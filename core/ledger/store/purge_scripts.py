@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from core.ledger.retention.pieces import LedgerPiece, LetterPiece, RowPiece
-from core.ledger.retention.stub import PurgeStub
 from core.store.columns import instant_text, numbers_json
 from core.store.script import Script, Step
 from core.store.stream import lock_step
@@ -17,12 +16,11 @@ PARTS = {  # of tasks: the statements that find an old task, and delete its part
     "replay_diff": ("find_old_dry_run", "delete_diffs"),
     "task_part": ("find_old_task", "delete_parts"),
 }
-_COLUMNS = {"first": "first_sequence_number", "last": "last_sequence_number"}  # of a stub, where the names differ
 BELOW_A_TASK = tuple(delete for _, delete in PARTS.values())  # their tables follow `task` in the order of locks
 
 
 def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Advance) -> Script:
-    """Return the transaction that deletes ledger rows, adds them to the stub, and advances the part."""
+    """Return the transaction that deletes ledger rows, notes how far they went, and advances the part."""
     place = {"stream_id": stream_id, "partition_id": piece.partition_id}
     commits = {"after_commit": piece.rows[0].commit_number - 1, "last_commit": piece.rows[-1].commit_number}
     replayed: dict[str, list[int]] = {}
@@ -35,13 +33,14 @@ def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Adv
         {"replay_id": id, "written": written, "rows_written": rows, "rows_retracted": retracted}
         for id, (written, rows, retracted) in replayed.items()
     ]
+    mark = {**place, **commits, "purged_to": piece.last, "purged_at": instant_text(ending.at)}
     hold, *advance = advance_steps(ending, ahead)
     return Script(
         f"purge {ending.task_id}",
         (
             lock_step(stream_id, ending.conflict),
+            Step("mark_purged", mark, expect=1, otherwise=ending.conflict),
             Step("delete_ledger_rows", {**place, **commits}, expect=len(piece.rows), otherwise=ending.conflict),
-            _stub_step(place, piece.stub, ending),
             hold,
             *([Step("note_purged_replay", {"partition_id": piece.partition_id}, many=noted)] if noted else []),
             *advance,
@@ -51,18 +50,19 @@ def ledger_script(stream_id: int, piece: LedgerPiece, ending: Ending, ahead: Adv
 
 
 def letter_script(stream_id: int, piece: LetterPiece, ending: Ending, ahead: Advance) -> Script:
-    """Return the transaction that deletes letters with their attempts, adds them to the stub, and advances
-    the part."""
+    """Return the transaction that deletes letters with their attempts, counts them, and advances the part."""
     place = {"stream_id": stream_id, "partition_id": piece.partition_id}
     letters = {**place, "sequence_numbers": numbers_json([one.sequence_number for one in piece.letters])}
     attempts = sum(one.attempts for one in piece.letters)
+    replayed = sum(one.replay_commit_number is not None for one in piece.letters)
+    counted = {**place, "letters": len(piece.letters) - replayed, "replay_letters": replayed}
     return Script(
         f"purge {ending.task_id}",
         (
             lock_step(stream_id, ending.conflict),
+            Step("count_purged_letters", counted, expect=1, otherwise=ending.conflict),
             Step("delete_settled_letters", letters, expect=len(piece.letters), otherwise=ending.conflict),
             Step("delete_attempts", letters, expect=attempts, otherwise=ending.conflict),
-            _stub_step(place, piece.stub, ending),
             *advance_steps(ending, ahead),
         ),
         gives_way=True,
@@ -97,12 +97,3 @@ def row_steps(stream_id: int, piece: RowPiece, now: datetime) -> tuple[Step, ...
 def retracted_steps(place: dict[str, Any], piece: RowPiece) -> tuple[Step, ...]:
     """Return the step that deletes retracted rows of a partition, as many as were counted."""
     return (Step("delete_retracted", {**place, "most": piece.most}, expect=piece.rows),)
-
-
-def _stub_step(place: dict[str, Any], stub: PurgeStub, ending: Ending) -> Step:
-    """Return the step that adds a partition's stub, or moves it if no other purge has done so."""
-    values = {_COLUMNS.get(name, name): getattr(stub, name) for name in PurgeStub.__dataclass_fields__}
-    values |= {"purged_at": instant_text(stub.purged_at), **place}
-    if stub.pieces > 1:
-        return Step("move_stub", values, expect=1, otherwise=ending.conflict)
-    return Step("add_stub", values, expect=1, otherwise=ending.conflict, races=("pk_purge_stub", "purge_stub"))

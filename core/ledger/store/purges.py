@@ -1,19 +1,18 @@
 """Purges in SQL: what they may delete, and the pieces."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeReach, RowPiece
+from core.ledger.retention.pieces import LedgerPiece, LetterPiece, PurgeReach, RowPiece, SettledLetter
 from core.ledger.retention.purge import Found, PurgeTarget
-from core.ledger.retention.stub import LedgerRow, PurgeStub, SettledLetter
 from core.ledger.store.purge_scripts import PARTS, ledger_script, letter_script, retracted_steps, row_script, row_steps
-from core.ledger.store.purge_stubs import PurgeStubs
+from core.ledger.store.purged import read_purged
+from core.ledger.whereabouts import LedgerRange, Purged
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from core.store.checksum import LEDGER_ROW, ledger_checksum
 from core.store.columns import instant_or_none, instant_text
 from core.store.decoding import decoded
 from core.store.stream import OneStream
@@ -23,11 +22,11 @@ from core.tasks.task import Advance
 ALL = 2**31 - 1  # rows: the largest number that TOP takes
 
 
-class Purges(PurgeStubs):
+class Purges:
     """Reads and purges the tables of one stream.
 
-    A piece is one transaction that also advances its part of the task. It raises TaskConflict when the task, the stub
-    or the rows have moved on without it, and then nothing was deleted.
+    A piece is one transaction that also advances its part of the task. It raises TaskConflict when the task, the
+    mark of the partition or the rows have moved on without it, and then nothing was deleted.
     """
 
     def __init__(self, stream: OneStream) -> None:
@@ -39,13 +38,13 @@ class Purges(PurgeStubs):
 
     def read_reach(self, partition_id: PartitionId) -> PurgeReach:
         """Return the limits of a purge of a partition's ledger."""
-        stub = self.read_stub(partition_id) or self.nothing_purged(partition_id)
+        purged = read_purged(self._stream, partition_id)
         found = self._stream.ask("read_purge_reach", partition_id=partition_id)
         if not found:
-            return PurgeReach(stub, 0, 0, None, None, audit_is_open=False)
+            return PurgeReach(purged, 0, 0, None, None, audit_is_open=False)
         checkpoint, verified_to, replay_first, replay_at, open_audits = found[0]
         return PurgeReach(
-            stub,
+            purged,
             self._commit_of(partition_id, checkpoint) or 0,
             verified_to,
             None if replay_first is None else self._commit_of(partition_id, replay_first) or 0,
@@ -58,14 +57,10 @@ class Purges(PurgeStubs):
         place = f"{self._stream.find()}/{partition_id}"
         return {job: json.loads(text).get(place, 0) for job, text in self._stream.database.ask("read_all_cuts")}
 
-    def read_ledger_rows(self, partition_id: PartitionId, after: int, most: int) -> tuple[LedgerRow, ...]:
+    def read_ledger_rows(self, partition_id: PartitionId, after: int, most: int) -> tuple[LedgerRange, ...]:
         """Return the next ledger rows after a commit, in order."""
         found = self._stream.ask("read_ledger_rows", partition_id=partition_id, after_commit=after, most=most)
-        return decoded(LedgerRow, found)
-
-    def find_changed(self, rows: Sequence[LedgerRow]) -> tuple[int, ...]:
-        """Return the commits of those rows that no longer have their checksum."""
-        return tuple(row.commit_number for row in rows if row.ledger_checksum != _checksum_of(row))
+        return decoded(LedgerRange, found)
 
     def count_retracted(self, partition_id: PartitionId, after: int, last: int) -> Mapping[int, int]:
         """Count the rows that each replay commit in a range retracted."""
@@ -74,22 +69,22 @@ class Purges(PurgeStubs):
         return {row[0]: row[1] for row in found}
 
     def read_settled_letters(
-        self, partition_id: PartitionId, stub: PurgeStub, before: datetime, most: int
+        self, partition_id: PartitionId, purged: Purged, before: datetime, most: int
     ) -> tuple[SettledLetter, ...]:
-        """Return the first letters that were settled before a time, of numbers and commits that a stub covers."""
-        found = self._stream.ask("read_settled_letters", **_covered(partition_id, stub, before), most=most)
+        """Return the first letters that were settled before a time, of purged numbers and commits."""
+        found = self._stream.ask("read_settled_letters", **_covered(partition_id, purged, before), most=most)
         return decoded(SettledLetter, found)
 
     def purge_ledger(self, piece: LedgerPiece, ending: Ending, ahead: Advance) -> None:
-        """Delete ledger rows, add them to the stub, and take them out of the counts of their replays."""
+        """Delete ledger rows, note how far they went, and take them out of the counts of their replays."""
         self._stream.database.run(ledger_script(self._stream_id(), piece, ending, ahead))
 
     def purge_letters(self, piece: LetterPiece, ending: Ending, ahead: Advance) -> None:
-        """Delete letters with their attempts, and add them to the stub."""
+        """Delete letters with their attempts, and count them."""
         self._stream.database.run(letter_script(self._stream_id(), piece, ending, ahead))
 
     def find_rows(self, target: PurgeTarget, before: datetime, most: int) -> RowPiece:
-        """Return the next piece of a table that no stub counts."""
+        """Return the next piece of a table that no total counts."""
         piece, old = RowPiece(target, before, most), {"before_at": instant_text(before), "most": most}
         if target.table in PARTS:
             found = self._stream.ask(PARTS[target.table][0], **old)
@@ -110,7 +105,7 @@ class Purges(PurgeStubs):
         self._stream.database.run(row_script(self._stream_id(), steps, ending, ahead))
 
     def count_rows(self, target: PurgeTarget, before: datetime) -> Found:
-        """Count the old rows of a table that no stub counts."""
+        """Count the old rows of a table that no total counts."""
         return self._count(target, before, ALL)
 
     def _count(self, target: PurgeTarget, before: datetime, most: int) -> Found:
@@ -123,22 +118,19 @@ class Purges(PurgeStubs):
             return _found_of(database.ask("count_old_failures", **old, most=most)[0])
         return _found_of(self._stream.ask("count_old_tasks", **old, most=most)[0])
 
-    def count_ledger(
-        self, partition_id: PartitionId, after: int, last: int, before: datetime
-    ) -> tuple[Found, PurgeStub]:
-        """Count the old ledger rows of a range of commits, and return the stub that a purge of them would reach, with
-        its commit and its last number."""
+    def count_ledger(self, partition_id: PartitionId, after: int, last: int, before: datetime) -> tuple[Found, Purged]:
+        """Count the old ledger rows of a range of commits, and return how far a purge of them would reach."""
         place = {"partition_id": partition_id, "after_commit": after, "last_commit": last}
         ((rows, oldest, newest, commit, number),) = self._stream.ask(
             "count_old_ledger_rows", **place, before_at=instant_text(before)
         )
-        stub = self.read_stub(partition_id) or self.nothing_purged(partition_id)
-        reached = replace(stub, commit_number=commit or after, last=stub.last if number is None else number)
+        purged = read_purged(self._stream, partition_id)
+        reached = replace(purged, commit_number=commit or after, last=purged.last if number is None else number)
         return _found_of((rows, 0, oldest, newest)), reached
 
-    def count_letters(self, partition_id: PartitionId, stub: PurgeStub, before: datetime) -> Found:
+    def count_letters(self, partition_id: PartitionId, purged: Purged, before: datetime) -> Found:
         """Count the letters that `read_settled_letters` would return."""
-        return _found_of(self._stream.ask("count_settled_letters", **_covered(partition_id, stub, before))[0])
+        return _found_of(self._stream.ask("count_settled_letters", **_covered(partition_id, purged, before))[0])
 
     def _stream_id(self) -> int:
         stream_id = self._stream.find()
@@ -146,8 +138,7 @@ class Purges(PurgeStubs):
         return stream_id
 
     def _retracted(self, partition_id: PartitionId) -> dict[str, Any]:
-        stub = self.read_stub(partition_id)
-        last = 0 if stub is None else stub.commit_number
+        last = read_purged(self._stream, partition_id).commit_number
         return {"stream_id": self._stream_id(), "partition_id": partition_id, "last_commit": last}
 
     def _commit_of(self, partition_id: PartitionId, number: SequenceNumber) -> int | None:
@@ -161,11 +152,11 @@ def _found_of(row: tuple[Any, ...]) -> Found:
     return Found(rows, size, instant_or_none(oldest), instant_or_none(newest))
 
 
-def _covered(partition_id: PartitionId, stub: PurgeStub, before: datetime) -> dict[str, Any]:
+def _covered(partition_id: PartitionId, purged: Purged, before: datetime) -> dict[str, Any]:
     return {
         "partition_id": partition_id,
-        "last_sequence_number": stub.last,
-        "last_commit": stub.commit_number,
+        "last_sequence_number": purged.last,
+        "last_commit": purged.commit_number,
         "before_at": instant_text(before),
     }
 
@@ -175,10 +166,3 @@ _COUNTED_WHOLE = {  # by a dry run
     "replay_diff": "count_old_diffs",
     "task_part": "count_old_parts",
 }
-
-
-def _checksum_of(row: LedgerRow) -> int:
-    counts = (row.first, row.last, row.written, row.filtered, row.dead_lettered, row.held, row.absent)
-    others = (row.rows_written, row.rows_appended, row.transform_version, row.invocation_id)
-    values = (*counts, *others, instant_text(row.committed_at))
-    return ledger_checksum(row.kind, dict(zip(LEDGER_ROW, values, strict=True)))

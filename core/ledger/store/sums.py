@@ -3,8 +3,9 @@
 from typing import Any
 
 from core.ledger.faults import FAULT_LIMIT
-from core.ledger.store.purge_stubs import PurgeStubs
+from core.ledger.store.purged import read_purged
 from core.ledger.sums import CheckpointTotals, Commits, LedgerEnds, RangeSum
+from core.ledger.whereabouts import Purged
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from core.store.decoding import decoder
@@ -13,7 +14,7 @@ from core.store.stream import OneStream
 _NO_ENDS = (-1, 0, 0, 0)  # of a partition in a database without its stream
 
 
-class RangeSums(PurgeStubs):
+class RangeSums:
     """Sums the ranges of one stream, commit by commit, and finds the faults in them."""
 
     _stream: OneStream
@@ -40,6 +41,10 @@ class RangeSums(PurgeStubs):
         """Return the totals of a partition; None without a checkpoint."""
         found = self._stream.ask("read_totals", partition_id=partition_id)
         return decoder(CheckpointTotals)(found[0]) if found else None
+
+    def read_purged(self, partition_id: PartitionId) -> Purged:
+        """Return how far a partition is purged."""
+        return read_purged(self._stream, partition_id)
 
     def sum_absent_gaps(self, partition_id: PartitionId, last: SequenceNumber) -> int:
         """Return the sum of the absent gaps that begin up to a number."""

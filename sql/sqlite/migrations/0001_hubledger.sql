@@ -34,6 +34,11 @@ CREATE TABLE event_hub_checkpoint (
     absent                INTEGER NOT NULL,
     letters               INTEGER NOT NULL,  -- that batches and replays made
     verified_commit       INTEGER NOT NULL,  -- an audit found no fault in the ledger up to this commit
+    purged_commit         INTEGER NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_commit DEFAULT 0,  -- the ledger rows up to this commit are purged
+    purged_to             INTEGER NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_to DEFAULT -1,  -- the last sequence number of these
+    purged_at             TEXT,
+    purged_letters        INTEGER NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_letters DEFAULT 0,  -- that batches made
+    purged_replay_letters INTEGER NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_replay_letters DEFAULT 0,  -- that replays made
     unknown_fields        TEXT NOT NULL CONSTRAINT df_event_hub_checkpoint_unknown_fields DEFAULT '{}',  -- a JSON object: events by the name of a field that the room does not know
     CONSTRAINT pk_event_hub_checkpoint PRIMARY KEY (stream_id, partition_id),
     CONSTRAINT fk_event_hub_checkpoint_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id)
@@ -346,36 +351,6 @@ CREATE TABLE staged_event (
 
 CREATE INDEX ix_staged_event_staged
     ON staged_event (stream_id, staged_at);
-
--- One row for each partition that was purged: sums over all rows that are gone, and hashes of them and of this row.
-CREATE TABLE purge_stub (
-    stream_id             INTEGER NOT NULL,
-    partition_id          TEXT NOT NULL,
-    pieces                INTEGER NOT NULL,
-    purge_id              TEXT NOT NULL,
-    purged_by             TEXT NOT NULL,
-    purged_at             TEXT NOT NULL,
-    commit_number         INTEGER NOT NULL,  -- the ledger rows up to this commit are purged
-    first_sequence_number INTEGER NOT NULL,
-    last_sequence_number  INTEGER NOT NULL,
-    batches               INTEGER NOT NULL,
-    retries               INTEGER NOT NULL,
-    replays               INTEGER NOT NULL,
-    written               INTEGER NOT NULL,  -- by batches, like the next four
-    filtered              INTEGER NOT NULL,
-    dead_lettered         INTEGER NOT NULL,
-    held                  INTEGER NOT NULL,
-    absent                INTEGER NOT NULL,
-    rows_written          INTEGER NOT NULL,
-    letters               INTEGER NOT NULL,  -- purged letters that batches made
-    replay_letters        INTEGER NOT NULL,  -- purged letters that replays made
-    attempts              INTEGER NOT NULL,
-    ledger_hash           TEXT NOT NULL,  -- the running one of the ledger rows
-    letters_hash          TEXT NOT NULL,  -- the sum of those of the letters
-    stub_hash             TEXT NOT NULL,
-    CONSTRAINT pk_purge_stub PRIMARY KEY (stream_id, partition_id),
-    CONSTRAINT fk_purge_stub_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id)
-) STRICT, WITHOUT ROWID;
 
 -- Subjects that were erased, as keyed hashes: their events up to a number stay forgotten.
 CREATE TABLE erased_subject (

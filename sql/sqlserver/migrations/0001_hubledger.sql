@@ -35,6 +35,11 @@ CREATE TABLE hubledger.event_hub_checkpoint (
     absent                bigint NOT NULL,
     letters               bigint NOT NULL,  -- that batches and replays made
     verified_commit       bigint NOT NULL,  -- an audit found no fault in the ledger up to this commit
+    purged_commit         bigint NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_commit DEFAULT 0,  -- the ledger rows up to this commit are purged
+    purged_to             bigint NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_to DEFAULT -1,  -- the last sequence number of these
+    purged_at             datetime2(7),
+    purged_letters        bigint NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_letters DEFAULT 0,  -- that batches made
+    purged_replay_letters bigint NOT NULL CONSTRAINT df_event_hub_checkpoint_purged_replay_letters DEFAULT 0,  -- that replays made
     unknown_fields        nvarchar(4000) NOT NULL CONSTRAINT df_event_hub_checkpoint_unknown_fields DEFAULT N'{}',  -- a JSON object: events by the name of a field that the room does not know
     CONSTRAINT pk_event_hub_checkpoint PRIMARY KEY (stream_id, partition_id),
     CONSTRAINT fk_event_hub_checkpoint_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
@@ -351,36 +356,6 @@ CREATE TABLE hubledger.staged_event (
 
 CREATE INDEX ix_staged_event_staged
     ON hubledger.staged_event (stream_id, staged_at);
-
--- One row for each partition that was purged: sums over all rows that are gone, and hashes of them and of this row.
-CREATE TABLE hubledger.purge_stub (
-    stream_id             int NOT NULL,
-    partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    pieces                int NOT NULL,
-    purge_id              varchar(36) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    purged_by             nvarchar(200) NOT NULL,
-    purged_at             datetime2(7) NOT NULL,
-    commit_number         bigint NOT NULL,  -- the ledger rows up to this commit are purged
-    first_sequence_number bigint NOT NULL,
-    last_sequence_number  bigint NOT NULL,
-    batches               bigint NOT NULL,
-    retries               bigint NOT NULL,
-    replays               bigint NOT NULL,
-    written               bigint NOT NULL,  -- by batches, like the next four
-    filtered              bigint NOT NULL,
-    dead_lettered         bigint NOT NULL,
-    held                  bigint NOT NULL,
-    absent                bigint NOT NULL,
-    rows_written          bigint NOT NULL,
-    letters               bigint NOT NULL,  -- purged letters that batches made
-    replay_letters        bigint NOT NULL,  -- purged letters that replays made
-    attempts              bigint NOT NULL,
-    ledger_hash           varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- the running one of the ledger rows
-    letters_hash          varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- the sum of those of the letters
-    stub_hash             varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    CONSTRAINT pk_purge_stub PRIMARY KEY (stream_id, partition_id),
-    CONSTRAINT fk_purge_stub_stream FOREIGN KEY (stream_id) REFERENCES hubledger.event_stream (stream_id)
-);
 
 -- Subjects that were erased, as keyed hashes: their events up to a number stay forgotten.
 CREATE TABLE hubledger.erased_subject (

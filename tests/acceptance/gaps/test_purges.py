@@ -81,7 +81,7 @@ def test_a_purge_goes_on_after_its_app_was_killed_and_every_event_stays_accounte
         app.start(**SETTINGS)
         ingest_and_settle(app)
         with begin_real_purge(app) as command:
-            app.until(lambda: count(app, "purge_stub") >= 6)
+            app.until(lambda: count(app, "event_hub_checkpoint", "purged_commit > 0") >= 6)
             app.end_host()
             command.kill()  # it would wait ten seconds for the app to come back
         jobs = app.engine.sql("SELECT task_id, status FROM task WHERE kind = 'purge' ORDER BY requested_at")
@@ -96,4 +96,4 @@ def test_a_purge_goes_on_after_its_app_was_killed_and_every_event_stays_accounte
         assert (count(app, "event_hub_dead_letter"), count(app, "dead_letter_attempt")) == (0, 0)
         assert_healthy(app)
         for place, number in (("0", "1"), (PLACES[0], "7")):
-            assert called(app, "ledger", "explain", place, number)["purged"]["purge_id"] == purge_id
+            assert called(app, "ledger", "explain", place, number)["purged"]["commits"] > 0

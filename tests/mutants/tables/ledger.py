@@ -125,19 +125,14 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "sql/queries/purge_stub.sql",
+        "sql/queries/purge.sql",
         "tests/contract/operator/test_purges.py",
-        ("a purge has two stubs", "WHERE k.stream_id = :stream_id AND k.partition_id = :partition_id)", "WHERE FALSE)"),
+        ("a piece forgets the letters of those before it", "purged_letters + :letters,", ":letters,"),
     ),
     *in_file(
-        "core/ledger/retention/stub.py",
+        "core/ledger/audit.py",
         "tests/contract/operator/test_purges.py",
-        ("a changed stub is not named", "if stub.stub_hash != stub_hash(stub):", "if not stub.stub_hash:"),
-    ),
-    *in_file(
-        "core/ledger/purged.py",
-        "tests/contract/operator/test_purges.py",
-        ("purged commits may come back", "oldest <= stub.commit_number:", "oldest < 0:"),
+        ("purged commits may come back", "oldest <= purged.commit_number:", "oldest < 0:"),
     ),
     *in_file(
         "core/aggregation/runs.py",

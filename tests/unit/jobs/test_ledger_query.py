@@ -16,20 +16,22 @@ TABLE = (
     "CREATE TABLE batch_ledger (stream_id, partition_id, commit_number INTEGER, kind, first_sequence_number INTEGER,"
     " last_sequence_number INTEGER, rows_written INTEGER)"
 )
-STUBS = (
-    "CREATE TABLE purge_stub (stream_id, partition_id, commit_number INTEGER,"
-    " first_sequence_number INTEGER, last_sequence_number INTEGER, rows_written INTEGER)"
+CHECKPOINTS = (
+    "CREATE TABLE event_hub_checkpoint (stream_id, partition_id, purged_commit INTEGER,"
+    " first_sequence_number INTEGER, purged_to INTEGER)"
 )
 Row = tuple[int, str, int, str, int, int, int]
-Stub = tuple[int, str, int, int, int, int]
+Checkpoint = tuple[int, str, int, int, int]
 
 
-def read(rows: list[Row], *spans: CommitSpan, stubs: list[Stub] | None = None) -> list[MergedRange]:
-    """Return the ranges that SQL gives of a ledger, and of the stubs of what was purged from it."""
+def read(rows: list[Row], *spans: CommitSpan, purged: list[Checkpoint] | None = None) -> list[MergedRange]:
+    """Return the ranges that SQL gives of a ledger, and of checkpoints that say how far it is purged."""
     with sqlite3.connect(":memory:") as connection:
         connection.execute(TABLE)
-        connection.execute(STUBS)
-        connection.executemany("INSERT INTO purge_stub VALUES (?, ?, ?, ?, ?, ?)", stubs or [])
+        connection.execute(CHECKPOINTS)
+        connection.executemany(
+            "INSERT INTO event_hub_checkpoint VALUES (?, ?, ?, ?, ?)", purged or [(1, "0", 0, 0, -1)]
+        )
         connection.executemany("INSERT INTO batch_ledger VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         found = connection.execute(ledger_query(spans)).fetchall()
     connection.close()
@@ -59,13 +61,13 @@ def test_a_span_from_the_first_commit_has_only_its_batches() -> None:
     assert replayed_spans(spans, found) == spans[1:]
 
 
-def test_the_stub_of_purged_commits_has_their_range() -> None:
-    stubs, rows = [(1, "0", 9, 100, 120_099, 90_000)], [batch(10, 120_100, 120_109), batch(1, 0, 9, "1")]
-    assert read(rows, CommitSpan(1, "0", 0, 20), stubs=stubs) == [
-        MergedRange(1, "0", 9, "batch", 100, 120_099, 90_000),
+def test_the_checkpoint_has_the_range_of_purged_commits() -> None:
+    purged, rows = [(1, "0", 9, 100, 120_099)], [batch(10, 120_100, 120_109), batch(1, 0, 9, "1")]
+    assert read(rows, CommitSpan(1, "0", 0, 20), purged=purged) == [
+        MergedRange(1, "0", 9, "batch", 100, 120_099, 120_000),
         MergedRange(1, "0", 10, "batch", 120_100, 120_109, 10),
     ]
-    assert [one.commit_number for one in read(rows, CommitSpan(1, "0", 9, 20), stubs=stubs)] == [10]
+    assert [one.commit_number for one in read(rows, CommitSpan(1, "0", 9, 20), purged=purged)] == [10]
 
 
 def test_a_long_purged_range_becomes_slices_that_hold_each_number_once() -> None:

@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 
 from core.ledger.at_time import first_commit_since
-from core.ledger.retention.stub import LedgerRow
+from core.ledger.whereabouts import LedgerRange
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH
 
-ROW = LedgerRow(1, "batch", SequenceNumber(0), SequenceNumber(9), 10, 0, 0, 0, 0, 10, 10, "v", "i", EPOCH, 0, 0)
+ROW = LedgerRange(1, "batch", SequenceNumber(0), SequenceNumber(9), 10, 0, 0, 0, 0, 10, "v", "i", EPOCH)
 
 
 class Rows:
@@ -21,7 +21,7 @@ class Rows:
         self.rows = [replace(ROW, commit_number=n, committed_at=EPOCH + timedelta(minutes=n)) for n in minutes]
         self.reads = 0
 
-    def __call__(self, after: int) -> LedgerRow | None:
+    def __call__(self, after: int) -> LedgerRange | None:
         self.reads += 1
         return next((row for row in self.rows if row.commit_number > after), None)
 

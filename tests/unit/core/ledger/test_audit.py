@@ -8,9 +8,9 @@ import pytest
 
 from core.ledger.audit import audit
 from core.ledger.books import PartitionLedger
-from core.ledger.retention.stub import PurgeStub
 from core.ledger.store.ledger import Ledger as StoredLedger
 from core.ledger.sums import COUNTS, CheckpointTotals, Commits, LedgerEnds, RangeSum
+from core.ledger.whereabouts import NOT_PURGED, Purged
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import partition
@@ -33,11 +33,8 @@ class Ledger(StoredLedger):
     tables: tuple[str, ...] = ("event_hub_checkpoint", "batch_ledger", "partition_anchor")
     incarnations: tuple[int, int, int] = (1, 1, 1)
 
-    def read_stub(self, partition_id: PartitionId) -> None:
-        return None
-
-    def nothing_purged(self, partition_id: PartitionId) -> PurgeStub:
-        raise NotImplementedError
+    def read_purged(self, partition_id: PartitionId) -> Purged:
+        return NOT_PURGED
 
     def sum_absent_gaps(self, partition_id: PartitionId, last: SequenceNumber) -> int:
         raise NotImplementedError

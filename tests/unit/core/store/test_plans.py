@@ -44,7 +44,6 @@ BY_INDEX = {
     "find_range": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=? AND first_sequence_number<?)",
     "find_changes": "INDEX ix_batch_ledger_change (stream_id=? AND partition_id=? AND first_sequence_number<?)",
     "count_erased": "INDEX ix_retracted_row_number (stream_id=? AND partition_id=? AND sequence_number=?",
-    "read_first_number": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=?)",
     "find_gap": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number<?)",
     "count_replay_letters": f"INDEX ix_{LETTERS}_replayed (stream_id=? AND partition_id=?)",
     "find_letter_faults": f"COVERING INDEX sqlite_autoindex_{LETTERS}_1 (stream_id=? AND partition_id=? AND sequence_n",
@@ -62,9 +61,11 @@ BY_INDEX = {
     "count_quality_faults": "INDEX ix_aggregation_run_closed (closed_at>?)",
     "find_run": "PRIMARY KEY (run_id=?)",
     "read_newest_readings": "PRIMARY KEY (stream_id=? AND partition_id=?)",
-    "read_stub": "PRIMARY KEY (stream_id=? AND partition_id=?)",
+    "read_purged": "PRIMARY KEY (stream_id=? AND partition_id=?)",
     "read_ledger_rows": f"{BY_COMMIT})",
     "count_old_ledger_rows": f"{BY_COMMIT} AND commit_number<?)",
+    "mark_purged": "PRIMARY KEY (stream_id=? AND partition_id=?)",
+    "count_purged_letters": "PRIMARY KEY (stream_id=? AND partition_id=?)",
     "count_retracted_by_commit": f"{BY_COMMIT} AND commit_number<?)",
     "delete_ledger_rows": f"{BY_COMMIT} AND commit_number<?)",
     "delete_retracted": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number<?)",
@@ -104,8 +105,6 @@ BY_INDEX = {
     "end_task": "PRIMARY KEY (task_id=?)",
     "cancel_tasks_of_stream": "INDEX uq_task_open (stream_id=?)",
     "count_old_failures": "INDEX ix_aggregation_failure_at (failed_at<?)",
-    "add_stub": "INDEX uq_task_open (stream_id=? AND kind=?)",
-    "move_stub": "PRIMARY KEY (stream_id=? AND partition_id=?)",
     "sum_absent_gaps": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number<?)",
     "delete_failures": "INDEX ix_aggregation_failure_at (failed_at<?)",
     "find_old_dry_run": "INDEX ix_task_requested (stream_id=? AND requested_at<?)",
@@ -202,7 +201,7 @@ def test_a_statement_of_operators_goes_by_its_index_and_scans_no_large_table(
 
 
 def test_every_statement_of_purges_and_tasks_has_its_index_here() -> None:
-    files = ("purge", "task", "purge_stub", "erasure")
+    files = ("purge", "task", "erasure")
     texts = [(SQL / "queries" / f"{name}.sql").read_text(encoding="utf-8") for name in files]
     named = {name for text in texts for name in re.findall(r"^-- name: (\w+)$", text, re.M)}
     assert named - set(BY_INDEX) == {"read_all_cuts", "add_parts", "add_erased_subjects"}  # one row for each aggregate
