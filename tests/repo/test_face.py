@@ -21,9 +21,6 @@ from tests.patience import allowed
 from tests.repo.product import ROOT, name_of
 
 OURS = {"bench", "core", "function_app", "handlers", "hubledger", "infra", "jobs", "local", "tests", "tools"}
-EXCEPTIONS = {  # by file, the reason why it imports more than the public face
-    "docs/retention.md": "an operator compares an archive with the ledger; no room does",
-}
 FIELDS = (
     "parcel:ascii(40)",
     "at:instant",
@@ -70,8 +67,7 @@ def foreign(name: str, text: str) -> list[str]:
 
 def test_rooms_pages_and_the_scaffold_import_the_public_face_alone() -> None:
     found = {name: modules for name, text in written() if (modules := foreign(name, text))}
-    assert {name: modules for name, modules in found.items() if name not in EXCEPTIONS} == {}
-    assert found.keys() == EXCEPTIONS.keys(), "an exception is needed no more"
+    assert found == {}
 
 
 def test_every_kind_of_code_is_read() -> None:
