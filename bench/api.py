@@ -105,13 +105,13 @@ def _forgetting_health(ask: Callable[..., Any]) -> None:
 def _watch() -> None:
     """Read the facts of the watch, with the hub's ends of this module and without a look at the hub, and store the
     minute."""
-    from core.ledger.watch import observe, watch_facts
+    from core.ledger.watch import observe
     from handlers.app import app
     from handlers.watch import watching
 
     own = replace(watching(app()), ends=lambda: {id: end - 6 for id, end in _ends().items()})
     seen = observe(own, datetime.now(UTC))
-    watch_facts(own.stream.event_hub, seen)
+    seen.facts()
     app().ledger.store_minute(seen.minute)
 
 

@@ -1,7 +1,7 @@
 """Telemetry: the share of an ingest that it takes, off and on, and with links to 32 producers."""
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,12 +14,11 @@ from bench.figures import Figure
 from bench.ingest import ROUNDS, STAMPS, ready_rows
 from bench.samples import ROOMS, SIZE, batch
 from core.ingest.ingest import Means, ingest_batch
+from core.measured import Recorder, measured, record_with
 from core.model.events import EventBatch
 from core.model.transform import Transform
-from core.remote.telemetry.work import PLAIN, Work
 from core.settle.store.partitions import Partitions
 from core.store.memory import Memory
-from core.store.observed import observed
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 
@@ -27,10 +26,10 @@ CALLS = 100_000
 
 
 def measure() -> Iterator[Figure]:
-    """Measure the attribute that a batch reads while telemetry is off, then the spans and metrics of a batch."""
+    """Measure the call around a use case while telemetry is off, then the span of a batch."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        more, whole = _pairs(Path(folder), _observed())
-    off = _lookup()
+        more, whole = _pairs(Path(folder), _recorder())
+    off = _call()
     share = 100 * off / whole
     yield Figure(
         "telemetry off, share of an ingest", share, "%", "<= 0.01", share <= 0.01, f"{off * 1e9:.0f} ns a batch"
@@ -40,48 +39,55 @@ def measure() -> Iterator[Figure]:
     yield Figure("telemetry on, with links, share of an ingest", share, "%", "<= 10", share <= 10, note)
 
 
-def _observed() -> Work:
-    """Return the work with the SDK's own providers, whose spans and metrics nobody reads."""
+def _recorder() -> Recorder:
+    """Return the recorder with the SDK's own providers, whose spans and metrics nobody reads."""
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
     from opentelemetry.sdk.trace import TracerProvider
 
-    from core.remote.telemetry.opening import work_of
+    from core.remote.telemetry.opening import signals_of
 
-    return work_of(TracerProvider(), MeterProvider([InMemoryMetricReader()]))
-
-
-def _lookup() -> float:
-    """Return the seconds that a handler needs to find the use case behind the attribute, beyond a plain name."""
-    assert PLAIN.ingest is ingest_batch
-    own, began = PLAIN, perf_counter()
-    for _ in range(CALLS):
-        own.ingest  # noqa: B018 - the attribute is what is measured
-    return (perf_counter() - began) / CALLS
+    return signals_of(TracerProvider(), MeterProvider([InMemoryMetricReader()]))
 
 
-def _pairs(folder: Path, work: Work) -> tuple[float, float]:
+def _call() -> float:
+    """Return the seconds that a measured function needs without a recorder, beyond a plain one."""
+
+    def plain(batch: int, means: int) -> None:
+        pass
+
+    taken: list[float] = []
+    for function in (plain, measured("nothing")(plain)):
+        began = perf_counter()
+        for _ in range(CALLS):
+            function(1, 2)
+        taken.append((perf_counter() - began) / CALLS)
+    return taken[1] - taken[0]
+
+
+def _pairs(folder: Path, recorder: Recorder) -> tuple[float, float]:
     """Ingest batches with and without telemetry in turn; return the processor's seconds more, and all seconds."""
-    ingests: list[Callable[[EventBatch], object]] = []
-    for name, own in (("with", work), ("without", PLAIN)):
+    pair: list[tuple[Recorder | None, Means]] = []
+    for name, own in (("with", recorder), ("without", None)):
         migrate_sqlite(folder / f"{name}.db", ROOMS)
-        means = _means(folder / f"{name}.db", own)
-        ingests.append(lambda given, own=own, means=means: own.ingest(given, means))  # type: ignore[misc]
+        pair.append((own, _means(folder / f"{name}.db")))
     taken, whole = ([0.0] * ROUNDS, [0.0] * ROUNDS), [0.0] * ROUNDS
     for number in range(ROUNDS):
         given = _traced(batch(number))
         for place in (0, 1) if number % 2 else (1, 0):
+            own, means = pair[place]
+            record_with(own)
             started, began = thread_time(), perf_counter()
-            ingests[place](given)
+            ingest_batch(given, means)
             taken[place][number] = thread_time() - started
             whole[number] = perf_counter() - began
+    record_with(None)
     warm = ROUNDS // 10
     return median(taken[0][warm:]) - median(taken[1][warm:]), median(whole[warm:])
 
 
-def _means(path: Path, work: Work) -> Means:
-    database = SqliteDatabase(path)
-    store = Partitions(observed(database, work.noting(f"sqlite:{path}")), Memory(timedelta(seconds=600)))
+def _means(path: Path) -> Means:
+    store = Partitions(SqliteDatabase(path), Memory(timedelta(seconds=600)))
     return Means(store, Transform("bench", ready_rows()), STAMPS)
 
 

@@ -39,10 +39,9 @@ def take_steps(own: "Aggregation") -> None:
 
 def take_step(own: "Aggregation", job: str) -> "AggregationReport":
     """Take one step of a job, and log it as one line."""
-    from core.aggregation.tick import report_facts
-    from handlers.app import work
+    from core.aggregation.tick import aggregate, report_facts
 
-    report = work().aggregate(own, job)
+    report = aggregate(own, job)
     is_sound = report.published and (report.quality is None or report.quality.fault is None)
     level = logging.INFO if is_sound else logging.WARNING
     log.log(level, "aggregation advanced", extra=report_facts(job, report))

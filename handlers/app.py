@@ -46,8 +46,7 @@ from core.model.transform import Transform
 from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.host_values import to_host_event
 from core.remote.hub.reader import SdkHubReader
-from core.remote.telemetry.opening import open_work
-from core.remote.telemetry.work import Work
+from core.remote.telemetry.opening import open_telemetry
 from core.remote.trigger.blobs import BlobCheckpoints
 from core.replay.store.replays import Replays
 from core.settings import Settings, read_settings
@@ -56,7 +55,6 @@ from core.store.clock import store_clock
 from core.store.connect import briefly_patient, open_database
 from core.store.database import LONGEST_INVOCATION, Database, PatientDatabase, invocation
 from core.store.memory import Memory
-from core.store.observed import observed
 from core.store.stream import OneStream
 from core.tasks.store import Tasks
 from core.transforms import load_transform
@@ -95,11 +93,10 @@ class App:
     `store`, `means`, `silence`, `replays` and `redrives` wait for a database that does not answer. The others outlast a
     deadlock, but no lost connection: a person sees that at once, and a timer retries. `find_stream` only shows whether
     the database can be reached. `hub` is read unverified only to compare it with the books or to show its ends; all
-    else reads `stream_hub`. `work` is the work of ingestion, retries, replays and the aggregation.
+    else reads `stream_hub`.
     """
 
     settings: Settings
-    work: Work
     transform: Transform
     hub: SdkHubReader
     hub_ends: Remembered[Mapping[PartitionId, int]]
@@ -191,9 +188,9 @@ def _open_app() -> App:
     closing, healing = _closing(database, hub, watchdog, host), Healing(hub, settings.anchoring, settings.heal_deadline)
     journal = open_journal(settings, patient, clock, closing)
     means = Means(store, transform, clock, healing, settings.letters, settings.fuse, _verification(hub), journal)
+    open_telemetry(os.environ)
     return App(
         settings=settings,
-        work=work(),
         transform=transform,
         hub=hub,
         hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),
@@ -228,7 +225,7 @@ def in_time(limit: timedelta = WAITING_LIMIT) -> AbstractContextManager[None]:
 def _open_databases(settings: Settings, transform: Transform) -> tuple[Database, Database, Database]:
     """Return the database, the same for work that waits for it, and for calls that do not."""
     connection, patience = settings.store_connection, settings.store_patience
-    database = observed(open_database(connection, transform.row_classes), work().noting(connection))
+    database = open_database(connection, transform.row_classes)
     return database, PatientDatabase(database, patience), briefly_patient(database, patience)
 
 
@@ -288,6 +285,5 @@ def _open_aggregation() -> Aggregation | None:
 
 
 _lock = threading.RLock()
-work = OnFirstUse(lambda: open_work(os.environ))
 app = OnFirstUse(_open_app)  # raises SettingsRefused or InvalidTransform until the settings are corrected
 aggregation = OnFirstUse(_open_aggregation)

@@ -105,17 +105,18 @@ def claim_letters(nothing: None) -> list[dict[str, Any]]:
 @bp.activity_trigger(input_name="chunk")
 def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the worker reads no dict[...]
     """Retry a chunk and report it. A fault is a report too: the letters of the chunk fall due again by themselves."""
+    from core.letters.retry import retry_chunk
     from core.model.letters import LetterChunk
     from handlers.app import app, in_time
 
     try:
         own = app()
         with in_time(SLICE):
-            report = own.work.retry(LetterChunk.from_json(chunk), own.keeper, context.invocation_id)
+            report = retry_chunk(LetterChunk.from_json(chunk), own.keeper, context.invocation_id)
     except InfrastructureFault as fault:
         _log_fault("retry_letters", fault)
         return {"fault": str(fault)}
-    facts = report.to_json()
+    facts = report.facts()
     log.info("letters retried", extra={"action": "retry_letters", "invocation_id": context.invocation_id, **facts})
     return facts
 

@@ -8,7 +8,6 @@ import azure.functions as func
 
 if TYPE_CHECKING:
     from core.ingest.silence import Looked
-    from core.remote.telemetry.work import Work
 
 log = logging.getLogger("hubledger.gaps")
 bp = func.Blueprint()
@@ -24,16 +23,15 @@ def heal_gaps(timer: func.TimerRequest, context: func.Context) -> None:
     own.hub.check_access()  # reports a missing consumer group every minute, not only when a gap is found
     with in_time():
         for looked in own.silence.run(context.invocation_id):
-            _note(looked, own.work)
+            _note(looked)
 
 
-def _note(looked: "Looked", work: "Work") -> None:
+def _note(looked: "Looked") -> None:
     from core.ingest.gaps import gap_facts
     from core.ingest.silence import Healed, Unhealed
 
     if isinstance(looked, Healed):
         log.warning("gap healed", extra=gap_facts(looked.partition, looked.gap, looked.healed, looked.absent))
-        work.healed(looked)
     elif isinstance(looked, Unhealed):
         error = f"{type(looked.fault).__name__}: {looked.fault}"
         log.error("gap not healed", extra={"action": "gap", "partition": str(looked.partition), "error": error})

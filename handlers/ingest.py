@@ -34,6 +34,7 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     """Ingest a batch. The function is not async, so the worker runs it in a thread: database drivers block."""
     if not events:  # the host may call with no events
         return
+    from core.ingest.ingest import ingest_batch
     from handlers.adapters import to_batch
     from handlers.app import app, in_time
 
@@ -42,7 +43,7 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     batch, began = to_batch(events, context.invocation_id, retries), time.monotonic()
     try:
         with in_time():
-            report = own.work.ingest(batch, own.means)
+            report = ingest_batch(batch, own.means)
     except InfrastructureFault as fault:
         own.batch_log.fail(batch, fault)
         raise

@@ -120,7 +120,7 @@ def open_task(task: str) -> dict:
 def task_slice(work: dict) -> dict:
     """Do a slice of work on a part, or on all parts in order; return {ok: its report}, or {error}. The pieces before a
     fault remain."""
-    from core.tasks.run import note_fault
+    from core.tasks.run import note_fault, work_on
     from handlers.app import app, in_time
 
     task_id, own = UUID(work["task_id"]), app()
@@ -129,13 +129,13 @@ def task_slice(work: dict) -> dict:
             kind = _kind_of(own, task_id)
             if kind is None:
                 return {"ok": None}
-            report = own.work.task(task_id, work["part"], kind, kind.clock.now() + SLICE)
+            report = work_on(task_id, work["part"], kind, kind.clock.now() + SLICE)
             note_fault(task_id, None, kind)
         except HubledgerError as fault:
             return _failed(work["task_id"], fault)
-    facts = {"action": kind.name, "task_id": work["task_id"], **report.to_json()}
+    facts = {"action": kind.name, "task_id": work["task_id"], **report.facts()}
     log.info("task advanced", extra=facts)
-    return {"ok": report.to_json()}
+    return {"ok": report.facts()}
 
 
 def _failed(task_id: str, fault: HubledgerError) -> dict:

@@ -24,7 +24,7 @@ bp = func.Blueprint()
 def watch(timer: func.TimerRequest) -> None:
     """Log the facts, and store the lag of this minute. A fault has its own log line, which no alert mistakes for a
     watch; it fails this tick."""
-    from core.ledger.watch import observe, watch_facts
+    from core.ledger.watch import observe
     from handlers.app import app
 
     try:
@@ -33,8 +33,7 @@ def watch(timer: func.TimerRequest) -> None:
     except HubledgerError as fault:
         log.error("books not watched", extra={"action": "watch_failed", "error": _text_of(fault)})
         raise
-    log.info("books watched", extra=watch_facts(own.settings.stream.event_hub, seen))
-    own.work.watched(own.settings.stream, seen)
+    log.info("books watched", extra=seen.facts())
     try:
         own.ledger.store_minute(seen.minute)
     except HubledgerError as fault:

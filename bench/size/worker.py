@@ -9,15 +9,16 @@ import logging
 import os
 import sys
 from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 
-from core.ingest.ingest import IngestReport, Means
 from core.ingest.interpreter import prepare_interpreter
+from core.measured import Report, record_with
 from core.model.events import Event, EventBatch, Partition
 from core.remote.hub.reader import SdkHubReader
-from core.remote.telemetry.work import PLAIN
 from core.settings import read_settings
 from core.store.connect import open_database
 from core.transforms import load_transform
@@ -32,15 +33,18 @@ GRACE, LOST_AFTER = timedelta(seconds=10), timedelta(seconds=60)  # a loaded mac
 
 @dataclass(slots=True)
 class Redelivering:
-    """Ingests batches, and delivers the share of their events again; a partition has one batch at a time."""
+    """Runs the use cases, and delivers a share of the events of batches again. A partition has one batch at a time."""
 
     share: float
     _due: Counter[Partition] = field(default_factory=Counter)
     _last: dict[Partition, tuple[Event, ...]] = field(default_factory=dict)
 
-    def ingest(self, batch: EventBatch, means: Means) -> IngestReport:
-        """Ingest a batch, perhaps with the end of the previous one before it."""
-        return PLAIN.ingest(self.again(batch), means)
+    def run(
+        self, name: str, use_case: Callable[..., Report], args: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> Report:
+        """Run a use case. A batch may have the end of the previous one before it."""
+        given = [self.again(one) if isinstance(one, EventBatch) else one for one in args]
+        return use_case(*given, **named)
 
     def again(self, batch: EventBatch) -> EventBatch:
         """Return the batch, with earlier events before it when so many are due."""
@@ -59,10 +63,11 @@ async def work(share: float) -> None:
     watchdog = Watchdog(settings.transform_deadline)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     database = open_database(settings.store_connection, transform.row_classes)
-    observed = replace(PLAIN, ingest=Redelivering(share).ingest) if share else PLAIN
+    if share:
+        record_with(Redelivering(share))
     terms = Terms(timedelta(seconds=BALANCE_EVERY), LOST_AFTER, None)
     with closing(watchdog), closing(database), closing(SdkHubReader(settings)) as hub:
-        await check_and_work(Sources(settings, database, hub, transform, observed), terms)
+        await check_and_work(Sources(settings, database, hub, transform), terms)
 
 
 def main() -> None:

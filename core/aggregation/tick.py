@@ -32,6 +32,7 @@ from core.aggregation.silver import is_rows_job, rows_job
 from core.aggregation.spark import JobRequest, SparkEngine
 from core.aggregation.store.commits import Aggregations
 from core.errors import DataRefused, EngineRefused, EngineUnreachable, LakeUnreachable, StagingRefused
+from core.measured import measured
 
 PROGRAM = "aggregate.py"
 NOT_ASKED = EngineAnswer(None, None)
@@ -71,7 +72,12 @@ class AggregationReport:
         """The quality of the run that this tick committed whole."""
         return None if self.closed is None else quality_from(self.closed.quality)
 
+    def facts(self) -> dict[str, str]:
+        """Return the steps without the text of a fault, which stands after a colon."""
+        return {"steps": "; ".join(one.partition(":")[0] for one in self.did)}
 
+
+@measured("aggregation tick")
 def aggregate(own: Aggregation, job: str) -> AggregationReport:
     """Take the open run one step further, and begin the next run when none is open.
 

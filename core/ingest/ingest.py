@@ -14,6 +14,7 @@ from core.ingest.guard import Guarded, guard
 from core.ingest.held import OpenLetters, events_that_fit, read_open_letters
 from core.ingest.incarnation import NOT_VERIFIED, Verification
 from core.ingest.recurrence import noting_recurrence
+from core.measured import measured
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Event, EventBatch, Partition, number_of
@@ -52,6 +53,22 @@ class IngestReport:
     def absent(self) -> int:
         """The number of sequence numbers that the hub no longer had."""
         return sum(commit.absent for commit in self.commits)
+
+    def facts(self) -> dict[str, int]:
+        """Return the counts of the log line and of the span."""
+        settled = [commit.settled for commit in self.commits]
+        return {
+            "events": len(self.batch.events),
+            "commits": len(settled),
+            "rows": sum(each.rows_written for each in settled),
+            "written": sum(each.written for each in settled),
+            "filtered": sum(each.filtered for each in settled),
+            "dead_lettered": sum(each.dead_lettered for each in settled),
+            "held": sum(each.held for each in settled),
+            "redelivered": self.redelivered,
+            "healed": self.healed,
+            "absent": self.absent,
+        }
 
     @property
     def _taken(self) -> int:
@@ -129,6 +146,7 @@ class Means:
     journal: Journal = NOT_JOURNALED
 
 
+@measured("ingest")
 def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
     """Commit the new events of a batch once, in order, in one transaction.
 

@@ -67,7 +67,7 @@ class BatchLines:
 
     def add(self, report: IngestReport, seconds: float, now: datetime) -> list[BatchLine]:
         """Return the lines to log now: sums of a minute that has ended, then the batch's own line if it has one."""
-        counts = _counts(report)
+        counts = {"batches": 1, **report.facts()}
         unusual = counts["commits"] != 1 or any(counts[name] for name in TROUBLES)
         with self._alone:
             lines = self._due(now)
@@ -130,23 +130,6 @@ def _own_line(report: IngestReport, counts: dict[str, int], seconds: float) -> B
         "seconds": round(seconds, 3),
     }
     return BatchLine("batch ingested", facts)
-
-
-def _counts(report: IngestReport) -> dict[str, int]:
-    settled = [commit.settled for commit in report.commits]
-    return {
-        "batches": 1,
-        "events": len(report.batch.events),
-        "commits": len(settled),
-        "rows": sum(each.rows_written for each in settled),
-        "written": sum(each.written for each in settled),
-        "filtered": sum(each.filtered for each in settled),
-        "dead_lettered": sum(each.dead_lettered for each in settled),
-        "held": sum(each.held for each in settled),
-        "redelivered": report.redelivered,
-        "healed": report.healed,
-        "absent": report.absent,
-    }
 
 
 def _raised(report: IngestReport) -> Counter[str]:

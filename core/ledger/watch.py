@@ -14,6 +14,7 @@ from core.ledger.retention.burn_down import HOUR, ONLY_IN_HUB, BurnDown
 from core.ledger.retention.open_counts import LETTERS, Kind
 from core.ledger.store.ledger import Ledger
 from core.letters.listing import LetterKey
+from core.measured import measured
 from core.model.events import Partition, PartitionId, Stream
 from core.model.hub import HubReader
 from core.model.spans import SequenceNumber
@@ -80,6 +81,7 @@ class LaggingPartition:
 class Observation:
     """The facts that the watch read at one moment; `lags` counts the numbers that wait in each partition of the hub."""
 
+    stream: Stream
     at: datetime
     books: Books
     lagging: tuple[LaggingPartition, ...]
@@ -101,7 +103,33 @@ class Observation:
         """The row of this minute, which the watch stores."""
         return Minute(self.at, self.lag, self.books.accounted)
 
+    def facts(self) -> dict[str, object]:
+        """Return the fields of the log line. Clocks differ, so negative seconds become 0."""
+        letter_at, commit_at = self.oldest_letter_at, self.pipeline.oldest_at
+        waits = [_age(one.since, self.at) for one in self.lagging if one.since is not None]
+        burning = self.burn_down or nothing_open(self.at)
+        return {
+            "action": "watch",
+            "event_hub": self.stream.event_hub,
+            "consumer_group": self.stream.consumer_group,
+            "ledger_balanced": self.books.balanced,
+            "lag_seconds": max(waits, default=0.0),
+            "partitions_stopped": sum(one.stands_since(self.at) is not None for one in self.lagging),
+            "stops_recorded": self.stops,
+            "tasks_held_up": self.tasks_held_up,
+            "letters_open": self.books.letters.open,
+            "oldest_letter_seconds": 0.0 if letter_at is None else _age(letter_at, self.at),
+            "letters_expiring_hours": _hours(burning, LETTERS),
+            "loss_hours": _hours(burning, ONLY_IN_HUB),
+            "events_lost": burning.share(ONLY_IN_HUB).gone,
+            "absent_new": self.absent,
+            "aggregation_lag_seconds": 0.0 if commit_at is None else _age(commit_at, self.at),
+            "aggregation_failures": self.pipeline.failures,
+            "aggregation_faults": self.pipeline.faults,
+        }
 
+
+@measured("watch")
 def observe(own: Watching, now: datetime) -> Observation:
     """READ the facts. The ends are read first, so that events committed during the reads do not seem to wait. Raises
     InfrastructureFault."""
@@ -109,6 +137,7 @@ def observe(own: Watching, now: datetime) -> Observation:
     books = Books(own.store.read_books(), own.letters())
     oldest, lags = books.letters.oldest, _lags(own, books.partitions, ends)
     return Observation(
+        stream=own.stream,
         at=now,
         books=books,
         lagging=_lagging(own, books.partitions, lags, now),
@@ -131,35 +160,6 @@ def find_standing(own: Watching, now: datetime) -> Mapping[PartitionId, datetime
     partitions = own.store.read_books()
     lagging = _lagging(own, partitions, _lags(own, partitions, ends), now)
     return {one.partition_id: since for one in lagging if (since := one.stands_since(now)) is not None}
-
-
-def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
-    """DECIDE the fields of the log line. Clocks differ, so negative seconds become 0."""
-    letter_at, commit_at = seen.oldest_letter_at, seen.pipeline.oldest_at
-    burning = seen.burn_down or nothing_open(seen.at)
-    return {
-        "action": "watch",
-        "event_hub": event_hub,
-        "ledger_balanced": seen.books.balanced,
-        "lag_seconds": max(ages(seen).values(), default=0.0),
-        "partitions_stopped": sum(one.stands_since(seen.at) is not None for one in seen.lagging),
-        "stops_recorded": seen.stops,
-        "tasks_held_up": seen.tasks_held_up,
-        "letters_open": seen.books.letters.open,
-        "oldest_letter_seconds": 0.0 if letter_at is None else _age(letter_at, seen.at),
-        "letters_expiring_hours": _hours(burning, LETTERS),
-        "loss_hours": _hours(burning, ONLY_IN_HUB),
-        "events_lost": burning.share(ONLY_IN_HUB).gone,
-        "absent_new": seen.absent,
-        "aggregation_lag_seconds": 0.0 if commit_at is None else _age(commit_at, seen.at),
-        "aggregation_failures": seen.pipeline.failures,
-        "aggregation_faults": seen.pipeline.faults,
-    }
-
-
-def ages(seen: Observation) -> Mapping[PartitionId, float]:
-    """Return the age in seconds of the oldest event that waits in each partition that lags, if the hub holds one."""
-    return {one.partition_id: _age(one.since, seen.at) for one in seen.lagging if one.since is not None}
 
 
 def _lags(

@@ -25,6 +25,7 @@ from core.errors import (
 from core.letters.keeper import Keeper
 from core.letters.moves import release
 from core.letters.plan import is_to_run, plan_retry
+from core.measured import measured
 from core.model.events import Event, Partition, is_same_instant, number_of
 from core.model.letters import (
     ClaimedLetter,
@@ -83,6 +84,7 @@ def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
     return chunks_of(keeper.store.claim_letters(claim), token, policy.chunk)
 
 
+@measured("retry letters")
 def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> RetryReport:
     """Try the letters of a chunk that its claim still holds, commit their outcomes, and report them.
 

@@ -241,7 +241,7 @@ class RetryReport:
     commits: int = 0
     rows_written: int = 0
 
-    def to_json(self) -> dict[str, str | int]:
+    def facts(self) -> dict[str, str | int]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 

@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 from uuid import UUID
 
 from core.errors import CommitOutcomeUnknown, InfrastructureFault, TaskConflict, VersionChanged
+from core.measured import measured
 from core.model.clock import Clock
 from core.model.tasks import OPEN, TaskKind, TaskMove, TaskVerb
 from core.tasks.store import Tasks
@@ -79,7 +80,7 @@ class SliceReport:
     looked_at: int
     part: str | None = None
 
-    def to_json(self) -> dict[str, str | int | bool | None]:
+    def facts(self) -> dict[str, str | int | bool | None]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -109,6 +110,7 @@ def open_parts(task_id: UUID, kind: Kind) -> tuple[str | None, ...]:
     return tuple(one.name for one in task.parts if one.closed_at is None)[: kind.fan_out]
 
 
+@measured("task slice")
 def work_on(task_id: UUID, part: str | None, kind: Kind, until: datetime) -> SliceReport:
     """Work on a part of a task, or on all parts in order, until a time or until nothing is left.
 

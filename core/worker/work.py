@@ -16,11 +16,11 @@ from typing import Any
 from core.errors import InfrastructureFault
 from core.ingest.gaps import Healing, gap_facts
 from core.ingest.incarnation import HubVerification, VerifiedHub
-from core.ingest.ingest import Means
+from core.ingest.ingest import Means, ingest_batch
 from core.ingest.lines import BatchLine, BatchLines
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
 from core.letters.keeper import Keeper
-from core.letters.retry import claim_due, wait_for_due
+from core.letters.retry import claim_due, retry_chunk, wait_for_due
 from core.letters.store.letters import Letters
 from core.model.clock import Clock
 from core.model.events import EventBatch
@@ -28,15 +28,13 @@ from core.model.transform import Transform
 from core.remote.hub.client import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
 from core.remote.hub.reader import RENEWED, SdkHubReader
-from core.remote.telemetry.opening import open_work
-from core.remote.telemetry.work import PLAIN, Work
+from core.remote.telemetry.opening import open_telemetry
 from core.settings import OWN_LINES, Settings, read_settings
 from core.settle.store.partitions import Partitions
 from core.store.clock import store_clock
 from core.store.connect import open_database
 from core.store.database import Database, PatientDatabase
 from core.store.memory import Memory
-from core.store.observed import observed
 from core.transforms import load_transform
 from core.transforms.watchdog import Watchdog
 from core.worker.health import Pulse, answering
@@ -63,13 +61,12 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The settings of a worker, the database, the hub and the transform that they name, and the observed work."""
+    """The settings of a worker, and the database, the hub and the transform that they name."""
 
     settings: Settings
     database: Database
     hub: SdkHubReader
     transform: Transform
-    work: Work = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +94,6 @@ class Ingestion:
     pausing: Pausing = field(default_factory=Pausing)
     over: Callable[[object], AbstractContextManager[object]] = nullcontext  # entered for each attempt
     lines: BatchLines = field(default_factory=lambda: BatchLines(OWN_LINES, threading.Lock()))
-    work: Work = PLAIN
     now: Callable[[], datetime] = CLOCK.now  # of the lines, by the process's own clock
 
     async def take(self, batch: EventBatch) -> None:
@@ -118,7 +114,7 @@ class Ingestion:
     def _ingest(self, batch: EventBatch) -> None:
         began = time.monotonic()
         with self.over(batch.partition):
-            report = self.work.ingest(batch, self.means)
+            report = ingest_batch(batch, self.means)
         for gap in report.gaps:
             log.warning("gap healed", extra=gap_facts(batch.partition, gap, report.healed, report.absent))
         _log_lines(self.lines.add(report, time.monotonic() - began, self.now()))
@@ -142,12 +138,11 @@ async def work(terms: Terms) -> None:
     settings = read_settings(os.environ)
     watchdog = Watchdog(settings.transform_deadline)
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
-    whole = open_work(os.environ)
-    noting = whole.noting(settings.store_connection)
-    database = observed(open_database(settings.store_connection, transform.row_classes), noting)
+    open_telemetry(os.environ)
+    database = open_database(settings.store_connection, transform.row_classes)
     reader = SdkHubReader(settings, now=store_clock(database, CLOCK).now)
     with closing(watchdog), closing(database), closing(reader) as hub:
-        await check_and_work(Sources(settings, database, hub, transform, whole), terms)
+        await check_and_work(Sources(settings, database, hub, transform), terms)
 
 
 async def check_and_work(sources: Sources, terms: Terms) -> None:
@@ -186,10 +181,10 @@ async def work_on(sources: Sources, terms: Terms, timing: Timing) -> None:
     client = open_consumer(settings, Sharing(owners, terms.interval, terms.expiry, hub.partition_ids))
     lines = BatchLines(settings.batch_lines, threading.Lock())
     terms.cut_off.callback(lambda: _log_lines(lines.rest()))
-    ingestion = Ingestion(means, Pausing(timing.sleep), pulse.over, lines, sources.work, timing.clock.now)
+    ingestion = Ingestion(means, Pausing(timing.sleep), pulse.over, lines, timing.clock.now)
     others = (
-        keep_letters(keeper, settings.letter_look, timing.sleep, sources.work),
-        _check_for_gaps(silence, sources.work, timing.sleep),
+        keep_letters(keeper, settings.letter_look, timing.sleep),
+        _check_for_gaps(silence, timing.sleep),
         follow_partitions(hub, timing.sleep),
         log_sums(lines, timing.clock, timing.sleep),
     )
@@ -226,26 +221,25 @@ async def keep_letters(
     keeper: Keeper,
     look: timedelta,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    work: Work = PLAIN,
 ) -> None:
     """Retry due letters until cancelled; never sleep longer than `look`, because new letters may be due sooner.
 
     The thread of a cancelled round finishes the round. If the thread dies, its claims end with their lease.
     """
     while True:
-        pause = await asyncio.to_thread(keep_round, keeper, look, work)
+        pause = await asyncio.to_thread(keep_round, keeper, look)
         await sleep(pause.total_seconds())
 
 
-def keep_round(keeper: Keeper, look: timedelta, work: Work = PLAIN) -> timedelta:
+def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
     """Retry the letters that are due now; return the time to sleep. After a fault, its letters are due again later."""
     try:
         if wait := wait_for_due(keeper, look):
             return wait
         chunks = claim_due(keeper)
         for chunk in chunks:
-            report = work.retry(chunk, keeper, "worker")
-            log.info("letters retried", extra={"action": "retry_letters", **report.to_json()})
+            report = retry_chunk(chunk, keeper, "worker")
+            log.info("letters retried", extra={"action": "retry_letters", **report.facts()})
     except InfrastructureFault as fault:
         log.warning("dead-letter round failed; will retry", extra={"action": "retry_letters", "error": str(fault)})
         return look
@@ -259,11 +253,11 @@ async def log_sums(lines: BatchLines, clock: Clock, sleep: Callable[[float], Awa
         _log_lines(lines.due(clock.now()))
 
 
-async def _check_for_gaps(silence: SilenceCheck, work: Work, sleep: Callable[[float], Awaitable[None]]) -> None:
+async def _check_for_gaps(silence: SilenceCheck, sleep: Callable[[float], Awaitable[None]]) -> None:
     """Check from time to time: no batch shows that retention removed events after the last one read."""
     while True:
         await sleep(CHECK_EVERY)
-        await _finished(asyncio.to_thread(check_gaps, silence, work))
+        await _finished(asyncio.to_thread(check_gaps, silence))
 
 
 async def follow_partitions(hub: SdkHubReader, sleep: Callable[[float], Awaitable[None]]) -> None:
@@ -278,14 +272,13 @@ async def follow_partitions(hub: SdkHubReader, sleep: Callable[[float], Awaitabl
         await _finished(asyncio.to_thread(read))
 
 
-def check_gaps(silence: SilenceCheck, work: Work = PLAIN) -> None:
+def check_gaps(silence: SilenceCheck) -> None:
     """Check all partitions once, and log each gap; a fault is logged, and the next check tries again."""
     try:
         for checked in silence.run("worker"):
             if isinstance(checked, Healed):
                 facts = gap_facts(checked.partition, checked.gap, checked.healed, checked.absent)
                 log.warning("gap healed", extra=facts)
-                work.healed(checked)
             elif isinstance(checked, Unhealed):
                 facts = {"action": "gap", "partition": str(checked.partition), "error": str(checked.fault)}
                 log.warning("gap not healed", extra=facts)

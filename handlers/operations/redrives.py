@@ -16,7 +16,7 @@ from core.letters.redrive_run import preview_redrive as preview_of
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition, OrderedMove, Selection
 from core.model.tasks import OPEN
-from core.tasks.run import note_fault
+from core.tasks.run import note_fault, work_on
 from core.tasks.task import Task
 from handlers.app import App, app, in_time
 from handlers.operations.letters import LetterChoice, filter_of, hide_letter, letter_answer
@@ -77,7 +77,7 @@ def _worked_on(task: Task, redrives: RedriveKind, own: App) -> Task:
     stored, and goes on. No wait for the database takes longer than the work may."""
     with in_time(AT_ONCE):
         try:
-            own.work.task(task.task_id, None, redrives, redrives.clock.now() + AT_ONCE)
+            work_on(task.task_id, None, redrives, redrives.clock.now() + AT_ONCE)
         except InfrastructureFault as fault:
             log.warning("redrive not done at once", extra={"task_id": str(task.task_id), "error": str(fault)})
             with suppress(InfrastructureFault):

@@ -17,8 +17,8 @@ import pytest
 from croniter import croniter
 
 from core.ledger.books import Books, LetterBooks
-from core.ledger.watch import ABSENT_WITHIN, STOPPED_AFTER, Observation, watch_facts
-from tests.fakes.builders import EPOCH
+from core.ledger.watch import ABSENT_WITHIN, STOPPED_AFTER, Observation
+from tests.fakes.builders import EPOCH, STREAM
 from tests.infra.policies import ALERTS
 from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
@@ -64,8 +64,8 @@ def test_a_query_has_no_limit_left_to_fill_in(name: str) -> None:
 
 
 def test_the_alert_on_a_loss_is_silent_where_the_app_does_not_know_the_retention() -> None:
-    sight = Observation(EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0)
-    assert watch_facts("namespace/hub", sight)["loss_hours"] == -1.0
+    sight = Observation(STREAM, EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0)
+    assert sight.facts()["loss_hours"] == -1.0
     assert "| where todouble(Properties.loss_hours) >= 0 and " in QUERIES["events-expiring"]
 
 
@@ -74,8 +74,8 @@ def test_the_page_explains_each_alert() -> None:
 
 
 def test_the_line_of_the_watch_has_the_facts_of_the_page_as_what_they_are() -> None:
-    sight = Observation(EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0)
-    facts = watch_facts("namespace/hub", sight)
+    sight = Observation(STREAM, EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0)
+    facts = sight.facts()
     assert facts.pop("action") == "watch"
     assert {name: KINDS[type(value)] for name, value in facts.items()} == FACTS
 

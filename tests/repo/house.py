@@ -34,7 +34,7 @@ SHARED_FIELDS = 6  # of two classes that are one shape
 
 # The figures that the house must keep, by the names of their rows.
 LIMITS = {
-    "rooms in core/": 15,
+    "rooms in core/": 16,
     "floors of core/, by room": 9,
     "store modules named by engine": 0,
     "pass-through methods": 0,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.remote.telemetry.names import METRICS, PARTITION
+from core.measured import GAUGES
 from tools.capacity.limits import DAY, GB
 from tools.capacity.sizing import Load, Sizing
 
@@ -24,7 +24,7 @@ LINE_BYTES = 1_100
 METRIC_BYTES, WORKER_METRICS = 620, 8  # counters of each worker process
 METRIC_SECONDS = 300  # between two exports of a worker: OTEL_METRIC_EXPORT_INTERVAL in infra/app/function.bicep
 
-OWN_METRIC_BYTES = 1_050  # with the attributes of a batch
+OWN_METRIC_BYTES = 750  # a gauge of the watch
 
 # Assumed, from the source of the Functions host: its metrics of ASP.NET, runtime and process, once a minute; and a
 # request with its trigger.
@@ -46,7 +46,6 @@ TIMERS = {
     "watch_tasks": 60,
 }
 LETTER_ROUNDS = 30
-OUTCOMES, CALLS, STATUSES = 7, 2, 12  # values of an event's outcome, of a call's operation, of a letter's status
 OTHER_PROCESSES = len(TIMERS) + 1
 
 
@@ -84,16 +83,9 @@ def volume(load: Load, partitions: int, ingesting: int) -> tuple[Kind, ...]:
         Kind("requests", DAY * requests_per_second(load, partitions, ingesting) * REQUEST_ITEMS, REQUEST_BYTES),
         Kind("metrics of the host", MINUTES * processes * HOST_METRICS, METRIC_BYTES),
         Kind("metrics of workers", exports * processes * WORKER_METRICS, METRIC_BYTES),
-        Kind("metrics of the app", exports * own_series(partitions, processes), OWN_METRIC_BYTES),
+        Kind("metrics of the app", exports * len(GAUGES), OWN_METRIC_BYTES),
         Kind("diagnostic logs", 1, DIAGNOSTIC_BYTES),
     )
-
-
-def own_series(partitions: int, processes: int) -> int:
-    """Return the most series of docs/telemetry.md that one export sends: each outcome, and each gauge of the watch."""
-    of_partition = [one for one in METRICS if PARTITION in one.attributes]
-    others = len(METRICS) - len(of_partition)
-    return partitions * len(of_partition) + processes * CALLS + others + OUTCOMES + STATUSES
 
 
 def requests_per_second(load: Load, partitions: int, ingesting: int) -> float:

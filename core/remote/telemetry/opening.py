@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core.remote.telemetry.names import CONVENTIONS
-from core.remote.telemetry.work import PLAIN, Work
+from core.measured import record_with
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
+
+    from core.remote.telemetry.signals import Signals
 
 log = logging.getLogger("hubledger.telemetry")
 BY_THE_HOST = "PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY"
@@ -25,6 +26,7 @@ TRACES_ENDPOINT, METRICS_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_
 TRACES, METRICS = "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"
 DISABLED, SERVICE, RESOURCE = "OTEL_SDK_DISABLED", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"
 PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
+CONVENTIONS = "1.44.0"  # of opentelemetry-semantic-conventions, in requirements.txt by azure-monitor-opentelemetry
 SCHEMA = f"https://opentelemetry.io/schemas/{CONVENTIONS}"
 CLOSE_WITHIN = 5.0  # seconds: the worker has 25 in all, and a collector that does not answer takes up to 30
 
@@ -35,19 +37,18 @@ class Closes(Protocol):
     def shutdown(self) -> None: ...
 
 
-def open_work(environ: MutableMapping[str, str]) -> Work:
-    """Return the work of this process, with telemetry if the environment asks for it. Never raises.
+def open_telemetry(environ: MutableMapping[str, str]) -> None:
+    """Record the measured use cases of this process, if the environment asks for it. Never raises.
 
     Telemetry that cannot be opened is logged, and the work goes on without it.
     """
     if not is_asked_for(environ):
-        return PLAIN
+        return
     try:
-        return _observed_work(environ)
+        record_with(_configured_signals(environ))
     except Exception as fault:  # noqa: BLE001 - telemetry never stops the work: a wrong setting of it neither
         error = f"{type(fault).__name__}: {fault}"
         log.warning("telemetry not opened; the work goes on without it", extra={"action": "telemetry", "error": error})
-        return PLAIN
 
 
 def is_asked_for(environ: Mapping[str, str]) -> bool:
@@ -69,7 +70,7 @@ def is_hosts(environ: Mapping[str, str]) -> bool:
     return environ.get(BY_THE_HOST, "").strip().lower() in ("1", "true")
 
 
-def _observed_work(environ: MutableMapping[str, str]) -> Work:
+def _configured_signals(environ: MutableMapping[str, str]) -> "Signals | None":
     from opentelemetry import metrics, trace
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.trace import TracerProvider
@@ -81,30 +82,18 @@ def _observed_work(environ: MutableMapping[str, str]) -> Work:
     if not is_configured() and is_otlps(environ):
         _configure(environ)
     if not is_configured():
-        return PLAIN  # the worker of Functions was asked, but there is none, or it was told to send nothing
-    return work_of(trace.get_tracer_provider(), metrics.get_meter_provider())
+        return None  # the worker of Functions was asked, but there is none, or it was told to send nothing
+    return signals_of(trace.get_tracer_provider(), metrics.get_meter_provider())
 
 
-def work_of(
+def signals_of(
     tracers: "TracerProvider", meters: "MeterProvider", monotonic: Callable[[], float] = time.monotonic
-) -> Work:
-    """Return the work with the spans and metrics of these providers."""
-    from core.remote.telemetry.calls import CallNotes, system_of
-    from core.remote.telemetry.gauges import Gauges
-    from core.remote.telemetry.instruments import Instruments
+) -> "Signals":
+    """Return the recorder that sends by these providers."""
     from core.remote.telemetry.signals import Signals
 
-    instruments = Instruments(meters.get_meter("hubledger", schema_url=SCHEMA), monotonic)
-    signals = Signals(tracers.get_tracer("hubledger", schema_url=SCHEMA), instruments)
-    return Work(
-        signals.ingest,
-        signals.retry,
-        signals.task,
-        signals.aggregate,
-        signals.healed,
-        Gauges(instruments).watched,
-        lambda connection: CallNotes(system_of(connection), instruments).note,
-    )
+    tracer = tracers.get_tracer("hubledger", schema_url=SCHEMA)
+    return Signals(tracer, meters.get_meter("hubledger", schema_url=SCHEMA), monotonic)
 
 
 def _configure(environ: MutableMapping[str, str]) -> None:

@@ -20,7 +20,6 @@ from core.ledger.watch import (
     Watching,
     find_standing,
     observe,
-    watch_facts,
 )
 from core.letters.listing import LetterKey
 from core.model.commits import PartitionStop
@@ -93,7 +92,7 @@ def sight(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: 
 
 
 def seen(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> dict:
-    return watch_facts(STREAM.event_hub, sight(store, hub, letters, letter_at))
+    return sight(store, hub, letters, letter_at).facts()
 
 
 def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> None:
@@ -101,6 +100,7 @@ def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> 
     assert seen(Books((books(14, timedelta(days=1)),)), hub) == {
         "action": "watch",
         "event_hub": "namespace/telemetry",
+        "consumer_group": "hubledger",
         "ledger_balanced": True,
         "lag_seconds": 0.0,
         "partitions_stopped": 0,
@@ -223,7 +223,7 @@ def burning(*counts: OpenCount, retention: timedelta | None = timedelta(hours=24
     sources = (STREAM, Books((books(14, timedelta()),)), hub_of(timedelta()), lambda: CALM, lambda key: None)
     found = BurnDown(NOW, retention, (P0,), counts)
     own = Watching(*sources, lambda: {P0: 14}, burn_down=lambda now: found)
-    facts = watch_facts(STREAM.event_hub, observe(own, NOW))
+    facts = observe(own, NOW).facts()
     return {name: facts[name] for name in ("letters_expiring_hours", "loss_hours", "events_lost")}
 
 
@@ -260,7 +260,7 @@ def test_the_aggregation_lags_by_the_age_of_the_oldest_commit_that_waits_for_it(
 
     hub = hub_of(timedelta(days=1))
     sources = (STREAM, Books((books(14, timedelta(days=1)),)), hub, lambda: CALM, lambda key: None)
-    facts = watch_facts(STREAM.event_hub, observe(Watching(*sources, lambda: {P0: 14}, look), NOW))
+    facts = observe(Watching(*sources, lambda: {P0: 14}, look), NOW).facts()
     assert (facts["aggregation_lag_seconds"], facts["aggregation_failures"]) == (7200.0, 3)
     assert facts["aggregation_faults"] == 2
     assert asked == [NOW - ABSENT_WITHIN]

@@ -126,7 +126,7 @@ def test_what_is_no_chunk_is_refused(given: dict[str, object]) -> None:
 
 def test_a_report_is_small_json_of_counts() -> None:
     report = RetryReport(PartitionId("3"), resolved=2, waiting=1, commits=1, rows_written=4)
-    assert json.loads(json.dumps(report.to_json())) == {
+    assert json.loads(json.dumps(report.facts())) == {
         "partition_id": "3", "resolved": 2, "waiting": 1, "exhausted": 0, "released": 0, "lost": 0, "commits": 1,
         "rows_written": 4,
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""core/remote/telemetry/links.py: producers are linked once each, and no property can do harm."""
+"""core/remote/telemetry/signals.py: producers are linked once each, and no property can do harm."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from msgspec import structs
 
 from core.model.events import Event
 from core.model.values import Unread
-from core.remote.telemetry.links import LINKS, producer_links
+from core.remote.telemetry.signals import LINKS, producer_links
 from tests.fakes.builders import event
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

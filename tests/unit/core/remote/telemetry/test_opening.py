@@ -9,10 +9,9 @@ import time
 
 import pytest
 
-from core.remote.telemetry.opening import close, is_asked_for, open_work, set_defaults
-from core.remote.telemetry.work import PLAIN
+from core.remote.telemetry.opening import close, is_asked_for, set_defaults
 from tests.checkout import ROOT
-from tests.fakes.otlp_receiver import receiving
+from tests.fakes.otlp_receiver import attributes_of, receiving
 from tests.patience import allowed
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
@@ -37,10 +36,6 @@ ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
 )
 def test_only_the_standard_variables_switch_telemetry_on(environ: dict[str, str], asked: bool) -> None:
     assert is_asked_for(environ) is asked
-
-
-def test_without_a_variable_the_work_is_the_plain_use_cases() -> None:
-    assert open_work({}) is PLAIN
 
 
 def test_the_defaults_are_those_of_the_specification_and_replace_nothing() -> None:
@@ -75,12 +70,15 @@ def run(script: str, **environ: str) -> "subprocess.CompletedProcess[str]":
 
 def test_nothing_of_the_sdk_is_imported_when_telemetry_is_off() -> None:
     script = """
-import sys, handlers.app
-handlers.app.work()
-print(*(name for name in sys.modules if name.startswith("opentelemetry")))
+import sys
+import handlers.app
+from core import measured
+from core.remote.telemetry.opening import open_telemetry
+open_telemetry({})
+print(measured._recorder, *(name for name in sys.modules if name.startswith("opentelemetry")))
 """
     done = run(script)
-    assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
+    assert (done.returncode, done.stdout.split()) == (0, ["None"]), done.stderr
 
 
 @pytest.mark.parametrize(
@@ -94,25 +92,27 @@ print(*(name for name in sys.modules if name.startswith("opentelemetry")))
 def test_a_wrong_variable_leaves_the_work_without_telemetry(environ: dict[str, str]) -> None:
     script = """
 import os, sys
-from core.remote.telemetry.opening import open_work
-from core.remote.telemetry.work import PLAIN
-print(open_work(os.environ) is PLAIN, flush=True)
+from core import measured
+from core.remote.telemetry.opening import open_telemetry
+open_telemetry(os.environ)
+print(measured._recorder, flush=True)
 os._exit(0)
 """
     done = run(script, **environ)
-    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
+    assert (done.returncode, done.stdout.strip()) == (0, "None"), done.stderr
     assert "the work goes on without it" in done.stderr
 
 
 def test_the_setting_of_the_host_without_its_worker_sends_nothing() -> None:
     script = """
 import os
-from core.remote.telemetry.opening import open_work
-from core.remote.telemetry.work import PLAIN
-print(open_work(os.environ) is PLAIN)
+from core import measured
+from core.remote.telemetry.opening import open_telemetry
+open_telemetry(os.environ)
+print(measured._recorder)
 """
     done = run(script, PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY="true")
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "True", "")
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "None", "")
 
 
 BATCH = """
@@ -120,15 +120,15 @@ import json, os, time
 from tests.fakes.builders import batch, events
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
-from core.ingest.ingest import Means
+from core.ingest.ingest import Means, ingest_batch
 from core.worker.work import CLOCK
-from core.remote.telemetry.opening import open_work
-work = open_work(os.environ)
+from core.remote.telemetry.opening import open_telemetry
+open_telemetry(os.environ)
 store = MemoryStore()
-work.ingest(batch(events(0, 4, "quiet")), Means(store, PLAIN, CLOCK))
+ingest_batch(batch(events(0, 4, "quiet")), Means(store, PLAIN, CLOCK))
 began = time.monotonic()
 for number in range(1, 400):
-    work.ingest(batch(events(5 * number, 5 * number + 4, "quiet")), Means(store, PLAIN, CLOCK))
+    ingest_batch(batch(events(5 * number, 5 * number + 4, "quiet")), Means(store, PLAIN, CLOCK))
 print(json.dumps({"seconds": time.monotonic() - began, "ends": time.time()}), flush=True)
 """
 
@@ -139,7 +139,7 @@ def test_a_process_that_ends_sends_what_is_left() -> None:
         done = run(BATCH, OTEL_EXPORTER_OTLP_ENDPOINT=received.address, OTEL_SERVICE_NAME="mine")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(received.batches()) == 400
-    assert sum(one.as_int for one in received.metrics["messaging.client.consumed.messages"]) == 2000
+    assert sum(attributes_of(one)["hubledger.events"] for one in received.batches()) == 2000
     assert {one["service.name"] for one in received.resources} == {"mine"}
 
 
