@@ -30,7 +30,7 @@ _Check = Annotated[bool, typer.Option("--check", help="Write nothing, and exit w
 def migrate_diff(transform: _Transform = None, name: _Named = None, check: _Check = False) -> None:
     """Write the next migration of a room.
 
-    It compares the classes with the migrations of both engines.
+    It compares the classes with the migrations for SQLite, and writes the next one for both engines.
 
     Example: bin/hubledger migrate-diff --transform apps.parcels --name add_note
     """

@@ -2,19 +2,22 @@
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections import defaultdict
 
 from core.store.migrations import load_migrations
-from hubledger.cli.ddl.parsed import read_server
-from hubledger.cli.ddl.schema import SchemaScript, SchemaTable
 
-_TEXT = re.compile(r"n?varchar\((\d+)\)")
+_LINE = re.compile(r"CREATE TABLE hubledger\.(?P<table>\w+)|^ +\[?(?P<column>\w+)\]? +n?varchar\((?P<most>\d+)\)", re.M)
 
 
 def lengths() -> dict[str, dict[str, int]]:
     """Return the length of each text of our tables that has one, by table and column."""
-    ours = [SchemaScript(each.title, each.text) for each in load_migrations("sqlserver")]
-    return {name: dict(_lengths(table)) for name, table in read_server(ours).tables.items()}
+    found, table = defaultdict[str, dict[str, int]](dict), ""
+    for each in load_migrations("sqlserver"):
+        for line in _LINE.finditer(each.text):
+            table = line["table"] or table
+            if line["column"]:
+                found[table][line["column"]] = int(line["most"])
+    return found
 
 
 def enforce_lengths(connection: sqlite3.Connection) -> None:
@@ -26,9 +29,3 @@ def enforce_lengths(connection: sqlite3.Connection) -> None:
         )
         for verb in ("INSERT", "UPDATE") if refused else ():
             connection.execute(f"CREATE TRIGGER lengths_of_{table}_{verb} BEFORE {verb} ON {table} BEGIN {refused} END")
-
-
-def _lengths(table: SchemaTable) -> Iterator[tuple[str, int]]:
-    for name, column in table.columns.items():
-        if found := _TEXT.match(column.type):
-            yield name, int(found[1])

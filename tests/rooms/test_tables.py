@@ -1,6 +1,7 @@
 """The migrations and rights of a room: the same on both engines, with all that its classes and statements need."""
 
 import logging
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from core.transforms.contract.whole import check_transform
 from core.transforms.rooms import Room, rooms_of
 from hubledger.cli.ddl.diff import next_migration
 from hubledger.cli.ddl.room import rights_text
+from hubledger.cli.ddl.schema import read_schema, scripts_of
 from local.explain import rights_of_statements
 from local.trials.memory import memory_connection
 from tests.rooms.found import transform_of
@@ -41,12 +43,23 @@ def test_the_tables_of_a_new_embedded_store_fit_the_classes(room: Room, caplog: 
     assert not found, f"columns of migrations/sqlite change values that are sent to them: {found}"
 
 
-def test_no_migration_is_missing_on_either_engine(room: Room) -> None:
+def test_no_migration_is_missing(room: Room) -> None:
     row_classes = transform_of(room).row_classes
     for each in rooms_of(row_classes):
         found = next_migration(row_classes, load_aggregates(row_classes), each.folder)
         faults = [*found.cannot, *(f"migrations/{engine} lacks:\n{text}" for engine, text in found.texts.items())]
         assert not faults, "\n".join([f"{each.name}: its classes differ from its migrations", *faults])
+
+
+def test_the_t_sql_names_each_table_and_column_that_sqlite_makes(room: Room) -> None:
+    """No server runs here, so a type, a length and a key are not compared."""
+    statements = ";".join(one.text.lower() for one in migrations_of(room, "sqlserver")).split(";")
+    missing = []
+    for name, table in read_schema(scripts_of(room.folder)).tables.items():
+        changes = [one for one in statements if re.search(rf"(table|sp_rename)\W.*\b{name}\b", one)]
+        words = set(re.findall(r"\w+", " ".join(changes)))
+        missing += [f"{name}.{column}" for column in table.columns if column not in words]
+    assert not missing, f"migrations/sqlserver lack {', '.join(missing)}"
 
 
 @pytest.mark.slow  # a parser of T-SQL starts slowly

@@ -48,8 +48,9 @@ def _level(one: Aggregate, engine: Engine) -> str:
     return f"{text}\n-- Retention finds old windows by this index.\n{retention_index_text(one, engine)}\n"
 
 
-def retention_index_text(one: Aggregate, engine: Engine, option: str = "") -> str:
+def retention_index_text(one: Aggregate, engine: Engine, *, is_standing: bool = False) -> str:
     """Return the statement that creates the index of a level by the beginning of its windows."""
+    option = " WITH (ONLINE = ON)" if is_standing and engine == "sqlserver" else ""
     return f"CREATE INDEX ix_{one.name}_{WINDOW_START} ON {PREFIX[engine]}{one.name} ({WINDOW_START}){option};"
 
 

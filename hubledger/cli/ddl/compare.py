@@ -1,39 +1,34 @@
 """One table of a class beside the table that migrations make: the statements that bring it up to date, and what cannot
 be made by itself."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from core.store.misfits import Judge, StoredColumn
-from core.store.sqlite.misfits import misfit as misfit_of_embedded
-from core.store.sqlserver.misfits import misfit as misfit_of_server
+from core.store.misfits import StoredColumn
+from core.store.sqlite.misfits import misfit
 from hubledger.cli.ddl.copied import copied_text
-from hubledger.cli.ddl.schema import SchemaTable, StandingColumn
+from hubledger.cli.ddl.schema import SchemaTable, StandingColumn, WantedColumn, WantedTable
 from hubledger.cli.ddl.types import PREFIX, Engine, named, type_of
-from hubledger.cli.ddl.wanted import WantedColumn, WantedTable
 
-_JUDGES: Mapping[Engine, Judge] = {"sqlite": misfit_of_embedded, "sqlserver": misfit_of_server}
-_TYPE = re.compile(r"(?P<name>\w+)(?:\((?P<first>\w+)(?:, *(?P<second>\d+))?\))?")
-_NAMES = {"integer": "int", "numeric": "decimal", "double": "float"}  # as sqlglot writes the types of SQL Server
-_LETTERS = ("varchar", "nvarchar")
-_WHOLE = ("integer", "int", "bigint")  # on SQLite a boolean too, which the other engine tells apart
+_WHOLE = ("INTEGER", "INT", "BIGINT")
 _LATER = "deploy, and then drop it by a later migration whose name begins with breaking_"
 _BY_HAND = "write the migration by hand"
+MAKES, CHANGES = 1, 2  # the places of changes in a migration: what changes a table locks it
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A statement of the next migration, and what it is about. Those of the least `place` come first.
-
-    `widens` names the fields whose columns take more than before: both engines make such a change, or none does.
-    """
+    """A statement of the next migration for each engine, and what it is about. `widens`: its columns take more."""
 
     about: str
-    text: str
-    place: int = 1
-    widens: frozenset[str] = frozenset()
+    texts: Mapping[Engine, str]
+    place: int = MAKES
+    widens: bool = False
+
+    def rank(self, engine: Engine) -> int:
+        """Return the place in the migration of an engine: the indexes of a table that SQLite copies come with it."""
+        return 0 if self.widens and engine == "sqlite" else self.place
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +39,20 @@ class Leftover:
 
 
 Found = SchemaChange | Leftover | str  # what is made, what is left for later, or the reason why a person writes it
-COPIES, CHANGES = 0, 2  # the places of a copied table, whose indexes come with it, and of changes, which lock a table
 
 
-def compare_table(wanted: WantedTable, standing: SchemaTable, engine: Engine) -> Iterator[Found]:
+def compare_table(wanted: WantedTable, standing: SchemaTable) -> Iterator[Found]:
     """Yield the differences of a table from the one that its class wants."""
-    wider = dict(_wider(wanted, standing, engine))
+    wider = dict(_wider(wanted, standing))
     if wider:
-        yield from _widened(wanted, standing, wider, engine)
+        yield from _widened(wanted, standing, wider)
     columns = {**standing.columns, **wider}
     for each in wanted.columns:
         there = columns.get(each.name.lower())
         if there is None:
-            yield _added(wanted, each, engine)
+            yield _added(wanted, each)
         else:
-            yield from _compare_column(wanted, each, there, engine)
+            yield from _compare_column(wanted, each, there)
     yield from (
         f"{wanted.who}: the table {wanted.name} has no column {name}, which the store fills: {_BY_HAND}"
         for name in wanted.of_store
@@ -73,7 +67,7 @@ def compare_table(wanted: WantedTable, standing: SchemaTable, engine: Engine) ->
         yield f"{wanted.who}: the key of {wanted.name} is ({now}), and was ({then}): copy the rows by hand"
 
 
-def _wider(wanted: WantedTable, standing: SchemaTable, engine: Engine) -> Iterator[tuple[str, StandingColumn]]:
+def _wider(wanted: WantedTable, standing: SchemaTable) -> Iterator[tuple[str, StandingColumn]]:
     """Yield the columns that have to take more than they do: a number with a fraction, or no value."""
     fields = {each.name.lower(): each for each in wanted.columns}
     undeclared = set(_undeclared(wanted, standing))
@@ -81,54 +75,59 @@ def _wider(wanted: WantedTable, standing: SchemaTable, engine: Engine) -> Iterat
         each, column = fields.get(name), there
         if name in standing.key:
             continue
-        if each is not None and each.kind in (float, Decimal) and there.type.lower() in _WHOLE:
-            column = replace(column, type=type_of(each.kind, engine))
+        if each is not None and each.kind in (float, Decimal) and there.type in _WHOLE:
+            column = replace(column, type=type_of(each.kind, "sqlite"))
         if name in undeclared or (each is not None and not each.is_required):
             column = replace(column, is_required=False)
         if column != there:
             yield name, column
 
 
-def _widened(
-    wanted: WantedTable, standing: SchemaTable, wider: Mapping[str, StandingColumn], engine: Engine
-) -> Iterator[Found]:
+def _widened(wanted: WantedTable, standing: SchemaTable, wider: Mapping[str, StandingColumn]) -> Iterator[Found]:
     """Yield the change that gives a table its wider columns, or the reason of each field why it cannot be copied."""
-    about, fields = ", ".join(f"{wanted.name}.{name}" for name in wider), [f"{wanted.who}.{name}" for name in wider]
+    about = ", ".join(f"{wanted.name}.{name}" for name in wider)
+    text = copied_text(wanted.name, standing, wider)
+    if text is None:
+        yield from (
+            f"{wanted.who}.{name} takes more than its column, and SQLite changes no column: the table {wanted.name} has"
+            f" a view, a trigger or a column that a copy could lose: {_BY_HAND}"
+            for name in wider
+        )
+        return
     yield from (
         Leftover(
             f"{wanted.who}.{name} becomes a float, which rounds stored whole numbers beyond 2^53: Decimal keeps them"
         )
         for name, column in wider.items()
-        if column.type == type_of(float, engine) != standing.columns[name].type
+        if column.type == type_of(float, "sqlite") != standing.columns[name].type
     )
-    if engine == "sqlserver":
-        altered = "\n".join(_altered(wanted, name, column) for name, column in wider.items())
-        yield SchemaChange(about, altered, CHANGES, frozenset(fields))
-    elif (text := copied_text(wanted.name, standing, wider)) is not None:
-        yield SchemaChange(about, text, COPIES, frozenset(fields))
-    else:
-        yield from (
-            f"{each} takes more than its column, and SQLite changes no column: the table {wanted.name} has a view, a"
-            f" trigger or a column that a copy could lose: {_BY_HAND}"
-            for each in fields
-        )
+    texts: Mapping[Engine, str] = {"sqlite": text, "sqlserver": _altered(wanted, wider)}
+    yield SchemaChange(about, texts, CHANGES, widens=True)
 
 
-def _altered(wanted: WantedTable, name: str, column: StandingColumn) -> str:
-    collation = f" COLLATE {column.collation}" if column.collation else ""
-    null = " NOT NULL" if column.is_required else " NULL"
-    return f"ALTER TABLE {PREFIX['sqlserver']}{wanted.name} ALTER COLUMN {named(name)} {column.type}{collation}{null};"
+def _altered(wanted: WantedTable, wider: Mapping[str, StandingColumn]) -> str:
+    """Return the T-SQL that widens columns. The server itself knows the type of a column that no field has."""
+    table, fields = f"{PREFIX['sqlserver']}{wanted.name}", {each.name.lower(): each for each in wanted.columns}
+    lines = [
+        f"ALTER TABLE {table} ALTER COLUMN {named(each.name)} {type_of(each.kind, 'sqlserver', each.text)}"
+        f"{' NOT NULL' if column.is_required else ' NULL'};"
+        for name, column in wider.items()
+        if (each := fields.get(name)) is not None
+    ]
+    if removed := [f"[{name}]" for name in wider if name not in fields]:
+        lines += [
+            f"DECLARE @wider_{wanted.name} nvarchar(max) = (",
+            "    SELECT STRING_AGG(CONVERT(nvarchar(max), CONCAT(",
+            f"        N'ALTER TABLE {table} ALTER COLUMN ', QUOTENAME(name), N' ', system_type_name,",
+            "        N' COLLATE ' + collation_name, N' NULL;')), N' ')",
+            "      FROM sys.dm_exec_describe_first_result_set(",
+            f"        N'SELECT {', '.join(removed)} FROM {table}', NULL, 0));",
+            f"EXEC(@wider_{wanted.name});",
+        ]
+    return "\n".join(lines)
 
 
-def compare_type(each: WantedColumn, there: StandingColumn, engine: Engine, *, is_key: bool) -> str | None:
-    """Return the reason for which a column does not hold the values of a field; None for one that does."""
-    column = _described(each, there)
-    if engine == "sqlserver" and each.text is not None and each.text.ascii and column.type == "varchar":
-        column = replace(column, type="nvarchar")  # every text of ASCII fits
-    return _JUDGES[engine](column, each.kind, is_key)
-
-
-def _added(wanted: WantedTable, each: WantedColumn, engine: Engine) -> Found:
+def _added(wanted: WantedTable, each: WantedColumn) -> Found:
     who = f"{wanted.who}.{each.name}"
     if not wanted.of_rows:
         return f"{who} is new, and stored windows lack its values: declare a new aggregate"
@@ -136,58 +135,25 @@ def _added(wanted: WantedTable, each: WantedColumn, engine: Engine) -> Found:
         return f"{who} is new in the key of {wanted.name}: copy the rows to a new table, and {_BY_HAND}"
     if each.is_required:
         return f"{who} is new and never None, but existing rows have no value: allow None, or {_BY_HAND}"
-    add = "ADD COLUMN" if engine == "sqlite" else "ADD"
-    text = (
-        f"ALTER TABLE {PREFIX[engine]}{wanted.name} {add} {named(each.name)} {type_of(each.kind, engine, each.text)};"
-    )
-    return SchemaChange(f"{wanted.name}.{each.name}", text, CHANGES)
+    adds: Mapping[Engine, str] = {"sqlite": "ADD COLUMN", "sqlserver": "ADD"}
+    texts = {
+        engine: f"ALTER TABLE {PREFIX[engine]}{wanted.name} {add} {named(each.name)}"
+        f" {type_of(each.kind, engine, each.text)};"
+        for engine, add in adds.items()
+    }
+    return SchemaChange(f"{wanted.name}.{each.name}", texts, CHANGES)
 
 
-def _compare_column(wanted: WantedTable, each: WantedColumn, there: StandingColumn, engine: Engine) -> Iterator[Found]:
-    who, is_key = f"{wanted.who}.{each.name}", each.name in wanted.key
+def _compare_column(wanted: WantedTable, each: WantedColumn, there: StandingColumn) -> Iterator[Found]:
+    who = f"{wanted.who}.{each.name}"
     if each.is_required and not there.is_required:
         yield f"{who} is never None, but its column takes NULL: fill the rows without a value, and {_BY_HAND}"
-    if (fault := compare_type(each, there, engine, is_key=is_key)) is not None:
+    fault = misfit(StoredColumn("", each.name, there.type, 0, 0, None), each.kind, each.name in wanted.key)
+    if fault is not None:
         yield f"{who} changed: its column {fault}: add a field of the new type, or {_BY_HAND}"
-    elif engine == "sqlserver" and each.kind is str:
-        yield from _compare_length(wanted, each, there)
-
-
-def _compare_length(wanted: WantedTable, each: WantedColumn, there: StandingColumn) -> Iterator[Found]:
-    who, wide = f"{wanted.who}.{each.name}", type_of(str, "sqlserver", each.text).partition(" ")[0]
-    (letters, had), (_, has) = _length_of(there.type), _length_of(wide)
-    if letters not in _LETTERS or had == has:
-        return
-    if has < had:
-        yield f"{who} is shorter: stored texts may have up to {there.type}: keep the length, or {_BY_HAND}"
-    elif each.name in wanted.key or not wanted.of_rows:
-        yield f"{who} is longer and in the key of {wanted.name}, which SQL Server does not change: {_BY_HAND}"
-    elif not wide.startswith(letters):
-        yield f"{who} changed from {there.type} to {wide}: add a field of the new type, or {_BY_HAND}"
-    else:
-        text = _altered(wanted, each.name, replace(there, type=wide))
-        yield SchemaChange(f"{wanted.name}.{each.name}", text, CHANGES)
 
 
 def _undeclared(wanted: WantedTable, standing: SchemaTable) -> list[str]:
     """Return the columns that no field has, and that do not fill themselves."""
     names = {*(each.name.lower() for each in wanted.columns), *wanted.of_store}
     return [name for name, column in standing.columns.items() if name not in names and not column.fills_itself]
-
-
-def _described(each: WantedColumn, there: StandingColumn) -> StoredColumn:
-    found = _TYPE.match(there.type)
-    if found is None:
-        return StoredColumn("", each.name, there.type, 0, 0, there.collation)
-    name = found["name"] if there.type.isupper() else _NAMES.get(found["name"], found["name"])
-    first = int(found["first"]) if (found["first"] or "").isdigit() else 0
-    second = int(found["second"] or 0)
-    scale = (first if found["first"] else 7) if name == "datetime2" else second
-    return StoredColumn("", each.name, name, first, scale, there.collation)
-
-
-def _length_of(text: str) -> tuple[str, float]:
-    found = _TYPE.match(text)
-    if found is None:
-        return text, 0
-    return found["name"], float("inf") if found["first"] == "max" else float(found["first"] or 1)

@@ -1,8 +1,9 @@
 """The next migration of a room: the difference between its declared classes and what its migrations make."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from core.model.aggregates import WINDOW_START, Aggregate
@@ -17,22 +18,11 @@ from hubledger.cli.ddl.aggregates import (
     staged_text,
 )
 from hubledger.cli.ddl.compare import Found, Leftover, SchemaChange, compare_table
-from hubledger.cli.ddl.described import read_embedded
-from hubledger.cli.ddl.parsed import read_server
 from hubledger.cli.ddl.room import refuse_unfit, rights_text
 from hubledger.cli.ddl.rows import place_index_name, place_index_text, row_table_text
-from hubledger.cli.ddl.schema import Schema, SchemaScript, SchemaTable, scripts_of
+from hubledger.cli.ddl.schema import Schema, SchemaTable, WantedTable, read_schema, scripts_of, wanted_tables
 from hubledger.cli.ddl.types import ENGINES, Engine
-from hubledger.cli.ddl.wanted import WantedTable, wanted_tables
 
-_READERS: Mapping[Engine, Callable[[Iterable[SchemaScript]], Schema]] = {
-    "sqlite": read_embedded,
-    "sqlserver": read_server,
-}
-_NOTHING = {
-    "sqlite": "-- Nothing changes on SQLite: its texts have no length. Both engines have one sequence of migrations.\n",
-    "sqlserver": "-- Nothing changes on SQL Server. Both engines have one sequence of migrations.\n",
-}
 _OURS = (  # the columns that the store fills, of the tables of rows and of aggregates
     {"stream_id", "partition_id", "sequence_number", "commit_number"}, {"run_number", "slice"}, {"staging_id", "slice"},
 )  # fmt: skip
@@ -61,35 +51,22 @@ class _RoomTables:
 
 
 def next_migration(row_classes: Sequence[type], aggregates: Sequence[Aggregate], room_folder: Path) -> NextMigration:
-    """Compare the classes of a room with its migrations; classes of other rooms are left out.
+    """Compare the classes of a room with its migrations on SQLite; classes of other rooms are left out.
 
     Raises InvalidTransform for classes of which no table can be made.
     """
     room = _own(row_classes, aggregates, room_folder)
     refuse_unfit(room.row_classes, room.aggregates)
-    standing = {engine: _READERS[engine](scripts_of(room_folder, engine)) for engine in ENGINES}
-    unclear = frozenset(
-        word for each in standing.values() for word in each.unclear
-    )  # in one engine: written in neither
-    found = {engine: _differences(room, engine, replace(each, unclear=unclear)) for engine, each in standing.items()}
-    every = [one for all_of in found.values() for one in all_of]
-    cannot = dict.fromkeys(one for one in every if isinstance(one, str))
-    later = dict.fromkeys(one.text for one in every if isinstance(one, Leftover))
-    made = _made_by_both(found, {one.partition(" ")[0] for one in cannot})
-    abouts = tuple(dict.fromkeys(one.about for changes in made.values() for one in changes))
-    texts = {engine: _text(abouts, changes, engine) for engine, changes in made.items()} if abouts else {}
-    is_first = not any(scripts_of(room_folder, engine) for engine in ENGINES)
-    verb = "widen" if all(one.widens for changes in made.values() for one in changes) else "add"
-    hint = _hint(room_folder.resolve().name if is_first else f"{verb} {' and '.join(abouts[:2])}")
-    return NextMigration(texts, tuple(cannot), tuple(later), _new_permissions(room, room_folder), hint)
-
-
-def _made_by_both(found: Mapping[Engine, Sequence[Found]], stuck: set[str]) -> Mapping[Engine, list[SchemaChange]]:
-    """Return the changes without those that widen a field which one engine cannot widen."""
-    made = {engine: [one for one in all_of if isinstance(one, SchemaChange)] for engine, all_of in found.items()}
-    for one in (one for changes in made.values() for one in changes):
-        stuck |= one.widens if one.widens & stuck else set()
-    return {engine: [one for one in changes if not one.widens & stuck] for engine, changes in made.items()}
+    scripts = scripts_of(room_folder)
+    found = _differences(room, read_schema(scripts))
+    cannot = tuple(dict.fromkeys(one for one in found if isinstance(one, str)))
+    later = tuple(dict.fromkeys(one.text for one in found if isinstance(one, Leftover)))
+    changes = [one for one in found if isinstance(one, SchemaChange)]
+    abouts = [one.about for one in changes]
+    texts = {engine: _text(abouts, changes, engine) for engine in ENGINES} if changes else {}
+    verb = "widen" if all(one.widens for one in changes) else "add"
+    hint = _hint(f"{verb} {' and '.join(abouts[:2])}" if scripts else room_folder.resolve().name)
+    return NextMigration(texts, cannot, later, _new_permissions(room, room_folder), hint)
 
 
 def _own(row_classes: Sequence[type], aggregates: Sequence[Aggregate], room_folder: Path) -> _RoomTables:
@@ -100,61 +77,60 @@ def _own(row_classes: Sequence[type], aggregates: Sequence[Aggregate], room_fold
     return _RoomTables(tuple(filter(is_here, row_classes)), tuple(one for one in aggregates if is_here(one.of)))
 
 
-def _differences(room: _RoomTables, engine: Engine, standing: Schema) -> list[Found]:
+def _differences(room: _RoomTables, standing: Schema) -> list[Found]:
     wanted = wanted_tables(room.row_classes, room.aggregates)
     return [
         *standing.unread,
-        *_missing_tables(room, standing, engine),
-        *_missing_places(room.row_classes, standing, engine),
-        *_missing_indexes(room.aggregates, standing, engine),
-        *_compared(wanted, standing, engine),
+        *_missing_tables(room, standing),
+        *_missing_indexes(room, standing),
+        *_compared(wanted, standing),
         *_undeclared(wanted, standing),
     ]
 
 
-def _missing_tables(room: _RoomTables, standing: Schema, engine: Engine) -> Iterator[Found]:
+def _made(about: str, text_of: Callable[[Engine], str]) -> SchemaChange:
+    return SchemaChange(about, {engine: text_of(engine) for engine in ENGINES})
+
+
+def _missing_tables(room: _RoomTables, standing: Schema) -> Iterator[Found]:
     for each in room.row_classes:
         if _lacks(standing, (name := row_table(each).name)):
-            yield SchemaChange(name, row_table_text(each, engine))
+            yield _made(name, partial(row_table_text, each))
     for one in room.aggregates:
         missing = [level.name for level in one.levels if _lacks(standing, level.name)]
         if len(missing) == len(one.levels):
-            yield SchemaChange(one.name, migration_text(one, engine))
+            yield _made(one.name, partial(migration_text, one))
         elif one.name in missing:
             yield f"{one.of.__name__}: {one.name} has no table, but its rollups have: write the migration by hand"
         elif missing:
             names = [name.removeprefix(f"{one.name}_") for name in missing]
-            yield SchemaChange(missing[0], added_text(one, engine, names))
+            yield _made(missing[0], partial(added_text, one, names=names))
         for level in one.levels:
             if level.name not in missing and _lacks(standing, level.staged):
-                yield SchemaChange(level.staged, f"{staged_text(level, engine)}\n")
+                yield _made(level.staged, partial(staged_text, level))
 
 
-def _missing_places(row_classes: Iterable[type], standing: Schema, engine: Engine) -> Iterator[SchemaChange]:
-    """Yield the indexes by place that the standing tables of states lack."""
-    for each in row_classes:
+def _missing_indexes(room: _RoomTables, standing: Schema) -> Iterator[SchemaChange]:
+    """Yield the indexes that standing tables lack: those of states by place, and those of aggregates."""
+    for each in room.row_classes:
         table = row_table(each)
         if table.key and table.name.lower() in standing.tables and _lacks_index(standing, place_index_name(each)):
-            yield SchemaChange(place_index_name(each), place_index_text(each, engine))
-
-
-def _missing_indexes(aggregates: Iterable[Aggregate], standing: Schema, engine: Engine) -> Iterator[SchemaChange]:
-    """Yield the indexes that the standing tables of aggregates lack."""
-    for one in aggregates:
+            yield _made(place_index_name(each), partial(place_index_text, each))
+    for one in room.aggregates:
         if one.name.lower() not in standing.tables:
             continue
         if _lacks_index(standing, name := f"ix_{one.name}_source"):
-            yield SchemaChange(name, f"{source_index_text(one, engine)}\n")
+            yield _made(name, partial(source_index_text, one))
         for level in one.levels:
-            name, option = f"ix_{level.name}_{WINDOW_START}", " WITH (ONLINE = ON)" if engine == "sqlserver" else ""
+            name = f"ix_{level.name}_{WINDOW_START}"
             if level.keep is not None and level.name.lower() in standing.tables and _lacks_index(standing, name):
-                yield SchemaChange(name, f"{retention_index_text(level, engine, option)}\n")
+                yield _made(name, partial(retention_index_text, level, is_standing=True))
 
 
-def _compared(wanted: Mapping[str, WantedTable], standing: Schema, engine: Engine) -> Iterator[Found]:
+def _compared(wanted: Mapping[str, WantedTable], standing: Schema) -> Iterator[Found]:
     for name, table in wanted.items():
         if name in standing.tables and name not in standing.unclear:
-            yield from compare_table(table, standing.tables[name], engine)
+            yield from compare_table(table, standing.tables[name])
 
 
 def _undeclared(wanted: Mapping[str, WantedTable], standing: Schema) -> Iterator[str]:
@@ -181,10 +157,8 @@ def _lacks_index(standing: Schema, name: str) -> bool:
 
 def _text(abouts: Sequence[str], changes: Sequence[SchemaChange], engine: Engine) -> str:
     heading = f"-- Made from the declared classes: {', '.join(abouts)}.\n"
-    ordered = sorted(changes, key=lambda one: one.place)
-    return "\n".join(
-        [heading, *(one.text.rstrip() + "\n" for one in ordered)] if changes else [heading + _NOTHING[engine]]
-    )
+    ordered = sorted(changes, key=lambda one: one.rank(engine))
+    return "\n".join([heading, *(one.texts[engine].rstrip() + "\n" for one in ordered)])
 
 
 def _hint(words: str) -> str:
